@@ -47,6 +47,8 @@ pub enum BlockKind {
     Compaction,
     /// The item that asks the provider for a compaction.
     CompactionTrigger,
+    /// A constant reply in the model's place, such as one that acknowledges a summary.
+    Ack,
     /// Instructions repeated at the end of the prompt.
     Reminder,
     /// Text of the recorded program that the recording lacks: known by its size only.

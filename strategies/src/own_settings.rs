@@ -26,9 +26,7 @@ impl Shape {
             Shape::Number => {
                 value.as_i64().map(|n| n.to_string()).ok_or("a whole number without quotes")
             }
-            Shape::Share => {
-                value.as_f64().map(|f| f.to_string()).ok_or("a number such as 0.5")
-            }
+            Shape::Share => value.as_f64().map(|f| f.to_string()).ok_or("a number such as 0.5"),
             Shape::Model => {
                 let name = value.as_str().map(|m| m.rsplit('/').next().unwrap_or(m).to_string());
                 name.ok_or("a text such as \"provider/model\"")

@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_knob_turns_a_setting_that_exists_to_values_that_fit_and_writes_them() {
         let with: Vec<&str> = ALL.iter().filter(|d| !d.knobs.is_empty()).map(|d| d.name).collect();
-        assert_eq!(with, ["codex", "opencode", "claude-code"]);
+        assert_eq!(with, ["codex", "opencode", "pi", "claude-code"]);
         for spec in Spec::defaults() {
             for k in spec.knobs() {
                 let name = format!("{}:{}", spec.descriptor.name, k.setting);

@@ -19,5 +19,6 @@ pub use replace::{Replaced, behind_compaction, origins, passing};
 pub use restore::{RecentFile, file_path, recent_files, text_argument};
 pub use split::{
     group_starts, made_by_model, step_starts, suffix_reaching, suffix_within, turn_starts,
+    unanswered,
 };
 pub use transcript::Transcript;

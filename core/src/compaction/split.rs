@@ -1,5 +1,6 @@
 //! Finding where a verbatim tail may start without separating calls from their results.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::block::{Block, BlockKind};
@@ -60,6 +61,16 @@ pub fn suffix_within(
         end = start;
     }
     best
+}
+
+/// Calls whose result is not there.
+pub fn unanswered(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
+    let results = blocks.iter().filter(|b| b.kind == BlockKind::Output);
+    let answered: HashSet<&str> = results.filter_map(|b| b.call_id()).collect();
+    let open = |b: &&Arc<Block>| {
+        b.kind == BlockKind::Call && b.call_id().is_none_or(|id| !answered.contains(id))
+    };
+    blocks.iter().filter(open).cloned().collect()
 }
 
 /// The newest position from which the sizes to the end add up to at least `least`; `None` when all

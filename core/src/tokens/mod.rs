@@ -46,6 +46,11 @@ pub fn json_escapes(text: &str) -> u64 {
     text.bytes().map(extra).sum()
 }
 
+/// UTF-16 length of a text as a JSON string, quotes included.
+pub fn json_utf16_len(text: &str) -> u64 {
+    utf16_len(text) + json_escapes(text) + 2
+}
+
 /// `len / 4` rounded down: the OpenOxide blueprint's fast path (docs/sources/openoxide.md §2.1).
 pub fn bytes_div4_down(text: &str) -> u64 {
     text.len() as u64 / 4

@@ -135,9 +135,13 @@ fn request_difference(
 ) -> Option<Difference> {
     let got = &*got.sent();
     let compared = |name: &str| !case.not_compared.iter().any(|n| n == name);
+    let phase = match view.phase {
+        Some(of) => json!(of(got)),
+        None => json!(got.phase),
+    };
     let ours = json!({
         "purpose": got.purpose,
-        "phase": got.phase,
+        "phase": phase,
         "tools": got.tools.is_some(),
         "model": &*got.model.name,
         "max_tokens": got.max_tokens,
@@ -285,8 +289,18 @@ fn item_difference(w: &Value, g: &Written, view: &View) -> Option<Mismatch> {
     if let Some(f) = w.get("form").filter(|f| **f != ours("form")) {
         return differs("form", f, &ours("form"));
     }
-    if w["constant"] == true {
+    if let (Some(v), true) = (w.get("variant"), w["constant"] == true) {
+        let got = prompt::read(&view.prompts, &g.text).and_then(|f| f.variant);
+        if v.as_str() != got {
+            return Some(("variant".into(), v.to_string(), format!("{got:?}")));
+        }
+    }
+    if w["constant"] == true || w["unstable"] == true {
         return None;
+    }
+    if let Some(cut) = w.get("cut") {
+        let got = view.cut.and_then(|of| of(&g.text)).unwrap_or_default();
+        return (*cut != got).then(|| ("cut".into(), cut.to_string(), got.to_string()));
     }
     // Where the words before a focus belong to, cases do not say; its prompt is compared in pieces.
     if w["bytes"] != ours("bytes") && w.get("focus").is_none() {

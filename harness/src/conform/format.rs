@@ -141,12 +141,19 @@ const PIECE: Shape = &[
     null("estimate_bytes", Count),
     may("json_bytes", Bytes),
     may("estimate_tokens", Count),
+    may("json_utf16", Filler),
+    may("ascii_chars", Filler),
+    may("other_chars", Filler),
 ];
+
+/// When a summary is asked for, or what of it.
+const PHASES: &[&str] =
+    &["pre_turn", "mid_turn", "post_turn", "standalone_turn", "summary", "verify"];
 
 const REQUEST: Shape = &[
     must("purpose", OneOf(PURPOSE)),
     must("tools", Flag),
-    may("phase", OneOf(&["pre_turn", "mid_turn", "post_turn", "standalone_turn"])),
+    may("phase", OneOf(PHASES)),
     may("model", Word),
     may("max_tokens", Count),
     may("params", Object),
@@ -176,7 +183,13 @@ const ITEM: Shape = &[
     may("constant_bytes", Bytes),
     may("wrapped", True),
     may("derived", Word),
+    may("cut", One(CUT)),
+    may("unstable", True),
 ];
+
+/// How much of an output is left.
+const CUT: Shape =
+    &[must("head_chars", Count), must("tail_chars", Count), must("omitted_chars", Count)];
 
 /// A piece of a summary: said by a model, constant in the program, or lists of files.
 const SEGMENT: Shape =
@@ -205,6 +218,7 @@ const OUTCOME: Shape = &[
     may("error", Word),
     may("compactions", Many(COMPACTION)),
     may("failed", Words),
+    may("prompts", Words),
 ];
 
 const COMPACTION: Shape = &[
@@ -217,7 +231,7 @@ const COMPACTION: Shape = &[
 
 /// Items whose wording is the implementation's; of all others the text is compared.
 const CONSTANT_KINDS: &[&str] =
-    &["base", "context", "summary_prompt", "marker", "continue", "compaction_trigger"];
+    &["base", "context", "summary_prompt", "marker", "continue", "compaction_trigger", "ack"];
 
 /// Fields that a case may leave out of its comparison.
 const LEAVABLE: &[&str] = &["phase", "model", "max_tokens", "tokens_after"];
@@ -379,7 +393,8 @@ fn segments(at: &str, v: &Value, around: usize) -> Result<(), CaseError> {
 }
 
 fn item(at: &str, item: &Value, around: usize) -> Result<(), CaseError> {
-    exactly_one(at, item, &["text", "sha256", "parts", "transcript", "constant", "segments"])?;
+    let forms = ["text", "sha256", "parts", "transcript", "constant", "segments", "unstable"];
+    exactly_one(at, item, &forms)?;
     segments(at, item, around)?;
     let kind = item["kind"].as_str().unwrap_or("");
     if item.get("constant").is_some() && !CONSTANT_KINDS.contains(&kind) {

@@ -32,6 +32,21 @@ pub(super) fn fixed(case: &Case) -> Result<Fixed, CaseError> {
     Ok(out)
 }
 
+/// A filler of so many ASCII characters, among them as many line breaks as the JSON form has
+/// escapes, and of the other characters that the recorded piece holds, as wide as they are there.
+fn of_alphabets(f: &Value, total: usize, ascii: usize) -> String {
+    let of = |name: &str| f.get(name).and_then(Value::as_u64).unwrap_or(0) as usize;
+    let others = of("other_chars");
+    let escapes = of("json_utf16").saturating_sub(ascii + others + 2);
+    let wide = match total.saturating_sub(ascii).checked_div(others) {
+        Some(2) => 'é',
+        _ => '─',
+    };
+    let mut text = filler_with_escapes("context", ascii, escapes);
+    text.extend(std::iter::repeat_n(wide, others));
+    text
+}
+
 /// Definitions of so many tools, as JSON of at least `size` characters.
 fn tools(count: usize, size: usize) -> Option<Arc<Tools>> {
     let tool = |description: &str| json!({"name": "tool", "description": description, "input_schema": {"type": "object"}});
@@ -65,7 +80,11 @@ fn piece(f: &Value, kind: BlockKind) -> Result<Arc<Block>, CaseError> {
                 .get("json_bytes")
                 .and_then(Value::as_u64)
                 .map_or(0, |j| (j as usize).saturating_sub(envelope + total));
-            let mut d = Draft::text(kind, role, filler_with_escapes(tag, total, escapes));
+            let text = match f.get("ascii_chars").and_then(Value::as_u64) {
+                Some(ascii) => of_alphabets(f, total, ascii as usize),
+                None => filler_with_escapes(tag, total, escapes),
+            };
+            let mut d = Draft::text(kind, role, text);
             let mut at = 0;
             for s in &sizes[..sizes.len() - 1] {
                 at += s;

@@ -20,8 +20,8 @@ use crate::conform::shape::Kind::{Count, Either, Filler, Flag, Text, Word};
 use crate::conform::shape::{Shape, may, must, null};
 use crate::conform::text::{expand, filler};
 use crate::conform::{
-    Conformance, Context, Fault, Function, Given, Recorded, Replay, SetUp, SummaryForm, View, build, nullable,
-    read,
+    Conformance, Context, Fault, Function, Given, Recorded, Replay, SetUp, SummaryForm, View,
+    build, nullable, read,
 };
 
 pub(crate) const CONFORMANCE: Conformance = Conformance {

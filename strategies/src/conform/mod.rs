@@ -7,6 +7,7 @@ pub mod text;
 
 use ctxbench_core::block::Block;
 use ctxbench_core::model::Model;
+use ctxbench_core::request::Request;
 use ctxbench_core::settings::{Settings, SettingsTable};
 use ctxbench_core::strategy::Strategy;
 use serde::de::DeserializeOwned;
@@ -164,6 +165,11 @@ pub struct View {
     pub roleless_compaction: bool,
     /// What stands around and in a summary.
     pub summary: SummaryForm,
+    /// What a request of a compression is for, where that is not when it is made.
+    pub phase: Option<fn(&Request) -> Option<&'static str>>,
+    /// The sizes that an output was cut to, where its note names a file and its text is not
+    /// compared.
+    pub cut: Option<fn(&str) -> Option<Value>>,
     /// The forms of a summary prompt that holds the conversation as a transcript.
     pub prompts: Vec<PromptForm>,
 }

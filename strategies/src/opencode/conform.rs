@@ -23,8 +23,8 @@ use crate::conform::shape::Kind::{Bytes, Count, Filler, Flag, One, OneOf, Word};
 use crate::conform::shape::{Shape, may, must, null};
 use crate::conform::text::filler;
 use crate::conform::{
-    Conformance, Context, Fault, Function, Given, PromptForm, PromptPiece, Recorded, Replay, SetUp, View,
-    build, nullable, read,
+    Conformance, Context, Fault, Function, Given, PromptForm, PromptPiece, Recorded, Replay, SetUp,
+    View, build, nullable, read,
 };
 use crate::descriptor::Words;
 
@@ -99,10 +99,8 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         ..model
     };
     let first = filler("first", case.constant("summary_prompt_first").saturating_sub(40));
-    let prior_close = filler(
-        "prior_close",
-        case.constant("summary_prompt_with_prior").saturating_sub(60),
-    );
+    let prior_close =
+        filler("prior_close", case.constant("summary_prompt_with_prior").saturating_sub(60));
     let [intro, prior_open, template] = ["intro", "prior_open", "template"].map(|t| filler(t, 20));
     let constant = |name: &str| {
         let given = case.constants.get(name).and_then(|c| c.get("placeholder")?.as_str());
@@ -162,14 +160,7 @@ fn prompts([intro, first, prior_open, prior_close, template]: [String; 5]) -> Ve
     let (intro, template) = (Constant(intro), Constant(template));
     vec![
         form(vec![intro.clone(), Transcript, Constant(first), template.clone()]),
-        form(vec![
-            intro,
-            Transcript,
-            Constant(prior_open),
-            Prior,
-            Constant(prior_close),
-            template,
-        ]),
+        form(vec![intro, Transcript, Constant(prior_open), Prior, Constant(prior_close), template]),
     ]
 }
 

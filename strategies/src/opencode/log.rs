@@ -8,12 +8,11 @@ use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Rol
 use ctxbench_core::compaction::{Transcript, origins};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
-use ctxbench_core::tokens::utf16_len;
+use ctxbench_core::tokens::{json_utf16_len, utf16_len};
 
 use super::request::joined;
 use super::rules::{
-    PruneMessage, PruneResult, Stored, TurnSpan, filter_compacted, json_string_len,
-    transcript_output,
+    PruneMessage, PruneResult, Stored, TurnSpan, filter_compacted, transcript_output,
 };
 
 /// What is shown in the place of a cleared result: the marker on the wire (docs/sources/opencode.md
@@ -284,8 +283,8 @@ pub fn part_len(b: &Block) -> u64 {
     match b.kind {
         BlockKind::Call => {
             r#"{"type":"tool-call","toolCallId":,"toolName":,"input":}"#.len() as u64
-                + json_string_len(id)
-                + json_string_len(name)
+                + json_utf16_len(id)
+                + json_utf16_len(name)
                 + utf16_len(&compact_json(&b.text))
         }
         BlockKind::Output => {
@@ -294,27 +293,25 @@ pub fn part_len(b: &Block) -> u64 {
             r#"{"type":"tool-result","toolCallId":,"toolName":,"output":{"type":"","value":}}"#
                 .len() as u64
                 + kind.len() as u64
-                + json_string_len(id)
-                + json_string_len(name)
-                + json_string_len(&b.text)
+                + json_utf16_len(id)
+                + json_utf16_len(name)
+                + json_utf16_len(&b.text)
         }
         BlockKind::Reasoning => {
-            r#"{"type":"reasoning","text":}"#.len() as u64 + json_string_len(&b.text)
+            r#"{"type":"reasoning","text":}"#.len() as u64 + json_utf16_len(&b.text)
         }
         BlockKind::Image => b.media.as_ref().map_or(0, |m| {
-            let name = m
-                .name
-                .as_deref()
-                .map_or(0, |n| r#","filename":"#.len() as u64 + json_string_len(n));
+            let name =
+                m.name.as_deref().map_or(0, |n| r#","filename":"#.len() as u64 + json_utf16_len(n));
             r#"{"type":"file","data":,"mediaType":}"#.len() as u64
-                + json_string_len(&m.url)
-                + json_string_len(&m.media_type)
+                + json_utf16_len(&m.url)
+                + json_utf16_len(&m.media_type)
                 + name
         }),
         _ => {
             // Several parts are several members of the list, with commas between them.
             let texts =
-                b.parts().map(|t| r#"{"type":"text","text":},"#.len() as u64 + json_string_len(t));
+                b.parts().map(|t| r#"{"type":"text","text":},"#.len() as u64 + json_utf16_len(t));
             texts.sum::<u64>() - 1
         }
     }

@@ -7,7 +7,7 @@ use super::settings::{Count, OpenCodeSettings};
 use ctxbench_core::block::{Block, BlockKind, Form, MessageId};
 use ctxbench_core::compaction::{PruneRule, PruneStep, head_cut, prune_walk, turn_starts};
 use ctxbench_core::request::{ErrorKind, ModelError, Usage};
-use ctxbench_core::tokens::{json_escapes, o200k, utf16_div4_round, utf16_len};
+use ctxbench_core::tokens::{o200k, utf16_div4_round};
 
 /// Limits of a model as OpenCode knows them, tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -312,11 +312,6 @@ pub fn transcript_output(text: &str) -> String {
         Some(head) => format!("{head}\n[truncated]"),
         None => text.to_string(),
     }
-}
-
-/// UTF-16 length of a text as a JSON string, quotes included.
-pub fn json_string_len(text: &str) -> u64 {
-    utf16_len(text) + json_escapes(text) + 2
 }
 
 #[cfg(test)]

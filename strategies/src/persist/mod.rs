@@ -129,6 +129,7 @@ fn part(b: &Block) -> Option<Part> {
         | BlockKind::Unrecorded
         | BlockKind::File
         | BlockKind::Marker
+        | BlockKind::Ack
         | BlockKind::Continue
         | BlockKind::ReplayedUser => Part::Text(b.text.clone()),
         BlockKind::Reasoning => {

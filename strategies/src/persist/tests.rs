@@ -52,8 +52,14 @@ fn summary(role: Role, text: &str) -> StoredMessage {
     StoredMessage { role, parts: vec![Part::Summary(text.into())] }
 }
 
-const LOSSLESS: [&str; 5] =
-    ["ctxbench-store", "codex-rollout", "opencode-tables", "opencode-files", "claude-code-jsonl"];
+const LOSSLESS: [&str; 6] = [
+    "ctxbench-store",
+    "codex-rollout",
+    "opencode-tables",
+    "opencode-files",
+    "pi-jsonl",
+    "claude-code-jsonl",
+];
 
 fn written(name: &str, dir: &Path, entries: &[JournalEntry]) -> Loaded {
     let mut p = open(name, dir);

@@ -122,6 +122,8 @@ fn view(w: &PiWords) -> View {
     let form = |variant, pieces: Vec<PromptPiece>| PromptForm { variant: Some(variant), pieces };
     View {
         numbered: Some("openai-chat"),
+        // On this wire the system prompt is a message, too.
+        unnumbered: 1,
         prompts: vec![
             form("initial", [&history[..], &[constant(&w.initial), focus()]].concat()),
             form("update", [&history[..], &update, &[focus()]].concat()),

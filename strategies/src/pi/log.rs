@@ -5,6 +5,7 @@ use std::ops::Index;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Role};
+use ctxbench_core::compaction::unanswered;
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::json::Json;
@@ -127,7 +128,11 @@ impl Log {
         let mut changed = false;
         // The newest blocks of the view are those of the newest messages; what is always shown
         // stands for nothing in the history.
-        let mut fresh: Vec<Arc<Block>> = s.context.blocks().iter().rev()
+        let mut fresh: Vec<Arc<Block>> = s
+            .context
+            .blocks()
+            .iter()
+            .rev()
             .take_while(|b| b.message.0 >= from && b.message.0 < self.synced)
             .filter(|b| !b.origin.is_empty())
             .cloned()
@@ -188,14 +193,9 @@ impl Log {
             |e| matches!(&e.content, Content::Message(m) if m.speaker == Speaker::Assistant),
         );
         let Some(at) = newest else { return false };
-        let open: Vec<Arc<Block>> = {
-            let blocks = || self.entries[at..].iter().filter_map(Entry::visible)
-                .flat_map(|m| &m.blocks);
-            let answered = |b: &Block| {
-                blocks().any(|o| o.kind == BlockKind::Output && o.call_id() == b.call_id())
-            };
-            blocks().filter(|b| b.kind == BlockKind::Call && !answered(b)).cloned().collect()
-        };
+        let visible = self.entries[at..].iter().filter_map(Entry::visible);
+        let blocks: Vec<Arc<Block>> = visible.flat_map(|m| m.blocks.iter().cloned()).collect();
+        let open = unanswered(&blocks);
         for b in &open {
             let id = s.history.append("", Role::Tool, vec![Part::Text(NO_RESULT.into())], true);
             let draft = Draft {

@@ -75,7 +75,11 @@ impl Session {
         Ok(())
     }
 
-    fn compaction(&mut self, said: &StoredMessage, kept: Option<&str>) -> Result<String, PersistError> {
+    fn compaction(
+        &mut self,
+        said: &StoredMessage,
+        kept: Option<&str>,
+    ) -> Result<String, PersistError> {
         let words = PiWords::default();
         let text = said.parts.iter().map(Part::words).collect::<String>();
         let own = text.strip_prefix(&*words.summary_head);
@@ -112,7 +116,13 @@ impl Session {
         for (id, said) in &self.shown {
             match rest.next_if(|v| *v == said) {
                 Some(_) => {}
-                None => edits.push((id.clone(), rest.next_if(|v| v.role == said.role && !self.shown.iter().any(|(_, s)| s == *v)).cloned())),
+                None => edits.push((
+                    id.clone(),
+                    rest.next_if(|v| {
+                        v.role == said.role && !self.shown.iter().any(|(_, s)| s == *v)
+                    })
+                    .cloned(),
+                )),
             }
         }
         if rest.peek().is_none() {
@@ -133,7 +143,11 @@ impl Session {
 
     /// A compaction; what of its tail stands at the end of what was shown is kept, anything else is
     /// written again.
-    fn compact(&mut self, summary: &StoredMessage, tail: &[StoredMessage]) -> Result<(), PersistError> {
+    fn compact(
+        &mut self,
+        summary: &StoredMessage,
+        tail: &[StoredMessage],
+    ) -> Result<(), PersistError> {
         let ends = |from: usize| {
             let shown = self.shown[from..].iter().map(|(_, s)| s);
             shown.clone().count() <= tail.len() && shown.zip(tail).all(|(a, b)| a == b)

@@ -122,7 +122,8 @@ impl Program {
         let calls = m.blocks.iter().any(|b| b.kind == BlockKind::Call);
         let over = failed.is_none() && !cut_off && !calls;
         let projected = self.log.is_projected(at);
-        let edited = self.log.entries()[at + 1..].iter().any(|e| matches!(e.content, Content::Edit));
+        let edited =
+            self.log.entries()[at + 1..].iter().any(|e| matches!(e.content, Content::Edit));
         let input = usage.input + usage.cache_read;
         // Some providers take a prompt that is too large, others cut it and have no room left.
         let silent = projected

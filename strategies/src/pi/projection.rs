@@ -124,9 +124,7 @@ impl Log {
             return total + behind.into_iter().map(by).sum::<u64>();
         }
         let summary = self.compaction().map_or(0, |(_, c)| by(utf16_len(&c.block.text)));
-        base.by_three_and_a_half()
-            + summary
-            + self.messages().map(|m| by(m.chars)).sum::<u64>()
+        base.by_three_and_a_half() + summary + self.messages().map(|m| by(m.chars)).sum::<u64>()
     }
 
     /// What a compaction would do; `None` = there is nothing to compact.
@@ -137,9 +135,8 @@ impl Log {
         let all = self.projected();
         let view = &all[usize::from(self.compaction().is_some())..];
         let says = |i: usize| self[view[i]].visible();
-        let is = |i: usize, speakers: &[Speaker]| {
-            says(i).is_some_and(|m| speakers.contains(&m.speaker))
-        };
+        let is =
+            |i: usize, speakers: &[Speaker]| says(i).is_some_and(|m| speakers.contains(&m.speaker));
         // Before a result there is no cut.
         let cuts: Vec<usize> =
             (0..view.len()).filter(|&i| is(i, &[Speaker::User, Speaker::Assistant])).collect();

@@ -47,7 +47,11 @@ impl FileLists {
     pub(super) fn render(&self) -> String {
         let list = |(open, close): (&str, &str), files: &BTreeSet<String>| {
             let lines: Vec<&str> = files.iter().map(String::as_str).collect();
-            if lines.is_empty() { String::new() } else { format!("{open}{}{close}", lines.join("\n")) }
+            if lines.is_empty() {
+                String::new()
+            } else {
+                format!("{open}{}{close}", lines.join("\n"))
+            }
         };
         list(READ, &self.read) + &list(MODIFIED, &self.modified)
     }

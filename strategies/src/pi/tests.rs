@@ -1,0 +1,336 @@
+//! pi by its facts (docs/sources/pi.md), in a window of 200,000 tokens of which 180,000 are kept
+//! free, so that more than 20,000 compact.
+
+use ctxbench_core::block::{BlockKind, Media};
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::engine::{Action, Event, Incoming};
+use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason, Usage};
+
+use crate::testing::{Answer, Played, Script, back_to, calls, play, says, too_long, user};
+
+const SPEC: &str = "pi:reserve=180k,keep_recent=100";
+
+/// A reply with this many tokens in all.
+fn used(answer: Answer, total: u64) -> Answer {
+    answer
+        .map(|r| Reply { usage: Usage { input: total - 10, output: 10, ..Usage::default() }, ..r })
+}
+
+fn cut_off(text: &str, output: u64) -> Answer {
+    let usage = Usage { input: 1_000, output, ..Usage::default() };
+    says(text).map(|r| Reply { stop: StopReason::MaxTokens, usage, ..r })
+}
+
+fn failing(status: u16) -> Answer {
+    let message = "mock error".to_string();
+    Err(ModelError { kind: ErrorKind::Server, status, code: None, message })
+}
+
+/// About `n` / 4 tokens.
+fn long(n: usize) -> String {
+    "x".repeat(n)
+}
+
+fn kinds(r: &Request) -> Vec<BlockKind> {
+    r.blocks.iter().map(|b| b.kind).collect()
+}
+
+fn triggers(p: &Played) -> Vec<(&'static str, u64)> {
+    let of = |e: &Event| match e {
+        Event::Trigger { check, believed, .. } => Some((*check, *believed)),
+        _ => None,
+    };
+    p.engine.events.iter().filter_map(|e| of(&e.event)).collect()
+}
+
+fn failed(p: &Played) -> usize {
+    let failed = |e: &Event| matches!(e, Event::CompactionFailed { .. });
+    p.engine.events.iter().filter(|e| failed(&e.event)).count()
+}
+
+/// Two turns; the second ends with `total` tokens.
+fn two_turns(
+    total: u64,
+    more: Vec<Action>,
+    replies: Vec<Answer>,
+    summaries: Vec<Answer>,
+) -> Script {
+    let actions = [vec![user("u1", "first"), user("u2", &long(400))], more].concat();
+    let replies = [vec![used(says("one"), 2_000), used(says("two"), total)], replies].concat();
+    Script { actions, replies, summaries, ..Script::default() }
+}
+
+#[test]
+fn the_threshold_itself_does_not_compact() {
+    for (total, compactions) in [(20_000, 0), (20_001, 1)] {
+        let p = play(SPEC, 1.0, two_turns(total, vec![], vec![], vec![]));
+        assert_eq!(p.compactions().len(), compactions, "{total}");
+    }
+    let off = play(&format!("{SPEC},auto=false"), 1.0, two_turns(90_000, vec![], vec![], vec![]));
+    assert!(off.compactions().is_empty());
+}
+
+#[test]
+fn a_cut_between_turns_takes_one_request() {
+    let p = play(SPEC, 1.0, two_turns(20_001, vec![user("u3", "go on")], vec![says("x")], vec![]));
+    let summary = p.of(Purpose::Summary);
+    assert_eq!(summary.len(), 1);
+    let prompt = &summary[0].blocks[1].text;
+    assert!(prompt.contains("[User]: first\n\n[Assistant]: one\n</conversation>"), "{prompt}");
+    assert!(summary[0].tools.is_none() && summary[0].breakpoints.is_empty());
+    let last = p.requests.last().unwrap();
+    use BlockKind::{Assistant, Base, Summary, User};
+    assert_eq!(kinds(last), [Base, Summary, User, Assistant, User]);
+    assert!(last.blocks[1].text.contains("\nS\n"), "{}", last.blocks[1].text);
+}
+
+#[test]
+fn a_turn_is_cut_between_its_steps_before_the_next_request() {
+    let script = Script {
+        actions: vec![user("u1", "compare")],
+        replies: vec![
+            used(calls("a", "c1", "read", r#"{"path":"a"}"#), 5_000),
+            used(calls("b", "c2", "read", r#"{"path": "b"}"#), 19_990),
+            says("done"),
+        ],
+        outputs: vec![long(80), long(400)],
+        ..Script::default()
+    };
+    let p = play(SPEC, 1.0, script);
+    // 19,990 and 100 for the newest result.
+    assert_eq!(triggers(&p), [("threshold", 20_090)]);
+    let summary = p.of(Purpose::Summary);
+    assert_eq!(summary.len(), 1, "nothing lies before the turn");
+    let prompt = &summary[0].blocks[1].text;
+    assert!(prompt.contains("[Assistant tool calls]: read(path=\"a\")\n\n[Tool result]: xxx"));
+    let shown = &p.requests.last().unwrap().blocks;
+    let text = &shown[1].text;
+    assert!(text.contains("Nothing before it\n\n---\n\n") && text.contains("<read-files>\na\n"));
+    assert!(!text.contains("\nb\n"), "its call is in the tail");
+    assert_eq!(
+        shown.len(),
+        5,
+        "summary, then the newest step: {:?}",
+        Played::outline(p.requests.last().unwrap())
+    );
+}
+
+#[test]
+fn a_split_turn_without_whole_turns_before_it_keeps_the_summary_before() {
+    let p = play(
+        "pi:reserve=180k,keep_recent=100",
+        1.0,
+        Script {
+            actions: vec![user("u1", "first"), user("u2", &long(400)), user("u3", "again")],
+            replies: vec![
+                used(says("one"), 2_000),
+                used(says("two"), 20_001),
+                used(calls("a", "c1", "read", r#"{"path":"z"}"#), 5_000),
+                used(calls("b", "c2", "edit", r#"{"path":"y"}"#), 5_100),
+                used(says(&long(800)), 20_001),
+                says("end"),
+            ],
+            summaries: vec![says("ONE"), says("TWO"), says("TURN")],
+            outputs: vec![long(40), long(40)],
+            ..Script::default()
+        },
+    );
+    let summaries = p.of(Purpose::Summary);
+    assert_eq!(summaries.len(), 3, "an update and a turn's beginning");
+    let update = &summaries[1].blocks[1].text;
+    assert!(update.contains("<previous-summary>\nONE\n</previous-summary>"), "{update}");
+    assert!(!summaries[2].blocks[1].text.contains("ONE"), "the turn's own frame knows no summary");
+    let events = &p.engine.events;
+    let after = events.iter().rev().find_map(|e| match &e.event {
+        Event::Compaction { after, .. } => Some(after),
+        _ => None,
+    });
+    let text = &after.unwrap()[1].text;
+    assert!(text.contains("TWO\n\n---\n\n") && text.contains("TURN\n\n<read-files>\nz\n"));
+    assert!(text.contains("<modified-files>\ny\n"), "{text}");
+}
+
+#[test]
+fn a_refusal_for_length_is_hidden_and_the_run_goes_on_once() {
+    let replies = vec![too_long(210_000, 200_000), says("whole"), says("bye")];
+    let more = vec![user("u3", &long(400)), user("u4", "bye")];
+    let p = play(SPEC, 1.0, two_turns(9_000, more.clone(), replies, vec![]));
+    assert_eq!(p.compactions().len(), 1);
+    assert!(p.failures().is_empty());
+    assert_eq!(triggers(&p)[0].0, "overflow");
+    // The refused prompt is summarised too: nothing answers it.
+    let retried = p.of(Purpose::Sample)[3];
+    assert_eq!(kinds(retried), [BlockKind::Base, BlockKind::Summary]);
+
+    let replies = vec![too_long(210_000, 200_000), too_long(210_000, 200_000), says("bye")];
+    let p = play(SPEC, 1.0, two_turns(9_000, more, replies, vec![]));
+    assert_eq!(p.compactions().len(), 1);
+    assert_eq!(p.failures().len(), 1);
+    // Told when the run ends and again before the next prompt.
+    assert_eq!(failed(&p), 2);
+    assert_eq!(kinds(p.requests.last().unwrap()).len(), 3, "the session keeps the compaction");
+}
+
+#[test]
+fn a_reply_cut_off_below_its_limit_is_left_out() {
+    let more = vec![user("u3", &long(400))];
+    let p = play(
+        SPEC,
+        1.0,
+        two_turns(9_000, more.clone(), vec![cut_off("half", 700), says("whole")], vec![]),
+    );
+    assert_eq!(p.compactions().len(), 1);
+    let last = p.requests.last().unwrap();
+    assert!(last.blocks.iter().all(|b| !b.text.contains("half")));
+    // At the limit of the model it stands.
+    let p = play(SPEC, 1.0, two_turns(9_000, more, vec![cut_off("half", 64_000)], vec![]));
+    assert!(p.compactions().is_empty() || triggers(&p)[0].0 == "threshold");
+}
+
+#[test]
+fn a_reply_to_a_prompt_beyond_the_window_compacts_and_stands() {
+    let usage = Usage { input: 200_001, output: 10, ..Usage::default() };
+    let over = says("fine").map(|r| Reply { usage, ..r });
+    let p = play(
+        "pi:reserve=0,keep_recent=100",
+        1.0,
+        two_turns(9_000, vec![user("u3", &long(400))], vec![over], vec![]),
+    );
+    assert_eq!(triggers(&p)[0].0, "overflow");
+    assert_eq!(p.of(Purpose::Sample).len(), 3, "nothing is sent again");
+}
+
+#[test]
+fn a_summary_that_fails_is_tried_again_at_the_next_check() {
+    let length = says("S").map(|r| Reply { stop: StopReason::MaxTokens, ..r });
+    let call = calls("", "s1", "read", "{}");
+    let error =
+        Err(ModelError { kind: ErrorKind::Invalid, status: 400, code: None, message: "no".into() });
+    for bad in [length, call, error] {
+        let more = vec![user("u3", "on")];
+        let p = play(SPEC, 1.0, two_turns(20_001, more, vec![says("x")], vec![bad, says("LATE")]));
+        assert_eq!(failed(&p), 1);
+        assert_eq!(p.of(Purpose::Summary).len(), 2, "after the run and before the prompt");
+        assert!(p.requests.last().unwrap().blocks[1].text.contains("LATE"));
+    }
+    // A passing error is answered by the same request, three times at most.
+    let bad: Vec<Answer> = (0..8).map(|_| failing(500)).collect();
+    let p = play(SPEC, 1.0, two_turns(20_001, vec![user("u3", "on")], vec![says("x")], bad));
+    assert_eq!(p.of(Purpose::Summary).len(), 8);
+    assert_eq!(failed(&p), 2);
+    // An empty text is a summary.
+    let p = play(SPEC, 1.0, two_turns(20_001, vec![], vec![], vec![says("")]));
+    assert_eq!((failed(&p), p.compactions().len()), (0, 1));
+}
+
+#[test]
+fn a_failing_request_is_sent_again_as_often_as_set() {
+    let script = |n: usize| {
+        let replies = (0..n).map(|_| failing(503)).chain([says("x"), says("y")]).collect();
+        two_turns(9_000, vec![user("u3", "on"), user("u4", "off")], replies, vec![])
+    };
+    let p = play(&format!("{SPEC},retries=2"), 1.0, script(2));
+    assert!(p.failures().is_empty());
+    let p = play(&format!("{SPEC},retries=2"), 1.0, script(3));
+    assert_eq!(p.failures().len(), 1);
+}
+
+#[test]
+fn the_user_may_say_what_matters() {
+    let compact = Action::Compact { instructions: Some("names".into()) };
+    let more = vec![compact.clone(), compact];
+    let p = play(SPEC, 1.0, two_turns(9_000, more, vec![], vec![]));
+    let summary = p.of(Purpose::Summary);
+    assert!(summary[0].blocks[1].text.ends_with("Give most room to: names"));
+    assert_eq!(summary.len(), 1, "just after a compaction there is nothing to do");
+    assert_eq!(failed(&p), 1);
+    // All fits into what is kept: refused by hand, silent by itself.
+    let small = |more| two_turns(20_001, more, vec![], vec![]);
+    let p = play("pi:reserve=180k", 1.0, small(vec![]));
+    assert_eq!((failed(&p), p.of(Purpose::Summary).len()), (0, 0));
+    let p = play("pi:reserve=180k", 1.0, small(vec![Action::Compact { instructions: None }]));
+    assert_eq!((failed(&p), p.of(Purpose::Summary).len()), (1, 0));
+}
+
+#[test]
+fn without_counters_everything_is_estimated() {
+    let image = Part::Image(Media {
+        media_type: "image/png".into(),
+        url: "data:image/png;base64,AAAA".into(),
+        name: None,
+    });
+    let action = Action::User(Incoming {
+        key: "u1".into(),
+        parts: vec![Part::Text(long(79_201).into()), image.clone()],
+    });
+    let silent = |text: &str| {
+        // The fake world counts where nothing is given, so the counters hold nothing but a mark.
+        says(text).map(|r| Reply { usage: Usage { reasoning: 1, ..Usage::default() }, ..r })
+    };
+    let script = Script {
+        actions: vec![user("u0", "hi"), action],
+        replies: vec![silent("done"), silent("done")],
+        ..Script::default()
+    };
+    // (79,201 + 4,800) / 4, rounded up, is 21,001; "base", "hi", "done", "done" are 1 each.
+    let p = play(SPEC, 1.0, script);
+    assert_eq!(triggers(&p)[0], ("threshold", 21_005));
+}
+
+#[test]
+fn arguments_count_as_the_program_writes_them_again() {
+    let call = |arguments: &str| Script {
+        actions: vec![user("u1", "go")],
+        replies: vec![
+            Ok(Reply {
+                parts: vec![Part::Call(ToolCall::new("c1", "edit", arguments))],
+                stop: StopReason::ToolUse,
+                usage: Usage { reasoning: 1, ..Usage::default() },
+                ..Reply::default()
+            }),
+            says("x"),
+        ],
+        outputs: vec![long(80_400)],
+        ..Script::default()
+    };
+    let believed = |arguments| triggers(&play(SPEC, 1.0, call(arguments)))[0].1;
+    assert_eq!(believed("{\"a\": 1,\n   \"b\": [1, 2]}"), believed("{\"a\":1,\"b\":[1,2]}"));
+    assert_eq!(believed("no JSON at all"), believed("{}"));
+}
+
+#[test]
+fn going_back_before_a_compaction_undoes_it() {
+    let more = vec![back_to("u2"), user("u3", "other way")];
+    let p = play(SPEC, 1.0, two_turns(20_001, more, vec![says("x")], vec![]));
+    assert_eq!(p.compactions().len(), 1);
+    let last = p.requests.last().unwrap();
+    use BlockKind::{Assistant, Base, User};
+    assert_eq!(kinds(last), [Base, User, Assistant, User, User]);
+}
+
+#[test]
+fn an_empty_result_is_told_as_such() {
+    let mut script = two_turns(9_000, vec![], vec![], vec![]);
+    script.actions.push(user("u3", "read"));
+    script.actions.push(Action::Restart);
+    script.actions.push(user("u4", "on"));
+    script.replies.push(Ok(Reply {
+        parts: vec![Part::Call(ToolCall::new("c1", "read", "{}"))],
+        stop: StopReason::ToolUse,
+        ..Reply::default()
+    }));
+    script.replies.push(says("x"));
+    script.replies.push(says("y"));
+    script.outputs = vec![String::new()];
+    let p = play(SPEC, 1.0, script);
+    let outputs: Vec<&str> = p
+        .requests
+        .last()
+        .unwrap()
+        .blocks
+        .iter()
+        .filter(|b| b.kind == BlockKind::Output)
+        .map(|b| &*b.text)
+        .collect();
+    assert_eq!(outputs, ["(no tool output)"], "an empty result is told as such");
+}
