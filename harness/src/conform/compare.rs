@@ -223,7 +223,8 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
                     o.insert("name".into(), json!(c.name));
                 }
             }
-            if let Some(m) = messages.get(i) {
+            // What has a field of its own is no message.
+            if let Some(m) = messages.get(i).filter(|_| b.role != Role::Instructions) {
                 o.insert("msg".into(), json!(m - view.unnumbered));
             }
             if request.breakpoints.contains(&i) {

@@ -57,6 +57,7 @@ fn who(kind: BlockKind, text: &str) -> Who {
         | BlockKind::Context
         | BlockKind::RepoMap
         | BlockKind::File
+        | BlockKind::Ack
         | BlockKind::Reminder
         | BlockKind::Unrecorded
         | BlockKind::Marker
