@@ -9,6 +9,7 @@ pub mod conform;
 mod controls;
 pub mod descriptor;
 mod durable;
+mod gemini_cli;
 pub mod levers;
 pub mod names;
 mod observation_masking;

@@ -21,6 +21,7 @@ pub const ALL: &[Descriptor] = &[
     crate::codex::descriptor::DESCRIPTOR,
     crate::opencode::descriptor::DESCRIPTOR,
     crate::pi::descriptor::DESCRIPTOR,
+    crate::gemini_cli::descriptor::DESCRIPTOR,
     crate::claude_code::descriptor::DESCRIPTOR,
     crate::anthropic_sdk::descriptor::DESCRIPTOR,
     crate::claude_code_api::descriptor::DESCRIPTOR,
@@ -192,7 +193,7 @@ mod tests {
     #[test]
     fn a_knob_turns_a_setting_that_exists_to_values_that_fit_and_writes_them() {
         let with: Vec<&str> = ALL.iter().filter(|d| !d.knobs.is_empty()).map(|d| d.name).collect();
-        assert_eq!(with, ["codex", "opencode", "pi", "claude-code"]);
+        assert_eq!(with, ["codex", "opencode", "pi", "gemini-cli", "claude-code"]);
         for spec in Spec::defaults() {
             for k in spec.knobs() {
                 let name = format!("{}:{}", spec.descriptor.name, k.setting);
@@ -226,7 +227,7 @@ mod tests {
         let rewind = |name: &str| Spec::parse(name).unwrap().descriptor.rewind;
         let with: Vec<&str> =
             ALL.iter().filter(|d| d.rewind != Rewind::NONE).map(|d| d.name).collect();
-        assert_eq!(with, ["codex", "opencode", "pi", "claude-code", "openoxide"]);
+        assert_eq!(with, ["codex", "opencode", "pi", "gemini-cli", "claude-code", "openoxide"]);
         assert!(
             rewind("codex").offers(RewindMode::Both) && !rewind("codex").offers(RewindMode::Code)
         );

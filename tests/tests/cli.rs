@@ -588,7 +588,7 @@ fn compact_asks_at_a_point_and_shows_every_strategy() {
     let rows = all["strategies"].as_array().unwrap();
     let of = |name: &str| rows.iter().find(|r| r["strategy"] == name).unwrap();
     // Who has a command makes one compaction of the same history; who has none says so.
-    for name in ["codex", "opencode", "pi", "claude-code", "openoxide"] {
+    for name in ["codex", "opencode", "pi", "gemini-cli", "claude-code", "openoxide"] {
         let made = of(name)["compactions"].as_array().unwrap();
         assert_eq!(made.len(), 1, "{name}");
         let texts = |side: &str| made[0][side].to_string();
@@ -610,8 +610,8 @@ fn compact_asks_at_a_point_and_shows_every_strategy() {
         let line = format!("{at} --strategy {name} --instructions port");
         here.run(&line).ok().stdout.contains("its command takes no instructions")
     };
-    let of = ["codex", "opencode", "pi", "claude-code", "openoxide"];
-    assert_eq!(of.map(told), [true, true, false, false, false]);
+    let of = ["codex", "opencode", "gemini-cli", "pi", "claude-code", "openoxide"];
+    assert_eq!(of.map(told), [true, true, true, false, false, false]);
 }
 
 #[test]

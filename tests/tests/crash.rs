@@ -25,8 +25,14 @@ const KILLS: u64 = 25;
 const MOST: u64 = 24;
 
 /// Nothing that was acknowledged may be lost in these.
-const STRICT: [&str; 5] =
-    ["ctxbench-store", "codex-rollout", "opencode-tables", "pi-jsonl", "claude-code-jsonl"];
+const STRICT: [&str; 6] = [
+    "ctxbench-store",
+    "codex-rollout",
+    "opencode-tables",
+    "pi-jsonl",
+    "gemini-cli-jsonl",
+    "claude-code-jsonl",
+];
 
 fn format(name: &str) -> &'static Format {
     formats().into_iter().find(|f| f.name == name).unwrap()
@@ -419,12 +425,13 @@ fn two_writers_corrupt_nothing() {
 /// Formats, and the size of a file, in blocks of 512 bytes, at which there is no room left: what
 /// grows in one file meets it late, in a tree of files every message of some length meets the
 /// smallest.
-const ROOM: [(&str, u32); 7] = [
+const ROOM: [(&str, u32); 8] = [
     ("ctxbench-store", 300),
     ("aider-markdown", 300),
     ("codex-rollout", 300),
     ("opencode-tables", 300),
     ("pi-jsonl", 300),
+    ("gemini-cli-jsonl", 300),
     ("claude-code-jsonl", 300),
     ("opencode-files", 1),
 ];

@@ -255,14 +255,17 @@ fn all_products_stand_side_by_side() {
     let out = memory(&here, "shop --file src/db/list.sql");
     let lines: Vec<Vec<&str>> =
         out.stdout.lines().map(|l| l.split_whitespace().collect()).collect();
-    assert_eq!(lines[0], ["tokens", "codex", "opencode", "pi", "claude-code", "openoxide"]);
+    assert_eq!(
+        lines[0],
+        ["tokens", "codex", "opencode", "pi", "gemini-cli", "claude-code", "openoxide"]
+    );
     let row = |path: &str| lines.iter().find(|l| l.first() == Some(&path)).unwrap()[1..].to_vec();
-    assert_eq!(row("AGENTS.md"), ["5", "5", "5", "–", "–"]);
-    assert_eq!(row("docs/guide.md"), ["–", "–", "–", "30,000", "–"]);
-    assert_eq!(row("src/api/CLAUDE.md"), ["–", "(9)", "–", "(9)", "–"]);
-    assert_eq!(row(".claude/rules/queries.md"), ["–", "–", "–", "+6", "–"]);
+    assert_eq!(row("AGENTS.md"), ["5", "5", "5", "–", "–", "–"]);
+    assert_eq!(row("docs/guide.md"), ["–", "–", "–", "–", "30,000", "–"]);
+    assert_eq!(row("src/api/CLAUDE.md"), ["–", "(9)", "–", "–", "(9)", "–"]);
+    assert_eq!(row(".claude/rules/queries.md"), ["–", "–", "–", "–", "+6", "–"]);
     // OpenCode shows the person's file of Claude Code where there is none of its own.
-    assert_eq!(row("~/.claude/CLAUDE.md"), ["–", "5", "–", "5", "–"]);
+    assert_eq!(row("~/.claude/CLAUDE.md"), ["–", "5", "–", "–", "5", "–"]);
     out.prints(&[
         "no memory files: aider: ",
         "no memory files: anthropic-sdk: ",

@@ -37,6 +37,7 @@ fn formats_with_boundaries_give_the_very_context_back() {
         ("codex", &["codex-rollout"][..]),
         ("opencode", &["opencode-tables", "opencode-files"]),
         ("pi", &["pi-jsonl"]),
+        ("gemini-cli", &["gemini-cli-jsonl"]),
         // Masked results are marks on the parts.
         ("observation-masking", &["ctxbench-store"]),
         ("sliding-window", &["ctxbench-store"]),

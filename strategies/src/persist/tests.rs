@@ -52,12 +52,13 @@ fn summary(role: Role, text: &str) -> StoredMessage {
     StoredMessage { role, parts: vec![Part::Summary(text.into())] }
 }
 
-const LOSSLESS: [&str; 6] = [
+const LOSSLESS: [&str; 7] = [
     "ctxbench-store",
     "codex-rollout",
     "opencode-tables",
     "opencode-files",
     "pi-jsonl",
+    "gemini-cli-jsonl",
     "claude-code-jsonl",
 ];
 

@@ -1,0 +1,41 @@
+//! Gemini CLI's memory files: a person's own and those from the root of the project down
+//! (docs/sources/gemini-cli.md §7).
+
+use std::path::Path;
+
+use ctxbench_kit::memory::{Level, Loaded, MemoryFile, Visit, jsonc, read};
+
+use crate::descriptor::{Named, SettingsFile, Version};
+use crate::own_settings::{Own, Shape, named};
+
+const NAME: &str = "GEMINI.md";
+
+/// What of a person's file is about compaction.
+const OWN: [Own; 3] = [
+    (&["model", "compressionThreshold"], "threshold", Shape::Share),
+    (&["tools", "truncateToolOutputThreshold"], "cut_to", Shape::Number),
+    (&["general", "maxAttempts"], "attempts", Shape::Number),
+];
+
+pub(crate) const SETTINGS: SettingsFile =
+    SettingsFile { names: &["settings.json"], read: own_settings };
+
+fn own_settings(text: &str) -> Result<Named, String> {
+    named(&jsonc(text)?, &OWN)
+}
+
+pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
+    let mut out = Loaded::default();
+    let mut add = |level, path: &Path| {
+        if let Some(text) = read(path, &mut out.notes) {
+            out.files.push(MemoryFile::new(level, path, text));
+        }
+    };
+    add(Level::User, &visit.site.home.join(".gemini").join(NAME));
+    let mut folders: Vec<&Path> = visit.site.upwards().collect();
+    folders.reverse();
+    for folder in folders {
+        add(Level::Project, &folder.join(NAME));
+    }
+    out
+}

@@ -1,0 +1,178 @@
+//! What is left of a tool result that goes to a file: a cut of it, or a preview
+//! (docs/sources/gemini-cli.md §2, §5).
+
+use ctxbench_core::compaction::head_cut;
+use ctxbench_core::tokens::utf16_len;
+
+/// How a masked result begins and ends: the mark on the wire (docs/sources/gemini-cli.md §5).
+pub(super) const MASKED: &str = "<tool_output_masked>";
+const MASKED_END: &str = "</tool_output_masked>";
+/// Tool whose output is shown by its sections (docs/sources/gemini-cli.md §5).
+const SHELL: &str = "run_shell_command";
+/// Longest result that is shown whole, and what is shown of each end otherwise, characters
+/// (docs/sources/gemini-cli.md §5).
+const WHOLE: u64 = 500;
+const END: usize = 250;
+/// Most lines of a section that are shown, and lines of each end otherwise
+/// (docs/sources/gemini-cli.md §5).
+const LINES: usize = 20;
+const END_LINES: usize = 10;
+
+/// Sections of the output of a command.
+const SECTIONS: [&str; 6] =
+    ["Output", "Error", "Exit Code", "Signal", "Background PIDs", "Process Group PGID"];
+
+/// Sizes of a cut, characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    pub(super) head: usize,
+    pub(super) tail: usize,
+    pub(super) omitted: usize,
+}
+
+impl Cut {
+    /// How a text is cut to so many characters: a fifth from its beginning, the rest from its end.
+    /// `None` = it fits.
+    pub(super) fn of(text: &str, most: usize) -> Option<Cut> {
+        let all = utf16_len(text) as usize;
+        let head = most / 5;
+        (all > most).then(|| Cut { head, tail: most - head, omitted: all - most })
+    }
+
+    /// The cut text, with a note in front that names the file.
+    pub(super) fn show(self, text: &str, note: &str, file: &str) -> String {
+        let Cut { head, tail, omitted } = self;
+        let start = head_cut(text, head).unwrap_or(text);
+        let end = tail_cut(text, tail);
+        format!(
+            "{note}: first {head} and last {tail} characters. All of it is in the file {file}\n\
+             {start}\n\n... [{omitted} characters omitted] ...\n\n{end}"
+        )
+    }
+
+    /// Reads the sizes out of a cut text.
+    pub(super) fn found_in(text: &str, note: &str) -> Option<Cut> {
+        let rest = text.strip_prefix(note)?.strip_prefix(": first ")?;
+        let (head, rest) = rest.split_once(" and last ")?;
+        let (tail, rest) = rest.split_once(" characters.")?;
+        let (_, rest) = rest.split_once("\n\n... [")?;
+        let (omitted, _) = rest.split_once(" characters omitted] ...")?;
+        let number = |t: &str| t.parse().ok();
+        Some(Cut { head: number(head)?, tail: number(tail)?, omitted: number(omitted)? })
+    }
+}
+
+/// The last `max` UTF-16 units of a text, never half a character.
+fn tail_cut(text: &str, max: usize) -> &str {
+    let mut units = 0;
+    for (i, c) in text.char_indices().rev() {
+        units += c.len_utf16();
+        if units > max {
+            return &text[i + c.len_utf8()..];
+        }
+    }
+    text
+}
+
+/// What stands in the place of a masked result: `pretty` is its object as indented JSON.
+pub(super) fn masked(tool: &str, output: &str, pretty: &str, note: &str, file: &str) -> String {
+    let preview = if tool == SHELL {
+        sections(output)
+    } else if utf16_len(pretty) > WHOLE {
+        let head = head_cut(pretty, END).unwrap_or(pretty);
+        format!("{head}\n... [TRUNCATED] ...\n{}", tail_cut(pretty, END))
+    } else {
+        pretty.to_string()
+    };
+    format!("{MASKED}\n{preview}\n\n{note}: {file}\n{MASKED_END}")
+}
+
+/// A result as the program writes its object down before it looks at it.
+pub(super) fn pretty(output: &str, is_error: bool) -> String {
+    let key = if is_error { "error" } else { "output" };
+    let text = serde_json::to_string(output).expect("a string always serialises");
+    format!("{{\n  \"{key}\": {text}\n}}")
+}
+
+/// The output of a command by its sections; only its output is cut.
+fn sections(output: &str) -> String {
+    let starts: Vec<(usize, &str)> = line_starts(output)
+        .filter_map(|at| {
+            let name = SECTIONS.iter().find(|s| {
+                output[at..].strip_prefix(**s).is_some_and(|rest| rest.starts_with(": "))
+            })?;
+            Some((at, *name))
+        })
+        .collect();
+    let Some((first, _)) = starts.first() else { return lines(output) };
+    let mut out = Vec::new();
+    let before = output[..*first].trim();
+    if !before.is_empty() {
+        out.push(lines(before));
+    }
+    for (i, (at, name)) in starts.iter().enumerate() {
+        let end = starts.get(i + 1).map_or(output.len(), |(next, _)| *next);
+        let text = output[at + name.len() + 2..end].trim();
+        let shown = if *name == "Output" { lines(text) } else { text.to_string() };
+        out.push(format!("{name}: {shown}"));
+    }
+    out.join("\n")
+}
+
+fn line_starts(text: &str) -> impl Iterator<Item = usize> {
+    std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1))
+}
+
+/// The first and last lines of a text.
+fn lines(text: &str) -> String {
+    let all: Vec<&str> = text.split('\n').collect();
+    if all.len() <= LINES {
+        return text.to_string();
+    }
+    let (head, tail) = (&all[..END_LINES], &all[all.len() - END_LINES..]);
+    let omitted = all.len() - 2 * END_LINES;
+    format!("{}\n\n... [{omitted} lines omitted] ...\n\n{}", head.join("\n"), tail.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fifth_of_a_cut_is_its_beginning() {
+        let text = format!("{}{}{}", "a".repeat(8_000), "b".repeat(26_492), "c".repeat(32_000));
+        let cut = Cut::of(&text, 40_000).unwrap();
+        assert_eq!(cut, Cut { head: 8_000, tail: 32_000, omitted: 26_492 });
+        let shown = cut.show(&text, "Note", "f.txt");
+        assert_eq!(Cut::found_in(&shown, "Note"), Some(cut));
+        assert!(!shown.contains('b') || !shown.contains("bb"));
+        assert!(shown.ends_with(&"c".repeat(32_000)));
+        assert_eq!(Cut::of(&"a".repeat(40_000), 40_000), None);
+        // Not in the middle of a character.
+        let shown = Cut::of(&"😀".repeat(10), 5).unwrap().show(&"😀".repeat(10), "N", "f");
+        assert!(shown.ends_with("\n\n😀😀"), "{shown}");
+    }
+
+    #[test]
+    fn previews_show_both_ends() {
+        let short = masked("read_file", "x", &pretty("x", false), "In", "f");
+        let want =
+            "<tool_output_masked>\n{\n  \"output\": \"x\"\n}\n\nIn: f\n</tool_output_masked>";
+        assert_eq!(short, want);
+        let long = pretty(&"y".repeat(600), false);
+        let shown = masked("read_file", "", &long, "In", "f");
+        assert!(shown.contains("\n... [TRUNCATED] ...\n"));
+        assert_eq!(shown.matches('y').count(), 250 - 15 + 250 - 3);
+    }
+
+    #[test]
+    fn commands_are_shown_by_their_sections() {
+        let output: Vec<String> = (0..30).map(|i| format!("row {i}")).collect();
+        let text = format!("Output: {}\nExit Code: 1\nError: bad", output.join("\n"));
+        let shown = sections(&text);
+        assert!(shown.starts_with("Output: row 0\n"), "{shown}");
+        assert!(shown.contains("row 9\n\n... [10 lines omitted] ...\n\nrow 20\n"), "{shown}");
+        assert!(shown.ends_with("row 29\nExit Code: 1\nError: bad"), "{shown}");
+        assert_eq!(sections("plain"), "plain");
+    }
+}

@@ -1,0 +1,485 @@
+//! Gemini CLI as released, 0.61 (docs/sources/gemini-cli.md, sections named at the rules).
+//!
+//! Before every request, also between tools, the last prompt size that the provider reported is
+//! held against half of the window. What is about to be sent is no part of the history yet.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Form, MessageId, Role};
+use ctxbench_core::compaction::{CompactionKind, origins, passing, unanswered};
+use ctxbench_core::content::Part;
+use ctxbench_core::engine::{Engine, Event, Incoming};
+use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Reply, Request};
+use ctxbench_core::strategy::{self, Flow, Strategy, Unsupported};
+
+use super::contents::{Message, estimate, messages, side, stable_id};
+use super::preview::{masked, pretty};
+use super::resumed::Copies;
+use super::rules::{CutRule, MaskRule, Sizes, cut_results, size, split, to_mask};
+use super::settings::GeminiCliSettings;
+use super::words::{GeminiCliWords, SNAPSHOT};
+
+/// Attempts at a summary request, the first included (docs/sources/gemini-cli.md §4).
+const SUMMARY_ATTEMPTS: u64 = 5;
+/// Attempts at a request whose stream breaks off or whose answer is empty
+/// (docs/sources/gemini-cli.md §4).
+const STREAM_ATTEMPTS: u64 = 4;
+
+pub(crate) struct Program {
+    settings: GeminiCliSettings,
+    words: GeminiCliWords,
+    /// Tokens of the last prompt as reported, or an estimate of the history.
+    count: u64,
+    /// A compression made the history larger: no further one by itself in this chat.
+    failed: bool,
+    copies: Copies,
+    /// Results that went to files.
+    files: u64,
+    /// The next request is the same again.
+    again: bool,
+    /// Answers without a word in a row.
+    empty: u64,
+    sizes: Sizes,
+}
+
+/// Why a compression ended without a result.
+struct Failure(String);
+
+impl From<ModelError> for Failure {
+    fn from(e: ModelError) -> Self {
+        Failure(e.to_string())
+    }
+}
+
+impl Program {
+    pub(crate) fn new(settings: GeminiCliSettings, words: GeminiCliWords) -> Self {
+        Program {
+            settings,
+            words,
+            count: 0,
+            failed: false,
+            copies: Copies::default(),
+            files: 0,
+            again: false,
+            empty: 0,
+            sizes: Sizes::new(),
+        }
+    }
+
+    /// The blocks of the history before a place, each once.
+    fn history(s: &Engine, end: usize) -> Vec<Arc<Block>> {
+        s.context.blocks()[..end].iter().filter(|b| side(b).is_some()).cloned().collect()
+    }
+
+    /// Tokens of a history by its texts alone.
+    fn estimate(&self, history: &[Arc<Block>]) -> u64 {
+        estimate(self.copies.spread(history))
+    }
+
+    /// What is always shown, then a history without its context, then what is about to be sent.
+    fn view(s: &Engine, history: Vec<Arc<Block>>, pending: usize) -> Vec<Arc<Block>> {
+        let blocks = s.context.blocks();
+        let fixed = blocks[..pending].iter().filter(|b| is_fixed(b)).cloned();
+        let rest = history.into_iter().filter(|b| !is_fixed(b));
+        fixed.chain(rest).chain(blocks[pending..].iter().cloned()).collect()
+    }
+
+    /// Compresses the history before `pending` when it is too large or `force` is given.
+    async fn compress(
+        &mut self,
+        s: &mut Engine,
+        pending: usize,
+        phase: Phase,
+        force: bool,
+    ) -> Result<(), Failure> {
+        let history = Self::history(s, pending);
+        let limit = self.settings.threshold * s.model.window as f64;
+        if history.is_empty() || (!force && (self.count as f64) < limit) {
+            return Ok(());
+        }
+        let whole: Vec<Arc<Block>> = self.copies.spread(&history).cloned().collect();
+        let cut = self.cut(s, whole.clone());
+        if self.failed && !force {
+            self.only_cut(s, &history, &cut, pending, phase);
+            return Ok(());
+        }
+        let parts = messages(cut.iter());
+        let at = split(&parts, 1.0 - self.settings.keep);
+        if at == 0 {
+            return Ok(());
+        }
+        s.trigger(if force { "manual" } else { "threshold" }, self.count, limit as u64);
+        let head = messages(whole.iter()).into_iter().take(at).flat_map(|m| m.parts);
+        let mut head: Vec<Arc<Block>> = head.collect();
+        if estimate(head.iter()) >= s.model.window {
+            head = parts[..at].iter().flat_map(|m| m.parts.iter().cloned()).collect();
+        }
+        let summary = self.snapshot(s, &head, phase).await?;
+        let first = parts.get(at).and_then(|m| m.parts.first());
+        // A tail begins with a prompt, which is never cut and stands there once.
+        let from = first.and_then(|f| history.iter().position(|b| Arc::ptr_eq(b, f)));
+        let mut tail = history[from.unwrap_or(history.len())..].to_vec();
+        take_over(&mut tail, &cut);
+        let summary = s.synthetic(
+            BlockKind::Summary,
+            Role::User,
+            summary,
+            origins(&head_once(&history, from)),
+        );
+        let ack = s.synthetic(BlockKind::Ack, Role::Assistant, self.words.ack.clone(), vec![]);
+        let context = history.iter().filter(|b| is_fixed(b)).cloned();
+        let new: Vec<Arc<Block>> = context.chain([summary, ack]).chain(tail).collect();
+        let tokens = self.estimate(&new);
+        if tokens > self.count {
+            // The result is thrown away.
+            self.failed |= !force;
+            s.note(Event::CompactionFailed { mechanism: "snapshot", dangling: false });
+            return Ok(());
+        }
+        let view = Self::view(s, new, pending);
+        let _ = s.compacted(CompactionKind::Summarise, "snapshot", phase, view);
+        (self.count, self.failed) = (tokens, false);
+        self.copies.rewritten(true);
+        s.note(Event::Estimated(tokens));
+        Ok(())
+    }
+
+    /// Results beyond the budget cut, as they go to files before a compression.
+    fn cut(&mut self, s: &Engine, blocks: Vec<Arc<Block>>) -> Vec<Arc<Block>> {
+        let left = 4 * s.model.window.saturating_sub(self.count);
+        let rule = CutRule {
+            budget: self.settings.results_budget,
+            most: self.settings.cut_to.min(left) as usize,
+            note: &self.words.cut_note,
+        };
+        cut_results(blocks, &rule, &mut self.files)
+    }
+
+    /// After a compression that failed only results are cut, if that makes a difference.
+    fn only_cut(
+        &mut self,
+        s: &mut Engine,
+        history: &[Arc<Block>],
+        cut: &[Arc<Block>],
+        pending: usize,
+        phase: Phase,
+    ) {
+        let tokens = estimate(cut.iter());
+        if tokens >= self.count {
+            return;
+        }
+        let mut new = history.to_vec();
+        take_over(&mut new, cut);
+        let view = Self::view(s, new, pending);
+        let _ = s.compacted(CompactionKind::Truncate, "cut_results", phase, view);
+        self.count = tokens;
+        self.copies.rewritten(false);
+    }
+
+    /// The snapshot of a head: a draft, and what a second request makes of it
+    /// (docs/sources/gemini-cli.md §2).
+    async fn snapshot(
+        &self,
+        s: &mut Engine,
+        head: &[Arc<Block>],
+        phase: Phase,
+    ) -> Result<String, Failure> {
+        let mut blocks = if s.fixed.summary_base.is_empty() {
+            vec![passing(BlockKind::Base, Role::Instructions, self.words.summary_system.clone())]
+        } else {
+            s.fixed.summary_base.clone()
+        };
+        blocks.extend(head.iter().map(with_stable_id));
+        let anchored = head.iter().any(|b| b.call.is_none() && b.text.contains(SNAPSHOT));
+        let words = &self.words;
+        let prompt = if anchored { &words.prompt_anchored } else { &words.prompt_new };
+        let ask = |words: &Arc<str>| passing(BlockKind::SummaryPrompt, Role::User, words.clone());
+        let drafting = [&blocks[..], &[ask(prompt)]].concat();
+        let draft = self.ask(s, phase, drafting).await?;
+        blocks.push(passing(BlockKind::Summary, Role::Assistant, draft.as_str()));
+        blocks.push(ask(&self.words.prompt_verify));
+        let checked = self.ask(s, phase, blocks).await?;
+        // What is blank after all attempts is an error, so there is a text.
+        Ok(checked.trim().to_string())
+    }
+
+    /// The answer to a summary request; one that fails in passing, or is answered with blanks, is
+    /// sent again.
+    async fn ask(
+        &self,
+        s: &mut Engine,
+        phase: Phase,
+        blocks: Vec<Arc<Block>>,
+    ) -> Result<String, Failure> {
+        let request = s.summary_request(phase, blocks, false);
+        for attempt in 1.. {
+            let last = attempt >= SUMMARY_ATTEMPTS;
+            match s.send(&request).await {
+                Err(e) if !last && is_retryable(&e) => {}
+                Err(e) => return Err(e.into()),
+                Ok(reply) => match said(&reply) {
+                    text if !text.trim().is_empty() => return Ok(text),
+                    _ if last => break,
+                    _ => {}
+                },
+            }
+        }
+        Err(Failure(format!("no text came in {SUMMARY_ATTEMPTS} attempts at a summary")))
+    }
+
+    /// Replaces old results by previews (docs/sources/gemini-cli.md §5).
+    fn mask(&mut self, s: &mut Engine, pending: usize, phase: Phase) {
+        if !self.settings.mask {
+            return;
+        }
+        let history = Self::history(s, pending);
+        let spread: Vec<Message> = messages(self.copies.spread(&history));
+        let rule =
+            MaskRule { protect: self.settings.mask_protect, minimum: self.settings.mask_minimum };
+        let chosen = to_mask(&spread, rule, &mut self.sizes);
+        if chosen.is_empty() {
+            return;
+        }
+        let mut new = history;
+        let mut smaller = false;
+        for b in new.iter_mut().filter(|b| b.kind == BlockKind::Output) {
+            let Some(call) = b.call.clone().filter(|c| chosen.contains(&c.id)) else { continue };
+            self.files += 1;
+            let file = format!("tool-outputs/{}_{}.txt", call.name, self.files);
+            let whole = pretty(&b.text, b.is_error);
+            let text = masked(&call.name, &b.text, &whole, &self.words.masked_note, &file);
+            let preview = b.altered(Form::Cleared, text);
+            if size(&preview, &mut self.sizes) < size(b, &mut self.sizes) {
+                *b = preview;
+                smaller = true;
+            }
+        }
+        if !smaller {
+            return;
+        }
+        self.copies.rewritten(false);
+        self.count = self.estimate(&new);
+        let view = Self::view(s, new, pending);
+        let _ = s.compacted(CompactionKind::Clear, "mask_results", phase, view);
+    }
+
+    /// What was to be sent is no part of the history: a prompt is taken back, results stay with
+    /// their calls.
+    fn take_back(s: &mut Engine) {
+        let at = pending(s.context.blocks());
+        let prompt = s.context.blocks()[at..].iter().all(|b| b.kind != BlockKind::Output);
+        if prompt {
+            let kept = s.context.blocks()[..at].to_vec();
+            let _ = s.context.set(kept);
+        }
+    }
+
+    /// Gives calls whose result never came one that says so.
+    fn close_calls(&self, s: &mut Engine) {
+        for b in unanswered(s.context.blocks()) {
+            let text = self.words.interrupted.clone();
+            let id = s.history.append("", Role::Tool, vec![Part::Text(text.clone())], true);
+            let draft = Draft {
+                call: b.call.clone(),
+                is_error: true,
+                ..Draft::synthetic(BlockKind::Output, Role::Tool, text)
+            };
+            s.context.push(draft.build(id, vec![]));
+        }
+    }
+
+    fn recount(&mut self, s: &Engine) {
+        self.count = self.estimate(&Self::history(s, s.context.blocks().len()));
+    }
+}
+
+/// Whether a block is always shown.
+fn is_fixed(b: &Block) -> bool {
+    strategy::is_fixed(b) || b.kind == BlockKind::File
+}
+
+/// The blocks of a history that a snapshot stands for.
+fn head_once(history: &[Arc<Block>], tail: Option<usize>) -> Vec<Arc<Block>> {
+    let head = &history[..tail.unwrap_or(history.len())];
+    head.iter().filter(|b| !is_fixed(b)).cloned().collect()
+}
+
+/// Where what is about to be sent begins: the results behind the last reply, or the newest message.
+fn pending(blocks: &[Arc<Block>]) -> usize {
+    let Some(last) = blocks.last() else { return 0 };
+    let results = blocks.iter().rev().take_while(|b| b.role != Role::Assistant);
+    let results = results.take_while(|b| !is_fixed(b)).any(|b| b.kind == BlockKind::Output);
+    let belongs = |b: &Arc<Block>| {
+        !is_fixed(b) && b.role != Role::Assistant && (results || b.message == last.message)
+    };
+    blocks.len() - blocks.iter().rev().take_while(|b| belongs(b)).count()
+}
+
+/// Puts what became of results in their place; of several copies the newest counts.
+fn take_over(blocks: &mut [Arc<Block>], cut: &[Arc<Block>]) {
+    let results = cut.iter().filter(|b| b.form == Form::Truncated && b.kind == BlockKind::Output);
+    let by_call: HashMap<&str, &Arc<Block>> =
+        results.filter_map(|b| Some((b.call_id()?, b))).collect();
+    for b in blocks.iter_mut().filter(|b| b.kind == BlockKind::Output) {
+        if let Some(now) = b.call_id().and_then(|id| by_call.get(id)) {
+            *b = Arc::clone(now);
+        }
+    }
+}
+
+/// A block as the history holds it: calls are named after their tools, too.
+fn with_stable_id(b: &Arc<Block>) -> Arc<Block> {
+    match &b.call {
+        None => b.clone(),
+        Some(c) => {
+            let call = CallRef { id: stable_id(b), name: c.name.clone() };
+            b.redraft(|d| d.call = Some(Arc::new(call)))
+        }
+    }
+}
+
+/// The words of a reply.
+fn said(reply: &Reply) -> String {
+    reply.parts.iter().filter_map(|p| p.as_text()).collect()
+}
+
+/// Whether the same request may succeed a little later (docs/sources/gemini-cli.md §4).
+fn is_retryable(e: &ModelError) -> bool {
+    e.kind == ErrorKind::Stream
+        || (e.kind == ErrorKind::Server && e.status == 0)
+        || matches!(e.status, 429 | 499 | 500..=599)
+}
+
+#[async_trait]
+impl Strategy for Program {
+    async fn on_start(&mut self, s: &mut Engine) {
+        (self.failed, self.again, self.empty) = (false, false, 0);
+        self.copies = Copies::default();
+        s.show_fixed();
+        self.recount(s);
+    }
+
+    async fn on_restart(&mut self, s: &mut Engine) {
+        self.close_calls(s);
+        self.copies.resumed();
+        (self.failed, self.again, self.empty) = (false, false, 0);
+        self.recount(s);
+    }
+
+    async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
+        self.close_calls(s);
+        if s.context.blocks().last().is_some_and(|b| b.role == Role::Tool) {
+            // Results that nobody answered would become one message with the prompt.
+            let text = self.words.interrupted.clone();
+            let closing = s.synthetic(BlockKind::Ack, Role::Assistant, text, vec![]);
+            s.context.push(closing);
+        }
+        (self.again, self.empty) = (false, 0);
+        Flow::Proceed
+    }
+
+    async fn before_request(&mut self, s: &mut Engine) -> Flow {
+        if std::mem::take(&mut self.again) {
+            return Flow::Proceed;
+        }
+        let at = pending(s.context.blocks());
+        let prompt = s.context.blocks()[at..].iter().all(|b| b.kind != BlockKind::Output);
+        let phase = if prompt { Phase::PreTurn } else { Phase::MidTurn };
+        if let Err(Failure(reason)) = self.compress(s, at, phase, false).await {
+            s.note(Event::CompactionFailed { mechanism: "snapshot", dangling: false });
+            Self::take_back(s);
+            return Flow::FailTurn(reason);
+        }
+        let left = s.model.window.saturating_sub(self.count);
+        let at = pending(s.context.blocks());
+        self.mask(s, at, phase);
+        let at = pending(s.context.blocks());
+        let wanted = estimate(s.context.blocks()[at..].iter());
+        if wanted > left {
+            Self::take_back(s);
+            return Flow::FailTurn(format!(
+                "the message is believed to have {wanted} tokens, and {left} are left in the window"
+            ));
+        }
+        Flow::Proceed
+    }
+
+    async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
+        let thought = reply.parts.iter().any(|p| matches!(p, Part::Reasoning { .. }));
+        let results = s.context.blocks().last().is_some_and(|b| b.role == Role::Tool);
+        if !reply.has_calls() && said(reply).trim().is_empty() && (thought || !results) {
+            self.empty += 1;
+            if self.empty < STREAM_ATTEMPTS {
+                self.again = true;
+                return Flow::DropReply;
+            }
+            Self::take_back(s);
+            return Flow::FailTurn("the model answered without a word".into());
+        }
+        self.empty = 0;
+        if reply.usage.prompt() > 0 {
+            self.count = reply.usage.prompt();
+        }
+        Flow::Proceed
+    }
+
+    async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
+        let blocks = s.context.blocks();
+        if had_calls {
+            let at = pending(blocks);
+            let results = blocks[at..].iter().filter(|b| b.kind == BlockKind::Output);
+            let ids: Vec<String> = results.filter_map(|b| b.call_id()).map(Into::into).collect();
+            self.copies.recorded(&ids);
+        }
+        // Thoughts are not sent again.
+        if blocks.iter().rev().take(64).any(|b| b.kind == BlockKind::Reasoning) {
+            let kept = |b: &&Arc<Block>| b.kind != BlockKind::Reasoning;
+            let kept = blocks.iter().filter(kept).cloned().collect();
+            let _ = s.context.set(kept);
+        }
+        Flow::Proceed
+    }
+
+    async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
+        let most = match e.kind {
+            ErrorKind::Stream => STREAM_ATTEMPTS,
+            _ => self.settings.attempts,
+        };
+        if is_retryable(e) && u64::from(attempt) < most {
+            self.again = true;
+            return Flow::Again;
+        }
+        Self::take_back(s);
+        Flow::FailTurn(e.to_string())
+    }
+
+    async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
+        // What a compression rewrote is no message that one could go back to.
+        if s.context.blocks().iter().any(|b| b.message == to) {
+            s.truncate_after(to);
+            self.recount(s);
+        }
+    }
+
+    async fn compact(
+        &mut self,
+        s: &mut Engine,
+        _instructions: Option<&str>,
+    ) -> Result<(), Unsupported> {
+        self.close_calls(s);
+        let end = s.context.blocks().len();
+        if self.compress(s, end, Phase::StandaloneTurn, true).await.is_err() {
+            s.note(Event::CompactionFailed { mechanism: "snapshot", dangling: false });
+        }
+        Ok(())
+    }
+}
+
+/// Requests of a compression by what they ask for, as recorded cases name them.
+pub(super) fn phase(request: &Request) -> Option<&'static str> {
+    let draft = |b: &Arc<Block>| b.kind == BlockKind::Summary && b.role == Role::Assistant;
+    let named = if request.blocks.iter().any(draft) { "verify" } else { "summary" };
+    (request.purpose == Purpose::Summary).then_some(named)
+}

@@ -1,0 +1,118 @@
+//! What a resumed session does to the results of tools: the file holds each twice, with its call
+//! and as a message, and both are read (docs/sources/gemini-cli.md §6). Normal requests show one of
+//! them; everything else sees both.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind};
+
+/// How often each result stands in the history.
+#[derive(Default)]
+pub(super) struct Copies {
+    /// By call: copies that will not become more.
+    settled: HashMap<String, usize>,
+    /// Results that the file holds with their calls, by call.
+    stored: HashMap<String, Stored>,
+    /// Since the compression in this process nothing is stored with its call.
+    rewritten: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Stored {
+    /// Times that the session was resumed since.
+    resumed: usize,
+    /// Results of the same message.
+    together: usize,
+}
+
+impl Stored {
+    /// The first time the two are read; later each call of a message brings all of its results.
+    fn copies(self) -> usize {
+        match self.resumed {
+            0 => 1,
+            1 => 2,
+            n => 2 + (n - 1) * self.together,
+        }
+    }
+}
+
+impl Copies {
+    /// Tools have run; these are the ids of the results of one message.
+    pub(super) fn recorded(&mut self, ids: &[String]) {
+        if !self.rewritten {
+            let stored = Stored { resumed: 0, together: ids.len() };
+            self.stored.extend(ids.iter().map(|id| (id.clone(), stored)));
+        }
+    }
+
+    /// The stored messages were rewritten from the history, without what stood with calls; `ends`
+    /// = by a compression, which this holds for until the process ends.
+    pub(super) fn rewritten(&mut self, ends: bool) {
+        for (id, stored) in self.stored.drain() {
+            self.settled.insert(id, stored.copies());
+        }
+        self.rewritten |= ends;
+    }
+
+    /// The session was opened again.
+    pub(super) fn resumed(&mut self) {
+        self.rewritten = false;
+        self.stored.values_mut().for_each(|s| s.resumed += 1);
+    }
+
+    fn of(&self, b: &Block) -> usize {
+        let id = b.call_id().unwrap_or_default();
+        let stored = self.stored.get(id).map(|s| s.copies());
+        stored.or_else(|| self.settled.get(id).copied()).unwrap_or(1)
+    }
+
+    /// Blocks with each result as often as it stands there; results of one message stay together.
+    pub(super) fn spread<'a>(
+        &'a self,
+        blocks: &'a [Arc<Block>],
+    ) -> impl Iterator<Item = &'a Arc<Block>> {
+        let kind = |b: &Block| b.kind == BlockKind::Output;
+        blocks.chunk_by(move |a, b| kind(a) == kind(b)).flat_map(move |run| {
+            let most = match run.first() {
+                Some(b) if kind(b) => run.iter().map(|b| self.of(b)).max().unwrap_or(1),
+                _ => 1,
+            };
+            (0..most).flat_map(move |k| run.iter().filter(move |b| !kind(b) || self.of(b) > k))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::block::{CallRef, Draft, MessageId, Role};
+
+    fn result(id: &str) -> Arc<Block> {
+        let call = Some(Arc::new(CallRef { id: id.into(), name: "t".into() }));
+        let draft = Draft { call, ..Draft::text(BlockKind::Output, Role::Tool, "out") };
+        draft.build(MessageId(0), vec![])
+    }
+
+    fn ids(copies: &Copies, blocks: &[Arc<Block>]) -> Vec<String> {
+        copies.spread(blocks).map(|b| b.call_id().unwrap().to_string()).collect()
+    }
+
+    #[test]
+    fn a_resumed_result_stands_there_twice_unless_a_compression_came_before_it() {
+        let mut copies = Copies::default();
+        let blocks = [result("a"), result("b")];
+        copies.recorded(&["a".into()]);
+        assert_eq!(ids(&copies, &blocks), ["a", "b"]);
+        copies.resumed();
+        copies.rewritten(true);
+        copies.recorded(&["b".into()]);
+        assert_eq!(ids(&copies, &blocks), ["a", "b", "a"]);
+        copies.resumed();
+        assert_eq!(ids(&copies, &blocks), ["a", "b", "a"]);
+        // In the next process calls are stored as usual again.
+        copies.recorded(&["c".into()]);
+        copies.resumed();
+        assert_eq!(ids(&copies, &[result("c")]), ["c", "c"]);
+    }
+}

@@ -1,0 +1,210 @@
+//! What Gemini CLI decides by sizes: where the history is split, which results are cut before that,
+//! and which are masked (docs/sources/gemini-cli.md §2, §5).
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, BlockKind, Form};
+
+use super::contents::{Message, Side, estimate, estimate_text};
+use super::preview::{Cut, MASKED, pretty};
+
+/// Tools whose results are never masked (docs/sources/gemini-cli.md §5).
+const EXEMPT: [&str; 4] = ["activate_skill", "ask_user", "enter_plan_mode", "exit_plan_mode"];
+
+/// Number of messages before the split: the first user message without results behind the share of
+/// the characters that goes; else everything when the history ends with an answer; else what lies
+/// before the last such message.
+pub(super) fn split(messages: &[Message], goes: f64) -> usize {
+    let sizes: Vec<u64> = messages.iter().map(Message::json_len).collect();
+    let target = sizes.iter().sum::<u64>() as f64 * goes;
+    let (mut before, mut last) = (0, 0);
+    for (i, (m, size)) in messages.iter().zip(sizes).enumerate() {
+        if m.side == Side::User && !m.has_results() {
+            if before as f64 >= target {
+                return i;
+            }
+            last = i;
+        }
+        before += size;
+    }
+    if messages.last().is_some_and(Message::is_answer) { messages.len() } else { last }
+}
+
+/// How results are cut before a compression.
+pub(super) struct CutRule<'a> {
+    /// Tokens of the newest results that stay whole.
+    pub(super) budget: u64,
+    /// Characters that older ones are cut to.
+    pub(super) most: usize,
+    /// Words of the note in front.
+    pub(super) note: &'a str,
+}
+
+/// The blocks with results beyond the budget cut, newest first. `next` counts the files.
+pub(super) fn cut_results(
+    blocks: Vec<Arc<Block>>,
+    rule: &CutRule<'_>,
+    next: &mut u64,
+) -> Vec<Arc<Block>> {
+    let mut used = 0;
+    let mut out = blocks;
+    for b in out.iter_mut().rev().filter(|b| b.kind == BlockKind::Output) {
+        let text = if b.is_error { pretty(&b.text, true) } else { b.text.to_string() };
+        let tokens = estimate_text(&text);
+        if used + tokens <= rule.budget {
+            used += tokens;
+            continue;
+        }
+        *next += 1;
+        let Some(cut) = Cut::of(&text, rule.most) else {
+            used += tokens;
+            continue;
+        };
+        let tool = b.call.as_ref().map_or("", |c| c.name.as_str());
+        let shown = cut.show(&text, rule.note, &format!("tool-outputs/{tool}_{next}.txt"));
+        used += estimate_text(&shown);
+        *b = b.altered(Form::Truncated, shown);
+    }
+    out
+}
+
+/// How results are masked.
+#[derive(Clone, Copy)]
+pub(super) struct MaskRule {
+    /// Tokens of the newest results that stay; the one that crosses the line goes.
+    pub(super) protect: u64,
+    /// Nothing is masked unless at least this many tokens may go.
+    pub(super) minimum: u64,
+}
+
+/// Sizes of results that were looked at before, by content.
+pub(super) type Sizes = HashMap<u64, u64>;
+
+/// Tokens of a result, looked at once.
+pub(super) fn size(b: &Arc<Block>, sizes: &mut Sizes) -> u64 {
+    *sizes.entry(b.hash).or_insert_with(|| estimate(std::iter::once(b)))
+}
+
+/// Results that are masked, by the ids of their calls. The last message is passed over.
+pub(super) fn to_mask(messages: &[Message], rule: MaskRule, sizes: &mut Sizes) -> HashSet<String> {
+    let (mut seen, mut gone) = (0, 0);
+    let mut out = HashSet::new();
+    let older = messages.split_last().map_or(&[][..], |(_, older)| older);
+    for b in older.iter().rev().flat_map(|m| m.parts.iter().rev()) {
+        let Some(call) = b.call.as_ref().filter(|_| b.kind == BlockKind::Output) else { continue };
+        if EXEMPT.contains(&call.name.as_str()) || b.text.contains(MASKED) {
+            continue;
+        }
+        let tokens = size(b, sizes);
+        seen += tokens;
+        if seen > rule.protect {
+            gone += tokens;
+            out.insert(call.id.clone());
+        }
+    }
+    if gone < rule.minimum { HashSet::new() } else { out }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::block::{CallRef, Draft, MessageId, Role};
+
+    use super::super::contents::messages;
+
+    fn said(kind: BlockKind, role: Role, size: usize) -> Arc<Block> {
+        Draft::text(kind, role, "x".repeat(size)).build(MessageId(0), vec![])
+    }
+
+    fn user(size: usize) -> Arc<Block> {
+        said(BlockKind::User, Role::User, size)
+    }
+
+    fn reply(size: usize) -> Arc<Block> {
+        said(BlockKind::Assistant, Role::Assistant, size)
+    }
+
+    fn of_tool(kind: BlockKind, id: &str, tool: &str, size: usize) -> Arc<Block> {
+        let role = if kind == BlockKind::Call { Role::Assistant } else { Role::Tool };
+        let text = if kind == BlockKind::Call { "{}".into() } else { "x".repeat(size) };
+        let call = Some(Arc::new(CallRef { id: id.into(), name: tool.into() }));
+        Draft { call, ..Draft::text(kind, role, text) }.build(MessageId(0), vec![])
+    }
+
+    fn call(id: &str) -> Arc<Block> {
+        of_tool(BlockKind::Call, id, "read_file", 0)
+    }
+
+    fn output(id: &str, size: usize) -> Arc<Block> {
+        of_tool(BlockKind::Output, id, "read_file", size)
+    }
+
+    fn split_of(blocks: &[Arc<Block>]) -> usize {
+        split(&messages(blocks.iter()), 0.7)
+    }
+
+    #[test]
+    fn the_split_lies_before_a_prompt_behind_seven_tenths() {
+        let turn = |size| [user(10), reply(size)];
+        let blocks: Vec<Arc<Block>> = [turn(800), turn(50), turn(50)].concat();
+        // 800 of 900 characters lie before the second prompt.
+        assert_eq!(split_of(&blocks), 2);
+        // No prompt lies so far back, and the history ends with an answer: everything goes.
+        let blocks: Vec<Arc<Block>> = [turn(100), turn(100), turn(800)].concat();
+        assert_eq!(split_of(&blocks), 6);
+        // It ends in a loop of tools: what lies before the last prompt goes.
+        let blocks = [&blocks[..4], &[user(10), call("1"), output("1", 900), call("2")]].concat();
+        assert_eq!(split_of(&blocks), 4);
+        // In the loop of the first prompt nothing can go.
+        assert_eq!(split_of(&[user(10), call("1"), output("1", 900), call("2")]), 0);
+        assert_eq!(split_of(&[]), 0);
+    }
+
+    #[test]
+    fn the_line_is_reached_with_equal_size() {
+        // 30 + 40 characters of JSON each: {"role":"user","parts":[{"text":""}]} is 38, model 39.
+        let (a, b) = (user(62), reply(61));
+        let blocks = [a.clone(), b.clone(), a, b];
+        // 200 of 400 are exactly half.
+        assert_eq!(split(&messages(blocks.iter()), 0.5), 2);
+        assert_eq!(split(&messages(blocks.iter()), 0.501), 4);
+    }
+
+    #[test]
+    fn older_results_are_cut_beyond_the_budget() {
+        let blocks: Vec<Arc<Block>> =
+            ["1", "2", "3", "4"].iter().map(|id| output(id, 66_600)).collect();
+        let rule = CutRule { budget: 50_000, most: 40_000, note: "Cut" };
+        let cut = cut_results(blocks, &rule, &mut 0);
+        // 16,650 each: the newest three would be 49,950.
+        let lens: Vec<bool> = cut.iter().map(|b| b.form == Form::Truncated).collect();
+        assert_eq!(lens, [true, false, false, false]);
+        let short = CutRule { budget: 10, ..rule };
+        let cut = cut_results(vec![output("1", 1_000)], &short, &mut 0);
+        assert_eq!(cut[0].form, Form::Verbatim);
+    }
+
+    #[test]
+    fn masking_protects_the_newest_results_and_needs_a_minimum() {
+        let rule = MaskRule { protect: 50_000, minimum: 30_000 };
+        let of = |sizes: &[usize], tool: &str| {
+            let mut blocks = vec![user(1)];
+            for (i, size) in sizes.iter().enumerate() {
+                let id = i.to_string();
+                blocks.push(call(&id));
+                blocks.push(of_tool(BlockKind::Output, &id, tool, *size));
+            }
+            blocks.push(reply(1));
+            let masked = to_mask(&messages(blocks.iter()), rule, &mut Sizes::new());
+            let mut out: Vec<String> = masked.into_iter().collect();
+            out.sort();
+            out
+        };
+        // Each is (80,000 + 9 + 13) / 4 = 20,005 tokens: the third from the end crosses 50,000.
+        assert_eq!(of(&[80_000; 5], "read_file"), ["0", "1", "2"]);
+        assert_eq!(of(&[80_000; 4], "read_file"), ["0", "1"]);
+        assert!(of(&[80_000; 3], "read_file").is_empty());
+        assert!(of(&[80_000; 5], "ask_user").is_empty());
+    }
+}

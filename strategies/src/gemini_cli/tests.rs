@@ -1,0 +1,290 @@
+//! Gemini CLI by its facts (docs/sources/gemini-cli.md), in a window of 200,000 tokens, half of
+//! which compresses.
+
+use ctxbench_core::block::{Block, BlockKind, Role};
+use ctxbench_core::content::Part;
+use ctxbench_core::engine::{Action, Event};
+use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Reply, Request, Usage};
+
+use super::program::phase;
+use crate::testing::{Answer, Played, Script, calls, play, says, too_long, user};
+
+/// A reply to a prompt of this many tokens.
+fn at(answer: Answer, prompt: u64) -> Answer {
+    answer.map(|r| Reply { usage: Usage { input: prompt, output: 10, ..Usage::default() }, ..r })
+}
+
+fn reads(id: &str, prompt: u64) -> Answer {
+    at(calls("Reading.", id, "read_file", r#"{"file_path":"a.txt"}"#), prompt)
+}
+
+fn long(n: usize) -> String {
+    "x".repeat(n)
+}
+
+fn failing(status: u16) -> Answer {
+    let message = "mock error".to_string();
+    Err(ModelError { kind: ErrorKind::Invalid, status, code: None, message })
+}
+
+fn kinds(r: &Request) -> Vec<BlockKind> {
+    r.blocks.iter().map(|b| b.kind).collect()
+}
+
+fn failed(p: &Played) -> usize {
+    let failed = |e: &Event| matches!(e, Event::CompactionFailed { .. });
+    p.engine.events.iter().filter(|e| failed(&e.event)).count()
+}
+
+fn phases(p: &Played) -> Vec<&'static str> {
+    p.requests.iter().filter_map(phase).collect()
+}
+
+/// Three turns, the last with so large a prompt, then `more`.
+fn turns(prompt: u64, more: Vec<Action>, replies: Vec<Answer>, summaries: Vec<Answer>) -> Script {
+    let first = ["one", "two", "three"].map(|t| user(t, &format!("{t} {}", long(40))));
+    let answers = [at(says(&long(400)), 1_000), at(says(&long(400)), 2_000), at(says("x"), prompt)];
+    Script {
+        actions: first.into_iter().chain(more).collect(),
+        replies: answers.into_iter().chain(replies).collect(),
+        summaries,
+        ..Script::default()
+    }
+}
+
+use BlockKind::{Ack, Assistant, Base, Call, Output, Summary, SummaryPrompt, User};
+
+#[test]
+fn the_threshold_itself_compresses_before_the_next_prompt() {
+    for (prompt, requests) in [(99_999, 0), (100_000, 2)] {
+        let p =
+            play("gemini-cli", 1.0, turns(prompt, vec![user("u4", "on")], vec![says("y")], vec![]));
+        assert_eq!(p.of(Purpose::Summary).len(), requests, "{prompt}");
+    }
+}
+
+#[test]
+fn a_draft_is_checked_and_the_newest_turn_stays() {
+    let summaries = vec![says("DRAFT"), says(" FINAL \n")];
+    let p =
+        play("gemini-cli", 1.0, turns(100_000, vec![user("u4", "on")], vec![says("y")], summaries));
+    assert_eq!(phases(&p), ["summary", "verify"]);
+    let [draft, check] = p.of(Purpose::Summary)[..] else { panic!("two requests") };
+    assert_eq!(kinds(draft), [Base, User, Assistant, User, Assistant, SummaryPrompt]);
+    assert_eq!(kinds(check), [Base, User, Assistant, User, Assistant, Summary, SummaryPrompt]);
+    assert!(draft.tools.is_none() && draft.max_tokens.is_none());
+    let last = p.requests.last().unwrap();
+    // Two of three turns lie before seven tenths of the characters.
+    assert_eq!(kinds(last), [Base, Summary, Ack, User, Assistant, User]);
+    assert_eq!(&*last.blocks[1].text, "FINAL");
+    assert_eq!((last.blocks[1].role, last.blocks[2].role), (Role::User, Role::Assistant));
+}
+
+#[test]
+fn in_a_loop_of_tools_every_request_is_preceded_by_another_summary() {
+    // There is no hysteresis: the prompt stays large, and the summary is summarised.
+    let mut script = turns(1_000, vec![user("u4", "read it")], vec![], vec![]);
+    script.replies.extend([
+        reads("c1", 100_000),
+        reads("c2", 100_001),
+        reads("c3", 100_002),
+        at(says("done"), 100_003),
+    ]);
+    let p = play("gemini-cli", 1.0, script);
+    assert_eq!(p.of(Purpose::Summary).len(), 6);
+    let last = p.requests.last().unwrap();
+    assert_eq!(kinds(last)[..4], [Base, Summary, Ack, User]);
+    // The results that are about to be sent are no part of what is split.
+    assert_eq!(kinds(last).iter().filter(|k| **k == Output).count(), 3);
+}
+
+#[test]
+fn in_the_first_prompt_nothing_can_be_split_off() {
+    let p = play(
+        "gemini-cli",
+        1.0,
+        Script {
+            actions: vec![user("u1", "compare")],
+            replies: vec![reads("c1", 120_000), reads("c2", 130_000), says("done")],
+            ..Script::default()
+        },
+    );
+    assert!(p.of(Purpose::Summary).is_empty());
+}
+
+#[test]
+fn a_snapshot_in_the_history_is_brought_up_to_date() {
+    let snapshot = || says("<state_snapshot>S</state_snapshot>");
+    let mut script = turns(100_000, vec![user("u4", "on"), user("u5", "on")], vec![], vec![]);
+    script.replies.extend([at(says("y"), 100_000), says("z")]);
+    script.summaries = (0..4).map(|_| snapshot()).collect();
+    let p = play("gemini-cli", 1.0, script);
+    let prompts: Vec<&str> =
+        p.of(Purpose::Summary).iter().map(|r| &*r.blocks.last().unwrap().text).collect();
+    assert!(prompts[0].starts_with("Sum the history up"));
+    assert!(prompts[2].starts_with("The history begins with an older"), "{}", prompts[2]);
+    assert_eq!(prompts[1], prompts[3]);
+}
+
+#[test]
+fn a_larger_history_is_thrown_away_and_not_tried_again() {
+    let more = vec![user("u4", "on"), user("u5", "on")];
+    let replies = vec![at(says("y"), 100_000), says("z")];
+    let huge = || says(&long(400_100));
+    let p = play("gemini-cli", 1.0, turns(100_000, more, replies, vec![huge(), huge()]));
+    assert_eq!((failed(&p), p.of(Purpose::Summary).len()), (1, 2));
+    assert!(p.requests.last().unwrap().blocks.iter().all(|b| b.kind != Summary));
+    // By hand it is tried again, and a success ends it.
+    let compact = Action::Compact { instructions: None };
+    let more = vec![user("u4", "on"), compact, user("u5", "on"), user("u6", "on")];
+    let replies = vec![at(says("y"), 100_000), at(says("z"), 100_000), says("w")];
+    let p = play("gemini-cli", 1.0, turns(100_000, more, replies, vec![huge(), huge()]));
+    assert_eq!((failed(&p), p.of(Purpose::Summary).len()), (1, 6));
+}
+
+#[test]
+fn blank_answers_are_asked_for_again_and_an_error_ends_the_prompt() {
+    let blanks = |n: usize| (0..n).map(|_| says("  "));
+    let more = || vec![user("u4", "four"), user("u5", "five")];
+    let replies = || vec![says("y"), says("z")];
+    let four = blanks(4).chain([says("DRAFT"), says("FINAL")]).collect();
+    let p = play("gemini-cli", 1.0, turns(100_000, more(), replies(), four));
+    assert_eq!((p.of(Purpose::Summary).len(), p.failures().len()), (6, 0));
+
+    for bad in [blanks(5).collect::<Vec<_>>(), vec![failing(403)]] {
+        let asked = bad.len();
+        let p = play("gemini-cli", 1.0, turns(100_000, more(), replies(), bad));
+        assert_eq!(p.failures().len(), 1);
+        // The next prompt tries again; the one that failed is gone.
+        assert_eq!(p.of(Purpose::Summary).len(), asked + 2);
+        let last = p.requests.last().unwrap();
+        assert!(last.blocks.iter().all(|b| &*b.text != "four"));
+        assert_eq!(kinds(last), [Base, Summary, Ack, User, Assistant, User]);
+    }
+}
+
+#[test]
+fn a_refusal_for_length_stands_and_the_message_is_taken_back() {
+    let more = vec![user("u4", "four"), user("u5", "five")];
+    let p = play("gemini-cli", 1.0, turns(3_000, more, vec![too_long(1, 2), says("z")], vec![]));
+    assert_eq!((p.failures().len(), p.compactions().len()), (1, 0));
+    assert!(p.requests.last().unwrap().blocks.iter().all(|b| &*b.text != "four"));
+    // Passing failures are answered by the same request.
+    let replies: Vec<Answer> = (0..9).map(|_| failing(503)).chain([says("y")]).collect();
+    let p = play("gemini-cli", 1.0, turns(3_000, vec![user("u4", "four")], replies, vec![]));
+    assert!(p.failures().is_empty());
+    let replies: Vec<Answer> = (0..10).map(|_| failing(503)).collect();
+    let p = play("gemini-cli", 1.0, turns(3_000, vec![user("u4", "four")], replies, vec![]));
+    assert_eq!(p.failures().len(), 1);
+}
+
+#[test]
+fn old_results_become_previews() {
+    let mut replies: Vec<Answer> = (0..5).map(|i| reads(&format!("c{i}"), 1_000)).collect();
+    replies.extend([says("done"), says("bye")]);
+    let script = Script {
+        actions: vec![user("u1", "read"), user("u2", "bye")],
+        replies,
+        outputs: (0..5).map(|_| long(80_000)).collect(),
+        ..Script::default()
+    };
+    let p = play("gemini-cli", 1.0, script);
+    let masked = |r: &Request| -> Vec<bool> {
+        let outputs = r.blocks.iter().filter(|b: &&_| b.kind == Output);
+        outputs.map(|b| b.text.starts_with("<tool_output_masked>\n")).collect()
+    };
+    // 20,005 tokens each. The last message of the history, a reply, is passed over; three results
+    // reach the protected 50,000, and those beyond are 30,000 only when there are two.
+    assert_eq!(masked(p.of(Purpose::Sample)[4]), [false, false, false, false]);
+    assert_eq!(masked(p.of(Purpose::Sample)[5]), [true, true, false, false, false]);
+    assert_eq!(p.compactions()[0], "mask_results");
+    let off = play(
+        "gemini-cli:mask=false",
+        1.0,
+        Script {
+            actions: vec![user("u1", "read")],
+            replies: (0..5).map(|i| reads(&format!("c{i}"), 1_000)).chain([says("x")]).collect(),
+            outputs: (0..5).map(|_| long(80_000)).collect(),
+            ..Script::default()
+        },
+    );
+    assert!(masked(off.requests.last().unwrap()).iter().all(|m| !m));
+}
+
+#[test]
+fn older_results_of_the_tail_are_cut_by_a_compression() {
+    let mut script = turns(1_000, vec![user("u4", "read it")], vec![], vec![]);
+    for i in 0..4 {
+        script.replies.push(reads(&format!("c{i}"), if i < 3 { 1_000 } else { 100_000 }));
+        script.outputs.push(long(72_000));
+    }
+    script.replies.push(says("done"));
+    let p = play("gemini-cli:mask=false", 1.0, script);
+    let last = p.requests.last().unwrap();
+    let sizes: Vec<usize> =
+        last.blocks.iter().filter(|b| b.kind == Output).map(|b| b.text.len()).collect();
+    // The newest is about to be sent; 18,000 tokens each, so the oldest of the other three is cut.
+    assert!(sizes[0] > 40_000 && sizes[0] < 40_400, "{sizes:?}");
+    assert_eq!(sizes[1..], [72_000; 3]);
+}
+
+#[test]
+fn a_resumed_session_estimates_its_results_twice() {
+    let script = |restart: bool| {
+        let mut actions = vec![user("u1", "read"), user("u2", "on")];
+        if restart {
+            actions.insert(1, Action::Restart);
+        }
+        Script {
+            actions,
+            replies: vec![reads("c1", 1_000), at(says("read."), 1_000), says("x")],
+            outputs: vec![long(5_000)],
+            ..Script::default()
+        }
+    };
+    // Half as much is 1,250 for the result alone, twice 2,500.
+    let spec = "gemini-cli:threshold=0.01";
+    let p = play(spec, 1.0, script(true));
+    assert_eq!(p.of(Purpose::Summary).len(), 2);
+    let draft = p.of(Purpose::Summary)[0];
+    assert_eq!(
+        kinds(draft),
+        [Base, User, Assistant, Call, Output, Output, Assistant, SummaryPrompt]
+    );
+    assert_eq!(draft.blocks[3].call_id(), Some("read_file__c1"));
+    assert!(play(spec, 1.0, script(false)).of(Purpose::Summary).is_empty());
+    // Compressed before, it stays compressed.
+    let more = vec![user("u4", "on"), Action::Restart, user("u5", "on")];
+    let p = play("gemini-cli", 1.0, turns(100_000, more, vec![says("y"), says("z")], vec![]));
+    assert_eq!(kinds(p.requests.last().unwrap())[..3], [Base, Summary, Ack]);
+}
+
+#[test]
+fn what_does_not_fit_is_not_sent() {
+    let more = vec![user("u4", &long(410_000)), user("u5", "five")];
+    let p = play("gemini-cli", 1.0, turns(99_000, more, vec![says("z")], vec![]));
+    assert_eq!(p.failures().len(), 1);
+    assert_eq!(p.of(Purpose::Sample).len(), 4, "102,500 tokens, and 101,000 are left");
+    let kept = |b: &Block| b.text.len() < 100_000;
+    assert!(p.requests.last().unwrap().blocks.iter().all(|b| kept(b)));
+}
+
+#[test]
+fn an_answer_without_a_word_is_asked_for_again() {
+    let empty = || Ok(Reply { parts: vec![Part::Text("".into())], ..Reply::default() });
+    let replies: Vec<Answer> = (0..3).map(|_| empty()).chain([says("y")]).collect();
+    let p = play("gemini-cli", 1.0, turns(3_000, vec![user("u4", "four")], replies, vec![]));
+    assert!(p.failures().is_empty());
+    let replies: Vec<Answer> = (0..4).map(|_| empty()).collect();
+    let p = play("gemini-cli", 1.0, turns(3_000, vec![user("u4", "four")], replies, vec![]));
+    assert_eq!(p.failures().len(), 1);
+}
+
+#[test]
+fn a_compression_by_hand_asks_for_no_size() {
+    let compact = Action::Compact { instructions: None };
+    let p = play("gemini-cli", 1.0, turns(3_000, vec![compact], vec![], vec![]));
+    let summary = p.of(Purpose::Summary);
+    assert_eq!(summary.len(), 2);
+    assert_eq!(summary[0].phase, Some(Phase::StandaloneTurn));
+}
