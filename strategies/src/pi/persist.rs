@@ -110,24 +110,9 @@ impl Session {
             self.shown.truncate(same);
             return Ok(());
         }
-        // Messages that vanished or look different where the rest stays.
-        let mut rest = view.iter().peekable();
-        let mut edits = Vec::new();
-        for (id, said) in &self.shown {
-            match rest.next_if(|v| *v == said) {
-                Some(_) => {}
-                None => edits.push((
-                    id.clone(),
-                    rest.next_if(|v| {
-                        v.role == said.role && !self.shown.iter().any(|(_, s)| s == *v)
-                    })
-                    .cloned(),
-                )),
-            }
-        }
-        if rest.peek().is_none() {
+        if let Some(edits) = self.edits(view) {
             for (target, now) in edits {
-                let replacement = now.as_ref().map(|n| json!({"content": content(n)}));
+                let replacement = now.map(|n| json!({"content": content(n)}));
                 self.entry(json!({
                     "type": "context_edit", "targetId": target, "replacement": replacement,
                 }))?;
@@ -139,6 +124,23 @@ impl Session {
         self.leaf = None;
         self.shown.clear();
         view.iter().try_for_each(|s| self.say(s))
+    }
+
+    /// Entries whose messages vanished or look different where the rest of a view stays, each with
+    /// what it became; `None` = the view differs otherwise.
+    fn edits<'a>(
+        &self,
+        view: &'a [StoredMessage],
+    ) -> Option<Vec<(String, Option<&'a StoredMessage>)>> {
+        let known = |v: &StoredMessage| self.shown.iter().any(|(_, s)| s == v);
+        let mut rest = view.iter().peekable();
+        let mut out = Vec::new();
+        for (id, said) in &self.shown {
+            if rest.next_if(|v| *v == said).is_none() {
+                out.push((id.clone(), rest.next_if(|v| v.role == said.role && !known(v))));
+            }
+        }
+        rest.peek().is_none().then_some(out)
     }
 
     /// A compaction; what of its tail stands at the end of what was shown is kept, anything else is
