@@ -178,8 +178,8 @@ pub struct Tool {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// The text, with `{path}` and `{content}` in it. The path is generated; the content ends with
-    /// a line break.
+    /// The text, with `{path}` and `{content}` in it, which stands behind an empty line. The path is
+    /// generated; the content ends with a line break.
     pub text: String,
     /// Whatever begins a line in such a text: words of the session that do are put behind a bar, and
     /// a file that holds such a line is not made.
@@ -300,6 +300,9 @@ impl Agent {
             }
             if !edit.text.contains("{path}") || !edit.text.contains("{content}") {
                 return Err("`edit.text` must hold `{path}` and `{content}`".into());
+            }
+            if !edit.text.starts_with("{path}\n") && !edit.text.contains("\n{path}\n") {
+                return Err("`edit.text`: `{path}` must be a line of its own".into());
             }
             if edit.marks.is_empty() || edit.marks.iter().any(|m| m.trim().is_empty()) {
                 return Err("`edit.marks` must name what begins the lines of an edit".into());

@@ -215,6 +215,8 @@ fn in_one(
         };
         *files += 1;
         let path = format!("file-{files:05}.txt");
+        // A path that shared its line with words of the session would be another's.
+        said += "\n\n";
         said += &put(&put(&edit.text, "path", &path), "content", &content);
         let arguments = serde_json::json!({"path": path, "content": content}).to_string();
         lived.push(Part::Call(ToolCall {
@@ -295,7 +297,7 @@ mod tests {
     }
 
     fn editor() -> Agent {
-        agent("[edit]\ntext = \"\\n{path}\\n<<<<\\n{content}>>>>\"\nmarks = [\"<<<<\", \">>>>\"]\n")
+        agent("[edit]\ntext = \"{path}\\n<<<<\\n{content}>>>>\"\nmarks = [\"<<<<\", \">>>>\"]\n")
     }
 
     #[test]
@@ -345,7 +347,7 @@ mod tests {
         let arguments = serde_json::json!({"path": "../../evil", "content": "a\nb"}).to_string();
         let plan = Plan::of(&session("c", "write_file", &arguments, "ok"), &editor()).unwrap();
         let reply = &plan.moves[0].replies[0];
-        let said = "seen\nfile-00001.txt\n<<<<\na\nb\n>>>>";
+        let said = "seen\n\nfile-00001.txt\n<<<<\na\nb\n>>>>";
         assert_eq!(reply.parts, [Part::Text(said.into())]);
         let Some([_, Part::Call(call)]) = reply.lived.as_deref() else { panic!("no call") };
         assert_eq!(&*call.arguments, r#"{"content":"a\nb\n","path":"file-00001.txt"}"#);

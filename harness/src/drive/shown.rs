@@ -195,6 +195,8 @@ impl Player {
         let stands: HashSet<u64> = after.iter().map(|b| b.hash).collect();
         let gone: Vec<Arc<Block>> = before
             .iter()
+            // What the agent itself has put there it may take away.
+            .filter(|b| !b.origin.is_empty() || b.kind == BlockKind::Summary)
             .filter(|b| !stands.contains(&b.hash) && !dressed(b, &after))
             .cloned()
             .collect();
