@@ -17,8 +17,8 @@ use ctxbench_scenarios::{FaultOn, ProviderFault};
 use serde_json::Value;
 
 use super::agent::{Agent, Purpose, Side};
-use super::plan::{NEUTRAL, Plan, Planned};
-use crate::replay::text_of as text_of_tokens;
+use super::plan::{Plan, Planned};
+use crate::replay::{NEUTRAL, text_of as text_of_tokens};
 use crate::serve::{Arrived, Said, Seen, Speaker};
 
 /// Requests of the agent's own beyond the session after which it goes round in circles.

@@ -66,7 +66,9 @@ pub(super) fn lived(
                 let mut a = a.clone();
                 (a.text, a.reasoning, a.usage) = (None, None, None);
                 a.calls.clear();
-                let parts = reply.lived.as_ref().unwrap_or(&reply.parts);
+                // The agent's own row shows what was said, ours what that was for.
+                let parts = reply.lived.as_ref().filter(|_| extent == Extent::Whole);
+                let parts = parts.unwrap_or(&reply.parts);
                 a.parts = Some(parts.clone());
                 out.entries.push(Entry::Assistant(a));
                 out.entries.extend(parts.iter().filter_map(|p| result(p, plan, &shown)));

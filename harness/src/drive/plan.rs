@@ -14,13 +14,10 @@ use ctxbench_core::session::{AssistantEntry, Entry, Millis, Session};
 
 use super::agent::{Agent, Edit, Tool};
 use super::fill::{put, put_in};
-use crate::replay::{Defaults, Move, Path};
+use crate::replay::{Defaults, Move, NEUTRAL, Path};
 
 /// Folder below the project in which the outputs lie.
 const FOLDER: &str = ".ctxbench";
-
-/// Said where the session has no words.
-pub(super) const NEUTRAL: &str = "Done.";
 
 /// A translated session.
 #[derive(Debug, Default)]

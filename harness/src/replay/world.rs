@@ -20,6 +20,9 @@ use crate::mock::{Door, PlannedReply};
 use crate::summarise::SummaryDesk;
 use ctxbench_scenarios::{FaultOn, ProviderFault};
 
+/// What the model says beyond the recorded path.
+pub(crate) const NEUTRAL: &str = "Understood; nothing is left to do in this turn.";
+
 /// Failed turns in a row without a recorded step in between, after which the run is over.
 const MOST_FAILURES: u32 = 3;
 
@@ -128,7 +131,7 @@ impl ReplayWorld {
     /// neutral word after the last.
     fn plan(&mut self, request: &Request) -> (PlannedReply, Asked) {
         let Some(step) = self.steps.last() else {
-            let parts = vec![Part::Text("Understood; nothing is left to do in this turn.".into())];
+            let parts = vec![Part::Text(NEUTRAL.into())];
             return (PlannedReply::Say { parts, stop: StopReason::EndTurn }, Asked::Neutral);
         };
         let step = step.clone();
