@@ -27,7 +27,7 @@ use thiserror::Error;
 
 use crate::prompt::Prompt;
 
-pub use stream::Event;
+pub use stream::{Event, event_data};
 
 /// All that is known of a wire format.
 pub type Wire = &'static dyn WireFormat;
@@ -187,6 +187,16 @@ pub trait ApiFormat: Sync {
         false
     }
 
+    /// Where the provider itself is reached.
+    fn address(&self) -> Option<&'static str> {
+        None
+    }
+    /// Environment variables from which its official SDKs and common clients take another address,
+    /// each with the path that they expect at its end.
+    fn base_urls(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// The code of a kind of error where the error itself names none.
     fn error_code(&self, kind: ErrorKind) -> &'static str;
     /// The code of a refusal by the server and not by the model.
@@ -309,6 +319,11 @@ pub trait WireFormat: Sync {
     }
     /// A whole reply as events; `usage` = the client wants the usage where it may choose.
     fn events(&self, whole: &[u8], usage: bool) -> serde_json::Result<Vec<Event>>;
+    /// The whole reply that a stream brought, by the data of its events; `None` = the stream broke
+    /// off or failed, or its wire does not tell how its streams are read.
+    fn whole(&self, _events: &[String]) -> Option<Vec<u8>> {
+        None
+    }
     /// The id of a reply where the provider gave none.
     fn reply_id(&self, number: u64) -> String;
     /// The refusal of a prompt of `prompt` tokens by a window of `window` tokens, in the

@@ -216,6 +216,13 @@ impl ApiFormat for Openai {
     fn name(&self) -> &'static str {
         "openai"
     }
+    fn address(&self) -> Option<&'static str> {
+        Some("https://api.openai.com")
+    }
+    /// The SDKs read the first; LiteLLM, and with it Aider, the second.
+    fn base_urls(&self) -> &'static [(&'static str, &'static str)] {
+        &[("OPENAI_BASE_URL", "/v1"), ("OPENAI_API_BASE", "/v1")]
+    }
     fn error_code(&self, kind: ErrorKind) -> &'static str {
         match kind {
             ErrorKind::Overflow => "context_length_exceeded",

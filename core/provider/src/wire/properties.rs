@@ -287,6 +287,19 @@ proptest! {
     }
 
     #[test]
+    fn a_stream_is_the_reply_that_it_was_made_of((wire, r) in any_wire(|w| reply(w).boxed())) {
+        let bytes = wire.encode_reply(&r, &model());
+        let data: Vec<String> =
+            wire.events(&bytes, true).unwrap().into_iter().map(|e| e.data).collect();
+        let whole = wire.whole(&data).expect("a whole stream is a whole reply");
+        prop_assert_eq!(wire.decode_reply(&whole).unwrap(), wire.decode_reply(&bytes).unwrap());
+        // Without its end it is none.
+        for cut in 0..data.len().saturating_sub(3) {
+            prop_assert!(wire.whole(&data[..cut]).is_none(), "{} of {}", cut, data.len());
+        }
+    }
+
+    #[test]
     fn garbage_is_refused_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         for wire in ALL {
             let _ = (wire.decode("", &bytes).is_ok(), wire.decode_reply(&bytes).is_ok());

@@ -23,6 +23,30 @@ impl Event {
     }
 }
 
+/// The data of the events of a stream. One that is not closed by a blank line does not count.
+pub fn event_data(stream: &str) -> Vec<String> {
+    let (mut out, mut open): (_, Option<String>) = (Vec::new(), None);
+    let mut rest = stream.strip_prefix('\u{feff}').unwrap_or(stream);
+    while let Some(end) = rest.find(['\r', '\n']) {
+        let line = &rest[..end];
+        let closed = if rest[end..].starts_with("\r\n") { 2 } else { 1 };
+        rest = &rest[end + closed..];
+        if line.is_empty() {
+            out.extend(open.take());
+        } else if let Some(data) = line.strip_prefix("data:") {
+            let data = data.strip_prefix(' ').unwrap_or(data);
+            match &mut open {
+                Some(begun) => {
+                    begun.push('\n');
+                    begun.push_str(data);
+                }
+                None => open = Some(data.to_string()),
+            }
+        }
+    }
+    out
+}
+
 pub(super) fn event(name: &'static str, data: &Value) -> Event {
     Event { name: Some(name), data: data.to_string() }
 }
@@ -64,6 +88,19 @@ pub(super) fn with(of: &Value, key: &str, value: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stream_is_its_events() {
+        let of = |s: &str| event_data(s);
+        assert_eq!(of("event: a\ndata: 1\n\ndata:2\ndata: 3\n\n"), ["1", "2\n3"]);
+        assert_eq!(of(": ping\r\n\r\ndata: x\r\n\r\ndata: y\r\r"), ["x", "y"]);
+        // What broke off is no event.
+        assert_eq!(of("data: whole\n\ndata: half"), ["whole"]);
+        assert_eq!(of("data: whole\n\ndata: half\n"), ["whole"]);
+        assert_eq!(of("\u{feff}data: 1\n\n"), ["1"]);
+        let event = event("a", &serde_json::json!({"b": "c\n"}));
+        assert_eq!(of(&String::from_utf8(event.bytes()).unwrap()), [event.data]);
+    }
 
     #[test]
     fn pieces_are_the_text() {

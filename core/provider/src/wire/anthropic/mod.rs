@@ -5,6 +5,7 @@ mod layout;
 mod reply;
 mod request;
 mod stream;
+mod whole;
 
 use ctxbench_core::block::Block;
 use ctxbench_core::model::Model;
@@ -27,6 +28,12 @@ struct Anthropic;
 impl ApiFormat for Anthropic {
     fn name(&self) -> &'static str {
         "anthropic"
+    }
+    fn address(&self) -> Option<&'static str> {
+        Some("https://api.anthropic.com")
+    }
+    fn base_urls(&self) -> &'static [(&'static str, &'static str)] {
+        &[("ANTHROPIC_BASE_URL", "")]
     }
     fn speaks(&self, path: &str, header: &dyn Fn(&str) -> bool) -> bool {
         header("anthropic-version") || path.starts_with(PATH)
@@ -181,6 +188,9 @@ impl WireFormat for AnthropicMessages {
     }
     fn events(&self, whole: &[u8], _usage: bool) -> serde_json::Result<Vec<Event>> {
         stream::events(whole)
+    }
+    fn whole(&self, events: &[String]) -> Option<Vec<u8>> {
+        whole::whole(events)
     }
     fn reply_id(&self, number: u64) -> String {
         format!("msg_{number:04}")

@@ -4,6 +4,7 @@ mod layout;
 mod reply;
 mod request;
 mod stream;
+mod whole;
 
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{ModelError, Reply, Request};
@@ -63,6 +64,9 @@ impl WireFormat for OpenaiChat {
     }
     fn events(&self, whole: &[u8], usage: bool) -> serde_json::Result<Vec<Event>> {
         stream::events(whole, usage)
+    }
+    fn whole(&self, events: &[String]) -> Option<Vec<u8>> {
+        whole::whole(events)
     }
     fn reply_id(&self, number: u64) -> String {
         format!("chatcmpl_{number:04}")

@@ -4,6 +4,7 @@ mod layout;
 mod reply;
 mod request;
 mod stream;
+mod whole;
 
 use ctxbench_core::block::Block;
 use ctxbench_core::model::Model;
@@ -99,6 +100,9 @@ impl WireFormat for OpenaiResponses {
     }
     fn events(&self, whole: &[u8], _usage: bool) -> serde_json::Result<Vec<Event>> {
         stream::events(whole)
+    }
+    fn whole(&self, events: &[String]) -> Option<Vec<u8>> {
+        whole::whole(events)
     }
     fn reply_id(&self, number: u64) -> String {
         format!("resp_{number:04}")

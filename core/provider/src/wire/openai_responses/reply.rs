@@ -157,9 +157,14 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
                 name: e.name.ok_or(missing("name"))?.0,
                 arguments: or_empty(e.arguments),
             }),
+            "custom_tool_call" => Part::Call(ToolCall {
+                id: e.call_id.ok_or(missing("call_id"))?.0,
+                name: e.name.ok_or(missing("name"))?.0,
+                arguments: or_empty(e.input),
+            }),
             "compaction" => Part::Compaction(opt(e.encrypted_content)),
             other => {
-                let known = "message, reasoning, function_call, compaction";
+                let known = "message, reasoning, function_call, custom_tool_call, compaction";
                 return Err(WireError::Unsupported {
                     what: "reply item",
                     value: other.into(),

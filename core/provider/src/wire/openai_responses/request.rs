@@ -154,6 +154,7 @@ pub(crate) struct InputItem<'a> {
     pub(crate) call_id: Option<Text>,
     pub(crate) name: Option<Text>,
     pub(crate) arguments: Option<Text>,
+    pub(crate) input: Option<Text>,
     #[serde(borrow, default)]
     output: Option<OneOrMany<ContentPart<'a>>>,
     #[serde(borrow, default)]
@@ -211,8 +212,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     })
 }
 
-const KNOWN_ITEMS: &str = "message, reasoning, function_call, function_call_output, compaction, \
-                           compaction_trigger, additional_tools";
+const KNOWN_ITEMS: &str = "message, reasoning, function_call, function_call_output, custom_tool_call, \
+                           custom_tool_call_output, compaction, compaction_trigger, \
+                           additional_tools";
 
 /// Several lists of tools as one.
 fn one_list(lists: &[&RawValue]) -> Result<Option<Box<RawValue>>, WireError> {
@@ -264,7 +266,15 @@ impl InputItem<'_> {
                 );
                 (Role::Assistant, Content::Call { id, name, arguments: or_empty(self.arguments) })
             }
-            "function_call_output" => {
+            // A tool whose input is a text and no JSON.
+            "custom_tool_call" => {
+                let (id, name) = (
+                    self.call_id.ok_or(missing("call_id"))?.0,
+                    self.name.ok_or(missing("name"))?.0,
+                );
+                (Role::Assistant, Content::Call { id, name, arguments: or_empty(self.input) })
+            }
+            "function_call_output" | "custom_tool_call_output" => {
                 let id = self.call_id.ok_or(missing("call_id"))?.0;
                 (Role::Tool, result(id, contents(self.output)?))
             }

@@ -1,0 +1,91 @@
+//! A whole reply out of the chunks of OpenAI's Chat Completions.
+
+use serde_json::{Map, Value, json};
+
+pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
+    let mut whole = Map::new();
+    let mut message = Map::new();
+    let mut calls: Vec<Map<String, Value>> = Vec::new();
+    let mut finish = Value::Null;
+    message.insert("role".into(), "assistant".into());
+    for chunk in events {
+        let Ok(Value::Object(mut chunk)) = serde_json::from_str(chunk) else { continue };
+        if chunk.contains_key("error") {
+            return None;
+        }
+        let choices = chunk.remove("choices");
+        for key in ["id", "created", "model", "usage", "service_tier", "system_fingerprint"] {
+            if let Some(told) = chunk.remove(key).filter(|v| !v.is_null()) {
+                whole.insert(key.into(), told);
+            }
+        }
+        let Some(Value::Array(choices)) = choices else { continue };
+        // One choice is what agents ask for.
+        let first = |c: &Value| c["index"].as_u64().unwrap_or(0) == 0;
+        for mut choice in choices.into_iter().filter(first) {
+            if !choice["finish_reason"].is_null() {
+                finish = choice["finish_reason"].take();
+            }
+            let Value::Object(delta) = choice["delta"].take() else { continue };
+            for (key, value) in delta {
+                match key.as_str() {
+                    "role" => {}
+                    "tool_calls" => call_pieces(&mut calls, value),
+                    _ => grow(&mut message, &key, value),
+                }
+            }
+        }
+    }
+    if finish.is_null() {
+        return None;
+    }
+    message.entry("content").or_insert(Value::Null);
+    if !calls.is_empty() {
+        message.insert("tool_calls".into(), calls.into_iter().collect());
+    }
+    whole.insert("object".into(), "chat.completion".into());
+    let choice = json!({"index": 0, "finish_reason": finish, "message": message});
+    whole.insert("choices".into(), json!([choice]));
+    serde_json::to_vec(&whole).ok()
+}
+
+/// Texts and lists grow, anything else takes the place of what was there.
+fn grow(fields: &mut Map<String, Value>, key: &str, more: Value) {
+    match (fields.get_mut(key), more) {
+        (_, Value::Null) => {}
+        (Some(Value::String(begun)), Value::String(more)) => begun.push_str(&more),
+        (Some(Value::Array(begun)), Value::Array(more)) => begun.extend(more),
+        (_, more) => drop(fields.insert(key.into(), more)),
+    }
+}
+
+/// Most calls of one reply that are put together.
+const MOST_CALLS: usize = 1_000;
+
+/// Puts pieces of calls to those that came before; the name and the id come once, the arguments bit
+/// by bit.
+fn call_pieces(calls: &mut Vec<Map<String, Value>>, pieces: Value) {
+    let Value::Array(pieces) = pieces else { return };
+    for piece in pieces {
+        let Value::Object(mut piece) = piece else { continue };
+        let told = piece.remove("index").and_then(|i| usize::try_from(i.as_u64()?).ok());
+        let at = told.unwrap_or(calls.len());
+        if at >= MOST_CALLS {
+            continue;
+        }
+        if at >= calls.len() {
+            calls.resize_with(at + 1, Map::new);
+        }
+        let Some(call) = calls.get_mut(at) else { continue };
+        let function = piece.remove("function");
+        call.extend(piece.into_iter().filter(|(_, v)| !v.is_null()));
+        let Some(Value::Object(mut function)) = function else { continue };
+        let begun = call.entry("function").or_insert_with(|| json!({}));
+        let Some(begun) = begun.as_object_mut() else { continue };
+        if let Some(arguments) = function.remove("arguments") {
+            grow(begun, "arguments", arguments);
+        }
+        begun.extend(function.into_iter().filter(|(_, v)| !v.is_null()));
+        begun.entry("arguments").or_insert_with(|| "".into());
+    }
+}
