@@ -12,6 +12,7 @@ mod codex;
 mod companions;
 #[cfg(test)]
 mod damage_tests;
+pub mod exchanges;
 mod gemini_cli;
 mod inspect_ai;
 mod json;
@@ -76,6 +77,7 @@ pub type Sink<'a> = dyn FnMut(Result<Recording, InputError>) -> ControlFlow<()> 
 
 /// Every recording format, in the order in which they are tried.
 pub static ALL: &[&Format] = &[
+    &exchanges::FORMAT,
     &claude_code::FORMAT,
     &codex::FORMAT,
     &pi::FORMAT,

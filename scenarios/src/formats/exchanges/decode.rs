@@ -1,0 +1,222 @@
+//! Requests and replies of an exchange, by the decoders of its wire.
+//!
+//! Real sessions hold more than a simulated provider must know. What a wire does not model is taken
+//! out of the body and told, and the rest is read.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ctxbench_core::block::{Media, Role};
+use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::request::{Reply, Usage};
+use ctxbench_provider::wire::{Wire, event_data};
+use ctxbench_provider::{Content, Prompt, WireError};
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::super::recording::{Counters, Piece};
+
+/// Kinds of content that were left out, and how many of each.
+pub(super) type Unknown = BTreeMap<String, usize>;
+
+/// So many kinds may be unknown in one body.
+const MOST_KINDS: usize = 40;
+
+pub(super) fn prompt(wire: Wire, path: &str, body: &str, unknown: &mut Unknown) -> Option<Prompt> {
+    read(body, unknown, |body| wire.decode(path, body.as_bytes()))
+}
+
+/// The whole reply of an answer; `None` = there is none in it.
+pub(super) fn reply(wire: Wire, answer: &str, unknown: &mut Unknown) -> Option<Reply> {
+    if answer.trim_start().starts_with(['{', '[']) {
+        return read(answer, unknown, |body| wire.decode_reply(body.as_bytes()));
+    }
+    let whole = wire.whole(&event_data(answer))?;
+    let whole = String::from_utf8(whole).ok()?;
+    read(&whole, unknown, |body| wire.decode_reply(body.as_bytes()))
+}
+
+fn read<T>(
+    body: &str,
+    unknown: &mut Unknown,
+    decode: impl Fn(&str) -> Result<T, WireError>,
+) -> Option<T> {
+    let mut rest: Option<String> = None;
+    for _ in 0..MOST_KINDS {
+        match decode(rest.as_deref().unwrap_or(body)) {
+            Ok(read) => return Some(read),
+            Err(WireError::Unsupported { value, .. }) => {
+                let mut n = 0;
+                let raw = serde_json::from_str(rest.as_deref().unwrap_or(body)).ok()?;
+                let less = without(raw, &value, &mut n)?.get().to_string();
+                if n == 0 {
+                    return None;
+                }
+                *unknown.entry(value).or_default() += n;
+                rest = Some(less);
+            }
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+/// The value without the members of its lists whose `type` is `kind`. Objects within objects, such
+/// as the arguments of a call, stay as they are, byte for byte.
+fn without(raw: &RawValue, kind: &str, n: &mut usize) -> Option<Box<RawValue>> {
+    match raw.get().as_bytes().first()? {
+        b'[' => {
+            let items: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
+            let before = items.len();
+            let kept = items.into_iter().filter(|i| type_of(i).as_deref() != Some(kind));
+            let kept: Vec<Box<RawValue>> =
+                kept.map(|i| without(i, kind, n)).collect::<Option<_>>()?;
+            *n += before - kept.len();
+            to_raw_value(&kept).ok()
+        }
+        b'{' => {
+            let Fields(fields) = serde_json::from_str(raw.get()).ok()?;
+            let mut out = String::from("{");
+            for (i, (name, value)) in fields.into_iter().enumerate() {
+                let list = value.get().starts_with('[');
+                let value = if list { without(value, kind, n)? } else { value.to_owned() };
+                out += if i > 0 { "," } else { "" };
+                out += &serde_json::to_string(&name).ok()?;
+                out.push(':');
+                out += value.get();
+            }
+            RawValue::from_string(out + "}").ok()
+        }
+        _ => Some(raw.to_owned()),
+    }
+}
+
+fn type_of(raw: &RawValue) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Typed {
+        #[serde(rename = "type")]
+        kind: String,
+    }
+    serde_json::from_str::<Typed>(raw.get()).ok().map(|t| t.kind)
+}
+
+/// The fields of an object in their order.
+struct Fields<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> serde::Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct V<'a>(std::marker::PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for V<'a> {
+            type Value = Fields<'a>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'a>, A::Error> {
+                let mut out = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    out.push(field);
+                }
+                Ok(Fields(out))
+            }
+        }
+        from.deserialize_map(V(std::marker::PhantomData))
+    }
+}
+
+/// What the provider counted; `None` = it told nothing.
+pub(super) fn counters(usage: &Usage) -> Option<Counters> {
+    let write = usage.cache_write + usage.cache_write_1h;
+    (usage.prompt() + usage.output > 0).then(|| Counters {
+        input: usage.input,
+        read: usage.cache_read,
+        write,
+        output: usage.output,
+        long: (write > 0).then_some(usage.cache_write_1h > 0),
+        wrong: None,
+    })
+}
+
+/// A part of a reply.
+pub(super) fn said(part: Part) -> Piece {
+    match part {
+        Part::Compaction(_) => Piece::Opaque,
+        part => Piece::Said(part),
+    }
+}
+
+/// An item of a prompt; `None` = it says nothing.
+pub(super) fn shown(content: &Content, role: Role) -> Option<Piece> {
+    let text = |t: &Arc<str>| Part::Text(t.clone());
+    Some(match content {
+        Content::Text(t) => match role {
+            Role::System | Role::Instructions | Role::Developer => {
+                Piece::Added(text(t), super::super::recording::Place::System)
+            }
+            _ => Piece::Said(text(t)),
+        },
+        Content::Reasoning { text, encrypted } => {
+            Piece::Said(Part::Reasoning { text: text.clone(), encrypted: encrypted.clone() })
+        }
+        Content::Call { id, name, arguments } => Piece::Said(Part::Call(ToolCall {
+            id: id.clone(),
+            name: name.clone(),
+            arguments: arguments.clone(),
+        })),
+        Content::Output { id, text: output, is_error, image } => {
+            let image = image.as_ref().map(|m| Piece::Said(Part::Image((**m).clone())));
+            let words = (!output.is_empty() || image.is_none()).then(|| Piece::Said(text(output)));
+            let pieces = words.into_iter().chain(image).collect();
+            Piece::Result { call_id: id.to_string(), pieces, is_error: *is_error }
+        }
+        Content::Image { media_type, url } => Piece::Said(Part::Image(Media {
+            media_type: media_type.to_string(),
+            url: url.to_string(),
+            name: None,
+        })),
+        Content::Compaction { text: t, .. } if !t.is_empty() => Piece::Said(text(t)),
+        Content::Compaction { .. } => Piece::Opaque,
+        Content::CompactionTrigger(_) => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_provider::wire;
+
+    #[test]
+    fn what_a_wire_does_not_model_is_left_out_and_told() {
+        let body = r#"{"model":"m","input":[
+            {"type":"message","role":"user","content":[{"type":"input_text","text":"look"},{"type":"input_audio","data":"x"}]},
+            {"type":"web_search_call","id":"w","action":{"type":"search"}},
+            {"type":"function_call","call_id":"c","name":"f","arguments":"{ \"type\":\"web_search_call\" }"},
+            {"type":"function_call_output","call_id":"c","output":"o"}]}"#;
+        let wire = wire::named("openai-responses").unwrap();
+        let mut unknown = Unknown::new();
+        let prompt = prompt(wire, "/v1/responses", body, &mut unknown).unwrap();
+        let texts: Vec<&str> = prompt.items.iter().map(|i| i.text()).collect();
+        assert_eq!(texts, ["look", "{ \"type\":\"web_search_call\" }", "o"]);
+        let told: Vec<_> = unknown.into_iter().collect();
+        assert_eq!(told, [("input_audio".to_string(), 1), ("web_search_call".to_string(), 1)]);
+    }
+
+    #[test]
+    fn arguments_keep_their_bytes_beside_what_is_left_out() {
+        let answer = r#"{"content":[{"type":"server_tool_use","id":"s","name":"web_search","input":{}},
+            {"type":"tool_use","id":"t","name":"n","input":{ "b" : [ {"type":"server_tool_use"} ], "a": 1.50 }}],
+            "stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":2}}"#;
+        let wire = wire::named("anthropic-messages").unwrap();
+        let reply = reply(wire, answer, &mut Unknown::new()).unwrap();
+        let [Part::Call(call)] = reply.parts.as_slice() else { panic!("{:?}", reply.parts) };
+        assert_eq!(&*call.arguments, r#"{ "b" : [ {"type":"server_tool_use"} ], "a": 1.50 }"#);
+    }
+
+    #[test]
+    fn what_is_no_body_of_the_wire_is_none() {
+        let wire = wire::named("anthropic-messages").unwrap();
+        for body in ["", "{}", "[]", "{\"model\":\"m\"", "data: {\"type\":\"error\"}\n\n"] {
+            assert!(reply(wire, body, &mut Unknown::new()).is_none(), "{body}");
+            assert!(prompt(wire, "", body, &mut Unknown::new()).is_none(), "{body}");
+        }
+    }
+}

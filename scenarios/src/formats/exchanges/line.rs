@@ -1,0 +1,270 @@
+//! The lines of the file: what the recorder writes and the reader reads.
+//!
+//! A request repeats most of the one before it, so a body is kept as what is new between the
+//! beginning and the end that it shares with an earlier one. Put together it is byte for byte what
+//! was sent.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the file.
+pub const VERSION: u32 = 1;
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Line {
+    /// The first one.
+    CtxbenchRecording(Header),
+    Exchange(Box<Exchange>),
+    Passed(Passed),
+}
+
+/// What the file is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    pub version: u32,
+    /// RFC 3339; times of the other lines count from here.
+    pub started: String,
+    /// File name of the program that was recorded, without its arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// Secrets were taken out of the bodies, too, which are then not what was sent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
+}
+
+/// How an exchange ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// The answer came to its end, whatever it says.
+    #[default]
+    Whole,
+    /// The provider, or the way to it, broke off.
+    Cut,
+    /// The program wanted no more.
+    Left,
+    /// There was no answer.
+    Unreached,
+}
+
+/// A request for a reply and what came of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// From 1, in the order of arrival.
+    pub number: u64,
+    /// When the request was there, ms.
+    pub at_ms: u64,
+    /// Name of the wire.
+    pub wire: String,
+    /// Where it was posted, as the provider knows it.
+    pub path: String,
+    /// Names of the query's parameters.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub query: Vec<String>,
+    /// Host that it was passed on to.
+    #[serde(default)]
+    pub host: String,
+    /// Headers of the request, those that may hold a secret as `[redacted]`.
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    /// `None` = it was no text.
+    pub body: Option<Body>,
+    /// HTTP status; 0 = none came.
+    pub status: u16,
+    #[serde(default)]
+    pub reply_headers: BTreeMap<String, String>,
+    /// The answer as it came: a JSON document or events. `None` = it was no text.
+    pub reply: Option<String>,
+    /// When the first bytes of the answer were there, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_ms: Option<u64>,
+    pub end_ms: u64,
+    pub ended: Ended,
+    /// Why it did not end well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A call that asks for no reply.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Passed {
+    pub at_ms: u64,
+    pub method: String,
+    pub path: String,
+    pub status: u16,
+    /// It is known what it is for, such as counting tokens or listing models.
+    pub known: bool,
+}
+
+/// The body of a request.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Body {
+    /// Length of the whole, bytes.
+    pub bytes: usize,
+    /// Number of the exchange whose body it shares beginning and end with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub like: Option<u64>,
+    /// How much of the beginning, bytes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub head: usize,
+    /// How much of the end, bytes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tail: usize,
+    /// What stands between.
+    pub text: String,
+}
+
+fn is_zero(n: &usize) -> bool {
+    *n == 0
+}
+
+/// A body may be like one of so many before it.
+const HELD: usize = 16;
+
+/// After so many that are each like another, one is written whole: what a damaged line takes with
+/// it is bounded.
+const LONGEST_CHAIN: u32 = 64;
+
+/// The newest bodies, the same for who writes and who reads.
+#[derive(Debug, Default)]
+pub struct Bodies(VecDeque<Held>);
+
+#[derive(Debug)]
+struct Held {
+    number: u64,
+    text: Arc<str>,
+    chain: u32,
+}
+
+impl Bodies {
+    /// A body as it is written.
+    pub fn pack(&mut self, number: u64, text: &str) -> Body {
+        let usable = self.0.iter().filter(|h| h.chain < LONGEST_CHAIN);
+        let shared = usable.map(|held| (shared(&held.text, text), held));
+        let best = shared.max_by_key(|((head, tail), held)| (head + tail, held.number));
+        let whole = Body { bytes: text.len(), text: text.to_string(), ..Body::default() };
+        // A reference costs some bytes, too.
+        let (body, chain) = match best.filter(|((head, tail), _)| head + tail > 100) {
+            Some(((head, tail), held)) => {
+                let text = text[head..text.len() - tail].to_string();
+                (Body { like: Some(held.number), head, tail, text, ..whole }, held.chain + 1)
+            }
+            None => (whole, 0),
+        };
+        self.hold(number, text.into(), chain);
+        body
+    }
+
+    /// A body as it was sent; an error says what is wrong with the line.
+    pub fn unpack(&mut self, number: u64, body: &Body) -> Result<Arc<str>, String> {
+        let (text, chain): (Arc<str>, u32) = match body.like {
+            None => (Arc::from(body.text.as_str()), 0),
+            Some(like) => {
+                let held = self.0.iter().rev().find(|h| h.number == like).ok_or_else(|| {
+                    format!("its body is like that of exchange {like}, which cannot be read")
+                })?;
+                let from = held.text.len().checked_sub(body.tail).unwrap_or(usize::MAX);
+                let parts = (held.text.get(..body.head), held.text.get(from..));
+                let (Some(head), Some(tail)) = parts else {
+                    return Err(format!("its body shares more with exchange {like} than is there"));
+                };
+                (Arc::from([head, &body.text, tail].concat()), held.chain + 1)
+            }
+        };
+        if text.len() != body.bytes {
+            let (found, told) = (text.len(), body.bytes);
+            return Err(format!("its body has {found} bytes, and {told} were sent"));
+        }
+        self.hold(number, text.clone(), chain);
+        Ok(text)
+    }
+
+    fn hold(&mut self, number: u64, text: Arc<str>, chain: u32) {
+        if self.0.len() == HELD {
+            self.0.pop_front();
+        }
+        self.0.push_back(Held { number, text, chain });
+    }
+}
+
+/// How many bytes two texts share at their beginnings and, behind these, at their ends.
+fn shared(a: &str, b: &str) -> (usize, usize) {
+    let head = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+    let head = a.floor_char_boundary(head).min(b.floor_char_boundary(head));
+    let rest = a.as_bytes()[head..].iter().rev().zip(b.as_bytes()[head..].iter().rev());
+    let mut tail = rest.take_while(|(a, b)| a == b).count();
+    while !a.is_char_boundary(a.len() - tail) || !b.is_char_boundary(b.len() - tail) {
+        tail -= 1;
+    }
+    (head, tail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_body_is_what_is_new_in_it() {
+        let mut written = Bodies::default();
+        let items = |n: usize| {
+            let all: Vec<String> = (0..n).map(|i| format!("\"message number {i}\"")).collect();
+            format!("{{\"system\":\"é{}\",\"m\":[{}],\"x\":1}}", "s".repeat(200), all.join(","))
+        };
+        assert_eq!(written.pack(1, &items(3)).like, None);
+        let second = written.pack(2, &items(4));
+        assert_eq!((second.like, second.text.as_str()), (Some(1), ",\"message number 3\""));
+        let small = written.pack(3, "{}");
+        assert_eq!((small.like, small.text.as_str()), (None, "{}"));
+    }
+
+    #[test]
+    fn a_chain_of_bodies_ends() {
+        let (mut written, mut read) = (Bodies::default(), Bodies::default());
+        let texts: Vec<String> = (1..200).map(|n| "word ".repeat(100 + n)).collect();
+        let mut whole = 0;
+        for (number, text) in (1..).zip(&texts) {
+            let body = written.pack(number, text);
+            whole += usize::from(body.like.is_none());
+            assert_eq!(&*read.unpack(number, &body).unwrap(), text);
+        }
+        assert_eq!(whole, 4, "1, 66, 131, 196");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told() {
+        let of = |like, head, tail, bytes| {
+            let mut read = Bodies::default();
+            read.unpack(1, &Body { bytes: 5, text: "aäbc".into(), ..Body::default() }).unwrap();
+            let text = "x".to_string();
+            read.unpack(2, &Body { bytes, like, head, tail, text }).unwrap_err()
+        };
+        assert!(of(Some(7), 1, 1, 3).contains("exchange 7"), "an unknown one");
+        assert!(of(Some(1), 2, 0, 3).contains("more with"), "within a character");
+        assert!(of(Some(1), 1, 99, 3).contains("more with"), "longer than it is");
+        assert!(of(Some(1), 1, 1, 4).contains("3 bytes, and 4"), "another length");
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_sent_is_what_is_read(
+            bases in prop::collection::vec("[aäß€ b]{0,300}", 1..4),
+            edits in prop::collection::vec((0..4_usize, any::<prop::sample::Index>(), "[äb€]{0,9}"), 0..40),
+        ) {
+            let (mut written, mut read) = (Bodies::default(), Bodies::default());
+            let mut texts = bases;
+            for (number, (of, at, new)) in (1..).zip(edits) {
+                let which = of % texts.len();
+                let text = &mut texts[which];
+                let at = text.floor_char_boundary(at.index(text.len() + 1));
+                text.insert_str(at, &new);
+                let body = written.pack(number, text);
+                prop_assert_eq!(&*read.unpack(number, &body).unwrap(), text.as_str());
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What `ctxbench record` writes: every request to a provider as it was sent, and every answer.
+//!
+//! `line` is the file, `decode` reads bodies by the decoders of their wires, `seen` holds each
+//! content once, `sorted` finds the conversations, and `steps` tells them. The recorder understands
+//! nothing of this: what is read better later is read better from old files, too.
+//!
+//! Rules, where the exchanges leave a choice:
+//! - Requests with the system prompt or the tools of the largest conversation that go on with no
+//!   other one are sessions of their own, unless a call began them. What else there is belongs to
+//!   the session that went on meanwhile: subagents `agent-N` with their messages, and side requests
+//!   (`side-N`, `summary-N`: one request without tools), which are counted calls and no messages.
+//! - A reply that the next request does not show was not taken: it is a counted call.
+//! - A request that failed or broke off has no reply. What a program kept of one, the next request
+//!   shows; it has no counters.
+//! - A compaction is where calls of the conversation are gone, or a summary stands in their place;
+//!   its summary is the reply as the model wrote it. Who asked for it cannot be seen.
+//! - Times are those of this machine: a request's when it was there, a reply's when it was whole.
+
+mod decode;
+mod line;
+mod seen;
+mod sorted;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use ctxbench_core::content::joined_text;
+use ctxbench_core::request::StopReason;
+use ctxbench_provider::wire::{self, Wire};
+
+use super::recording::{Recording, Route};
+use super::{Format, Head, Sink, Source, no_parts};
+use crate::error::InputError;
+use crate::formats::lines::str_of;
+
+pub use line::{Bodies, Body, Ended, Exchange, Header, Line, Passed, VERSION};
+
+pub(super) const FORMAT: Format = Format {
+    title: "ctxbench record",
+    name: "ctxbench-record",
+    untold: "what the program did between its requests, who asked for a compaction, and the part of \
+             a reply that came before its stream broke off",
+    sniff,
+    read,
+    parts: no_parts,
+};
+
+fn sniff(head: &Head) -> bool {
+    head.objects().next().is_some_and(|o| str_of(o, "type") == Some("ctxbench_recording"))
+}
+
+fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+    let mut told = Recording::default();
+    let all = seen::read(source, &mut told)?;
+    told.route = route(&all);
+    let sorted = sorted::sorted(&all);
+    let recordings = steps::recordings(&all, &sorted, &told);
+    let several = recordings.len() > 1;
+    for (n, recording) in (1..).zip(recordings) {
+        let id = several.then(|| format!("{}-{n}", source.stem()));
+        if sink(Ok(Recording { id, ..recording })).is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the requests went to the provider itself.
+fn route(all: &seen::Exchanges) -> Route {
+    let hosts: Vec<&str> = all.hosts.keys().map(String::as_str).collect();
+    let told = hosts.join(", ");
+    let of_provider = |host: &&str| {
+        let addresses = wire::apis().into_iter().filter_map(|a| a.address());
+        addresses.filter_map(|a| a.split_once("://")).any(|(_, known)| known == *host)
+    };
+    match hosts.as_slice() {
+        [] => Route::default(),
+        all if all.iter().all(|h| of_provider(h)) => {
+            Route::Direct(format!("requests went to {told}"))
+        }
+        _ => Route::Unknown(format!("requests went to {told}")),
+    }
+}
+
+/// A request for a summary, as it was sent, and the answer.
+#[derive(Clone, Debug)]
+pub struct Summarised {
+    pub wire: Wire,
+    pub path: String,
+    pub body: Arc<str>,
+    /// The words of the summary.
+    pub reply: String,
+    pub stop: StopReason,
+    /// As the provider counted, tokens.
+    pub input: u64,
+    pub output: u64,
+}
+
+/// The summaries that a program asked for and went on with.
+pub fn summaries(source: &Source<'_>) -> Result<Vec<Summarised>, InputError> {
+    let all = seen::read(source, &mut Recording::default())?;
+    let sorted = sorted::sorted(&all);
+    let mut bodies = Bodies::default();
+    let mut found = Vec::new();
+    for line in source.lines()? {
+        let (number, text) = line?;
+        let Ok(Line::Exchange(exchange)) = serde_json::from_str(&text) else { continue };
+        let body = exchange.body.as_ref().and_then(|b| bodies.unpack(exchange.number, b).ok());
+        let wrote = |i: &&usize| all.all[**i].line == number;
+        let (Some(body), Some(i)) = (body, sorted.summaries.iter().find(wrote)) else { continue };
+        let of = &all.all[*i];
+        let (Ok(reply), Some(wire)) = (&of.reply, wire::named(of.wire)) else { continue };
+        let words = joined_text(&reply.parts, "\n");
+        if !words.is_empty() {
+            found.push(Summarised {
+                wire,
+                path: exchange.path,
+                body,
+                reply: words,
+                stop: reply.stop,
+                input: reply.usage.prompt(),
+                output: reply.usage.output,
+            });
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,202 @@
+//! The exchanges of a file as their wires tell them, each content once.
+
+use std::collections::{BTreeMap, HashMap};
+
+use ctxbench_core::block::Role;
+use ctxbench_core::request::Reply;
+use ctxbench_core::tokens::content_hash;
+use ctxbench_provider::wire;
+use ctxbench_provider::{Content, Item, Prompt};
+use serde_json::value::RawValue;
+
+use super::decode::{self, Unknown};
+use super::line::{Bodies, Ended, Exchange, Header, Line, VERSION};
+use crate::error::{Fault, InputError};
+use crate::formats::{Recording, Source};
+
+/// What an exchange shows of one content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Placed {
+    pub(super) hash: u64,
+    /// Message on the wire.
+    pub(super) message: usize,
+}
+
+/// An exchange.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) line: usize,
+    pub(super) number: u64,
+    pub(super) at_ms: u64,
+    pub(super) end_ms: u64,
+    pub(super) wire: &'static str,
+    pub(super) model: String,
+    /// What stands before the conversation.
+    pub(super) standing: Vec<u64>,
+    /// Hash of the tools; 0 = none.
+    pub(super) tools: u64,
+    /// The conversation.
+    pub(super) items: Vec<Placed>,
+    /// Or why there is none.
+    pub(super) reply: Result<Reply, String>,
+}
+
+/// All that was read.
+#[derive(Default)]
+pub(super) struct Exchanges {
+    pub(super) header: Header,
+    /// In the order of their numbers.
+    pub(super) all: Vec<Seen>,
+    pub(super) contents: HashMap<u64, (Role, Content)>,
+    pub(super) tools: HashMap<u64, Box<RawValue>>,
+    /// Where requests went, and how many.
+    pub(super) hosts: BTreeMap<String, usize>,
+}
+
+impl Exchanges {
+    pub(super) fn content(&self, hash: u64) -> &(Role, Content) {
+        &self.contents[&hash]
+    }
+
+    /// Whether the model said it.
+    pub(super) fn is_said(&self, hash: u64) -> bool {
+        self.content(hash).0 == Role::Assistant
+    }
+}
+
+fn is_standing(item: &Item) -> bool {
+    matches!(item.role, Role::System | Role::Instructions | Role::Developer)
+}
+
+/// Reads a file. What it says of lines that cannot be read goes into `out`.
+pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges, InputError> {
+    let mut found = Exchanges::default();
+    let mut notes = Notes::default();
+    let mut bodies = Bodies::default();
+    let file = source.name();
+    let mut lines = source.lines()?.peekable();
+    while let Some(line) = lines.next() {
+        let (number, text) = line?;
+        out.last_line = number;
+        match serde_json::from_str::<Line>(&text) {
+            Ok(Line::CtxbenchRecording(header)) if header.version > VERSION => {
+                let what = format!("version {} of the recording", header.version);
+                let expected = format!("version {VERSION} or less");
+                return Err(Fault::new(number, what, expected, "take a newer ctxbench").at(file));
+            }
+            Ok(Line::CtxbenchRecording(header)) => found.header = header,
+            Ok(Line::Exchange(exchange)) => {
+                *found.hosts.entry(exchange.host.clone()).or_default() += 1;
+                let seen = found.exchange(number, *exchange, &mut bodies, &mut notes.unknown);
+                match seen {
+                    Ok(seen) => found.all.push(seen),
+                    Err(why) => {
+                        out.warnings.push(format!("{file}:{number}: {why}; left out"));
+                        out.broken.get_or_insert((number, why));
+                    }
+                }
+            }
+            Ok(Line::Passed(passed)) if !passed.known => notes.passed += 1,
+            Ok(Line::Passed(_)) => {}
+            Err(e) if lines.peek().is_none() && e.is_eof() => out.warnings.push(format!(
+                "{file}:{number}: the last line breaks off; what stands before it is used"
+            )),
+            Err(e) => {
+                let what = format!("not a line of a recording ({e})");
+                out.warnings.push(format!("{file}:{number}: {what}; left out"));
+                out.broken.get_or_insert((number, what));
+            }
+        }
+    }
+    found.all.sort_by_key(|e| e.number);
+    out.left_out.extend(notes.told(file));
+    Ok(found)
+}
+
+/// What the session lacks.
+#[derive(Default)]
+struct Notes {
+    unknown: Unknown,
+    passed: usize,
+}
+
+impl Notes {
+    fn told(self, file: &str) -> Vec<String> {
+        let unknown = self.unknown.into_iter().map(|(kind, n)| {
+            format!("{file}: {n} × content of the kind {kind:?}, which is not modelled; left out")
+        });
+        let passed = (self.passed > 0).then(|| {
+            format!("{file}: {} calls of paths that are not known here; left out", self.passed)
+        });
+        unknown.chain(passed).collect()
+    }
+}
+
+impl Exchanges {
+    fn exchange(
+        &mut self,
+        line: usize,
+        exchange: Exchange,
+        bodies: &mut Bodies,
+        unknown: &mut Unknown,
+    ) -> Result<Seen, String> {
+        let body = exchange.body.as_ref().ok_or("a request whose body is no text")?;
+        let body = bodies.unpack(exchange.number, body)?;
+        let name = &exchange.wire;
+        let wire = wire::named(name).ok_or_else(|| format!("the wire {name:?} is not known"))?;
+        let prompt = decode::prompt(wire, &exchange.path, &body, unknown)
+            .ok_or_else(|| format!("a body that is no request of {name}"))?;
+        let answer = exchange.reply.as_deref().unwrap_or_default();
+        let reply = match (exchange.status, exchange.ended) {
+            (200..=299, _) => decode::reply(wire, answer, unknown)
+                .ok_or_else(|| broken(exchange.ended).to_string()),
+            (0, _) => Err("there was no answer".to_string()),
+            (status, _) => Err(format!("HTTP {status}")),
+        };
+        Ok(self.seen(line, &exchange, wire.name(), prompt, reply))
+    }
+
+    fn seen(
+        &mut self,
+        line: usize,
+        exchange: &Exchange,
+        wire: &'static str,
+        prompt: Prompt,
+        reply: Result<Reply, String>,
+    ) -> Seen {
+        let Prompt { model, tools, items, .. } = prompt;
+        let begin = items.iter().position(|i| !is_standing(i)).unwrap_or(items.len());
+        let mut placed: Vec<Placed> = Vec::with_capacity(items.len());
+        for item in items {
+            placed.push(Placed { hash: item.hash, message: item.message });
+            self.contents.entry(item.hash).or_insert((item.role, item.content));
+        }
+        let standing = placed.drain(..begin).map(|p| p.hash).collect();
+        let tools = tools.filter(|t| t.get().len() > 2).map_or(0, |tools| {
+            let hash = content_hash(tools.get().as_bytes()).max(1);
+            self.tools.entry(hash).or_insert(tools);
+            hash
+        });
+        Seen {
+            line,
+            number: exchange.number,
+            at_ms: exchange.at_ms,
+            end_ms: exchange.end_ms,
+            wire,
+            model: model.to_string(),
+            standing,
+            tools,
+            items: placed,
+            reply,
+        }
+    }
+}
+
+fn broken(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Whole => "the answer is no whole reply",
+        Ended::Cut => "the answer broke off",
+        Ended::Left => "the program did not wait for the end of the answer",
+        Ended::Unreached => "there was no answer",
+    }
+}

@@ -1,0 +1,301 @@
+//! Which conversation each request goes on with, and how.
+//!
+//! - A request goes on with the conversation all of whose messages it shows, the longest if there
+//!   are several.
+//! - It rewrites a conversation of its kind if it shows replies or results of it in their order, or
+//!   what a reply to its end, or a reply beside it, has put in their place.
+//! - Of a kind are requests with the same system prompt or the same tools, or with half of the lines
+//!   of the system prompt in common.
+//! - A reply whose words come back outside a reply and outside a tool's result, where earlier
+//!   messages are gone, was a summary.
+
+use std::collections::{HashMap, HashSet};
+
+use ctxbench_core::block::Role;
+use ctxbench_core::content::Part;
+use ctxbench_core::request::Reply;
+use ctxbench_provider::Content;
+
+use super::seen::{Exchanges, Placed, Seen};
+
+/// How a request stands to its conversation. Places are those of its items.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Relation {
+    Begins,
+    /// What stands from this place on is new.
+    Extends {
+        new: usize,
+    },
+    /// The user went back to what stood before a place of the request before.
+    Rewound {
+        to: usize,
+        new: usize,
+    },
+    /// Earlier messages are gone; `by` wrote what stands in their place, at `at`.
+    Compacted {
+        by: Option<Summary>,
+        new: Vec<usize>,
+    },
+    /// Earlier messages are others.
+    Edited {
+        new: usize,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Summary {
+    /// The exchange.
+    pub(super) by: usize,
+    /// The item that shows it.
+    pub(super) at: usize,
+}
+
+/// A conversation.
+#[derive(Debug, Default)]
+pub(super) struct Conversation {
+    /// Its exchanges, in order.
+    pub(super) exchanges: Vec<usize>,
+    /// What its newest request showed.
+    items: Vec<Placed>,
+}
+
+/// Every exchange in its conversation.
+#[derive(Debug, Default)]
+pub(super) struct Sorted {
+    pub(super) conversations: Vec<Conversation>,
+    /// Of each exchange its conversation and its relation.
+    pub(super) turns: Vec<(usize, Relation)>,
+    /// Exchanges that wrote a summary.
+    pub(super) summaries: HashSet<usize>,
+}
+
+/// So many exchanges before a request may have written its summary.
+const SUMMARY_WITHIN: usize = 50;
+
+pub(super) fn sorted(all: &Exchanges) -> Sorted {
+    let mut sorter = Sorter { all, out: Sorted::default(), alike: HashMap::new() };
+    for i in 0..all.all.len() {
+        sorter.add(i);
+    }
+    sorter.out
+}
+
+/// Whether two requests are of a kind.
+pub(super) fn of_a_kind(all: &Exchanges, a: &Seen, b: &Seen) -> bool {
+    a.standing == b.standing || (a.tools == b.tools && a.tools != 0) || half_alike(all, a, b)
+}
+
+fn half_alike(all: &Exchanges, a: &Seen, b: &Seen) -> bool {
+    let lines = |e: &Seen| -> HashSet<&str> {
+        let texts = e.standing.iter().map(|h| &all.content(*h).1);
+        let texts = texts.filter_map(|c| if let Content::Text(t) = c { Some(&**t) } else { None });
+        texts.flat_map(str::lines).map(str::trim).filter(|l| !l.is_empty()).collect()
+    };
+    let (a, b) = (lines(a), lines(b));
+    let least = a.len().min(b.len());
+    least > 0 && 2 * a.intersection(&b).count() >= least
+}
+
+struct Sorter<'a> {
+    all: &'a Exchanges,
+    out: Sorted,
+    /// What was found out about pairs of system prompts and tools.
+    alike: HashMap<(usize, usize), bool>,
+}
+
+impl Sorter<'_> {
+    fn seen(&self, i: usize) -> &Seen {
+        &self.all.all[i]
+    }
+
+    /// Whether an exchange is of the kind of a conversation, which may change as it goes on.
+    fn is_of(&mut self, i: usize, conversation: usize) -> bool {
+        let Some(&last) = self.out.conversations[conversation].exchanges.last() else {
+            return false;
+        };
+        let all = self.all;
+        *self.alike.entry((last, i)).or_insert_with(|| of_a_kind(all, &all.all[last], &all.all[i]))
+    }
+
+    fn add(&mut self, i: usize) {
+        let own: Vec<usize> =
+            (0..self.out.conversations.len()).filter(|c| self.is_of(i, *c)).collect();
+        let (conversation, relation) = self
+            .extended(i, &own)
+            .or_else(|| self.rewritten(i, &own))
+            .unwrap_or((self.out.conversations.len(), Relation::Begins));
+        if conversation == self.out.conversations.len() {
+            self.out.conversations.push(Conversation::default());
+        }
+        if let Relation::Compacted { by: Some(summary), .. } = &relation {
+            self.out.summaries.insert(summary.by);
+        }
+        let items = self.seen(i).items.clone();
+        let to = &mut self.out.conversations[conversation];
+        to.exchanges.push(i);
+        to.items = items;
+        self.out.turns.push((conversation, relation));
+    }
+
+    fn extended(&self, i: usize, own: &[usize]) -> Option<(usize, Relation)> {
+        let items = &self.seen(i).items;
+        let before = |c: &usize| self.out.conversations[*c].items.len();
+        let shows = |c: &usize| {
+            let before = &self.out.conversations[*c].items;
+            !before.is_empty() && common(before, items) == before.len()
+        };
+        let longest = own.iter().filter(|c| shows(c)).max_by_key(|c| (before(c), **c))?;
+        Some((*longest, Relation::Extends { new: before(longest) }))
+    }
+
+    fn rewritten(&self, i: usize, own: &[usize]) -> Option<(usize, Relation)> {
+        let shared = own.iter().map(|c| (*c, self.shared(i, *c)));
+        let best = shared.filter(|(_, s)| s.counts).max_by_key(|(c, s)| (s.known.len(), *c));
+        let unknown = |known: &[usize]| -> Vec<usize> {
+            (0..self.seen(i).items.len()).filter(|at| !known.contains(at)).collect()
+        };
+        let Some((conversation, shared)) = best else {
+            // Nothing is left but, perhaps, a summary.
+            let new = unknown(&[]);
+            let (conversation, summary) =
+                own.iter().rev().find_map(|c| Some((*c, self.summary(i, *c, &new)?)))?;
+            return Some((conversation, compacted(Some(summary), &[], new)));
+        };
+        let fresh = unknown(&shared.known);
+        if let Some(summary) = self.summary(i, conversation, &fresh) {
+            return Some((conversation, compacted(Some(summary), &shared.known, fresh)));
+        }
+        let new = shared.known.last().map_or(0, |at| at + 1);
+        let relation = match self.rewound(i, conversation, new) {
+            Some(to) => Relation::Rewound { to, new },
+            None if shared.lost_calls => compacted(None, &shared.known, fresh),
+            None => Relation::Edited { new },
+        };
+        Some((conversation, relation))
+    }
+
+    /// What a request shows of a conversation, in its order.
+    fn shared(&self, i: usize, conversation: usize) -> Shared {
+        let (before, items) = (&self.out.conversations[conversation].items, &self.seen(i).items);
+        let mut known = Vec::new();
+        let mut from = 0;
+        for (at, item) in items.iter().enumerate() {
+            if let Some(n) = before[from..].iter().position(|b| b.hash == item.hash) {
+                from += n + 1;
+                known.push(at);
+            }
+        }
+        let work = |p: &Placed| {
+            let (role, content) = self.all.content(p.hash);
+            matches!(role, Role::Assistant | Role::Tool)
+                || matches!(content, Content::Output { .. } | Content::Call { .. })
+        };
+        // Texts of the user alone say little: programs put the same ones before every conversation.
+        let works = known.iter().any(|at| work(&items[*at]));
+        let begun = !before.iter().any(work) && known.len() == 1.max(before.len() / 2);
+        let calls = |items: &[Placed]| -> HashSet<String> {
+            let id = |p: &Placed| match &self.all.content(p.hash).1 {
+                Content::Call { id, .. } => Some(id.to_string()),
+                _ => None,
+            };
+            items.iter().filter_map(id).collect()
+        };
+        let now = calls(items);
+        let lost_calls = works && calls(before).iter().any(|id| !now.contains(id));
+        Shared { counts: works || (begun && !known.is_empty()), known, lost_calls }
+    }
+
+    /// The place to which the user went back: everything up to it stands, and a message of the user
+    /// is where another was, with replies behind it.
+    fn rewound(&self, i: usize, conversation: usize, new: usize) -> Option<usize> {
+        let (before, items) = (&self.out.conversations[conversation].items, &self.seen(i).items);
+        let to = common(before, items);
+        let is_user = |p: &Placed| {
+            let (role, content) = self.all.content(p.hash);
+            *role == Role::User && matches!(content, Content::Text(_) | Content::Image { .. })
+        };
+        let gone = before.get(to..)?;
+        let replied = gone.iter().any(|p| self.all.is_said(p.hash));
+        (to == new && replied && is_user(gone.first()?) && is_user(items.get(to)?)).then_some(to)
+    }
+
+    /// The summary among the items at these places of a request.
+    fn summary(&self, i: usize, conversation: usize, places: &[usize]) -> Option<Summary> {
+        let last = self.out.conversations[conversation].exchanges.last().copied();
+        for by in (i.saturating_sub(SUMMARY_WITHIN)..i).rev() {
+            let own = self.out.turns[by].0 == conversation;
+            if self.out.summaries.contains(&by) || (own && Some(by) != last) {
+                continue;
+            }
+            let Ok(reply) = &self.seen(by).reply else { continue };
+            let shows = |at: &&usize| {
+                let (role, content) = self.all.content(self.seen(i).items[**at].hash);
+                let reply_again = own && *role == Role::Assistant;
+                match content {
+                    Content::Text(text) => !reply_again && holds(text, reply),
+                    Content::Compaction { text, opaque } => reply.parts.iter().any(|p| {
+                        let Part::Compaction(Some(made)) = p else { return false };
+                        opaque.as_ref().is_some_and(|o| o == made) || text == made
+                    }),
+                    _ => false,
+                }
+            };
+            if let Some(at) = places.iter().find(shows) {
+                return Some(Summary { by, at: *at });
+            }
+        }
+        None
+    }
+}
+
+fn compacted(by: Option<Summary>, known: &[usize], fresh: Vec<usize>) -> Relation {
+    let last = known.last().copied();
+    let at = by.as_ref().map(|s| s.at);
+    // What stands before kept messages took the place of others.
+    let new = fresh.into_iter().filter(|f| Some(*f) != at && last.is_none_or(|last| *f > last));
+    Relation::Compacted { new: new.collect(), by }
+}
+
+/// What a request shows of a conversation.
+struct Shared {
+    /// Places of the items that it showed before.
+    known: Vec<usize>,
+    /// They say that it is the same conversation.
+    counts: bool,
+    /// Calls of it are gone.
+    lost_calls: bool,
+}
+
+fn common(a: &[Placed], b: &[Placed]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a.hash == b.hash).count()
+}
+
+/// Shortest reply that is looked for, characters.
+const SHORTEST: usize = 20;
+
+/// Shortest line of a reply that is looked for by itself, characters.
+const SHORTEST_LINE: usize = 16;
+
+/// Whether a text holds a reply, or as much of its lines as programs leave of a summary: they take
+/// out what the model thought aloud, and tags.
+fn holds(text: &str, reply: &Reply) -> bool {
+    let said: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
+    let said = said.join("\n");
+    let said = said.trim();
+    if said.len() < SHORTEST {
+        return false;
+    }
+    if text.contains(said) {
+        return true;
+    }
+    let lines = said.lines().map(str::trim).filter(|l| l.len() >= SHORTEST_LINE);
+    let (mut found, mut of, mut n) = (0, 0, 0);
+    for line in lines {
+        of += line.len();
+        if text.contains(line) {
+            found += line.len();
+            n += 1;
+        }
+    }
+    n >= 2 && 10 * found >= 3 * of
+}

@@ -1,0 +1,399 @@
+//! Conversations as the steps of recordings: a session for each main conversation, with the
+//! subagents and side requests that went beside it.
+
+use std::collections::{HashMap, HashSet};
+
+use ctxbench_core::block::Role;
+use ctxbench_core::content::Part;
+use ctxbench_provider::Content;
+use serde_json::Value;
+
+use super::super::messages::definitions;
+use super::super::recording::{
+    Compaction, Counters, Input, NoteKind, Piece, Recording, Reply, Step, View, What,
+};
+use super::super::time;
+use super::decode;
+use super::seen::{Exchanges, Placed, Seen};
+use super::sorted::{Relation, Sorted, of_a_kind};
+
+/// What a conversation is in its session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Kind {
+    Main,
+    Agent(String),
+    /// A request beside the work, such as one for a title.
+    Side(String),
+}
+
+/// Where a conversation belongs.
+struct Place {
+    session: usize,
+    part: Kind,
+}
+
+/// The recordings of a file. Each gets a copy of what was told of the file.
+pub(super) fn recordings(all: &Exchanges, sorted: &Sorted, told: &Recording) -> Vec<Recording> {
+    let places = places(all, sorted);
+    let sessions = places.iter().map(|p| p.session + 1).max().unwrap_or(0);
+    let started = time::millis(&all.header.started).unwrap_or(0);
+    let mut out: Vec<Teller<'_>> = (0..sessions)
+        .map(|_| Teller { all, sorted, started, steps: Vec::new(), states: HashMap::new() })
+        .collect();
+    for (i, (conversation, relation)) in sorted.turns.iter().enumerate() {
+        let place = &places[*conversation];
+        out[place.session].turn(i, *conversation, &place.part, relation);
+    }
+    let recording = |t: Teller<'_>| Recording { steps: t.steps, ..told.clone() };
+    out.into_iter().map(recording).collect()
+}
+
+/// The last reply of a conversation in words.
+fn last_words(all: &Exchanges, exchanges: &[usize]) -> Option<String> {
+    let reply = exchanges.iter().rev().find_map(|i| all.all[*i].reply.as_ref().ok())?;
+    let words: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
+    Some(words.join("\n").trim().to_string()).filter(|w| w.len() >= 20)
+}
+
+/// Whether a conversation was begun by a call of another one: its first words are among the
+/// arguments, or its last ones came back as a result.
+fn is_delegated(all: &Exchanges, sorted: &Sorted, conversation: usize) -> bool {
+    let own = &sorted.conversations[conversation].exchanges;
+    let first = &all.all[own[0]];
+    let mut prompts =
+        first.items.iter().map(|p| all.content(p.hash)).filter_map(|(r, c)| match c {
+            Content::Text(t) if *r == Role::User && t.trim().len() >= 10 => Some(t.trim()),
+            _ => None,
+        });
+    let prompts: HashSet<&str> = prompts.by_ref().collect();
+    let words = last_words(all, own);
+    let shown: HashSet<u64> = own.iter().flat_map(|i| &all.all[*i].items).map(|p| p.hash).collect();
+    all.contents.iter().filter(|(hash, _)| !shown.contains(hash)).any(|(_, (_, c))| match c {
+        Content::Call { arguments, .. } => {
+            serde_json::from_str(arguments).is_ok_and(|v: Value| says(&v, &prompts))
+        }
+        Content::Output { text, .. } => words.as_ref().is_some_and(|w| text.contains(w)),
+        _ => false,
+    })
+}
+
+fn says(value: &Value, prompts: &HashSet<&str>) -> bool {
+    match value {
+        Value::String(text) => prompts.contains(text.trim()),
+        Value::Array(all) => all.iter().any(|v| says(v, prompts)),
+        Value::Object(all) => all.values().any(|v| says(v, prompts)),
+        _ => false,
+    }
+}
+
+fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Place> {
+    let weight = |exchanges: &[usize]| -> usize {
+        exchanges
+            .iter()
+            .map(|i| all.all[*i].items.len() + usize::from(all.all[*i].tools != 0))
+            .sum()
+    };
+    let conversations = &sorted.conversations;
+    let first = |c: usize| conversations[c].exchanges[0];
+    let last = |c: usize| *conversations[c].exchanges.last().unwrap_or(&0);
+    let all_of_them = 0..conversations.len();
+    let heaviest = all_of_them
+        .clone()
+        .filter(|c| !is_delegated(all, sorted, *c))
+        .max_by_key(|c| (weight(&conversations[*c].exchanges), std::cmp::Reverse(*c)));
+    let main = heaviest.unwrap_or(0);
+    let is_main = |c: usize| {
+        let kind = || of_a_kind(all, &all.all[first(main)], &all.all[first(c)]);
+        let wrote = conversations[c].exchanges.iter().any(|i| sorted.summaries.contains(i));
+        // One that only wrote a summary is beside the conversation that shows it.
+        let only_wrote = wrote && conversations[c].exchanges.len() == 1;
+        c == main || (!only_wrote && kind() && !is_delegated(all, sorted, c))
+    };
+    let mains: Vec<usize> = all_of_them.clone().filter(|c| is_main(*c)).collect();
+    let (mut agents, mut sides) = (vec![0; mains.len()], vec![0; mains.len()]);
+    all_of_them
+        .map(|c| {
+            if let Some(session) = mains.iter().position(|m| *m == c) {
+                return Place { session, part: Kind::Main };
+            }
+            // The one that went on meanwhile, else the newest before it, else the next.
+            let spans = |m: &usize| first(*m) <= first(c) && last(*m) >= first(c);
+            let session = mains.iter().rposition(|m| spans(m));
+            let session = session.or_else(|| mains.iter().rposition(|m| first(*m) <= first(c)));
+            let session = session.unwrap_or(0);
+            let own = &conversations[c].exchanges;
+            let offers = own.iter().any(|i| all.all[*i].tools != 0);
+            let wrote = own.iter().any(|i| sorted.summaries.contains(i));
+            let part = if !wrote && (offers || own.len() > 1 || is_delegated(all, sorted, c)) {
+                agents[session] += 1;
+                Kind::Agent(format!("agent-{}", agents[session]))
+            } else {
+                sides[session] += 1;
+                let word = if wrote { "summary" } else { "side" };
+                Kind::Side(format!("{word}-{}", sides[session]))
+            };
+            Place { session, part }
+        })
+        .collect()
+}
+
+/// Where a conversation stands.
+#[derive(Default)]
+struct State {
+    standing: Vec<u64>,
+    tools: u64,
+    /// Steps with the place of what they show in the newest request.
+    shown: Vec<(usize, usize)>,
+    /// The step of the newest reply, until a request shows that it was taken.
+    pending: Option<usize>,
+    /// The newest step.
+    newest: Option<usize>,
+    counters: Option<Counters>,
+}
+
+/// Puts the steps of a session in a row.
+struct Teller<'a> {
+    all: &'a Exchanges,
+    sorted: &'a Sorted,
+    /// Ms since 1970.
+    started: i64,
+    steps: Vec<Step>,
+    states: HashMap<usize, State>,
+}
+
+/// An exchange about to be told.
+struct Turn<'a> {
+    seen: &'a Seen,
+    conversation: usize,
+    agent: Option<String>,
+    view: View,
+    /// It asked for a summary at the end of its own conversation.
+    asks: bool,
+}
+
+impl Teller<'_> {
+    fn turn(&mut self, i: usize, conversation: usize, part: &Kind, relation: &Relation) {
+        let seen = &self.all.all[i];
+        let (agent, view) = match part {
+            Kind::Main => (None, View::Both),
+            Kind::Agent(name) => (Some(name.clone()), View::Both),
+            Kind::Side(name) => (Some(name.clone()), View::Calls),
+        };
+        let asks = view == View::Both && self.sorted.summaries.contains(&i);
+        let turn = Turn { seen, conversation, agent, view, asks };
+        self.before(&turn, relation);
+        let new: Vec<usize> = match relation {
+            Relation::Begins => (0..seen.items.len()).collect(),
+            Relation::Extends { new }
+            | Relation::Rewound { new, .. }
+            | Relation::Edited { new } => (*new..seen.items.len()).collect(),
+            Relation::Compacted { new, .. } => new.clone(),
+        };
+        let new = self.after_reply(&turn, relation, new);
+        self.tail(&turn, &new);
+        self.reply(&turn, i);
+    }
+
+    fn step(&mut self, turn: &Turn<'_>, ms: u64, view: View, what: What) -> usize {
+        let state = self.states.entry(turn.conversation).or_default();
+        let n = self.steps.len();
+        let ms = i64::try_from(ms).unwrap_or(i64::MAX);
+        self.steps.push(Step {
+            line: turn.seen.line,
+            name: Some(format!("step {n}")),
+            parent: state.newest.map(|n| format!("step {n}")),
+            stamp: time::of_millis(self.started.saturating_add(ms)),
+            agent: turn.agent.clone(),
+            view,
+            what,
+        });
+        state.newest = Some(n);
+        n
+    }
+
+    fn note(&mut self, turn: &Turn<'_>, kind: NoteKind, text: &str) {
+        let what = What::Note { kind, text: text.to_string() };
+        self.step(turn, turn.seen.at_ms, turn.view, what);
+    }
+
+    /// What stands before the conversation, and what happened to it.
+    fn before(&mut self, turn: &Turn<'_>, relation: &Relation) {
+        let seen = turn.seen;
+        let state = self.states.entry(turn.conversation).or_default();
+        let standing = std::mem::replace(&mut state.standing, seen.standing.clone());
+        let tools = std::mem::replace(&mut state.tools, seen.tools);
+        if *relation == Relation::Begins {
+            let texts = seen.standing.iter().map(|h| &self.all.content(*h).1);
+            let texts: Vec<String> = texts
+                .filter_map(|c| if let Content::Text(t) = c { Some(t.to_string()) } else { None })
+                .collect();
+            for text in texts {
+                self.step(turn, seen.at_ms, turn.view, What::System(text));
+            }
+            let list = self.all.tools.get(&seen.tools);
+            let list = list.and_then(|t| serde_json::from_str::<Vec<Value>>(t.get()).ok());
+            if let Some(list) = list {
+                self.step(turn, seen.at_ms, turn.view, What::Tools(definitions(&list)));
+            }
+        } else {
+            if standing != seen.standing {
+                self.note(turn, NoteKind::Settings, "the system prompt changed");
+            }
+            if tools != seen.tools {
+                self.note(turn, NoteKind::Settings, "the tools changed");
+            }
+        }
+        match relation {
+            Relation::Begins | Relation::Extends { .. } => {}
+            Relation::Rewound { to, .. } => {
+                let state = self.states.entry(turn.conversation).or_default();
+                let (stays, gone) = state.shown.iter().partition(|(at, _)| at < to);
+                state.shown = stays;
+                state.pending = None;
+                let gone: Vec<(usize, usize)> = gone;
+                gone.iter().for_each(|(_, step)| self.steps[*step].view = View::Calls);
+                self.note(turn, NoteKind::Edit, "the user went back to an earlier message");
+            }
+            Relation::Edited { .. } => {
+                self.note(turn, NoteKind::Edit, "the program changed earlier content");
+            }
+            Relation::Compacted { by, .. } => {
+                let reply = by.as_ref().map(|summary| {
+                    let of = &self.all.all[summary.by];
+                    Box::new(told(of, &reply_id(of)))
+                });
+                let words = |r: &Reply| {
+                    let words = r.pieces.iter().filter_map(|p| match p {
+                        Piece::Said(Part::Text(t)) => Some(t.to_string()),
+                        _ => None,
+                    });
+                    words.collect::<Vec<_>>().join("\n")
+                };
+                let summary = reply.as_deref().map(words).filter(|w| !w.is_empty());
+                let state = self.states.entry(turn.conversation).or_default();
+                let before = state.counters.take();
+                state.shown.clear();
+                let pre_tokens = before.map(|c| c.prompt().saturating_add(c.output));
+                let after = seen.reply.as_ref().ok().and_then(|r| decode::counters(&r.usage));
+                let post_tokens = after.map(|c| c.prompt());
+                let compaction =
+                    Compaction { pre_tokens, post_tokens, summary, reply, ..Compaction::default() };
+                self.step(turn, seen.at_ms, turn.view, What::Compaction(compaction));
+            }
+        }
+    }
+
+    /// Whether the newest reply was taken into the conversation, and what is new besides.
+    fn after_reply(&mut self, turn: &Turn<'_>, relation: &Relation, new: Vec<usize>) -> Vec<usize> {
+        let state = self.states.entry(turn.conversation).or_default();
+        let Some(step) = state.pending.take() else { return new };
+        let items = &turn.seen.items;
+        let said = new.iter().take_while(|at| self.all.is_said(items[**at].hash)).count();
+        let compacted = matches!(relation, Relation::Compacted { .. });
+        if said == 0 && !compacted && self.steps[step].view == View::Both {
+            // It was asked again, or went on without it.
+            self.steps[step].view = View::Calls;
+        }
+        new[said..].to_vec()
+    }
+
+    /// Messages that a request shows first.
+    fn tail(&mut self, turn: &Turn<'_>, new: &[usize]) {
+        let items = &turn.seen.items;
+        let said = |at: &usize| self.all.is_said(items[*at].hash);
+        let of_one = |a: &usize, b: &usize| {
+            items[*a].message == items[*b].message && said(a) == said(b) && *b == a + 1
+        };
+        let groups: Vec<&[usize]> = new.chunk_by(of_one).collect();
+        let n = groups.len();
+        for (g, group) in groups.into_iter().enumerate() {
+            let mut pieces: Vec<Piece> =
+                group.iter().filter_map(|at| self.piece(&items[*at])).collect();
+            if pieces.is_empty() {
+                continue;
+            }
+            let blocks = pieces.len();
+            let (at, view) = (group[0], turn.view);
+            if said(&at) {
+                let response = Some(format!("shown {} {at}", turn.seen.number));
+                let reply = Reply {
+                    response,
+                    model: Some(turn.seen.model.clone()),
+                    pieces,
+                    blocks,
+                    counters: Err("a reply that was not recorded".into()),
+                    ..Reply::default()
+                };
+                self.shown(turn, at, view, What::Reply(reply));
+                continue;
+            }
+            // The words that ask for a summary are none of the user's.
+            let asked = (turn.asks && g + 1 == n)
+                .then(|| pieces.iter().rposition(|p| matches!(p, Piece::Said(_))))
+                .flatten()
+                .map(|last| pieces.remove(last));
+            let input = |pieces: Vec<Piece>| {
+                let blocks = pieces.len();
+                What::Input(Input { pieces, blocks, ..Input::default() })
+            };
+            if !pieces.is_empty() {
+                self.shown(turn, at, view, input(pieces));
+            }
+            if let Some(asked) = asked {
+                self.shown(turn, at, View::Calls, input(vec![asked]));
+            }
+        }
+    }
+
+    fn shown(&mut self, turn: &Turn<'_>, at: usize, view: View, what: What) {
+        let step = self.step(turn, turn.seen.at_ms, view, what);
+        self.states.entry(turn.conversation).or_default().shown.push((at, step));
+    }
+
+    fn piece(&self, placed: &Placed) -> Option<Piece> {
+        let (role, content) = self.all.content(placed.hash);
+        decode::shown(content, *role)
+    }
+
+    fn reply(&mut self, turn: &Turn<'_>, i: usize) {
+        let seen = turn.seen;
+        match &seen.reply {
+            Err(why) => {
+                let text = format!("a request without a reply: {why}");
+                self.note(turn, NoteKind::Uncounted, &text);
+            }
+            Ok(reply) => {
+                let view = if self.sorted.summaries.contains(&i) { View::Calls } else { turn.view };
+                let counters = decode::counters(&reply.usage);
+                let mut told = told(seen, &reply_id(seen));
+                told.sent_ms = i64::try_from(seen.at_ms).ok().map(|ms| self.started + ms);
+                let step = self.step(turn, seen.end_ms, view, What::Reply(told));
+                let state = self.states.entry(turn.conversation).or_default();
+                state.shown.push((seen.items.len(), step));
+                state.pending = Some(step);
+                if view == View::Both {
+                    state.counters = counters;
+                }
+            }
+        }
+    }
+}
+
+fn reply_id(seen: &Seen) -> String {
+    format!("exchange {}", seen.number)
+}
+
+/// The reply of an exchange.
+fn told(seen: &Seen, id: &str) -> Reply {
+    let Ok(reply) = &seen.reply else { return Reply::default() };
+    let pieces: Vec<Piece> = reply.parts.iter().cloned().map(decode::said).collect();
+    Reply {
+        response: Some(id.to_string()),
+        model: Some(seen.model.clone()),
+        blocks: pieces.len(),
+        pieces,
+        counters: decode::counters(&reply.usage)
+            .ok_or_else(|| "a reply without counters".to_string()),
+        ..Reply::default()
+    }
+}
