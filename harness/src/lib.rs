@@ -17,6 +17,7 @@ pub mod point;
 mod post;
 pub mod progress;
 pub mod recorded;
+pub mod recorder;
 pub mod redact;
 pub mod replay;
 pub mod rewind;

@@ -26,6 +26,7 @@ mod list;
 mod memory;
 mod otel;
 mod prompts;
+mod record;
 mod report;
 mod resume;
 mod run;
@@ -129,6 +130,8 @@ enum Command {
     Drive(Box<drive::Args>),
     /// The mock model server on loopback, for any client
     Serve(serve::Args),
+    /// A session with a real model, as it goes over the wire: requests, replies and counters
+    Record(record::Args),
     /// Sessions that an agent keeps in its store: list, show, fork, compare, rewind
     Sessions(store::SessionsArgs),
     /// Places in such sessions to go back to: list, show, add, tag, restore, compare
@@ -215,6 +218,10 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Validate(a)) => validate::validate(&a),
         Some(Command::Drive(a)) => drive::drive(&a),
         Some(Command::Serve(a)) => serve::serve(a),
+        Some(Command::Record(a)) => match record::record(&a) {
+            Ok(code) => return code,
+            Err(e) => Err(e),
+        },
         Some(Command::Sessions(a)) => store::sessions(&a),
         Some(Command::Checkpoints(a)) => store::checkpoints(&a),
         Some(Command::Explain(a)) => explain::explain(&a),

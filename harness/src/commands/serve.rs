@@ -91,7 +91,7 @@ fn script(name: &str) -> anyhow::Result<Script> {
 /// Ready on Ctrl-C or on what a process manager sends. Listened for from this call on, not from the
 /// first wait.
 #[cfg(unix)]
-fn told_to_stop() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+pub(super) fn told_to_stop() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut interrupt, mut terminate) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -105,7 +105,7 @@ fn told_to_stop() -> std::io::Result<impl Future<Output = ()> + Send + 'static> 
 
 /// Ready on Ctrl-C.
 #[cfg(not(unix))]
-fn told_to_stop() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+pub(super) fn told_to_stop() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     Ok(async {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::fill::{Fill, PLACES};
+use super::fill::{Fill, PLACES, put};
 
 /// The agents that come with the project.
 const BUILT_IN: &[(&str, &str)] = &[
@@ -114,6 +114,8 @@ pub struct Agent {
     pub tool: Option<Tool>,
     /// How a reply of an agent without tools makes a file.
     pub edit: Option<Edit>,
+    /// How it is told an address when a person uses it, with their own settings.
+    pub record: Option<Recorded>,
     /// How its side requests are known, the first that fits.
     #[serde(default)]
     pub side: Vec<Side>,
@@ -184,6 +186,19 @@ pub struct Edit {
     /// Whatever begins a line in such a text: words of the session that do are put behind a bar, and
     /// a file that holds such a line is not made.
     pub marks: Vec<String>,
+}
+
+/// How an agent is told where its provider is, `{url}` in its texts, with the settings that a person
+/// has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recorded {
+    /// Environment.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Arguments in front of those that the person gives.
+    #[serde(default)]
+    pub arguments: Vec<String>,
 }
 
 /// What a request is for.
@@ -337,6 +352,24 @@ impl Agent {
         }
     }
 
+    /// How it is told an address: as its description says, or by what of its environment needs
+    /// nothing else. `None` = the description does not say.
+    pub fn recorded(&self, url: &str) -> Option<Recorded> {
+        let told = self.record.clone().or_else(|| {
+            let only_url = |text: &String| {
+                put(text, "url", "") != *text && !put(text, "url", "").contains('{')
+            };
+            let env: BTreeMap<_, _> =
+                self.env.clone().into_iter().filter(|(_, v)| only_url(v)).collect();
+            (!env.is_empty()).then(|| Recorded { env, ..Recorded::default() })
+        })?;
+        let filled = |text: String| put(&text, "url", url);
+        Some(Recorded {
+            env: told.env.into_iter().map(|(k, v)| (k, filled(v))).collect(),
+            arguments: told.arguments.into_iter().map(filled).collect(),
+        })
+    }
+
     /// Texts in which places are filled and in which nobody writes braces of his own.
     fn texts(&self) -> Vec<&str> {
         let start = self.start.command.iter().chain(self.start.resume.iter().flatten());
@@ -439,6 +472,17 @@ mod tests {
             let error = read("mine.toml", &text).unwrap_err().to_string();
             assert!(error.starts_with("mine.toml: ") && error.contains(told), "{to}: {error}");
         }
+    }
+
+    #[test]
+    fn an_agent_is_told_an_address_as_its_description_says() {
+        let of = |more: &str| read("a", &format!("{LEAST}{more}")).unwrap().recorded("http://h:1");
+        assert_eq!(of(""), None);
+        let env = of("[env]\nBASE = \"{url}/v1\"\nHOME = \"{scratch}\"\n").unwrap();
+        assert_eq!(env.env, BTreeMap::from([("BASE".into(), "http://h:1/v1".into())]));
+        let own = of("[record]\narguments = [\"-c\", \"url={url}\"]\n[env]\nBASE = \"{url}\"\n");
+        let own = own.unwrap();
+        assert_eq!((own.env.len(), own.arguments[1].as_str()), (0, "url=http://h:1"));
     }
 
     #[test]

@@ -1,0 +1,227 @@
+//! `ctxbench record`: a session with a real model, as it went over the wire.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, anyhow, bail};
+use ctxbench_core::calendar;
+use ctxbench_scenarios::formats::exchanges::{Header, VERSION};
+
+use super::serve::told_to_stop;
+use crate::drive;
+use crate::recorder::{self, Program, Recorder, Upstream, Upstreams, Witness};
+use crate::serve::wall_clock;
+
+#[derive(clap::Args)]
+#[command(
+    after_help = "Keys pass through and are kept nowhere. Prompts and replies are kept as they are, \
+    secrets in them too, unless --redact is given; see docs/record.md.\n\n\
+    Examples:\n  \
+    ctxbench record --out session.jsonl -- claude\n  \
+    ctxbench record --out session.jsonl --agent codex -- codex exec 'Fix the test'\n  \
+    ctxbench record --out session.jsonl --env 'MY_URL={url}/v1' --upstream https://gateway.example/v1 -- my-agent\n  \
+    ctxbench run session.jsonl"
+)]
+pub(crate) struct Args {
+    /// The recording; a file that is there is not replaced
+    #[arg(short, long, value_name = "FILE")]
+    out: PathBuf,
+    /// How this agent is told the address: a name that `drive` knows, or a TOML file with a [record]
+    /// table; see docs/record.md
+    #[arg(long, value_name = "NAME|FILE", conflicts_with = "env")]
+    agent: Option<String>,
+    /// Environment variable that holds the address (repeat): NAME, or NAME=TEXT with {url} in it
+    /// [default: those of the official SDKs]
+    #[arg(long, value_name = "NAME[=TEXT]")]
+    env: Vec<String>,
+    /// Where requests are passed on to [default: the provider whose API a request speaks, or the
+    /// address that one of the variables holds already]
+    #[arg(long, value_name = "URL")]
+    upstream: Option<String>,
+    /// Port on 127.0.0.1; 0 = any free one
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Take keys, tokens, passwords, mail addresses and names of home folders out of prompts and
+    /// replies; they are then not what was sent
+    #[arg(long)]
+    redact: bool,
+    /// Say nothing on standard error but what is wrong
+    #[arg(short, long)]
+    quiet: bool,
+    /// The program to record, with its arguments; without one, programs that are started by hand
+    /// are recorded until Ctrl-C
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn record(args: &Args) -> anyhow::Result<ExitCode> {
+    let agent = args.agent.as_deref().map(drive::agent::find).transpose()?;
+    let upstreams = match &args.upstream {
+        Some(url) => Upstreams::one(Upstream::parse(url).context("--upstream")?),
+        None => Upstreams::of_providers(|name| std::env::var(name).ok()).map_err(|e| anyhow!(e))?,
+    };
+    for upstream in upstreams.all().filter(|u| u.is_bare()) {
+        tell!("note: keys travel to {} over http, where others can read them", upstream.host());
+    }
+    let header = Header {
+        version: VERSION,
+        started: calendar::iso(now_ms()),
+        program: args.command.first().map(|c| file_name(c)),
+        redacted: args.redact,
+    };
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let (outcome, witness) = runtime.block_on(async {
+        let bound = Recorder::bind(args.port, upstreams, &args.out, header, wall_clock()).await;
+        let recorder = bound.map_err(|e| refused(args, &e))?;
+        let witness = recorder.witness();
+        let ran = match start(args, agent.as_ref(), &recorder.url()) {
+            Ok(Some(program)) => with_program(args, recorder, &program).await,
+            Ok(None) => by_hand(recorder).await,
+            Err(e) => Err(e),
+        };
+        anyhow::Ok((ran, witness))
+    })?;
+    // What is still under way ends here and is recorded as such.
+    drop(runtime);
+    if let Err(e) = &outcome {
+        remove_if_empty(&args.out, &witness);
+        return Err(anyhow!("{e:#}"));
+    }
+    tell_end(args, &witness)?;
+    outcome.map(ExitCode::from)
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or_default()
+}
+
+fn file_name(program: &OsString) -> String {
+    let name = Path::new(program).file_name().unwrap_or(program);
+    name.to_string_lossy().into_owned()
+}
+
+fn refused(args: &Args, e: &std::io::Error) -> anyhow::Error {
+    let out = args.out.display();
+    match e.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            anyhow!(
+                "--out: {out} is there already, and recordings replace nothing; name another file"
+            )
+        }
+        std::io::ErrorKind::AddrInUse | std::io::ErrorKind::PermissionDenied if args.port != 0 => {
+            anyhow!("cannot listen on 127.0.0.1:{} or write {out}: {e}", args.port)
+        }
+        _ => anyhow!("--out: {out} cannot be written ({e}); check that its folder exists"),
+    }
+}
+
+/// The program, told where to send its requests; `None` = people start theirs by hand.
+fn start(
+    args: &Args,
+    agent: Option<&drive::agent::Agent>,
+    url: &str,
+) -> anyhow::Result<Option<Program>> {
+    let mut environment = BTreeMap::new();
+    let mut arguments: Vec<OsString> = Vec::new();
+    if let Some(agent) = agent {
+        let told = agent.recorded(url).ok_or_else(|| {
+            anyhow!(
+                "--agent {}: its description does not say how it is told an address; give --env \
+                 NAME, or a [record] table in a TOML file of your own",
+                agent.name
+            )
+        })?;
+        environment.extend(told.env);
+        arguments.extend(told.arguments.into_iter().map(OsString::from));
+    } else if args.env.is_empty() {
+        let all = recorder::variables(url).into_iter();
+        environment.extend(all.map(|(name, value)| (name.to_string(), value)));
+    }
+    for given in &args.env {
+        let (name, value) = variable(given, url)?;
+        environment.insert(name, value);
+    }
+    // A proxy of the network has no part in what stays on this machine.
+    for name in ["NO_PROXY", "no_proxy"] {
+        let others = std::env::var(name).unwrap_or_default();
+        let local = "127.0.0.1,localhost";
+        let all = if others.is_empty() { local.into() } else { format!("{others},{local}") };
+        environment.insert(name.into(), all);
+    }
+    let (name, own) = match (args.command.split_first(), agent) {
+        (Some((name, own)), _) => (name.clone(), own.to_vec()),
+        (None, Some(agent)) => (agent.locate(None)?.into_os_string(), Vec::new()),
+        (None, None) => return Ok(None),
+    };
+    arguments.extend(own);
+    Ok(Some(Program { name, arguments, environment }))
+}
+
+/// `NAME`, or `NAME=TEXT` with `{url}` in it.
+fn variable(given: &str, url: &str) -> anyhow::Result<(String, String)> {
+    let (name, text) = match given.split_once('=') {
+        Some((name, text)) if text.contains("{url}") => (name, text.replace("{url}", url)),
+        Some((name, _)) => {
+            bail!("--env {name}=…: expected {{url}} in it, such as {name}={{url}}/v1")
+        }
+        None => {
+            let known = recorder::variables(url).into_iter().find(|(name, _)| *name == given);
+            (given, known.map_or_else(|| url.to_string(), |(_, value)| value))
+        }
+    };
+    let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || !name.chars().all(letter) {
+        bail!("--env {name:?}: expected the name of an environment variable");
+    }
+    Ok((name.to_string(), text))
+}
+
+async fn with_program(args: &Args, recorder: Recorder, program: &Program) -> anyhow::Result<u8> {
+    if !args.quiet {
+        tell!("recording through {} into {}", recorder.url(), args.out.display());
+    }
+    let (end, ended) = tokio::sync::oneshot::channel::<()>();
+    let passing = tokio::spawn(recorder.run(async move { drop(ended.await) }));
+    let ran = recorder::run(program).await;
+    drop(end);
+    passing.await.context("the recorder")?.context("the recorder ended")?;
+    let name = program.name.to_string_lossy();
+    Ok(ran.with_context(|| format!("{name} cannot be started"))?.code)
+}
+
+async fn by_hand(recorder: Recorder) -> anyhow::Result<u8> {
+    let stop = told_to_stop().context("cannot listen for signals")?;
+    super::print(&format!("listening on {}", recorder.url()))?;
+    recorder.run(stop).await.context("the recorder ended")?;
+    Ok(0)
+}
+
+/// A program that never started leaves no file.
+fn remove_if_empty(out: &Path, witness: &Witness) {
+    if witness.told().exchanges == 0 {
+        let _ = std::fs::remove_file(out);
+    }
+}
+
+fn tell_end(args: &Args, witness: &Witness) -> anyhow::Result<()> {
+    let told = witness.told();
+    let out = args.out.display();
+    if let Some(why) = told.failed {
+        bail!("{out} is not whole: {why}");
+    }
+    if !args.quiet {
+        match told.exchanges {
+            0 => tell!(
+                "no request came through; does the program read one of the variables? (--env, \
+                 --agent; see docs/record.md)"
+            ),
+            n => tell!("{n} requests in {out}; go on with: ctxbench run {out}"),
+        }
+    }
+    Ok(())
+}

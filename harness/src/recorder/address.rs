@@ -1,0 +1,181 @@
+//! Where requests go, and what an agent is told instead.
+
+use std::net::IpAddr;
+
+use ctxbench_provider::wire::{Api, apis};
+use hyper::Uri;
+use thiserror::Error;
+
+/// An address that cannot be used. The text never repeats it: somebody may have put a password into
+/// it.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("not a usable address ({0}); expected one such as https://api.example.com/v1")]
+pub struct AddressError(&'static str);
+
+/// The address of a provider, or of what stands for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    /// `https://host:port`.
+    origin: String,
+    host: String,
+    /// Without a slash at its end.
+    path: String,
+    secure: bool,
+}
+
+impl Upstream {
+    /// Reads an address.
+    pub fn parse(text: &str) -> Result<Upstream, AddressError> {
+        let uri: Uri = text.trim().parse().map_err(|_| AddressError("it is no URL"))?;
+        let secure = match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            _ => return Err(AddressError("it begins with neither http:// nor https://")),
+        };
+        let authority = uri.authority().ok_or(AddressError("no host in it"))?;
+        if authority.as_str().contains('@') {
+            return Err(AddressError("a user name or password in it"));
+        }
+        if uri.query().is_some() {
+            return Err(AddressError("a query in it"));
+        }
+        let scheme = if secure { "https" } else { "http" };
+        Ok(Upstream {
+            origin: format!("{scheme}://{authority}"),
+            host: authority.as_str().to_string(),
+            path: uri.path().trim_end_matches('/').to_string(),
+            secure,
+        })
+    }
+
+    /// Host and port, as written.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Whether keys on their way to it can be read by others.
+    pub fn is_bare(&self) -> bool {
+        let name = self.host.rsplit_once(':').map_or(&*self.host, |(name, _)| name);
+        !self.secure && !is_loopback(name)
+    }
+
+    /// Where a request goes. What its path begins with and the address ends with, such as `/v1`, is
+    /// the same and stands there once.
+    pub(super) fn at(&self, path: &str, query: Option<&str>) -> Result<Uri, AddressError> {
+        let ends = self.path.match_indices('/').map(|(i, _)| &self.path[i..]);
+        let shared = ends.filter(|end| {
+            path.strip_prefix(end).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        let rest = shared.map(|end| &path[end.len()..]).next().unwrap_or(path);
+        let query = query.map_or(String::new(), |q| format!("?{q}"));
+        let uri = format!("{}{}{rest}{query}", self.origin, self.path);
+        uri.parse().map_err(|_| AddressError("the path of a request does not fit to it"))
+    }
+}
+
+/// Whether a host is this machine.
+pub(super) fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// The addresses of all providers.
+#[derive(Clone, Debug, Default)]
+pub struct Upstreams(Vec<(Option<Api>, Upstream)>);
+
+impl Upstreams {
+    /// One for everything.
+    pub fn one(upstream: Upstream) -> Upstreams {
+        Upstreams(vec![(None, upstream)])
+    }
+
+    /// Each provider's own, or what a variable of its clients names in its place.
+    pub fn of_providers(variable: impl Fn(&str) -> Option<String>) -> Result<Upstreams, String> {
+        let mut out = Vec::new();
+        for api in apis() {
+            let set = api.base_urls().iter().find_map(|(name, _)| {
+                Some((*name, variable(name).filter(|v| !v.trim().is_empty())?))
+            });
+            let upstream = match set {
+                Some((name, value)) => {
+                    Some(Upstream::parse(&value).map_err(|e| format!("{name}: {e}"))?)
+                }
+                None => api.address().and_then(|a| Upstream::parse(a).ok()),
+            };
+            out.extend(upstream.map(|u| (Some(api), u)));
+        }
+        Ok(Upstreams(out))
+    }
+
+    /// The address for what speaks an API.
+    pub fn of(&self, api: Api) -> Option<&Upstream> {
+        self.0.iter().find(|(of, _)| of.is_none_or(|of| of == api)).map(|(_, u)| u)
+    }
+
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Upstream> {
+        self.0.iter().map(|(_, upstream)| upstream)
+    }
+}
+
+/// The variables from which clients of all providers take their address, with what to put there.
+pub fn variables(url: &str) -> Vec<(&'static str, String)> {
+    let all = apis().into_iter().flat_map(|a| a.base_urls());
+    all.map(|(name, path)| (*name, format!("{url}{path}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_goes_on_where_the_address_ends() {
+        for (base, path, to) in [
+            ("https://api.example.com", "/v1/messages", "https://api.example.com/v1/messages"),
+            ("https://h/v1", "/v1/chat/completions", "https://h/v1/chat/completions"),
+            ("https://h/api/v1/", "/v1/chat/completions", "https://h/api/v1/chat/completions"),
+            ("https://h/api/v1", "/chat/completions", "https://h/api/v1/chat/completions"),
+            ("http://127.0.0.1:9/v1", "/v10/x", "http://127.0.0.1:9/v1/v10/x"),
+            ("http://h:9", "/", "http://h:9/"),
+        ] {
+            let upstream = Upstream::parse(base).unwrap();
+            assert_eq!(upstream.at(path, None).unwrap().to_string(), to, "{base}");
+        }
+        let upstream = Upstream::parse("https://h").unwrap();
+        let uri = upstream.at("/v1/x", Some("alt=sse")).unwrap();
+        assert_eq!(uri.to_string(), "https://h/v1/x?alt=sse");
+    }
+
+    #[test]
+    fn an_address_that_cannot_be_used_is_not_repeated() {
+        for text in ["", "host", "ftp://h", "https://user:canary@h", "https://h?key=canary"] {
+            let e = Upstream::parse(text).unwrap_err().to_string();
+            assert!(!e.contains("canary") && e.contains("expected one such as"), "{e}");
+        }
+    }
+
+    #[test]
+    fn keys_on_their_way_are_safe_on_this_machine_and_encrypted() {
+        let bare = |t: &str| Upstream::parse(t).unwrap().is_bare();
+        assert!(bare("http://10.0.0.1:80") && bare("http://gateway.example"));
+        assert!(
+            !bare("http://127.0.0.1:80") && !bare("http://localhost") && !bare("http://[::1]:1")
+        );
+        assert!(!bare("https://gateway.example"));
+    }
+
+    #[test]
+    fn a_variable_that_is_set_names_the_provider() {
+        let set = |name: &str| (name == "OPENAI_BASE_URL").then(|| "https://g.example/v1".into());
+        let all = Upstreams::of_providers(set).unwrap();
+        let host = |name: &str| {
+            let api = apis().into_iter().find(|a| a.name() == name).unwrap();
+            all.of(api).unwrap().host().to_string()
+        };
+        assert_eq!(host("openai"), "g.example");
+        assert_eq!(host("anthropic"), "api.anthropic.com");
+        let wrong = Upstreams::of_providers(|_| Some("canary".into())).unwrap_err();
+        assert!(wrong.contains("_URL: ") && !wrong.contains("canary"), "{wrong}");
+    }
+}

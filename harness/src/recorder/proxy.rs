@@ -1,0 +1,270 @@
+//! From a request to the provider and back.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use ctxbench_provider::Wire;
+use ctxbench_provider::wire::Api;
+use ctxbench_scenarios::formats::Source;
+use ctxbench_scenarios::formats::exchanges::{Ended, Exchange, Passed};
+use http_body_util::{BodyExt, Limited};
+use hyper::Uri;
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+
+use super::address::{Upstreams, is_loopback};
+use super::causes;
+use super::file::Recording;
+use super::route::{Route, route};
+use super::secrets::{Secrets, names, public};
+use super::tee::{Over, Tee};
+use crate::serve::Clock;
+
+/// Largest request for a reply, bytes; larger than what any provider takes.
+const BODY_LIMIT: usize = 256 << 20;
+
+type ToProvider = Client<HttpsConnector<HttpConnector>, Body>;
+
+/// What all requests share.
+pub(super) struct Shared {
+    pub(super) upstreams: Upstreams,
+    pub(super) client: ToProvider,
+    pub(super) recording: Recording,
+    pub(super) clock: Clock,
+    pub(super) number: AtomicU64,
+}
+
+pub(super) fn client() -> ToProvider {
+    let connector = hyper_rustls::HttpsConnectorBuilder::new()
+        .with_webpki_roots()
+        .https_or_http()
+        .enable_http1()
+        .build();
+    Client::builder(TokioExecutor::new()).build(connector)
+}
+
+/// Headers that are between two hosts and no further, and what is set anew.
+const NOT_PASSED_ON: &[&str] = &[
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "expect",
+    "host",
+];
+
+fn passed_on(headers: &HeaderMap) -> HeaderMap {
+    let named = headers.get_all(header::CONNECTION).iter().filter_map(|v| v.to_str().ok());
+    let named: Vec<String> =
+        named.flat_map(|v| v.split(',')).map(|n| n.trim().to_ascii_lowercase()).collect();
+    let mut out = headers.clone();
+    NOT_PASSED_ON.iter().for_each(|name| drop(out.remove(*name)));
+    named.iter().for_each(|name| drop(out.remove(name.as_str())));
+    out
+}
+
+/// Answers a request with what the provider answers.
+pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
+    let at_ms = (shared.clock)();
+    if !is_ours(&request) {
+        return plain(StatusCode::FORBIDDEN, "only programs on this machine are served");
+    }
+    if request.headers().contains_key(header::UPGRADE) {
+        // A client that asks for a WebSocket goes on without one when it is told so.
+        return plain(StatusCode::UPGRADE_REQUIRED, "no other protocol is passed on");
+    }
+    let (head, body) = request.into_parts();
+    let (path, header) = (head.uri.path(), |name: &str| head.headers.contains_key(name));
+    let route = route(head.method.as_str(), path, &header);
+    let api = route.api();
+    let Some(upstream) = shared.upstreams.of(api) else {
+        let why = format!("no address of {} is known; give --upstream URL", api.name());
+        return refusal(api, StatusCode::BAD_GATEWAY, &why);
+    };
+    let to = match upstream.at(path, head.uri.query()) {
+        Ok(to) => to,
+        Err(e) => return refusal(api, StatusCode::BAD_GATEWAY, &e.to_string()),
+    };
+    let host = upstream.host().to_string();
+    match route {
+        Route::Reply(wire, path) => {
+            let asked = Asked { wire, path, host, at_ms };
+            exchange(shared.clone(), asked, head, body, to).await
+        }
+        Route::Known(_) => pass(&shared, head, body, to, at_ms, true).await,
+        Route::Unknown(_) => pass(&shared, head, body, to, at_ms, false).await,
+    }
+}
+
+/// Whether a request comes from a program on this machine, and not from a page that a browser shows.
+fn is_ours(request: &Request) -> bool {
+    let name = |authority: &str| {
+        let end = authority.rfind(':').filter(|i| !authority[*i..].contains(']'));
+        is_loopback(&authority[..end.unwrap_or(authority.len())])
+    };
+    let text = |of: header::HeaderName| {
+        request.headers().get(of).map(|v| v.to_str().unwrap_or_default().to_string())
+    };
+    let host = text(header::HOST).or(request.uri().authority().map(ToString::to_string));
+    let origin = text(header::ORIGIN);
+    let origin = origin.as_deref().map(|o| o.split_once("://").map_or("", |(_, host)| host));
+    host.is_some_and(|h| name(&h)) && origin.is_none_or(name)
+}
+
+fn plain(status: StatusCode, words: &str) -> Response<Body> {
+    let mut response = Response::new(Body::from(format!("ctxbench record: {words}\n")));
+    *response.status_mut() = status;
+    response
+}
+
+/// A refusal of ours in the words of the provider, whose clients read nothing else.
+fn refusal(api: Api, status: StatusCode, why: &str) -> Response<Body> {
+    let code = api.status_code(status.as_u16()).unwrap_or("api_error");
+    let message = format!("ctxbench record: {why}");
+    let body = api.error_body(status.as_u16(), code, &message).to_string();
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, json);
+    response
+}
+
+/// A request for a reply that has arrived.
+struct Asked {
+    wire: Wire,
+    /// As the wire knows it.
+    path: String,
+    host: String,
+    at_ms: u64,
+}
+
+async fn exchange(
+    shared: Arc<Shared>,
+    asked: Asked,
+    head: Parts,
+    body: Body,
+    to: Uri,
+) -> Response<Body> {
+    let api = asked.wire.api();
+    let number = shared.number.fetch_add(1, Ordering::SeqCst) + 1;
+    let body = match Limited::new(body, BODY_LIMIT).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(_) => {
+            let why = format!("the request broke off, or is larger than {BODY_LIMIT} bytes");
+            return refusal(api, StatusCode::PAYLOAD_TOO_LARGE, &why);
+        }
+    };
+    let secrets = Secrets::of(&head.headers, head.uri.query());
+    let begun = Exchange {
+        number,
+        at_ms: asked.at_ms,
+        wire: asked.wire.name().to_string(),
+        path: secrets.clean(asked.path),
+        query: names(head.uri.query()),
+        host: asked.host,
+        headers: secrets.cleaned(public(&head.headers)),
+        ..Exchange::default()
+    };
+    let text = text_of(&body, &head.headers).map(|t| secrets.clean(t));
+    let mut headers = passed_on(&head.headers);
+    // What is compressed on its way cannot be read.
+    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    let mut request = hyper::Request::new(Body::from(body));
+    (*request.method_mut(), *request.uri_mut()) = (head.method, to);
+    *request.headers_mut() = headers;
+    let (wire, clock) = (asked.wire, shared.clock.clone());
+    match shared.client.request(request).await {
+        Err(e) => {
+            let why = secrets.clean(causes(&e));
+            let words = format!("{} could not be reached: {why}", begun.host);
+            let (end_ms, ended) = (clock(), Ended::Unreached);
+            let over = Exchange { end_ms, ended, error: Some(why), ..begun };
+            shared.recording.exchange(wire, over, text);
+            refusal(api, StatusCode::BAD_GATEWAY, &words)
+        }
+        Ok(answer) => {
+            let (head, body) = answer.into_parts();
+            let status = head.status.as_u16();
+            let reply_headers = secrets.cleaned(public(&head.headers));
+            let begun = Exchange { status, reply_headers, ..begun };
+            let kept = head.headers.clone();
+            let now = clock.clone();
+            let told = Box::new(move |over: Over| {
+                let Over { bytes, first_ms, ended, error } = over;
+                let reply = text_of(&bytes, &kept).map(|t| secrets.clean(t));
+                let error = error.map(|e| secrets.clean(e));
+                let over = Exchange { reply, first_ms, end_ms: now(), ended, error, ..begun };
+                shared.recording.exchange(wire, over, text);
+            });
+            answered(head.status, &head.headers, Body::new(Tee::new(body, clock, told)))
+        }
+    }
+}
+
+fn answered(status: StatusCode, headers: &HeaderMap, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = passed_on(headers);
+    response
+}
+
+/// Passes on what asks for no reply, as it comes.
+async fn pass(
+    shared: &Shared,
+    head: Parts,
+    body: Body,
+    to: Uri,
+    at_ms: u64,
+    known: bool,
+) -> Response<Body> {
+    let secrets = Secrets::of(&head.headers, head.uri.query());
+    let path = crate::redact::Redactor::default().text(head.uri.path()).into_owned();
+    let method = head.method.to_string();
+    let noted = |status: u16| {
+        let path = secrets.clean(path.clone());
+        shared.recording.passed(Passed { at_ms, method: method.clone(), path, status, known });
+    };
+    let mut request = hyper::Request::new(body);
+    (*request.method_mut(), *request.uri_mut()) = (head.method.clone(), to);
+    *request.headers_mut() = passed_on(&head.headers);
+    match shared.client.request(request).await {
+        Ok(answer) => {
+            let (head, body) = answer.into_parts();
+            noted(head.status.as_u16());
+            answered(head.status, &head.headers, Body::new(body))
+        }
+        Err(e) => {
+            noted(0);
+            let api = ctxbench_provider::wire::speaker(head.uri.path(), &|name| {
+                head.headers.contains_key(name)
+            });
+            let why = format!("the provider could not be reached: {}", secrets.clean(causes(&e)));
+            refusal(api, StatusCode::BAD_GATEWAY, &why)
+        }
+    }
+}
+
+/// A body as text, unpacked where it is compressed in a way that is known here.
+fn text_of(body: &[u8], headers: &HeaderMap) -> Option<String> {
+    let coding = headers.get(header::CONTENT_ENCODING).and_then(|v| v.to_str().ok());
+    let plain = coding.is_none_or(|c| c.trim().is_empty() || c.eq_ignore_ascii_case("identity"));
+    if plain {
+        return std::str::from_utf8(body).ok().map(str::to_string);
+    }
+    let mut unpacked = Vec::new();
+    let source = Source::of_bytes(body, "body");
+    source.open().ok()?.take(BODY_LIMIT as u64).read_to_end(&mut unpacked).ok()?;
+    String::from_utf8(unpacked).ok()
+}

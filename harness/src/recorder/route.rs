@@ -1,0 +1,84 @@
+//! What a request is for, by its method and path.
+
+use ctxbench_provider::Wire;
+use ctxbench_provider::wire::{ALL, Api, Endpoint, speaker};
+
+/// What a request is for.
+pub(super) enum Route {
+    /// A reply of a model; with the path as the wire knows it.
+    Reply(Wire, String),
+    /// Something else that is known, such as counting tokens.
+    Known(Api),
+    Unknown(Api),
+}
+
+impl Route {
+    pub(super) fn api(&self) -> Api {
+        match self {
+            Route::Reply(wire, _) => wire.api(),
+            Route::Known(api) | Route::Unknown(api) => *api,
+        }
+    }
+}
+
+pub(super) fn route(method: &str, path: &str, header: &dyn Fn(&str) -> bool) -> Route {
+    let api = speaker(path, header);
+    let found = || {
+        let spoken = |p: &String| ALL.iter().find_map(|w| Some((*w, w.endpoint(p)?)));
+        paths(path).find_map(|p| spoken(&p).map(|(wire, endpoint)| (wire, endpoint, p)))
+    };
+    if method == "POST"
+        && let Some((wire, endpoint, path)) = found()
+    {
+        return match endpoint {
+            Endpoint::Reply | Endpoint::Compact => Route::Reply(wire, path),
+            Endpoint::Count => Route::Known(wire.api()),
+        };
+    }
+    let models = api.models_path();
+    let of_models = |p: String| {
+        p.strip_prefix(models).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let known = method == "GET" && paths(path).any(of_models);
+    if known { Route::Known(api) } else { Route::Unknown(api) }
+}
+
+/// A path as it is, and as it may be meant: providers' APIs are also reached below another path, and
+/// some clients leave out the version.
+fn paths(path: &str) -> impl Iterator<Item = String> {
+    let ends = path.match_indices('/').map(|(i, _)| &path[i..]);
+    ends.flat_map(|end| [end.to_string(), format!("/v1{end}")])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(method: &str, path: &str) -> String {
+        match route(method, path, &|_| false) {
+            Route::Reply(wire, path) => format!("{} {path}", wire.name()),
+            Route::Known(api) => format!("known {}", api.name()),
+            Route::Unknown(_) => "unknown".into(),
+        }
+    }
+
+    #[test]
+    fn requests_are_known_below_any_path() {
+        for (path, is) in [
+            ("/v1/messages", "anthropic-messages /v1/messages"),
+            ("/v1/responses", "openai-responses /v1/responses"),
+            ("/api/v1/chat/completions", "openai-chat /v1/chat/completions"),
+            ("/chat/completions", "openai-chat /v1/chat/completions"),
+            ("/backend-api/codex/responses", "openai-responses /v1/responses"),
+            ("/v1/responses/compact", "openai-responses /v1/responses/compact"),
+            ("/v1/messages/count_tokens", "known anthropic"),
+            ("/v1/files", "unknown"),
+            ("/", "unknown"),
+        ] {
+            assert_eq!(of("POST", path), is, "{path}");
+        }
+        assert_eq!(of("GET", "/v1/models"), "known openai");
+        assert_eq!(of("GET", "/v1/models/gpt-5.5"), "known openai");
+        assert_eq!(of("GET", "/v1/responses"), "unknown");
+    }
+}
