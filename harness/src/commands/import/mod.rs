@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use crate::choice::Choice;
 use crate::redact::Redactor;
+use crate::summarise::endpoint::{self, Cassette};
 use anyhow::{Context, anyhow, bail};
 use ctxbench_core::files;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_scenarios::exports::{self, Export, Lost};
-use ctxbench_scenarios::formats::{self, Format, Source};
+use ctxbench_scenarios::formats::{self, Format, Source, exchanges};
 use ctxbench_scenarios::{Kind, sniff};
 use folder::Folder;
 
@@ -46,9 +47,36 @@ pub(crate) struct Args {
     /// Take out keys, tokens, passwords, mail addresses and names of home folders
     #[arg(long)]
     redact: bool,
+    /// Also write the summaries that a program was given into this cassette, with the requests that
+    /// asked for them; recordings of `ctxbench record` hold these
+    #[arg(long, value_name = "FILE")]
+    cassette: Option<PathBuf>,
 }
 
 pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
+    sessions(args)?;
+    args.cassette.as_deref().map_or(Ok(()), |path| cassette(path, &args.files))
+}
+
+/// Writes the summaries of recordings that hold their requests.
+fn cassette(path: &Path, files: &[PathBuf]) -> anyhow::Result<()> {
+    files::check_output(path, files).context("--cassette")?;
+    super::not_a_session("--cassette", path)?;
+    let cassette = Cassette::open(path, false)?;
+    let (mut asked, mut new) = (0, 0);
+    for file in files.iter().filter(|f| f.is_file()) {
+        let found = exchanges::summaries(&Source::at(file))?;
+        asked += found.len();
+        new += endpoint::keep(&cassette, &found).map_err(|e| anyhow!(e))?;
+    }
+    if asked == 0 {
+        bail!("--cassette: no request for a summary is in a recording of `ctxbench record` here");
+    }
+    tell!("{asked} summaries, {new} of them new in {}", path.display());
+    Ok(())
+}
+
+fn sessions(args: &Args) -> anyhow::Result<()> {
     let mut work = Work {
         export: exports::by_name(&args.to)?,
         format: match &*args.format {

@@ -8,6 +8,7 @@
 
 mod address;
 mod cassette;
+mod kept;
 mod redact;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use crate::post::{Limits, post};
 
 pub use address::{Address, AddressError};
 pub use cassette::{Cassette, CassetteError};
+pub use kept::keep;
 
 /// The only place that a key comes from. It is sent in a header and goes nowhere else.
 pub const KEY_VARIABLE: &str = "CTXBENCH_SUMMARIZER_KEY";

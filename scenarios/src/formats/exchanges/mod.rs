@@ -56,7 +56,11 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let all = seen::read(source, &mut told)?;
     told.route = route(&all);
     let sorted = sorted::sorted(&all);
-    let recordings = steps::recordings(&all, &sorted, &told);
+    let mut recordings = steps::recordings(&all, &sorted, &told);
+    if recordings.is_empty() && told.last_line > 0 {
+        // What was told of its lines says why there is nothing.
+        recordings.push(told);
+    }
     let several = recordings.len() > 1;
     for (n, recording) in (1..).zip(recordings) {
         let id = several.then(|| format!("{}-{n}", source.stem()));

@@ -155,20 +155,22 @@ impl Sorter<'_> {
             (0..self.seen(i).items.len()).filter(|at| !known.contains(at)).collect()
         };
         let Some((conversation, shared)) = best else {
-            // Nothing is left but, perhaps, a summary.
-            let new = unknown(&[]);
-            let (conversation, summary) =
-                own.iter().rev().find_map(|c| Some((*c, self.summary(i, *c, &new)?)))?;
-            return Some((conversation, compacted(Some(summary), &[], new)));
+            // Nothing is left but, perhaps, a summary and words of the user.
+            return own.iter().rev().find_map(|c| {
+                let shared = self.shared(i, *c);
+                let fresh = unknown(&shared.known);
+                let summary = self.summary(i, *c, &fresh)?;
+                Some((*c, compacted(Some(summary), &shared, fresh)))
+            });
         };
         let fresh = unknown(&shared.known);
         if let Some(summary) = self.summary(i, conversation, &fresh) {
-            return Some((conversation, compacted(Some(summary), &shared.known, fresh)));
+            return Some((conversation, compacted(Some(summary), &shared, fresh)));
         }
         let new = shared.known.last().map_or(0, |at| at + 1);
         let relation = match self.rewound(i, conversation, new) {
             Some(to) => Relation::Rewound { to, new },
-            None if shared.lost_calls => compacted(None, &shared.known, fresh),
+            None if shared.lost_calls => compacted(None, &shared, fresh),
             None => Relation::Edited { new },
         };
         Some((conversation, relation))
@@ -191,7 +193,8 @@ impl Sorter<'_> {
                 || matches!(content, Content::Output { .. } | Content::Call { .. })
         };
         // Texts of the user alone say little: programs put the same ones before every conversation.
-        let works = known.iter().any(|at| work(&items[*at]));
+        let last_work = known.iter().rev().find(|at| work(&items[**at])).copied();
+        let works = last_work.is_some();
         let begun = !before.iter().any(work) && known.len() == 1.max(before.len() / 2);
         let calls = |items: &[Placed]| -> HashSet<String> {
             let id = |p: &Placed| match &self.all.content(p.hash).1 {
@@ -202,7 +205,7 @@ impl Sorter<'_> {
         };
         let now = calls(items);
         let lost_calls = works && calls(before).iter().any(|id| !now.contains(id));
-        Shared { counts: works || (begun && !known.is_empty()), known, lost_calls }
+        Shared { counts: works || (begun && !known.is_empty()), known, last_work, lost_calls }
     }
 
     /// The place to which the user went back: everything up to it stands, and a message of the user
@@ -248,11 +251,11 @@ impl Sorter<'_> {
     }
 }
 
-fn compacted(by: Option<Summary>, known: &[usize], fresh: Vec<usize>) -> Relation {
-    let last = known.last().copied();
+fn compacted(by: Option<Summary>, shared: &Shared, fresh: Vec<usize>) -> Relation {
     let at = by.as_ref().map(|s| s.at);
-    // What stands before kept messages took the place of others.
-    let new = fresh.into_iter().filter(|f| Some(*f) != at && last.is_none_or(|last| *f > last));
+    // What stands before kept replies and results took the place of others.
+    let new =
+        fresh.into_iter().filter(|f| Some(*f) != at && shared.last_work.is_none_or(|w| *f > w));
     Relation::Compacted { new: new.collect(), by }
 }
 
@@ -260,6 +263,8 @@ fn compacted(by: Option<Summary>, known: &[usize], fresh: Vec<usize>) -> Relatio
 struct Shared {
     /// Places of the items that it showed before.
     known: Vec<usize>,
+    /// The last of them that is a reply or a result.
+    last_work: Option<usize>,
     /// They say that it is the same conversation.
     counts: bool,
     /// Calls of it are gone.

@@ -288,13 +288,19 @@ impl Teller<'_> {
         let state = self.states.entry(turn.conversation).or_default();
         let Some(step) = state.pending.take() else { return new };
         let items = &turn.seen.items;
-        let said = new.iter().take_while(|at| self.all.is_said(items[**at].hash)).count();
+        let is_said = |at: &usize| self.all.is_said(items[*at].hash);
+        // Before the reply stands what the request before showed, as the program has changed it.
+        let from = match relation {
+            Relation::Edited { .. } => new.iter().position(is_said).unwrap_or(0),
+            _ => 0,
+        };
+        let said = new[from..].iter().take_while(|at| is_said(at)).count();
         let compacted = matches!(relation, Relation::Compacted { .. });
         if said == 0 && !compacted && self.steps[step].view == View::Both {
             // It was asked again, or went on without it.
             self.steps[step].view = View::Calls;
         }
-        new[said..].to_vec()
+        new[from + said..].to_vec()
     }
 
     /// Messages that a request shows first.

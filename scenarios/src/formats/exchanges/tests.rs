@@ -1,1 +1,405 @@
+//! What requests show of a session, by requests and replies written by hand.
 
+use ctxbench_core::session::{Entry, RecordedUsage};
+use serde_json::{Value, json};
+
+use super::line::{Bodies, Ended, Exchange, Header, Line, Passed, VERSION};
+use super::*;
+use crate::error::Loaded;
+
+/// A recording in the making, one second per exchange.
+struct Made {
+    lines: Vec<Line>,
+    bodies: Bodies,
+    system: &'static str,
+    tools: &'static [&'static str],
+}
+
+fn made() -> Made {
+    let started = "2026-01-02T03:04:05.000Z".to_string();
+    let header = Header { version: VERSION, started, ..Header::default() };
+    let lines = vec![Line::CtxbenchRecording(header)];
+    let (bodies, system, tools) = (Bodies::default(), "You are an agent.", &["read"][..]);
+    Made { lines, bodies, system, tools }
+}
+
+fn user(text: &str) -> Value {
+    json!({"role": "user", "content": text})
+}
+
+fn says(text: &str) -> Value {
+    json!({"role": "assistant", "content": text})
+}
+
+fn calls(id: &str) -> Value {
+    json!({"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": "read", "input": {"path": id}}]})
+}
+
+fn result(id: &str, text: &str) -> Value {
+    json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": text}]})
+}
+
+/// A whole answer that says what a message says; the prompt is of `prompt` tokens.
+fn answer(message: &Value, prompt: u64) -> String {
+    let content = match &message["content"] {
+        Value::String(text) => json!([{"type": "text", "text": text}]),
+        list => list.clone(),
+    };
+    json!({"id": "msg_1", "content": content, "stop_reason": "end_turn",
+        "usage": {"input_tokens": prompt, "output_tokens": 5}})
+    .to_string()
+}
+
+impl Made {
+    fn of(mut self, system: &'static str, tools: &'static [&'static str]) -> Made {
+        (self.system, self.tools) = (system, tools);
+        self
+    }
+
+    fn asked(self, messages: &[Value], reply: &Value) -> Made {
+        let prompt = 100 * messages.len() as u64;
+        self.answered(messages, 200, Ended::Whole, &answer(reply, prompt))
+    }
+
+    fn answered(mut self, messages: &[Value], status: u16, ended: Ended, reply: &str) -> Made {
+        let number = self.lines.len() as u64;
+        let tools: Vec<Value> =
+            self.tools.iter().map(|t| json!({"name": t, "input_schema": {}})).collect();
+        let body = json!({"model": "claude-sonnet-4-6", "max_tokens": 9, "system": self.system,
+            "tools": tools, "messages": messages});
+        let exchange = Exchange {
+            number,
+            at_ms: 1_000 * number,
+            wire: "anthropic-messages".into(),
+            path: "/v1/messages".into(),
+            host: "api.anthropic.com".into(),
+            body: Some(self.bodies.pack(number, &body.to_string())),
+            status,
+            reply: Some(reply.into()),
+            end_ms: 1_000 * number + 500,
+            ended,
+            ..Exchange::default()
+        };
+        self.lines.push(Line::Exchange(Box::new(exchange)));
+        self
+    }
+
+    fn text(&self) -> String {
+        self.lines.iter().map(|l| serde_json::to_string(l).unwrap() + "\n").collect()
+    }
+
+    fn sessions(&self) -> Vec<Loaded> {
+        let text = self.text();
+        let source = Source::of_bytes(text.as_bytes(), "r.jsonl");
+        assert_eq!(super::super::detect(&source).unwrap().name, "ctxbench-record");
+        FORMAT.import_all(&source).unwrap()
+    }
+
+    fn session(&self) -> Loaded {
+        let mut all = self.sessions();
+        assert_eq!(all.len(), 1);
+        all.remove(0)
+    }
+
+    /// Entries in short: `agent?kind: words`.
+    fn told(&self) -> Vec<String> {
+        short(&self.session())
+    }
+}
+
+fn short(loaded: &Loaded) -> Vec<String> {
+    let words = |e: &Entry| {
+        let parts = e.content();
+        parts.iter().map(|p| p.words().to_string()).collect::<Vec<_>>().join("|")
+    };
+    let entry = |e: &Entry| {
+        let who = e.agent().map_or(String::new(), |a| format!("{a} "));
+        Some(match e {
+            Entry::System { text, .. } => format!("{who}system: {text}"),
+            Entry::Tools { definitions, .. } => format!("{who}tools: {}", definitions.len()),
+            Entry::User(_) => format!("{who}user: {}", words(e)),
+            Entry::Assistant(_) => format!("{who}assistant: {}", words(e)),
+            Entry::Tool(_) => format!("{who}tool: {}", words(e)),
+            Entry::RecordedCompaction(c) => {
+                let (before, after) = (c.pre_tokens, c.post_tokens);
+                format!("compaction: {before:?} {after:?} {:?}", c.summary)
+            }
+            Entry::RecordedCall(c) => {
+                let who = c.agent.as_deref().map_or(String::new(), |a| format!("{a} "));
+                format!("{who}call: {}", c.usage.input)
+            }
+            _ => return None,
+        })
+    };
+    loaded.session.entries.iter().filter_map(entry).collect()
+}
+
+const SUMMARY: &str = "The user wants the port changed.\nIt is in server.ts, line 12.";
+
+#[test]
+fn a_conversation_is_what_its_requests_show() {
+    let r = made()
+        .asked(&[user("go")], &calls("c1"))
+        .asked(&[user("go"), calls("c1"), result("c1", "found")], &says("done"))
+        .asked(
+            &[user("go"), calls("c1"), result("c1", "found"), says("done"), user("thanks")],
+            &says("you are welcome"),
+        );
+    assert_eq!(
+        r.told(),
+        [
+            "system: You are an agent.",
+            "tools: 1",
+            "user: go",
+            "assistant: {\"path\":\"c1\"}",
+            "tool: found",
+            "assistant: done",
+            "user: thanks",
+            "assistant: you are welcome",
+        ]
+    );
+    let loaded = r.session();
+    assert_eq!(loaded.session.header.model.as_deref(), Some("claude-sonnet-4-6"));
+    let Entry::Assistant(last) = loaded.session.entries.last().unwrap() else { panic!() };
+    assert_eq!(last.usage, Some(RecordedUsage { input: 500, output: 5, ..Default::default() }));
+    // From the first request, 1 s after the beginning, to the end of the last answer, 3.5 s after it.
+    assert_eq!(last.at, Some(2_500));
+    assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
+}
+
+#[test]
+fn a_summary_at_the_end_of_the_conversation_is_a_compaction() {
+    let history = [user("change the port"), calls("c1"), result("c1", "port = 80")];
+    let asks = [&history[..], &[says("Wait."), user("Summarise all of it.")]].concat();
+    let shown = user(&format!("Earlier work, in short:\n{SUMMARY}"));
+    let r = made()
+        .asked(&history[..1], &calls("c1"))
+        .asked(&history, &says("Wait."))
+        .asked(&asks, &says(SUMMARY))
+        .asked(&[history[0].clone(), shown, user("go on")], &says("Done."));
+    assert_eq!(
+        r.told()[5..],
+        [
+            "assistant: Wait.".to_string(),
+            // The prompt before was of 300 tokens and had 5 of reply; the next one of 300.
+            format!("compaction: Some(305) Some(300) {:?}", Some(SUMMARY)),
+            "user: go on".to_string(),
+            "assistant: Done.".to_string(),
+        ]
+    );
+}
+
+#[test]
+fn a_summary_beside_the_conversation_is_a_compaction_too() {
+    let history = [user("change the port"), calls("c1"), result("c1", "port = 80")];
+    let written = format!("<analysis>\nfirst this, then that\n</analysis>\n{SUMMARY}");
+    let r = made()
+        .asked(&history[..1], &calls("c1"))
+        .asked(&history, &says("Next?"))
+        .of("You write summaries.", &[])
+        .asked(&[user("Transcript: port = 80")], &says(&written))
+        .of("You are an agent.", &["read"])
+        .asked(
+            &[user(&format!("This goes on from before.\n{SUMMARY}")), user("go on")],
+            &says("Done."),
+        );
+    let told = r.told();
+    assert_eq!(told[5], "assistant: Next?");
+    assert_eq!(told[6], format!("compaction: Some(305) Some(200) {:?}", Some(&written)));
+    assert_eq!(told[7..], ["user: go on", "assistant: Done."]);
+    let session = r.session().session;
+    let Entry::RecordedCompaction(c) = &session.entries[6] else { panic!() };
+    assert_eq!(c.usage.map(|u| (u.input, u.output)), Some((100, 5)), "the bill of the summary");
+    let text = r.text();
+    let found = summaries(&Source::of_bytes(text.as_bytes(), "r.jsonl")).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].reply.as_str(), found[0].input), (written.as_str(), 100));
+    let body: Value = serde_json::from_str(&found[0].body).unwrap();
+    assert_eq!(body["system"], "You write summaries.");
+}
+
+#[test]
+fn calls_that_are_gone_are_a_compaction_without_a_summary() {
+    let long = [user("go"), calls("c1"), result("c1", "one"), calls("c2"), result("c2", "two")];
+    let r = made()
+        .asked(&long[..1], &calls("c1"))
+        .asked(&long[..3], &calls("c2"))
+        .asked(&long, &calls("c3"))
+        .asked(
+            &[&long[..1], &long[3..], &[calls("c3"), result("c3", "three")]].concat(),
+            &says("ok"),
+        );
+    assert_eq!(
+        r.told()[7..],
+        [
+            "assistant: {\"path\":\"c3\"}",
+            "compaction: Some(505) Some(500) None",
+            "tool: three",
+            "assistant: ok",
+        ]
+    );
+}
+
+#[test]
+fn altered_results_are_the_same_conversation() {
+    let r = made()
+        .asked(&[user("go")], &calls("c1"))
+        .asked(&[user("go"), calls("c1"), result("c1", "long output")], &says("on"))
+        .asked(
+            &[user("go"), calls("c1"), result("c1", "[cleared]"), says("on"), user("more")],
+            &says("ok"),
+        );
+    assert_eq!(
+        r.told()[3..],
+        [
+            "assistant: {\"path\":\"c1\"}",
+            "tool: long output",
+            "assistant: on",
+            "user: more",
+            "assistant: ok"
+        ]
+    );
+}
+
+#[test]
+fn subagents_and_side_requests_are_apart() {
+    let task = "Find where the port is set";
+    let delegates = json!({"role": "assistant", "content": [
+        {"type": "tool_use", "id": "t1", "name": "task", "input": {"prompt": task}}]});
+    let found = "The port is set in server.ts.";
+    let r = made()
+        .of("Make a title.", &[])
+        .asked(&[user("change the port")], &says("Port change"))
+        .of("You are an agent.", &["read", "task"])
+        .asked(&[user("change the port")], &delegates)
+        .of("You are a helper.", &["read"])
+        .asked(&[user(task)], &calls("c1"))
+        .asked(&[user(task), calls("c1"), result("c1", "port = 80")], &says(found))
+        .of("You are an agent.", &["read", "task"])
+        .asked(&[user("change the port"), delegates.clone(), result("t1", found)], &says("Done."));
+    assert_eq!(
+        r.told(),
+        [
+            "system: You are an agent.",
+            "tools: 2",
+            "user: change the port",
+            "assistant: {\"prompt\":\"Find where the port is set\"}",
+            "agent-1 system: You are a helper.",
+            "agent-1 tools: 1",
+            "agent-1 user: Find where the port is set",
+            "agent-1 assistant: {\"path\":\"c1\"}",
+            "agent-1 tool: port = 80",
+            "agent-1 assistant: The port is set in server.ts.",
+            "tool: The port is set in server.ts.",
+            "assistant: Done.",
+            "side-1 call: 100",
+        ]
+    );
+}
+
+#[test]
+fn a_reply_that_was_not_taken_is_a_call() {
+    let r = made()
+        .asked(&[user("go")], &says("a first answer"))
+        .asked(&[user("go")], &says("another answer"))
+        .asked(&[user("go"), says("another answer"), user("on")], &says("ok"));
+    assert_eq!(
+        r.told()[2..],
+        ["user: go", "assistant: another answer", "user: on", "assistant: ok", "call: 100"]
+    );
+}
+
+#[test]
+fn failures_and_broken_streams_have_no_reply() {
+    let cut = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{}}}\n\nevent: content";
+    let r = made()
+        .answered(&[user("go")], 429, Ended::Whole, "{\"error\":{}}")
+        .answered(&[user("go")], 200, Ended::Cut, cut)
+        .answered(&[user("go")], 0, Ended::Unreached, "")
+        .asked(&[user("go"), says("what I had"), user("on")], &says("ok"));
+    assert_eq!(r.told()[2..], ["user: go", "assistant: what I had", "user: on", "assistant: ok"]);
+    let loaded = r.session();
+    let Entry::Assistant(kept) = &loaded.session.entries[3] else { panic!() };
+    assert_eq!(kept.usage, None, "nobody counted it");
+}
+
+#[test]
+fn what_the_user_took_back_is_no_part_of_the_session() {
+    let r = made()
+        .asked(&[user("one")], &says("1"))
+        .asked(&[user("one"), says("1"), user("two")], &says("2"))
+        .asked(&[user("one"), says("1"), user("two"), says("2"), user("three")], &says("3"))
+        .asked(&[user("one"), says("1"), user("other")], &says("4"));
+    assert_eq!(
+        r.told()[2..],
+        ["user: one", "assistant: 1", "user: other", "assistant: 4", "call: 300", "call: 500"]
+    );
+}
+
+#[test]
+fn conversations_of_a_kind_are_sessions() {
+    let r = made()
+        .asked(&[user("the first task")], &calls("c1"))
+        .asked(&[user("the first task"), calls("c1"), result("c1", "x")], &says("done"))
+        .asked(&[user("another task")], &says("done, too"));
+    let all = r.sessions();
+    let ids: Vec<&str> = all.iter().map(|l| l.session.header.id.as_str()).collect();
+    assert_eq!(ids, ["r-1", "r-2"]);
+    assert_eq!(short(&all[1])[2..], ["user: another task", "assistant: done, too"]);
+}
+
+#[test]
+fn the_same_words_again_are_said_again() {
+    let r = made()
+        .asked(&[user("yes")], &calls("c1"))
+        .asked(&[user("yes"), calls("c1"), result("c1", "long")], &says("ok"))
+        .asked(
+            &[user("yes"), calls("c1"), result("c1", "[cut]"), says("ok"), user("yes")],
+            &says("good"),
+        );
+    assert_eq!(r.told()[5..], ["assistant: ok", "user: yes", "assistant: good"]);
+}
+
+#[test]
+fn lost_lines_take_no_more_with_them_than_they_must() {
+    let task = "t".repeat(500);
+    let r = made()
+        .asked(&[user(&task)], &says("1"))
+        .asked(&[user(&task), says("1"), user("two")], &says("2"));
+    let text = r.text();
+    let lines: Vec<&str> = text.lines().collect();
+    // Killed while it wrote.
+    let cut = format!("{}\n{}\n{}", lines[0], lines[1], &lines[2][..lines[2].len() / 2]);
+    let loaded = FORMAT.session_of(&cut, "r.jsonl").unwrap();
+    assert!(loaded.warnings[0].contains("r.jsonl:3: the last line breaks off"));
+    assert_eq!(short(&loaded)[3..], ["assistant: 1"]);
+    // A line that others need.
+    let lost = format!("{}\nnoise\n{}\n", lines[0], lines[2]);
+    let e = FORMAT.session_of(&lost, "r.jsonl").unwrap_err().to_string();
+    assert!(e.contains("r.jsonl:2: not a line") && e.contains("like that of exchange 1"), "{e}");
+    let newer = lines[0].replace("\"version\":1", "\"version\":2");
+    let e = FORMAT.session_of(&newer, "r.jsonl").unwrap_err().to_string();
+    assert!(e.starts_with("r.jsonl:1: version 2 of the recording; expected version 1"), "{e}");
+}
+
+#[test]
+fn unknown_calls_and_contents_are_told() {
+    let mut r = made().asked(
+        &[json!({"role": "user", "content": [{"type": "text", "text": "go"}, {"type": "hologram"}]})],
+        &says("ok"),
+    );
+    let passed = |path: &str, known| {
+        let (method, path) = ("GET".into(), path.into());
+        Line::Passed(Passed { at_ms: 1, method, path, status: 200, known })
+    };
+    r.lines.extend([passed("/v1/models", true), passed("/v1/new", false)]);
+    let loaded = r.session();
+    assert_eq!(
+        loaded.warnings,
+        [
+            "r.jsonl: 1 × content of the kind \"hologram\", which is not modelled; left out",
+            "r.jsonl: 1 calls of paths that are not known here; left out",
+        ]
+    );
+    assert_eq!(short(&loaded)[2..], ["user: go", "assistant: ok"]);
+}

@@ -1,0 +1,45 @@
+//! Summaries that a program was given, as entries of a cassette: whoever asks the same question in a
+//! run gets the same answer.
+
+use ctxbench_core::request::StopReason;
+use ctxbench_scenarios::formats::exchanges::Summarised;
+use serde_json::json;
+
+use super::cassette::{Cassette, Recorded};
+use super::redact::redact;
+use super::wire::Question;
+
+/// Adds recorded summaries. Returns how many there are; one whose request cannot be read, or that
+/// is there already, is none of them.
+pub fn keep(cassette: &Cassette, summaries: &[Summarised]) -> Result<usize, String> {
+    let mut new = 0;
+    for summary in summaries {
+        let Ok(prompt) = summary.wire.decode(&summary.path, summary.body.as_bytes()) else {
+            continue;
+        };
+        let question = Question::of(&prompt, prompt.max_tokens, None);
+        let hash = question.hash();
+        cassette.answer(&hash, || {
+            new += 1;
+            Ok(Recorded {
+                request: hash.clone(),
+                model: question.model.clone(),
+                max_tokens: question.max_tokens,
+                reply: redact(&summary.reply, None),
+                stop: word(summary.stop).to_string(),
+                usage: json!({"input_tokens": summary.input, "output_tokens": summary.output}),
+            })
+        })?;
+    }
+    Ok(new)
+}
+
+/// A word that `wire::stop` reads.
+fn word(stop: StopReason) -> &'static str {
+    match stop {
+        StopReason::MaxTokens | StopReason::WindowExceeded => "max_tokens",
+        StopReason::Refusal => "refusal",
+        StopReason::StopSequence => "stop_sequence",
+        _ => "end_turn",
+    }
+}
