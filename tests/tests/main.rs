@@ -87,6 +87,8 @@ mod properties;
 mod published;
 #[path = "recompute.rs"]
 mod recompute;
+#[path = "record.rs"]
+mod record;
 #[path = "redaction.rs"]
 mod redaction;
 #[path = "reference.rs"]

@@ -12,16 +12,20 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use common::Folder;
 
-/// A running `ctxbench serve`.
-struct Serving {
-    child: Child,
-    out: BufReader<ChildStdout>,
-    url: String,
+/// A running `ctxbench serve`, or another command that says where it listens.
+pub(crate) struct Serving {
+    pub(crate) child: Child,
+    pub(crate) out: BufReader<ChildStdout>,
+    pub(crate) url: String,
 }
 
 impl Serving {
     fn start(here: &Folder, more: &str) -> Serving {
-        let mut command = here.run(&format!("serve {more}")).command();
+        Serving::run(here, &format!("serve {more}"))
+    }
+
+    pub(crate) fn run(here: &Folder, line: &str) -> Serving {
+        let mut command = here.run(line).command();
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
@@ -68,10 +72,21 @@ fn passes(script: &str, checks: usize) {
     let Some(dir) = sdks() else { return };
     let here = Folder::new();
     let server = Serving::start(&here, "--log log.jsonl");
+    runs(script, checks, &dir, &server.url);
+    let log = here.read("log.jsonl");
+    assert!(
+        log.lines().count() > checks && !log.contains("api_key"),
+        "{script}: {} lines",
+        log.lines().count()
+    );
+}
+
+/// Runs a script against an address.
+pub(crate) fn runs(script: &str, checks: usize, dir: &Path, url: &str) {
     let path = format!("{}/sdk/{script}", env!("CARGO_MANIFEST_DIR"));
-    let program = if script.ends_with(".py") { python(&dir) } else { PathBuf::from("node") };
+    let program = if script.ends_with(".py") { python(dir) } else { PathBuf::from("node") };
     let mut command = Command::new(&program);
-    command.arg(&path).arg(&server.url).arg(&dir).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.arg(&path).arg(url).arg(dir).env("PYTHONDONTWRITEBYTECODE", "1");
     // A proxy or a key of whoever runs the tests has no part in this.
     for name in [
         "http_proxy",
@@ -92,12 +107,6 @@ fn passes(script: &str, checks: usize) {
     assert!(
         out.status.success() && text.contains(&format!("{checks} passed, 0 failed")),
         "{script}:\n{text}"
-    );
-    let log = here.read("log.jsonl");
-    assert!(
-        log.lines().count() > checks && !log.contains("api_key"),
-        "{script}: {} lines",
-        log.lines().count()
     );
 }
 

@@ -10,6 +10,7 @@ use super::*;
 
 /// A whole recording per format and form of it, below `tests/data/recordings`.
 const WHOLE: &[(&str, &str)] = &[
+    ("ctxbench-record", "ctxbench-record/port.jsonl"),
     ("claude-code", "claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl"),
     ("codex", "codex/codemie-rollout-019e1625.jsonl"),
     ("pi", "pi/pi-mono-large-session.jsonl"),
