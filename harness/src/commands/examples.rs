@@ -30,6 +30,10 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "import",
         &[
+            (
+                "ctxbench import r.jsonl --cassette c.jsonl -o s.jsonl",
+                "with the summaries it was given",
+            ),
             ("ctxbench import r.jsonl -o session.jsonl", "the canonical form, to look at or edit"),
             ("ctxbench import r.jsonl --redact -o given.jsonl", "without keys and home folders"),
         ],
@@ -49,6 +53,17 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "validate",
         &[("ctxbench validate r.jsonl", "predicted against recorded tokens and cache counters")],
+    ),
+    (
+        "record",
+        &[
+            ("ctxbench record --out s.jsonl -- claude", "all that goes to the provider and back"),
+            ("ctxbench record --out s.jsonl --agent codex -- codex", "by its own way to be told"),
+            (
+                "ctxbench record --out s.jsonl --env MY_URL={url}/v1 --upstream https://h/v1 -- mine",
+                "a program and a provider of your own",
+            ),
+        ],
     ),
     (
         "serve",

@@ -18,12 +18,7 @@ use crate::serve::wall_clock;
 #[derive(clap::Args)]
 #[command(
     after_help = "Keys pass through and are kept nowhere. Prompts and replies are kept as they are, \
-    secrets in them too, unless --redact is given; see docs/record.md.\n\n\
-    Examples:\n  \
-    ctxbench record --out session.jsonl -- claude\n  \
-    ctxbench record --out session.jsonl --agent codex -- codex exec 'Fix the test'\n  \
-    ctxbench record --out session.jsonl --env 'MY_URL={url}/v1' --upstream https://gateway.example/v1 -- my-agent\n  \
-    ctxbench run session.jsonl"
+    secrets in them too, unless --redact is given; see docs/record.md."
 )]
 pub(crate) struct Args {
     /// The recording; a file that is there is not replaced
