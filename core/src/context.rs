@@ -212,10 +212,8 @@ impl Pairing {
             )
         };
         let calls = blocks.iter().rev().take_while(at_the_end);
-        let trailing: HashSet<&str> = calls
-            .filter(|b| b.kind == BlockKind::Call)
-            .filter_map(|b| b.call_id())
-            .collect();
+        let trailing: HashSet<&str> =
+            calls.filter(|b| b.kind == BlockKind::Call).filter_map(|b| b.call_id()).collect();
         let orphaned = self.open.iter().filter(|c| !trailing.contains(&*c.id));
         Orphans { calls: orphaned.map(|c| c.id.clone()).collect(), results }
     }

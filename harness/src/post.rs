@@ -71,7 +71,7 @@ async fn send(
 }
 
 /// An error with what lies under it: hyper's own words leave out why.
-fn causes(e: &dyn std::error::Error) -> String {
+pub(crate) fn causes(e: &dyn std::error::Error) -> String {
     match e.source() {
         Some(s) => format!("{e}: {}", causes(s)),
         None => e.to_string(),

@@ -16,7 +16,9 @@ use ctxbench_strategies::{Spec, all};
 
 use crate::models;
 use crate::recorded;
-use crate::replay::{self, Defaults, Options, Replayed, Shared, not_run, replay_with, with_savings};
+use crate::replay::{
+    self, Defaults, Options, Replayed, Shared, not_run, replay_with, with_savings,
+};
 use crate::steering;
 use crate::summarise::Summariser;
 use crate::twice;

@@ -184,7 +184,7 @@ async fn with_program(args: &Args, recorder: Recorder, program: &Program) -> any
     let passing = tokio::spawn(recorder.run(async move { drop(ended.await) }));
     let ran = recorder::run(program).await;
     drop(end);
-    passing.await.context("the recorder")?.context("the recorder ended")?;
+    passing.await.context("the recorder")?;
     let name = program.name.to_string_lossy();
     Ok(ran.with_context(|| format!("{name} cannot be started"))?.code)
 }
@@ -192,7 +192,7 @@ async fn with_program(args: &Args, recorder: Recorder, program: &Program) -> any
 async fn by_hand(recorder: Recorder) -> anyhow::Result<u8> {
     let stop = told_to_stop().context("cannot listen for signals")?;
     super::print(&format!("listening on {}", recorder.url()))?;
-    recorder.run(stop).await.context("the recorder ended")?;
+    recorder.run(stop).await;
     Ok(0)
 }
 

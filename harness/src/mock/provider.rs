@@ -13,9 +13,7 @@ use ctxbench_core::context_editing;
 use ctxbench_core::fact::Fact;
 use ctxbench_core::model::{self, Counting, Latency, Model};
 use ctxbench_core::recent::Recent;
-use ctxbench_core::request::{
-    Applied, ModelError, Reply, Request, ServerEdit, StopReason, Usage,
-};
+use ctxbench_core::request::{Applied, ModelError, Reply, Request, ServerEdit, StopReason, Usage};
 use ctxbench_core::session::Millis;
 use ctxbench_core::tokens::Size;
 use ctxbench_provider::wire::{self, Wire};

@@ -1,10 +1,10 @@
 //! Where requests go, and what an agent is told instead.
 
-use std::net::IpAddr;
-
 use ctxbench_provider::wire::{Api, apis};
 use hyper::Uri;
 use thiserror::Error;
+
+use crate::serve::is_loopback;
 
 /// An address that cannot be used. The text never repeats it: somebody may have put a password into
 /// it.
@@ -55,8 +55,7 @@ impl Upstream {
 
     /// Whether keys on their way to it can be read by others.
     pub fn is_bare(&self) -> bool {
-        let name = self.host.rsplit_once(':').map_or(&*self.host, |(name, _)| name);
-        !self.secure && !is_loopback(name)
+        !self.secure && !is_loopback(&self.host)
     }
 
     /// Where a request goes. What its path begins with and the address ends with, such as `/v1`, is
@@ -71,13 +70,6 @@ impl Upstream {
         let uri = format!("{}{}{rest}{query}", self.origin, self.path);
         uri.parse().map_err(|_| AddressError("the path of a request does not fit to it"))
     }
-}
-
-/// Whether a host is this machine.
-pub(super) fn is_loopback(host: &str) -> bool {
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost")
-        || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// The addresses of all providers.

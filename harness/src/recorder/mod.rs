@@ -13,25 +13,20 @@ mod route;
 mod secrets;
 mod tee;
 
-use std::future::{Future, IntoFuture};
+use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
-use axum::Router;
-use axum::serve::ListenerExt;
+use axum::extract::State;
 use ctxbench_scenarios::formats::exchanges::Header;
 use tokio::net::TcpListener;
 
 pub use address::{AddressError, Upstream, Upstreams, variables};
 pub use child::{Ended, Program, run};
 
-use crate::serve::Clock;
-
-/// How long answers under way may take to end once the program is gone.
-const GRACE: Duration = Duration::from_secs(2);
+use crate::serve::{Clock, listen};
 
 /// A recorder that listens.
 pub struct Recorder {
@@ -90,35 +85,9 @@ impl Recorder {
 
     /// Passes on until `until` is ready; answers under way may end within two seconds. What is not
     /// over then is recorded as left when the runtime ends.
-    pub async fn run(
-        self,
-        until: impl Future<Output = ()> + Send + 'static,
-    ) -> std::io::Result<()> {
-        let app = Router::new().fallback(proxy::handle).with_state(self.shared);
-        // Events are small; without this they would wait for each other.
-        let listener = self.listener.tap_io(|io| drop(io.set_nodelay(true)));
-        let (told, stopping) = tokio::sync::oneshot::channel();
-        let until = async move {
-            until.await;
-            let _ = told.send(());
-        };
-        let late = async {
-            match stopping.await {
-                Ok(()) => tokio::time::sleep(GRACE).await,
-                Err(_) => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            ended = axum::serve(listener, app).with_graceful_shutdown(until).into_future() => ended,
-            () = late => Ok(()),
-        }
-    }
-}
-
-/// An error with what lies under it: hyper's own words leave out why.
-fn causes(e: &dyn std::error::Error) -> String {
-    match e.source() {
-        Some(s) => format!("{e}: {}", causes(s)),
-        None => e.to_string(),
+    pub async fn run(self, until: impl Future<Output = ()> + Send) {
+        let shared = self.shared;
+        let answer = move |request| proxy::handle(State(shared.clone()), request);
+        listen(self.listener, answer, until).await;
     }
 }

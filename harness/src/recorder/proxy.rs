@@ -19,13 +19,13 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
-use super::address::{Upstreams, is_loopback};
-use super::causes;
+use super::address::Upstreams;
 use super::file::Recording;
 use super::route::{Route, route};
 use super::secrets::{Secrets, names, public};
 use super::tee::{Over, Tee};
-use crate::serve::Clock;
+use crate::post::causes;
+use crate::serve::{Clock, foreign};
 
 /// Largest request for a reply, bytes; larger than what any provider takes.
 const BODY_LIMIT: usize = 256 << 20;
@@ -78,8 +78,8 @@ fn passed_on(headers: &HeaderMap) -> HeaderMap {
 /// Answers a request with what the provider answers.
 pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
     let at_ms = (shared.clock)();
-    if !is_ours(&request) {
-        return plain(StatusCode::FORBIDDEN, "only programs on this machine are served");
+    if let Some(why) = foreign(request.headers()) {
+        return plain(StatusCode::FORBIDDEN, &why);
     }
     if request.headers().contains_key(header::UPGRADE) {
         // A client that asks for a WebSocket goes on without one when it is told so.
@@ -106,21 +106,6 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
         Route::Known(_) => pass(&shared, head, body, to, at_ms, true).await,
         Route::Unknown(_) => pass(&shared, head, body, to, at_ms, false).await,
     }
-}
-
-/// Whether a request comes from a program on this machine, and not from a page that a browser shows.
-fn is_ours(request: &Request) -> bool {
-    let name = |authority: &str| {
-        let end = authority.rfind(':').filter(|i| !authority[*i..].contains(']'));
-        is_loopback(&authority[..end.unwrap_or(authority.len())])
-    };
-    let text = |of: header::HeaderName| {
-        request.headers().get(of).map(|v| v.to_str().unwrap_or_default().to_string())
-    };
-    let host = text(header::HOST).or(request.uri().authority().map(ToString::to_string));
-    let origin = text(header::ORIGIN);
-    let origin = origin.as_deref().map(|o| o.split_once("://").map_or("", |(_, host)| host));
-    host.is_some_and(|h| name(&h)) && origin.is_none_or(name)
 }
 
 fn plain(status: StatusCode, words: &str) -> Response<Body> {

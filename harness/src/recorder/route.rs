@@ -32,7 +32,7 @@ pub(super) fn route(method: &str, path: &str, header: &dyn Fn(&str) -> bool) -> 
     {
         return match endpoint {
             Endpoint::Reply | Endpoint::Compact => Route::Reply(wire, path),
-            Endpoint::Count => Route::Known(wire.api()),
+            Endpoint::Count | Endpoint::Store => Route::Known(wire.api()),
         };
     }
     let models = api.models_path();

@@ -7,6 +7,9 @@ use axum::body::Bytes;
 use ctxbench_scenarios::formats::exchanges::Ended;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
+use crate::post::causes;
+use crate::serve::Clock;
+
 /// Most of an answer that is kept, bytes.
 const MOST: usize = 256 << 20;
 
@@ -19,7 +22,6 @@ pub(super) struct Over {
 }
 
 type Told = Box<dyn FnOnce(Over) + Send>;
-type Clock = std::sync::Arc<dyn Fn() -> u64 + Send + Sync>;
 
 /// The body of an answer.
 pub(super) struct Tee {
@@ -82,7 +84,7 @@ impl Body for Tee {
                 }
             }
             Poll::Ready(Some(Err(e))) => {
-                let why = super::causes(e);
+                let why = causes(e);
                 self.over(Ended::Cut, Some(why));
             }
             Poll::Ready(None) => self.over(Ended::Whole, None),

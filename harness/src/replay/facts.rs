@@ -209,7 +209,8 @@ fn same(a: &Arc<Block>, b: &Arc<Block>) -> bool {
 impl FactBook {
     pub(super) fn of(known: Arc<Known>) -> Self {
         let n = known.facts.len();
-        let view = View { facts: vec![Shown::default(); n], best: vec![None; n], ..View::default() };
+        let view =
+            View { facts: vec![Shown::default(); n], best: vec![None; n], ..View::default() };
         FactBook {
             known,
             said: SaidWords::default(),

@@ -283,8 +283,8 @@ impl Observer {
         if request.purpose == Purpose::Sample && request.server_edits.is_empty() {
             self.special.follow(&request.blocks);
             let special = &self.special;
-            let edited = reply
-                .is_some_and(|r| r.applied != Applied::default() || r.compaction().is_some());
+            let edited =
+                reply.is_some_and(|r| r.applied != Applied::default() || r.compaction().is_some());
             let thinks = special.thinking && !request.model.keeps_thinking;
             if !edited && !thinks && !special.compaction {
                 return Cow::Borrowed(&request.blocks);
@@ -334,9 +334,8 @@ impl Observer {
         if let Some(b) = logical.iter().rfind(|b| b.kind == BlockKind::User) {
             self.newest_user = self.newest_user.max(Some(b.message));
         }
-        let broken = self
-            .integrity
-            .check(logical, self.newest_user, |m| self.reasoned.contains(&m));
+        let broken =
+            self.integrity.check(logical, self.newest_user, |m| self.reasoned.contains(&m));
         if reply.is_some_and(|r| r.parts.iter().any(|p| matches!(p, Part::Reasoning { .. }))) {
             self.reasoned.insert(COMING);
         }

@@ -173,7 +173,11 @@ impl Retention {
                 drifted: absent && (flaw.partial || flaw.changed),
                 recoverable: absent.then(|| self.store.holds(f)).flatten(),
                 exposed: self.exposure.exposed(need, f),
-                ..unreached(&self.book.known.facts[f], &self.needs.pair(need, f), self.compactions_seen)
+                ..unreached(
+                    &self.book.known.facts[f],
+                    &self.needs.pair(need, f),
+                    self.compactions_seen,
+                )
             };
             self.log.note(Event::Needed(Box::new(record)));
         }

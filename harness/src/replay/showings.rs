@@ -140,7 +140,10 @@ pub(super) struct Exposure {
 }
 
 impl Exposure {
-    pub(super) fn new(showings: Arc<Showings>, pairs: impl Iterator<Item = (Arc<str>, usize)>) -> Self {
+    pub(super) fn new(
+        showings: Arc<Showings>,
+        pairs: impl Iterator<Item = (Arc<str>, usize)>,
+    ) -> Self {
         let watched = |(need, fact): (Arc<str>, usize)| {
             let last = showings.last(fact, &need)?;
             Some(Watched { fact, need, last, looked_at: false })

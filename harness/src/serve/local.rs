@@ -1,12 +1,12 @@
 //! Only programs of this machine are served. A page in a browser can reach loopback, too, under a
-//! name of its own or from another origin, and could advance a script or read what a client said.
+//! name of its own or from another origin, and could advance a script, read what a client said, or spend its keys.
 
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, header};
 
 /// What is wrong with where a request comes from; `None` = nothing.
-pub(super) fn foreign(headers: &HeaderMap) -> Option<String> {
+pub(crate) fn foreign(headers: &HeaderMap) -> Option<String> {
     let value = |name| headers.get(name).map(|v| String::from_utf8_lossy(v.as_bytes()));
     if let Some(host) = value(header::HOST).filter(|h| !is_loopback(h)) {
         return Some(format!("the host {host:?} is not this machine's loopback"));
@@ -18,7 +18,7 @@ pub(super) fn foreign(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Whether a host, with or without a port, is a name of loopback.
-fn is_loopback(host: &str) -> bool {
+pub(crate) fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),

@@ -38,9 +38,11 @@ use ctxbench_provider::wire::Api;
 use http_body_util::BodyExt;
 use tokio::net::TcpListener;
 
+pub(crate) use accept::listen;
 pub use desk::Summaries;
 pub use faults::{BadFault, Fault, FaultPlan};
 pub use handle::FAULT_HEADER;
+pub(crate) use local::{foreign, is_loopback};
 pub use script::Script;
 pub use speaker::{Arrived, Said, Seen, Speaker};
 
@@ -155,6 +157,8 @@ impl Server {
 
     /// Answers until `until` is ready; replies under way may end within two seconds.
     pub async fn run(self, until: impl Future<Output = ()> + Send) {
-        accept::serve(self.listener, self.shared, until).await;
+        let shared = self.shared;
+        let answer = move |request| handle::handle(State(shared.clone()), request);
+        listen(self.listener, answer, until).await;
     }
 }

@@ -88,7 +88,8 @@ pub(crate) fn begins_message(wire: &dyn WireFormat, blocks: &[Arc<Block>], at: u
     let is = |i: usize| blocks.get(i).map(|b| (show(wire, b, false), b));
     let of_model = |(show, b): (Show, &Arc<Block>)| role(b, show) == Role::Assistant;
     let of_user = |(show, b): (Show, &Arc<Block>)| {
-        matches!(show, Show::Text | Show::Output) && matches!(role(b, show), Role::User | Role::Tool)
+        matches!(show, Show::Text | Show::Output)
+            && matches!(role(b, show), Role::User | Role::Tool)
     };
     is(at).is_some_and(of_user) && at.checked_sub(1).and_then(is).is_some_and(of_model)
 }
