@@ -91,6 +91,11 @@ def parts_a_pair(messages):
 
 
 @strategy
+def parts_a_pair_with_a_text_of_its_own(messages):
+    return [{"role": "user", "content": "What was before is gone."}, *messages[3:]] or messages
+
+
+@strategy
 def twice(messages):
     return ["m1", *messages]
 

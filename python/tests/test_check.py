@@ -64,7 +64,7 @@ class Check(unittest.TestCase):
 
     def test_broken_strategies(self):
         for name, words in {
-            "parts_a_pair": "without the call",
+            "parts_a_pair": "without its result",
             "twice": "'m1' stands twice",
             "unknown_id": "'m999' does not stand",
             "raises": "IndexError: list index out of range (programs.py:",
@@ -93,6 +93,12 @@ class Check(unittest.TestCase):
         ]:
             with self.subTest(words):
                 self.assertIn(words, self.bad(*self.wild(**answers)))
+
+    def test_nothing_is_asked_after_an_answer_that_ends_a_row(self):
+        out = self.bad(self.program("parts_a_pair_with_a_text_of_its_own"))
+        self.assertIn("without the call", out)
+        self.assertEqual(out.count("wrong:"), 1, out)
+        self.assertIn("a row would end, so nothing more was asked", out)
 
     def test_programs_that_are_none(self):
         self.assertIn("cannot be started", self.bad("--", "/nowhere/to/be/found", "x"))

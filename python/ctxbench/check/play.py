@@ -44,6 +44,10 @@ class Report:
     questions: int = 0
 
 
+class Over(Exception):
+    """An answer with which ctxbench would end the row."""
+
+
 class Player:
     """Plays the script against a command."""
 
@@ -69,6 +73,10 @@ class Player:
             self._play()
         except Broken as e:
             self.report.problems.append(f"{self._at}: {e}")
+        except Over:
+            self.report.notes.append(
+                f"with {self._at} a row would end, so nothing more was asked"
+            )
         if hasattr(self, "_process"):
             errors = self._process.kill()
             if self.report.problems:
@@ -216,7 +224,10 @@ class Player:
         self._added, self._new_ids = [], []
         wrong = self._view.answer_problems(result)
         self._blame(wrong)
-        if wrong or "keep" not in result:
+        if wrong:
+            # The program takes its answer for the state; what it says from here on would mislead.
+            raise Over
+        if "keep" not in result:
             self._tokens = self._count(list(self._view.messages))
             return False
         self._tokens = self._count(result["keep"])
