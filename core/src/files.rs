@@ -54,6 +54,22 @@ pub fn write_scratch(path: &Path, content: impl AsRef<[u8]>) -> Result<(), FileE
     put(path, |out| out.write_all(content.as_ref()), false)
 }
 
+/// [`write_scratch`] by way of another folder of the same disk, in which [`remove_unfinished`] finds
+/// what a kill leaves. `private` = only its owner may read the file, at no moment anybody else.
+pub fn write_scratch_by(
+    by: &Path,
+    path: &Path,
+    content: &[u8],
+    private: bool,
+) -> Result<(), FileError> {
+    let write = || -> io::Result<()> {
+        let beside = Beside::create(by, private)?;
+        (&beside.file).write_all(content)?;
+        beside.replace(path, false)
+    };
+    write().map_err(failed(path, "write it", ADVICE_WRITE))
+}
+
 fn put(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -71,7 +87,7 @@ fn put(
             fill(&file).map_err(write_failed())
         }
         Target::Regular { path: place, mode } => {
-            let beside = Beside::create(&place).map_err(write_failed())?;
+            let beside = Beside::create(folder_of(&place), false).map_err(write_failed())?;
             let written = match mode {
                 Some(mode) => beside.file.set_permissions(mode),
                 None => Ok(()),
@@ -96,7 +112,7 @@ pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), FileError> {
         }
     }
     if let Target::Regular { path: place, .. } = Target::of(path)? {
-        Beside::create(&place).map(drop).map_err(failed(path, "write it", ADVICE_WRITE))?;
+        Beside::create(folder_of(&place), false).map(drop).map_err(failed(path, "write it", ADVICE_WRITE))?;
     }
     Ok(())
 }
@@ -241,12 +257,50 @@ pub fn create_private(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes what killed processes were writing into a folder. Whoever still writes there fails.
+/// A folder for files that are being made; it goes away with this.
+pub struct Scratch {
+    path: PathBuf,
+    _held: Option<File>,
+}
+
+impl Scratch {
+    /// A new folder below another, which is found by [`remove_unfinished`] after a kill.
+    pub fn below(folder: &Path) -> Result<Scratch, FileError> {
+        let path = folder.join(format!(".ctxbench-{}-files.tmp", std::process::id()));
+        let made = match fs::create_dir(&path) {
+            // Left by an earlier process of our number.
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
+                fs::remove_dir_all(&path).and_then(|()| fs::create_dir(&path))
+            }
+            other => other,
+        };
+        made.map_err(failed(&path, "make it", ADVICE_WRITE))?;
+        let held = File::open(&path).ok().filter(|f| f.try_lock().is_ok());
+        Ok(Scratch { path, _held: held })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Removes what killed processes were writing into a folder. What somebody is still writing stays.
 pub fn remove_unfinished(folder: &Path) {
     let ours = |name: &str| name.starts_with(".ctxbench-") && name.ends_with(".tmp");
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_name().to_str().is_some_and(ours) {
-            let _ = fs::remove_file(entry.path());
+        let is_free = || {
+            File::open(entry.path())
+                .is_ok_and(|f| !matches!(f.try_lock(), Err(fs::TryLockError::WouldBlock)))
+        };
+        if entry.file_name().to_str().is_some_and(ours) && is_free() {
+            let path = entry.path();
+            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         }
     }
 }
@@ -258,17 +312,29 @@ struct Beside {
 }
 
 impl Beside {
-    fn create(place: &Path) -> io::Result<Beside> {
+    fn create(folder: &Path, private: bool) -> io::Result<Beside> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         loop {
             let n = NEXT.fetch_add(1, Ordering::Relaxed);
             let name = format!(".ctxbench-{}-{n}.tmp", std::process::id());
-            let path = folder_of(place).join(name);
-            match OpenOptions::new().write(true).create_new(true).open(&path) {
-                // Left by an earlier process of our number.
-                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-                made => return Ok(Beside { file: made?, path }),
+            let path = folder.join(name);
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true);
+            #[cfg(unix)]
+            if private {
+                use std::os::unix::fs::OpenOptionsExt;
+                options.mode(0o600);
             }
+            #[cfg(not(unix))]
+            let _ = private;
+            let file = match options.open(&path) {
+                // Left by an earlier process of our number.
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => continue,
+                made => made?,
+            };
+            // Whoever clears up knows by this that somebody is still writing.
+            let _ = file.try_lock();
+            return Ok(Beside { file, path });
         }
     }
 

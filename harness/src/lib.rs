@@ -10,6 +10,7 @@ pub mod exec;
 mod groups;
 mod hash;
 pub mod inspect;
+pub mod keys;
 pub mod memory;
 pub mod mock;
 pub mod models;

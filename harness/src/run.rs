@@ -1,8 +1,11 @@
 //! Running strategies × sessions × models, in parallel, each pair by itself.
 
+use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, OnceLock};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use ctxbench_core::calibration::Calibrate;
@@ -44,7 +47,7 @@ pub struct Plan {
     pub edges: bool,
     /// Threads.
     pub jobs: usize,
-    /// Which part of the pairs: (index from 1, of how many).
+    /// Which part of the sessions: (index from 1, of how many).
     pub shard: Option<(usize, usize)>,
 }
 
@@ -74,19 +77,85 @@ impl Default for Plan {
     }
 }
 
+/// A session whose turn has come, with the pairs that are to be run of it.
+pub struct Turn<'a> {
+    /// Its place in the plan.
+    pub at: usize,
+    /// The session, whole.
+    pub scenario: Cow<'a, Scenario>,
+    /// Why it cannot be run after all.
+    pub broken: Option<String>,
+    /// Strategies by their places in the plan, and models.
+    pub pairs: Vec<(usize, &'static Model)>,
+}
+
+/// What of a plan a row is of.
+#[derive(Clone, Copy)]
+pub struct Variant<'a> {
+    /// The session by its place in the plan.
+    pub at: usize,
+    /// The strategy.
+    pub spec: &'a Spec,
+    /// The model.
+    pub model: &'static Model,
+    /// Who writes its summaries.
+    pub summariser: &'a Summariser,
+    /// Its seed.
+    pub seed: u64,
+}
+
+/// Who takes finished pairs, on the thread that ran each, and may know of some already.
+pub trait Taker: Sync {
+    /// Whether the row of a variant asked for summaries, if it is known and need not be run.
+    fn known(&self, variant: Variant<'_>) -> Option<bool>;
+    /// Takes the row of a variant.
+    fn take(&self, variant: Variant<'_>, finished: Finished);
+}
+
 impl Plan {
     /// What was recorded of the sessions that have counters, for the models they were recorded
     /// with.
     pub fn recorded(&self) -> Vec<RunRecord> {
-        let here = |at: usize| self.shard.is_none_or(|(i, n)| at % n == i - 1);
-        let sessions = self.scenarios.iter().enumerate().filter(|(at, _)| here(*at));
+        let sessions = self.scenarios.iter().enumerate().filter(|(at, _)| self.is_here(*at));
         sessions.flat_map(|(_, s)| recorded::rows(s, &self.models)).collect()
+    }
+
+    /// Whether a session belongs to the part of the plan that is to be run.
+    pub fn is_here(&self, at: usize) -> bool {
+        self.shard.is_none_or(|(i, n)| at % n == i - 1)
     }
 
     /// Number of rows, if every strategy asks for summaries.
     pub fn pairs(&self) -> usize {
         let each: usize = self.summarisers.iter().map(|s| self.seeds_of(s).count()).sum();
-        self.queue().len() * each.max(1)
+        let here = (0..self.scenarios.len()).filter(|at| self.is_here(*at));
+        here.map(|at| self.pairs_of(at).len()).sum::<usize>() * each.max(1)
+    }
+
+    /// The pairs of a session: strategies by their places, and models.
+    pub fn pairs_of(&self, at: usize) -> Vec<(usize, &'static Model)> {
+        let models = self.models_of(&self.scenarios[at]);
+        let pairs = (0..self.specs.len()).flat_map(|k| models.iter().map(move |m| (k, *m)));
+        pairs.collect()
+    }
+
+    /// The rows that a pair may have, in the order in which they are run. Where no summary was asked
+    /// for, nobody else and no other seed would have written another, so it has no more than one.
+    pub fn variants(
+        &self,
+        at: usize,
+        (k, model): (usize, &'static Model),
+    ) -> impl Iterator<Item = Variant<'_>> {
+        self.summarisers.iter().flat_map(move |summariser| {
+            let spec = &self.specs[k];
+            self.seeds_of(summariser)
+                .map(move |seed| Variant { at, spec, model, summariser, seed })
+        })
+    }
+
+    /// Whether rows of a summariser are told apart by their seed.
+    pub fn names_seeds(&self, summariser: &Summariser) -> bool {
+        summariser.seeded() && self.seeds > 1
     }
 
     /// The seeds with which a summariser is run.
@@ -110,64 +179,98 @@ impl Plan {
         all
     }
 
-    fn queue(&self) -> VecDeque<(usize, usize, &'static Model)> {
-        let mut all = Vec::new();
-        for (s, scenario) in self.scenarios.iter().enumerate() {
-            for k in 0..self.specs.len() {
-                all.extend(self.models_of(scenario).into_iter().map(|m| (s, k, m)));
-            }
-        }
-        if let Some((i, n)) = self.shard {
-            all = all
-                .into_iter()
-                .enumerate()
-                .filter(|(at, _)| at % n == i - 1)
-                .map(|(_, p)| p)
-                .collect();
-        }
-        // Longest first, so that no thread is left alone with the last one.
-        all.sort_by_key(|(s, _, _)| std::cmp::Reverse(self.scenarios[*s].session.entries.len()));
-        all.into()
-    }
-
     /// Runs everything. `done` is called for each pair as it finishes, on the thread that ran it.
     pub fn run(&self, done: &(dyn Fn(&Finished) + Sync)) -> Vec<Finished> {
-        let queue = Mutex::new(self.queue());
-        let shared: Vec<OnceLock<Shared>> =
-            self.scenarios.iter().map(|_| OnceLock::new()).collect();
-        let finished = Mutex::new(Vec::new());
+        struct All<'a> {
+            done: &'a (dyn Fn(&Finished) + Sync),
+            finished: Mutex<Vec<Finished>>,
+        }
+        impl Taker for All<'_> {
+            fn known(&self, _: Variant<'_>) -> Option<bool> {
+                None
+            }
+            fn take(&self, _: Variant<'_>, one: Finished) {
+                (self.done)(&one);
+                if let Ok(mut f) = self.finished.lock() {
+                    f.push(one);
+                }
+            }
+        }
+        let mut here: Vec<usize> =
+            (0..self.scenarios.len()).filter(|at| self.is_here(*at)).collect();
+        // Longest first, so that no thread is left alone with the last one.
+        here.sort_by_key(|at| Reverse(self.scenarios[*at].session.entries.len()));
+        let taker = All { done, finished: Mutex::default() };
+        self.run_each(&taker, |give| {
+            for at in here {
+                let (scenario, pairs) = (Cow::Borrowed(&self.scenarios[at]), self.pairs_of(at));
+                give(Turn { at, scenario, broken: None, pairs });
+            }
+        });
+        let mut out = taker.finished.into_inner().unwrap_or_default();
+        out.sort_by_key(|f| key(&f.replayed.record));
+        out
+    }
+
+    /// Runs what `feed` gives, on a thread of its own, session by session. It has to wait while the
+    /// session that it gave last is not begun, so hardly more sessions are in memory than threads
+    /// run.
+    pub fn run_each<'a>(
+        &'a self,
+        taker: &dyn Taker,
+        feed: impl FnOnce(&mut dyn FnMut(Turn<'a>)) + Send,
+    ) {
+        let (to, turns) = sync_channel::<Turn<'a>>(0);
+        let queue: Mutex<(Receiver<Turn<'a>>, VecDeque<Pair<'a>>)> =
+            Mutex::new((turns, VecDeque::new()));
+        let next = || {
+            let mut queue = queue.lock().unwrap_or_else(|e| e.into_inner());
+            let (turns, pairs) = &mut *queue;
+            while pairs.is_empty() {
+                let Turn { at, scenario, broken, pairs: own } = turns.recv().ok()?;
+                let of = Arc::new(Loaded { at, scenario, broken, shared: OnceLock::new() });
+                pairs.extend(own.into_iter().map(|(k, model)| (of.clone(), k, model)));
+            }
+            pairs.pop_front()
+        };
         std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // Nobody receives any more only when this is over.
+                feed(&mut |turn| drop(to.send(turn)));
+            });
             for _ in 0..self.jobs.max(1) {
                 scope.spawn(|| {
-                    while let Some((s, k, model)) =
-                        queue.lock().ok().and_then(|mut q| q.pop_front())
-                    {
-                        let (scenario, spec) = (&self.scenarios[s], &self.specs[k]);
-                        let shared = shared[s].get_or_init(|| Shared::of(scenario));
-                        let variants = self
-                            .summarisers
-                            .iter()
-                            .flat_map(|s| self.seeds_of(s).map(move |seed| (s, seed)));
-                        for (summariser, seed) in variants {
-                            let one = self.one(scenario, spec, model, shared, summariser, seed);
-                            let asked = one.replayed.record.summariser.is_some();
-                            done(&one);
-                            if let Ok(mut f) = finished.lock() {
-                                f.push(one);
-                            }
-                            // Where no summary was asked for, nobody else and no other seed would
-                            // have written another.
-                            if !asked {
-                                break;
-                            }
-                        }
+                    while let Some((of, k, model)) = next() {
+                        self.pair(taker, &of, k, model);
                     }
                 });
             }
         });
-        let mut out = finished.into_inner().unwrap_or_default();
-        out.sort_by_key(|f| key(&f.replayed.record));
-        out
+    }
+
+    fn pair(&self, taker: &dyn Taker, of: &Loaded<'_>, k: usize, model: &'static Model) {
+        for variant in self.variants(of.at, (k, model)) {
+            let asked = taker.known(variant).unwrap_or_else(|| {
+                let Variant { spec, model, summariser, seed, .. } = variant;
+                let one = match &of.broken {
+                    None => {
+                        let shared = of.shared.get_or_init(|| Shared::of(&of.scenario));
+                        self.one(&of.scenario, spec, model, shared, summariser, seed)
+                    }
+                    Some(why) => {
+                        let why = why.clone();
+                        let record = not_run(&of.scenario, spec, model, Status::Error, why);
+                        Finished { replayed: bare(record), took: Duration::ZERO }
+                    }
+                };
+                let asked = one.replayed.record.summariser.is_some();
+                taker.take(variant, one);
+                asked
+            });
+            if !asked {
+                break;
+            }
+        }
     }
 
     fn one(
@@ -221,7 +324,7 @@ impl Plan {
             let edges = self.at_edges(scenario, model, &|edge| {
                 replay(scenario, &Options { trace: false, watch: None, edge, ..options.clone() })
             });
-            let named = record.summariser.is_some() && summariser.seeded() && self.seeds > 1;
+            let named = record.summariser.is_some() && self.names_seeds(summariser);
             let record = RunRecord { steering, edges, seed: named.then_some(seed), ..record };
             Ok(Replayed { record, ..replayed })
         };
@@ -255,6 +358,16 @@ impl Plan {
     }
 }
 
+/// A session that is being run.
+struct Loaded<'a> {
+    at: usize,
+    scenario: Cow<'a, Scenario>,
+    broken: Option<String>,
+    shared: OnceLock<Shared>,
+}
+
+type Pair<'a> = (Arc<Loaded<'a>>, usize, &'static Model);
+
 /// A row without a replay.
 fn bare(record: RunRecord) -> Replayed {
     Replayed { record, trace: vec![], loadings: vec![], seen: Default::default() }
@@ -267,12 +380,18 @@ fn key(r: &RunRecord) -> (String, String, String, Option<String>, Option<u64>) {
 /// The results of finished pairs, with savings.
 pub fn results(plan: &Plan, mut records: Vec<RunRecord>) -> Results {
     ctxbench_reports::sort_runs(&mut records);
+    Results { runs: with_savings(records), ..head(plan) }
+}
+
+/// What results of a plan say beside their rows.
+pub fn head(plan: &Plan) -> Results {
     Results {
         version: RESULTS_VERSION,
         generator: concat!("ctxbench ", env!("CARGO_PKG_VERSION")).into(),
         assumptions: assumptions(plan),
         goals: Vec::new(),
-        runs: with_savings(records),
+        shard: plan.shard.filter(|(_, n)| *n > 1),
+        runs: Vec::new(),
     }
 }
 
@@ -287,11 +406,6 @@ pub fn looks() -> Looks {
         hues: all().filter_map(hue).collect(),
         dashed: all().filter(dashed).map(|d| d.name).collect(),
     }
-}
-
-/// Results of stored rows, with what follows from comparing them.
-pub fn completed(results: Results) -> Results {
-    Results { runs: with_savings(results.runs), ..results }
 }
 
 /// What modelled numbers rest on, by name.

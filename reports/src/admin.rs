@@ -9,37 +9,46 @@
 //! Models of other providers have no such report.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 
 use ctxbench_core::calendar;
 use ctxbench_core::model::{self, Cost, Model, Provider};
 use ctxbench_core::request::Usage;
 use serde_json::{Value, json};
 
-use crate::formats::{Artifact, Format, ReportError};
+use crate::formats::{Format, Make, ReportError};
 use crate::plots::Looks;
-use crate::record::{RequestRecord, RequestStatus, Results};
+use crate::record::{RequestRecord, RequestStatus, RunRecord};
+use crate::stored::{Files, Stored};
 use crate::{fmt, view};
 
 /// The format for `report --format admin`.
-pub(crate) const FORMAT: Format = Format { name: "admin", render };
+pub(crate) const FORMAT: Format = Format { name: "admin", make: Make::Rows(write) };
 
 /// Prompts above this are of the larger window in Anthropic's reports, tokens.
 const LARGE_PROMPT: u64 = 200_000;
 
 const DAY_MS: u64 = 86_400_000;
 
-fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
-    let results = &*view::told_apart(results);
-    let file = |name: &str, page: Value| Artifact {
-        file: format!("admin/{name}.json"),
-        text: serde_json::to_string_pretty(&page).expect("JSON values always serialise") + "\n",
+fn write(stored: &Stored<'_>, _: &Looks, files: &mut dyn Files) -> Result<(), ReportError> {
+    let several = view::summarisers(&stored.figures).len() > 1;
+    let (mut by_anthropic, mut by_openai) = (Days::new(), Days::new());
+    stored.sessions(&mut |session| {
+        let runs = view::told_apart_in(session, several);
+        add(&mut by_anthropic, &runs, Provider::Anthropic);
+        add(&mut by_openai, &runs, Provider::Openai);
+        Ok(())
+    })?;
+    let mut file = |name: &str, page: Value| -> Result<(), ReportError> {
+        let mut out = files.create(&format!("admin/{name}.json"))?;
+        serde_json::to_writer_pretty(&mut out, &page).map_err(std::io::Error::from)?;
+        out.write_all(b"\n")?;
+        Ok(out.flush()?)
     };
-    Ok(vec![
-        file("anthropic-usage", anthropic(results, anthropic_usage)),
-        file("anthropic-cost", anthropic(results, anthropic_cost)),
-        file("openai-usage", openai(results, openai_usage)),
-        file("openai-costs", openai(results, openai_costs)),
-    ])
+    file("anthropic-usage", anthropic(&by_anthropic, anthropic_usage))?;
+    file("anthropic-cost", anthropic(&by_anthropic, anthropic_cost))?;
+    file("openai-usage", openai(&by_openai, openai_usage))?;
+    file("openai-costs", openai(&by_openai, openai_costs))
 }
 
 /// What a line of a report is about, in the order of lines.
@@ -62,10 +71,11 @@ struct Spent {
 
 type Day = BTreeMap<Key, Spent>;
 
-/// Answered requests to one provider, by day.
-fn days(results: &Results, provider: Provider) -> BTreeMap<u64, Day> {
-    let mut days: BTreeMap<u64, Day> = BTreeMap::new();
-    for run in &results.runs {
+type Days = BTreeMap<u64, Day>;
+
+/// Adds the answered requests to one provider, by day.
+fn add(days: &mut Days, runs: &[RunRecord], provider: Provider) {
+    for run in runs {
         for q in run.requests.iter().filter(|q| q.status == RequestStatus::Ok) {
             let Some(model) = model::priced_as(&q.model).filter(|m| m.provider == provider) else {
                 continue;
@@ -83,7 +93,6 @@ fn days(results: &Results, provider: Provider) -> BTreeMap<u64, Day> {
             spent.cost.add(&cost(model, &usage, q.cost_usd));
         }
     }
-    days
 }
 
 fn usage(q: &RequestRecord) -> Usage {
@@ -111,8 +120,8 @@ fn cost(model: &Model, usage: &Usage, usd: f64) -> Cost {
     }
 }
 
-fn anthropic(results: &Results, lines: fn(&Key, &Spent) -> Vec<Value>) -> Value {
-    let data: Vec<Value> = days(results, Provider::Anthropic)
+fn anthropic(days: &Days, lines: fn(&Key, &Spent) -> Vec<Value>) -> Value {
+    let data: Vec<Value> = days
         .iter()
         .map(|(day, spent)| {
             json!({
@@ -174,8 +183,8 @@ fn anthropic_cost(key: &Key, spent: &Spent) -> Vec<Value> {
     kinds.into_iter().filter(|(_, usd)| *usd > 0.0).map(line).collect()
 }
 
-fn openai(results: &Results, lines: fn(&Key, &Spent) -> Vec<Value>) -> Value {
-    let data: Vec<Value> = days(results, Provider::Openai)
+fn openai(days: &Days, lines: fn(&Key, &Spent) -> Vec<Value>) -> Value {
+    let data: Vec<Value> = days
         .iter()
         .map(|(day, spent)| {
             json!({
@@ -228,10 +237,11 @@ fn openai_costs(key: &Key, spent: &Spent) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Results;
     use crate::sample;
 
     fn page(results: &Results, name: &str) -> Value {
-        let all = render(results, &Looks::default()).unwrap();
+        let all = FORMAT.render(results, &Looks::default()).unwrap();
         let found = all.iter().find(|a| a.file == format!("admin/{name}.json")).unwrap();
         serde_json::from_str(&found.text).unwrap()
     }

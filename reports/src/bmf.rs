@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use crate::record::{Results, RunRecord, Status};
 use serde::Serialize;
 
-use crate::formats::{Artifact, Format, ReportError};
+use crate::formats::{Artifact, Format, Make, ReportError};
 use crate::metrics::{METRICS, Metric};
 use crate::plots::Looks;
 use crate::view;
 
 /// The format for `report --format bmf`.
-pub(crate) const FORMAT: Format = Format { name: "bmf", render };
+pub(crate) const FORMAT: Format = Format { name: "bmf", make: Make::Figures(render) };
 
 /// Longest name that Bencher takes, bytes.
 const NAME: usize = 1024;

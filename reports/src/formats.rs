@@ -1,9 +1,14 @@
 //! The registry of report formats: a new one is a file with a `FORMAT` and a line here.
 
+use std::io::{self, Write};
+use std::path::Path;
+
+use crate::json::ReadError;
 use crate::plots::Looks;
 use crate::record::Results;
+use crate::stored::{Files, InMemory, Stored};
 
-use crate::{admin, bmf, csv, github_benchmark, json, junit, markdown, page, plots, table};
+use crate::{admin, bmf, csv, github_benchmark, json, junit, markdown, page, plots, sqlite, table};
 
 /// One file of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,15 +24,56 @@ pub struct Artifact {
 pub struct Format {
     /// Name on the command line.
     pub name: &'static str,
-    /// Makes its files; the first is the one to print when no folder is given.
-    pub render: fn(&Results, &Looks) -> Result<Vec<Artifact>, ReportError>,
+    pub(crate) make: Make,
+}
+
+/// How its files are made.
+#[derive(Clone, Copy)]
+pub(crate) enum Make {
+    /// Of the figures of all rows at once.
+    Figures(fn(&Results, &Looks) -> Result<Vec<Artifact>, ReportError>),
+    /// Of whole rows, session by session.
+    Rows(fn(&Stored<'_>, &Looks, &mut dyn Files) -> Result<(), ReportError>),
+    /// The same into one file of this name that is no text.
+    Database(&'static str, fn(&Stored<'_>, &Path) -> Result<(), ReportError>),
+}
+
+impl Format {
+    /// Writes its files; the first is the one to print when no folder is given.
+    pub fn write(
+        &self,
+        stored: &Stored<'_>,
+        looks: &Looks,
+        files: &mut dyn Files,
+    ) -> Result<(), ReportError> {
+        match self.make {
+            Make::Figures(render) => {
+                for f in render(&stored.figures, looks)? {
+                    let mut out = files.create(&f.file)?;
+                    out.write_all(f.text.as_bytes())?;
+                    out.flush()?;
+                }
+                Ok(())
+            }
+            Make::Rows(write) => write(stored, looks, files),
+            Make::Database(name, write) => write(stored, &files.place(name)?),
+        }
+    }
+
+    /// Its files as texts. A format that is no text has none.
+    pub fn render(&self, results: &Results, looks: &Looks) -> Result<Vec<Artifact>, ReportError> {
+        let mut files = InMemory::default();
+        self.write(&Stored::new(results, &results.runs)?, looks, &mut files)?;
+        Ok(files.into_artifacts())
+    }
 }
 
 /// All formats; names are unique.
-pub const FORMATS: [Format; 10] = [
+pub const FORMATS: [Format; 11] = [
     table::FORMAT,
     json::FORMAT,
     csv::FORMAT,
+    sqlite::FORMAT,
     plots::FORMAT,
     page::FORMAT,
     markdown::FORMAT,
@@ -58,6 +104,38 @@ pub enum ReportError {
         run: String,
         /// Field of the record.
         field: String,
+    },
+    /// A format that is no text, without a folder to put it into.
+    #[error("{0} is no text; name a folder with -o")]
+    NeedsFolder(String),
+    /// Several files, and nowhere to put them.
+    #[error("this format has several files, {0} is one more; name a folder with -o")]
+    Several(String),
+    /// Rows could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A file could not be written; the system says which.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The database could not be written.
+    #[error("{path}: the database could not be written ({source})")]
+    Database {
+        /// Which file.
+        path: std::path::PathBuf,
+        /// What SQLite said.
+        source: rusqlite::Error,
+    },
+    /// Two rows of one pair that differ.
+    #[error(
+        "{row} stands in {first} and in {second} with other figures; leave one of them out"
+    )]
+    Twice {
+        /// Scenario × strategy × model.
+        row: String,
+        /// Where.
+        first: String,
+        /// And where.
+        second: String,
     },
     /// No such format.
     #[error("there is no report format `{name}`; {hint}")]
@@ -100,16 +178,16 @@ mod tests {
     #[test]
     fn every_format_renders_the_sample_and_nothing() {
         let looks = Looks::default();
-        for f in &FORMATS {
-            let once = (f.render)(&sample::results(), &looks).unwrap();
+        for f in FORMATS.iter().filter(|f| !matches!(f.make, Make::Database(..))) {
+            let once = f.render(&sample::results(), &looks).unwrap();
             assert!(once.iter().all(|a| !a.text.is_empty()), "{}", f.name);
             assert_eq!(
                 once,
-                (f.render)(&sample::results(), &looks).unwrap(),
+                f.render(&sample::results(), &looks).unwrap(),
                 "{} is not deterministic",
                 f.name
             );
-            (f.render)(&Results { version: 1, ..Results::default() }, &looks).unwrap();
+            f.render(&Results { version: 1, ..Results::default() }, &looks).unwrap();
         }
     }
 }

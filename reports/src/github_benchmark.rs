@@ -4,13 +4,13 @@
 use crate::record::{Results, Status};
 use serde::Serialize;
 
-use crate::formats::{Artifact, Format, ReportError};
+use crate::formats::{Artifact, Format, Make, ReportError};
 use crate::metrics::{self, Better};
 use crate::plots::Looks;
 use crate::{bmf, view};
 
 /// The format for `report --format github-benchmark`.
-pub(crate) const FORMAT: Format = Format { name: "github-benchmark", render };
+pub(crate) const FORMAT: Format = Format { name: "github-benchmark", make: Make::Figures(render) };
 
 #[derive(Serialize)]
 struct Entry {

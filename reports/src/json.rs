@@ -1,21 +1,25 @@
 //! `results.json`: everything, versioned. Broken or foreign files are refused with the place and
 //! what was expected.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::record::{Goal, RESULTS_VERSION, Results, RunRecord};
-use serde::{Deserialize, Serialize};
+use serde::ser::{Error as _, SerializeSeq};
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::formats::{Artifact, Format, ReportError};
+use crate::formats::{Format, Make, ReportError};
 use crate::glance;
 use crate::metrics::METRICS;
 use crate::plots::Looks;
 use crate::stats::{self, Differences};
+use crate::stored::{Files, Stored};
 use crate::view;
 
 /// The format for `report --format json`.
-pub(crate) const FORMAT: Format = Format { name: "json", render };
+pub(crate) const FORMAT: Format = Format { name: "json", make: Make::Rows(write) };
 
 /// Name of the file in a results folder.
 pub const RESULTS_FILE: &str = "results.json";
@@ -80,13 +84,7 @@ pub(crate) fn versioned<T: for<'a> Deserialize<'a>>(
     what: &'static str,
     expected: u32,
 ) -> Result<T, ReadError> {
-    let syntax = |e: serde_json::Error| {
-        let (line, column) = (e.line().max(1), e.column().max(1));
-        let message = e.to_string();
-        let message =
-            message.rsplit_once(" at line ").map_or(message.clone(), |(m, _)| m.to_string());
-        ReadError::Syntax { path: origin.into(), line, column, message, expected: what }
-    };
+    let syntax = |e: serde_json::Error| syntax(origin, &e, what, 0);
     let head: Head = serde_json::from_str(text).map_err(syntax)?;
     if head.version != u64::from(expected) {
         let advice = if head.version > u64::from(expected) {
@@ -103,6 +101,19 @@ pub(crate) fn versioned<T: for<'a> Deserialize<'a>>(
         });
     }
     serde_json::from_str(text).map_err(syntax)
+}
+
+/// What a parser says of a text that begins after `before` lines of its file.
+pub(crate) fn syntax(
+    path: &Path,
+    e: &serde_json::Error,
+    expected: &'static str,
+    before: usize,
+) -> ReadError {
+    let (line, column) = (before + e.line().max(1), e.column().max(1));
+    let message = e.to_string();
+    let message = message.rsplit_once(" at line ").map_or(message.clone(), |(m, _)| m.to_string());
+    ReadError::Syntax { path: path.into(), line, column, message, expected }
 }
 
 /// Reads results from text; `origin` names them in errors.
@@ -143,24 +154,57 @@ struct Written<'a> {
     assumptions: &'a BTreeMap<String, String>,
     #[serde(skip_serializing_if = "<[Goal]>::is_empty")]
     goals: &'a [Goal],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shard: Option<(usize, usize)>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     differences: Vec<Differences>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     conclusions: Vec<Conclusion>,
-    runs: &'a [RunRecord],
+    runs: Streamed<'a>,
 }
 
-/// The text of `results.json`: indented, the same bytes for the same results. Refuses infinite
-/// figures, which JSON cannot hold.
-pub fn results_text(results: &Results) -> Result<String, ReportError> {
-    for run in &results.runs {
-        check_finite(run)?;
+/// The rows, which are read while they are written.
+struct Streamed<'a> {
+    stored: &'a Stored<'a>,
+    /// Why they could not be read.
+    failed: &'a RefCell<Option<ReportError>>,
+}
+
+impl Serialize for Streamed<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut seq = to.serialize_seq(None)?;
+        let mut unwritten = None;
+        let read = self.stored.sessions(&mut |session| {
+            for run in session {
+                if let Err(e) = seq.serialize_element(run) {
+                    unwritten = Some(e);
+                    // Ends the reading; what is told is the error above.
+                    return Err(io::Error::other("not written").into());
+                }
+            }
+            Ok(())
+        });
+        match (unwritten, read) {
+            (Some(e), _) => Err(e),
+            (None, Err(e)) => {
+                *self.failed.borrow_mut() = Some(e);
+                Err(S::Error::custom("the rows could not be read"))
+            }
+            (None, Ok(())) => seq.end(),
+        }
     }
+}
+
+/// Writes `results.json`: indented, the same bytes for the same results.
+pub fn write_json(stored: &Stored<'_>, mut out: &mut dyn Write) -> Result<(), ReportError> {
+    let results = &stored.figures;
+    let failed = RefCell::new(None);
     let written = Written {
         version: results.version,
         generator: &results.generator,
         assumptions: &results.assumptions,
         goals: &results.goals,
+        shard: results.shard,
         differences: stats::over_sessions(results)
             .into_iter()
             .filter(|d| !d.strategies.is_empty())
@@ -170,11 +214,20 @@ pub fn results_text(results: &Results) -> Result<String, ReportError> {
             .filter(|g| !g.sentences.is_empty())
             .map(|g| Conclusion { about: g.heading, front: g.front, sentences: g.sentences })
             .collect(),
-        runs: &results.runs,
+        runs: Streamed { stored, failed: &failed },
     };
-    let mut text = serde_json::to_string_pretty(&written).expect("records always serialise");
-    text.push('\n');
-    Ok(text)
+    if let Err(e) = serde_json::to_writer_pretty(&mut out, &written) {
+        return Err(failed.take().unwrap_or_else(|| io::Error::from(e).into()));
+    }
+    out.write_all(b"\n")?;
+    Ok(out.flush()?)
+}
+
+/// The text of `results.json`. Refuses infinite figures, which JSON cannot hold.
+pub fn results_text(results: &Results) -> Result<String, ReportError> {
+    let mut text = Vec::new();
+    write_json(&Stored::new(results, &results.runs)?, &mut text)?;
+    Ok(String::from_utf8(text).expect("JSON is UTF-8"))
 }
 
 /// An error that names the first figure of a run that is infinite or not a number.
@@ -197,8 +250,8 @@ pub(crate) fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
     }
 }
 
-fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
-    Ok(vec![Artifact { file: RESULTS_FILE.into(), text: results_text(results)? }])
+fn write(stored: &Stored<'_>, _: &Looks, files: &mut dyn Files) -> Result<(), ReportError> {
+    write_json(stored, &mut *files.create(RESULTS_FILE)?)
 }
 
 #[cfg(test)]

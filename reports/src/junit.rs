@@ -7,12 +7,12 @@ use crate::record::{Results, Rule, RunRecord, Status};
 use ctxbench_core::strategy::Standing;
 
 use crate::fmt::{one_line, xml};
-use crate::formats::{Artifact, Format, ReportError};
+use crate::formats::{Artifact, Format, Make, ReportError};
 use crate::plots::Looks;
 use crate::{seeds, view};
 
 /// The format for `report --format junit`.
-pub(crate) const FORMAT: Format = Format { name: "junit", render };
+pub(crate) const FORMAT: Format = Format { name: "junit", make: Make::Figures(render) };
 
 fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
     Ok(vec![Artifact { file: "junit.xml".into(), text: suites(results) }])

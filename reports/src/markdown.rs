@@ -6,7 +6,7 @@ use crate::record::Results;
 use ctxbench_core::strategy::Standing;
 
 use crate::fmt;
-use crate::formats::{Artifact, Format, ReportError};
+use crate::formats::{Artifact, Format, Make, ReportError};
 use crate::plots::Looks;
 use crate::sections::{self, Section};
 use crate::sheet::Sheet;
@@ -15,7 +15,7 @@ use crate::view::{self, Block};
 use crate::{front, grid, metrics, seeds};
 
 /// The format for `report --format markdown`.
-pub(crate) const FORMAT: Format = Format { name: "markdown", render };
+pub(crate) const FORMAT: Format = Format { name: "markdown", make: Make::Figures(render) };
 
 /// A comment on GitHub holds 65,536 characters; details are left out rather than cut in the middle.
 const ROOM: usize = 60_000;

@@ -20,19 +20,19 @@ pub(crate) const SHEET: ByBlock = ByBlock {
     rows: |r| if is_of_product(r) { rows(r) } else { vec![] },
 };
 
-fn is_of_product(r: &RunRecord) -> bool {
+pub(crate) fn is_of_product(r: &RunRecord) -> bool {
     let own = r.scenario.product.as_deref() == Some(&*r.strategy.name);
-    r.strategy.standing == Standing::Recorded || (own && !r.requests.is_empty())
+    r.strategy.standing == Standing::Recorded || (own && r.sent().requests > 0)
 }
 
 fn rows(r: &RunRecord) -> Vec<Vec<String>> {
     let all = fmt::usd(r.summary.cost_usd);
     let tokens = |n: u64| fmt::tokens(n as f64);
-    let row = |c: &CompactionRecord| {
+    let row = |(c, replies): (&CompactionRecord, usize)| {
         let unknown = r.strategy.standing == Standing::Recorded && c.cost_usd == 0.0;
         vec![
             (c.seq + 1).to_string(),
-            before_reply(r, c).to_string(),
+            replies.to_string(),
             tokens(c.before_tokens),
             tokens(c.after_tokens),
             tokens(c.summary_tokens),
@@ -46,7 +46,12 @@ fn rows(r: &RunRecord) -> Vec<Vec<String>> {
         none.push(all.clone());
         return vec![none];
     }
-    r.compactions.iter().map(row).collect()
+    let replies = |(i, c)| match r.replies_before_compactions() {
+        Some(known) => known[i],
+        None => before_reply(r, c),
+    };
+    let all = r.compactions.iter().enumerate().map(replies);
+    r.compactions.iter().zip(all).map(row).collect()
 }
 
 /// How many replies of the main conversation came before a compaction: requests of subagents and for

@@ -46,6 +46,7 @@ pub(crate) fn results() -> Results {
         generator: "ctxbench 0.1.0".into(),
         assumptions,
         goals: vec![],
+        shard: None,
         runs,
     }
 }

@@ -22,12 +22,20 @@ pub(crate) fn several(results: &Results) -> bool {
 /// The results with one row for all seeds of a scenario, strategy, model and summariser. Requests,
 /// compactions and facts of such a row are those of its first seed.
 pub(crate) fn averaged(results: &Results) -> Cow<'_, Results> {
-    if !several(results) {
-        return Cow::Borrowed(results);
+    match as_one(&results.runs) {
+        Cow::Borrowed(_) => Cow::Borrowed(results),
+        Cow::Owned(runs) => Cow::Owned(Results { runs, ..results.without_rows() }),
+    }
+}
+
+/// The same of the rows of whole sessions.
+pub(crate) fn as_one(runs: &[RunRecord]) -> Cow<'_, [RunRecord]> {
+    if runs.iter().all(|r| r.seed.is_none()) {
+        return Cow::Borrowed(runs);
     }
     let mut places: BTreeMap<(&str, &str, &str, Option<&str>), usize> = BTreeMap::new();
     let mut groups: Vec<Vec<&RunRecord>> = Vec::new();
-    for r in &results.runs {
+    for r in runs {
         let key = (
             r.scenario.id.as_str(),
             r.strategy.label.as_str(),
@@ -40,13 +48,7 @@ pub(crate) fn averaged(results: &Results) -> Cow<'_, Results> {
             None => groups.push(vec![r]),
         }
     }
-    Cow::Owned(Results {
-        version: results.version,
-        generator: results.generator.clone(),
-        assumptions: results.assumptions.clone(),
-        goals: results.goals.clone(),
-        runs: groups.iter().map(|g| one(g)).collect(),
-    })
+    Cow::Owned(groups.iter().map(|g| one(g)).collect())
 }
 
 /// One row for these, the lowest seed first.

@@ -80,7 +80,10 @@ fn by(run: &RunRecord, agent: impl Fn(&RequestRecord) -> Option<String>) -> Vec<
 }
 
 /// Subagents stand together, model by model.
-fn rows(run: &RunRecord) -> Vec<Vec<String>> {
+pub(crate) fn rows(run: &RunRecord) -> Vec<Vec<String>> {
+    if let Some(rows) = run.spend_rows() {
+        return rows.clone();
+    }
     let agents: std::collections::BTreeSet<&str> =
         run.requests.iter().filter_map(|q| q.agent.as_deref()).collect();
     let together = match agents.len() {

@@ -9,7 +9,7 @@ use crate::record::{Results, RunRecord};
 use comfy_table::Cell;
 use ctxbench_core::strategy::Standing;
 
-use crate::formats::{Artifact, Format, ReportError};
+use crate::formats::{Artifact, Format, Make, ReportError};
 use crate::glance::Glance;
 use crate::plots::Looks;
 use crate::sections::{self, Section};
@@ -19,7 +19,7 @@ use crate::{fmt, front, grid, seeds};
 use columns::Column;
 
 /// The format for `report --format table`.
-pub(crate) const FORMAT: Format = Format { name: "table", render: render_file };
+pub(crate) const FORMAT: Format = Format { name: "table", make: Make::Figures(render_file) };
 
 /// Fewest and most characters in a line.
 const NARROWEST: usize = 80;

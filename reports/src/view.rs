@@ -124,47 +124,67 @@ impl Block<'_> {
 
 /// Groups runs by scenario and model, in order of first appearance, then by summariser.
 pub(crate) fn blocks(results: &Results) -> Vec<Block<'_>> {
-    let several_models = models(results).len() > 1;
-    let mut keys: Vec<(&str, &str)> = Vec::new();
-    let mut groups: BTreeMap<(&str, &str), Vec<&RunRecord>> = BTreeMap::new();
-    for r in &results.runs {
-        let key = (r.scenario.id.as_str(), r.model.as_str());
-        let group = groups.entry(key).or_default();
-        if group.is_empty() {
-            keys.push(key);
-        }
-        group.push(r);
-    }
-    let several_summarisers = summarisers(results).len() > 1;
-    let mut taken = BTreeSet::new();
-    let mut out = Vec::new();
-    for (scenario, model) in keys {
-        let all = &groups[&(scenario, model)];
-        let here: BTreeSet<&str> = all.iter().filter_map(|r| r.summariser.as_deref()).collect();
-        let split = several_summarisers && !here.is_empty();
-        let parts: Vec<Option<&str>> =
-            if split { here.into_iter().map(Some).collect() } else { vec![None] };
-        for summariser in parts {
-            let belongs = |r: &&RunRecord| {
-                summariser.is_none()
-                    || r.summariser.is_none()
-                    || r.summariser.as_deref() == summariser
-            };
-            let mut runs: Vec<&RunRecord> = all.iter().copied().filter(belongs).collect();
-            runs.sort_by(|a, b| row_order(a, b));
-            let mut suffix =
-                if several_models { format!("-{}", fmt::slug(model)) } else { String::new() };
-            suffix.extend(summariser.map(|s| format!("-{}", fmt::slug(s))));
-            out.push(Block {
-                runs,
-                slug: unique(&fmt::slug(scenario), &suffix, &mut taken),
-                suffix,
-                several_models,
-                summariser,
-            });
+    Naming::of(results).blocks(&results.runs)
+}
+
+/// How blocks are told apart, which takes all results: the blocks of one session after the other
+/// are those of all sessions.
+pub(crate) struct Naming {
+    several_models: bool,
+    several_summarisers: bool,
+    taken: BTreeSet<String>,
+}
+
+impl Naming {
+    pub(crate) fn of(results: &Results) -> Naming {
+        Naming {
+            several_models: models(results).len() > 1,
+            several_summarisers: summarisers(results).len() > 1,
+            taken: BTreeSet::new(),
         }
     }
-    out
+
+    /// The next sessions' blocks.
+    pub(crate) fn blocks<'a>(&mut self, runs: &'a [RunRecord]) -> Vec<Block<'a>> {
+        let mut keys: Vec<(&str, &str)> = Vec::new();
+        let mut groups: BTreeMap<(&str, &str), Vec<&RunRecord>> = BTreeMap::new();
+        for r in runs {
+            let key = (r.scenario.id.as_str(), r.model.as_str());
+            let group = groups.entry(key).or_default();
+            if group.is_empty() {
+                keys.push(key);
+            }
+            group.push(r);
+        }
+        let mut out = Vec::new();
+        for (scenario, model) in keys {
+            let all = &groups[&(scenario, model)];
+            let here: BTreeSet<&str> = all.iter().filter_map(|r| r.summariser.as_deref()).collect();
+            let split = self.several_summarisers && !here.is_empty();
+            let parts: Vec<Option<&str>> =
+                if split { here.into_iter().map(Some).collect() } else { vec![None] };
+            for summariser in parts {
+                let belongs = |r: &&RunRecord| {
+                    summariser.is_none()
+                        || r.summariser.is_none()
+                        || r.summariser.as_deref() == summariser
+                };
+                let mut runs: Vec<&RunRecord> = all.iter().copied().filter(belongs).collect();
+                runs.sort_by(|a, b| row_order(a, b));
+                let model = self.several_models.then(|| format!("-{}", fmt::slug(model)));
+                let mut suffix = model.unwrap_or_default();
+                suffix.extend(summariser.map(|s| format!("-{}", fmt::slug(s))));
+                out.push(Block {
+                    runs,
+                    slug: unique(&fmt::slug(scenario), &suffix, &mut self.taken),
+                    suffix,
+                    several_models: self.several_models,
+                    summariser,
+                });
+            }
+        }
+        out
+    }
 }
 
 /// The distinct summarisers of the results, sorted; rows that asked for no summary have none.
@@ -176,12 +196,21 @@ pub(crate) fn summarisers(results: &Results) -> BTreeSet<&str> {
 /// [ideal]`, where there are several: for formats that know rows by scenario, strategy and model
 /// alone.
 pub(crate) fn told_apart(results: &Results) -> Cow<'_, Results> {
-    let results = seeds::averaged(results);
-    if summarisers(&results).len() < 2 {
-        return results;
+    let several = summarisers(results).len() > 1;
+    match told_apart_in(&results.runs, several) {
+        Cow::Borrowed(_) => Cow::Borrowed(results),
+        Cow::Owned(runs) => Cow::Owned(Results { runs, ..results.without_rows() }),
     }
-    let mut out = results.into_owned();
-    for r in &mut out.runs {
+}
+
+/// The same of the rows of whole sessions. `several` = all results have several summarisers.
+pub(crate) fn told_apart_in(runs: &[RunRecord], several: bool) -> Cow<'_, [RunRecord]> {
+    let runs = seeds::as_one(runs);
+    if !several {
+        return runs;
+    }
+    let mut out = runs.into_owned();
+    for r in &mut out {
         if let Some(s) = &r.summariser {
             r.strategy.label = format!("{} [{s}]", r.strategy.label);
         }

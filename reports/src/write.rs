@@ -3,22 +3,29 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::record::Results;
 use ctxbench_core::files::{self, FileError};
 
 use crate::formats::{Artifact, ReportError};
 use crate::plots::{self, Looks};
-use crate::{csv, json, page};
+use crate::stored::{Files, Folder, Stored};
+use crate::{csv, json, page, sqlite};
 
 /// Name of the file that marks a folder as ours and lists what we put there.
 pub const MARKER: &str = ".ctxbench";
 /// Names in a results folder that no other output may have.
-const OF_RESULTS: [&str; 6] =
-    [MARKER, json::RESULTS_FILE, "index.html", "matrix.md", "timings.json", "team.md"];
+const OF_RESULTS: [&str; 7] = [
+    MARKER,
+    json::RESULTS_FILE,
+    sqlite::DATABASE_FILE,
+    "index.html",
+    "matrix.md",
+    "timings.json",
+    "team.md",
+];
 const MARKER_HEAD: &str = "ctxbench results folder 1";
 
 /// Why results could not be written.
@@ -27,6 +34,9 @@ pub enum WriteError {
     /// The folder holds something else.
     #[error("{0} was not made by ctxbench; choose another --out")]
     Foreign(PathBuf),
+    /// A cache would be put among files of somebody else.
+    #[error("{0} is no cache of ctxbench and not empty; name another folder with --cache")]
+    ForeignCache(PathBuf),
     /// The process runs in it.
     #[error("{0} holds the current folder, and results replace a folder; choose another --out")]
     Here(PathBuf),
@@ -64,30 +74,29 @@ pub(crate) fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Err
     move |source| WriteError::Io { path, action, source }
 }
 
-/// Writes `results.json`, the CSV files, `plots/*.svg`, `index.html`, unless empty `matrix.md`, and
-/// what stands `beside` these into `dir`.
+/// Writes `results.json`, `results.sqlite`, the CSV files, `plots/*.svg`, `index.html`, unless empty
+/// `matrix.md`, and what stands `beside` these into `dir`. `private` = for their owner only.
 ///
 /// Everything is written to a folder beside `dir` first, so that a reader finds the old results or
 /// the new ones, never a mixture. Files in a folder of ours that we did not write are kept.
 pub fn write_results(
     dir: &Path,
-    results: &Results,
+    stored: &Stored<'_>,
     looks: &Looks,
     matrix_md: &str,
-    beside: Vec<Artifact>,
+    beside: &[Artifact],
+    private: bool,
 ) -> Result<(), WriteError> {
     check_out(dir)?;
-    let mut files = artifacts(results, looks, matrix_md)?;
-    files.extend(beside);
     let place = Place::of(dir)?;
-    let _alone = Alone::in_folder_of(&place.dir);
     place.clear_leftovers()?;
-    let written = place.fill(&files);
-    if written.is_err() {
+    let written = place.fill(stored, looks, matrix_md, beside, private);
+    let _alone = Alone::in_folder_of(&place.dir);
+    let swapped = written.and_then(|()| place.swap());
+    if swapped.is_err() {
         let _ = fs::remove_dir_all(&place.fresh);
     }
-    written?;
-    place.swap()
+    swapped
 }
 
 /// Refuses a folder that is neither ours nor empty nor absent; good to call before a long run.
@@ -124,6 +133,19 @@ fn manifest(dir: &Path) -> Option<BTreeSet<String>> {
         .then(|| lines.map(str::to_string).chain([MARKER.to_string()]).collect())
 }
 
+/// Whether a file may be read by its owner alone.
+#[cfg(unix)]
+pub fn is_private(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(file).is_ok_and(|m| m.permissions().mode() & 0o077 == 0)
+}
+
+/// Elsewhere nobody can tell by the file alone.
+#[cfg(not(unix))]
+pub fn is_private(_: &Path) -> bool {
+    false
+}
+
 /// Whether a path leads to what [`write_results`] or a run puts into `dir`.
 pub fn is_of_results(dir: &Path, path: &Path) -> bool {
     let (Ok(dir), Ok(path)) = (files::real(dir), files::real(path)) else { return false };
@@ -131,22 +153,6 @@ pub fn is_of_results(dir: &Path, path: &Path) -> bool {
     let name = below.to_string_lossy().replace('\\', "/");
     let listed = manifest(&dir).is_some_and(|ours| ours.contains(&name));
     listed || name.starts_with("plots/") || OF_RESULTS.contains(&name.as_str())
-}
-
-fn artifacts(
-    results: &Results,
-    looks: &Looks,
-    matrix_md: &str,
-) -> Result<Vec<Artifact>, ReportError> {
-    let mut files = (json::FORMAT.render)(results, looks)?;
-    files.extend((csv::FORMAT.render)(results, looks)?);
-    let drawn = plots::plots(results, looks)?;
-    files.push(Artifact { file: "index.html".into(), text: page::page(results, looks, matrix_md) });
-    files.extend(drawn.into_iter().map(|p| Artifact { file: p.file, text: p.svg }));
-    if !matrix_md.is_empty() {
-        files.push(Artifact { file: "matrix.md".into(), text: matrix_md.into() });
-    }
-    Ok(files)
 }
 
 /// Brings back what a run that was killed while it replaced the results in `dir` left beside them:
@@ -162,6 +168,10 @@ pub fn restore(dir: &Path) -> Result<Vec<String>, WriteError> {
     let Some(_alone) = Alone::in_folder_of(&place.dir) else { return Ok(notes) };
     let dir = &place.dir;
     for fresh in neighbours(&place.dir, "new")? {
+        // Held by a run that is writing at this moment.
+        if File::open(&fresh).is_ok_and(|f| matches!(f.try_lock(), Err(TryLockError::WouldBlock))) {
+            continue;
+        }
         // Never whole in its place; its rows are stored apart.
         fs::remove_dir_all(&fresh).map_err(io_error(&fresh, "remove what an earlier run left"))?;
     }
@@ -277,18 +287,32 @@ impl Place {
         Ok(())
     }
 
-    fn fill(&self, files: &[Artifact]) -> Result<(), WriteError> {
-        let mut list = String::from(MARKER_HEAD);
-        for f in files {
-            let path = self.fresh.join(&f.file);
-            if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent).map_err(io_error(parent, "make the folder"))?;
-            }
-            fs::write(&path, &f.text).map_err(io_error(&path, "write it"))?;
-            list.push('\n');
-            list.push_str(&f.file);
+    fn fill(
+        &self,
+        stored: &Stored<'_>,
+        looks: &Looks,
+        matrix_md: &str,
+        beside: &[Artifact],
+        private: bool,
+    ) -> Result<(), WriteError> {
+        fs::create_dir_all(&self.fresh).map_err(io_error(&self.fresh, "make the folder"))?;
+        // Held, so that another run knows that this is not what a killed one left.
+        let _held = File::open(&self.fresh).ok().filter(|f| f.try_lock().is_ok());
+        let mut files = Folder::new(&self.fresh, private);
+        for format in [json::FORMAT, csv::FORMAT, sqlite::FORMAT] {
+            format.write(stored, looks, &mut files)?;
         }
-        list.push('\n');
+        page::write_page(stored, looks, matrix_md, &mut files)?;
+        plots::write(stored, looks, &mut files)?;
+        let matrix = Artifact { file: "matrix.md".into(), text: matrix_md.into() };
+        for file in [&matrix].into_iter().filter(|m| !m.text.is_empty()).chain(beside) {
+            let mut out = files.create(&file.file)?;
+            out.write_all(file.text.as_bytes()).and_then(|()| out.flush()).map_err(|e| {
+                WriteError::Report(e.into())
+            })?;
+        }
+        let list = [MARKER_HEAD].into_iter().chain(files.names.iter().map(String::as_str));
+        let list: String = list.map(|line| format!("{line}\n")).collect();
         // The rest can be made again from this.
         let kept = self.fresh.join(json::RESULTS_FILE);
         File::open(&kept).and_then(|f| f.sync_all()).map_err(io_error(&kept, "write it"))?;
@@ -361,10 +385,12 @@ fn keep_others(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Results;
     use crate::sample;
 
     fn write_results(dir: &Path, results: &Results, matrix_md: &str) -> Result<(), WriteError> {
-        super::write_results(dir, results, &Looks::default(), matrix_md, vec![])
+        let stored = Stored::new(results, &results.runs)?;
+        super::write_results(dir, &stored, &Looks::default(), matrix_md, &[], false)
     }
 
     fn names(dir: &Path) -> Vec<String> {
@@ -393,6 +419,7 @@ mod tests {
             "plots",
             "requests.csv",
             "results.json",
+            "results.sqlite",
             "resume.csv",
             "rewind.csv",
             "summary.csv",

@@ -385,7 +385,7 @@ fn every_column_of_every_csv_file_is_defined_in_order() {
         ..Results::default()
     };
     let files =
-        (reports::format("csv").unwrap().render)(&seeded, &reports::Looks::default()).unwrap();
+        reports::format("csv").unwrap().render(&seeded, &reports::Looks::default()).unwrap();
     let common = columns_of(&formats, "Columns of every CSV file");
     assert_eq!(common, ["scenario", "strategy", "model", "summariser", "seed"]);
     assert_eq!(files.len(), 9);

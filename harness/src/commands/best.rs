@@ -27,7 +27,7 @@ pub(crate) struct Args {
 
 pub(crate) fn best(args: &Args) -> anyhow::Result<()> {
     let question = Question::new(&args.by, &args.min, &args.max)?;
-    let results = ctxbench_reports::read_results(&args.results)?;
+    let results = ctxbench_reports::read_figures(&args.results)?;
     let answers = answers(&results, &question);
     if answers.is_empty() {
         anyhow::bail!(

@@ -72,6 +72,12 @@ impl Shown {
         Shown { pace: Pace::new(what, total, weight).into(), begin: Instant::now(), bar, terminal }
     }
 
+    /// Nothing is shown of what goes on beside something else.
+    pub(crate) fn nothing() -> Shown {
+        let (pace, begin) = (Pace::new("", 0, 0).into(), Instant::now());
+        Shown { pace, begin, bar: ProgressBar::hidden(), terminal: true }
+    }
+
     /// One more is done.
     pub(crate) fn step(&self, weight: u64) {
         let Ok(mut pace) = self.pace.lock() else { return };
@@ -91,9 +97,16 @@ impl Shown {
     }
 }
 
+impl Shown {
+    /// Takes the line away.
+    pub(crate) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 impl Drop for Shown {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        self.clear();
     }
 }
 
@@ -136,7 +149,8 @@ pub(crate) fn walk(
     let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |m| m.len());
     let files: Vec<&PathBuf> = corpora.iter().flatten().flat_map(Corpus::files).collect();
     let weight = files.iter().map(|f| bytes(f)).sum();
-    let shown: &Shown = shown.insert(Shown::new("files", files.len() as u64, weight));
+    let shown: &Shown =
+        shown.get_or_insert_with(|| Shown::new("files", files.len() as u64, weight));
     for (input, corpus) in inputs.iter().zip(corpora) {
         let path = Path::new(input);
         if input::is_pipe(path) {
@@ -240,20 +254,46 @@ pub(crate) fn load_usable(
     choice: &Choice,
     is_usable: &mut dyn FnMut(&Scenario) -> bool,
 ) -> anyhow::Result<Vec<Scenario>> {
-    let mut kept: Vec<(usize, PathBuf, Scenario)> = Vec::new();
+    let all = load_each(inputs, choice, is_usable, &mut |_, scenario| (scenario, ()))?;
+    Ok(all.into_iter().map(|(scenario, ())| scenario).collect())
+}
+
+/// Where a walk met a session.
+#[derive(Clone, Copy)]
+pub(crate) struct Meeting {
+    /// How many sessions it met before this one.
+    pub(crate) ordinal: usize,
+    /// It stands in a file that a second walk finds again.
+    pub(crate) is_on_disk: bool,
+}
+
+/// The same with what `make` notes of each session that is chosen; it may also let go of what the
+/// session holds.
+pub(crate) fn load_each<T>(
+    inputs: &[String],
+    choice: &Choice,
+    is_usable: &mut dyn FnMut(&Scenario) -> bool,
+    make: &mut dyn FnMut(Meeting, Scenario) -> (Scenario, T),
+) -> anyhow::Result<Vec<(Scenario, T)>> {
+    let mut kept: Vec<(usize, PathBuf, (Scenario, T))> = Vec::new();
     let mut chooser = Chooser::new(choice);
     let index = |input: &str| inputs.iter().position(|i| i == input).unwrap_or_default();
     let mut met: Vec<(usize, Skipped)> = inputs.iter().map(|_| Default::default()).collect();
+    let mut ordinal = 0;
     walk(inputs, &mut None, &mut |_, input, place, one| {
         let (sessions, skipped) = &mut met[index(input)];
         match one {
             Met::Session(scenario) => {
                 *sessions += 1;
+                let path = Path::new(input);
+                let is_on_disk = !input::is_pipe(path) && is_path(input);
+                let meeting = Meeting { ordinal, is_on_disk };
+                ordinal += 1;
                 if !is_usable(&scenario) {
                     return ControlFlow::Continue(());
                 }
                 if let Some(ticket) = chooser.admit(&scenario.session, &below(input, place)) {
-                    let one = (index(input), place.to_path_buf(), *scenario);
+                    let one = (index(input), place.to_path_buf(), make(meeting, *scenario));
                     kept.extend(chooser.take(ticket, one));
                 }
             }
@@ -294,22 +334,41 @@ pub(crate) fn load_usable(
     Ok(named(inputs, kept))
 }
 
+/// Goes through the same sessions once more, as long as `take` wants; it gets each with its ordinal.
+pub(crate) fn walk_again(
+    inputs: &[String],
+    take: &mut dyn FnMut(usize, Scenario) -> ControlFlow<()>,
+) -> anyhow::Result<()> {
+    let mut ordinal = 0;
+    walk(inputs, &mut Some(Shown::nothing()), &mut |_, _, _, one| match one {
+        Met::Session(scenario) => {
+            ordinal += 1;
+            take(ordinal - 1, *scenario)
+        }
+        Met::Damaged(_) | Met::Other(_) => ControlFlow::Continue(()),
+    })
+}
+
 /// The sessions of each argument with names of their own.
-fn named(inputs: &[String], mut kept: Vec<(usize, PathBuf, Scenario)>) -> Vec<Scenario> {
+fn named<T>(
+    inputs: &[String],
+    mut kept: Vec<(usize, PathBuf, (Scenario, T))>,
+) -> Vec<(Scenario, T)> {
     // Stable: those of one argument stay in their order.
     kept.sort_by_key(|(n, ..)| *n);
-    let mut out = Vec::new();
+    let mut out: Vec<(Scenario, T)> = Vec::new();
     for (n, input) in inputs.iter().enumerate() {
         let of = kept.extract_if(.., |(of, ..)| *of == n);
-        let mut loaded: Vec<(PathBuf, Scenario)> = of.map(|(_, p, s)| (p, s)).collect();
+        let (mut loaded, notes): (Vec<(PathBuf, Scenario)>, Vec<T>) =
+            of.map(|(_, place, (scenario, note))| ((place, scenario), note)).unzip();
         if is_path(input) {
             name_apart(Path::new(input), &mut loaded);
         }
         // Those of another argument may be called the same.
-        let known: HashSet<String> = out.iter().map(|s: &Scenario| s.id.clone()).collect();
+        let known: HashSet<String> = out.iter().map(|(s, _)| s.id.clone()).collect();
         let shown = input::shown(Path::new(input));
         let stem = Path::new(&shown).file_stem().unwrap_or_default().to_string_lossy();
-        out.extend(loaded.into_iter().map(|(_, mut scenario)| {
+        out.extend(loaded.into_iter().zip(notes).map(|((_, mut scenario), note)| {
             let own = scenario.id.clone();
             if known.contains(&own) && own != stem {
                 scenario.id = format!("{stem}-{own}");
@@ -321,7 +380,7 @@ fn named(inputs: &[String], mut kept: Vec<(usize, PathBuf, Scenario)>) -> Vec<Sc
             if scenario.id != own {
                 scenario.session.header.id.clone_from(&scenario.id);
             }
-            scenario
+            (scenario, note)
         }));
     }
     out

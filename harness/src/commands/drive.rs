@@ -93,7 +93,6 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     }
     outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
-    outputs::recover(&args.out)?;
     groups::end_with_us();
     let mut outcomes = Vec::new();
     for session in &sessions {
@@ -104,7 +103,8 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     let rows = outcomes.iter().flat_map(|o| std::iter::once(&o.real).chain(&o.ours));
     let all = assembled(&ready, rows.cloned().collect());
     let pages = told::pages(&outcomes, &args.fault)?;
-    outputs::write(&args.out, &all, pages.files)?;
+    let stored = reports::Stored::new(&all, &all.runs)?;
+    outputs::write(&args.out, &stored, &pages.files, false)?;
     if args.json {
         super::print(&reports::results_text(&all)?)?;
     } else {

@@ -54,7 +54,7 @@ pub(crate) struct CompareArgs {
 }
 
 pub(crate) fn gate(args: &Args) -> anyhow::Result<()> {
-    let results = reports::read_results(&args.results)?;
+    let results = reports::read_figures(&args.results)?;
     if args.store {
         return store(args, &results);
     }
@@ -100,7 +100,7 @@ fn store(args: &Args, results: &reports::record::Results) -> anyhow::Result<()> 
 }
 
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
-    let (mut base, new) = (reports::read_results(&args.base)?, reports::read_results(&args.new)?);
+    let (mut base, new) = (reports::read_figures(&args.base)?, reports::read_figures(&args.new)?);
     for pair in &args.map {
         map(pair, &mut base, &new)?;
     }

@@ -24,6 +24,7 @@ mod import;
 mod input;
 mod list;
 mod memory;
+mod merge;
 mod otel;
 mod prompts;
 mod record;
@@ -47,7 +48,7 @@ use anyhow::{Context, bail};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ctxbench_core::model::{self, OwnFile};
 use ctxbench_core::nearest::nearest;
-use ctxbench_reports::printable;
+use ctxbench_reports::{ReportError, printable};
 use ctxbench_scenarios::builtin::IDS;
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{LoadError, Scenario};
@@ -146,6 +147,8 @@ enum Command {
     Gate(gate::Args),
     /// Results in another format
     Report(report::Args),
+    /// The parts of a run as one: the same files that one run would have written
+    Merge(merge::Args),
     /// Completions for a shell, on standard output
     Completions(completions::Args),
     /// Manual pages
@@ -229,6 +232,7 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Compare(a)) => gate::compare(&a),
         Some(Command::Gate(a)) => gate::gate(&a),
         Some(Command::Report(a)) => report::report(&a),
+        Some(Command::Merge(a)) => merge::merge(&a),
         Some(Command::Completions(a)) => completions::completions(&a, root()),
         Some(Command::Man(a)) => completions::man(&a, root()),
     };
@@ -349,7 +353,17 @@ pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{harmless}");
 }
 
-fn printed_whole(printed: std::io::Result<()>) -> anyhow::Result<()> {
+/// Prints what is made while it is written, and ends its line itself.
+pub(crate) fn print_with(
+    write: impl FnOnce(&mut dyn std::io::Write) -> Result<(), ReportError>,
+) -> anyhow::Result<()> {
+    match write(&mut std::io::BufWriter::new(std::io::stdout().lock())) {
+        Err(ReportError::Io(e)) => printed_whole(Err(e)),
+        other => Ok(other?),
+    }
+}
+
+pub(crate) fn printed_whole(printed: std::io::Result<()>) -> anyhow::Result<()> {
     match printed {
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other.context("standard output is not whole; is there space where it goes?"),

@@ -1,18 +1,23 @@
 //! `ctxbench report`: results in another format.
 
-use std::path::PathBuf;
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use crate::redact::Redactor;
 use crate::run::looks;
-use anyhow::{Context, bail};
+use anyhow::Context;
 use ctxbench_core::files;
 use ctxbench_reports as reports;
+use ctxbench_reports::{Files, Folder, Format, ReportError, ResultsFile, Rows, Stored, Take};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Folder or results.json of a run
     results: PathBuf,
-    /// Format (repeat): md, html, csv, json, svg, table, junit, bmf, github-benchmark,
+    /// Format (repeat): md, html, csv, json, sqlite, svg, table, junit, bmf, github-benchmark,
     /// admin
     #[arg(long, value_name = "FORMAT", default_value = "md")]
     format: Vec<String>,
@@ -28,41 +33,132 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
-    let mut results = reports::read_results(&args.results)?;
-    if !args.no_redact {
-        let mut redactor = Redactor::default();
-        results = redactor.results(&results).context("taking secrets out of the results")?;
-        if let Some(note) = redactor.note() {
-            tell!("{note}; --no-redact keeps them");
-        }
-    }
-    if let Some(name) = &args.goals {
-        results.goals = super::goals::named(name)?;
-        super::goals::tell_unheld(&results);
-    }
-    let source = reports::results_file(&args.results);
     let formats =
         args.format.iter().map(|name| reports::format(name)).collect::<Result<Vec<_>, _>>()?;
+    let file = ResultsFile::open(&args.results)?;
+    let redacted = Redacted { rows: &file, redactor: RefCell::default() };
+    let (rows, mut head): (&dyn Rows, _) = match args.no_redact {
+        true => (&file, file.head.without_rows()),
+        false => (&redacted, redacted.redactor.borrow_mut().results(&file.head).context(SECRETS)?),
+    };
+    if let Some(name) = &args.goals {
+        head.goals = super::goals::named(name)?;
+    }
+    let stored = Stored::new(&head, rows)?;
+    if let Some(note) = redacted.redactor.borrow().note() {
+        tell!("{note}; --no-redact keeps them");
+    }
+    if args.goals.is_some() {
+        super::goals::tell_unheld(&stored.figures);
+    }
     for format in formats {
-        let files = (format.render)(&results, &looks())?;
-        match (&args.output, files.as_slice()) {
-            (None, [one]) => super::print(&one.text)?,
-            (None, many) => {
-                bail!("format {} has {} files; name a folder with -o", format.name, many.len())
-            }
-            (Some(dir), files) => {
-                for f in files {
-                    let path = dir.join(&f.file);
-                    if let Some(parent) = path.parent() {
-                        std::fs::create_dir_all(parent)
-                            .with_context(|| format!("making {}", parent.display()))?;
-                    }
-                    files::check_output(&path, std::slice::from_ref(&source))?;
-                    files::write(&path, &f.text)?;
-                    tell!("wrote {}", path.display());
-                }
-            }
+        match &args.output {
+            None => print(format, &stored)?,
+            Some(dir) => write(format, &stored, dir, &file.path)?,
         }
     }
     Ok(())
+}
+
+const SECRETS: &str = "taking secrets out of the results";
+
+/// Rows without their secrets.
+struct Redacted<'a> {
+    rows: &'a dyn Rows,
+    redactor: RefCell<Redactor>,
+}
+
+impl Rows for Redacted<'_> {
+    fn sessions(&self, take: &mut Take<'_>) -> Result<(), ReportError> {
+        self.rows.sessions(&mut |session| {
+            let mut redactor = self.redactor.borrow_mut();
+            let rows: Result<Vec<_>, _> = session.iter().map(|r| redactor.run(r)).collect();
+            let failed = |e| io::Error::other(format!("{SECRETS}: {e}"));
+            drop(redactor);
+            take(&rows.map_err(failed)?)
+        })
+    }
+}
+
+/// Writes into a folder beside the files first, so that each is replaced by a whole one.
+fn write(
+    format: &Format,
+    stored: &Stored<'_>,
+    dir: &Path,
+    source: &Path,
+) -> anyhow::Result<()> {
+    let whole = |path: &Path| format!("making {}", path.display());
+    std::fs::create_dir_all(dir).with_context(|| whole(dir))?;
+    files::remove_unfinished(dir);
+    let scratch = files::Scratch::below(dir)?;
+    let mut made = Folder::new(scratch.path(), true);
+    format.write(stored, &looks(), &mut made)?;
+    let source = [source.to_path_buf()];
+    for name in &made.names {
+        let path = dir.join(name);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).with_context(|| whole(parent))?;
+        }
+        files::check_output(&path, &source)?;
+        let mut from = File::open(scratch.path().join(name)).with_context(|| whole(&path))?;
+        files::write_with(&path, |out| io::copy(&mut from, out).map(drop))?;
+        tell!("wrote {}", path.display());
+    }
+    Ok(())
+}
+
+fn print(format: &Format, stored: &Stored<'_>) -> anyhow::Result<()> {
+    let mut out = Printed::default();
+    match format.write(stored, &looks(), &mut out) {
+        Err(ReportError::Io(e)) => super::printed_whole(Err(e)),
+        other => Ok(other?),
+    }
+}
+
+/// Standard output, which takes one file.
+#[derive(Default)]
+struct Printed {
+    taken: bool,
+    /// There were more.
+    refused: Rc<Cell<bool>>,
+}
+
+impl Files for Printed {
+    fn create(&mut self, name: &str) -> Result<Box<dyn Write>, ReportError> {
+        if std::mem::replace(&mut self.taken, true) {
+            self.refused.set(true);
+            return Err(ReportError::Several(name.into()));
+        }
+        let (out, refused) = (io::BufWriter::new(io::stdout()), Rc::clone(&self.refused));
+        Ok(Box::new(Line { out, refused, last: b'\n' }))
+    }
+
+    fn place(&mut self, name: &str) -> Result<PathBuf, ReportError> {
+        Err(ReportError::NeedsFolder(name.into()))
+    }
+}
+
+/// Ends with the end of a line.
+struct Line {
+    out: io::BufWriter<io::Stdout>,
+    refused: Rc<Cell<bool>>,
+    last: u8,
+}
+
+impl Write for Line {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.refused.get() {
+            return Ok(bytes.len());
+        }
+        let written = self.out.write(bytes)?;
+        self.last = bytes[..written].last().copied().unwrap_or(self.last);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.last != b'\n' {
+            self.write_all(b"\n")?;
+        }
+        self.out.flush()
+    }
 }

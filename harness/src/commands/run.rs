@@ -1,36 +1,44 @@
 //! `ctxbench run`: strategies × sessions, a table, and files.
 
+mod listed;
 pub(super) mod outputs;
+mod rows;
 
-use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
+use crate::choice::many;
+use crate::keys::{self, Keys};
 use crate::memory::Prefixes;
 use crate::mock::Transport;
-use crate::models;
-use crate::replay::{Loading, Options};
-use crate::run::{Finished, Plan, results};
+use crate::replay::Options;
+use crate::run::{Plan, head};
 use crate::summarise::Summariser;
 use crate::verify::{Verified, verify};
 use crate::watch::{Team, Watch, team_section};
 use anyhow::{Context, bail};
 use clap::ValueHint;
 use ctxbench_core::calibration::Calibrate;
+use ctxbench_core::files;
 use ctxbench_core::model::{self, DEFAULT_MODEL, Edge, Model};
 use ctxbench_core::session::Entry;
 use ctxbench_kit::monitor::SpendLimit;
 use ctxbench_reports as reports;
+use ctxbench_reports::{Columns, RowStore, Stored};
 use ctxbench_reports::record::{Results, RunRecord, Status};
-use ctxbench_reports::{Artifact, Columns};
+use ctxbench_reports::{Artifact, Columns, RowStore, Stored};
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::Standing;
 use ctxbench_strategies::levers::Levers;
 
-use super::corpus::{Choosing, Shown, load_all};
+use super::corpus::{Choosing, Shown};
 use super::memory::Places;
+use super::otel::Export;
 use super::specs::Chosen;
+use listed::Listed;
+use rows::RunRows;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -123,9 +131,18 @@ pub(crate) struct Args {
     /// Threads
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Run only part I of N of the pairs; savings are n/a where the reference is in another part
+    /// Run only part I of N of the sessions; `ctxbench merge` makes one of the parts
     #[arg(long, value_name = "I/N")]
     shard: Option<String>,
+    /// Folder in which finished rows are kept and found again by other runs: what has the same
+    /// session, strategy, settings, model and program is not computed twice
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    cache: Option<PathBuf>,
+    /// Also take the rows of programs (NAME=exec:…) and of real models that are finished; without it
+    /// only what is inside ctxbench is known by its hash. Rows of a run into the same folder that
+    /// broke off are taken in any case
+    #[arg(long)]
+    resume: bool,
     /// Hold the results against the scenarios' expected answers; exit 1 on any difference, or if
     /// there is nothing to check
     #[arg(long)]
@@ -159,81 +176,110 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if args.tpm.is_some() && args.team.is_none() && args.status.is_none() {
         bail!("--tpm is the limit for --team or --status; give one of them, too");
     }
-    let plan = plan(&args)?;
+    // Takes a moment of reading, in which the sessions are looked at.
+    let program = std::thread::spawn(keys::program);
+    let (plan, listed) = plan(&args)?;
     let goals = args.goals.as_deref().map(super::goals::named).transpose()?.unwrap_or_default();
     outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
     outputs::check(&args, &plan.scenarios)?;
-    outputs::recover(&args.out)?;
-    for s in &plan.scenarios {
-        for w in s.warnings.iter().chain(&remarks(s)) {
+    for (s, l) in plan.scenarios.iter().zip(&listed) {
+        for w in s.warnings.iter().chain(&l.remarks) {
             tell!("note: {}: {w}", s.id);
         }
     }
     let begin = std::time::Instant::now();
-    let head = results(&plan, Vec::new());
-    let stored = reports::Progress::begin(&args.out, &head.generator, &head.assumptions)?;
-    let shown = Shown::new("rows", plan.pairs() as u64, plan.pairs() as u64);
-    let trouble = std::sync::Mutex::new(None);
-    let export = super::otel::Export::new(&args.otel);
-    let done = |f: &Finished| {
-        export.add(f);
-        if let (Err(e), Ok(mut t)) = (stored.store(&f.replayed.record), trouble.lock()) {
-            *t = Some(e);
-        }
-        shown.step(1);
+    let head = Results { goals, ..head(&plan) };
+    let store = match &args.cache {
+        Some(dir) => RowStore::cache(dir).context("--cache")?,
+        None => RowStore::begin(&args.out, &head.generator, &head.assumptions)?,
     };
-    let mut finished = plan.run(&done);
-    drop(shown);
-    for s in &plan.scenarios {
-        let of_run = finished
-            .iter()
-            .map(|f| &f.replayed.record.scenario)
-            .find(|r| r.id == s.id && r.warnings.len() > s.warnings.len());
-        of_run
-            .iter()
-            .flat_map(|r| &r.warnings[s.warnings.len()..])
-            .for_each(|w| tell!("note: {}: {w}", s.id));
+    let total = plan.pairs() as u64;
+    let (export, shown) = (Export::new(&args.otel), Shown::new("rows", total, total));
+    let program = program.join().unwrap_or_default();
+    let rows = RunRows {
+        plan: &plan,
+        listed: &listed,
+        keys: Keys::new(&program, &plan.options, plan.edges, &args.chosen.programs()),
+        store,
+        looks_up: args.otel.sinks.is_empty(),
+        trusts_others: args.resume,
+        export: &export,
+        shown: &shown,
+        found: Default::default(),
+        trouble: Default::default(),
+    };
+    plan.run_each(&rows, |give| {
+        let todo = |at| rows.todo(at);
+        let recorded = |at, scenario: &scenarios::Scenario| rows.store_recorded(at, scenario);
+        listed::feed(&plan, &args.inputs, &listed, todo, &recorded, give);
+    });
+    shown.clear();
+    let found = rows.found.load(Ordering::Relaxed);
+    if found > 0 {
+        let from = match &args.cache {
+            Some(dir) => format!("are in {}", dir.display()),
+            None => format!("an earlier run into {} finished before it broke off", args.out.display()),
+        };
+        tell!("note: {} that {from} were not computed again", many(found, "row"));
     }
-    let trouble = trouble.into_inner().ok().flatten();
+    let trouble = rows.trouble.lock().ok().and_then(|mut t| t.take());
     let lost = trouble.is_some();
     if let Some(e) = trouble {
         tell!("note: while the run went on, a finished row could not be stored: {e}");
     }
-    let exported = export.finish();
-    let timings = timings(&finished, begin.elapsed());
-    let (mut trace, mut status) = (Vec::new(), Vec::new());
-    for f in &mut finished {
-        trace.append(&mut f.replayed.trace);
-        status.append(&mut f.replayed.seen.status);
+    let stored = Stored::new(&head, &rows)?;
+    let all = &stored.figures;
+    for s in &plan.scenarios {
+        let of_run = all.runs.iter().map(|r| &r.scenario);
+        let more = of_run.filter(|r| r.id == s.id && r.warnings.len() > s.warnings.len());
+        let more = more.take(1).flat_map(|r| &r.warnings[s.warnings.len()..]);
+        more.for_each(|w| tell!("note: {}: {w}", s.id));
     }
-    let records = finished.into_iter().map(|f| f.replayed.record).chain(plan.recorded()).collect();
-    let all = Results { goals, ..results(&plan, records) };
-    super::goals::tell_unheld(&all);
-    let team = args.team.map(|users| team_section(&all.runs, Team { users, tpm: args.tpm }));
+    super::goals::tell_unheld(all);
+    let team = args.team.map(|users| team(&stored, Team { users, tpm: args.tpm })).transpose()?;
     // What was measured is worth more than what was asked for beside it: nothing that fails keeps
     // the rest from being written and shown.
     let mut failures = Vec::new();
-    let file = |name: &str, text: &str| Artifact { file: name.into(), text: text.into() };
-    let mut beside = vec![file("timings.json", &timings)];
-    beside.extend(team.as_deref().map(|text| file("team.md", text)));
-    match outputs::write(&args.out, &all, beside) {
-        Ok(()) => failures.extend(stored.discard().err().map(anyhow::Error::new)),
-        Err(e) if lost => failures.push(e),
-        Err(e) => failures.push(e.context(format!(
-            "the finished rows are in {}, where the next run into this folder finds them",
-            reports::progress_dir(&args.out).display()
-        ))),
-    }
-    let lines = [("--trace", &args.trace, trace), ("--status", &args.status, status)];
-    for (option, path, lines) in lines {
-        let Some(path) = path else { continue };
-        failures.extend(outputs::write_lines(path, &lines).context(option).err());
+    let timings = outputs::timings(&rows, begin.elapsed())?;
+    let private = listed.iter().enumerate().any(|(at, l)| plan.is_here(at) && l.is_private);
+    let file = |name: &str, text: String| Artifact { file: name.into(), text };
+    let mut beside = vec![file("timings.json", timings)];
+    beside.extend(team.clone().map(|text| file("team.md", text)));
+    let kept = match outputs::write(&args.out, &stored, &beside, private) {
+        Ok(()) => true,
+        Err(e) if lost => {
+            failures.push(e);
+            false
+        }
+        Err(e) => {
+            let where_to = reports::progress_dir(&args.out);
+            let kept = args.cache.as_deref().unwrap_or(&where_to);
+            failures.push(e.context(format!(
+                "the finished rows are in {}, where the next run into this folder finds them",
+                kept.display()
+            )));
+            false
+        }
+    };
+    for (option, path, of) in outputs::lines(&args) {
+        let written = files::write_with(path, |out| {
+            rows.lines(of, &mut |line| writeln!(out, "{line}"))
+        });
+        failures.extend(written.err().map(|e| anyhow::Error::from(e).context(option)));
     }
     let written = failures.is_empty();
-    failures.extend(show(&args, &all, team.as_deref()).err());
+    failures.extend(show(&args, &stored, team.as_deref()).err());
     if written && !args.json {
         tell!("files in {}/ (index.html to look at)", args.out.display());
+    }
+    let outcome = (failures, judged(&args, &plan, all));
+    drop(stored);
+    let RunRows { store, .. } = rows;
+    let exported = export.finish();
+    let (mut failures, judged) = outcome;
+    if kept {
+        failures.extend(store.end().map_err(Into::into).and_then(|l| outputs::recover(&args.out, l)).err());
     }
     let mut failures = failures.into_iter();
     if let Some(first) = failures.next() {
@@ -241,6 +287,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         return Err(first);
     }
     exported?;
+    judged
+}
+
+/// Holds the results to what was asked of them.
+fn judged(args: &Args, plan: &Plan, all: &Results) -> anyhow::Result<()> {
     if args.verify {
         // Expected answers are those of the default summariser; beside it, others are not held to
         // them.
@@ -249,7 +300,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let held =
             |r: &RunRecord| !beside || r.summariser.as_ref().is_none_or(|s| *s == default.name());
         let rows: Vec<RunRecord> = all.runs.iter().filter(|r| held(r)).cloned().collect();
-        let verified: Vec<Verified> = plan.scenarios.iter().map(|s| verify(s, &rows)).collect();
+        let here = plan.scenarios.iter().enumerate().filter(|(at, _)| plan.is_here(*at));
+        let verified: Vec<Verified> = here.map(|(_, s)| verify(s, &rows)).collect();
         let wrong: Vec<&str> =
             verified.iter().flat_map(|v| v.wrong.iter().map(String::as_str)).collect();
         if !wrong.is_empty() {
@@ -264,15 +316,26 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         tell!("all {checks} expected answers were met");
     }
     if args.goals_must_pass {
-        super::goals::must_pass(&all)?;
+        super::goals::must_pass(all)?;
     }
     nothing_ran(&all.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
 }
 
+/// What a team needs, which takes every request of every row.
+fn team(stored: &Stored<'_>, team: Team) -> anyhow::Result<String> {
+    let mut asking = Vec::new();
+    stored.sessions(&mut |session| {
+        asking.extend(session.iter().map(RunRecord::as_asked));
+        Ok(())
+    })?;
+    Ok(team_section(&asking, team))
+}
+
 /// Prints the results as was asked for.
-fn show(args: &Args, all: &Results, team: Option<&str>) -> anyhow::Result<()> {
+fn show(args: &Args, stored: &Stored<'_>, team: Option<&str>) -> anyhow::Result<()> {
+    let all = &stored.figures;
     if args.json {
-        return super::print(&reports::results_text(all)?);
+        return super::print_with(|out| reports::write_json(stored, out));
     }
     let color = std::io::stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
@@ -336,7 +399,7 @@ fn own_models(spec: &Spec, model: &Model) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn plan(args: &Args) -> anyhow::Result<Plan> {
+fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
     let mut specs = args.chosen.specs()?;
     let swept = args.chosen.swept(&specs);
     if let Some(lever) = twice(args.lever.iter().map(ToString::to_string)) {
@@ -351,11 +414,9 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
     }
     let named = args.model.iter().map(|m| model::find(m)).collect::<Result<Vec<_>, _>>()?;
     let summary_model = args.summary_model.as_deref().map(model::find).transpose()?;
-    let mut sessions = Vec::new();
-    if args.inputs.is_empty() {
-        sessions = scenarios::builtin::defaults()?;
-    }
-    sessions.extend(load_all(&args.inputs, &args.choosing.choice(args.seed))?);
+    let choice = args.choosing.choice(args.seed);
+    let (sessions, listed): (Vec<_>, Vec<_>) =
+        listed::list(&args.inputs, &choice, &specs, &named)?.into_iter().unzip();
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
         bail!("two sessions are called `{id}`; give one another id, or run them apart");
     }
@@ -368,13 +429,6 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         Door::Http => Transport::Http,
         Door::Direct => Transport::Direct,
     };
-    for s in &mut sessions {
-        let run_with = models::of(&s.session, &named);
-        s.warnings.extend(run_with.iter().flat_map(|m| models::remarks(&s.session, m)));
-        let idle: BTreeSet<String> =
-            specs.iter().flat_map(|spec| spec.levers.idle(&s.session, s.scale)).collect();
-        s.warnings.extend(idle.iter().map(|l| format!("the lever {l} changes nothing in it")));
-    }
     let memory = match &args.memory {
         Some(dir) => {
             let site = args.places.site(dir).context("--memory")?;
@@ -427,7 +481,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
             );
         }
     }
-    Ok(plan)
+    Ok((plan, listed))
 }
 
 /// Adds each product with each lever. What is no product has nothing to pull.
@@ -494,31 +548,6 @@ fn shard(text: &str) -> anyhow::Result<(usize, usize)> {
         Some((i, n)) if (1..=n).contains(&i) => Ok((i, n)),
         _ => bail!("--shard takes I/N with I from 1 to N, such as 1/3, not `{text}`"),
     }
-}
-
-/// Wall-clock times of our own code; kept apart from results, which do not depend on the machine.
-fn timings(finished: &[Finished], total: std::time::Duration) -> String {
-    let rows: Vec<serde_json::Value> = finished
-        .iter()
-        .map(|f| {
-            let r = &f.replayed.record;
-            let ms = f.took.as_millis() as u64;
-            let load = |l: &Loading| serde_json::json!({"restart": l.restart, "format": l.format, "load_us": l.took.as_micros() as u64});
-            let loads: Vec<serde_json::Value> = f.replayed.loadings.iter().map(load).collect();
-            let mut row = serde_json::json!({
-                "scenario": r.scenario.id, "strategy": r.strategy.label, "model": r.model, "summariser": r.summariser, "ms": ms,
-            });
-            if !loads.is_empty() {
-                row["resume"] = loads.into();
-            }
-            if let Some(seed) = r.seed {
-                row["seed"] = seed.into();
-            }
-            row
-        })
-        .collect();
-    let all = serde_json::json!({"total_ms": total.as_millis() as u64, "pairs": rows});
-    serde_json::to_string_pretty(&all).expect("plain data always serialises") + "\n"
 }
 
 /// Width of the table: `COLUMNS` if set, else the terminal's, else 140.

@@ -27,6 +27,11 @@ impl Chosen {
         !self.strategy.is_empty() && specs.len() > self.strategy.len()
     }
 
+    /// Those that are programs, as they were given.
+    pub(super) fn programs(&self) -> Vec<String> {
+        self.strategy.iter().filter(|s| exec::is_exec(s)).cloned().collect()
+    }
+
     /// The strategies, all of them where none is named.
     pub(super) fn specs(&self) -> anyhow::Result<Vec<Spec>> {
         let mut specs = match &self.strategy[..] {

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::session::{Entry, Session};
-use ctxbench_reports::record::Results;
+use ctxbench_reports::record::{Results, RunRecord};
 use ctxbench_scenarios::autofacts;
 use regex::{Captures, Match};
 use serde::Serialize;
@@ -35,10 +35,15 @@ pub struct Redactor {
     last: HashMap<Put, usize>,
     /// Texts without a secret: results say most of theirs once for every strategy.
     clean: HashSet<String>,
+    /// Of these, bytes.
+    clean_bytes: usize,
 }
 
 /// Longest text that is remembered to hold no secret, bytes.
 const REMEMBERED: usize = 20_000;
+
+/// Most of such texts: those of some sessions, which stand together in results.
+const REMEMBERED_IN_ALL: usize = 16 << 20;
 
 impl Redactor {
     /// A text without its secrets.
@@ -67,6 +72,11 @@ impl Redactor {
         }
         if copied == 0 {
             if text.len() <= REMEMBERED {
+                self.clean_bytes += text.len();
+                if self.clean_bytes > REMEMBERED_IN_ALL {
+                    self.clean.clear();
+                    self.clean_bytes = text.len();
+                }
                 self.clean.insert(text.to_string());
             }
             return Cow::Borrowed(text);
@@ -155,6 +165,11 @@ impl Redactor {
             redacted.facts = facts.collect::<serde_json::Result<_>>()?;
         }
         Ok(redacted)
+    }
+
+    /// A row of results without secrets.
+    pub fn run(&mut self, run: &RunRecord) -> serde_json::Result<RunRecord> {
+        self.typed(run)
     }
 
     /// Results without secrets.

@@ -133,6 +133,7 @@ pub(super) fn measured(run: &Run<'_>, log: &Receiver<Logged>) -> Measured {
         }
     }
     let record = RunRecord {
+        digest: None,
         scenario: scenario_info(run.scenario, &run.files.remarks),
         strategy: StrategyInfo {
             settings: run

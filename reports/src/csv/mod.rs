@@ -4,118 +4,139 @@
 
 mod columns;
 
-use crate::formats::{Artifact, Format, ReportError};
+use std::io;
+
+use crate::formats::{Format, Make, ReportError};
 use crate::metrics::{Cell, METRICS, ToCell};
 use crate::plots::Looks;
-use crate::record::{FactRecord, Results, RunRecord};
+use crate::record::{Goal, RunRecord};
+use crate::stored::{Files, Stored};
 use crate::{fmt, goals, seeds, spend};
 
 /// The format for `report --format csv`.
-pub(crate) const FORMAT: Format = Format { name: "csv", render };
+pub(crate) const FORMAT: Format = Format { name: "csv", make: Make::Rows(write) };
 
 /// Name in the head, and what stands below it.
 type Column<T> = (&'static str, fn(&T) -> Cell);
 
-fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
-    Ok(FILES
-        .iter()
-        .map(|(name, text)| Artifact { file: (*name).into(), text: text(results) })
-        .collect())
+/// Rows of one kind.
+pub(crate) struct Table {
+    /// Of the file, without its ending.
+    pub(crate) name: &'static str,
+    /// The columns behind those that tell runs apart, which a table of runs has among them.
+    pub(crate) columns: fn() -> Vec<&'static str>,
+    /// The rows of a run.
+    pub(crate) rows: fn(&RunRecord, &[Goal]) -> Vec<Vec<Cell>>,
+    /// It is the table of runs.
+    pub(crate) of_runs: bool,
 }
 
-/// Writes a whole file of some results.
-type Content = fn(&Results) -> String;
-
-/// Every file; numbers have at most six decimals, unknown is `n/a`.
-const FILES: [(&str, Content); 9] = [
-    ("summary.csv", summary),
-    ("requests.csv", |r| file(r, columns::REQUESTS, |run| &run.requests)),
-    ("compactions.csv", |r| file(r, columns::COMPACTIONS, |run| &run.compactions)),
-    ("facts.csv", |r| file_with(r, columns::FACTS, |run| &run.facts, &[("text", fact_text)])),
-    ("rewind.csv", |r| file(r, columns::REWINDS, |run| &run.rewinds)),
-    ("resume.csv", |r| file(r, columns::RESUME, |run| &run.resume)),
-    ("delegation.csv", |r| file(r, columns::DELEGATION, |run| &run.delegation)),
-    ("goals.csv", goals),
-    ("costs.csv", costs),
+/// Every table; the same rows stand in the database.
+pub(crate) const TABLES: [Table; 9] = [
+    Table {
+        name: "summary",
+        columns: || METRICS.iter().map(|m| m.column).collect(),
+        rows: |r, _| vec![r.columns().map(|(_, cell)| cell).collect()],
+        of_runs: true,
+    },
+    inner("requests", || names(columns::REQUESTS), |r, _| cells(columns::REQUESTS, &r.requests)),
+    inner(
+        "compactions",
+        || names(columns::COMPACTIONS),
+        |r, _| cells(columns::COMPACTIONS, &r.compactions),
+    ),
+    inner("facts", || [names(columns::FACTS), vec!["text"]].concat(), |r, _| facts(r)),
+    inner("rewind", || names(columns::REWINDS), |r, _| cells(columns::REWINDS, &r.rewinds)),
+    inner("resume", || names(columns::RESUME), |r, _| cells(columns::RESUME, &r.resume)),
+    inner(
+        "delegation",
+        || names(columns::DELEGATION),
+        |r, _| cells(columns::DELEGATION, &r.delegation),
+    ),
+    inner(
+        "goals",
+        || names(&columns::goals()),
+        |r, all| cells(&columns::goals(), &goals::judged(r, all)),
+    ),
+    inner("costs", || names(columns::COSTS), |r, _| cells(columns::COSTS, &spend::parts(r))),
 ];
 
-/// The columns of the contract, a row per run.
-fn summary(results: &Results) -> String {
-    let seeded = seeds::several(results);
-    let head = METRICS.iter().map(|m| m.column).chain(seeded.then_some("seed"));
-    let rows =
-        results.runs.iter().map(|r| r.columns().map(|(_, cell)| cell).chain(seed(r, seeded)));
-    write(head, rows)
+/// What happened inside runs.
+const fn inner(
+    name: &'static str,
+    columns: fn() -> Vec<&'static str>,
+    rows: fn(&RunRecord, &[Goal]) -> Vec<Vec<Cell>>,
+) -> Table {
+    Table { name, columns, rows, of_runs: false }
 }
 
-/// A row for everything of one kind in every run, between what tells runs apart.
-fn file<T>(results: &Results, columns: &[Column<T>], of: fn(&RunRecord) -> &Vec<T>) -> String {
-    file_with(results, columns, of, &[])
+fn names<T>(columns: &[Column<T>]) -> Vec<&'static str> {
+    columns.iter().map(|(name, _)| *name).collect()
 }
 
-/// A column that takes the run, too.
-type Wide<T> = (&'static str, fn(&RunRecord, &T) -> Cell);
-
-/// The same with columns that take more than the row's own record, behind its own.
-fn file_with<T>(
-    results: &Results,
-    columns: &[Column<T>],
-    of: fn(&RunRecord) -> &Vec<T>,
-    wide: &[Wide<T>],
-) -> String {
-    let items = results.runs.iter().flat_map(|r| of(r).iter().map(move |item| (r, item)));
-    lines(seeds::several(results), columns, items, wide)
+fn cells<T>(columns: &[Column<T>], items: &[T]) -> Vec<Vec<Cell>> {
+    items.iter().map(|x| columns.iter().map(|(_, cell)| cell(x)).collect()).collect()
 }
 
-/// A row for every goal and every row that it is about.
-fn goals(results: &Results) -> String {
-    let held = |r| goals::judged(r, &results.goals).into_iter().map(move |j| (r, j));
-    let all: Vec<_> = results.runs.iter().flat_map(held).collect();
-    let items = all.iter().map(|(r, j)| (*r, j));
-    lines(seeds::several(results), &columns::goals(), items, &[])
+/// Each fact at each need, with the words around it where it arises.
+fn facts(run: &RunRecord) -> Vec<Vec<Cell>> {
+    let mut rows = cells(columns::FACTS, &run.facts);
+    for (row, pair) in rows.iter_mut().zip(&run.facts) {
+        let life = run.lives.iter().find(|l| l.fact == pair.fact);
+        row.push(life.filter(|l| !l.text.is_empty()).map(|l| l.text.clone()).cell());
+    }
+    rows
 }
 
-/// A row for every agent and model of every run.
-fn costs(results: &Results) -> String {
-    let parts = |r| spend::parts(r).into_iter().map(move |p| (r, p));
-    let all: Vec<_> = results.runs.iter().flat_map(parts).collect();
-    lines(seeds::several(results), columns::COSTS, all.iter().map(|(r, p)| (*r, p)), &[])
+impl Table {
+    /// The whole head.
+    pub(crate) fn head(&self, seeded: bool) -> Vec<&'static str> {
+        let own = (self.columns)();
+        let mut head = if self.of_runs {
+            own
+        } else {
+            [vec!["scenario", "strategy", "model"], own, vec!["summariser"]].concat()
+        };
+        head.extend(seeded.then_some("seed"));
+        head
+    }
+
+    /// The rows of a run, as long as the head.
+    pub(crate) fn whole(&self, r: &RunRecord, goals: &[Goal], seeded: bool) -> Vec<Vec<Cell>> {
+        let mut rows = (self.rows)(r, goals);
+        for row in &mut rows {
+            if !self.of_runs {
+                let keys = [&r.scenario.id, &r.strategy.label, &r.model];
+                row.splice(0..0, keys.map(ToCell::cell));
+                row.push(r.summariser.cell());
+            }
+            row.extend(seeded.then(|| r.seed.cell()));
+        }
+        rows
+    }
 }
 
-/// The head, and a line for each item of a run.
-fn lines<'a, T: 'a>(
-    seeded: bool,
-    columns: &[Column<T>],
-    items: impl Iterator<Item = (&'a RunRecord, &'a T)>,
-    wide: &[Wide<T>],
-) -> String {
-    let head = ["scenario", "strategy", "model"]
-        .into_iter()
-        .chain(columns.iter().map(|(name, _)| *name))
-        .chain(wide.iter().map(|(name, _)| *name))
-        .chain(["summariser"])
-        .chain(seeded.then_some("seed"));
-    let rows = items.map(|(r, item)| {
-        [&r.scenario.id, &r.strategy.label, &r.model]
-            .into_iter()
-            .map(ToCell::cell)
-            .chain(columns.iter().map(|(_, cell)| cell(item)))
-            .chain(wide.iter().map(move |(_, cell)| cell(r, item)))
-            .chain([r.summariser.cell()])
-            .chain(seed(r, seeded))
-    });
-    write(head, rows)
-}
-
-/// The fact with the words around it where it arises.
-fn fact_text(run: &RunRecord, pair: &FactRecord) -> Cell {
-    let life = run.lives.iter().find(|l| l.fact == pair.fact);
-    life.filter(|l| !l.text.is_empty()).map(|l| l.text.clone()).cell()
-}
-
-/// The last column where runs were repeated with several seeds.
-fn seed(r: &RunRecord, seeded: bool) -> Option<Cell> {
-    seeded.then(|| r.seed.cell())
+/// Every table in a file of its own; numbers have at most six decimals, unknown is `n/a`.
+fn write(stored: &Stored<'_>, _: &Looks, files: &mut dyn Files) -> Result<(), ReportError> {
+    let seeded = seeds::several(&stored.figures);
+    let goals = &stored.figures.goals;
+    let mut outs = Vec::new();
+    for table in &TABLES {
+        let mut out = csv::Writer::from_writer(files.create(&format!("{}.csv", table.name))?);
+        out.write_record(table.head(seeded)).map_err(io::Error::from)?;
+        outs.push(out);
+    }
+    stored.sessions(&mut |session| {
+        for run in session {
+            for (table, out) in TABLES.iter().zip(&mut outs) {
+                for row in table.whole(run, goals, seeded) {
+                    out.write_record(row.into_iter().map(text)).map_err(io::Error::from)?;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(outs.iter_mut().try_for_each(csv::Writer::flush)?)
 }
 
 fn text(cell: Cell) -> String {
@@ -127,30 +148,22 @@ fn text(cell: Cell) -> String {
     }
 }
 
-fn write<'a>(
-    head: impl Iterator<Item = &'a str>,
-    rows: impl Iterator<Item = impl Iterator<Item = Cell>>,
-) -> String {
-    let mut out = csv::Writer::from_writer(Vec::new());
-    out.write_record(head).expect("writing to memory");
-    for row in rows {
-        out.write_record(row.map(text)).expect("writing to memory, rows as long as the head");
-    }
-    let bytes = out.into_inner().expect("writing to memory");
-    String::from_utf8(bytes).expect("made of strings")
-}
-
 /// The text of one file, by its name.
 #[cfg(test)]
-pub(crate) fn of(name: &str, results: &Results) -> String {
-    let (_, text) = FILES.iter().find(|(file, _)| *file == name).expect("a file of that name");
-    text(results)
+pub(crate) fn of(name: &str, results: &crate::record::Results) -> String {
+    let files = FORMAT.render(results, &Looks::default()).expect("in memory");
+    files.into_iter().find(|f| f.file == name).expect("a file of that name").text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Results;
     use crate::sample;
+
+    fn summary(results: &Results) -> String {
+        of("summary.csv", results)
+    }
 
     const CONTRACT: &str = "scenario,strategy,model,status,steps_completed,steps_total,requests,compactions,summary_calls,input_tokens,\
         cache_read_tokens,cache_write_tokens,output_tokens,task_tokens,peak_context_tokens,saved_pct,cost_usd,cost_saved_pct,\

@@ -124,7 +124,7 @@ fn every_form_shows_the_same_verdicts() {
     assert!(line("codex").contains("pass 5.0") && line("codex").contains("1/1"));
     assert!(line("aider").contains("fail 5.0") && line("aider").contains("0/1"));
     assert!(line("none").contains("n/a") && line("none").contains("0/0"));
-    let md = (markdown::FORMAT.render)(&results, &Default::default()).unwrap().remove(0).text;
+    let md = markdown::FORMAT.render(&results, &Default::default()).unwrap().remove(0).text;
     assert!(md.contains("| codex | pass 5.0 | 1/1 |") && md.contains("Less than 5 s"), "{md}");
     let rows = csv::of("goals.csv", &results);
     let codex = rows.lines().find(|l| l.contains(",codex,")).unwrap();

@@ -1,7 +1,6 @@
 //! The table: a row per column of `summary.csv`, in their order.
 
 use ctxbench_core::fact::FactKind;
-use ctxbench_core::request::Purpose;
 use ctxbench_core::strategy::Standing;
 
 use super::Better::{Higher, Lower, Neither};
@@ -10,7 +9,7 @@ use super::When::{Always, Finished};
 use super::{
     Better, Cell, Gate, Kind, Metric, Named, Ranking, Score, Slack, Stored, ToCell, Unit, When,
 };
-use crate::record::{Fate, RequestRecord, RunRecord};
+use crate::record::{Fate, RunRecord};
 
 /// A field of the summary, whose column has its name.
 macro_rules! summary {
@@ -248,19 +247,14 @@ pub(crate) static METRICS: &[Metric] = &[
         .detail(95, "kept across %")
         .compared(36, 0.5),
     number("summary_tokens", Unit::Tokens, Neither, |r| {
-        of_summaries(r).map(|q| q.input_tokens + q.output_tokens).sum::<u64>().cell()
+        r.summary_calls().tokens.cell()
     })
     .says("input and output of the requests that wrote summaries"),
     number("summary_usd", Unit::Usd, Neither, |r| {
-        of_summaries(r).map(|q| q.cost_usd).sum::<f64>().cell()
+        r.summary_calls().cost_usd.cell()
     })
     .says("what these requests cost"),
 ];
-
-/// What a strategy asked models for on its own account.
-fn of_summaries(r: &RunRecord) -> impl Iterator<Item = &RequestRecord> {
-    r.requests.iter().filter(|q| q.purpose == Purpose::Summary)
-}
 
 type Read = fn(&RunRecord) -> Cell;
 
@@ -349,15 +343,14 @@ impl Metric {
 
 /// Share of the context that compactions took out, all together.
 fn freed_pct(r: &RunRecord) -> Option<f64> {
-    let before: u64 = r.compactions.iter().map(|c| c.before_tokens).sum();
-    let after: u64 = r.compactions.iter().map(|c| c.after_tokens).sum();
+    let (before, after) = r.sizes_at_compactions();
     (before > 0).then(|| 100.0 * (1.0 - after as f64 / before as f64))
 }
 
 /// `never` when there is a curve that stays above the cliff.
 fn cliff(r: &RunRecord) -> Cell {
     match r.summary.drift_cliff {
-        None if r.compactions.iter().any(|c| c.retained_pct.is_some()) => "never".cell(),
+        None if r.has_curve() => "never".cell(),
         k => k.cell(),
     }
 }

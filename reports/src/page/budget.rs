@@ -17,25 +17,30 @@ pub(super) struct Packed {
     /// `None` = left out.
     pub(super) chunks: Vec<Option<String>>,
     parts: Vec<Option<Part>>,
+    /// Bytes.
+    left: usize,
 }
 
-/// Packs every session into at most `room` bytes.
-pub(super) fn pack(blocks: &[Block<'_>], overview: &Overview<'_>, room: usize) -> Packed {
-    let mut packed = Packed::default();
-    // What the page says of parts that were left out takes room, too.
-    let mut left = room.saturating_sub(NOTE);
-    for (i, block) in blocks.iter().enumerate() {
-        let share = (left / (blocks.len() - i)).saturating_sub(AROUND);
-        let fitting = Part::ALL.into_iter().find_map(|part| {
+impl Packed {
+    /// For chunks that take at most `room` bytes together.
+    pub(super) fn new(room: usize) -> Packed {
+        // What the page says of parts that were left out takes room, too.
+        Packed { left: room.saturating_sub(NOTE), ..Packed::default() }
+    }
+
+    /// Packs the next session, the first of so many that are still to come.
+    pub(super) fn add(&mut self, block: &Block<'_>, overview: &Overview<'_>, to_come: usize) {
+        let share = (self.left / to_come).saturating_sub(AROUND);
+        let parts = Part::ALL.into_iter().filter(|_| share > 0);
+        let fitting = parts.into_iter().find_map(|part| {
             let chunk = chunk::pack(block, overview, part);
             (chunk.len() <= share).then_some((chunk, part))
         });
-        left -= fitting.as_ref().map_or(0, |(chunk, _)| chunk.len() + AROUND);
+        self.left -= fitting.as_ref().map_or(0, |(chunk, _)| chunk.len() + AROUND);
         let (chunk, part) = fitting.unzip();
-        packed.chunks.push(chunk);
-        packed.parts.push(part);
+        self.chunks.push(chunk);
+        self.parts.push(part);
     }
-    packed
 }
 
 /// Bytes kept for [`Packed::note`].

@@ -13,21 +13,24 @@ mod parts;
 #[cfg(test)]
 mod tests;
 
+use std::io::Write;
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-use crate::formats::{Artifact, Format, ReportError};
+use crate::formats::{Format, Make, ReportError};
 use crate::plots::Looks;
-use crate::record::Results;
 use crate::sections::{self, Section};
-use crate::{fmt, seeds, view};
+use crate::stored::{Files, Stored};
+use crate::view::{self, Naming};
+use crate::{fmt, seeds};
 use budget::Packed;
 use overview::Overview;
 
 /// The format for `report --format html`.
-pub(crate) const FORMAT: Format = Format { name: "html", render };
+pub(crate) const FORMAT: Format = Format { name: "html", make: Make::Rows(write) };
 
 /// Most bytes of a page, so that it passes as an attachment.
 const MOST_BYTES: usize = 20_000_000;
@@ -48,15 +51,27 @@ const SCRIPT: &str = concat!(
     include_str!("main.js"),
 );
 
-fn render(results: &Results, looks: &Looks) -> Result<Vec<Artifact>, ReportError> {
-    Ok(vec![Artifact { file: "index.html".into(), text: page(results, looks, "") }])
+fn write(stored: &Stored<'_>, looks: &Looks, files: &mut dyn Files) -> Result<(), ReportError> {
+    write_page(stored, looks, "", files)
 }
 
-/// The page. `matrix_md` is a Markdown table of what the systems do, or empty.
-pub(crate) fn page(results: &Results, looks: &Looks, matrix_md: &str) -> String {
-    let results = &*seeds::averaged(results);
+/// Writes the page. `matrix_md` is a Markdown table of what the systems do, or empty.
+pub(crate) fn write_page(
+    stored: &Stored<'_>,
+    looks: &Looks,
+    matrix_md: &str,
+    files: &mut dyn Files,
+) -> Result<(), ReportError> {
+    let text = page(stored, looks, matrix_md)?;
+    let mut out = files.create("index.html")?;
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn page(stored: &Stored<'_>, looks: &Looks, matrix_md: &str) -> Result<String, ReportError> {
+    let results = &*seeds::averaged(&stored.figures);
     if results.runs.is_empty() {
-        return document(&html! { main { p { "These results hold no runs." } } });
+        return Ok(document(&html! { main { p { "These results hold no runs." } } }));
     }
     let blocks = view::blocks(results);
     let overview = Overview::of(results, &blocks, looks);
@@ -86,7 +101,17 @@ pub(crate) fn page(results: &Results, looks: &Looks, matrix_md: &str) -> String 
         })
     };
     let room = MOST_BYTES.saturating_sub(frame(&Packed::default()).len());
-    frame(&budget::pack(&blocks, &overview, room))
+    let mut packed = Packed::new(room);
+    let mut left = blocks.len();
+    let mut naming = Naming::of(results);
+    stored.sessions(&mut |session| {
+        for block in naming.blocks(&seeds::as_one(session)) {
+            packed.add(&block, &overview, left);
+            left -= 1;
+        }
+        Ok(())
+    })?;
+    Ok(frame(&packed))
 }
 
 fn document(body: &Markup) -> String {

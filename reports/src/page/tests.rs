@@ -8,11 +8,13 @@ use flate2::read::ZlibDecoder;
 use serde_json::Value;
 
 use super::*;
+use crate::record::Results;
 use crate::record::{FactLife, FactMove, Place, RunRecord};
 use crate::sample;
 
 fn of(results: &Results) -> String {
-    page(results, &Looks::default(), "# Title <x>\n\n| a | b |\n|---|---|\n| `c` | <u>d \\| e |\n")
+    let matrix = "# Title <x>\n\n| a | b |\n|---|---|\n| `c` | <u>d \\| e |\n";
+    page(&Stored::new(results, &results.runs).unwrap(), &Looks::default(), matrix).unwrap()
 }
 
 /// What a script element of that id holds.
@@ -275,7 +277,11 @@ fn words_give_way_first_where_the_page_would_be_too_large() {
         .collect();
     assert!(sizes.is_sorted_by(|a, b| a > b), "{sizes:?}");
     // Room for all, for about two thirds of the words, for the curves alone, and for nothing.
-    let packed = |room: usize| budget::pack(&blocks, &overview, room);
+    let packed = |room: usize| {
+        let mut packed = Packed::new(room);
+        blocks.iter().enumerate().for_each(|(i, b)| packed.add(b, &overview, blocks.len() - i));
+        packed
+    };
     assert_eq!(packed(100 * sizes[0]).note(), "");
     let cut = packed(6 * (sizes[1] + 200) + 1_000);
     assert!(cut.note().contains("with words that are cut short"), "{}", cut.note());

@@ -17,18 +17,19 @@ mod sweep;
 pub(crate) use marks::{Mark, marks};
 pub use palette::Looks;
 
-use crate::record::Results;
+use std::io::Write;
 
-use crate::formats::{Artifact, Format, ReportError};
+use crate::formats::{Format, Make, ReportError};
+use crate::stored::{Files, Stored};
 use crate::sweep::Sweeps;
 use crate::terms::terms;
-use crate::view::{self, Block};
+use crate::view::{self, Block, Naming};
 use crate::{fmt, seeds};
 use palette::Styles;
 use sheet::Fault;
 
 /// The format for `report --format svg`.
-pub(crate) const FORMAT: Format = Format { name: "svg", render };
+pub(crate) const FORMAT: Format = Format { name: "svg", make: Make::Rows(write) };
 
 type Draw = fn(&Block<'_>, &Styles) -> Result<String, Fault>;
 
@@ -41,26 +42,21 @@ const KINDS: [(&str, Draw); 5] = [
     ("cost-retention", scatter::draw),
 ];
 
-/// One drawn plot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Plot {
-    /// Path below the output folder: `plots/<scenario>-<plot>.svg`, `plots/front.svg`,
-    /// `plots/sweep-<strategy>-<setting>.svg`.
-    pub(crate) file: String,
-    /// The document; the same bytes for the same results.
-    pub(crate) svg: String,
-}
-
-/// Draws every plot.
-pub(crate) fn plots(results: &Results, looks: &Looks) -> Result<Vec<Plot>, ReportError> {
-    let results = &*seeds::averaged(results);
+/// Draws every plot: `plots/front.svg`, `plots/sweep-<strategy>-<setting>.svg`,
+/// `plots/<scenario>-<plot>.svg`.
+pub(crate) fn write(
+    stored: &Stored<'_>,
+    looks: &Looks,
+    files: &mut dyn Files,
+) -> Result<(), ReportError> {
+    let results = &*seeds::averaged(&stored.figures);
     let styles = Styles::of(results, looks);
-    let mut out = Vec::new();
-    let mut add = |file: String, drawn: Result<String, Fault>| {
+    let mut add = |file: String, drawn: Result<String, Fault>| -> Result<(), ReportError> {
         let svg =
             drawn.map_err(|e| ReportError::Plot { plot: file.clone(), reason: e.to_string() })?;
-        out.push(Plot { file, svg });
-        Ok(())
+        let mut out = files.create(&file)?;
+        out.write_all(svg.as_bytes())?;
+        Ok(out.flush()?)
     };
     let blocks = view::blocks(results);
     for terms in terms(&blocks) {
@@ -75,26 +71,33 @@ pub(crate) fn plots(results: &Results, looks: &Looks) -> Result<Vec<Plot>, Repor
             add(format!("plots/sweep-{slug}{suffix}.svg"), drawn)?;
         }
     }
-    for block in &blocks {
-        for (name, draw) in KINDS {
-            let file = format!("plots/{}-{name}{}.svg", block.slug, block.suffix);
-            add(file, draw(block, &styles))?;
+    let mut naming = Naming::of(results);
+    stored.sessions(&mut |session| {
+        for block in naming.blocks(&seeds::as_one(session)) {
+            for (name, draw) in KINDS {
+                let file = format!("plots/{}-{name}{}.svg", block.slug, block.suffix);
+                add(file, draw(&block, &styles))?;
+            }
         }
-    }
-    Ok(out)
-}
-
-fn render(results: &Results, looks: &Looks) -> Result<Vec<Artifact>, ReportError> {
-    Ok(plots(results, looks)?.into_iter().map(|p| Artifact { file: p.file, text: p.svg }).collect())
+        Ok(())
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Results;
     use crate::sample;
 
+    /// One drawn plot.
+    struct Plot {
+        file: String,
+        svg: String,
+    }
+
     fn plots(results: &Results) -> Result<Vec<Plot>, ReportError> {
-        super::plots(results, &Looks::default())
+        let drawn = FORMAT.render(results, &Looks::default())?;
+        Ok(drawn.into_iter().map(|a| Plot { file: a.file, svg: a.text }).collect())
     }
     use ctxbench_core::strategy::Standing;
 

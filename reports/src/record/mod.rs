@@ -4,6 +4,7 @@
 mod background;
 mod compactions;
 mod delegation;
+mod digest;
 mod facts;
 mod goals;
 mod integrity;
@@ -22,6 +23,7 @@ use ctxbench_core::strategy::Standing;
 pub use background::{BackgroundRecord, Fate};
 pub use compactions::{BlockText, CompactionRecord, Portion, SUMMARY_TEXT};
 pub use delegation::Delegation;
+pub use digest::Digest;
 pub use facts::{EXCERPT, FactLife, FactMove, FactRecord, Place};
 pub use goals::{About, Comparison, Goal};
 pub use integrity::{IntegrityFailure, Rule};
@@ -42,6 +44,9 @@ pub struct Results {
     /// What the rows are held to; empty = nothing was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub goals: Vec<Goal>,
+    /// Which part of the sessions of a run: index from 1, of how many; `None` = all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<(usize, usize)>,
     /// One per scenario × strategy × model × summariser × seed, in sorted order.
     pub runs: Vec<RunRecord>,
 }
@@ -108,6 +113,9 @@ pub struct RunRecord {
     /// Every subagent in the order in which they begin in the session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delegation: Vec<Delegation>,
+    /// What is left of the requests and compactions of a row that is held without them; in no file.
+    #[serde(skip)]
+    pub digest: Option<Box<Digest>>,
 }
 
 /// A row where the provider counts more or less than the counting model says.

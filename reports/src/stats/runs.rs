@@ -6,7 +6,7 @@ use ctxbench_core::natural;
 use ctxbench_core::strategy::Standing;
 
 use super::figures::judged;
-use crate::record::{RequestRecord, RunRecord};
+use crate::record::RunRecord;
 
 /// Baseline and strategy on one session.
 #[derive(Clone, Copy)]
@@ -35,7 +35,7 @@ impl Pair<'_> {
         match self.seen {
             Seen::Own => did(self.own),
             Seen::Either => did(self.own) || did(self.base),
-            Seen::Differs => !same_requests(self.own, self.base),
+            Seen::Differs => self.own.sent() != self.base.sent(),
         }
     }
 
@@ -104,24 +104,16 @@ pub(super) fn pairs<'a>(
     own.iter().filter_map(pair).collect()
 }
 
-/// Requests are compared by their figures.
-fn same_requests(a: &RunRecord, b: &RunRecord) -> bool {
-    let sent = |q: &RequestRecord| {
-        (q.input_tokens, q.cache_read, q.cache_write, q.output_tokens, q.cost_usd.to_bits())
-    };
-    a.requests.iter().map(sent).eq(b.requests.iter().map(sent))
-}
-
 /// By the figures of requests and of what came of them.
 pub(super) fn sent_the_same(one: &[Pair<'_>], other: &[Pair<'_>]) -> bool {
     let same = |a: &RunRecord, b: &RunRecord| {
         std::ptr::eq(a, b)
             || (a.scenario.id == b.scenario.id
                 && a.status == b.status
-                && same_requests(a, b)
+                && a.sent() == b.sent()
                 && judged().all(|m| m.value(a) == m.value(b)))
     };
     one.len() == other.len()
-        && one.iter().any(|p| !p.own.requests.is_empty())
+        && one.iter().any(|p| p.own.sent().requests > 0)
         && one.iter().zip(other).all(|(a, b)| same(a.own, b.own) && same(a.base, b.base))
 }

@@ -2,15 +2,18 @@
 //! left of them.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use crate::run::{completed, looks};
+use crate::replay::with_savings;
+use crate::run::looks;
 use anyhow::{Context, bail};
 use ctxbench_core::files;
 use ctxbench_reports as reports;
-use ctxbench_reports::Artifact;
+use ctxbench_reports::{Artifact, Left, ReportError, Row, Rows, Stored, Take};
 use ctxbench_scenarios::Scenario;
 
 use super::Args;
+use super::rows::RunRows;
 use crate::commands::not_a_session;
 
 /// Refuses what would be overwritten or could not be written, before the run.
@@ -58,38 +61,73 @@ pub(in crate::commands) fn restore(out: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Makes results of the rows that an interrupted run finished.
-pub(in crate::commands) fn recover(out: &Path) -> anyhow::Result<()> {
-    let Some((left, results)) = reports::interrupted(out)? else { return Ok(()) };
-    let place = left.place.clone();
-    let what = match results {
-        Ok(results) => {
-            let rows = results.runs.len();
-            let matrix = crate::commands::list::matrix();
-            reports::write_results(&place, &completed(results), &looks(), &matrix, vec![])?;
-            left.discard()?;
-            format!("the {rows} rows that it finished are in {}", place.display())
-        }
-        Err(e) => {
-            left.move_aside()?;
-            format!("what it left is in {}, which cannot be read: {e}", place.display())
-        }
+/// Makes results of the rows that earlier runs finished and this one had no use for.
+pub(super) fn recover(out: &Path, left: Left) -> anyhow::Result<()> {
+    if left.is_empty() {
+        return Ok(());
+    }
+    let place = left.place(out);
+    let rows = left.rows;
+    let what = if rows > 0 {
+        let completed = Completed(&left);
+        let stored = Stored::new(&left.head(), &completed)?;
+        let matrix = crate::commands::list::matrix();
+        reports::write_results(&place, &stored, &looks(), &matrix, &[], true)?;
+        let torn = match &left.unreadable {
+            Some(e) => format!("; others cannot be read: {e}"),
+            None => String::new(),
+        };
+        left.discard()?;
+        format!("the {rows} rows that it finished are in {}{torn}", place.display())
+    } else {
+        let why = left.unreadable.as_ref().map(ToString::to_string).unwrap_or_default();
+        left.move_aside(&place)?;
+        format!("what it left is in {}, which cannot be read: {why}", place.display())
     };
     tell!("note: an earlier run into {} did not end; {what}", out.display());
     Ok(())
 }
 
+/// Rows with what follows from comparing them.
+struct Completed<'a>(&'a Left);
+
+impl Rows for Completed<'_> {
+    fn sessions(&self, take: &mut Take<'_>) -> Result<(), ReportError> {
+        self.0.sessions(&mut |session| take(&with_savings(session.to_vec())))
+    }
+}
+
 /// Writes results and what stands beside them.
 pub(in crate::commands) fn write(
     out: &Path,
-    all: &reports::record::Results,
-    beside: Vec<Artifact>,
+    stored: &Stored<'_>,
+    beside: &[Artifact],
+    private: bool,
 ) -> anyhow::Result<()> {
     let matrix = crate::commands::list::matrix();
-    Ok(reports::write_results(out, all, &looks(), &matrix, beside)?)
+    Ok(reports::write_results(out, stored, &looks(), &matrix, beside, private)?)
 }
 
-/// Writes one line each.
-pub(super) fn write_lines(path: &Path, lines: &[String]) -> Result<(), files::FileError> {
-    files::write_with(path, |out| lines.iter().try_for_each(|line| writeln!(out, "{line}")))
+/// The text of `timings.json`: how long each row took when it was computed.
+pub(super) fn timings(rows: &RunRows<'_>, total: Duration) -> anyhow::Result<String> {
+    let mut out = format!("{{\n  \"total_ms\": {},\n  \"pairs\": [", total.as_millis());
+    let mut first = true;
+    for at in rows.order() {
+        rows.session(at, &mut |row| {
+            if !row.timing.is_null() {
+                out += if first { "\n    " } else { ",\n    " };
+                out += &row.timing.to_string();
+                first = false;
+            }
+        })?;
+    }
+    Ok(out + "\n  ]\n}\n")
+}
+
+/// The options whose files hold lines of every row, with the file and where a row has them.
+pub(super) fn lines(args: &Args) -> Vec<(&'static str, &Path, fn(&Row) -> &[String])> {
+    let mut all: Vec<(&'static str, &Path, fn(&Row) -> &[String])> = Vec::new();
+    all.extend(args.trace.as_deref().map(|p| ("--trace", p, (|r| &r.trace) as fn(&Row) -> &[String])));
+    all.extend(args.status.as_deref().map(|p| ("--status", p, (|r| &r.status) as fn(&Row) -> &[String])));
+    all
 }

@@ -1,0 +1,152 @@
+//! The sessions of a run: all of them looked at first, then each loaded when its turn comes.
+//!
+//! What a run must know of every session beforehand, its name, models and remarks, is little. Their
+//! content is kept as long as it is little, too; beyond that it is read again from the disk, one
+//! session for each thread at a time.
+
+use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use crate::keys::Content;
+use crate::models;
+use crate::recorded;
+use crate::run::{Plan, Turn};
+use ctxbench_core::model::Model;
+use ctxbench_reports::is_private;
+use ctxbench_scenarios as scenarios;
+use ctxbench_scenarios::Scenario;
+use ctxbench_strategies::Spec;
+
+use super::remarks;
+use crate::choice::Choice;
+use crate::commands::corpus::{load_each, walk_again};
+
+/// Most content of sessions that is kept, bytes of its JSON.
+const KEPT_BYTES: u64 = 64 << 20;
+
+/// What is known of a session beside its name and what stands in its first line.
+pub(super) struct Listed {
+    pub(super) content: Content,
+    /// Its place among all that the walk met, where its content was let go of.
+    ordinal: Option<usize>,
+    entries: usize,
+    /// What a reader of its figures should know.
+    pub(super) remarks: Vec<String>,
+    /// The models for which there is a row of what was recorded.
+    pub(super) recorded: Vec<&'static Model>,
+    /// A file of it may be read by its owner alone.
+    pub(super) is_private: bool,
+}
+
+/// Looks at every session that is named and chosen.
+pub(super) fn list(
+    inputs: &[String],
+    choice: &Choice,
+    specs: &[Spec],
+    named: &[&'static Model],
+) -> anyhow::Result<Vec<(Scenario, Listed)>> {
+    let mut kept = 0;
+    let mut one = |on_disk: Option<usize>, mut scenario: Scenario| {
+        let run_with = models::of(&scenario.session, named);
+        let own = run_with.iter().flat_map(|m| models::remarks(&scenario.session, m));
+        let mut warnings: Vec<String> = own.collect();
+        let idle: BTreeSet<String> = specs
+            .iter()
+            .flat_map(|spec| spec.levers.idle(&scenario.session, scenario.scale))
+            .collect();
+        warnings.extend(idle.iter().map(|l| format!("the lever {l} changes nothing in it")));
+        let content = Content::of(&scenario);
+        let has_recorded = |m: &&'static Model| recorded::as_recorded(&scenario, m).is_some();
+        let mut listed = Listed {
+            content,
+            ordinal: on_disk,
+            entries: scenario.session.entries.len(),
+            remarks: remarks(&scenario),
+            recorded: run_with.iter().copied().filter(|m| has_recorded(m)).collect(),
+            is_private: scenario.files.iter().any(|f| is_private(f)),
+        };
+        scenario.warnings.extend(warnings);
+        if kept + content.bytes <= KEPT_BYTES || on_disk.is_none() {
+            kept += content.bytes;
+            listed.ordinal = None;
+        } else {
+            scenario.session.entries = vec![];
+            scenario.session.facts = vec![];
+        }
+        (scenario, listed)
+    };
+    let mut all = Vec::new();
+    if inputs.is_empty() {
+        all.extend(scenarios::builtin::defaults()?.into_iter().map(|s| one(None, s)));
+    }
+    all.extend(load_each(inputs, choice, &mut |_| true, &mut |at, scenario| {
+        one(at.is_on_disk.then_some(at.ordinal), scenario)
+    })?);
+    Ok(all)
+}
+
+/// Gives the sessions one after the other with what is to be run of each: those that are in memory
+/// first, the longest of them first, so that no thread is left alone with the last one.
+pub(super) fn feed<'a>(
+    plan: &'a Plan,
+    inputs: &[String],
+    listed: &[Listed],
+    todo: impl Fn(usize) -> Vec<(usize, &'static Model)>,
+    loaded: &dyn Fn(usize, &Scenario),
+    give: &mut dyn FnMut(Turn<'a>),
+) {
+    let mut in_memory = Vec::new();
+    let mut on_disk = BTreeMap::new();
+    for (at, l) in listed.iter().enumerate().filter(|(at, _)| plan.is_here(*at)) {
+        match l.ordinal {
+            None => in_memory.push(at),
+            Some(ordinal) => {
+                let pairs = todo(at);
+                // Nobody needs to read a session of which everything is known.
+                if !pairs.is_empty() || !l.recorded.is_empty() {
+                    on_disk.insert(ordinal, (at, pairs));
+                }
+            }
+        }
+    }
+    in_memory.sort_by_key(|at| Reverse(listed[*at].entries));
+    for at in in_memory {
+        let scenario = &plan.scenarios[at];
+        loaded(at, scenario);
+        let pairs = todo(at);
+        if !pairs.is_empty() {
+            give(Turn { at, scenario: Cow::Borrowed(scenario), broken: None, pairs });
+        }
+    }
+    if on_disk.is_empty() {
+        return;
+    }
+    let walked = walk_again(inputs, &mut |ordinal, mut scenario| {
+        if let Some((at, pairs)) = on_disk.remove(&ordinal) {
+            let same = Content::of(&scenario) == listed[at].content;
+            let own = &plan.scenarios[at];
+            scenario.id.clone_from(&own.id);
+            scenario.session.header.id.clone_from(&own.session.header.id);
+            scenario.warnings.clone_from(&own.warnings);
+            let broken = (!same).then(|| CHANGED.to_string());
+            if same {
+                loaded(at, &scenario);
+            }
+            if !pairs.is_empty() {
+                give(Turn { at, scenario: Cow::Owned(scenario), broken, pairs });
+            }
+        }
+        if on_disk.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let why = walked.err().map_or(CHANGED.to_string(), |e| e.to_string());
+    for (at, pairs) in on_disk.into_values() {
+        let (scenario, broken) = (Cow::Borrowed(&plan.scenarios[at]), Some(why.clone()));
+        if !pairs.is_empty() {
+            give(Turn { at, scenario, broken, pairs });
+        }
+    }
+}
+
+const CHANGED: &str = "the session was changed or removed while the run went on; run it again";

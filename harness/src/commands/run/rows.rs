@@ -1,0 +1,212 @@
+//! The rows of a run: looked up before they are computed, stored as they finish, and read back
+//! session by session for reports.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::keys::{Keys, SessionKeys};
+use crate::recorded::as_recorded;
+use crate::replay::{Loading, with_savings};
+use crate::run::{Finished, Plan, Taker, Variant};
+use crate::summarise::Summariser;
+use ctxbench_core::model::Model;
+use ctxbench_reports::record::RunRecord;
+use ctxbench_reports::{ReportError, Row, RowStore, Rows, Take, sort_runs};
+use ctxbench_scenarios::Scenario;
+
+use super::listed::Listed;
+use crate::commands::corpus::Shown;
+use crate::commands::otel::Export;
+
+pub(super) struct RunRows<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) listed: &'a [Listed],
+    pub(super) keys: Keys,
+    pub(super) store: RowStore,
+    /// Rows that are there are taken, unless something is wanted that no row holds.
+    pub(super) looks_up: bool,
+    /// Rows of programs and of real models are taken, too.
+    pub(super) trusts_others: bool,
+    pub(super) export: &'a Export,
+    pub(super) shown: &'a Shown,
+    /// How many were not computed.
+    pub(super) found: AtomicUsize,
+    /// Why a row could not be stored, the last time.
+    pub(super) trouble: Mutex<Option<String>>,
+}
+
+impl<'a> RunRows<'a> {
+    fn of_session(&self, at: usize) -> SessionKeys<'_> {
+        self.keys.of_session(&self.plan.scenarios[at], &self.listed[at].content)
+    }
+
+    fn key(&self, keys: &SessionKeys<'_>, v: &Variant<'_>) -> String {
+        let named = self.plan.names_seeds(v.summariser);
+        keys.pair(v.spec, v.model, v.summariser, v.seed, named)
+    }
+
+    /// What a program does, and what a server says, is not ours to know by a hash.
+    fn is_knowable(&self, v: &Variant<'_>) -> bool {
+        let by_others = v.spec.descriptor.factory.maker.is_program()
+            || matches!(v.summariser, Summariser::Endpoint(_));
+        self.looks_up && (self.trusts_others || !by_others)
+    }
+
+    /// Whether the row of a variant asked for summaries, if there is one.
+    fn look_up(&self, keys: &SessionKeys<'_>, v: &Variant<'_>) -> Option<bool> {
+        let row = self.is_knowable(v).then(|| self.store.find(&self.key(keys, v)))??;
+        Some(row.run.summariser.is_some())
+    }
+
+    /// The pairs of a session of which some row is missing.
+    pub(super) fn todo(&self, at: usize) -> Vec<(usize, &'static Model)> {
+        let keys = self.of_session(at);
+        let mut pairs = self.plan.pairs_of(at);
+        pairs.retain(|pair| {
+            let mut found = 0;
+            for v in self.plan.variants(at, *pair) {
+                match self.look_up(&keys, &v) {
+                    None => return true,
+                    Some(asked) => {
+                        found += 1;
+                        if !asked {
+                            break;
+                        }
+                    }
+                }
+            }
+            self.found.fetch_add(found, Ordering::Relaxed);
+            (0..found).for_each(|_| self.shown.step(1));
+            false
+        });
+        pairs
+    }
+
+    /// Stores what was recorded of a session that has been loaded.
+    pub(super) fn store_recorded(&self, at: usize, scenario: &Scenario) {
+        for model in &self.listed[at].recorded {
+            let key = self.of_session(at).recorded(model);
+            if let Some(run) = as_recorded(scenario, model) {
+                self.put(at, &key, Row { run, ..Row::default() });
+            }
+        }
+    }
+
+    fn put(&self, at: usize, key: &str, row: Row) {
+        if let Err(e) = self.store.put(key, row, self.listed[at].is_private)
+            && let Ok(mut trouble) = self.trouble.lock()
+        {
+            *trouble = Some(e.to_string());
+        }
+    }
+
+    /// The rows of a session in the order of results, whole.
+    pub(super) fn session(&self, at: usize, take: &mut dyn FnMut(&Row)) -> Result<(), ReportError> {
+        let keys = self.of_session(at);
+        let gone = |key: &str| {
+            let what = format!("{}: the row {key} is gone; run again", self.plan.scenarios[at].id);
+            std::io::Error::new(std::io::ErrorKind::NotFound, what)
+        };
+        let mut get = |key: String| -> Result<bool, ReportError> {
+            let row = self.store.get(&key).ok_or_else(|| gone(&key))?;
+            take(&row);
+            Ok(row.run.summariser.is_some())
+        };
+        for pair in self.plan.pairs_of(at) {
+            for v in self.plan.variants(at, pair) {
+                if !get(self.key(&keys, &v))? {
+                    break;
+                }
+            }
+        }
+        // Nothing was stored of a session that changed.
+        for model in &self.listed[at].recorded {
+            let key = keys.recorded(model);
+            if self.store.get(&key).is_some() {
+                get(key)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The sessions of the run by their ids.
+    pub(super) fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> =
+            (0..self.plan.scenarios.len()).filter(|at| self.plan.is_here(*at)).collect();
+        order.sort_by(|a, b| self.plan.scenarios[*a].id.cmp(&self.plan.scenarios[*b].id));
+        order
+    }
+
+    /// Hands over the lines that rows hold, in the order of results.
+    pub(super) fn lines(
+        &self,
+        of: fn(&Row) -> &[String],
+        take: &mut dyn FnMut(&str) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        for at in self.order() {
+            let mut written = Ok(());
+            let read = self.session(at, &mut |row| {
+                if written.is_ok() {
+                    written = of(row).iter().try_for_each(|line| take(line));
+                }
+            });
+            written?;
+            read.map_err(std::io::Error::other)?;
+        }
+        Ok(())
+    }
+}
+
+impl Taker for RunRows<'_> {
+    fn known(&self, variant: Variant<'_>) -> Option<bool> {
+        let asked = self.look_up(&self.of_session(variant.at), &variant)?;
+        self.found.fetch_add(1, Ordering::Relaxed);
+        self.shown.step(1);
+        Some(asked)
+    }
+
+    fn take(&self, variant: Variant<'_>, finished: Finished) {
+        self.export.add(&finished);
+        let timing = timing(&finished);
+        let Finished { replayed, .. } = finished;
+        let key = self.key(&self.of_session(variant.at), &variant);
+        let (run, trace, status) = (replayed.record, replayed.trace, replayed.seen.status);
+        self.put(variant.at, &key, Row { run, trace, status, timing });
+        self.shown.step(1);
+    }
+}
+
+impl Rows for RunRows<'_> {
+    fn sessions(&self, take: &mut Take<'_>) -> Result<(), ReportError> {
+        for at in self.order() {
+            let mut rows: Vec<RunRecord> = Vec::new();
+            self.session(at, &mut |row| rows.push(row.run.clone()))?;
+            sort_runs(&mut rows);
+            take(&with_savings(rows))?;
+        }
+        Ok(())
+    }
+}
+
+/// Wall-clock times of our own code; kept apart from results, which do not depend on the machine.
+fn timing(f: &Finished) -> serde_json::Value {
+    let r = &f.replayed.record;
+    let ms = f.took.as_millis() as u64;
+    let load = |l: &Loading| {
+        serde_json::json!({
+            "restart": l.restart, "format": l.format, "load_us": l.took.as_micros() as u64
+        })
+    };
+    let loads: Vec<serde_json::Value> = f.replayed.loadings.iter().map(load).collect();
+    let mut row = serde_json::json!({
+        "scenario": r.scenario.id, "strategy": r.strategy.label, "model": r.model,
+        "summariser": r.summariser, "ms": ms,
+    });
+    if !loads.is_empty() {
+        row["resume"] = loads.into();
+    }
+    if let Some(seed) = r.seed {
+        row["seed"] = seed.into();
+    }
+    row
+}

@@ -1,0 +1,164 @@
+//! A row without what happened inside it: what reports over many sessions need of a run's requests
+//! and compactions, when these themselves are not held. Some two kilobytes instead of a hundred.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use ctxbench_core::request::Purpose;
+
+use super::RunRecord;
+use crate::{recorded, spend};
+
+/// See [`RunRecord::digested`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Digest {
+    sent: Sent,
+    summaries: SummaryCalls,
+    sizes: (u64, u64),
+    has_curve: bool,
+    replies: Vec<usize>,
+    spend: Vec<Vec<String>>,
+}
+
+/// The requests of a run by their figures: equal for two runs that sent the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sent {
+    /// How many.
+    pub(crate) requests: usize,
+    figures: u64,
+}
+
+/// The requests that wrote summaries.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct SummaryCalls {
+    /// Input and output.
+    pub(crate) tokens: u64,
+    pub(crate) cost_usd: f64,
+}
+
+impl RunRecord {
+    /// The row without requests, facts and texts, with what reports over all sessions need of them.
+    /// Compactions stay where a sheet lists them: in what was recorded, and beside it.
+    pub fn digested(mut self) -> RunRecord {
+        if self.digest.is_some() {
+            return self;
+        }
+        let listed = recorded::is_of_product(&self);
+        let replies = |r: &RunRecord| {
+            r.compactions.iter().map(|c| recorded::before_reply(r, c)).collect()
+        };
+        self.digest = Some(Box::new(Digest {
+            sent: self.sent(),
+            summaries: self.summary_calls(),
+            sizes: self.sizes_at_compactions(),
+            has_curve: self.has_curve(),
+            replies: if listed { replies(&self) } else { vec![] },
+            spend: spend::rows(&self),
+        }));
+        self.requests = vec![];
+        self.facts = vec![];
+        self.lives = vec![];
+        self.triggers = vec![];
+        self.strategy.settings.clear();
+        match listed {
+            true => self.compactions.iter_mut().for_each(|c| {
+                c.went = vec![];
+                c.came = vec![];
+            }),
+            false => self.compactions = vec![],
+        }
+        self
+    }
+
+    /// The row with its requests and none of its words, for who asks when tokens were needed.
+    pub fn as_asked(&self) -> RunRecord {
+        let requests = self.requests.clone();
+        RunRecord { requests, digest: None, ..self.clone().digested() }
+    }
+
+    pub(crate) fn sent(&self) -> Sent {
+        if let Some(d) = &self.digest {
+            return d.sent;
+        }
+        let mut hash = DefaultHasher::new();
+        for q in &self.requests {
+            (q.input_tokens, q.cache_read, q.cache_write, q.output_tokens).hash(&mut hash);
+            q.cost_usd.to_bits().hash(&mut hash);
+        }
+        Sent { requests: self.requests.len(), figures: hash.finish() }
+    }
+
+    /// What a strategy asked models for on its own account.
+    pub(crate) fn summary_calls(&self) -> SummaryCalls {
+        if let Some(d) = &self.digest {
+            return d.summaries;
+        }
+        let own = || self.requests.iter().filter(|q| q.purpose == Purpose::Summary);
+        SummaryCalls {
+            tokens: own().map(|q| q.input_tokens + q.output_tokens).sum(),
+            cost_usd: own().map(|q| q.cost_usd).sum(),
+        }
+    }
+
+    /// Tokens before and after all compactions together.
+    pub(crate) fn sizes_at_compactions(&self) -> (u64, u64) {
+        if let Some(d) = &self.digest {
+            return d.sizes;
+        }
+        let sum = |of: fn(&super::CompactionRecord) -> u64| self.compactions.iter().map(of).sum();
+        (sum(|c| c.before_tokens), sum(|c| c.after_tokens))
+    }
+
+    /// Whether retention was measured at any compaction.
+    pub(crate) fn has_curve(&self) -> bool {
+        self.digest.as_ref().map_or_else(
+            || self.compactions.iter().any(|c| c.retained_pct.is_some()),
+            |d| d.has_curve,
+        )
+    }
+
+    /// Replies of the main conversation before each compaction, where these are held.
+    pub(crate) fn replies_before_compactions(&self) -> Option<&[usize]> {
+        self.digest.as_ref().map(|d| &*d.replies)
+    }
+
+    /// The rows of the sheet of costs.
+    pub(crate) fn spend_rows(&self) -> Option<&Vec<Vec<String>>> {
+        self.digest.as_ref().map(|d| &d.spend)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::formats::FORMATS;
+    use crate::record::Results;
+    use crate::{sample, stats, table};
+
+    /// Several sessions, one with what was recorded beside its product, and several seeds.
+    fn results() -> Results {
+        let mut results = sample::results();
+        for id in ["second", "third"] {
+            results.runs.extend(sample::LABELS.iter().map(|l| sample::run(id, l, 3)));
+        }
+        for r in results.runs.iter_mut().filter(|r| r.scenario.id == "third") {
+            r.scenario.product = Some("codex".into());
+        }
+        results
+    }
+
+    #[test]
+    fn what_is_said_of_all_sessions_is_the_same_of_digests() {
+        let whole = results();
+        let digested = Results {
+            runs: whole.runs.iter().map(|r| r.clone().digested()).collect(),
+            ..whole.clone()
+        };
+        assert!(digested.runs.iter().all(|r| r.requests.is_empty() && r.facts.is_empty()));
+        assert_eq!(stats::over_sessions(&digested), stats::over_sessions(&whole));
+        let options = table::TableOptions::default();
+        assert_eq!(table::table(&digested, &options), table::table(&whole, &options));
+        for (a, b) in digested.runs.iter().zip(&whole.runs) {
+            assert!(a.columns().eq(b.columns()), "{}", a.strategy.label);
+        }
+        assert!(FORMATS.iter().any(|f| f.name == "markdown"));
+    }
+}

@@ -1,0 +1,237 @@
+//! A `results.json` that is read a session at a time: an index of where each session's rows stand,
+//! and the rows when they are asked for.
+//!
+//! The file is known by the lines that [`crate::json`] writes: a row begins with `    {` and ends
+//! with `    }`. JSON that is laid out otherwise is read whole.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::formats::ReportError;
+use crate::json::{self, ReadError};
+use crate::record::{Results, RunRecord};
+use crate::stored::{Rows, Stored, Take};
+
+/// Results on disk.
+pub struct ResultsFile {
+    /// Where.
+    pub path: PathBuf,
+    /// All but the rows.
+    pub head: Results,
+    sessions: Vec<Session>,
+    /// The rows of a file that is laid out otherwise.
+    whole: Option<Vec<RunRecord>>,
+}
+
+/// The rows of one session.
+struct Session {
+    id: String,
+    rows: Vec<Place>,
+}
+
+/// Where a row stands.
+#[derive(Clone, Copy)]
+struct Place {
+    offset: u64,
+    bytes: usize,
+    /// Line of its first byte, from 1.
+    line: usize,
+}
+
+/// What of a row the index needs.
+#[derive(Deserialize)]
+struct Key {
+    scenario: Id,
+}
+
+#[derive(Deserialize)]
+struct Id {
+    id: String,
+}
+
+/// Rows are longer than this by the texts that they hold, but never so long in a healthy file.
+const LONGEST_ROW: usize = 1 << 30;
+
+impl ResultsFile {
+    /// Opens a `results.json`, or that of a results folder.
+    pub fn open(path: &Path) -> Result<ResultsFile, ReadError> {
+        let path = json::results_file(path);
+        match ResultsFile::indexed(&path)? {
+            Some(file) => Ok(file),
+            None => {
+                let all = json::read_results(&path)?;
+                let head = all.without_rows();
+                Ok(ResultsFile { path, head, sessions: vec![], whole: Some(all.runs) })
+            }
+        }
+    }
+
+    /// `None` = laid out otherwise, or broken, which reading it whole will tell.
+    fn indexed(path: &Path) -> Result<Option<ResultsFile>, ReadError> {
+        let failed = |source| ReadError::Io { path: path.into(), source };
+        let mut file = BufReader::new(File::open(path).map_err(failed)?);
+        let (mut head, mut offset, mut number) = (Vec::new(), 0, 0);
+        let mut line = Vec::new();
+        let mut next = |line: &mut Vec<u8>| -> Result<(u64, usize), ReadError> {
+            line.clear();
+            let at = offset;
+            offset += file.read_until(b'\n', line).map_err(failed)? as u64;
+            number += 1;
+            Ok((at, number))
+        };
+        loop {
+            next(&mut line)?;
+            match &line[..] {
+                b"  \"runs\": [\n" => break,
+                b"" => return Ok(None),
+                other => head.extend_from_slice(other),
+            }
+        }
+        head.extend_from_slice(b"\"runs\": []}");
+        let Ok(head) = String::from_utf8(head) else { return Ok(None) };
+        let Ok(head) = json::parse_results(&head, path) else { return Ok(None) };
+        let mut sessions: Vec<Session> = Vec::new();
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
+        let mut row = Vec::new();
+        loop {
+            let (at, number) = next(&mut line)?;
+            match &line[..] {
+                b"  ]\n" => break,
+                b"    {\n" => row.clone_from(&line),
+                _ => return Ok(None),
+            }
+            while !matches!(&line[..], b"    }\n" | b"    },\n") {
+                next(&mut line)?;
+                row.extend_from_slice(&line);
+                if line.is_empty() || row.len() > LONGEST_ROW {
+                    return Ok(None);
+                }
+            }
+            let json = row.strip_suffix(b",\n").unwrap_or(&row);
+            let Ok(key) = serde_json::from_slice::<Key>(json) else { return Ok(None) };
+            let id = key.scenario.id;
+            let place = Place { offset: at, bytes: json.len(), line: number };
+            let session = *places.entry(id.clone()).or_insert_with(|| {
+                sessions.push(Session { id, rows: vec![] });
+                sessions.len() - 1
+            });
+            sessions[session].rows.push(place);
+        }
+        next(&mut line)?;
+        let ended = line == b"}\n" && { next(&mut line)? ; line.is_empty() };
+        let file = ResultsFile { path: path.into(), head, sessions, whole: None };
+        Ok(ended.then_some(file))
+    }
+
+    /// The sessions that it holds, in the order of the file.
+    pub(crate) fn ids(&self) -> Vec<String> {
+        match &self.whole {
+            Some(rows) => rows
+                .chunk_by(|a, b| a.scenario.id == b.scenario.id)
+                .map(|s| s[0].scenario.id.clone())
+                .collect(),
+            None => self.sessions.iter().map(|s| s.id.clone()).collect(),
+        }
+    }
+
+    /// The rows of one of [`Self::ids`], by its place among them.
+    pub(crate) fn session(&self, at: usize) -> Result<Vec<RunRecord>, ReadError> {
+        if let Some(rows) = &self.whole {
+            let mut sessions = rows.chunk_by(|a, b| a.scenario.id == b.scenario.id);
+            return Ok(sessions.nth(at).unwrap_or_default().to_vec());
+        }
+        let mut file = File::open(&self.path).map_err(|e| self.failed(e))?;
+        self.sessions[at].rows.iter().map(|place| self.row(&mut file, *place)).collect()
+    }
+
+    fn row(&self, file: &mut File, place: Place) -> Result<RunRecord, ReadError> {
+        let mut text = vec![0; place.bytes];
+        file.seek(SeekFrom::Start(place.offset))
+            .and_then(|_| file.read_exact(&mut text))
+            .map_err(|e| self.failed(e))?;
+        serde_json::from_slice(&text)
+            .map_err(|e| json::syntax(&self.path, &e, "results", place.line - 1))
+    }
+
+    fn failed(&self, source: std::io::Error) -> ReadError {
+        ReadError::Io { path: self.path.clone(), source }
+    }
+}
+
+impl Rows for ResultsFile {
+    fn sessions(&self, take: &mut Take<'_>) -> Result<(), ReportError> {
+        if let Some(rows) = &self.whole {
+            return rows.sessions(take);
+        }
+        (0..self.sessions.len()).try_for_each(|at| take(&self.session(at)?))
+    }
+}
+
+/// Reads the figures of a `results.json`, or of that of a results folder: every row as a digest.
+pub fn read_figures(path: &Path) -> Result<Results, ReportError> {
+    let file = ResultsFile::open(path)?;
+    Ok(Stored::new(&file.head, &file)?.figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    fn several() -> Results {
+        let mut results = sample::results();
+        results.runs.extend(sample::LABELS.iter().map(|l| sample::run("second", l, 1)));
+        results.runs[1].note = Some("a line\n    }\nand \"runs\": [".into());
+        results
+    }
+
+    fn read(text: &str) -> (ResultsFile, Result<Vec<RunRecord>, ReportError>) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("results.json");
+        std::fs::write(&path, text).unwrap();
+        let file = ResultsFile::open(&path).unwrap();
+        let mut rows = vec![];
+        let read = file.sessions(&mut |session| {
+            assert!(session.windows(2).all(|r| r[0].scenario.id == r[1].scenario.id));
+            rows.extend_from_slice(session);
+            Ok(())
+        });
+        (file, read.map(|()| rows))
+    }
+
+    #[test]
+    fn what_was_written_is_read_session_by_session_however_it_is_laid_out() {
+        for results in [several(), Results { version: 1, ..Results::default() }] {
+            let text = json::results_text(&results).unwrap();
+            let (file, rows) = read(&text);
+            assert_eq!(file.head, results.without_rows());
+            assert_eq!(rows.unwrap(), results.runs);
+            assert_eq!(file.whole.is_none(), !results.runs.is_empty());
+            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+            let (file, rows) = read(&value.to_string());
+            assert_eq!((file.head, rows.unwrap()), (results.without_rows(), results.runs));
+        }
+    }
+
+    #[test]
+    fn a_broken_row_is_named_by_its_line() {
+        let text = json::results_text(&several()).unwrap();
+        let at = text.rfind("\"window\": 200000").unwrap();
+        let broken = text[..at].to_string() + "\"window\": \"wide\"" + &text[at + 16..];
+        let line = text[..at].lines().count();
+        let (_, rows) = read(&broken);
+        let error = rows.unwrap_err().to_string();
+        assert!(error.contains(&format!("line {line}, column")), "{line}: {error}");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("results.json");
+        for cut in [10, text.len() / 2, text.len() - 3] {
+            std::fs::write(&path, &text[..cut]).unwrap();
+            let error = ResultsFile::open(&path).err().unwrap().to_string();
+            assert!(error.contains("expected results as written by"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Results whose rows are read a session at a time, as often as a report needs them, so that their
+//! number does not decide how much memory a report takes.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use crate::formats::{Artifact, ReportError};
+use crate::json;
+use crate::record::{Results, RunRecord};
+
+/// Takes the rows of one session.
+pub type Take<'a> = dyn FnMut(&[RunRecord]) -> Result<(), ReportError> + 'a;
+
+/// Rows that can be gone through again and again.
+pub trait Rows {
+    /// Hands over the rows of each session together, always in the same order.
+    fn sessions(&self, take: &mut Take<'_>) -> Result<(), ReportError>;
+}
+
+/// Rows in memory; those of a session stand together.
+impl Rows for Vec<RunRecord> {
+    fn sessions(&self, take: &mut Take<'_>) -> Result<(), ReportError> {
+        self.chunk_by(|a, b| a.scenario.id == b.scenario.id).try_for_each(take)
+    }
+}
+
+/// Results, their figures in memory and the rest where it is stored.
+pub struct Stored<'a> {
+    /// Every row as a [digest](RunRecord::digested).
+    pub figures: Results,
+    rows: &'a dyn Rows,
+}
+
+impl<'a> Stored<'a> {
+    /// Goes through the rows once. What `head` holds of rows is replaced. Refuses infinite figures,
+    /// which no file can hold.
+    pub fn new(head: &Results, rows: &'a dyn Rows) -> Result<Stored<'a>, ReportError> {
+        let mut runs = Vec::new();
+        rows.sessions(&mut |session| {
+            session.iter().try_for_each(json::check_finite)?;
+            runs.extend(session.iter().map(|r| r.clone().digested()));
+            Ok(())
+        })?;
+        Ok(Stored { figures: Results { runs, ..head.without_rows() }, rows })
+    }
+
+    /// The rows whole, session by session.
+    pub fn sessions(&self, take: &mut Take<'_>) -> Result<(), ReportError> {
+        self.rows.sessions(take)
+    }
+}
+
+impl Results {
+    /// What stands beside the rows.
+    pub fn without_rows(&self) -> Results {
+        Results {
+            version: self.version,
+            generator: self.generator.clone(),
+            assumptions: self.assumptions.clone(),
+            goals: self.goals.clone(),
+            shard: self.shard,
+            runs: vec![],
+        }
+    }
+}
+
+/// Where the files of a report go.
+pub trait Files {
+    /// A new file, by its path below the output folder with `/` between parts. Whoever writes it
+    /// flushes it, too.
+    fn create(&mut self, name: &str) -> Result<Box<dyn Write>, ReportError>;
+
+    /// The place of a new file for what writes files by itself.
+    fn place(&mut self, name: &str) -> Result<PathBuf, ReportError>;
+}
+
+/// A folder on disk.
+pub struct Folder {
+    dir: PathBuf,
+    private: bool,
+    /// What was made in it, in this order.
+    pub names: Vec<String>,
+}
+
+impl Folder {
+    /// A folder that is made when its first file is. `private` = only its owner may read the files.
+    pub fn new(dir: &Path, private: bool) -> Folder {
+        Folder { dir: dir.into(), private, names: vec![] }
+    }
+}
+
+impl Files for Folder {
+    fn create(&mut self, name: &str) -> Result<Box<dyn Write>, ReportError> {
+        let path = self.place(name)?;
+        let file = File::create(&path).map_err(|e| unwritten(&path, e))?;
+        Ok(Box::new(Named { out: BufWriter::new(file), path }))
+    }
+
+    fn place(&mut self, name: &str) -> Result<PathBuf, ReportError> {
+        let path = self.dir.join(name);
+        let folder = path.parent().unwrap_or(&self.dir);
+        fs::create_dir_all(folder).map_err(|e| unwritten(folder, e))?;
+        if self.private {
+            keep_private(&self.dir, &path).map_err(|e| unwritten(&path, e))?;
+        }
+        self.names.push(name.into());
+        Ok(path)
+    }
+}
+
+/// Makes a folder that nobody else enters, and a file in it that nobody else reads.
+#[cfg(unix)]
+fn keep_private(dir: &Path, file: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o700))?;
+    fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file).map(drop)
+}
+
+/// Elsewhere a file has the permissions of its folder.
+#[cfg(not(unix))]
+fn keep_private(_: &Path, _: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+fn unwritten(path: &Path, e: io::Error) -> io::Error {
+    let advice = "check that the folder can be written to and has space";
+    io::Error::new(e.kind(), format!("{}: could not write it ({e}); {advice}", path.display()))
+}
+
+/// A file whose errors name it.
+struct Named {
+    out: BufWriter<File>,
+    path: PathBuf,
+}
+
+impl Write for Named {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes).map_err(|e| unwritten(&self.path, e))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush().map_err(|e| unwritten(&self.path, e))
+    }
+}
+
+/// Files in memory.
+#[derive(Default)]
+pub struct InMemory(BTreeMap<usize, (String, Rc<RefCell<Vec<u8>>>)>);
+
+struct Bytes(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Bytes {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl InMemory {
+    /// The files in the order in which they were made.
+    pub fn into_artifacts(self) -> Vec<Artifact> {
+        let text = |bytes: Rc<RefCell<Vec<u8>>>| {
+            String::from_utf8(bytes.take()).expect("reports are made of strings")
+        };
+        self.0.into_values().map(|(file, bytes)| Artifact { file, text: text(bytes) }).collect()
+    }
+}
+
+impl Files for InMemory {
+    fn create(&mut self, name: &str) -> Result<Box<dyn Write>, ReportError> {
+        let bytes = Rc::default();
+        self.0.insert(self.0.len(), (name.into(), Rc::clone(&bytes)));
+        Ok(Box::new(Bytes(bytes)))
+    }
+
+    fn place(&mut self, name: &str) -> Result<PathBuf, ReportError> {
+        Err(ReportError::NeedsFolder(name.into()))
+    }
+}
