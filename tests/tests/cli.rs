@@ -624,35 +624,6 @@ fn json_on_standard_output_is_the_results_file() {
 }
 
 #[test]
-fn two_shards_are_the_whole() {
-    let here = Folder::new();
-    let sessions = "run login-bug login-bug-tight --transport direct";
-    here.run(&format!("{sessions} --out whole")).ok();
-    here.run(&format!("{sessions} --shard 1/2 --out one")).ok();
-    here.run(&format!("{sessions} --shard 2/2 --out two")).ok();
-    let (whole, one, two) =
-        (here.csv("whole/summary.csv"), here.csv("one/summary.csv"), here.csv("two/summary.csv"));
-    assert!(one.len().abs_diff(two.len()) <= 1, "{} and {} rows", one.len(), two.len());
-    let mut both = [one, two].concat();
-    both.sort_by_key(|r| (r["scenario"].clone(), r["strategy"].clone()));
-    assert_eq!(both.len(), whole.len());
-    for (part, all) in both.iter().zip(&whole) {
-        for (column, value) in all {
-            // A share of the reference's figures is unknown where the reference stands in the other
-            // shard; never something else.
-            let unknown = ["saved_pct", "cost_saved_pct"].contains(&column.as_str())
-                && ["", "n/a"].contains(&part[column].as_str());
-            assert!(
-                unknown || part[column] == *value,
-                "{} × {}: {column}",
-                all["scenario"],
-                all["strategy"]
-            );
-        }
-    }
-}
-
-#[test]
 fn a_reader_that_goes_away_is_no_fault() {
     let here = Folder::new();
     here.run(&format!("{FAST} --out out")).ok();

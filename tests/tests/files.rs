@@ -336,6 +336,7 @@ fn rows_of_another_format_are_moved_aside_and_named() {
     let line = "run login-bug --strategy reference --transport direct --out out";
     here.run(line).ok().says(&["did not end", "out.interrupted, which cannot be read"]);
     assert_eq!(here.read("out.interrupted/x.run.json"), "{\"version\":0,\"run\":{}}");
+    assert!(!here.path("out.partial").exists());
 }
 
 #[test]

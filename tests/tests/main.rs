@@ -95,6 +95,8 @@ mod redaction;
 mod reference;
 #[path = "resume.rs"]
 mod resume;
+#[path = "scale.rs"]
+mod scale;
 #[path = "sdk_runner.rs"]
 mod sdk_runner;
 #[path = "sdks.rs"]

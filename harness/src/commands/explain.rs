@@ -1,9 +1,10 @@
 //! `ctxbench explain`: where a fact was lost, with the text before and after, or all that was lost.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ctxbench_reports as reports;
 use ctxbench_reports::record::{Results, RunRecord};
+use ctxbench_reports::{ReportError, ResultsFile, Rows};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -38,8 +39,21 @@ fn label(strategy: &str, results: &Results) -> String {
     }
 }
 
+/// Results with whole rows where they are asked about, and the figures of the others.
+fn of_scenario(path: &Path, scenario: Option<&str>) -> Result<Results, ReportError> {
+    let file = ResultsFile::open(path)?;
+    let mut results = file.head.without_rows();
+    file.sessions(&mut |session| {
+        let whole = |r: &RunRecord| scenario.is_none_or(|id| r.scenario.id == id);
+        let held = |r: &RunRecord| if whole(r) { r.clone() } else { r.clone().digested() };
+        results.runs.extend(session.iter().map(held));
+        Ok(())
+    })?;
+    Ok(results)
+}
+
 pub(crate) fn explain(args: &Args) -> anyhow::Result<()> {
-    let results = reports::read_results(&args.results)?;
+    let results = of_scenario(&args.results, args.scenario.as_deref())?;
     let strategy = args.strategy.as_deref().map(|s| label(s, &results));
     let filter = reports::Filter {
         scenario: args.scenario.as_deref(),

@@ -1,15 +1,16 @@
 //! `ctxbench merge`: the parts of a run as one.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::replay::with_savings;
 use crate::run::looks;
+use anyhow::{Context, bail};
 use ctxbench_reports::{self as reports, Merged, Stored};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Folders or results.json of runs: the parts of `run --shard`, or runs of other sessions or
-    /// strategies under the same assumptions
+    /// Folders or results.json of runs, or a folder of such: the parts of `run --shard`, or runs of
+    /// other sessions or strategies under the same assumptions
     #[arg(value_name = "DIR", required = true)]
     results: Vec<PathBuf>,
     /// Folder for result files; all of them as one run would have written them, but timings.json
@@ -23,13 +24,32 @@ pub(crate) struct Args {
 pub(crate) fn merge(args: &Args) -> anyhow::Result<()> {
     reports::restore(&args.out)?.iter().for_each(|note| tell!("note: {note}"));
     reports::check_out(&args.out)?;
-    let merged = Merged::open(&args.results, args.partial, with_savings)?;
+    let results = args.results.iter().map(|p| below(p)).collect::<anyhow::Result<Vec<_>>>()?;
+    let results = results.concat();
+    let merged = Merged::open(&results, args.partial, with_savings)?;
     let stored = Stored::new(&merged.head, &merged)?;
-    let private = args.results.iter().any(|p| reports::is_private(&reports::results_file(p)));
+    let private = results.iter().any(|p| reports::is_private(&reports::results_file(p)));
     let matrix = super::list::matrix();
     reports::write_results(&args.out, &stored, &looks(), &matrix, &[], private)?;
     let rows = stored.figures.runs.len();
-    let of = args.results.len();
+    let of = results.len();
     tell!("{rows} rows of {of} results; files in {}/ (index.html to look at)", args.out.display());
     Ok(())
+}
+
+/// The results that a path stands for.
+fn below(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if !path.is_dir() || reports::results_file(path).exists() {
+        return Ok(vec![path.to_path_buf()]);
+    }
+    let entries = std::fs::read_dir(path).with_context(|| format!("reading {}", path.display()))?;
+    let mut found: Vec<PathBuf> = entries
+        .filter_map(|e| Some(e.ok()?.path()))
+        .filter(|p| p.is_dir() && reports::results_file(p).exists())
+        .collect();
+    found.sort();
+    if found.is_empty() {
+        bail!("{}: no results in it; name folders that ctxbench run wrote", path.display());
+    }
+    Ok(found)
 }

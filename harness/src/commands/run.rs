@@ -131,7 +131,8 @@ pub(crate) struct Args {
     /// Threads
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
-    /// Run only part I of N of the sessions; `ctxbench merge` makes one of the parts
+    /// Run only part I of N of the sessions, I from 1, or as a sum from 0 such as 0+1/3; `ctxbench
+    /// merge` makes one of the parts
     #[arg(long, value_name = "I/N")]
     shard: Option<String>,
     /// Folder in which finished rows are kept and found again by other runs: what has the same
@@ -416,7 +417,7 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
     let summary_model = args.summary_model.as_deref().map(model::find).transpose()?;
     let choice = args.choosing.choice(args.seed);
     let (sessions, listed): (Vec<_>, Vec<_>) =
-        listed::list(&args.inputs, &choice, &specs, &named)?.into_iter().unzip();
+        listed::list(&args.inputs, &choice, &specs, &named, listed::KEPT_BYTES)?.into_iter().unzip();
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
         bail!("two sessions are called `{id}`; give one another id, or run them apart");
     }
@@ -543,10 +544,18 @@ pub(super) fn calibrate(text: &str) -> Result<Calibrate, String> {
 }
 
 fn shard(text: &str) -> anyhow::Result<(usize, usize)> {
-    let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    // A sum, for engines that count from 0.
+    let part = |i: &str| {
+        let all = i.split('+').map(|n| n.parse().ok()).collect::<Option<Vec<usize>>>()?;
+        all.into_iter().try_fold(0, usize::checked_add)
+    };
+    let parts = text.split_once('/').and_then(|(i, n)| Some((part(i)?, n.parse().ok()?)));
     match parts {
         Some((i, n)) if (1..=n).contains(&i) => Ok((i, n)),
-        _ => bail!("--shard takes I/N with I from 1 to N, such as 1/3, not `{text}`"),
+        _ => bail!(
+            "--shard takes I/N with I from 1 to N, such as 1/3 or, where an engine counts from 0, \
+             0+1/3, not `{text}`"
+        ),
     }
 }
 

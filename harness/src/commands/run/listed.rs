@@ -24,7 +24,7 @@ use crate::choice::Choice;
 use crate::commands::corpus::{load_each, walk_again};
 
 /// Most content of sessions that is kept, bytes of its JSON.
-const KEPT_BYTES: u64 = 64 << 20;
+pub(super) const KEPT_BYTES: u64 = 64 << 20;
 
 /// What is known of a session beside its name and what stands in its first line.
 pub(super) struct Listed {
@@ -40,12 +40,13 @@ pub(super) struct Listed {
     pub(super) is_private: bool,
 }
 
-/// Looks at every session that is named and chosen.
+/// Looks at every session that is named and chosen, and keeps at most so many bytes of them.
 pub(super) fn list(
     inputs: &[String],
     choice: &Choice,
     specs: &[Spec],
     named: &[&'static Model],
+    most: u64,
 ) -> anyhow::Result<Vec<(Scenario, Listed)>> {
     let mut kept = 0;
     let mut one = |on_disk: Option<usize>, mut scenario: Scenario| {
@@ -68,7 +69,7 @@ pub(super) fn list(
             is_private: scenario.files.iter().any(|f| is_private(f)),
         };
         scenario.warnings.extend(warnings);
-        if kept + content.bytes <= KEPT_BYTES || on_disk.is_none() {
+        if kept + content.bytes <= most || on_disk.is_none() {
             kept += content.bytes;
             listed.ordinal = None;
         } else {
@@ -150,3 +151,68 @@ pub(super) fn feed<'a>(
 }
 
 const CHANGED: &str = "the session was changed or removed while the run went on; run it again";
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    /// Two recordings, of which one file holds two sessions and two have one name.
+    fn corpus() -> (tempfile::TempDir, Vec<String>) {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, id, text) in [("a/1", "s", "one"), ("b/2", "s", "two"), ("b/3", "t", "three")] {
+            let lines = [
+                serde_json::json!({"type": "session", "version": 1, "id": id, "title": text}),
+                serde_json::json!({"type": "user", "id": "u1", "text": text.repeat(100)}),
+                serde_json::json!({"type": "assistant", "id": "a1", "text": "done"}),
+            ];
+            let text: String = lines.iter().map(|l| format!("{l}\n")).collect();
+            let path = dir.path().join(format!("{name}.jsonl"));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let inputs = vec![dir.path().display().to_string(), "login-bug".into()];
+        (dir, inputs)
+    }
+
+    /// What is fed of a corpus of which so many bytes are kept, after `change`.
+    fn fed(most: u64, change: impl Fn(&std::path::Path)) -> BTreeMap<String, (Scenario, bool)> {
+        let (dir, inputs) = corpus();
+        let specs = [Spec::parse("none").unwrap()];
+        let (scenarios, listed): (Vec<_>, Vec<_>) =
+            list(&inputs, &Choice::default(), &specs, &[], most).unwrap().into_iter().unzip();
+        let whole = scenarios.iter().filter(|s| !s.session.entries.is_empty()).count();
+        assert_eq!(whole, if most == 0 { 1 } else { 4 });
+        change(dir.path());
+        let plan = Plan { scenarios, specs: specs.into(), ..Plan::default() };
+        let mut out = BTreeMap::new();
+        let mut give = |turn: Turn<'_>| {
+            let scenario = Scenario { files: vec![], ..turn.scenario.into_owned() };
+            assert_eq!(turn.pairs.len(), 1);
+            out.insert(scenario.id.clone(), (scenario, turn.broken.is_some()));
+        };
+        feed(&plan, &inputs, &listed, |at| plan.pairs_of(at), &|_, _| {}, &mut give);
+        out
+    }
+
+    #[test]
+    fn a_session_that_is_read_again_is_the_one_that_was_listed() {
+        let again = fed(0, |_| {});
+        assert_eq!(again, fed(KEPT_BYTES, |_| {}));
+        assert_eq!(again.keys().collect::<Vec<_>>(), ["a-1-s", "b-2-s", "login-bug", "t"]);
+        assert!(again.values().all(|(s, broken)| !broken && s.session.header.id == s.id));
+    }
+
+    #[test]
+    fn a_session_that_was_changed_or_removed_meanwhile_is_an_error() {
+        let changed = fed(0, |dir| {
+            let path = dir.join("b/2.jsonl");
+            let text = std::fs::read_to_string(&path).unwrap().replace("two", "too");
+            std::fs::write(path, text).unwrap();
+            std::fs::remove_file(dir.join("b/3.jsonl")).unwrap();
+        });
+        let broken: Vec<(&str, bool)> = changed.iter().map(|(id, (_, b))| (&**id, *b)).collect();
+        assert_eq!(broken, [("a-1-s", false), ("b-2-s", true), ("login-bug", false), ("t", true)]);
+    }
+}
