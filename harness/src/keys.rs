@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use ctxbench_core::model::Model;
 use ctxbench_core::tokens::content_hash;
@@ -14,6 +15,7 @@ use ctxbench_strategies::Spec;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use crate::memory::Prefixes;
 use crate::replay::Options;
 use crate::summarise::Summariser;
 
@@ -113,21 +115,24 @@ pub struct Keys {
     /// The program of a strategy that is one, as it was named, with the files that its command
     /// names.
     programs: Vec<(String, String)>,
+    /// Each strategy has its own.
+    memory: Arc<Prefixes>,
 }
 
 impl Keys {
     /// `programs` = the strategies that are programs, as they were given: `NAME=exec:COMMAND`.
     pub fn new(program: &str, options: &Options, edges: bool, programs: &[String]) -> Keys {
         let mut common = Hasher::default();
+        let memory = options.memory.clone();
         // Each variant names its own.
-        let options =
-            Options { summariser: Summariser::Extractive, seed: 0, ..options.clone() };
+        let (summariser, seed) = (Summariser::Extractive, 0);
+        let options = Options { summariser, seed, memory: Arc::default(), ..options.clone() };
         common.part(&(program, &options, edges));
         let with_files = |text: &String| {
             let files = text.split([' ', ':']).filter_map(|word| file_hash(Path::new(word)).ok());
             (text.clone(), files.collect::<Vec<_>>().join(" "))
         };
-        Keys { common, programs: programs.iter().map(with_files).collect() }
+        Keys { common, programs: programs.iter().map(with_files).collect(), memory }
     }
 
     /// Of everything of one session.
@@ -161,7 +166,7 @@ impl SessionKeys<'_> {
         };
         let settings: Vec<_> = spec.settings.all().collect();
         hash.part(&(spec.label(), spec.version.name, settings, self.keys.programs.iter().find(of)));
-        hash.part(&(model, named));
+        hash.part(&(self.keys.memory.files(spec), model, named));
         // What a server answered stands in its cassette.
         match summariser {
             Summariser::Endpoint(e) => hash.part(&e.name()),

@@ -17,7 +17,6 @@ use crate::record::{RESULTS_VERSION, RunRecord, Status};
 use ctxbench_core::{files, natural};
 use serde::{Deserialize, Serialize};
 
-use crate::json;
 use crate::write::{WriteError, io_error};
 
 pub use leftover::{Leftover, Left};
@@ -193,23 +192,27 @@ impl RowStore {
         self.find(key).or_else(failed)
     }
 
-    /// Stores a finished row. `private` = only its owner may read the file.
+    /// Stores a finished row. `private` = only its owner may read the file. A row that could not be
+    /// written is held in memory, so that nothing that was measured is lost to this run.
     pub fn put(&self, key: &str, row: Row, private: bool) -> Result<(), WriteError> {
-        json::check_finite(&row.run)?;
         let failed = row.run.status == Status::Error;
         let place = self.place(key, if failed { FAILED } else { ENDING });
-        let folder = place.parent().unwrap_or(&self.dir);
-        fs::create_dir_all(folder).map_err(io_error(folder, "make the folder"))?;
         let Row { run, trace, status, timing } = &row;
         let version = RESULTS_VERSION;
         let text = serde_json::to_vec(&RowOut { version, key, run, trace, status, timing })
             .expect("records always serialise");
-        files::write_scratch_by(&self.dir, &place, &text, private)?;
+        let written = self.write(&place, &text, private);
         if failed && let Ok(mut all) = self.failed.lock() {
             all.push(place);
         }
-        self.hold(key, row, text.len());
-        Ok(())
+        self.hold(key, row, if written.is_ok() { text.len() } else { 0 });
+        written
+    }
+
+    fn write(&self, place: &Path, text: &[u8], private: bool) -> Result<(), WriteError> {
+        let folder = place.parent().unwrap_or(&self.dir);
+        fs::create_dir_all(folder).map_err(io_error(folder, "make the folder"))?;
+        Ok(files::write_scratch_by(&self.dir, place, text, private)?)
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, Held> {

@@ -25,7 +25,6 @@ use ctxbench_core::model::{self, DEFAULT_MODEL, Edge, Model};
 use ctxbench_core::session::Entry;
 use ctxbench_kit::monitor::SpendLimit;
 use ctxbench_reports as reports;
-use ctxbench_reports::{Columns, RowStore, Stored};
 use ctxbench_reports::record::{Results, RunRecord, Status};
 use ctxbench_reports::{Artifact, Columns, RowStore, Stored};
 use ctxbench_scenarios as scenarios;
@@ -184,6 +183,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
     outputs::check(&args, &plan.scenarios)?;
+    if let Some(dir) = args.cache.as_ref().filter(|dir| files::same_place(dir, &args.out)) {
+        bail!("--cache and --out both name {}; name two folders", dir.display());
+    }
     for (s, l) in plan.scenarios.iter().zip(&listed) {
         for w in s.warnings.iter().chain(&l.remarks) {
             tell!("note: {}: {w}", s.id);
@@ -213,7 +215,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     plan.run_each(&rows, |give| {
         let todo = |at| rows.todo(at);
         let recorded = |at, scenario: &scenarios::Scenario| rows.store_recorded(at, scenario);
-        listed::feed(&plan, &args.inputs, &listed, todo, &recorded, give);
+        let lacks = |at| rows.lacks_recorded(at);
+        listed::feed(&plan, &args.inputs, &listed, todo, (&lacks, &recorded), give);
     });
     shown.clear();
     let found = rows.found.load(Ordering::Relaxed);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use ctxbench_core::files;
 
-use super::{ABOUT, About, ENDING, RowIn, neighbour, place, sort_runs};
+use super::{ABOUT, About, ENDING, FAILED, RowIn, neighbour, place, sort_runs};
 use crate::formats::ReportError;
 use crate::json::{self, ReadError};
 use crate::record::{RESULTS_VERSION, Results, RunRecord};
@@ -93,7 +93,9 @@ pub(super) fn sort_out(progress: &Path, earlier: Vec<Leftover>) -> Result<Left, 
     for folder in earlier {
         let own = !folder.is_progress_itself(progress);
         let files = row_files(&folder.dir, own);
-        if files.is_empty() {
+        // Errors alone say nothing that the run after them did not try again.
+        let failed = |f: &PathBuf| f.to_string_lossy().ends_with(FAILED);
+        if files.iter().all(failed) {
             if own {
                 fs::remove_dir_all(&folder.dir).map_err(io_error(&folder.dir, "remove it"))?;
             }

@@ -89,13 +89,14 @@ pub(super) fn list(
 }
 
 /// Gives the sessions one after the other with what is to be run of each: those that are in memory
-/// first, the longest of them first, so that no thread is left alone with the last one.
+/// first, the longest of them first, so that no thread is left alone with the last one. `lacks` =
+/// whether something else is wanted of a session, which `loaded` takes from it.
 pub(super) fn feed<'a>(
     plan: &'a Plan,
     inputs: &[String],
     listed: &[Listed],
     todo: impl Fn(usize) -> Vec<(usize, &'static Model)>,
-    loaded: &dyn Fn(usize, &Scenario),
+    (lacks, loaded): (&dyn Fn(usize) -> bool, &dyn Fn(usize, &Scenario)),
     give: &mut dyn FnMut(Turn<'a>),
 ) {
     let mut in_memory = Vec::new();
@@ -106,7 +107,7 @@ pub(super) fn feed<'a>(
             Some(ordinal) => {
                 let pairs = todo(at);
                 // Nobody needs to read a session of which everything is known.
-                if !pairs.is_empty() || !l.recorded.is_empty() {
+                if !pairs.is_empty() || lacks(at) {
                     on_disk.insert(ordinal, (at, pairs));
                 }
             }
@@ -192,7 +193,7 @@ mod tests {
             assert_eq!(turn.pairs.len(), 1);
             out.insert(scenario.id.clone(), (scenario, turn.broken.is_some()));
         };
-        feed(&plan, &inputs, &listed, |at| plan.pairs_of(at), &|_, _| {}, &mut give);
+        feed(&plan, &inputs, &listed, |at| plan.pairs_of(at), (&|_| false, &|_, _| {}), &mut give);
         out
     }
 

@@ -82,11 +82,20 @@ impl<'a> RunRows<'a> {
         pairs
     }
 
+    /// Whether a row of what was recorded of a session is missing.
+    pub(super) fn lacks_recorded(&self, at: usize) -> bool {
+        let keys = self.of_session(at);
+        let mut models = self.listed[at].recorded.iter();
+        models.any(|model| self.store.find(&keys.recorded(model)).is_none())
+    }
+
     /// Stores what was recorded of a session that has been loaded.
     pub(super) fn store_recorded(&self, at: usize, scenario: &Scenario) {
         for model in &self.listed[at].recorded {
             let key = self.of_session(at).recorded(model);
-            if let Some(run) = as_recorded(scenario, model) {
+            if self.store.find(&key).is_none()
+                && let Some(run) = as_recorded(scenario, model)
+            {
                 self.put(at, &key, Row { run, ..Row::default() });
             }
         }
