@@ -112,7 +112,11 @@ pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), FileError> {
         }
     }
     if let Target::Regular { path: place, .. } = Target::of(path)? {
-        Beside::create(folder_of(&place), false).map(drop).map_err(failed(path, "write it", ADVICE_WRITE))?;
+        Beside::create(folder_of(&place), false).map(drop).map_err(failed(
+            path,
+            "write it",
+            ADVICE_WRITE,
+        ))?;
     }
     Ok(())
 }

@@ -204,7 +204,13 @@ mod tests {
     #[test]
     fn whatever_decides_a_row_decides_its_key() {
         let spec = |text: &str| Spec::parse(text).unwrap();
-        let key = |options: &Options, program: &str, s: &Scenario, spec: &Spec, model: &str, by: &Summariser, seed| {
+        let key = |options: &Options,
+                   program: &str,
+                   s: &Scenario,
+                   spec: &Spec,
+                   model: &str,
+                   by: &Summariser,
+                   seed| {
             let keys = Keys::new(program, options, false, &[]);
             let model = find(model).unwrap();
             keys.of_session(s, &Content::of(s)).pair(spec, model, by, seed, false)
@@ -217,14 +223,30 @@ mod tests {
             key(&plain, "1", &s, &codex, sonnet, &extractive, 1),
             key(&plain, "2", &s, &codex, sonnet, &extractive, 1),
             key(&plain, "1", &scenario("b"), &codex, sonnet, &extractive, 1),
-            key(&plain, "1", &Scenario { id: "t".into(), ..s.clone() }, &codex, sonnet, &extractive, 1),
+            key(
+                &plain,
+                "1",
+                &Scenario { id: "t".into(), ..s.clone() },
+                &codex,
+                sonnet,
+                &extractive,
+                1,
+            ),
             key(&plain, "1", &Scenario { scale: 0.5, ..s.clone() }, &codex, sonnet, &extractive, 1),
             key(&plain, "1", &s, &spec("aider"), sonnet, &extractive, 1),
             key(&plain, "1", &s, &spec("codex:auto_compact_limit=90000"), sonnet, &extractive, 1),
             key(&plain, "1", &s, &codex, gpt, &extractive, 1),
             key(&plain, "1", &s, &codex, sonnet, &lossy, 1),
             key(&plain, "1", &s, &codex, sonnet, &lossy, 2),
-            key(&Options { window: Some(9), ..plain.clone() }, "1", &s, &codex, sonnet, &extractive, 1),
+            key(
+                &Options { window: Some(9), ..plain.clone() },
+                "1",
+                &s,
+                &codex,
+                sonnet,
+                &extractive,
+                1,
+            ),
             key(&Options { trace: true, ..plain.clone() }, "1", &s, &codex, sonnet, &extractive, 1),
         ];
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");

@@ -148,8 +148,7 @@ impl Plan {
     ) -> impl Iterator<Item = Variant<'_>> {
         self.summarisers.iter().flat_map(move |summariser| {
             let spec = &self.specs[k];
-            self.seeds_of(summariser)
-                .map(move |seed| Variant { at, spec, model, summariser, seed })
+            self.seeds_of(summariser).map(move |seed| Variant { at, spec, model, summariser, seed })
         })
     }
 

@@ -126,9 +126,7 @@ pub enum ReportError {
         source: rusqlite::Error,
     },
     /// Two rows of one pair that differ.
-    #[error(
-        "{row} stands in {first} and in {second} with other figures; leave one of them out"
-    )]
+    #[error("{row} stands in {first} and in {second} with other figures; leave one of them out")]
     Twice {
         /// Scenario × strategy × model.
         row: String,

@@ -205,8 +205,7 @@ mod tests {
     }
 
     fn merged(paths: &[std::path::PathBuf], partial: bool) -> Result<Vec<RunRecord>, String> {
-        let merged =
-            Merged::open(paths, partial, |rows| rows).map_err(|e| e.to_string())?;
+        let merged = Merged::open(paths, partial, |rows| rows).map_err(|e| e.to_string())?;
         let mut rows = vec![];
         let read = merged.sessions(&mut |session| {
             rows.extend_from_slice(session);

@@ -122,7 +122,10 @@ impl ResultsFile {
             sessions[session].rows.push(place);
         }
         next(&mut line)?;
-        let ended = line == b"}\n" && { next(&mut line)? ; line.is_empty() };
+        let ended = line == b"}\n" && {
+            next(&mut line)?;
+            line.is_empty()
+        };
         let file = ResultsFile { path: path.into(), head, sessions, whole: None };
         Ok(ended.then_some(file))
     }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::write::{WriteError, io_error};
 
-pub use leftover::{Leftover, Left};
+pub use leftover::{Left, Leftover};
 
 const ENDING: &str = ".run.json";
 /// Ending of a row that is an error: never found, only read back for the results of its own run.
@@ -98,7 +98,11 @@ pub struct RowStore {
 
 enum Kind {
     /// Of one run; with what earlier ones left.
-    Run { _lock: Option<File>, progress: PathBuf, earlier: Vec<Leftover> },
+    Run {
+        _lock: Option<File>,
+        progress: PathBuf,
+        earlier: Vec<Leftover>,
+    },
     Cache,
 }
 

@@ -81,7 +81,8 @@ pub(crate) fn write(stored: &Stored<'_>, path: &Path) -> Result<(), ReportError>
                 let sql = format!("INSERT INTO {} VALUES ({marks})", table.name);
                 let mut insert = change.prepare_cached(&sql).map_err(failed)?;
                 for row in table.whole(run, &head.goals, true) {
-                    let whole = table.of_runs.then(|| Value::Text(json(serde_json::to_string(run))));
+                    let whole =
+                        table.of_runs.then(|| Value::Text(json(serde_json::to_string(run))));
                     let cells = row.into_iter().map(value).chain(whole);
                     let all = std::iter::once(Value::Integer(number)).chain(cells);
                     insert.execute(params_from_iter(all)).map_err(failed)?;
@@ -162,7 +163,8 @@ mod tests {
             let mut reader = ::csv::Reader::from_reader(text.as_bytes());
             let head: Vec<String> = reader.headers().unwrap().iter().map(Into::into).collect();
             let quoted: Vec<String> = head.iter().map(|c| format!("\"{c}\"")).collect();
-            let sql = format!("SELECT {} FROM {} ORDER BY run, rowid", quoted.join(","), table.name);
+            let sql =
+                format!("SELECT {} FROM {} ORDER BY run, rowid", quoted.join(","), table.name);
             let mut select = db.prepare(&sql).unwrap();
             let mut found = select.query(()).unwrap();
             for line in reader.records() {

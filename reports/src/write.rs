@@ -92,7 +92,8 @@ pub fn write_results(
     place.clear_leftovers()?;
     let written = place.fill(stored, looks, matrix_md, beside, private);
     let _alone = Alone::in_folder_of(&place.dir);
-    let swapped = written.and_then(|()| place.swap());
+    // Held until it is in its place.
+    let swapped = written.and_then(|_held| place.swap());
     if swapped.is_err() {
         let _ = fs::remove_dir_all(&place.fresh);
     }
@@ -294,10 +295,10 @@ impl Place {
         matrix_md: &str,
         beside: &[Artifact],
         private: bool,
-    ) -> Result<(), WriteError> {
+    ) -> Result<Option<File>, WriteError> {
         fs::create_dir_all(&self.fresh).map_err(io_error(&self.fresh, "make the folder"))?;
         // Held, so that another run knows that this is not what a killed one left.
-        let _held = File::open(&self.fresh).ok().filter(|f| f.try_lock().is_ok());
+        let held = File::open(&self.fresh).ok().filter(|f| f.try_lock().is_ok());
         let mut files = Folder::new(&self.fresh, private);
         for format in [json::FORMAT, csv::FORMAT, sqlite::FORMAT] {
             format.write(stored, looks, &mut files)?;
@@ -307,9 +308,9 @@ impl Place {
         let matrix = Artifact { file: "matrix.md".into(), text: matrix_md.into() };
         for file in [&matrix].into_iter().filter(|m| !m.text.is_empty()).chain(beside) {
             let mut out = files.create(&file.file)?;
-            out.write_all(file.text.as_bytes()).and_then(|()| out.flush()).map_err(|e| {
-                WriteError::Report(e.into())
-            })?;
+            out.write_all(file.text.as_bytes())
+                .and_then(|()| out.flush())
+                .map_err(|e| WriteError::Report(e.into()))?;
         }
         let list = [MARKER_HEAD].into_iter().chain(files.names.iter().map(String::as_str));
         let list: String = list.map(|line| format!("{line}\n")).collect();
@@ -317,7 +318,8 @@ impl Place {
         let kept = self.fresh.join(json::RESULTS_FILE);
         File::open(&kept).and_then(|f| f.sync_all()).map_err(io_error(&kept, "write it"))?;
         let marker = self.fresh.join(MARKER);
-        fs::write(&marker, list).map_err(io_error(&marker, "write it"))
+        fs::write(&marker, list).map_err(io_error(&marker, "write it"))?;
+        Ok(held)
     }
 
     fn swap(&self) -> Result<(), WriteError> {

@@ -134,8 +134,15 @@ fn finished_rows_are_found_by_a_second_run_with_one_strategy_changed() {
     let second = format!("{run} {codex} {other}");
     let said = here.run(&format!("{second} --cache cache --out second")).ok().stderr;
     // What was recorded is no work and is not counted.
-    let found: usize = said.split(" rows that are in cache").next().unwrap().rsplit(' ').next()
-        .unwrap().parse().unwrap_or_else(|_| panic!("{said}"));
+    let found: usize = said
+        .split(" rows that are in cache")
+        .next()
+        .unwrap()
+        .rsplit(' ')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap_or_else(|_| panic!("{said}"));
     assert!(found > 0 && found <= known, "{found} of {known}");
     here.run(&format!("{second} --out fresh")).ok();
     same(&here, "second", "fresh");
@@ -227,7 +234,8 @@ fn killed_anywhere_a_run_goes_on_and_ends_as_if_nothing_had_happened() {
     let here = Folder::new();
     let line = format!("{} {FOUR} --jobs 2", sessions(&here));
     here.run(&format!("{line} --out fresh")).ok();
-    let all = here.csv("fresh/summary.csv").iter().filter(|r| r["strategy"] != "as-recorded").count();
+    let all =
+        here.csv("fresh/summary.csv").iter().filter(|r| r["strategy"] != "as-recorded").count();
     let mut random = SplitMix64::new(7);
     let (mut killed, mut ended, mut found) = (0, 0, 0);
     while killed < kills() {

@@ -81,12 +81,7 @@ impl Rows for Redacted<'_> {
 }
 
 /// Writes into a folder beside the files first, so that each is replaced by a whole one.
-fn write(
-    format: &Format,
-    stored: &Stored<'_>,
-    dir: &Path,
-    source: &Path,
-) -> anyhow::Result<()> {
+fn write(format: &Format, stored: &Stored<'_>, dir: &Path, source: &Path) -> anyhow::Result<()> {
     let whole = |path: &Path| format!("making {}", path.display());
     std::fs::create_dir_all(dir).with_context(|| whole(dir))?;
     files::remove_unfinished(dir);

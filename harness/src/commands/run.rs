@@ -138,9 +138,9 @@ pub(crate) struct Args {
     /// session, strategy, settings, model and program is not computed twice
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     cache: Option<PathBuf>,
-    /// Also take the rows of programs (NAME=exec:…) and of real models that are finished; without it
-    /// only what is inside ctxbench is known by its hash. Rows of a run into the same folder that
-    /// broke off are taken in any case
+    /// Also take finished rows of programs (NAME=exec:…) and of real models, which are the same as
+    /// then. Other rows are known by a hash, and are taken without this: those of --cache, and those
+    /// of an earlier run into --out that broke off
     #[arg(long)]
     resume: bool,
     /// Hold the results against the scenarios' expected answers; exit 1 on any difference, or if
@@ -223,7 +223,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if found > 0 {
         let from = match &args.cache {
             Some(dir) => format!("are in {}", dir.display()),
-            None => format!("an earlier run into {} finished before it broke off", args.out.display()),
+            None => {
+                format!("an earlier run into {} finished before it broke off", args.out.display())
+            }
         };
         tell!("note: {} that {from} were not computed again", many(found, "row"));
     }
@@ -267,9 +269,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         }
     };
     for (option, path, of) in outputs::lines(&args) {
-        let written = files::write_with(path, |out| {
-            rows.lines(of, &mut |line| writeln!(out, "{line}"))
-        });
+        let written =
+            files::write_with(path, |out| rows.lines(of, &mut |line| writeln!(out, "{line}")));
         failures.extend(written.err().map(|e| anyhow::Error::from(e).context(option)));
     }
     let written = failures.is_empty();
@@ -283,7 +284,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let exported = export.finish();
     let (mut failures, judged) = outcome;
     if kept {
-        failures.extend(store.end().map_err(Into::into).and_then(|l| outputs::recover(&args.out, l)).err());
+        failures.extend(
+            store.end().map_err(Into::into).and_then(|l| outputs::recover(&args.out, l)).err(),
+        );
     }
     let mut failures = failures.into_iter();
     if let Some(first) = failures.next() {
@@ -420,7 +423,9 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
     let summary_model = args.summary_model.as_deref().map(model::find).transpose()?;
     let choice = args.choosing.choice(args.seed);
     let (sessions, listed): (Vec<_>, Vec<_>) =
-        listed::list(&args.inputs, &choice, &specs, &named, listed::KEPT_BYTES)?.into_iter().unzip();
+        listed::list(&args.inputs, &choice, &specs, &named, listed::KEPT_BYTES)?
+            .into_iter()
+            .unzip();
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
         bail!("two sessions are called `{id}`; give one another id, or run them apart");
     }

@@ -43,9 +43,8 @@ impl RunRecord {
             return self;
         }
         let listed = recorded::is_of_product(&self);
-        let replies = |r: &RunRecord| {
-            r.compactions.iter().map(|c| recorded::before_reply(r, c)).collect()
-        };
+        let replies =
+            |r: &RunRecord| r.compactions.iter().map(|c| recorded::before_reply(r, c)).collect();
         self.digest = Some(Box::new(Digest {
             sent: self.sent(),
             summaries: self.summary_calls(),

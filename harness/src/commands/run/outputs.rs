@@ -127,7 +127,11 @@ pub(super) fn timings(rows: &RunRows<'_>, total: Duration) -> anyhow::Result<Str
 /// The options whose files hold lines of every row, with the file and where a row has them.
 pub(super) fn lines(args: &Args) -> Vec<(&'static str, &Path, fn(&Row) -> &[String])> {
     let mut all: Vec<(&'static str, &Path, fn(&Row) -> &[String])> = Vec::new();
-    all.extend(args.trace.as_deref().map(|p| ("--trace", p, (|r| &r.trace) as fn(&Row) -> &[String])));
-    all.extend(args.status.as_deref().map(|p| ("--status", p, (|r| &r.status) as fn(&Row) -> &[String])));
+    all.extend(
+        args.trace.as_deref().map(|p| ("--trace", p, (|r| &r.trace) as fn(&Row) -> &[String])),
+    );
+    all.extend(
+        args.status.as_deref().map(|p| ("--status", p, (|r| &r.status) as fn(&Row) -> &[String])),
+    );
     all
 }
