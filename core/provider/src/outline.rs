@@ -109,6 +109,7 @@ impl Outline {
         if from == 0 {
             self.base = Prefix::empty(&request.model.name);
             self.prefixes.clear();
+            self.marked.clear();
             if let Some(t) = &request.tools {
                 self.base = self.base.with_tools(t.json.get(), t.tokens(by), None);
                 self.prefixes.push(self.base);
