@@ -218,7 +218,9 @@ fn gemini_counts_lists_and_tells_pauses() {
         ] {
             assert_eq!(here.post(path, &body).await.json(), json!({"totalTokens": tokens}));
         }
-        let listed = here.ask("GET", "/v1beta/models", &[], "").await.json();
+        let key = [("x-goog-api-key", "none")];
+        let listed = here.ask("GET", "/v1/models", &key, "").await.json();
+        assert_eq!(listed, here.ask("GET", "/v1beta/models", &[], "").await.json());
         let names: Vec<&str> = listed["models"]
             .as_array()
             .unwrap()

@@ -224,8 +224,8 @@ pub trait ApiFormat: Sync {
     }
 
     /// Where models are listed, and each behind a slash.
-    fn models_path(&self) -> &'static str {
-        "/v1/models"
+    fn models_paths(&self) -> &'static [&'static str] {
+        &["/v1/models"]
     }
     /// One model as the list shows it; `window` instead of its own, tokens.
     fn model(&self, model: &Model, window: Option<u64>) -> Value;

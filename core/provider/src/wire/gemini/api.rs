@@ -68,8 +68,9 @@ impl ApiFormat for Google {
             .to_string()
     }
 
-    fn models_path(&self) -> &'static str {
-        MODELS
+    /// The SDKs list models at the other version.
+    fn models_paths(&self) -> &'static [&'static str] {
+        &[MODELS, "/v1/models"]
     }
     fn model(&self, m: &Model, window: Option<u64>) -> Value {
         json!({
