@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::conform::{Case, CaseError, function_file, replay, shorten};
+use crate::conform::{Case, CaseError, Changes, changes, function_file, replay, shorten};
 use anyhow::{Context, anyhow, bail};
 use ctxbench_core::files;
 use serde::Serialize;
@@ -65,6 +65,8 @@ struct Failure {
 struct Results {
     rows: BTreeMap<(String, String), Row>,
     failures: Vec<Failure>,
+    /// What changed between versions of a program.
+    changes: Vec<Changes>,
 }
 
 pub(crate) fn conform(args: &Args) -> anyhow::Result<()> {
@@ -74,6 +76,7 @@ pub(crate) fn conform(args: &Args) -> anyhow::Result<()> {
     }
     let runtime = Builder::new_current_thread().build()?;
     let mut results = Results::default();
+    let mut all = Vec::new();
     for f in &files {
         let name = f.display().to_string();
         let text = std::fs::read_to_string(f).with_context(|| format!("reading {name}"))?;
@@ -84,7 +87,9 @@ pub(crate) fn conform(args: &Args) -> anyhow::Result<()> {
             Some("function") => results.function(&head, &text, name),
             _ => return Err(anyhow!("{name}: neither a replay nor a function case")),
         }
+        all.push(head);
     }
+    results.changes = changes(&all);
     super::print(&if args.json { results.json()? } else { results.table() })?;
     let (passed, all) = results.cases();
     if results.failures.is_empty() {
@@ -176,6 +181,9 @@ impl Results {
             let (expected, got) = shorten(&f.expected, &f.got);
             out += &format!("{}: {}: {}\n  - {expected}\n  + {got}\n", f.file, f.case, f.at);
         }
+        for c in &self.changes {
+            out += &format!("{c}\n");
+        }
         out += &format!(
             "{:<15} {:<18} {:>9} {:>10} {:>12}\n",
             "agent", "version", "replays", "functions", "requests"
@@ -198,7 +206,7 @@ impl Results {
 
     fn json(&self) -> anyhow::Result<String> {
         let agents: Vec<&Row> = self.rows.values().collect();
-        let out = serde_json::json!({"passed": self.failures.is_empty(), "agents": agents, "differences": self.failures});
+        let out = serde_json::json!({"passed": self.failures.is_empty(), "agents": agents, "differences": self.failures, "changes": self.changes});
         Ok(serde_json::to_string_pretty(&out)?)
     }
 }

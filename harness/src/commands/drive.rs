@@ -1,5 +1,6 @@
 //! `ctxbench drive`: real agents on sessions, beside our implementations of them.
 
+mod cases;
 mod told;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use ctxbench_reports::record::{Results, RunRecord};
 use ctxbench_reports::{self as reports, Columns, TableOptions};
 use ctxbench_scenarios::Scenario;
 
+use self::cases::Cases;
 use super::corpus::load_all;
 use super::run::{nothing_ran, outputs, tokens, twice, width};
 use crate::drive::agent::{self, Agent};
@@ -68,6 +70,10 @@ pub(crate) struct Args {
     /// Keep the scratch folders, and say where they are
     #[arg(long)]
     keep: bool,
+    /// Write what each agent did as conformance cases into this folder, and try them on our
+    /// implementations at once
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    record: Option<PathBuf>,
     /// Folder for result files
     #[arg(long, value_name = "DIR", default_value = "ctxbench-out")]
     out: PathBuf,
@@ -93,11 +99,12 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     }
     outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
+    let mut cases = args.record.as_deref().map(Cases::in_folder).transpose()?;
     groups::end_with_us();
     let mut outcomes = Vec::new();
     for session in &sessions {
         for ready in &ready {
-            outcomes.push(one(session, ready));
+            outcomes.push(one(session, ready, &mut cases));
         }
     }
     let rows = outcomes.iter().flat_map(|o| std::iter::once(&o.real).chain(&o.ours));
@@ -116,17 +123,23 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
         tell!("files in {}/ (index.html to look at)", args.out.display());
     }
     let real: Vec<RunRecord> = outcomes.into_iter().map(|o| o.real).collect();
-    nothing_ran(&real).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
+    match nothing_ran(&real).or_else(|| cases.and_then(Cases::differ)) {
+        None => Ok(()),
+        Some(why) => Err(super::CheckFailed(why).into()),
+    }
 }
 
 /// Drives one agent through one session. Whatever goes wrong is its row.
-fn one(session: &Scenario, ready: &Ready) -> Outcome {
+fn one(session: &Scenario, ready: &Ready, cases: &mut Option<Cases>) -> Outcome {
     let Ready { agent, options } = ready;
     tell!("note: {} goes through {}", agent.title, session.id);
     match drive::drive(session, agent, options) {
         Ok(driven) => {
             if let Some(folder) = &driven.kept {
                 tell!("note: its scratch folder is {}", folder.display());
+            }
+            if let Some(cases) = cases {
+                cases.take(session, agent, &driven);
             }
             drive::measured(session, &driven)
         }

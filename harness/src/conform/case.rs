@@ -89,6 +89,9 @@ pub struct Case {
     pub fixed: Vec<Value>,
     /// What happens, in order.
     pub events: Vec<Value>,
+    /// Items that requests name by their number, from 0.
+    #[serde(default)]
+    pub items: Vec<Value>,
     /// What must be requested.
     pub requests: Vec<Value>,
     /// Fields left out of the comparison.
@@ -114,9 +117,28 @@ impl Case {
             .map_err(|source| CaseError::Json { path: name.to_string(), source })
     }
 
+    /// The items of a request: written out, or by their number, or as the first and last of
+    /// several numbers.
+    pub(super) fn items_of<'a>(&'a self, request: &'a Value) -> impl Iterator<Item = &'a Value> {
+        let listed = request["items"].as_array().map_or(&[][..], Vec::as_slice);
+        listed.iter().flat_map(|entry| match span(entry) {
+            Some((first, last)) => self.items.get(first..=last).unwrap_or_default(),
+            None => std::slice::from_ref(entry),
+        })
+    }
+
     /// How sessions of its program are replayed.
     pub(super) fn product(&self) -> Result<&'static Replay, CaseError> {
         let found = all().find(|d| d.name == self.agent).and_then(|d| d.conform.replay.as_ref());
         found.ok_or_else(|| CaseError::Unknown { what: "agent", name: self.agent.clone() })
+    }
+}
+
+/// The first and last number that an entry of a request's items names; `None` = an item itself.
+pub(super) fn span(entry: &Value) -> Option<(usize, usize)> {
+    let number = |v: &Value| v.as_u64().and_then(|n| usize::try_from(n).ok());
+    match entry.as_array().map(Vec::as_slice) {
+        Some([first, last]) => Some((number(first)?, number(last)?)),
+        _ => number(entry).map(|n| (n, n)),
     }
 }

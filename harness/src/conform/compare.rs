@@ -39,7 +39,9 @@ pub(super) fn compare(
     let expected = case.requests.len();
     for (i, want) in case.requests.iter().enumerate() {
         let found = match sent.requests.get(i) {
-            None => Some(difference(i, None, "request", &summary_of(want), "no further request")),
+            None => {
+                Some(difference(i, None, "request", &summary_of(case, want), "no further request"))
+            }
             Some(got) => request_difference(case, i, want, got, view, estimates.get(&i)),
         };
         if let Some(mut d) = found {
@@ -89,9 +91,8 @@ pub(super) fn difference(
     }
 }
 
-fn summary_of(want: &Value) -> String {
-    let kinds: Vec<&str> =
-        want["items"].as_array().into_iter().flatten().filter_map(|i| i["kind"].as_str()).collect();
+fn summary_of(case: &Case, want: &Value) -> String {
+    let kinds: Vec<&str> = case.items_of(want).filter_map(|i| i["kind"].as_str()).collect();
     format!("{} [{}]", want["purpose"].as_str().unwrap_or("?"), kinds.join(" "))
 }
 
@@ -159,10 +160,9 @@ fn request_difference(
             return Some(difference(i, None, field, &w.to_string(), &ours[field].to_string()));
         }
     }
-    let empty = Vec::new();
-    let items = want["items"].as_array().unwrap_or(&empty);
+    let items: Vec<&Value> = case.items_of(want).collect();
     let written = written(got, view);
-    for (k, w) in items.iter().enumerate() {
+    for (k, w) in items.iter().copied().enumerate() {
         let Some(g) = written.get(k) else {
             return Some(difference(i, Some(k), "item", &w.to_string(), "no further item"));
         };

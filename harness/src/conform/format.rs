@@ -1,4 +1,4 @@
-//! The members of replay cases (conformance/README.md), and what must hold between them.
+//! The members of replay cases (docs/cases.md), and what must hold between them.
 
 use ctxbench_strategies::conform::shape::Kind::{
     Any, Bytes, Count, Filler, Flag, Many, Object, One, OneOf, Text, Tools, True, Word, Words,
@@ -7,7 +7,7 @@ use ctxbench_strategies::conform::shape::{Shape, may, must, must_or_null, null};
 use ctxbench_strategies::conform::text::expand;
 use serde_json::Value;
 
-use super::case::{Case, CaseError};
+use super::case::{Case, CaseError, span};
 use super::shape::{Checker, exactly_one, odd};
 
 const USAGE: Shape = &[
@@ -158,7 +158,7 @@ const REQUEST: Shape = &[
     may("max_tokens", Count),
     may("params", Object),
     may("tokens_after", Count),
-    must("items", Many(ITEM)),
+    must("items", Any),
 ];
 
 const ITEM: Shape = &[
@@ -272,15 +272,14 @@ pub(super) fn check(case: &Case) -> Result<(), CaseError> {
     for (i, r) in case.requests.iter().enumerate() {
         let at = format!("requests[{i}]");
         c.closed(&at, r, REQUEST)?;
-        for (k, item) in r["items"].as_array().into_iter().flatten().enumerate() {
-            let at = format!("{at}.items[{k}]");
-            for name in ["prior_summary", "focus"] {
-                if let Some(words) = item.get(name).filter(|p| !p.is_null()) {
-                    said(&mut c, &format!("{at}.{name}"), words)?;
-                }
-            }
-            self::item(&at, item, around(case))?;
+        let at = format!("{at}.items");
+        let items = r["items"].as_array().ok_or_else(|| odd(&at, "a list", &r["items"]))?;
+        for (k, entry) in items.iter().enumerate() {
+            listed(&mut c, &format!("{at}[{k}]"), entry, case)?;
         }
+    }
+    for (i, one) in case.items.iter().enumerate() {
+        item(&mut c, &format!("items[{i}]"), one, around(case))?;
     }
     if let Some(name) = case.not_compared.iter().find(|n| !LEAVABLE.contains(&n.as_str())) {
         return Err(odd("not_compared", format!("some of {}", LEAVABLE.join(", ")), name));
@@ -392,7 +391,27 @@ fn segments(at: &str, v: &Value, around: usize) -> Result<(), CaseError> {
     Ok(())
 }
 
-fn item(at: &str, item: &Value, around: usize) -> Result<(), CaseError> {
+/// An item of a request: itself, its number among the items of the case, or the first and last of
+/// several.
+fn listed(c: &mut Checker, at: &str, entry: &Value, case: &Case) -> Result<(), CaseError> {
+    let items = case.items.len();
+    match span(entry) {
+        Some((first, last)) if first <= last && last < items => Ok(()),
+        None if entry.is_object() => item(c, at, entry, around(case)),
+        _ => {
+            let what = format!("an item, a number below {items}, or the first and last of several");
+            Err(odd(at, what, entry))
+        }
+    }
+}
+
+fn item(c: &mut Checker, at: &str, item: &Value, around: usize) -> Result<(), CaseError> {
+    c.closed(at, item, ITEM)?;
+    for name in ["prior_summary", "focus"] {
+        if let Some(words) = item.get(name).filter(|p| !p.is_null()) {
+            said(c, &format!("{at}.{name}"), words)?;
+        }
+    }
     let forms = ["text", "sha256", "parts", "transcript", "constant", "segments", "unstable"];
     exactly_one(at, item, &forms)?;
     segments(at, item, around)?;

@@ -5,6 +5,7 @@
 //! itself calls, and write down what it showed.
 
 mod case;
+mod changes;
 mod compare;
 mod format;
 mod functions;
@@ -15,6 +16,7 @@ mod shape;
 mod world;
 
 pub use case::{Case, CaseError};
+pub use changes::{Changes, changes};
 pub use compare::Difference;
 pub use functions::{FunctionDifference, FunctionVerdict, function_file, shorten};
 

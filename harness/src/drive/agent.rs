@@ -119,6 +119,9 @@ pub struct Agent {
     /// How its side requests are known, the first that fits.
     #[serde(default)]
     pub side: Vec<Side>,
+    /// The field of a request's body, its names joined by dots, in which the agent says what the
+    /// request is for; kept for the cases that are recorded of it.
+    pub label: Option<String>,
     /// What it does not do as its files say, for whoever reads the table.
     pub note: Option<String>,
     /// The folder of its file; none = it comes with the project.

@@ -36,6 +36,8 @@ pub(super) struct Exchange {
     /// Its number among those for the same purpose, from 1.
     pub(super) nth: u64,
     pub(super) wire: Option<Wire>,
+    /// What the agent itself says of it.
+    pub(super) label: Option<String>,
     pub(super) prompt: Option<Prompt>,
     /// HTTP status.
     pub(super) http: u16,
@@ -70,6 +72,7 @@ pub(super) struct Director {
     faults: Vec<ProviderFault>,
     /// Requests so far, by what they were for.
     counted: BTreeMap<Purpose, u64>,
+    label: Option<String>,
     step: usize,
     reply: usize,
     /// What was given, by the hash of path and body.
@@ -98,6 +101,7 @@ impl Shared {
             has_tool: agent.tool.is_some(),
             faults: faults.to_vec(),
             counted: BTreeMap::new(),
+            label: agent.label.clone(),
             step: 0,
             reply: 0,
             given: HashMap::new(),
@@ -192,13 +196,7 @@ impl Asks<'_> {
     }
 
     fn field(&self, path: &str, piece: &str) -> bool {
-        let body: Option<Value> = serde_json::from_slice(self.body).ok();
-        let found = path.split('.').try_fold(body.as_ref(), |v, name| v.map(|v| v.get(name)));
-        match found.flatten() {
-            Some(Value::String(s)) => s.contains(piece),
-            Some(v) => v.to_string().contains(piece),
-            None => false,
-        }
+        field(self.body, path).is_some_and(|v| v.contains(piece))
     }
 
     fn system(&self, piece: &str) -> bool {
@@ -228,6 +226,13 @@ fn disturbed(fault: ProviderFault, wire: Wire) -> Result<Said, ModelError> {
     let text = tokens.map(text_of_tokens).or(text).unwrap_or_default();
     let parts = if text.is_empty() { vec![] } else { vec![Part::Text(text.into())] };
     Ok(Said::Parts(parts))
+}
+
+/// What a field of a body holds, its names joined by dots; as JSON where it is no string.
+fn field(body: &[u8], path: &str) -> Option<String> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let found = path.split('.').try_fold(&body, |v, name| v.get(name))?;
+    Some(found.as_str().map_or_else(|| found.to_string(), str::to_string))
 }
 
 fn refused(message: String) -> ModelError {
@@ -311,6 +316,7 @@ impl Speaker for Shared {
             d.purpose(&Asks { header: &header, body: &body, prompt, compaction })
         });
         let purpose = purpose.unwrap_or(Purpose::Other);
+        let label = d.label.as_ref().and_then(|at| field(&body, at));
         let hash = key(&path, &body);
         let outcome = outcome.unwrap_or_else(|| Err(refused("nothing was said".into())));
         // What the server refused by itself has not been counted.
@@ -331,6 +337,7 @@ impl Speaker for Shared {
             purpose,
             nth,
             wire,
+            label,
             prompt,
             http,
             outcome,

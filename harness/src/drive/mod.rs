@@ -17,6 +17,7 @@ mod fill;
 mod lived;
 mod outcome;
 mod plan;
+pub mod record;
 mod scratch;
 mod shown;
 
@@ -124,6 +125,8 @@ pub struct Driven {
     /// What it was driven through.
     session: Session,
     faults: Vec<ProviderFault>,
+    /// What it left on disk that its cases need.
+    notes: serde_json::Map<String, serde_json::Value>,
     plan: Plan,
     max_output: u64,
     exchanges: Vec<Exchange>,
@@ -337,6 +340,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
         Live { agent, options, plan: &plan, director: &director, scratch, summariser: &summariser };
     let sizes = (window, max_output);
     let ended = runtime.block_on(live.run(&session, &program, sizes))?;
+    let notes = record::notes(agent, live.scratch.path());
     let left_behind = live.scratch.sweep();
     drop(live);
     drop(runtime);
@@ -362,6 +366,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
         summariser: options.summariser.clone(),
         session,
         faults,
+        notes,
         plan,
         max_output,
         exchanges,

@@ -64,9 +64,12 @@ pub(super) fn output_file(call: usize) -> String {
     format!("{FOLDER}/{call:05}.txt")
 }
 
+/// What ids of calls begin with.
+const CALL: &str = "call_";
+
 /// Id of a call.
 pub(super) fn call_id(call: usize) -> String {
-    format!("call_{call:05}")
+    format!("{CALL}{call:05}")
 }
 
 /// The session in which every turn ends with words. A recording may end a turn with what a tool
@@ -141,6 +144,12 @@ impl Plan {
     /// Replies in all.
     pub(super) fn replies(&self) -> u64 {
         self.moves.iter().map(|m| m.replies.len() as u64).sum()
+    }
+
+    /// What a call prints, by its id.
+    pub(super) fn printed(&self, id: &str) -> Option<&str> {
+        let number: usize = id.strip_prefix(CALL)?.parse().ok()?;
+        self.outputs.get(number).map(|t| &**t)
     }
 
     /// Calls as calls of the agent's own tool.

@@ -21,6 +21,7 @@ pub(crate) const CONFORMANCE: Conformance = Conformance {
         ends: &["requests", "tool_calls_executed"],
         set_up,
         error_classes: |reason| Raised::of(reason).map_or(&[], Raised::class_names),
+        record: None,
     }),
 };
 

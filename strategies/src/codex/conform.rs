@@ -21,7 +21,7 @@ use crate::conform::shape::{Shape, may, must, null};
 use crate::conform::text::{expand, filler};
 use crate::conform::{
     Conformance, Context, Fault, Function, Given, Recorded, Replay, SetUp, SummaryForm, View,
-    build, nullable, read,
+    build, followed, nullable, read,
 };
 
 pub(crate) const CONFORMANCE: Conformance = Conformance {
@@ -42,6 +42,7 @@ pub(crate) const CONFORMANCE: Conformance = Conformance {
         ends: &[],
         set_up,
         error_classes: |_| &[],
+        record: Some(super::record::RECORDING),
     }),
 };
 
@@ -86,7 +87,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
     }
     let base = case.fixed.iter().find(|f| f["kind"] == "base");
     given.take("base_estimate_bytes", base.and_then(|b| b.get("estimate_bytes")));
-    let version = case.version.strip_suffix(".0").unwrap_or(case.version);
+    let version = followed::<Codex>(case.version)?;
     let window = case.setting("context_window").and_then(Value::as_u64).unwrap_or(0);
     Ok(SetUp {
         strategy: build::<Codex>("codex", version, &given, words)?,

@@ -12,6 +12,7 @@ mod items;
 mod knobs;
 pub(crate) mod persist;
 mod program;
+mod record;
 pub mod reopened;
 pub mod rollout;
 mod settings;

@@ -2,6 +2,7 @@
 //! recorded session's settings, constants and requests mean to it. Reading, playing and comparing
 //! the cases is the harness's.
 
+pub mod record;
 pub mod shape;
 pub mod text;
 
@@ -113,6 +114,8 @@ pub struct Replay {
     /// Names of the class of an error that the program raises by itself, the recorded one first;
     /// none for a reason that is not its own.
     pub error_classes: fn(&str) -> &'static [&'static str],
+    /// How driven sessions become cases; `None` = nobody has said it yet.
+    pub record: Option<record::Recording>,
 }
 
 /// What a case says of the program that was recorded.
@@ -230,6 +233,17 @@ impl Given {
             Some(other) => self.set(name, other),
         }
     }
+}
+
+/// The version of ours that is held against a recorded one: the newest release that is no newer, so
+/// that a new release of the program is tried before anybody has written it down here.
+pub(crate) fn followed<P: Product>(recorded: &str) -> Result<&'static str, Fault> {
+    let numbers = |v: &str| v.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>();
+    let wanted = numbers(recorded.split(['-', '+']).next().unwrap_or_default());
+    let releases = P::Version::TABLE.iter().map(|(v, _)| v.name);
+    let older = releases.filter_map(|name| Some((numbers(name)?, name)));
+    let newest = older.filter(|(n, _)| wanted.as_ref().is_some_and(|w| n <= w)).max();
+    newest.map(|(_, name)| name).ok_or_else(|| Fault::Version(recorded.into()))
 }
 
 /// The strategy of a recorded version, with fillers in the place of its words.

@@ -24,7 +24,7 @@ use crate::conform::shape::{Shape, may, must, null};
 use crate::conform::text::filler;
 use crate::conform::{
     Conformance, Context, Fault, Function, Given, PromptForm, PromptPiece, Recorded, Replay, SetUp,
-    View, build, nullable, read,
+    View, build, followed, nullable, read,
 };
 use crate::descriptor::Words;
 
@@ -47,6 +47,7 @@ pub(crate) const CONFORMANCE: Conformance = Conformance {
         ends: &[],
         set_up,
         error_classes: |_| &[],
+        record: Some(super::record::RECORDING),
     }),
 };
 
@@ -136,7 +137,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
     {
         given.take(name, Some(value));
     }
-    let version = case.version.rsplit_once('.').map_or("", |(v, _)| v);
+    let version = followed::<OpenCode>(case.version)?;
     Ok(SetUp {
         strategy: build::<OpenCode>("opencode", version, &given, words)?,
         model,

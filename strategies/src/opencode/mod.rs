@@ -18,6 +18,7 @@ pub(crate) mod persist;
 pub(crate) mod persist_files;
 pub(crate) mod persist_tables;
 mod program;
+mod record;
 mod request;
 mod rules;
 mod settings;

@@ -1,0 +1,62 @@
+//! What `--record` writes, and how our implementations do on it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use ctxbench_scenarios::Scenario;
+
+use crate::conform::shorten;
+use crate::drive::Driven;
+use crate::drive::agent::Agent;
+
+/// The folder of cases.
+pub(super) struct Cases {
+    folder: PathBuf,
+    written: usize,
+    /// Cases on which ours does something else, and those that could not be written.
+    wrong: usize,
+}
+
+impl Cases {
+    pub(super) fn in_folder(folder: &Path) -> anyhow::Result<Cases> {
+        let name = || format!("--record {}: cannot be made a folder", folder.display());
+        std::fs::create_dir_all(folder).with_context(name)?;
+        Ok(Cases { folder: folder.to_path_buf(), written: 0, wrong: 0 })
+    }
+
+    /// Writes the case of a session, and says what came of it.
+    pub(super) fn take(&mut self, session: &Scenario, agent: &Agent, driven: &Driven) {
+        let written = match driven.record(agent, &session.id, &self.folder) {
+            Ok(written) => written,
+            Err(e) => {
+                self.wrong += usize::from(!e.is_expected());
+                tell!("note: --record: {e}");
+                return;
+            }
+        };
+        self.written += 1;
+        let (path, verdict) = (written.path.display(), &written.verdict);
+        let (matched, expected) = (verdict.matched, verdict.expected);
+        tell!("note: {path}: {matched} of {expected} requests are ours, {} bytes", written.bytes);
+        if let Some(d) = &verdict.difference {
+            self.wrong += 1;
+            let item = d.item.map_or(String::new(), |i| format!(", item {i}"));
+            let (theirs, ours) = shorten(&d.expected, &d.got);
+            tell!("  request {}{item}: {}\n  - {theirs}\n  + {ours}", d.request, d.what);
+        }
+    }
+
+    /// What is wrong with the cases; `None` = they all agree.
+    pub(super) fn differ(self) -> Option<String> {
+        let Cases { folder, written, wrong } = self;
+        let all = written.max(wrong);
+        let told = || {
+            format!(
+                "{wrong} of {all} recorded cases differ from our implementation: `ctxbench conform \
+                 {}` shows where",
+                folder.display()
+            )
+        };
+        (wrong > 0).then(told)
+    }
+}

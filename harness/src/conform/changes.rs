@@ -1,0 +1,292 @@
+//! What changed between the recorded versions of one program, case by case, in words for people.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::Case;
+use super::functions::shorten;
+
+/// Most names in one line.
+const MOST_NAMED: usize = 6;
+
+/// From one version to the next.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Changes {
+    /// The program.
+    pub agent: String,
+    /// The older version.
+    pub from: String,
+    /// The newer one.
+    pub to: String,
+    /// Cases that both have.
+    pub compared: usize,
+    /// Of them, those in which nothing differs.
+    pub same: usize,
+    /// What every replay case has in common.
+    pub everywhere: Vec<String>,
+    /// What each of the others has beside it, by the name of the case.
+    pub cases: BTreeMap<String, Vec<String>>,
+    /// Names of cases that only the older version has.
+    pub only_before: Vec<String>,
+    /// Names of cases that only the newer version has.
+    pub only_after: Vec<String>,
+}
+
+/// The changes from each version of a program to the next one that was recorded. `cases` are whole
+/// files, of both kinds.
+pub fn changes(cases: &[Value]) -> Vec<Changes> {
+    let word = |v: &Value, name: &str| v[name].as_str().unwrap_or("?").to_string();
+    let mut programs: BTreeMap<(String, String), BTreeMap<Vec<u64>, String>> = BTreeMap::new();
+    let mut named: BTreeMap<(String, String), BTreeMap<String, &Value>> = BTreeMap::new();
+    for v in cases {
+        let (agent, version) = (word(v, "agent"), word(v, "version"));
+        let (line, numbers) = numbered(&version);
+        let versions = programs.entry((agent.clone(), line)).or_default();
+        versions.insert(numbers, version.clone());
+        let name = if v["kind"] == "function" { word(v, "function") } else { word(v, "name") };
+        named.entry((agent, version)).or_default().insert(name, v);
+    }
+    let mut out = Vec::new();
+    for ((agent, _), versions) in programs {
+        let versions: Vec<String> = versions.into_values().collect();
+        for [from, to] in versions.array_windows() {
+            let of = |version: &String| &named[&(agent.clone(), version.clone())];
+            out.push(between(&agent, (from, of(from)), (to, of(to))));
+        }
+    }
+    out
+}
+
+/// A version as what stands before its numbers, and the numbers.
+fn numbered(version: &str) -> (String, Vec<u64>) {
+    let begin = version.find(|c: char| c.is_ascii_digit()).unwrap_or(version.len());
+    let (line, rest) = version.split_at(begin);
+    let numbers = rest.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
+    (line.to_string(), numbers.collect())
+}
+
+type Named<'a> = (&'a String, &'a BTreeMap<String, &'a Value>);
+
+fn between(agent: &str, (from, before): Named<'_>, (to, after): Named<'_>) -> Changes {
+    let only = |a: &BTreeMap<String, &Value>, b: &BTreeMap<String, &Value>| {
+        a.keys().filter(|k| !b.contains_key(*k)).cloned().collect()
+    };
+    let mut out = Changes {
+        agent: agent.to_string(),
+        from: from.clone(),
+        to: to.clone(),
+        only_before: only(before, after),
+        only_after: only(after, before),
+        ..Changes::default()
+    };
+    let mut replays = Vec::new();
+    for (name, old) in before {
+        let Some(new) = after.get(name) else { continue };
+        out.compared += 1;
+        let found = if old["kind"] == "function" { function(old, new) } else { replay(old, new) };
+        if old["kind"] != "function" {
+            replays.push(found.iter().cloned().collect::<BTreeSet<String>>());
+        }
+        out.same += usize::from(found.is_empty());
+        out.cases.insert(name.clone(), found);
+    }
+    // What is so everywhere is said once.
+    if let [first, second, rest @ ..] = replays.as_slice() {
+        let common = rest.iter().fold(first & second, |all, one| &all & one);
+        let order = out.cases.values().flatten();
+        out.everywhere =
+            order.filter(|l| common.contains(*l)).take(common.len()).cloned().collect();
+        out.cases.values_mut().for_each(|lines| lines.retain(|l| !common.contains(l)));
+    }
+    out.cases.retain(|_, lines| !lines.is_empty());
+    out
+}
+
+/// Cases of a rule whose results differ.
+fn function(old: &Value, new: &Value) -> Vec<String> {
+    let results = |v: &Value| -> BTreeMap<String, (String, String)> {
+        let cases = v["cases"].as_array().cloned().unwrap_or_default();
+        let one = |c: &Value| {
+            let name = c["name"].as_str().unwrap_or("?").to_string();
+            (name, (c["input"].to_string(), c["expected"].to_string()))
+        };
+        cases.iter().map(one).collect()
+    };
+    let (before, after) = (results(old), results(new));
+    let both = before.iter().filter_map(|(name, b)| Some((name, b, after.get(name)?)));
+    let both: Vec<_> = both.filter(|(_, b, a)| b.0 == a.0).collect();
+    let differ: Vec<&str> =
+        both.iter().filter(|(_, b, a)| b.1 != a.1).map(|(name, ..)| name.as_str()).collect();
+    let mut out = Vec::new();
+    if !differ.is_empty() {
+        let (n, all) = (differ.len(), both.len());
+        out.push(format!("{n} of {all} results differ: {}", few(&differ)));
+    }
+    for v in ["rule", "constants"] {
+        if old[v] != new[v] && v == "constants" {
+            out.extend(members(v, &old[v], &new[v]));
+        }
+    }
+    out
+}
+
+fn replay(old: &Value, new: &Value) -> Vec<String> {
+    let mut out = members("settings", &old["settings"], &new["settings"]);
+    out.extend(members("constants", &old["constants"], &new["constants"]));
+    out.extend(fixed(&old["fixed"], &new["fixed"]));
+    if spoken(old) != spoken(new) {
+        out.push("the user says something else, so the requests are not compared".into());
+        return out;
+    }
+    let case = |v: &Value| serde_json::from_value::<Case>(v.clone()).ok();
+    if let (Some(a), Some(b)) = (case(old), case(new)) {
+        out.extend(requests(&a, &b));
+    }
+    out
+}
+
+/// What the user says.
+fn spoken(v: &Value) -> Vec<&Value> {
+    let events = v["events"].as_array().into_iter().flatten();
+    events.filter(|e| e["type"] == "user" || e["type"] == "compact").collect()
+}
+
+/// Members of an object that differ, however deep.
+fn members(at: &str, old: &Value, new: &Value) -> Vec<String> {
+    match (old, new) {
+        _ if old == new => vec![],
+        (Value::Object(a), Value::Object(b)) => {
+            let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            let of = |o: &Map<String, Value>, k: &String| o.get(k).cloned().unwrap_or(Value::Null);
+            let deeper = |k: &String| members(&format!("{at}.{k}"), &of(a, k), &of(b, k));
+            names.into_iter().filter(|k| *k != "placeholder").flat_map(deeper).collect()
+        }
+        _ => {
+            let told = |v: &Value| if v.is_null() { "not given".into() } else { v.to_string() };
+            let (a, b) = shorten(&told(old), &told(new));
+            vec![format!("{at}: {a} → {b}")]
+        }
+    }
+}
+
+/// Sizes of what every request shows.
+fn fixed(old: &Value, new: &Value) -> Vec<String> {
+    let sizes = |v: &Value| -> BTreeMap<String, String> {
+        let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for f in v.as_array().into_iter().flatten() {
+            let purpose = f["for"].as_str().filter(|p| *p == "summary").map(|p| format!(" of {p}"));
+            let kind = f["kind"].as_str().unwrap_or("?");
+            let role = f["role"].as_str().map(|r| format!(" ({r})")).unwrap_or_default();
+            let name = format!("{kind}{role}{}", purpose.unwrap_or_default());
+            let size = match f.get("count") {
+                Some(count) => count.to_string(),
+                None => format!("{} bytes", f["bytes"]),
+            };
+            all.entry(name).or_default().push(size);
+        }
+        all.into_iter().map(|(k, v)| (k, v.join(" + "))).collect()
+    };
+    let (before, after) = (sizes(old), sizes(new));
+    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+    let of = |m: &BTreeMap<String, String>, k: &String| m.get(k).map_or("none", |v| v).to_string();
+    let pairs = names.into_iter().map(|k| (k, of(&before, k), of(&after, k)));
+    pairs.filter(|(_, a, b)| a != b).map(|(k, a, b)| format!("{k}: {a} → {b}")).collect()
+}
+
+fn requests(old: &Case, new: &Case) -> Vec<String> {
+    let mut out = Vec::new();
+    let (before, after) = (old.requests.len(), new.requests.len());
+    if before != after {
+        out.push(format!("requests: {before} → {after}"));
+    }
+    let pairs = old.requests.iter().zip(&new.requests);
+    let differ: Vec<(usize, String)> = pairs
+        .enumerate()
+        .filter_map(|(i, (a, b))| Some((i + 1, request((old, a), (new, b))?)))
+        .collect();
+    let Some((first, how)) = differ.first() else { return out };
+    let numbers: Vec<String> = differ.iter().map(|(n, _)| n.to_string()).collect();
+    let numbers: Vec<&str> = numbers.iter().map(String::as_str).collect();
+    let both = before.min(after);
+    out.push(format!("{} of {both} requests differ: {}", differ.len(), few(&numbers)));
+    out.push(format!("first, request {first}: {how}"));
+    out
+}
+
+/// How a request differs; `None` = it does not.
+fn request((old, a): (&Case, &Value), (new, b): (&Case, &Value)) -> Option<String> {
+    for field in ["purpose", "phase", "tools", "max_tokens", "params"] {
+        let (x, y) = (a.get(field), b.get(field));
+        // When a summary is asked for, not every recording says.
+        if x != y && (field != "phase" || (x.is_some() && y.is_some())) {
+            let told = |v: Option<&Value>| v.map_or("not given".to_string(), Value::to_string);
+            return Some(format!("{field} {} → {}", told(x), told(y)));
+        }
+    }
+    let (x, y): (Vec<_>, Vec<_>) = (old.items_of(a).collect(), new.items_of(b).collect());
+    let kinds = |items: &[&Value]| {
+        let kind = |i: &&Value| i["kind"].as_str().unwrap_or("?").to_string();
+        items.iter().map(kind).collect::<Vec<_>>()
+    };
+    let (before, after) = (kinds(&x), kinds(&y));
+    if before != after {
+        return Some(format!("{} → {}", runs(&before), runs(&after)));
+    }
+    let (n, how) = x.iter().zip(&y).enumerate().find_map(|(i, (a, b))| Some((i, item(a, b)?)))?;
+    Some(format!("item {n} ({}): {how}", before[n]))
+}
+
+/// How an item differs beside its number and the size of a constant.
+fn item(a: &Value, b: &Value) -> Option<String> {
+    let constant = a["constant"] == true && b["constant"] == true;
+    let names = ["role", "id", "name", "cache", "bytes", "text", "sha256", "parts", "transcript"];
+    let found = names.into_iter().find(|n| a[*n] != b[*n] && !(constant && *n == "bytes"))?;
+    let (x, y) = shorten(&a[found].to_string(), &b[found].to_string());
+    Some(match found {
+        "sha256" => "another text of the same size".into(),
+        _ => format!("{found} {x} → {y}"),
+    })
+}
+
+/// Kinds of items with those that repeat counted.
+fn runs(kinds: &[String]) -> String {
+    let run = |r: &[String]| match r.len() {
+        1 => r[0].clone(),
+        n => format!("{n} {}", r[0]),
+    };
+    // Calls and their outputs take turns.
+    let pairs: Vec<String> = kinds.to_vec();
+    let all: Vec<String> = pairs.chunk_by(|a, b| a == b).map(run).collect();
+    format!("[{}]", all.join(", "))
+}
+
+fn few(names: &[&str]) -> String {
+    match names.len().checked_sub(MOST_NAMED) {
+        None | Some(0) => names.join(", "),
+        Some(more) => format!("{} and {more} more", names[..MOST_NAMED].join(", ")),
+    }
+}
+
+impl std::fmt::Display for Changes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Changes { agent, from, to, compared, same, .. } = self;
+        writeln!(f, "{agent} {from} → {to}: {same} of {compared} cases are the same")?;
+        for line in &self.everywhere {
+            writeln!(f, "  in every session: {line}")?;
+        }
+        for (name, lines) in &self.cases {
+            for line in lines {
+                writeln!(f, "  {name}: {line}")?;
+            }
+        }
+        for (names, version) in [(&self.only_before, from), (&self.only_after, to)] {
+            if !names.is_empty() {
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                writeln!(f, "  only of {version}: {}", few(&names))?;
+            }
+        }
+        Ok(())
+    }
+}

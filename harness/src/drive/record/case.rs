@@ -1,0 +1,322 @@
+//! The case: what the product says of the requests, put into the terms of a case.
+
+use std::collections::HashMap;
+
+use ctxbench_core::block::{BlockKind, Role};
+use ctxbench_provider::Content;
+use ctxbench_strategies::conform::record::{As, Asked, Heard, Piece, Reading, Recording};
+use serde_json::{Map, Value, json};
+
+use super::events::{self, Shown};
+use super::mask::Masked;
+use super::rows::{self, Row, Said};
+use crate::conform::Case;
+use crate::drive::plan::What;
+use crate::drive::{Driven, Exchange, Purpose, words};
+use crate::hash::sha256;
+
+/// Longest text that a case shows instead of its hash, bytes.
+const SHOWN: usize = 200;
+
+/// A session as a case; `None` where nothing was asked. `resumes` = every turn is a process of its
+/// own.
+pub(super) fn of(
+    driven: &Driven,
+    recording: &Recording,
+    resumes: bool,
+    name: &str,
+) -> Option<Case> {
+    let exchanges = super::counted(&driven.exchanges);
+    let wire = exchanges.first()?.wire?;
+    let rows: Vec<Vec<Row<'_>>> =
+        exchanges.iter().filter_map(|e| e.prompt.as_ref()).map(rows::of).collect();
+    let said = Said::of(&driven.plan.moves);
+    let asked: Vec<Asked<'_>> = exchanges
+        .iter()
+        .zip(&rows)
+        .map(|(e, rows)| Asked {
+            summary: e.purpose == Purpose::Summary,
+            label: e.label.as_deref(),
+            overflowed: e.outcome.as_ref().is_err_and(|e| e.is_overflow()),
+            pieces: rows.iter().map(|r| r.piece(&said)).collect(),
+        })
+        .collect();
+    let summaries: Vec<&str> = exchanges
+        .iter()
+        .filter(|e| e.purpose == Purpose::Summary)
+        .filter_map(|e| e.outcome.as_ref().ok().map(words))
+        .collect();
+    let reading = (recording.read)(&Heard {
+        model: &driven.model.name,
+        window: driven.window,
+        max_output: driven.max_output,
+        wire: wire.name(),
+        notes: &driven.notes,
+        requests: &asked,
+        summaries: &summaries,
+    });
+    let shown = shown(driven, &exchanges, &rows, reading.cache_beside_input);
+    let mut writer =
+        Writer { shown: &shown, reading: &reading, summaries, items: Items::default() };
+    let requests = exchanges.iter().enumerate().map(|(i, e)| writer.request(i, e, &rows[i]));
+    let requests: Vec<Value> = requests.collect();
+    let fixed = writer.fixed(&exchanges, &asked);
+    let items = writer.items.all;
+    Some(Case {
+        kind: "replay".into(),
+        agent: super::product(driven.strategy.as_deref()?).into(),
+        version: driven.version.clone(),
+        name: name.into(),
+        shows: format!("The session `{name}` driven through the real program."),
+        fixed,
+        events: events::of(driven, &exchanges, &shown, resumes),
+        settings: reading.settings.clone(),
+        constants: reading.constants.clone(),
+        items,
+        requests,
+        not_compared: vec![],
+        outcome: None,
+    })
+}
+
+/// What entered the history, and what of it is the session's.
+fn shown<'a>(
+    driven: &'a Driven,
+    exchanges: &[&'a Exchange],
+    rows: &[Vec<Row<'a>>],
+    cache_beside_input: bool,
+) -> Shown<'a> {
+    let mut masked = Masked::default();
+    for r in exchanges.iter().filter_map(|e| e.outcome.as_ref().ok()) {
+        r.parts.iter().filter_map(|p| p.as_text()).for_each(|t| masked.own(t));
+        r.calls().for_each(|c| masked.own(&c.arguments));
+    }
+    let mut outputs = HashMap::new();
+    for item in rows.iter().flatten().flat_map(|r| &r.items) {
+        if let Content::Output { id, text, .. } = &item.content {
+            let first = *outputs.entry(&**id).or_insert(&**text);
+            masked.learn(first, driven.plan.printed(id).unwrap_or_default());
+        }
+    }
+    let mut said = HashMap::new();
+    for (i, step) in driven.plan.moves.iter().enumerate() {
+        let What::Say(words) = &step.what else { continue };
+        let work = |e: &&Exchange| e.purpose == Purpose::Work && e.step == i;
+        let Some(first) = exchanges.iter().position(work) else { continue };
+        let of_user = |r: &&Row<'_>| r.kind == BlockKind::User && r.role == Role::User;
+        let holds = |r: &&Row<'_>| r.texts().iter().any(|t| t.contains(words.trim()));
+        let found = rows[first].iter().rev().filter(of_user).find(holds);
+        let Some(texts) = found.map(Row::texts) else { continue };
+        texts.iter().for_each(|t| masked.learn(t, words));
+        said.insert(i, texts);
+    }
+    Shown { masked, said, outputs, cache_beside_input }
+}
+
+/// Distinct items of a case.
+#[derive(Default)]
+struct Items {
+    all: Vec<Value>,
+    known: HashMap<String, usize>,
+}
+
+impl Items {
+    fn number(&mut self, item: Value) -> usize {
+        *self.known.entry(item.to_string()).or_insert_with(|| {
+            self.all.push(item);
+            self.all.len() - 1
+        })
+    }
+
+    /// Numbers as a case lists them: those that follow each other as their first and last.
+    fn listed(numbers: &[usize]) -> Vec<Value> {
+        let runs = numbers.chunk_by(|a, b| a + 1 == *b);
+        let run = |r: &[usize]| match r {
+            [one] => json!(one),
+            several => json!([several[0], several[several.len() - 1]]),
+        };
+        runs.map(run).collect()
+    }
+}
+
+struct Writer<'a> {
+    shown: &'a Shown<'a>,
+    reading: &'a Reading,
+    summaries: Vec<&'a str>,
+    items: Items,
+}
+
+impl Writer<'_> {
+    fn request(&mut self, i: usize, e: &Exchange, rows: &[Row<'_>]) -> Value {
+        let none = (None, vec![]);
+        let (phase, sorts) = self.reading.requests.get(i).unwrap_or(&none);
+        let purpose = if e.purpose == Purpose::Summary { "summary" } else { "sample" };
+        let prompt = e.prompt.as_ref();
+        let tools = prompt.is_some_and(|p| p.tools.is_some());
+        let mut out = json!({"purpose": purpose, "tools": tools});
+        if let Some(phase) = phase {
+            out["phase"] = phase.as_str().into();
+        }
+        if let Some(most) =
+            prompt.and_then(|p| p.max_tokens).filter(|_| self.reading.limits_replies)
+        {
+            out["max_tokens"] = most.into();
+        }
+        let numbers: Vec<usize> = rows
+            .iter()
+            .zip(sorts)
+            .map(|(row, sort)| {
+                let item = self.item(row, sort);
+                self.items.number(item)
+            })
+            .collect();
+        out["items"] = Items::listed(&numbers).into();
+        out
+    }
+
+    fn item(&self, row: &Row<'_>, sort: &As) -> Value {
+        let first = row.items[0];
+        let mut out = Map::new();
+        let mut put = |k: &str, v: Value| drop(out.insert(k.to_string(), v));
+        let kind = match sort {
+            As::Said(kind) | As::Constant(kind) => *kind,
+            As::Summary { .. } => BlockKind::Summary,
+            As::Prompt { .. } => BlockKind::SummaryPrompt,
+        };
+        put("kind", json!(kind));
+        let roleless = matches!(kind, BlockKind::Compaction | BlockKind::CompactionTrigger);
+        put("role", if roleless { Value::Null } else { json!(row.role) });
+        put("bytes", bytes(row));
+        if let Some(less) = self.reading.numbered {
+            put("msg", first.message.saturating_sub(less).into());
+        }
+        if row.items.iter().any(|i| i.cache.is_some()) {
+            put("cache", true.into());
+        }
+        match &first.content {
+            Content::Call { id, name, .. } => {
+                put("id", json!(id));
+                put("name", json!(name));
+            }
+            Content::Output { id, .. } => put("id", json!(id)),
+            Content::Reasoning { encrypted: Some(e), .. } => put("encrypted_bytes", e.len().into()),
+            _ => {}
+        }
+        let text = first.text();
+        match sort {
+            As::Constant(_) => put("constant", true.into()),
+            As::Summary { body } => {
+                let body = text.get(body.clone()).unwrap_or(text);
+                out.extend(self.told(body));
+            }
+            As::Prompt { transcript, prior, constant_bytes } => {
+                put("constant_bytes", (*constant_bytes).into());
+                let t = self.shown.masked.within(transcript);
+                put("transcript", json!({"bytes": t.len(), "sha256": sha256(&t)}));
+                let ours = |p: &String| self.summaries.iter().any(|s| s.contains(p.as_str()));
+                let prior = prior
+                    .as_ref()
+                    .map(|p| if ours(p) { p.clone() } else { super::mask::masked(p, "") });
+                put("prior_summary", json!(prior));
+            }
+            As::Said(_) if row.items.len() > 1 => {
+                let parts = row.texts().into_iter().map(|t| Value::Object(self.told(t)));
+                put("parts", parts.collect());
+            }
+            As::Said(_) => match &first.content {
+                Content::Compaction { text, opaque: Some(o) } if text.is_empty() => {
+                    out.extend(self.told(o));
+                }
+                _ => out.extend(self.told(text)),
+            },
+        }
+        Value::Object(out)
+    }
+
+    /// A text, or its hash where it is long or the program's own.
+    fn told(&self, text: &str) -> Map<String, Value> {
+        let own = self.shown.masked.get(text);
+        let ours = own.or(self.summaries.contains(&text).then_some(text));
+        let (name, value) = match ours {
+            Some(t) if t.len() < SHOWN => ("text", t.to_string()),
+            Some(t) => ("sha256", sha256(t)),
+            None => ("sha256", sha256(text)),
+        };
+        Map::from_iter([(name.to_string(), Value::from(value))])
+    }
+
+    /// What every request shows: the program's own words before the conversation.
+    fn fixed(&self, exchanges: &[&Exchange], asked: &[Asked<'_>]) -> Vec<Value> {
+        let first = |summary: bool| {
+            let at = asked.iter().position(|a| a.summary == summary)?;
+            Some((exchanges[at], &asked[at], self.reading.requests.get(at)?.1.as_slice()))
+        };
+        let Some((e, own, sorts)) = first(false) else { return vec![] };
+        let mut out = Vec::new();
+        let head = head(own, sorts);
+        for (i, (p, kind)) in head.iter().enumerate() {
+            let mut piece = fixed_piece(p, *kind);
+            if i == 0 {
+                piece.extend(self.reading.base.clone());
+            }
+            out.push(piece);
+        }
+        let tools = e.prompt.as_ref().and_then(|p| p.tools.as_ref());
+        let tools = tools.and_then(|t| serde_json::from_str::<Vec<Value>>(t.get()).ok());
+        out.push(Map::from_iter([
+            ("kind".to_string(), "tools".into()),
+            ("count".to_string(), tools.map_or(0, |t| t.len()).into()),
+        ]));
+        // A program may have other instructions for its summaries.
+        if let Some((_, summary, sorts)) = first(true) {
+            let bases = |head: Vec<(&Piece<'_>, BlockKind)>| -> Vec<Vec<String>> {
+                let base = head.into_iter().filter(|(_, k)| *k == BlockKind::Base);
+                base.map(|(p, _)| p.texts.iter().map(|t| t.to_string()).collect()).collect()
+            };
+            let other = self::head(summary, sorts);
+            if bases(head.clone()) != bases(other.clone()) {
+                for (p, kind) in other.into_iter().filter(|(_, k)| *k == BlockKind::Base) {
+                    let mut piece = fixed_piece(p, kind);
+                    piece.insert("for".into(), "summary".into());
+                    out.push(piece);
+                }
+            }
+        }
+        out.into_iter().map(Value::Object).collect()
+    }
+}
+
+/// The constants with which a request begins.
+fn head<'a, 'b>(asked: &'a Asked<'b>, sorts: &[As]) -> Vec<(&'a Piece<'b>, BlockKind)> {
+    let both = asked.pieces.iter().zip(sorts);
+    let constant = |(p, s): (&'a Piece<'b>, &As)| match s {
+        As::Constant(kind @ (BlockKind::Base | BlockKind::Context)) => Some((p, *kind)),
+        _ => None,
+    };
+    both.map_while(constant).collect()
+}
+
+fn fixed_piece(p: &Piece<'_>, kind: BlockKind) -> Map<String, Value> {
+    let sizes: Vec<usize> = p.texts.iter().map(|t| t.len()).collect();
+    Map::from_iter([
+        ("kind".to_string(), json!(kind)),
+        ("role".to_string(), json!(p.role)),
+        ("bytes".to_string(), one_or_all(sizes)),
+        ("constant".to_string(), true.into()),
+    ])
+}
+
+fn bytes(row: &Row<'_>) -> Value {
+    let size = |i: &&ctxbench_provider::Item| match &i.content {
+        Content::Compaction { text, opaque: Some(o) } if text.is_empty() => o.len(),
+        _ => i.text().len(),
+    };
+    one_or_all(row.items.iter().map(size).collect())
+}
+
+fn one_or_all(sizes: Vec<usize>) -> Value {
+    match sizes.as_slice() {
+        [one] => json!(one),
+        _ => json!(sizes),
+    }
+}

@@ -1,0 +1,170 @@
+//! What an agent put around the session's words, made unreadable: letters and digits become `x`,
+//! while every size that an estimate may use (bytes, UTF-16 units, escapes) stays.
+
+use std::collections::HashMap;
+
+/// The shortest piece of the session's words that is known again in a text that was cut, bytes.
+const LEAST: usize = 16;
+
+/// A text with nothing readable but these words, or what is left of their beginning and end.
+pub(super) fn masked(text: &str, words: &str) -> String {
+    let words = words.trim();
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut keep = |from: &mut &str, at: usize, len: usize| {
+        out.extend(from[..at].chars().map(mask));
+        out.push_str(&from[at..at + len]);
+        *from = &from[at + len..];
+    };
+    match rest.find(words).filter(|_| !words.is_empty()) {
+        Some(at) => keep(&mut rest, at, words.len()),
+        None => {
+            if let Some((at, len)) = beginning(rest, words) {
+                keep(&mut rest, at, len);
+                if let Some((at, len)) = end(rest, &words[len..]) {
+                    keep(&mut rest, at, len);
+                }
+            }
+        }
+    }
+    out.extend(rest.chars().map(mask));
+    out
+}
+
+/// Another letter of the same size.
+fn mask(c: char) -> char {
+    match (c.is_alphanumeric(), c.len_utf8()) {
+        (false, _) => c,
+        (true, 1) => 'x',
+        (true, 2) => 'ä',
+        (true, 3) => '一',
+        (true, _) => '𐐀',
+    }
+}
+
+/// Where the longest beginning of some words stands that a text holds, and its length.
+fn beginning(text: &str, words: &str) -> Option<(usize, usize)> {
+    longest(words.len(), |n| words.get(..words.floor_char_boundary(n)).and_then(|w| text.find(w)))
+        .map(|(at, n)| (at, words.floor_char_boundary(n)))
+}
+
+/// The same of their end.
+fn end(text: &str, words: &str) -> Option<(usize, usize)> {
+    let begin = |n: usize| words.ceil_char_boundary(words.len() - n);
+    longest(words.len(), |n| words.get(begin(n)..).and_then(|w| text.rfind(w)))
+        .map(|(at, n)| (at, words.len() - begin(n)))
+}
+
+/// The largest size up to `most` at which something is found: what holds a longer piece holds a
+/// shorter one.
+fn longest(most: usize, find: impl Fn(usize) -> Option<usize>) -> Option<(usize, usize)> {
+    let (mut low, mut high) = (LEAST, most);
+    let mut found = None;
+    while low <= high {
+        let middle = low + (high - low) / 2;
+        match find(middle) {
+            Some(at) => {
+                found = Some((at, middle));
+                low = middle + 1;
+            }
+            None => high = middle - 1,
+        }
+    }
+    found
+}
+
+/// Texts that entered the history, as they were and masked.
+#[derive(Default)]
+pub(super) struct Masked<'a> {
+    known: HashMap<&'a str, String>,
+}
+
+impl<'a> Masked<'a> {
+    /// A text that holds words of the session.
+    pub(super) fn learn(&mut self, text: &'a str, words: &str) {
+        self.known.entry(text).or_insert_with(|| masked(text, words));
+    }
+
+    /// A text that is the session's own.
+    pub(super) fn own(&mut self, text: &'a str) {
+        self.known.entry(text).or_insert_with(|| text.to_string());
+    }
+
+    /// The masked form of a text that was learned.
+    pub(super) fn get(&self, text: &str) -> Option<&str> {
+        self.known.get(text).map(String::as_str)
+    }
+
+    /// A longer text with all that was masked in it masked, also where only its beginning is left.
+    pub(super) fn within(&self, text: &str) -> String {
+        let mut out = text.to_string();
+        let mut differ: Vec<(&str, &String)> = self.known.iter().map(|(t, m)| (*t, m)).collect();
+        differ.retain(|(t, m)| t != m);
+        differ.sort_unstable();
+        for (from, to) in differ {
+            out = replaced(&out, from, to);
+        }
+        out
+    }
+}
+
+/// A text with every piece that begins like `from`, as far as it does, in the words of `to`, whose
+/// characters have the same sizes.
+fn replaced(text: &str, from: &str, to: &str) -> String {
+    let begin = &from[..from.floor_char_boundary(LEAST)];
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(begin) {
+        let same = rest[at..].bytes().zip(from.bytes()).take_while(|(a, b)| a == b).count();
+        let same = from.floor_char_boundary(same);
+        out.push_str(&rest[..at]);
+        out.push_str(&to[..same]);
+        rest = &rest[at + same..];
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_words_stay_readable() {
+        let shown = "Chunk ID: 3fa9\nWall time: 0.0512 s\nOutput:\nfn main() {}\n\nSee docs.";
+        let want = "xxxxx xx: xxxx\nxxxx xxxx: x.xxxx x\nxxxxxx:\nfn main() {}\n\nxxx xxxx.";
+        assert_eq!(masked(shown, "fn main() {}\n"), want);
+        assert_eq!(masked("Größe 好 𐐀!", "none of it"), "xxäßx 一 𐐀!".replace('ß', "ä"));
+        assert_eq!(masked("all its own", ""), "xxx xxx xxx");
+    }
+
+    #[test]
+    fn of_words_that_were_cut_both_ends_stay() {
+        let words: String = (0..40).map(|n| format!("line {n} of a file\n")).collect();
+        let (head, tail) = (&words[..100], &words[words.len() - 60..]);
+        let shown = format!("Warning: cut\n{head}…900 chars truncated…{tail}");
+        let got = masked(&shown, &words);
+        assert_eq!(got.len(), shown.len());
+        assert!(got.starts_with(&format!("xxxxxxx: xxx\n{head}…xxx xxxxx xxxxxxxxx…")), "{got}");
+        assert!(got.ends_with(tail.trim_end()) || got.ends_with(tail), "{got}");
+    }
+
+    #[test]
+    fn sizes_stay_in_every_unit() {
+        for text in ["plain \"quoted\"\n\t\\", "ÄÖ 漢字 😀 𐐀", ""] {
+            let out = masked(text, "");
+            let json = |t: &str| serde_json::Value::from(t).to_string().len();
+            assert_eq!((out.len(), json(&out)), (text.len(), json(text)));
+            assert_eq!(out.encode_utf16().count(), text.encode_utf16().count());
+        }
+    }
+
+    #[test]
+    fn what_is_cut_within_a_longer_text_is_masked_there_too() {
+        let mut m = Masked::default();
+        let shown = "Secret wrapper: the words of the session. Secret end.";
+        m.learn(shown, "the words of the session.");
+        let long = format!("[User]: {shown}\n\n[Result]: {}…", &shown[..30]);
+        let want = "[User]: xxxxxx xxxxxxx: the words of the session. xxxxxx xxx.\n\n\
+                    [Result]: xxxxxx xxxxxxx: the words of t…";
+        assert_eq!(m.within(&long), want);
+    }
+}

@@ -1,0 +1,157 @@
+//! What a driven agent did, as a conformance case that is tried on our implementation at once.
+//!
+//! A case holds the session's words and nothing that the agent wrote itself: its prompts are told
+//! by their size, and what it put around the session's words is masked (`mask`). What of a request
+//! is the agent's own is known to the product's folder (`ctxbench_strategies::conform::record`).
+
+mod case;
+mod events;
+mod file;
+mod mask;
+mod rows;
+
+use std::path::{Path, PathBuf};
+
+use ctxbench_core::files::{self, FileError};
+use ctxbench_strategies::conform::record::Recording;
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use super::agent::{Agent, Deliver};
+use super::{Driven, Exchange, Purpose};
+use crate::conform::{self, Case, CaseError, Verdict};
+use crate::hash::sha256;
+
+/// Why no case was written.
+#[derive(Debug, Error)]
+pub enum RecordError {
+    /// Nothing of ours implements the agent, or its cases are not of sessions.
+    #[error("{agent}: {why}, so no case of it can be recorded")]
+    NoCases {
+        /// The agent's name.
+        agent: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// The agent did not come to the end.
+    #[error("the agent did not come to the end of the session, so it is no case: {0}")]
+    Stopped(String),
+    /// It asked its model nothing.
+    #[error("the agent sent no request, so there is nothing to record")]
+    Silent,
+    /// The file cannot be written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The folder cannot be made.
+    #[error("{}: {why}", path.display())]
+    Folder {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        why: std::io::Error,
+    },
+    /// What was written cannot be read as a case.
+    #[error("{}: {why}", path.display())]
+    Case {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        why: CaseError,
+    },
+}
+
+impl RecordError {
+    /// Whether the agent or the session is such that there is no case.
+    pub fn is_expected(&self) -> bool {
+        matches!(self, RecordError::NoCases { .. } | RecordError::Stopped(_) | RecordError::Silent)
+    }
+}
+
+/// A case that was written.
+#[derive(Debug)]
+pub struct Written {
+    /// Its file.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: usize,
+    /// How our implementation does on it.
+    pub verdict: Verdict,
+}
+
+/// How sessions of an agent become cases.
+fn recording(agent: &str, strategy: Option<&str>) -> Result<&'static Recording, RecordError> {
+    let none = |why| RecordError::NoCases { agent: agent.to_string(), why };
+    let name = strategy.ok_or_else(|| none("its description names no `strategy`"))?;
+    let found = ctxbench_strategies::all().find(|d| d.name == product(name));
+    let product = found.ok_or_else(|| none("its `strategy` is none of ours"))?;
+    let replay = product.conform.replay.as_ref();
+    let replay =
+        replay.ok_or_else(|| none("cases of it are of single routines, not of sessions"))?;
+    replay.record.as_ref().ok_or_else(|| none("its requests are not described yet"))
+}
+
+/// The product in a strategy with its version and settings.
+fn product(strategy: &str) -> &str {
+    strategy.split(['@', ':']).next().unwrap_or(strategy)
+}
+
+/// What an agent left in its scratch folder and a case needs.
+pub(super) fn notes(agent: &Agent, scratch: &Path) -> Map<String, Value> {
+    let found = recording(&agent.name, agent.strategy.as_deref());
+    found.map_or_else(|_| Map::new(), |r| (r.notes)(scratch))
+}
+
+impl Driven {
+    /// Writes what the agent did into a folder of cases, below its strategy and version, and tries
+    /// it on our implementation. The same session with the same options has the same file.
+    pub fn record(&self, agent: &Agent, session: &str, dir: &Path) -> Result<Written, RecordError> {
+        let name = file_name(session, agent, self);
+        let case = self.case(agent, &name)?;
+        let folder = dir.join(&case.agent).join(files::safe_name(&self.version));
+        std::fs::create_dir_all(&folder)
+            .map_err(|why| RecordError::Folder { path: folder.clone(), why })?;
+        let path = folder.join(format!("{name}.json"));
+        let text = file::text(&case);
+        files::write(&path, &text)?;
+        // What was written is what is tried.
+        let tried = Case::parse(&text, &path.display().to_string()).and_then(|read| {
+            let runtime = tokio::runtime::Builder::new_current_thread().build();
+            let runtime = runtime
+                .map_err(|source| CaseError::Read { path: path.display().to_string(), source })?;
+            runtime.block_on(conform::replay(&read))
+        });
+        let verdict = tried.map_err(|why| RecordError::Case { path: path.clone(), why })?;
+        Ok(Written { bytes: text.len(), path, verdict })
+    }
+
+    /// What the agent did as a case of this name.
+    fn case(&self, agent: &Agent, name: &str) -> Result<Case, RecordError> {
+        let recording = recording(&self.agent, self.strategy.as_deref())?;
+        if let Some(why) = &self.stopped {
+            return Err(RecordError::Stopped(why.clone()));
+        }
+        let resumes = agent.start.deliver == Deliver::Exec;
+        case::of(self, recording, resumes, name).ok_or(RecordError::Silent)
+    }
+}
+
+/// The name of a session's case. What is not ours is told by its hash, since a recording is data
+/// from a stranger.
+fn file_name(session: &str, agent: &Agent, driven: &Driven) -> String {
+    let built_in = ctxbench_scenarios::builtin::IDS.contains(&session);
+    let mut name =
+        if built_in { session.to_string() } else { format!("session-{}", &sha256(session)[..12]) };
+    if driven.window != driven.model.window {
+        name += &format!("-{}", driven.window);
+    }
+    if *driven.model.name != *agent.model {
+        name += &format!("-{}", driven.model.name);
+    }
+    files::safe_name(&name)
+}
+
+/// The agent's own work and its summaries.
+fn counted(exchanges: &[Exchange]) -> Vec<&Exchange> {
+    let own = |e: &&Exchange| matches!(e.purpose, Purpose::Work | Purpose::Summary);
+    exchanges.iter().filter(own).filter(|e| e.prompt.is_some()).collect()
+}

@@ -1,0 +1,180 @@
+//! What the requests of a driven Codex CLI mean.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use ctxbench_core::block::BlockKind;
+use ctxbench_core::files;
+use serde_json::{Map, Value, json};
+
+use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording};
+
+pub(super) const RECORDING: Recording = Recording { notes, read };
+
+/// Size of the base instructions in its estimates, which need not be that of those it sends
+/// (docs/sources/codex.md §3).
+const ESTIMATE: &str = "estimate_bytes";
+
+/// Longest first line of a session file that is read, bytes.
+const MOST_META: u64 = 4 << 20;
+
+/// What its session file says of the base instructions.
+fn notes(scratch: &Path) -> Map<String, Value> {
+    // What links lead to is none of its files.
+    let own = |p: &Path| std::fs::symlink_metadata(p).is_ok_and(|m| m.is_dir());
+    let logs = files::walk_into(&scratch.join("codex/sessions"), own, |_| {});
+    let rollouts = logs.iter().filter(|p| p.extension().is_some_and(|e| e == "jsonl"));
+    let found = rollouts.filter_map(|log| base_bytes(log)).next();
+    found.map(|n| (ESTIMATE.to_string(), n.into())).into_iter().collect()
+}
+
+fn base_bytes(log: &Path) -> Option<usize> {
+    let file = std::fs::File::open(log).ok()?;
+    let mut line = String::new();
+    BufReader::new(file.take(MOST_META)).read_line(&mut line).ok()?;
+    let first: Value = serde_json::from_str(&line).ok()?;
+    let base = first.get("payload")?.get("base_instructions")?;
+    Some(base.get("text").unwrap_or(base).as_str()?.len())
+}
+
+fn read(heard: &Heard<'_>) -> Reading {
+    let triggers = |p: &Piece<'_>| p.kind == BlockKind::CompactionTrigger;
+    let remote = heard.requests.iter().any(|r| r.pieces.iter().any(triggers));
+    let mut out = Reading { base: heard.notes.clone(), ..Reading::default() };
+    let prefix = summary_prefix(heard);
+    let mut prompt = None;
+    for r in heard.requests {
+        let last = r.pieces.len().saturating_sub(1);
+        let sort = |(i, p): (usize, &Piece<'_>)| {
+            if r.summary && i == last && p.of_user() {
+                return As::Constant(BlockKind::SummaryPrompt);
+            }
+            sorted(p, i == 0, prefix, heard.summaries)
+        };
+        let sorts: Vec<As> = r.pieces.iter().enumerate().map(sort).collect();
+        if sorts.last() == Some(&As::Constant(BlockKind::SummaryPrompt)) {
+            prompt = prompt.or(r.pieces.last().map(|p| p.text().len()));
+        }
+        out.requests.push((phase(r), sorts));
+    }
+    out.settings.insert("context_window".into(), heard.window.into());
+    out.settings.insert("auto_compact_token_limit".into(), Value::Null);
+    out.settings.insert("model".into(), heard.model.into());
+    if remote {
+        out.settings.insert("remote".into(), true.into());
+    }
+    let sizes = [
+        ("summary_prompt_bytes", prompt),
+        // The line break between prefix and body is the program's, not the prefix's.
+        ("summary_prefix_bytes", prefix.map(|p| p.len() - 1)),
+    ];
+    out.constants.extend(sizes.into_iter().filter_map(|(k, n)| Some((k.to_string(), json!(n?)))));
+    out
+}
+
+/// The words before a summary with the line break behind them, from the first message that holds
+/// one.
+fn summary_prefix<'a>(heard: &Heard<'a>) -> Option<&'a str> {
+    let of_user = heard.requests.iter().flat_map(|r| &r.pieces).filter(|p| p.of_user());
+    let mut texts = of_user.filter_map(|p| p.texts.first().copied());
+    texts.find_map(|t| heard.summaries.iter().find_map(|s| before(t, s)))
+}
+
+/// The line or lines before a summary with which a message ends.
+fn before<'a>(text: &'a str, summary: &str) -> Option<&'a str> {
+    let prefix = text.strip_suffix(summary).filter(|_| !summary.is_empty())?;
+    prefix.ends_with('\n').then_some(prefix)
+}
+
+fn sorted(p: &Piece<'_>, first: bool, prefix: Option<&str>, summaries: &[&str]) -> As {
+    if p.instructs() {
+        return As::Constant(if first { BlockKind::Base } else { BlockKind::Context });
+    }
+    if p.kind == BlockKind::CompactionTrigger {
+        return As::Constant(p.kind);
+    }
+    if !p.of_user() {
+        return As::Said(p.kind);
+    }
+    let text = p.text();
+    let begins = prefix.filter(|prefix| text.starts_with(prefix)).map(str::len);
+    let body = begins.or_else(|| summaries.iter().find_map(|s| before(text, s)).map(str::len));
+    match body {
+        Some(begin) if p.texts.len() == 1 => As::Summary { body: begin..text.len() },
+        _ if p.said => As::Said(BlockKind::User),
+        _ => As::Constant(BlockKind::Context),
+    }
+}
+
+/// The phase of a compaction, as the program labels its request.
+fn phase(r: &Asked<'_>) -> Option<String> {
+    let label: Value = serde_json::from_str(r.label?).ok()?;
+    Some(label.get("compaction")?.get("phase")?.as_str()?.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_core::block::Role;
+
+    fn piece<'a>(role: Role, text: &'a str, said: bool) -> Piece<'a> {
+        Piece { role, kind: BlockKind::User, texts: vec![text], said }
+    }
+
+    fn asked<'a>(summary: bool, label: Option<&'a str>, pieces: Vec<Piece<'a>>) -> Asked<'a> {
+        Asked { summary, label, overflowed: false, pieces }
+    }
+
+    #[test]
+    fn its_own_words_are_told_from_the_conversation_by_where_they_stand() {
+        let head = || {
+            vec![
+                piece(Role::Developer, "be good", false),
+                piece(Role::Developer, "permissions", false),
+                piece(Role::User, "environment", false),
+            ]
+        };
+        let with = |rest: Vec<Piece<'static>>| head().into_iter().chain(rest).collect::<Vec<_>>();
+        let words = || piece(Role::User, "mend it", true);
+        let label = r#"{"compaction":{"phase":"mid_turn"}}"#;
+        let requests = [
+            asked(false, Some("{}"), with(vec![words()])),
+            asked(true, Some(label), with(vec![words(), piece(Role::User, "now sum up", false)])),
+            asked(false, None, with(vec![words(), piece(Role::User, "So far:\nS1", false)])),
+        ];
+        let notes = Map::from_iter([("estimate_bytes".to_string(), json!(9))]);
+        let heard = Heard {
+            model: "m",
+            window: 30_000,
+            max_output: 4_000,
+            wire: "openai-responses",
+            notes: &notes,
+            requests: &requests,
+            summaries: &["S1"],
+        };
+        let out = read(&heard);
+        let context = || As::Constant(BlockKind::Context);
+        let start = || vec![As::Constant(BlockKind::Base), context(), context()];
+        let want = |more: Vec<As>| start().into_iter().chain(more).collect::<Vec<_>>();
+        let said = || As::Said(BlockKind::User);
+        assert_eq!(out.requests[0], (None, want(vec![said()])));
+        let prompt = As::Constant(BlockKind::SummaryPrompt);
+        assert_eq!(out.requests[1], (Some("mid_turn".into()), want(vec![said(), prompt])));
+        assert_eq!(out.requests[2], (None, want(vec![said(), As::Summary { body: 8..10 }])));
+        let sizes = json!({"summary_prompt_bytes": 10, "summary_prefix_bytes": 7});
+        assert_eq!(Value::Object(out.constants), sizes);
+        assert_eq!(out.base["estimate_bytes"], 9);
+        assert_eq!(out.settings["context_window"], 30_000);
+    }
+
+    #[test]
+    fn the_estimate_is_read_from_its_session_file() {
+        let scratch = tempfile::tempdir().unwrap();
+        assert!(notes(scratch.path()).is_empty());
+        let folder = scratch.path().join("codex/sessions/2026/01/02");
+        std::fs::create_dir_all(&folder).unwrap();
+        let meta = r#"{"type":"session_meta","payload":{"base_instructions":{"text":"0123456"}}}"#;
+        std::fs::write(folder.join("rollout-1.jsonl"), format!("{meta}\n{{}}\n")).unwrap();
+        assert_eq!(notes(scratch.path()), Map::from_iter([("estimate_bytes".into(), json!(7))]));
+    }
+}

@@ -1,0 +1,125 @@
+//! How what a real program sent becomes a case: which pieces of its requests are its own words,
+//! where a summary stands, and which settings a case needs. Writing the case is the harness's.
+
+use std::ops::Range;
+use std::path::Path;
+
+use ctxbench_core::block::{BlockKind, Role};
+use serde_json::{Map, Value};
+
+/// How driven sessions of a program become cases.
+#[derive(Clone, Copy, Debug)]
+pub struct Recording {
+    /// What the program left in the folder that it ran in and a case needs to know.
+    pub notes: fn(&Path) -> Map<String, Value>,
+    /// What its requests mean.
+    pub read: fn(&Heard<'_>) -> Reading,
+}
+
+/// Nothing of what a program left behind matters.
+pub fn no_notes(_: &Path) -> Map<String, Value> {
+    Map::new()
+}
+
+/// What a program sent its model in one session.
+pub struct Heard<'a> {
+    pub model: &'a str,
+    /// Window that the program was told, tokens.
+    pub window: u64,
+    /// Largest reply that it was told, tokens.
+    pub max_output: u64,
+    /// Name of the wire.
+    pub wire: &'a str,
+    pub notes: &'a Map<String, Value>,
+    /// Its own work and its summaries, in order.
+    pub requests: &'a [Asked<'a>],
+    /// Texts of the summaries that it got, in order.
+    pub summaries: &'a [&'a str],
+}
+
+/// A request.
+pub struct Asked<'a> {
+    pub summary: bool,
+    /// What the program itself says of the request, where its description names the place.
+    pub label: Option<&'a str>,
+    /// It was refused as too large.
+    pub overflowed: bool,
+    pub pieces: Vec<Piece<'a>>,
+}
+
+/// What an item of a case is written of: a content part or several of one message.
+pub struct Piece<'a> {
+    pub role: Role,
+    /// As far as the wire tells: text of the user's role is `User`, also where the program wrote it.
+    pub kind: BlockKind,
+    pub texts: Vec<&'a str>,
+    /// It holds words of the session.
+    pub said: bool,
+}
+
+impl Piece<'_> {
+    /// Its text, where it is one text.
+    pub fn text(&self) -> &str {
+        self.texts.first().copied().unwrap_or("")
+    }
+
+    /// Text in the user's place.
+    pub fn of_user(&self) -> bool {
+        self.kind == BlockKind::User && self.role == Role::User
+    }
+
+    /// The program's instructions.
+    pub fn instructs(&self) -> bool {
+        matches!(self.role, Role::Instructions | Role::System | Role::Developer)
+    }
+}
+
+/// What a piece is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum As {
+    /// The conversation's, or made of it: its text is compared.
+    Said(BlockKind),
+    /// The program's own words, of which only the size is told.
+    Constant(BlockKind),
+    /// A summary behind words of the program, which end where the body begins.
+    Summary { body: Range<usize> },
+    /// A summary prompt that holds the conversation as a text.
+    Prompt {
+        transcript: String,
+        prior: Option<String>,
+        /// Size of the rest, bytes.
+        constant_bytes: usize,
+    },
+}
+
+/// What a product makes of a recorded session.
+#[derive(Default)]
+pub struct Reading {
+    pub settings: Map<String, Value>,
+    pub constants: Map<String, Value>,
+    /// Further members of the first base piece.
+    pub base: Map<String, Value>,
+    /// Of every request when it was made, where the product tells, and what its pieces are.
+    pub requests: Vec<(Option<String>, Vec<As>)>,
+    /// Items carry the number of their message less this.
+    pub numbered: Option<usize>,
+    /// Requests carry the largest reply that they allow.
+    pub limits_replies: bool,
+    /// Usage counts what the cache served or stored beside the input and not within it.
+    pub cache_beside_input: bool,
+}
+
+impl Reading {
+    /// Sizes of a constant text as cases write them, with a filler that may stand for it.
+    pub(crate) fn constant(&mut self, name: &str, text: &str) {
+        let utf16 = |t: &str| t.encode_utf16().count();
+        let json = Value::from(text).to_string();
+        let sizes = serde_json::json!({
+            "bytes": text.len(),
+            "utf16": utf16(text),
+            "json_utf16": utf16(&json) - 2,
+            "placeholder": super::text::filler(name, text.len()),
+        });
+        self.constants.insert(name.to_string(), sizes);
+    }
+}

@@ -1,0 +1,228 @@
+//! What the requests of a driven OpenCode mean.
+
+use std::collections::BTreeSet;
+
+use ctxbench_core::block::{BlockKind, Role};
+use serde_json::{Map, Value, json};
+
+use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording, no_notes};
+
+pub(super) const RECORDING: Recording = Recording { notes: no_notes, read };
+
+/// What stands around the conversation in a summary prompt (docs/sources/opencode.md §3.2.7).
+const CONVERSATION: [&str; 2] = ["<conversation>\n", "\n</conversation>"];
+/// What stands around the summary before it.
+const PRIOR: [&str; 2] = ["<prior-summary>\n", "\n</prior-summary>"];
+
+/// Its own messages in the user's place, by their words.
+#[derive(Default)]
+struct Own<'a> {
+    /// Stands before a summary.
+    markers: BTreeSet<&'a str>,
+    /// Asks to go on after a compaction.
+    go_on: Option<&'a str>,
+    /// The same after a prompt that was too large.
+    go_on_overflow: Option<&'a str>,
+}
+
+impl<'a> Own<'a> {
+    fn of(heard: &'a Heard<'a>) -> Own<'a> {
+        let mut own = Own::default();
+        for r in heard.requests {
+            let of_user = |p: &&Piece<'a>| p.of_user() && !p.said;
+            for [a, b] in r.pieces.array_windows() {
+                if of_user(&a) && is_summary(b, heard.summaries) {
+                    own.markers.insert(a.texts[0]);
+                }
+            }
+        }
+        let mut overflowed = false;
+        for r in heard.requests {
+            if r.overflowed && !r.summary {
+                overflowed = true;
+            }
+            if r.summary || r.overflowed {
+                continue;
+            }
+            let mine = |p: &&Piece<'a>| p.of_user() && !p.said && !own.markers.contains(p.text());
+            let Some(last) = r.pieces.iter().rev().find(mine) else { continue };
+            let known = [own.go_on, own.go_on_overflow];
+            if known.iter().flatten().all(|k| *k != last.text()) {
+                let place = if overflowed { &mut own.go_on_overflow } else { &mut own.go_on };
+                place.get_or_insert(last.texts[0]);
+            }
+            overflowed = false;
+        }
+        own
+    }
+
+    fn texts(&self) -> Vec<(&'static str, &'a str)> {
+        let marker = self.markers.iter().next().copied();
+        let all = [
+            ("marker", marker),
+            ("continue", self.go_on),
+            ("continue_after_overflow", self.go_on_overflow),
+        ];
+        all.into_iter().filter_map(|(name, text)| Some((name, text?))).collect()
+    }
+}
+
+fn is_summary(p: &Piece<'_>, summaries: &[&str]) -> bool {
+    p.kind == BlockKind::Assistant && summaries.iter().any(|s| !s.is_empty() && *s == p.text())
+}
+
+fn read(heard: &Heard<'_>) -> Reading {
+    let anthropic = heard.wire == "anthropic-messages";
+    let mut out = Reading {
+        // On the chat wire the system prompt is a message, too.
+        numbered: Some(usize::from(!anthropic)),
+        limits_replies: true,
+        cache_beside_input: anthropic,
+        ..Reading::default()
+    };
+    let own = Own::of(heard);
+    for (name, text) in own.texts() {
+        out.constant(name, text);
+    }
+    let placeholders: Vec<(&str, String)> = own
+        .texts()
+        .into_iter()
+        .map(|(name, text)| (text, out.constants[name]["placeholder"].clone()))
+        .map(|(text, filler)| (text, filler.as_str().unwrap_or_default().to_string()))
+        .collect();
+    for r in heard.requests {
+        let sorts: Vec<As> = r
+            .pieces
+            .iter()
+            .enumerate()
+            .map(|(i, p)| sorted(r, i, p, &own, heard.summaries, &placeholders))
+            .collect();
+        for s in &sorts {
+            let As::Prompt { prior, constant_bytes, .. } = s else { continue };
+            let name = match prior {
+                None => "summary_prompt_first",
+                Some(_) => "summary_prompt_with_prior",
+            };
+            out.constants.entry(name).or_insert(json!({"bytes": constant_bytes}));
+        }
+        out.requests.push((None, sorts));
+    }
+    let model = json!({"context": heard.window, "output": heard.max_output});
+    out.settings = Map::from_iter([
+        ("model".to_string(), model),
+        ("compaction".to_string(), Value::Object(Map::new())),
+        ("wire".to_string(), heard.wire.into()),
+    ]);
+    if anthropic {
+        out.settings.insert("wire".into(), "anthropic".into());
+    }
+    out
+}
+
+fn sorted(
+    r: &Asked<'_>,
+    i: usize,
+    p: &Piece<'_>,
+    own: &Own<'_>,
+    summaries: &[&str],
+    placeholders: &[(&str, String)],
+) -> As {
+    if p.instructs() {
+        return As::Constant(BlockKind::Base);
+    }
+    if p.of_user() {
+        let whole = r.summary && r.pieces[..i].iter().all(Piece::instructs);
+        if whole && let Some(prompt) = prompt(p.text(), placeholders) {
+            return prompt;
+        }
+        return match p.text() {
+            _ if r.summary && i + 1 == r.pieces.len() => As::Constant(BlockKind::SummaryPrompt),
+            text if own.markers.contains(text) => As::Constant(BlockKind::Marker),
+            _ if p.said => As::Said(BlockKind::User),
+            _ => As::Constant(BlockKind::Continue),
+        };
+    }
+    let behind_marker = i > 0 && own.markers.contains(r.pieces[i - 1].text());
+    if p.role == Role::Assistant && behind_marker && is_summary(p, summaries) {
+        return As::Said(BlockKind::Summary);
+    }
+    As::Said(p.kind)
+}
+
+/// A summary prompt taken apart, with fillers for the program's own messages in it.
+fn prompt(text: &str, placeholders: &[(&str, String)]) -> Option<As> {
+    let [open, close] = CONVERSATION;
+    let (_, rest) = text.split_once(open)?;
+    // The conversation may hold the same words; what closes it stands last.
+    let (conversation, rest) = rest.rsplit_once(close)?;
+    let [open, close] = PRIOR;
+    let prior = rest.split_once(open).and_then(|(_, r)| r.rsplit_once(close)).map(|(p, _)| p);
+    let constant_bytes = text.len() - conversation.len() - prior.map_or(0, str::len);
+    let put = |t: String, (from, to): &(&str, String)| t.replace(from, to);
+    let transcript = placeholders.iter().fold(conversation.to_string(), put);
+    Some(As::Prompt { transcript, prior: prior.map(str::to_string), constant_bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece<'a>(role: Role, text: &'a str, said: bool) -> Piece<'a> {
+        let kind = if role == Role::Assistant { BlockKind::Assistant } else { BlockKind::User };
+        Piece { role, kind, texts: vec![text], said }
+    }
+
+    #[test]
+    fn marker_summary_and_go_on_are_known_by_their_order() {
+        let system = || piece(Role::System, "be good", false);
+        let first = "Sum up <conversation>\n[User]: mend it\n</conversation> now.";
+        let second = "Sum up <conversation>\n[User]: Go on!\n</conversation> with \
+                      <prior-summary>\nS1\n</prior-summary> now.";
+        let asked = |summary, pieces| Asked { summary, label: None, overflowed: false, pieces };
+        let requests = [
+            asked(false, vec![system(), piece(Role::User, "mend it", true)]),
+            asked(true, vec![system(), piece(Role::User, first, true)]),
+            asked(
+                false,
+                vec![
+                    system(),
+                    piece(Role::User, "What now?", false),
+                    piece(Role::Assistant, "S1", true),
+                    piece(Role::User, "Go on!", false),
+                ],
+            ),
+            asked(true, vec![system(), piece(Role::User, second, true)]),
+        ];
+        let heard = Heard {
+            model: "m",
+            window: 30_000,
+            max_output: 4_000,
+            wire: "openai-chat",
+            notes: &Map::new(),
+            requests: &requests,
+            summaries: &["S1"],
+        };
+        let out = read(&heard);
+        let base = || As::Constant(BlockKind::Base);
+        assert_eq!(out.requests[0].1, [base(), As::Said(BlockKind::User)]);
+        let As::Prompt { transcript, prior, constant_bytes } = &out.requests[1].1[1] else {
+            panic!("{:?}", out.requests[1])
+        };
+        assert_eq!((transcript.as_str(), prior), ("[User]: mend it", &None));
+        assert_eq!(*constant_bytes, first.len() - "[User]: mend it".len());
+        assert_eq!(
+            out.requests[2].1[1..],
+            [
+                As::Constant(BlockKind::Marker),
+                As::Said(BlockKind::Summary),
+                As::Constant(BlockKind::Continue)
+            ]
+        );
+        let As::Prompt { transcript, prior, .. } = &out.requests[3].1[1] else { panic!() };
+        // Of its own message in the transcript only the size is kept.
+        assert_eq!((transcript.as_str(), prior.as_deref()), ("[User]: <conti", Some("S1")));
+        assert_eq!(out.constants["continue"]["bytes"], 6);
+        assert_eq!(out.constants["summary_prompt_first"]["bytes"], first.len() - 15);
+        assert_eq!(out.numbered, Some(1));
+    }
+}
