@@ -19,6 +19,8 @@ mod bad_input;
 mod best;
 #[path = "calibration.rs"]
 mod calibration;
+#[path = "cases.rs"]
+mod cases;
 #[path = "cli.rs"]
 mod cli;
 #[path = "codex_files.rs"]
@@ -47,6 +49,8 @@ mod embedding;
 mod exec;
 #[path = "exports.rs"]
 mod exports;
+#[path = "fake_agent.rs"]
+mod fake_agent;
 #[path = "faults.rs"]
 mod faults;
 #[path = "files.rs"]

@@ -124,11 +124,7 @@ fn function(old: &Value, new: &Value) -> Vec<String> {
         let (n, all) = (differ.len(), both.len());
         out.push(format!("{n} of {all} results differ: {}", few(&differ)));
     }
-    for v in ["rule", "constants"] {
-        if old[v] != new[v] && v == "constants" {
-            out.extend(members(v, &old[v], &new[v]));
-        }
-    }
+    out.extend(members("constants", &old["constants"], &new["constants"]));
     out
 }
 
@@ -225,7 +221,7 @@ fn request((old, a): (&Case, &Value), (new, b): (&Case, &Value)) -> Option<Strin
             return Some(format!("{field} {} → {}", told(x), told(y)));
         }
     }
-    let (x, y): (Vec<_>, Vec<_>) = (old.items_of(a).collect(), new.items_of(b).collect());
+    let (x, y) = (conversation(old, a), conversation(new, b));
     let kinds = |items: &[&Value]| {
         let kind = |i: &&Value| i["kind"].as_str().unwrap_or("?").to_string();
         items.iter().map(kind).collect::<Vec<_>>()
@@ -235,7 +231,15 @@ fn request((old, a): (&Case, &Value), (new, b): (&Case, &Value)) -> Option<Strin
         return Some(format!("{} → {}", runs(&before), runs(&after)));
     }
     let (n, how) = x.iter().zip(&y).enumerate().find_map(|(i, (a, b))| Some((i, item(a, b)?)))?;
-    Some(format!("item {n} ({}): {how}", before[n]))
+    Some(format!("item {n} behind the constants ({}): {how}", before[n]))
+}
+
+/// The items of a request behind what every request shows, which is told of by itself.
+fn conversation<'a>(case: &'a Case, request: &'a Value) -> Vec<&'a Value> {
+    let head = |i: &&Value| {
+        i["constant"] == true && matches!(i["kind"].as_str(), Some("base" | "context"))
+    };
+    case.items_of(request).skip_while(head).collect()
 }
 
 /// How an item differs beside its number and the size of a constant.
@@ -256,9 +260,7 @@ fn runs(kinds: &[String]) -> String {
         1 => r[0].clone(),
         n => format!("{n} {}", r[0]),
     };
-    // Calls and their outputs take turns.
-    let pairs: Vec<String> = kinds.to_vec();
-    let all: Vec<String> = pairs.chunk_by(|a, b| a == b).map(run).collect();
+    let all: Vec<String> = kinds.chunk_by(|a, b| a == b).map(run).collect();
     format!("[{}]", all.join(", "))
 }
 

@@ -4,13 +4,23 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
+use tokio::io::AsyncReadExt;
+use tokio::process::Command;
 
 use super::fill::{Fill, PLACES, put};
+use crate::groups;
+
+/// How long a program may take to say its version: what is started by Node or Python takes seconds
+/// on a busy machine.
+const VERSION_WAIT: Duration = Duration::from_secs(20);
+/// So much of what it says is looked at, bytes.
+const MOST_VERSION: u64 = 64 << 10;
 
 /// The agents that come with the project.
 const BUILT_IN: &[(&str, &str)] = &[
@@ -407,13 +417,32 @@ impl Agent {
     }
 
     /// The version that a program says it has: the first word with digits and dots that it prints.
+    /// It is asked in a home of its own, and not for long.
     pub fn version(&self, program: &Path) -> Option<String> {
-        let mut asked = Command::new(program);
-        asked.args(&self.program.version).stdin(Stdio::null());
-        let out = asked.output().ok()?;
-        let text = [out.stdout, out.stderr].concat();
-        let text = String::from_utf8_lossy(&text).into_owned();
-        text.split_whitespace().find_map(version_in)
+        let home = tempfile::tempdir().ok()?;
+        let mut asking = Command::new(program);
+        asking.args(&self.program.version).current_dir(home.path()).env_clear();
+        asking.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        asking.env("HOME", home.path()).env("TMPDIR", home.path());
+        asking.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        #[cfg(unix)]
+        asking.process_group(0);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+        let text = runtime.block_on(async {
+            let mut child = asking.kill_on_drop(true).spawn().ok()?;
+            let group = child.id()?;
+            groups::begun(group);
+            let (stdout, stderr) = (child.stdout.take()?, child.stderr.take()?);
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let (mut one, mut two) = (stdout.take(MOST_VERSION), stderr.take(MOST_VERSION));
+            let both = async { tokio::join!(one.read_to_end(&mut out), two.read_to_end(&mut err)) };
+            // What came in time is what there is.
+            let _ = tokio::time::timeout(VERSION_WAIT, both).await;
+            groups::end(group);
+            groups::over(group);
+            Some([out, err].concat())
+        })?;
+        String::from_utf8_lossy(&text).split_whitespace().find_map(version_in)
     }
 }
 

@@ -19,6 +19,8 @@ use crate::groups;
 const MOST_LINE: usize = 64 << 20;
 /// Of what it prints between two messages, this much may be no message, bytes.
 const MOST_NOISE: usize = 4 << 20;
+/// Between two requests to its model an agent may print this much, bytes.
+const MOST_CHATTER: usize = 256 << 20;
 /// Of standard error this much of the end is kept, bytes.
 const STDERR_KEPT: usize = 4_096;
 const STDERR_LINES: usize = 6;
@@ -35,6 +37,8 @@ pub(super) struct Child {
     stderr: Arc<Mutex<Vec<u8>>>,
     listens: JoinHandle<()>,
     patience: Patience,
+    /// Requests when they were last counted, and bytes printed since there were so many.
+    chatter: (usize, usize),
 }
 
 /// How long an agent may be silent: neither a line nor a request.
@@ -82,6 +86,7 @@ impl Child {
             stderr,
             listens,
             patience,
+            chatter: (0, 0),
         })
     }
 
@@ -119,7 +124,7 @@ impl Child {
                 _ => noise += line.len() + 1,
             }
             if noise > MOST_NOISE {
-                let begin = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
+                let begin = printable(&String::from_utf8_lossy(&line[..line.len().min(80)]));
                 let why = format!("what it prints is not its protocol, as in {begin:?}");
                 return Err(self.told(why).await);
             }
@@ -194,7 +199,18 @@ impl Child {
         loop {
             let before = self.patience.director.lock().exchanges.len();
             match timeout(limit, self.read_some()).await {
-                Ok(Ok(n)) => return Ok(n),
+                Ok(Ok(n)) => {
+                    let (asked, printed) = self.chatter;
+                    self.chatter = (before, if asked == before { printed + n } else { n });
+                    if self.chatter.1 > MOST_CHATTER {
+                        let why = format!(
+                            "it prints more than {MOST_CHATTER} bytes without asking its model \
+                             anything"
+                        );
+                        return Err(self.told(why).await);
+                    }
+                    return Ok(n);
+                }
                 Ok(Err(e)) => return Err(Stopped(format!("its output is lost: {e}"))),
                 Err(_) if self.patience.director.lock().exchanges.len() != before => {}
                 Err(_) => {
@@ -231,7 +247,7 @@ impl Child {
         }
         let _ = timeout(GRACE, &mut self.listens).await;
         let kept = self.stderr.lock().map(|k| k.clone()).unwrap_or_default();
-        let text = String::from_utf8_lossy(&kept).into_owned();
+        let text = printable(&String::from_utf8_lossy(&kept));
         let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
         let last = lines[lines.len().saturating_sub(STDERR_LINES)..].join("\n");
         Stopped(if last.is_empty() { why } else { format!("{why}\nits last words:\n{last}") })
@@ -251,6 +267,25 @@ impl Child {
             groups::end(id);
         }
     }
+}
+
+/// What an agent prints as it can be shown: without colours and whatever else steers a terminal.
+fn printable(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            // The rest of a control sequence ends with a letter or the like.
+            '\u{1b}' if chars.clone().next() == Some('[') => {
+                let _ = chars.find(|c| c != &'[' && matches!(c, '@'..='~'));
+            }
+            '\n' => out.push(c),
+            '\t' => out.push(' '),
+            c if c.is_control() => {}
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 impl Drop for Child {

@@ -33,12 +33,14 @@ impl<'a> Row<'a> {
 
 /// The rows of a request.
 pub(super) fn of(prompt: &Prompt) -> Vec<Row<'_>> {
+    let text = |i: &Item| matches!(i.content, Content::Text(_));
     let together = |a: &Item, b: &Item| {
         let one = a.message == b.message && a.role == b.role && a.role != Role::Assistant;
-        let text = |i: &Item| matches!(i.content, Content::Text(_));
         one && text(a) && text(b)
     };
-    let groups = prompt.items.chunk_by(together);
+    // On some wires a reply of calls alone has an empty text beside them.
+    let silent = |g: &&[Item]| matches!(g, [one] if one.text().is_empty() && text(one));
+    let groups = prompt.items.chunk_by(together).filter(|g| !silent(g));
     groups
         .map(|g| Row { kind: kind(&g[0]), role: role(&g[0]), items: g.iter().collect() })
         .collect()

@@ -1,0 +1,215 @@
+"""A coding agent that behaves as a word says, for the tests of `ctxbench drive`.
+
+python3 agent.py HOW URL DELIVER FOLDER [TEXT]
+
+HOW      what it does (see `Agent.turn`); `good` = an agent as one would wish
+URL      where its model is
+DELIVER  how it is spoken to: acp, exec, rpc, lines
+FOLDER   where it leaves what the tests look for: `pids`, `url`
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+HOW, URL, DELIVER, FOLDER = sys.argv[1:5]
+WINDOW_FULL = "x y " * 200_000
+OWN_WORDS = "The secret prompt of the fake agent"
+
+
+def note(name, text):
+    with open(os.path.join(FOLDER, name), "a", encoding="utf-8") as f:
+        f.write(f"{text}\n")
+
+
+def out(text):
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def part(text, kind="input_text"):
+    return {"type": kind, "text": text}
+
+
+def message(role, *texts):
+    kind = "output_text" if role == "assistant" else "input_text"
+    return {"type": "message", "role": role, "content": [part(t, kind) for t in texts]}
+
+
+class Refused(Exception):
+    pass
+
+
+class Agent:
+    """Keeps its history as Codex does, and compacts when it is told to."""
+
+    def __init__(self):
+        self.items = []
+        self.said = []
+        self.turns = 0
+
+    def head(self):
+        return [
+            message("developer", f"{OWN_WORDS}: be good."),
+            message("developer", f"{OWN_WORDS}: permissions.", f"{OWN_WORDS}: tools."),
+            message("user", f"{OWN_WORDS}: the environment."),
+        ]
+
+    def post(self, items, tools, phase=None):
+        label = {"compaction": {"phase": phase}} if phase else {}
+        body = {"model": "gpt-5.5", "stream": False, "input": self.head() + items}
+        body["client_metadata"] = {"x-codex-turn-metadata": json.dumps(label)}
+        if tools:
+            name = "exec_command"
+            body["tools"] = [{"type": "function", "name": name, "parameters": {"type": "object"}}]
+        asked = urllib.request.Request(
+            f"{URL}/v1/responses",
+            json.dumps(body).encode(),
+            {"content-type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(asked) as answer:
+                return json.load(answer)["output"]
+        except urllib.error.HTTPError as e:
+            raise Refused(f"{e.code} {e.read().decode()}") from e
+
+    def work(self):
+        """Asks until no tool is called any more."""
+        while True:
+            reply = self.post(self.items, True)
+            self.items += [{k: v for k, v in i.items() if k != "id"} for i in reply]
+            calls = [i for i in reply if i["type"] == "function_call"]
+            if not calls and HOW != "endless":
+                return
+            for call in calls:
+                self.items.append(self.run(call))
+            if not calls:
+                self.items.append(message("user", f"again {len(self.items)}"))
+
+    def run(self, call):
+        command = json.loads(call["arguments"])["cmd"]
+        note("commands", json.dumps(command))
+        got = subprocess.run(command, shell=True, capture_output=True, check=False).stdout
+        text = got.decode("utf-8", "replace")
+        # What an agent puts around an output is another every time.
+        mark = os.urandom(3).hex() if HOW == "wraps" else "a1b2c3"
+        text = f"Chunk ID: {mark}\nOutput of its own:\n{text}"
+        return {"type": "function_call_output", "call_id": call["call_id"], "output": text}
+
+    def compact(self):
+        asks = message("user", f"{OWN_WORDS}: write a note for whoever goes on.")
+        reply = self.post(self.items + [asks], False, "standalone_turn")
+        texts = [p["text"] for i in reply if i["type"] == "message" for p in i["content"]]
+        users = [message("user", t) for t in self.said]
+        self.items = users + [message("user", f"{OWN_WORDS}: what came before:\n{texts[-1]}")]
+
+    def turn(self, words):
+        self.turns += 1
+        if words.startswith("/compact"):
+            return self.compact()
+        if HOW == "hangs":
+            self.post([message("user", words)], True)
+            signal.pause()
+        if HOW == "crashes" and self.turns == 2:
+            sys.stderr.write("it broke \x1b[31min red\x1b[0m\n")
+            os._exit(3)
+        if HOW == "mute":
+            os._exit(0)
+        if HOW == "floods":
+            for _ in range(1 << 14):
+                out("flood " * 11_000)
+        if HOW == "floods-lines":
+            for _ in range(1 << 14):
+                out(("flood " * 11_000) + "\n")
+        if HOW == "chatters":
+            line = json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": "x" * 65536})
+            while True:
+                out(line + "\n")
+        if HOW == "floods-stderr":
+            for _ in range(1 << 14):
+                sys.stderr.write("flood " * 11_000)
+        if HOW == "garbage":
+            sys.stdout.buffer.write(b"\xff\xfe\x00{]\n" * 1_000_000)
+        if HOW == "ignores-window":
+            self.items.append(message("user", WINDOW_FULL))
+        if HOW == "daemon":
+            daemon()
+        if HOW in ("SIGTERM", "SIGINT", "SIGHUP"):
+            daemon()
+            self.post([message("user", words)], True)
+            os.kill(os.getppid(), getattr(signal, HOW))
+            signal.pause()
+        self.said.append(words)
+        self.items.append(message("user", words))
+        return self.work()
+
+
+def daemon():
+    """A process that leaves group and session, and keeps the agent's standard output."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            note("pids", os.getpid())
+            while True:
+                time.sleep(3600)
+        os._exit(0)
+
+
+def acp(agent):
+    for line in sys.stdin:
+        asked = json.loads(line)
+        answer, id = {}, asked.get("id")
+        if asked["method"] == "session/new":
+            answer = {"sessionId": "s"}
+        if asked["method"] == "session/prompt":
+            try:
+                agent.turn(asked["params"]["prompt"][0]["text"])
+            except Refused as e:
+                error = {"code": 1, "message": str(e)}
+                out(json.dumps({"jsonrpc": "2.0", "id": id, "error": error}) + "\n")
+                continue
+            answer = {"stopReason": "end_turn"}
+        out(json.dumps({"jsonrpc": "2.0", "id": id, "result": answer}) + "\n")
+
+
+def rpc(agent):
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if asked["type"] == "prompt":
+            out(json.dumps({"type": "response", "id": asked["id"], "success": True}) + "\n")
+            agent.turn(asked["message"])
+            out(json.dumps({"type": "agent_settled"}) + "\n")
+        else:
+            agent.compact()
+            out(json.dumps({"type": "response", "id": asked["id"], "success": True}) + "\n")
+
+
+def lines(agent):
+    out("ready> ")
+    for line in sys.stdin:
+        agent.turn(line.rstrip("\n"))
+        out("done\nready> ")
+
+
+def once(agent):
+    """A turn; what is to be remembered stands in its home."""
+    state = os.path.join(os.environ["HOME"], "state.json")
+    if os.path.exists(state):
+        with open(state, encoding="utf-8") as f:
+            agent.items, agent.said, agent.turns = json.load(f)
+    try:
+        agent.turn(sys.stdin.read())
+    except Refused as e:
+        sys.exit(str(e))
+    with open(state, "w", encoding="utf-8") as f:
+        json.dump([agent.items, agent.said, agent.turns], f)
+
+
+note("pids", os.getpid())
+note("url", URL)
+{"acp": acp, "exec": once, "rpc": rpc, "lines": lines}[DELIVER](Agent())

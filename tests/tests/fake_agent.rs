@@ -1,0 +1,444 @@
+//! Agents that behave in every way that real ones might, driven from outside: each is a row with a
+//! clear word, and nothing of it stays behind.
+
+#[allow(dead_code, reason = "each test file uses a part")]
+use crate::common;
+
+use std::collections::BTreeSet;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Folder, Output, jsonl};
+use serde_json::{Value, json};
+
+/// Words of the agent's own, which no case may hold.
+const OWN_WORDS: &str = "secret prompt";
+
+fn has_python() -> bool {
+    let has = Command::new("python3").arg("--version").output().is_ok_and(|o| o.status.success());
+    if !has {
+        eprintln!("not tried: python3 is not here");
+    }
+    has
+}
+
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("data/drive/agent.py")
+}
+
+/// Describes the agent that behaves like that; `more` stands in front of its tables.
+fn describe(here: &Folder, how: &str, deliver: &str, more: &str) -> String {
+    let name = format!("fake-{how}-{deliver}");
+    let folder = here.path(&format!("{name}.left"));
+    std::fs::create_dir(&folder).unwrap();
+    let command = json!([
+        "{program}",
+        script().display().to_string(),
+        how,
+        "{url}",
+        deliver,
+        folder.display().to_string()
+    ]);
+    let toml = format!(
+        r#"name = "{name}"
+title = "Fake agent"
+model = "gpt-5.5"
+install = "nothing"
+label = "client_metadata.x-codex-turn-metadata"
+{more}
+[program]
+names = ["python3"]
+version = ["-c", "print('0.169.0')"]
+[start]
+deliver = "{deliver}"
+command = {command}
+resume = {command}
+prompt = "ready> "
+compact = "/compact"
+[tool]
+name = "exec_command"
+arguments = {{ cmd = "{{command}}" }}
+[[side]]
+purpose = "summary"
+body = ["client_metadata.x-codex-turn-metadata", "\"compaction\""]
+"#
+    );
+    here.write(&format!("{name}.toml"), toml);
+    format!("--agent ./{name}.toml")
+}
+
+/// Two turns, with a call in the first.
+fn session() -> String {
+    let call = json!({"id": "c1", "name": "read", "arguments": "{\"path\":\"a.ts\"}"});
+    jsonl(&[
+        json!({"type": "session", "version": 1, "id": "small"}),
+        json!({"type": "user", "id": "u1", "text": "read the file, please"}),
+        json!({"type": "assistant", "id": "a1", "text": "a look", "calls": [call]}),
+        json!({"type": "tool", "call_id": "c1", "output": "const port = 48731;\n"}),
+        json!({"type": "assistant", "id": "a2", "text": "The port is 48731."}),
+        json!({"type": "user", "id": "u2", "text": "and what is it for?"}),
+        json!({"type": "assistant", "id": "a3", "text": "The shop."}),
+    ])
+}
+
+/// A drive in this folder, with its scratch folders in it too.
+fn drive(here: &Folder, line: &str, code: i32) -> Output {
+    let tmp = here.path("tmp");
+    std::fs::create_dir_all(&tmp).unwrap();
+    let run = here.run(&format!("drive {line}")).env("TMPDIR", &tmp.display().to_string());
+    let out = run.fails_with(code);
+    nothing_stays(here);
+    out
+}
+
+/// No process, port or folder of an agent is left.
+fn nothing_stays(here: &Folder) {
+    assert_eq!(here.files("tmp").keys().collect::<Vec<_>>(), Vec::<&String>::new());
+    for entry in std::fs::read_dir(here.path("")).unwrap().flatten() {
+        if !entry.file_name().to_string_lossy().ends_with(".left") {
+            continue;
+        }
+        let lines =
+            |name: &str| std::fs::read_to_string(entry.path().join(name)).unwrap_or_default();
+        for pid in lines("pids").lines() {
+            assert!(!Path::new("/proc").join(pid).exists(), "process {pid} is left: {entry:?}");
+        }
+        for url in lines("url").lines() {
+            let address = url.trim_start_matches("http://");
+            assert!(TcpStream::connect(address).is_err(), "{url} is still served");
+        }
+    }
+}
+
+/// The row of an agent.
+fn row(here: &Folder, name: &str) -> Value {
+    let rows = here.json("ctxbench-out/results.json")["runs"].as_array().unwrap().clone();
+    let of = |r: &Value| r["strategy"]["name"].as_str().is_some_and(|n| n.ends_with(name));
+    rows.into_iter().find(of).unwrap_or_else(|| panic!("no row of {name}"))
+}
+
+/// Drives an agent that goes wrong beside one that does not, and gives what its row says.
+fn goes_wrong(how: &str, deliver: &str, options: &str) -> (Folder, String) {
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let (bad, good) = (describe(&here, how, deliver, ""), describe(&here, "good", "acp", ""));
+    drive(&here, &format!("small.jsonl {bad} {good} {options}"), 0);
+    let good = row(&here, "fake-good-acp");
+    assert_eq!((&good["status"], &good["error"]), (&json!("completed"), &Value::Null));
+    let bad = row(&here, &format!("fake-{how}-{deliver}"));
+    assert_ne!(bad["status"], "completed", "{bad}");
+    let error = bad["error"].as_str().unwrap().to_string();
+    (here, error)
+}
+
+#[test]
+fn a_good_agent_is_a_whole_row_however_it_is_spoken_to() {
+    if !has_python() {
+        return;
+    }
+    let mut rows = BTreeSet::new();
+    for deliver in ["acp", "exec", "rpc", "lines"] {
+        let here = Folder::new();
+        here.write("small.jsonl", session());
+        let agent = describe(&here, "good", deliver, "");
+        drive(&here, &format!("small.jsonl {agent}"), 0);
+        let row = row(&here, &format!("fake-good-{deliver}"));
+        assert_eq!(row["status"], "completed", "{row}");
+        let requests = row["requests"].as_array().unwrap().len();
+        assert_eq!(requests, 3);
+        rows.insert(row["summary"]["input_tokens"].as_u64().unwrap());
+    }
+    assert_eq!(rows.len(), 1, "the same is sent whoever brings it: {rows:?}");
+}
+
+#[test]
+fn an_agent_that_hangs_is_given_up() {
+    if !has_python() {
+        return;
+    }
+    let (_, error) = goes_wrong("hangs", "acp", "--timeout 1");
+    assert!(error.contains("neither said nor asked anything for 1 s"), "{error}");
+}
+
+#[test]
+fn the_last_words_of_an_agent_that_crashes_are_told_without_their_colours() {
+    if !has_python() {
+        return;
+    }
+    for deliver in ["acp", "exec"] {
+        let (_, error) = goes_wrong("crashes", deliver, "");
+        assert!(error.contains('3') && error.contains("it broke"), "{error}");
+        assert!(!error.contains('\u{1b}'), "{error:?}");
+    }
+}
+
+#[test]
+fn an_agent_that_ends_without_a_word_is_an_error() {
+    if !has_python() {
+        return;
+    }
+    let (_, error) = goes_wrong("mute", "acp", "");
+    assert!(error.contains("it ended with exit status: 0"), "{error}");
+    let (_, error) = goes_wrong("mute", "exec", "");
+    assert!(error.contains("it did not ask for 3 of the 3 replies"), "{error}");
+}
+
+#[test]
+fn a_gigabyte_on_standard_output_is_neither_kept_nor_waited_for() {
+    if !has_python() {
+        return;
+    }
+    for (how, told) in [
+        ("floods", "it prints a line of more than 67108864 bytes"),
+        ("floods-lines", "what it prints is not its protocol, as in \"flood flood"),
+        ("garbage", "what it prints is not its protocol"),
+        ("chatters", "without asking its model anything"),
+    ] {
+        let here = Folder::new();
+        here.write("small.jsonl", session());
+        let agent = describe(&here, how, "acp", "");
+        std::fs::create_dir(here.path("tmp")).unwrap();
+        let line = format!("drive small.jsonl {agent}");
+        let command = here.run(&line).command();
+        // With so little memory a gigabyte that is kept ends the program.
+        let mut bounded = Command::new("sh");
+        bounded.args(["-c", "ulimit -v 800000; exec \"$@\"", "sh"]).arg(command.get_program());
+        bounded.args(command.get_args()).current_dir(here.path(""));
+        let out = bounded.env("TMPDIR", here.path("tmp")).output().unwrap();
+        assert_eq!(out.status.code(), Some(1), "{how}: {}", String::from_utf8_lossy(&out.stderr));
+        nothing_stays(&here);
+        let error = row(&here, how.trim())["error"].clone();
+        assert!(error.as_str().is_some_and(|e| e.contains(told)), "{how}: {error}");
+    }
+}
+
+#[test]
+fn a_gigabyte_on_standard_error_does_not_stop_a_good_agent() {
+    if !has_python() {
+        return;
+    }
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let agent = describe(&here, "floods-stderr", "acp", "");
+    drive(&here, &format!("small.jsonl {agent}"), 0);
+    assert_eq!(row(&here, "fake-floods-stderr-acp")["status"], "completed");
+}
+
+#[test]
+fn an_agent_that_ignores_its_window_is_refused_and_told() {
+    if !has_python() {
+        return;
+    }
+    let (_, error) = goes_wrong("ignores-window", "acp", "--window 30k");
+    assert!(error.contains("3 of the 3 replies") && error.contains("context_length"), "{error}");
+}
+
+#[test]
+fn an_agent_that_never_stops_asking_is_stopped() {
+    if !has_python() {
+        return;
+    }
+    let (_, error) = goes_wrong("endless", "acp", "");
+    assert!(error.contains("it made 400 requests beyond the session"), "{error}");
+}
+
+#[test]
+fn a_daemon_that_leaves_its_group_is_ended() {
+    if !has_python() {
+        return;
+    }
+    for deliver in ["acp", "exec"] {
+        let here = Folder::new();
+        here.write("small.jsonl", session());
+        let agent = describe(&here, "daemon", deliver, "");
+        drive(&here, &format!("small.jsonl {agent} --timeout 5"), 0);
+        let row = row(&here, &format!("fake-daemon-{deliver}"));
+        assert_eq!(row["status"], "completed", "{row}");
+        let note = row["note"].as_str().unwrap_or_default();
+        assert!(note.contains("processes that it left behind were ended"), "{note:?}");
+    }
+}
+
+#[test]
+fn a_drive_that_is_told_to_end_takes_everything_with_it() {
+    if !has_python() {
+        return;
+    }
+    for (signal, code) in [("SIGTERM", 143), ("SIGINT", 130), ("SIGHUP", 129)] {
+        let here = Folder::new();
+        here.write("small.jsonl", session());
+        let agent = describe(&here, signal, "acp", "");
+        // The agent itself sends the signal, in the middle of a turn.
+        drive(&here, &format!("small.jsonl {agent}"), code);
+        assert!(!here.path("ctxbench-out").exists(), "{signal}");
+    }
+}
+
+/// A session whose every id, name and argument would do harm.
+fn hostile() -> String {
+    let evil = [
+        "$(touch hurt)",
+        "`touch hurt`",
+        "; touch hurt #",
+        "\"; touch hurt; \"",
+        "'; touch hurt; '",
+        "../../../../etc/passwd",
+        "a\nb\ntouch hurt\n",
+        "nul\0byte",
+        "\u{1b}]0;owned\u{7}\u{1b}[2J",
+        "{url}",
+        "{program}",
+        "--help",
+        "-",
+        "",
+        "CON",
+        "a/b\\c",
+    ];
+    let mut lines =
+        vec![json!({"type": "session", "version": 1, "id": "../../$(touch hurt)\u{1b}[2J"})];
+    for (i, e) in evil.iter().enumerate() {
+        let id = format!("{e}{i}");
+        let call = json!({
+            "id": id, "name": e, "arguments": json!({"command": e, "path": e, "cmd": e}).to_string()
+        });
+        lines.push(
+            json!({"type": "user", "id": format!("u{e}{i}"), "text": format!("say {e} {i}")}),
+        );
+        lines.push(json!({"type": "assistant", "id": format!("a{e}{i}"), "calls": [call]}));
+        lines.push(json!({"type": "tool", "call_id": id, "name": e, "output": format!("{e}\n")}));
+        lines.push(
+            json!({"type": "assistant", "id": format!("b{e}{i}"), "text": format!("did {e}")}),
+        );
+    }
+    jsonl(&lines)
+}
+
+#[test]
+fn nothing_of_a_hostile_session_reaches_a_path_a_command_or_a_terminal() {
+    if !has_python() {
+        return;
+    }
+    let here = Folder::new();
+    here.write("hostile.jsonl", hostile());
+    let agent = describe(&here, "good", "acp", "strategy = \"codex\"");
+    let before: BTreeSet<String> = here.files("").into_keys().collect();
+    let out = drive(&here, &format!("hostile.jsonl {agent} --record cases"), 0);
+    assert_eq!(row(&here, "fake-good-acp")["status"], "completed");
+    // What ran in the shell is what the plan made, and nothing else.
+    let ran = here.read("fake-good-acp.left/commands");
+    for (i, command) in ran.lines().enumerate() {
+        assert_eq!(command, format!("\"cat .ctxbench/{i:05}.txt\""));
+    }
+    assert_eq!(ran.lines().count(), 16);
+    // Outputs came through as they were recorded, NUL and all.
+    let cases: Vec<String> =
+        here.files("cases").into_keys().filter(|f| f.ends_with(".json")).collect();
+    let [case] = cases.as_slice() else { panic!("{cases:?}") };
+    let name = case.strip_prefix("codex/0.169.0/session-").and_then(|n| n.strip_suffix(".json"));
+    let generated = name.is_some_and(|n| n.len() == 12 && n.chars().all(|c| c.is_ascii_hexdigit()));
+    assert!(generated, "{case}");
+    let text = here.read(&format!("cases/{case}"));
+    assert!(text.contains("nul\\u0000byte"));
+    // New files are the results, the case, and what the agent noted.
+    let known = ["ctxbench-out/", "cases/", "tmp/", "fake-good-acp.left/"];
+    for file in here.files("").into_keys().filter(|f| !before.contains(f)) {
+        assert!(known.iter().any(|k| file.starts_with(k)), "{file:?}");
+        assert!(!file.contains("hurt") && !file.contains("passwd"), "{file:?}");
+    }
+    for text in [&out.stdout, &out.stderr] {
+        let control = |c: char| c.is_control() && c != '\n';
+        assert!(!text.contains(control), "{text:?}");
+    }
+    let told = here.run("conform cases").ok().stdout;
+    assert!(!told.contains('\u{1b}'), "{told:?}");
+}
+
+#[test]
+fn a_recorded_case_replays_exactly_and_holds_none_of_the_agents_words() {
+    if !has_python() {
+        return;
+    }
+    let here = Folder::new();
+    let agent = describe(&here, "wraps", "acp", "strategy = \"codex\"");
+    let line = format!("login-bug {agent} --record");
+    let out = drive(&here, &format!("{line} cases"), 0);
+    let path = "cases/codex/0.169.0/login-bug.json";
+    let text = here.read(path);
+    let case = here.json(path);
+    let requests = case["requests"].as_array().unwrap().len();
+    out.says(&[&format!("{requests} of {requests} requests are ours")]);
+    let phases: Vec<&Value> = case["requests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|r| r["purpose"] == "summary")
+        .map(|r| &r["phase"])
+        .collect();
+    assert_eq!(phases, ["standalone_turn"]);
+    let table = here.run("conform cases").ok().stdout;
+    assert!(table.contains(&format!("{requests}/{requests}")), "{table}");
+    for own in [OWN_WORDS, "Output of its own", "be good", "write a note"] {
+        assert!(!text.contains(own), "{own:?} is in the case");
+    }
+    // What the session said is there, and every item once.
+    assert!(text.contains("xxxxx xx: xxxxxx\\nxxxxxx xx xxx xxx:\\n"), "outputs are not masked");
+    let items = case["items"].as_array().unwrap();
+    let distinct: BTreeSet<String> = items.iter().map(Value::to_string).collect();
+    assert_eq!(distinct.len(), items.len());
+    let listed = |r: &Value| -> usize {
+        let entries = r["items"].as_array().unwrap().iter();
+        entries
+            .map(|e| match e.as_array() {
+                Some(run) => 1 + (run[1].as_u64().unwrap() - run[0].as_u64().unwrap()) as usize,
+                None => 1,
+            })
+            .sum()
+    };
+    let shown: usize = case["requests"].as_array().unwrap().iter().map(listed).sum();
+    assert!(shown > 3 * items.len(), "{shown} items shown, {} stored", items.len());
+    // Another run marks its outputs otherwise, and gives the same case.
+    drive(&here, &format!("{line} again"), 0);
+    assert_eq!(here.read("again/codex/0.169.0/login-bug.json"), text);
+}
+
+#[test]
+fn a_case_that_our_implementation_does_not_meet_is_a_failed_check() {
+    if !has_python() {
+        return;
+    }
+    let here = Folder::new();
+    // What is like Codex is not like OpenCode.
+    let agent = describe(&here, "good", "acp", "strategy = \"opencode\"");
+    let out = drive(&here, &format!("login-bug {agent} --record cases"), 1);
+    out.says(&["differ from our implementation", "ctxbench conform cases"]);
+    assert!(here.path("ctxbench-out/results.json").exists(), "the rows are there all the same");
+    let none = describe(&here, "good", "exec", "");
+    let out = drive(&here, &format!("login-bug {none} --record none"), 0);
+    out.says(&["its description names no `strategy`, so no case of it can be recorded"]);
+    assert!(here.files("none").is_empty());
+}
+
+#[test]
+fn two_runs_of_an_agent_agree_byte_for_byte() {
+    if !has_python() {
+        return;
+    }
+    let here = Folder::new();
+    let agent = describe(&here, "good", "acp", "strategy = \"codex\"");
+    let line = format!("login-bug {agent} --window 30k --record");
+    let first = drive(&here, &format!("{line} cases --out one"), 0);
+    let second = drive(&here, &format!("{line} cases --out two"), 0);
+    assert_eq!(first.stdout, second.stdout);
+    let files = |name: &str| {
+        let mut files = here.files(name);
+        assert!(files.remove("timings.json").is_some(), "{:?}", files.keys());
+        files
+    };
+    let (one, two) = (files("one"), files("two"));
+    assert!(one.len() > 5);
+    for (name, content) in &one {
+        assert!(two.get(name) == Some(content), "{name} differs");
+    }
+    assert_eq!(one.len(), two.len());
+}
