@@ -102,7 +102,10 @@ fn nothing_stays(here: &Folder) {
         let lines =
             |name: &str| std::fs::read_to_string(entry.path().join(name)).unwrap_or_default();
         for pid in lines("pids").lines() {
-            assert!(!Path::new("/proc").join(pid).exists(), "process {pid} is left: {entry:?}");
+            // One that nobody has buried yet does nothing any more.
+            let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let gone = state.is_empty() || state.contains(") Z ");
+            assert!(gone, "process {pid} is left: {state}");
         }
         for url in lines("url").lines() {
             let address = url.trim_start_matches("http://");
@@ -157,8 +160,12 @@ fn an_agent_that_hangs_is_given_up() {
     if !has_python() {
         return;
     }
-    let (_, error) = goes_wrong("hangs", "acp", "--timeout 1");
-    assert!(error.contains("neither said nor asked anything for 1 s"), "{error}");
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let agent = describe(&here, "hangs", "acp", "");
+    let out = drive(&here, &format!("small.jsonl {agent} --timeout 1"), 1);
+    out.says(&["all 1 rows ended with an error", "neither said nor asked anything for 1 s"]);
+    assert_eq!(row(&here, "fake-hangs-acp")["status"], "error");
 }
 
 #[test]
@@ -208,7 +215,7 @@ fn a_gigabyte_on_standard_output_is_neither_kept_nor_waited_for() {
         let out = bounded.env("TMPDIR", here.path("tmp")).output().unwrap();
         assert_eq!(out.status.code(), Some(1), "{how}: {}", String::from_utf8_lossy(&out.stderr));
         nothing_stays(&here);
-        let error = row(&here, how.trim())["error"].clone();
+        let error = row(&here, &format!("fake-{how}-acp"))["error"].clone();
         assert!(error.as_str().is_some_and(|e| e.contains(told)), "{how}: {error}");
     }
 }
@@ -397,9 +404,16 @@ fn a_recorded_case_replays_exactly_and_holds_none_of_the_agents_words() {
     };
     let shown: usize = case["requests"].as_array().unwrap().iter().map(listed).sum();
     assert!(shown > 3 * items.len(), "{shown} items shown, {} stored", items.len());
-    // Another run marks its outputs otherwise, and gives the same case.
+    // Another run marks its outputs otherwise. But for what that costs in tokens, it is the same.
     drive(&here, &format!("{line} again"), 0);
-    assert_eq!(here.read("again/codex/0.169.0/login-bug.json"), text);
+    let without_usage = |mut case: Value| {
+        for e in case["events"].as_array_mut().unwrap() {
+            e.as_object_mut().unwrap().remove("usage");
+        }
+        case
+    };
+    let again = here.json("again/codex/0.169.0/login-bug.json");
+    assert_eq!(without_usage(again), without_usage(case));
 }
 
 #[test]
@@ -408,8 +422,7 @@ fn a_case_that_our_implementation_does_not_meet_is_a_failed_check() {
         return;
     }
     let here = Folder::new();
-    // What is like Codex is not like OpenCode.
-    let agent = describe(&here, "good", "acp", "strategy = \"opencode\"");
+    let agent = describe(&here, "forgets-nothing", "acp", "strategy = \"codex\"");
     let out = drive(&here, &format!("login-bug {agent} --record cases"), 1);
     out.says(&["differ from our implementation", "ctxbench conform cases"]);
     assert!(here.path("ctxbench-out/results.json").exists(), "the rows are there all the same");
@@ -426,7 +439,7 @@ fn two_runs_of_an_agent_agree_byte_for_byte() {
     }
     let here = Folder::new();
     let agent = describe(&here, "good", "acp", "strategy = \"codex\"");
-    let line = format!("login-bug {agent} --window 30k --record");
+    let line = format!("login-bug {agent} --record");
     let first = drive(&here, &format!("{line} cases --out one"), 0);
     let second = drive(&here, &format!("{line} cases --out two"), 0);
     assert_eq!(first.stdout, second.stdout);

@@ -83,6 +83,10 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
                 "the installed agent itself, beside our implementation",
             ),
             (
+                "ctxbench drive login-bug --agent codex --record cases",
+                "what it did as a case, tried on our implementation",
+            ),
+            (
                 "ctxbench drive s.jsonl --agent ./mine.toml --program mine=/opt/mine/bin/run",
                 "an agent of your own",
             ),

@@ -438,7 +438,6 @@ impl Agent {
             let both = async { tokio::join!(one.read_to_end(&mut out), two.read_to_end(&mut err)) };
             // What came in time is what there is.
             let _ = tokio::time::timeout(VERSION_WAIT, both).await;
-            groups::end(group);
             groups::over(group);
             Some([out, err].concat())
         })?;

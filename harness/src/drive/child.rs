@@ -48,6 +48,13 @@ pub(super) struct Patience {
     pub(super) director: Shared,
 }
 
+/// What a process does next.
+enum Next {
+    /// It prints so many bytes; none = it has closed its output.
+    Printed(usize),
+    Ended(std::io::Result<std::process::ExitStatus>),
+}
+
 /// Why an agent cannot go on.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -124,7 +131,7 @@ impl Child {
                 _ => noise += line.len() + 1,
             }
             if noise > MOST_NOISE {
-                let begin = printable(&String::from_utf8_lossy(&line[..line.len().min(80)]));
+                let begin = plain(&String::from_utf8_lossy(&line[..line.len().min(80)]));
                 let why = format!("what it prints is not its protocol, as in {begin:?}");
                 return Err(self.told(why).await);
             }
@@ -172,17 +179,33 @@ impl Child {
         }
     }
 
-    /// Reads to the end of its output, and waits for the process. Returns its exit code.
+    /// Waits for the process to end, and passes over what it prints until then. Returns its exit
+    /// code. A daemon that it leaves may keep its output open.
     pub(super) async fn finish(&mut self) -> Result<i32, Stopped> {
+        let limit = self.patience.limit;
+        let mut open = true;
         loop {
-            match self.patient().await? {
-                0 => break,
-                _ => self.buffer.clear(),
+            let before = self.asked();
+            let mut bytes = [0; 1 << 14];
+            let Child { child, stdout, .. } = self;
+            let next = async {
+                tokio::select! {
+                    biased;
+                    read = stdout.read(&mut bytes), if open => Next::Printed(read.unwrap_or(0)),
+                    status = child.wait() => Next::Ended(status),
+                }
+            };
+            match timeout(limit, next).await {
+                Ok(Next::Ended(Ok(status))) => return Ok(status.code().unwrap_or(-1)),
+                Ok(Next::Ended(Err(e))) => return Err(Stopped(format!("it is lost: {e}"))),
+                Ok(Next::Printed(0)) => open = false,
+                Ok(Next::Printed(n)) => self.chatters(before, n).await?,
+                Err(_) if self.asked() != before => {}
+                Err(_) if open => return Err(self.silent().await),
+                Err(_) => {
+                    return Err(self.told("it closed its output and did not end".into()).await);
+                }
             }
-        }
-        match timeout(self.patience.limit, self.child.wait()).await {
-            Ok(Ok(status)) => Ok(status.code().unwrap_or(-1)),
-            _ => Err(self.told("it closed its output and did not end".into()).await),
         }
     }
 
@@ -197,31 +220,40 @@ impl Child {
     async fn patient(&mut self) -> Result<usize, Stopped> {
         let limit = self.patience.limit;
         loop {
-            let before = self.patience.director.lock().exchanges.len();
+            let before = self.asked();
             match timeout(limit, self.read_some()).await {
                 Ok(Ok(n)) => {
-                    let (asked, printed) = self.chatter;
-                    self.chatter = (before, if asked == before { printed + n } else { n });
-                    if self.chatter.1 > MOST_CHATTER {
-                        let why = format!(
-                            "it prints more than {MOST_CHATTER} bytes without asking its model \
-                             anything"
-                        );
-                        return Err(self.told(why).await);
-                    }
+                    self.chatters(before, n).await?;
                     return Ok(n);
                 }
                 Ok(Err(e)) => return Err(Stopped(format!("its output is lost: {e}"))),
-                Err(_) if self.patience.director.lock().exchanges.len() != before => {}
-                Err(_) => {
-                    let why = format!(
-                        "it neither said nor asked anything for {} s (--timeout)",
-                        limit.as_secs()
-                    );
-                    return Err(self.told(why).await);
-                }
+                Err(_) if self.asked() != before => {}
+                Err(_) => return Err(self.silent().await),
             }
         }
+    }
+
+    /// Requests that it has made so far.
+    fn asked(&self) -> usize {
+        self.patience.director.lock().exchanges.len()
+    }
+
+    async fn silent(&mut self) -> Stopped {
+        let seconds = self.patience.limit.as_secs();
+        let why = format!("it neither said nor asked anything for {seconds} s (--timeout)");
+        self.told(why).await
+    }
+
+    /// Takes note of bytes that it has printed after so many requests.
+    async fn chatters(&mut self, asked: usize, bytes: usize) -> Result<(), Stopped> {
+        let (before, printed) = self.chatter;
+        self.chatter = (asked, if before == asked { printed + bytes } else { bytes });
+        if self.chatter.1 <= MOST_CHATTER {
+            return Ok(());
+        }
+        let why =
+            format!("it prints more than {MOST_CHATTER} bytes without asking its model anything");
+        Err(self.told(why).await)
     }
 
     async fn read_some(&mut self) -> std::io::Result<usize> {
@@ -247,7 +279,7 @@ impl Child {
         }
         let _ = timeout(GRACE, &mut self.listens).await;
         let kept = self.stderr.lock().map(|k| k.clone()).unwrap_or_default();
-        let text = printable(&String::from_utf8_lossy(&kept));
+        let text = plain(&String::from_utf8_lossy(&kept));
         let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
         let last = lines[lines.len().saturating_sub(STDERR_LINES)..].join("\n");
         Stopped(if last.is_empty() { why } else { format!("{why}\nits last words:\n{last}") })
@@ -270,7 +302,7 @@ impl Child {
 }
 
 /// What an agent prints as it can be shown: without colours and whatever else steers a terminal.
-fn printable(text: &str) -> String {
+fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(c) = chars.next() {

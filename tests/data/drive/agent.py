@@ -49,20 +49,20 @@ class Agent:
     """Keeps its history as Codex does, and compacts when it is told to."""
 
     def __init__(self):
-        self.items = []
+        self.items = self.context()
         self.said = []
         self.turns = 0
 
-    def head(self):
+    def context(self):
         return [
-            message("developer", f"{OWN_WORDS}: be good."),
             message("developer", f"{OWN_WORDS}: permissions.", f"{OWN_WORDS}: tools."),
             message("user", f"{OWN_WORDS}: the environment."),
         ]
 
     def post(self, items, tools, phase=None):
         label = {"compaction": {"phase": phase}} if phase else {}
-        body = {"model": "gpt-5.5", "stream": False, "input": self.head() + items}
+        base = [message("developer", f"{OWN_WORDS}: be good.")]
+        body = {"model": "gpt-5.5", "stream": False, "input": base + items}
         body["client_metadata"] = {"x-codex-turn-metadata": json.dumps(label)}
         if tools:
             name = "exec_command"
@@ -105,13 +105,18 @@ class Agent:
         asks = message("user", f"{OWN_WORDS}: write a note for whoever goes on.")
         reply = self.post(self.items + [asks], False, "standalone_turn")
         texts = [p["text"] for i in reply if i["type"] == "message" for p in i["content"]]
+        if HOW == "forgets-nothing":
+            return
         users = [message("user", t) for t in self.said]
-        self.items = users + [message("user", f"{OWN_WORDS}: what came before:\n{texts[-1]}")]
+        note = message("user", f"{OWN_WORDS}: what came before:\n{texts[-1]}")
+        # Its context stands before the last words of the user.
+        self.items = users[:-1] + self.context() + users[-1:] + [note]
 
     def turn(self, words):
         self.turns += 1
         if words.startswith("/compact"):
-            return self.compact()
+            self.compact()
+            return
         if HOW == "hangs":
             self.post([message("user", words)], True)
             signal.pause()
@@ -146,7 +151,7 @@ class Agent:
             signal.pause()
         self.said.append(words)
         self.items.append(message("user", words))
-        return self.work()
+        self.work()
 
 
 def daemon():

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use crate::drive::{Beside, Outcome};
 use ctxbench_core::request::Purpose;
-use ctxbench_reports::Artifact;
 use ctxbench_reports::record::{RequestStatus, RunRecord, Status};
+use ctxbench_reports::{Artifact, printable};
 use serde_json::{Value, json};
 
 /// The same as text and as files of the results folder.
@@ -18,13 +18,13 @@ pub(super) struct Pages {
 pub(super) fn pages(outcomes: &[Outcome], faults: &[String]) -> anyhow::Result<Pages> {
     let mut markdown = String::from("# Real agents beside our implementations\n\n");
     markdown.push_str(&match faults {
-        [] => overview(outcomes),
-        faults => under_faults(outcomes, faults),
+        [] => harmless(&overview(outcomes)),
+        faults => harmless(&under_faults(outcomes, faults)),
     });
     let mut text = String::new();
     for o in outcomes {
-        markdown.push_str(&section(o));
-        text.push_str(&lines(o));
+        markdown.push_str(&harmless(&section(o)));
+        text.push_str(&harmless(&lines(o)));
     }
     let all: Vec<Value> = outcomes.iter().map(data).collect();
     let json = serde_json::to_string_pretty(&all)? + "\n";
@@ -114,6 +114,10 @@ fn became(r: &RunRecord, refused: usize) -> String {
 
 fn program(r: &RunRecord) -> &str {
     r.strategy.program.as_deref().unwrap_or(&r.strategy.name)
+
+/// Lines in which neither a session nor an agent steers the terminal.
+fn harmless(text: &str) -> String {
+    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
 fn lines(o: &Outcome) -> String {
