@@ -27,6 +27,7 @@ pub(crate) const CONFORMANCE: Conformance = Conformance {
         ends: &["compactions", "failed"],
         set_up,
         error_classes: |_| &[],
+        record: None,
     }),
 };
 

@@ -114,6 +114,7 @@ fn became(r: &RunRecord, refused: usize) -> String {
 
 fn program(r: &RunRecord) -> &str {
     r.strategy.program.as_deref().unwrap_or(&r.strategy.name)
+}
 
 /// Lines in which neither a session nor an agent steers the terminal.
 fn harmless(text: &str) -> String {
