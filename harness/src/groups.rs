@@ -151,3 +151,10 @@ pub(crate) fn marks(value: &str) {
         marks.insert(value.to_string());
     }
 }
+
+/// Nothing with this mark is ours any more: the folder that it names may be another's from now on.
+pub(crate) fn unmarks(value: &str) {
+    if let Ok(mut marks) = MARKS.lock() {
+        marks.remove(value);
+    }
+}

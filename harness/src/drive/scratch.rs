@@ -172,6 +172,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         self.sweep();
+        groups::unmarks(&self.mark());
         if !self.keep {
             groups::remove(&self.path);
         }
