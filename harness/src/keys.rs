@@ -196,7 +196,7 @@ mod tests {
 
     fn scenario(text: &str) -> Scenario {
         let mut s = Scenario { id: "s".into(), ..Scenario::default() };
-        let said = UserEntry { id: "u1".into(), text: text.into(), ..UserEntry::default() };
+        let said = UserEntry { id: "u1".into(), text: Some(text.into()), ..UserEntry::default() };
         s.session.entries.push(Entry::User(said));
         s
     }

@@ -35,9 +35,11 @@ pub(super) fn route(method: &str, path: &str, header: &dyn Fn(&str) -> bool) -> 
             Endpoint::Count | Endpoint::Store => Route::Known(wire.api()),
         };
     }
-    let models = api.models_path();
     let of_models = |p: String| {
-        p.strip_prefix(models).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let below = |models: &&str| {
+            p.strip_prefix(*models).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        api.models_paths().iter().any(|models| below(&models))
     };
     let known = method == "GET" && paths(path).any(of_models);
     if known { Route::Known(api) } else { Route::Unknown(api) }
