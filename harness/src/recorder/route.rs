@@ -35,13 +35,7 @@ pub(super) fn route(method: &str, path: &str, header: &dyn Fn(&str) -> bool) -> 
             Endpoint::Count | Endpoint::Store => Route::Known(wire.api()),
         };
     }
-    let of_models = |p: String| {
-        let below = |models: &&str| {
-            p.strip_prefix(*models).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        api.models_paths().iter().any(|models| below(&models))
-    };
-    let known = method == "GET" && paths(path).any(of_models);
+    let known = method == "GET" && paths(path).any(|p| api.model_in(&p).is_some());
     if known { Route::Known(api) } else { Route::Unknown(api) }
 }
 

@@ -32,12 +32,9 @@ pub(super) fn route<'a>(
 ) -> Result<Route<'a>, NoRoute> {
     let path = path.strip_suffix('/').filter(|p| !p.is_empty()).unwrap_or(path);
     let own = |w: &Wire| Some((w.api(), Route::Of(*w, w.endpoint(path)?)));
-    let listed = || {
-        let mut paths = speaker.models_paths().iter();
-        match paths.find_map(|models| path.strip_prefix(models))? {
-            "" => Some(Route::Models),
-            rest => rest.strip_prefix('/').map(Route::Model),
-        }
+    let listed = || match speaker.model_in(path)? {
+        "" => Some(Route::Models),
+        name => Some(Route::Model(name)),
     };
     let of_wire = ALL.iter().find_map(own);
     let found = of_wire.or_else(|| Some((speaker, listed()?)));

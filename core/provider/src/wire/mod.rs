@@ -378,6 +378,14 @@ pub trait WireFormat: Sync {
     }
 }
 
+impl dyn ApiFormat {
+    /// The model that a path asks about, empty for the list of all; `None` = nothing of models.
+    pub fn model_in<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let rest = self.models_paths().iter().find_map(|models| path.strip_prefix(models))?;
+        if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
+    }
+}
+
 impl dyn WireFormat {
     /// A request as a provider's JSON.
     pub fn encode(&self, request: &Request) -> Encoded {
