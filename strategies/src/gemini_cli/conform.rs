@@ -92,6 +92,8 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         caller_acts: false,
         view: View {
             numbered: Some("gemini"),
+            // Cases count messages from 0, and the instructions are none.
+            unnumbered: 1,
             prompts: vec![form("new", new), form("anchored", anchored), form("verify", verify)],
             phase: Some(phase),
             cut: Some(cut_of),

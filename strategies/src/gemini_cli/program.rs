@@ -111,12 +111,10 @@ impl Program {
             return Ok(());
         }
         s.trigger(if force { "manual" } else { "threshold" }, self.count, limit as u64);
-        let head = messages(whole.iter()).into_iter().take(at).flat_map(|m| m.parts);
-        let mut head: Vec<Arc<Block>> = head.collect();
-        if estimate(head.iter()) >= s.model.window {
-            head = parts[..at].iter().flat_map(|m| m.parts.iter().cloned()).collect();
-        }
-        let summary = self.snapshot(s, &head, phase).await?;
+        let uncut = messages(whole.iter());
+        let tokens = estimate(uncut[..at].iter().flat_map(|m| &m.parts));
+        let head = if tokens < s.model.window { &uncut[..at] } else { &parts[..at] };
+        let summary = self.snapshot(s, head, phase).await?;
         let first = parts.get(at).and_then(|m| m.parts.first());
         // A tail begins with a prompt, which is never cut and stands there once.
         let from = first.and_then(|f| history.iter().position(|b| Arc::ptr_eq(b, f)));
@@ -183,7 +181,7 @@ impl Program {
     async fn snapshot(
         &self,
         s: &mut Engine,
-        head: &[Arc<Block>],
+        head: &[Message],
         phase: Phase,
     ) -> Result<String, Failure> {
         let mut blocks = if s.fixed.summary_base.is_empty() {
@@ -191,8 +189,11 @@ impl Program {
         } else {
             s.fixed.summary_base.clone()
         };
-        blocks.extend(head.iter().map(with_stable_id));
-        let anchored = head.iter().any(|b| b.call.is_none() && b.text.contains(SNAPSHOT));
+        for (id, m) in (0..).map(MessageId).zip(head) {
+            blocks.extend(m.parts.iter().map(|b| placed(b, id)));
+        }
+        let mut said = head.iter().flat_map(|m| &m.parts).filter(|b| b.call.is_none());
+        let anchored = said.any(|b| b.text.contains(SNAPSHOT));
         let words = &self.words;
         let prompt = if anchored { &words.prompt_anchored } else { &words.prompt_new };
         let ask = |words: &Arc<str>| passing(BlockKind::SummaryPrompt, Role::User, words.clone());
@@ -213,7 +214,9 @@ impl Program {
         phase: Phase,
         blocks: Vec<Arc<Block>>,
     ) -> Result<String, Failure> {
-        let request = s.summary_request(phase, blocks, false);
+        let mut request = s.summary_request(phase, blocks, false);
+        // The draft is a message of its own behind one of the same side.
+        request.keep_messages = true;
         for attempt in 1.. {
             let last = attempt >= SUMMARY_ATTEMPTS;
             match s.send(&request).await {
@@ -329,15 +332,14 @@ fn take_over(blocks: &mut [Arc<Block>], cut: &[Arc<Block>]) {
     }
 }
 
-/// A block as the history holds it: calls are named after their tools, too.
-fn with_stable_id(b: &Arc<Block>) -> Arc<Block> {
-    match &b.call {
-        None => b.clone(),
-        Some(c) => {
-            let call = CallRef { id: stable_id(b), name: c.name.clone() };
-            b.redraft(|d| d.call = Some(Arc::new(call)))
-        }
+/// A block as the history holds it, in the message of this number: calls are named after their
+/// tools, too.
+fn placed(b: &Arc<Block>, message: MessageId) -> Arc<Block> {
+    let mut draft = Draft::clone(b);
+    if let Some(c) = &b.call {
+        draft.call = Some(Arc::new(CallRef { id: stable_id(b), name: c.name.clone() }));
     }
+    draft.build(message, b.origin.clone())
 }
 
 /// The words of a reply.
