@@ -1,5 +1,5 @@
 //! A row without what happened inside it: what reports over many sessions need of a run's requests
-//! and compactions, when these themselves are not held. Some two kilobytes instead of a hundred.
+//! and compactions, when these themselves are not held. Some three kilobytes instead of a hundred.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
