@@ -16,6 +16,13 @@ impl ApiFormat for Google {
     fn speaks(&self, path: &str, header: &dyn Fn(&str) -> bool) -> bool {
         header("x-goog-api-key") || path.starts_with("/v1beta/") || path::read(path).is_some()
     }
+    fn address(&self) -> Option<&'static str> {
+        Some("https://generativelanguage.googleapis.com")
+    }
+    /// `@google/genai` and Gemini CLI read it.
+    fn base_urls(&self) -> &'static [(&'static str, &'static str)] {
+        &[("GOOGLE_GEMINI_BASE_URL", "")]
+    }
 
     fn error_code(&self, kind: ErrorKind) -> &'static str {
         match kind {

@@ -13,6 +13,7 @@ mod stored;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod whole;
 
 use ctxbench_core::block::Media;
 use ctxbench_core::model::Model;
@@ -124,6 +125,9 @@ impl WireFormat for Gemini {
     }
     fn events(&self, whole: &[u8], _usage: bool) -> serde_json::Result<Vec<Event>> {
         stream::events(whole)
+    }
+    fn whole(&self, events: &[String]) -> Option<Vec<u8>> {
+        whole::whole(events)
     }
     fn reply_id(&self, number: u64) -> String {
         format!("response-{number:04}")
