@@ -75,13 +75,15 @@ fn as_told(ours: &Value, want: &Value) -> Value {
 }
 
 /// Compactions that were made, and reasons of those that came to nothing, in order. The reason and
-/// the size before are those of the check before it.
+/// the size before are those of the check before it; a check that nothing follows came to nothing.
 fn compactions(view: &View, events: &[Arc<Stamped>]) -> (Vec<Value>, Vec<&'static str>) {
     let (mut made, mut failed): (Vec<Value>, Vec<&str>) = (Vec::new(), Vec::new());
     let mut trigger = None;
     for e in events {
         match &e.event {
-            Event::Trigger { check, believed, .. } => trigger = Some((*check, *believed)),
+            Event::Trigger { check, believed, .. } => {
+                failed.extend(trigger.replace((*check, *believed)).map(|(check, _)| check));
+            }
             Event::Compaction { after, .. } => {
                 let (reason, before) = trigger.take().unzip();
                 let mut one = Map::new();
@@ -106,6 +108,7 @@ fn compactions(view: &View, events: &[Arc<Stamped>]) -> (Vec<Value>, Vec<&'stati
             _ => {}
         }
     }
+    failed.extend(trigger.map(|(check, _)| check));
     (made, failed)
 }
 

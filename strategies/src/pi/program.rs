@@ -157,8 +157,8 @@ impl Program {
             return false;
         }
         if self.recovered {
+            // Told as a failure, though nothing is begun.
             s.trigger(Reason::Overflow.name(), self.log.tokens(self.base(s)), s.model.window);
-            s.note(Event::CompactionFailed { mechanism: "summary", dangling: false });
             return false;
         }
         self.recovered = true;
@@ -180,10 +180,8 @@ impl Program {
             return false;
         }
         s.trigger(reason.name(), self.log.tokens(self.base(s)), self.limit(s));
-        let Some(plan) = plan else {
-            s.note(Event::CompactionFailed { mechanism: "summary", dangling: false });
-            return false;
-        };
+        // The user is told that there is nothing to compact.
+        let Some(plan) = plan else { return false };
         let summary = match self.summary(s, &plan, phase, focus).await {
             Ok(summary) => summary,
             Err(NoSummary::Over) => return false,
