@@ -153,7 +153,7 @@ pub const DOORS: [Door; 24] = [
     // What can be read can be replayed.
     ("replay", |b| {
         let Ok(scenario) = parse(b, "x.jsonl") else { return };
-        let one = tokio::runtime::Builder::new_current_thread().build();
+        let one = tokio::runtime::Builder::new_current_thread().enable_time().build();
         if let (Ok(one), Ok(spec), Ok(model)) =
             (one, Spec::parse("sliding-window"), find(DEFAULT_MODEL))
         {
@@ -167,7 +167,7 @@ pub const DOORS: [Door; 24] = [
         let path = &paths[usize::from(*which) % paths.len()];
         let clock: serve::Clock = std::sync::Arc::new(|| 0);
         let options = serve::Options { clock, ..serve::Options::default() };
-        let one = tokio::runtime::Builder::new_current_thread().build();
+        let one = tokio::runtime::Builder::new_current_thread().enable_time().build();
         if let Ok(one) = one {
             one.block_on(serve::answer(
                 options,

@@ -5,7 +5,7 @@ from ctxbench import strategy
 
 @strategy
 def newest_half(messages, ctx, share: float = 0.5):
-    limit = int(ctx.model["window"] * share)
+    limit = int(ctx.model.window * share)
     start = 1
     while start < len(messages) - 1 and ctx.count_tokens(messages[:1] + messages[start:]) > limit:
         start += 1

@@ -122,7 +122,7 @@ pub(crate) mod marked {
             return 0;
         }
         let mine = std::process::id();
-        let mut ended = 0;
+        let mut ended = Vec::new();
         for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
             let Some(id) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else {
                 continue;
@@ -136,10 +136,23 @@ pub(crate) mod marked {
             let process = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw);
             if let (true, Some(process)) = (carries && id != mine, process) {
                 let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
-                ended += 1;
+                ended.push(id);
             }
         }
-        ended
+        // A killed process lives until the system comes to it, and may still write or listen.
+        for _ in 0..200 {
+            if ended.iter().all(|id| is_over(*id)) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        ended.len()
+    }
+
+    /// Whether a process does nothing any more, buried or not.
+    fn is_over(id: u32) -> bool {
+        let state = fs::read_to_string(format!("/proc/{id}/stat"));
+        state.map_or(true, |s| s.rsplit(')').next().is_some_and(|s| s.starts_with(" Z")))
     }
 }
 

@@ -147,14 +147,14 @@ fn sessions_on_which_we_miss_the_recorded_compactions_are_left_out_by_name() {
 #[test]
 fn what_cannot_be_used_is_told_with_its_reason() {
     let here = sessions(1);
-    let gemini = data("gemini-cli/session-2026-01-16T11-01-37b7abef.json");
+    let other = data("swe-agent/pydicom-1458-text.traj");
     let bare = session(3).replace("\"usage\":", "\"unused\":").replace("\"s03\"", "\"bare\"");
     here.write("mine/bare.jsonl", bare);
     here.write("mine/strange.jsonl", session(4).replace("claude-sonnet-4-6", "nobody-7"));
-    let text = here.run(&format!("advise mine {gemini} --window 60k")).ok().stdout;
+    let text = here.run(&format!("advise mine {other} --window 60k")).ok().stdout;
     let skipped = text.lines().find(|l| l.starts_with("Skipped: ")).unwrap();
     for part in [
-        "1 session recorded by gemini-cli, whose settings we do not know",
+        "1 session recorded by swe-agent, whose settings we do not know",
         "1 session without the provider's counters (bare)",
         "1 session of nobody-7, whose prices and window are not known",
     ] {
@@ -174,14 +174,14 @@ fn wrong_input_is_one_line_that_says_what_to_give() {
     here.write("empty/.keep", "");
     here.write("notes/notes.md", "# Notes\n");
     here.write("opencode.json", "{\"compaction\": {\"prune\": true}}");
-    let gemini = data("gemini-cli/session-2026-01-16T11-01-37b7abef.json");
+    let other = data("swe-agent/pydicom-1458-text.traj");
     for (line, words) in [
         ("advise".to_string(), "advise takes your recordings, such as"),
         ("advise nowhere".into(), "nowhere"),
         ("advise nowhere/a.jsonl".into(), "nowhere/a.jsonl"),
         ("advise empty".into(), "empty"),
         ("advise notes".into(), "notes"),
-        (format!("advise {gemini}"), "expected recordings of codex, opencode, claude-code"),
+        (format!("advise {other}"), "expected recordings of codex, opencode, "),
         ("advise login-bug".into(), "no recording of a program (login-bug)"),
         ("advise mine --product aider".into(), "aider has no documented setting to advise on"),
         ("advise mine --product codx".into(), "did you mean codex?"),

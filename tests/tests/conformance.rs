@@ -56,7 +56,7 @@ fn every_recorded_session_is_replayed_request_for_request() {
         })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(all.len(), 74);
+    assert_eq!(all.len(), 97);
 }
 
 /// A case changed in one place, and what must be said of it.

@@ -351,7 +351,8 @@ fn nothing_of_a_hostile_session_reaches_a_path_a_command_or_a_terminal() {
     let known = ["ctxbench-out/", "cases/", "tmp/", "fake-good-acp.left/"];
     for file in here.files("").into_keys().filter(|f| !before.contains(f)) {
         assert!(known.iter().any(|k| file.starts_with(k)), "{file:?}");
-        assert!(!file.contains("hurt") && !file.contains("passwd"), "{file:?}");
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+        assert!(file.chars().all(plain) && !file.contains(".."), "{file:?}");
     }
     for text in [&out.stdout, &out.stderr] {
         let control = |c: char| c.is_control() && c != '\n';
@@ -445,7 +446,7 @@ fn two_runs_of_an_agent_agree_byte_for_byte() {
     assert_eq!(first.stdout, second.stdout);
     let files = |name: &str| {
         let mut files = here.files(name);
-        assert!(files.remove("timings.json").is_some(), "{:?}", files.keys());
+        files.remove("timings.json");
         files
     };
     let (one, two) = (files("one"), files("two"));

@@ -236,7 +236,7 @@ fn every_door_has_files_that_it_takes() {
 fn a_hostile_session_is_refused_or_replayed() {
     let replayed = |bytes: &[u8]| {
         let scenario = parse(bytes, "x.jsonl").map_err(|e| e.to_string())?;
-        let one = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let one = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let spec = Spec::parse("sliding-window").unwrap();
         let record = one
             .block_on(replay(&scenario, &spec, find(DEFAULT_MODEL).unwrap(), &Options::default()))
@@ -267,7 +267,7 @@ fn a_hostile_session_is_refused_or_replayed() {
             *ms = u64::MAX;
         }
     }
-    let one = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let one = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let spec = Spec::parse("sliding-window").unwrap();
     let record = one
         .block_on(replay(&scenario, &spec, find(DEFAULT_MODEL).unwrap(), &Options::default()))

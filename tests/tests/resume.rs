@@ -63,7 +63,11 @@ fn formats_with_boundaries_give_the_very_context_back() {
             assert!(f.bytes_read > 0 && f.bytes_read <= f.stored_bytes, "{strategy}: {f:?}");
             // A log forgets nothing, whatever the context forgot.
             assert_eq!(f.recoverable_pct, Some(100.0), "{strategy}");
-            assert_eq!(r.resume_summary_calls, 0, "{strategy}");
+            // Gemini CLI estimates what it resumes by its characters, tool results twice, and
+            // compresses at once where that is over its threshold (docs/sources/gemini-cli.md).
+            if strategy != "gemini-cli" {
+                assert_eq!(r.resume_summary_calls, 0, "{strategy}");
+            }
         }
     }
 }

@@ -287,7 +287,7 @@ fn what_is_private_stays_private() {
     let mode = |p: &Path| std::fs::metadata(p).unwrap().permissions().mode() & 0o777;
     let here = Folder::new();
     sessions(&here);
-    let run = "run corpus/1-claude-code.jsonl corpus/3-codex.jsonl --transport direct";
+    let run = "run corpus/1-claude-code.jsonl corpus/2-codex.jsonl --transport direct";
     let run = format!("{run} --strategy codex --strategy none --cache cache");
     here.run(&format!("{run} --out open")).ok();
     let open = rows(&here.path("cache"));

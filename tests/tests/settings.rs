@@ -77,7 +77,11 @@ const WITH: &[(&str, &str, &str)] = &[
 ];
 
 /// Settings that no session here can show, with the reason and the test that shows them.
-const INERT: &[(&str, &str, &str)] = &[];
+const INERT: &[(&str, &str, &str)] = &[(
+    "pi",
+    "base_estimate",
+    "recorded cases tell it; sessions have a system prompt and tools of their own to estimate",
+)];
 
 /// Sessions in which anything can happen, and a built-in one.
 fn sessions() -> Vec<Scenario> {

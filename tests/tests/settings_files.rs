@@ -39,7 +39,7 @@ fn what_is_wrong_is_said_with_its_place() {
     let here = Folder::new();
     here.write("opencode.json", "{\n  \"compaction\": { \"auto\": tru }\n}\n");
     here.write("my-opencode.json", r#"{"compaction": {"reserved": "much"}}"#);
-    here.write("settings.json", "{}");
+    here.write("other.json", "{}");
     let said = |strategy: &str, file: &str| {
         let line = format!("run login-bug --strategy {strategy} --settings {file}");
         here.run(&line).fails_with(2).stderr
@@ -49,7 +49,7 @@ fn what_is_wrong_is_said_with_its_place() {
     let wrong = said("opencode", "my-opencode.json");
     assert!(wrong.contains("my-opencode.json") && wrong.contains("reserved"), "{wrong}");
     assert!(said("codex", "my-opencode.json").contains("add --strategy opencode"));
-    let wrong = said("codex", "settings.json");
+    let wrong = said("codex", "other.json");
     assert!(wrong.contains("config.toml (codex)") && wrong.contains("opencode.jsonc"), "{wrong}");
     assert!(said("codex", "nothing/config.toml").contains("cannot read"));
 }

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::Block;
+use ctxbench_core::block::{Block, BlockKind};
 use ctxbench_core::model::Counting;
 use ctxbench_core::request::{Request, Tools, Ttl};
 
@@ -154,10 +154,16 @@ impl Outline {
         let Some(old) = self.setting.as_ref().filter(|old| old.is_like(setting)) else { return 0 };
         let same = self.blocks.iter().zip(blocks).take_while(|(a, b)| Arc::ptr_eq(a, b)).count();
         // The last block may be shown in another way for being the last.
-        let most = same
-            .min(self.blocks.len().saturating_sub(1))
-            .min(blocks.len().saturating_sub(1))
-            .min(old.parted_at(setting));
+        // A breakpoint on a block that takes none stands on one before it.
+        let takes =
+            |b: &Arc<Block>| !matches!(b.kind, BlockKind::Reasoning | BlockKind::CompactionTrigger);
+        let parted = old.parted_at(setting).min(same);
+        let parted = match blocks.get(parted) {
+            Some(b) if !takes(b) => blocks[..parted].iter().rposition(takes).unwrap_or(0),
+            _ => parted,
+        };
+        let most =
+            parted.min(self.blocks.len().saturating_sub(1)).min(blocks.len().saturating_sub(1));
         (1..=most).rev().find(|&at| plan::begins_message(self.wire, blocks, at)).unwrap_or(0)
     }
 

@@ -465,7 +465,8 @@ mod tests {
             let agent = read(name, toml).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(agent.name, *name);
             if let Some(strategy) = &agent.strategy {
-                assert!(ctxbench_strategies::all().any(|d| d.name == *strategy), "{strategy}");
+                let spec = put(strategy, "model", &agent.model);
+                assert!(ctxbench_strategies::Spec::parse(&spec).is_ok(), "{spec}");
             }
             assert!(ctxbench_core::model::find(&agent.model).is_ok(), "{}", agent.model);
         }

@@ -18,7 +18,7 @@ fn failures(change: impl Fn(&mut RunRecord)) -> Vec<(String, String)> {
     change(codex(&mut new));
     let report = gate(&new, &baseline, &GateOptions::default());
     assert_eq!(report.passed(), report.of(Outcome::Fail).count() == 0);
-    report.of(Outcome::Fail).map(|c| (c.metric.clone(), c.reason.clone())).collect()
+    report.of(Outcome::Fail).map(|c| (c.metric.clone(), c.told())).collect()
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn absolute_limits_hold_for_products_only_and_replace_the_tolerance() {
     assert!(
         floor
             .of(Outcome::Fail)
-            .all(|c| !c.reason.contains("keep-nothing") && c.reason.contains("(floor 60)"))
+            .all(|c| !c.row.contains("keep-nothing") && c.reason.contains("(floor 60)"))
     );
     let mut worse = results();
     codex(&mut worse).summary.cost_usd *= 1.5;

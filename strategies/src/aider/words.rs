@@ -9,7 +9,6 @@ crate::words::words! {
         committed = "The changes are written and committed.";
         edited = "The editor has made those changes.";
         ok = "Ok.";
-        no_files = "No file of mine is shared with you for editing so far.";
         files = "These files are *part of the chat now*, and you may change them.\n\n*What stands \
             here is what they hold.* Where another message shows something else for one of them, \
             that is out of date.\n";

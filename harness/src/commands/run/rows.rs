@@ -10,6 +10,7 @@ use crate::replay::{Loading, with_savings};
 use crate::run::{Finished, Plan, Taker, Variant};
 use crate::summarise::Summariser;
 use ctxbench_core::model::Model;
+use ctxbench_core::natural;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_reports::{ReportError, Row, RowStore, Rows, Take, sort_runs};
 use ctxbench_scenarios::Scenario;
@@ -121,7 +122,13 @@ impl<'a> RunRows<'a> {
             take(&row);
             Ok(row.run.summariser.is_some())
         };
-        for pair in self.plan.pairs_of(at) {
+        // As results are sorted, however the strategies were named.
+        let mut pairs = self.plan.pairs_of(at);
+        let label = |k: usize| self.plan.specs[k].label();
+        pairs.sort_by(|(a, m), (b, n)| {
+            natural::order(&label(*a), &label(*b)).then_with(|| m.name.cmp(&n.name))
+        });
+        for pair in pairs {
             for v in self.plan.variants(at, pair) {
                 if !get(self.key(&keys, &v))? {
                     break;

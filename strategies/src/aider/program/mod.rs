@@ -166,24 +166,17 @@ impl Program {
         out
     }
 
-    /// The files that may be edited: the session's and those that the model has made; without any,
-    /// a message that says so.
+    /// The files that may be edited: the session's and those that the model has made.
     fn chat_files(&self, s: &mut Engine) -> Vec<Arc<Block>> {
-        if !self.habits.shares_files {
+        if !self.habits.shares_files || self.created.is_empty() {
             return self.assented(&s.fixed.files);
         }
         let mut files: Vec<_> =
             s.fixed.files.iter().map(|b| b.redraft(|d| d.role = Role::User)).collect();
-        let (kind, text, assent) = match (self.created.is_empty(), files.is_empty()) {
-            (false, _) => {
-                let text = format!("{}{}", self.words.files, self.created.shown());
-                (BlockKind::File, Arc::from(text), &self.words.files_ok)
-            }
-            (true, true) => (BlockKind::User, self.words.no_files.clone(), &self.words.ok),
-            (true, false) => return self.assented(&s.fixed.files),
-        };
-        files.push(s.synthetic(kind, Role::User, text, vec![]));
-        files.push(passing(BlockKind::Assistant, Role::Assistant, assent.clone()));
+        let text: Arc<str> = format!("{}{}", self.words.files, self.created.shown()).into();
+        files.push(s.synthetic(BlockKind::File, Role::User, text, vec![]));
+        let assent = self.words.files_ok.clone();
+        files.push(passing(BlockKind::Assistant, Role::Assistant, assent));
         files
     }
 
