@@ -87,9 +87,11 @@ pub(crate) fn plan_from(wire: &dyn WireFormat, request: &Request, from: usize) -
 pub(crate) fn begins_message(wire: &dyn WireFormat, blocks: &[Arc<Block>], at: usize) -> bool {
     let is = |i: usize| blocks.get(i).map(|b| (show(wire, b, false), b));
     let of_model = |(show, b): (Show, &Arc<Block>)| role(b, show) == Role::Assistant;
+    // What asks for a compaction is shown in another way where it is the last block.
     let of_user = |(show, b): (Show, &Arc<Block>)| {
         matches!(show, Show::Text | Show::Output)
             && matches!(role(b, show), Role::User | Role::Tool)
+            && b.kind != BlockKind::CompactionTrigger
     };
     is(at).is_some_and(of_user) && at.checked_sub(1).and_then(is).is_some_and(of_model)
 }
