@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 static ALIVE: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
@@ -56,8 +57,20 @@ pub(crate) fn remove(folder: &Path) {
     }
 }
 
+/// This process is ending.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Stays here for good if this process is ending: what looks like a program that failed was ended
+/// by us.
+pub(crate) fn stay_if_ending() {
+    while ENDING.load(Ordering::SeqCst) {
+        std::thread::park();
+    }
+}
+
 /// Ends all groups and removes all folders, for whoever ends this process.
 fn end_all() {
+    ENDING.store(true, Ordering::SeqCst);
     if let Ok(alive) = ALIVE.lock() {
         alive.iter().for_each(|id| end(*id));
     }

@@ -160,7 +160,6 @@ codex 0.169.0 → 0.1000.0: 0 of 2 cases are the same
 fn the_recorded_versions_of_codex_differ_as_their_facts_say() {
     let here = Folder::new();
     let out = here.run(&format!("conform {}", data("codex").display())).ok().stdout;
-    // 0.169 no longer asks once more after the turn was over, and says when it compacts.
     let of = |from: &str| {
         let begin = out.find(&format!("codex {from} → ")).unwrap_or_else(|| panic!("{out}"));
         out[begin..].split("\ncodex ").next().unwrap().to_string()
@@ -168,7 +167,10 @@ fn the_recorded_versions_of_codex_differ_as_their_facts_say() {
     assert!(of("0.63.0").contains("codex 0.63.0 → 0.104.0"), "{out}");
     let newest = of("0.104.0");
     assert!(newest.contains("0.104.0 → 0.169.0"), "{out}");
+    // Tools, and the requests of a session that 0.169 compacts later.
+    assert!(newest.contains("in every session: tools: 5 → 8"), "{newest}");
     assert!(newest.contains("g_default_limit: requests: 5 → 4"), "{newest}");
+    assert!(newest.contains("purpose \"summary\" → \"sample\""), "{newest}");
     assert!(newest.contains("only of 0.104.0: record_truncation"), "{newest}");
 }
 

@@ -51,10 +51,9 @@ pub(crate) struct Args {
     /// Where the program of an agent is, if it is not in PATH (repeat)
     #[arg(long, value_name = "NAME=PATH", value_parser = program)]
     program: Vec<(String, PathBuf)>,
-    /// Who writes summaries, as for `run` (default: extractive; with --record ideal, whose words are
-    /// the session's alone)
-    #[arg(long, value_name = "KIND", value_hint = ValueHint::Other)]
-    summarizer: Option<String>,
+    /// Who writes summaries, as for `run`
+    #[arg(long, value_name = "KIND", default_value = "extractive", value_hint = ValueHint::Other)]
+    summarizer: String,
     /// File in which answers of a server are recorded once and found again
     #[arg(long, value_name = "FILE")]
     cassette: Option<PathBuf>,
@@ -162,10 +161,8 @@ fn ready(args: &Args) -> anyhow::Result<Vec<Ready>> {
     if let Some(other) = programs.keys().find(|n| agents.iter().all(|a| a.name != ***n)) {
         bail!("--program {other}=…: no --agent is called `{other}`");
     }
-    // Extracts would carry the agent's own words into a case.
-    let usual = if args.record.is_some() { "ideal" } else { "extractive" };
     let summariser = super::summarizer::summarisers(
-        &[args.summarizer.clone().unwrap_or_else(|| usual.into())],
+        std::slice::from_ref(&args.summarizer),
         args.cassette.as_deref(),
         args.offline,
     )?;

@@ -35,6 +35,7 @@ use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario};
 use ctxbench_strategies::Spec;
 use thiserror::Error;
 
+use crate::groups;
 use crate::serve::{self, Server, Summaries};
 use crate::summarise::{Summariser, SummaryDesk};
 use agent::{Agent, AgentError, Purpose};
@@ -340,6 +341,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
         Live { agent, options, plan: &plan, director: &director, scratch, summariser: &summariser };
     let sizes = (window, max_output);
     let ended = runtime.block_on(live.run(&session, &program, sizes))?;
+    groups::stay_if_ending();
     let notes = record::notes(agent, live.scratch.path());
     let left_behind = live.scratch.sweep();
     drop(live);

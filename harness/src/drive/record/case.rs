@@ -55,7 +55,13 @@ pub(super) fn of(
         requests: &asked,
         summaries: &summaries,
     });
-    let shown = shown(driven, &exchanges, &rows, reading.cache_beside_input);
+    let mut shown = shown(driven, &exchanges, &rows, reading.cache_beside_input);
+    for (row, sort) in rows.iter().zip(&reading.requests).flat_map(|(r, (_, s))| r.iter().zip(s)) {
+        if matches!(sort, As::Constant(_)) {
+            row.texts().iter().for_each(|t| shown.masked.constant(t));
+        }
+    }
+    summaries.iter().for_each(|s| shown.masked.summary(s));
     let mut writer =
         Writer { shown: &shown, reading: &reading, summaries, items: Items::default() };
     let requests = exchanges.iter().enumerate().map(|(i, e)| writer.request(i, e, &rows[i]));
@@ -101,6 +107,9 @@ fn shown<'a>(
     let mut said = HashMap::new();
     for (i, step) in driven.plan.moves.iter().enumerate() {
         let What::Say(words) = &step.what else { continue };
+        if words.trim().is_empty() {
+            continue;
+        }
         let work = |e: &&Exchange| e.purpose == Purpose::Work && e.step == i;
         let Some(first) = exchanges.iter().position(work) else { continue };
         let of_user = |r: &&Row<'_>| r.kind == BlockKind::User && r.role == Role::User;
@@ -213,11 +222,11 @@ impl Writer<'_> {
                 put("constant_bytes", (*constant_bytes).into());
                 let t = self.shown.masked.within(transcript);
                 put("transcript", json!({"bytes": t.len(), "sha256": sha256(&t)}));
-                let ours = |p: &String| self.summaries.iter().any(|s| s.contains(p.as_str()));
-                let prior = prior
-                    .as_ref()
-                    .map(|p| if ours(p) { p.clone() } else { super::mask::masked(p, "") });
-                put("prior_summary", json!(prior));
+                let told = |p: &String| {
+                    let ours = self.shown.masked.of_summary(p, &self.summaries);
+                    ours.map_or_else(|| super::mask::masked(p, ""), str::to_string)
+                };
+                put("prior_summary", json!(prior.as_ref().map(told)));
             }
             As::Said(_) if row.items.len() > 1 => {
                 let parts = row.texts().into_iter().map(|t| Value::Object(self.told(t)));
@@ -235,9 +244,7 @@ impl Writer<'_> {
 
     /// A text, or its hash where it is long or the program's own.
     fn told(&self, text: &str) -> Map<String, Value> {
-        let own = self.shown.masked.get(text);
-        let ours = own.or(self.summaries.contains(&text).then_some(text));
-        let (name, value) = match ours {
+        let (name, value) = match self.shown.masked.get(text) {
             Some(t) if t.len() < SHOWN => ("text", t.to_string()),
             Some(t) => ("sha256", sha256(t)),
             None => ("sha256", sha256(text)),

@@ -93,8 +93,8 @@ fn refusal(error: &ModelError, on: &str) -> Value {
 }
 
 fn summary_reply(reply: &Reply, shown: &Shown<'_>) -> Value {
-    let mut out =
-        json!({"type": "summary_reply", "text": reply.text(), "usage": usage(reply, shown)});
+    let text = reply.text().map(|t| shown.masked.hidden(&t));
+    let mut out = json!({"type": "summary_reply", "text": text, "usage": usage(reply, shown)});
     if reply.compaction().is_some() {
         out["text"] = Value::Null;
         out["opaque"] = words(reply).into();

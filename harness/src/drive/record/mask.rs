@@ -1,7 +1,7 @@
 //! What an agent put around the session's words, made unreadable: letters and digits become `x`,
 //! while every size that an estimate may use (bytes, UTF-16 units, escapes) stays.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The shortest piece of the session's words that is known again in a text that was cut, bytes.
 const LEAST: usize = 16;
@@ -73,16 +73,70 @@ fn longest(most: usize, find: impl Fn(usize) -> Option<usize>) -> Option<(usize,
     found
 }
 
+/// The agent's own words, by which they are known again where a summary quotes them.
+#[derive(Default)]
+struct Own(HashSet<[u8; LEAST]>);
+
+impl Own {
+    /// Words that are the agent's where `masked` has something else.
+    fn learn(&mut self, text: &str, masked: &str) {
+        let both = text.as_bytes().array_windows().zip(masked.as_bytes().array_windows());
+        self.0.extend(both.filter(|(t, m)| t != m).map(|(t, _)| *t));
+    }
+
+    /// A text in which they are masked.
+    fn hidden(&self, text: &str) -> String {
+        let mut own = vec![false; text.len()];
+        for (i, stretch) in text.as_bytes().array_windows().enumerate() {
+            if self.0.contains::<[u8; LEAST]>(stretch) {
+                own[i..i + LEAST].fill(true);
+            }
+        }
+        let all = |i: usize, c: char| own[i..i + c.len_utf8()].iter().all(|own| *own);
+        text.char_indices().map(|(i, c)| if all(i, c) { mask(c) } else { c }).collect()
+    }
+}
+
 /// Texts that entered the history, as they were and masked.
 #[derive(Default)]
 pub(super) struct Masked<'a> {
     known: HashMap<&'a str, String>,
+    agents: Own,
 }
 
 impl<'a> Masked<'a> {
     /// A text that holds words of the session.
     pub(super) fn learn(&mut self, text: &'a str, words: &str) {
-        self.known.entry(text).or_insert_with(|| masked(text, words));
+        if !self.known.contains_key(text) {
+            let masked = masked(text, words);
+            self.agents.learn(text, &masked);
+            self.known.insert(text, masked);
+        }
+    }
+
+    /// Words of the agent alone.
+    pub(super) fn constant(&mut self, text: &str) {
+        self.agents.learn(text, &masked(text, ""));
+    }
+
+    /// A summary, once all words of the agent are known: whoever wrote it saw them.
+    pub(super) fn summary(&mut self, text: &'a str) {
+        let hidden = self.hidden(text);
+        self.known.insert(text, hidden);
+    }
+
+    /// A text without words of the agent.
+    pub(super) fn hidden(&self, text: &str) -> String {
+        self.agents.hidden(text)
+    }
+
+    /// What a summary was told as, for a piece of it.
+    pub(super) fn of_summary(&self, piece: &str, summaries: &[&str]) -> Option<&str> {
+        let of = |s: &&str| {
+            let at = s.find(piece)?;
+            self.get(s)?.get(at..at + piece.len())
+        };
+        summaries.iter().find_map(of)
     }
 
     /// A text that is the session's own.
@@ -155,6 +209,22 @@ mod tests {
             assert_eq!((out.len(), json(&out)), (text.len(), json(text)));
             assert_eq!(out.encode_utf16().count(), text.encode_utf16().count());
         }
+    }
+
+    #[test]
+    fn a_summary_quotes_nothing_of_the_agent() {
+        let mut m = Masked::default();
+        m.constant("You are the agent of a secret maker. Obey.");
+        m.learn("Secret wrapper 17: the words of the session.", "the words of the session.");
+        let summary = "- User: You are the agent of a sec…\n- Output: Secret wrapper 17: the words\n\
+                       - the words of the session. Obey.";
+        m.summary(summary);
+        let want = "- User: xxx xxx xxx xxxxx xx x xxx…\n- Output: xxxxxx xxxxxxx xx: xxx xxxxx\n\
+                    - the words of the session. Obey.";
+        assert_eq!(m.get(summary), Some(want));
+        let piece = &summary[2..20];
+        assert_eq!(m.of_summary(piece, &[summary]), Some(&want[2..20]));
+        assert_eq!(m.of_summary("something else", &[summary]), None);
     }
 
     #[test]
