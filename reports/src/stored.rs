@@ -147,11 +147,13 @@ impl Write for Named {
     }
 }
 
+type Shared = Rc<RefCell<Vec<u8>>>;
+
 /// Files in memory.
 #[derive(Default)]
-pub struct InMemory(BTreeMap<usize, (String, Rc<RefCell<Vec<u8>>>)>);
+pub struct InMemory(BTreeMap<usize, (String, Shared)>);
 
-struct Bytes(Rc<RefCell<Vec<u8>>>);
+struct Bytes(Shared);
 
 impl Write for Bytes {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -166,9 +168,8 @@ impl Write for Bytes {
 impl InMemory {
     /// The files in the order in which they were made.
     pub fn into_artifacts(self) -> Vec<Artifact> {
-        let text = |bytes: Rc<RefCell<Vec<u8>>>| {
-            String::from_utf8(bytes.take()).expect("reports are made of strings")
-        };
+        let text =
+            |bytes: Shared| String::from_utf8(bytes.take()).expect("reports are made of strings");
         self.0.into_values().map(|(file, bytes)| Artifact { file, text: text(bytes) }).collect()
     }
 }

@@ -87,9 +87,8 @@ impl Vocabulary {
         // Starts of the parts and the rank of each joined with the next; the last one is the end.
         let mut parts: [(usize, u32); SHORT + 1] = [(0, NONE); SHORT + 1];
         let mut n = word.len();
-        for at in 0..=n {
-            let pair = word.get(at..at + 2).map_or(NONE, |p| self.rank(p));
-            parts[at] = (at, pair);
+        for (at, part) in parts[..=n].iter_mut().enumerate() {
+            *part = (at, word.get(at..at + 2).map_or(NONE, |p| self.rank(p)));
         }
         let joined = |parts: &[(usize, u32)], at: usize, n: usize| match at + 2 <= n {
             true => self.rank(&word[parts[at].0..parts[at + 2].0]),

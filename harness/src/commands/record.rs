@@ -64,7 +64,7 @@ pub(crate) fn record(args: &Args) -> anyhow::Result<ExitCode> {
     let header = Header {
         version: VERSION,
         started: calendar::iso(now_ms()),
-        program: args.command.first().map(|c| file_name(c)),
+        program: args.command.first().map(file_name),
         redacted: args.redact,
     };
     let runtime =

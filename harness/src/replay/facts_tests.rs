@@ -120,9 +120,9 @@ proptest! {
                 blocks.iter().filter(|b| place(b) == Place::Verbatim).cloned().collect();
             let wanted = by_definition(&book, &facts, &verbatim, None);
             prop_assert_eq!(book.seen_verbatim(&blocks), wanted);
-            for f in 0..facts.len() {
+            for (f, fact) in facts.iter().enumerate() {
                 let told = |b: &&Arc<Block>| {
-                    is_said(b) && facts[f].matches(&b.text, &ctxbench_core::fact::fold(&b.text)) > Match::Absent
+                    is_said(b) && fact.matches(&b.text, &ctxbench_core::fact::fold(&b.text)) > Match::Absent
                 };
                 let mut wanted: Vec<MessageId> =
                     blocks.iter().filter(told).map(|b| b.message).collect();

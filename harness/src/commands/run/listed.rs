@@ -88,6 +88,11 @@ pub(super) fn list(
     Ok(all)
 }
 
+/// Whether something else than its rows is wanted of a session.
+type Lacks<'a> = &'a dyn Fn(usize) -> bool;
+/// Takes that from the session.
+type Loaded<'a> = &'a dyn Fn(usize, &Scenario);
+
 /// Gives the sessions one after the other with what is to be run of each: those that are in memory
 /// first, the longest of them first, so that no thread is left alone with the last one. `lacks` =
 /// whether something else is wanted of a session, which `loaded` takes from it.
@@ -96,7 +101,7 @@ pub(super) fn feed<'a>(
     inputs: &[String],
     listed: &[Listed],
     todo: impl Fn(usize) -> Vec<(usize, &'static Model)>,
-    (lacks, loaded): (&dyn Fn(usize) -> bool, &dyn Fn(usize, &Scenario)),
+    (lacks, loaded): (Lacks<'_>, Loaded<'_>),
     give: &mut dyn FnMut(Turn<'a>),
 ) {
     let mut in_memory = Vec::new();

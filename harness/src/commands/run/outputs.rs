@@ -124,9 +124,12 @@ pub(super) fn timings(rows: &RunRows<'_>, total: Duration) -> anyhow::Result<Str
     Ok(out + "\n  ]\n}\n")
 }
 
+/// An option, its file, and where a row has the lines for it.
+type Lines<'a> = (&'static str, &'a Path, fn(&Row) -> &[String]);
+
 /// The options whose files hold lines of every row, with the file and where a row has them.
-pub(super) fn lines(args: &Args) -> Vec<(&'static str, &Path, fn(&Row) -> &[String])> {
-    let mut all: Vec<(&'static str, &Path, fn(&Row) -> &[String])> = Vec::new();
+pub(super) fn lines(args: &Args) -> Vec<Lines<'_>> {
+    let mut all: Vec<Lines<'_>> = Vec::new();
     all.extend(
         args.trace.as_deref().map(|p| ("--trace", p, (|r| &r.trace) as fn(&Row) -> &[String])),
     );

@@ -81,9 +81,7 @@ fn route(all: &seen::Exchanges) -> Route {
     };
     match hosts.as_slice() {
         [] => Route::default(),
-        all if all.iter().all(|h| of_provider(h)) => {
-            Route::Direct(format!("requests went to {told}"))
-        }
+        all if all.iter().all(of_provider) => Route::Direct(format!("requests went to {told}")),
         _ => Route::Unknown(format!("requests went to {told}")),
     }
 }

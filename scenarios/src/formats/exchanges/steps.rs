@@ -118,7 +118,7 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Place> {
             }
             // The one that went on meanwhile, else the newest before it, else the next.
             let spans = |m: &usize| first(*m) <= first(c) && last(*m) >= first(c);
-            let session = mains.iter().rposition(|m| spans(m));
+            let session = mains.iter().rposition(spans);
             let session = session.or_else(|| mains.iter().rposition(|m| first(*m) <= first(c)));
             let session = session.unwrap_or(0);
             let own = &conversations[c].exchanges;
