@@ -2,8 +2,8 @@
 //! provider's endpoint.
 //!
 //! The estimates are pure functions of a text. The exact counts use the o200k and cl100k
-//! vocabularies and cutting rules of tiktoken-rs 0.12, which is read at build time: [`words`] cuts,
-//! [`vocabulary`] joins, and that the counts are tiktoken's is tested on random and real texts.
+//! vocabularies and cutting rules of tiktoken-rs 0.12, which is read at build time: `words` cuts,
+//! `vocabulary` joins, and that the counts are tiktoken's is tested on random and real texts.
 //! A count is remembered by content hash, so that a text is tokenised once per process. The third tier, the provider's counting endpoint, is a request and lives in
 //! [`crate::engine::World::count`].
 
