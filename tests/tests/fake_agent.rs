@@ -387,7 +387,7 @@ fn a_recorded_case_replays_exactly_and_holds_none_of_the_agents_words() {
     assert_eq!(phases, ["standalone_turn"]);
     let table = here.run("conform cases").ok().stdout;
     assert!(table.contains(&format!("{requests}/{requests}")), "{table}");
-    for own in [OWN_WORDS, "Output of its own", "be good", "write a note"] {
+    for own in [OWN_WORDS, "Output of its own", "write a note for whoever", "what came before"] {
         assert!(!text.contains(own), "{own:?} is in the case");
     }
     // What the session said is there, and every item once.
