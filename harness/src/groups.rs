@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
 
 static ALIVE: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
@@ -80,37 +81,46 @@ fn end_all() {
     folders.iter().for_each(|folder| remove(folder));
 }
 
-/// Ends every program that is still running when this process is told to end.
+/// Ends every program that is still running when this process is told to end. It is told from the
+/// moment on at which this returns.
 pub(crate) fn end_with_us() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        std::thread::spawn(|| {
+        let (listens, ready) = mpsc::channel();
+        std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let Ok(runtime) = runtime else { return };
-            let code = runtime.block_on(told_to_end());
+            let code = runtime.block_on(told_to_end(listens));
             end_all();
             std::process::exit(code);
         });
+        // Either it listens, or it never will and has dropped its end.
+        let _ = ready.recv();
     });
 }
 
-/// Waits for a signal and gives the exit code by which a shell tells it.
+/// Waits for a signal and gives the exit code by which a shell tells it. Drops `listens` once no
+/// signal is missed any more.
 #[cfg(unix)]
-async fn told_to_end() -> i32 {
-    use tokio::signal::unix::{SignalKind, signal};
-    let waits = async |kind: SignalKind| match signal(kind) {
-        Ok(mut signal) => drop(signal.recv().await),
-        Err(_) => std::future::pending().await,
+async fn told_to_end(listens: Sender<()>) -> i32 {
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+    let [interrupt, terminate, hangup] = kinds.map(|kind| signal(kind).ok());
+    drop(listens);
+    let waits = async |signal: Option<Signal>| match signal {
+        Some(mut signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
     };
     tokio::select! {
-        () = waits(SignalKind::interrupt()) => 130,
-        () = waits(SignalKind::terminate()) => 143,
-        () = waits(SignalKind::hangup()) => 129,
+        () = waits(interrupt) => 130,
+        () = waits(terminate) => 143,
+        () = waits(hangup) => 129,
     }
 }
 
 #[cfg(not(unix))]
-async fn told_to_end() -> i32 {
+async fn told_to_end(listens: Sender<()>) -> i32 {
+    drop(listens);
     let _ = tokio::signal::ctrl_c().await;
     130
 }
