@@ -89,6 +89,11 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
                 *found.hosts.entry(exchange.host.clone()).or_default() += 1;
                 let seen = found.exchange(number, *exchange, &mut bodies, &mut notes.unknown);
                 match seen {
+                    // The provider refused it, and nothing was said.
+                    Ok(Seen { items, reply: Err(why), .. }) if items.is_empty() => {
+                        let what = format!("a request without messages ({why})");
+                        out.warnings.push(format!("{file}:{number}: {what}; left out"));
+                    }
                     Ok(seen) => found.all.push(seen),
                     Err(why) => {
                         out.warnings.push(format!("{file}:{number}: {why}; left out"));

@@ -403,3 +403,11 @@ fn unknown_calls_and_contents_are_told() {
     );
     assert_eq!(short(&loaded)[2..], ["user: go", "assistant: ok"]);
 }
+
+#[test]
+fn a_refused_request_without_messages_is_no_session() {
+    let r = made().asked(&[user("the task")], &says("done")).answered(&[], 400, Ended::Whole, "{}");
+    let loaded = r.session();
+    assert_eq!(loaded.warnings, ["r.jsonl:3: a request without messages (HTTP 400); left out"]);
+    assert_eq!(short(&loaded)[2..], ["user: the task", "assistant: done"]);
+}
