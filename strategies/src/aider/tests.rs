@@ -10,6 +10,14 @@ use crate::testing::{Answer, Played, Script, back_to, calls, play, says, user};
 
 const PATH: &str = r#"{"path":"a.rs"}"#;
 
+/// Where files would stand, while there are none.
+const NO_FILES: [&str; 2] = ["User:So far no file is part o", "Assistant:Ok."];
+
+/// Tokens of those two messages: role, content and three more for each.
+fn no_files_tokens() -> u64 {
+    8 + o200k("So far no file is part of the chat that you may change.") + o200k("Ok.")
+}
+
 /// Turns of a user message, an edit and a closing reply, each message of about `words` tokens.
 fn edit_turns(turns: usize, words: usize) -> (Vec<Action>, Vec<Answer>) {
     let text = |who: &str, i: usize| format!("{who}{i}{}", " word".repeat(words));
@@ -82,6 +90,33 @@ fn the_prompt_stands_in_aiders_order_and_has_no_tools() {
 }
 
 #[test]
+fn while_no_file_is_shared_the_prompt_says_so() {
+    let shown = |spec: &str, map: Vec<&'static str>| {
+        let write = r#"{"path":"new.rs","content":"fn a() {}"}"#;
+        let p = play(
+            spec,
+            1.0,
+            Script {
+                actions: vec![user("m", "do it"), user("n", "more")],
+                replies: vec![calls("so", "c", "write_file", write), says("done"), says("x")],
+                repo_map: map,
+                ..Script::default()
+            },
+        );
+        let first = outline(&p.requests[0]);
+        let words = outline(p.requests.last().unwrap());
+        let file = words.iter().any(|b| b.starts_with("File:These files are *part"));
+        (
+            first[first.len() - 3..first.len() - 1].to_vec(),
+            file && !words.contains(&first[first.len() - 3]),
+        )
+    };
+    assert_eq!(shown("aider", vec![]), (NO_FILES.map(String::from).to_vec(), true));
+    let map = ["User:No file is part of the c", "Assistant:Ok, I name the files tha"];
+    assert_eq!(shown("aider", vec!["map"]), (map.map(String::from).to_vec(), true));
+}
+
+#[test]
 fn without_an_edit_nothing_is_ever_shortened() {
     let actions = (0..30).map(|i| user(&format!("m{i}"), &"word ".repeat(100))).collect();
     let replies = (0..30).map(|_| says(&"word ".repeat(100))).collect();
@@ -91,7 +126,8 @@ fn without_an_edit_nothing_is_ever_shortened() {
         Script { actions, replies, ..Script::default() },
     );
     assert_eq!((p.of(Purpose::Summary).len(), p.compactions().len()), (0, 0));
-    assert_eq!(p.requests.last().unwrap().blocks.len(), 1 + 59);
+    // The system prompt, the two messages on files, the turns.
+    assert_eq!(p.requests.last().unwrap().blocks.len(), 1 + 2 + 59);
 }
 
 #[test]
@@ -123,7 +159,8 @@ fn a_background_summary_replaces_what_it_covers() {
     // turn.
     let notice = shown.iter().rposition(|b| b.starts_with("User:The changes")).unwrap();
     assert_eq!(shown[notice + 1], "Assistant:Ok.");
-    assert!(shown[notice + 2].starts_with("User:u"));
+    assert_eq!(shown[notice + 2..notice + 4], NO_FILES);
+    assert!(shown[notice + 4].starts_with("User:u"));
     let covered = &p.requests[at].blocks[1].origin;
     assert!(covered.iter().any(|o| o.message == MessageId(0)));
 }
@@ -203,7 +240,7 @@ fn an_oversize_prompt_is_a_question_to_the_user() {
     );
     assert_eq!((p.requests.len(), p.interventions(), p.failures().len()), (0, 1, 1));
     // The message stays where it is.
-    assert_eq!(p.engine.context.blocks().len(), 2);
+    assert_eq!(p.engine.context.blocks().len(), 4);
     let p = play(
         "aider",
         0.001,
@@ -222,10 +259,8 @@ fn a_restart_forgets_unless_the_file_is_read_again() {
         Script { actions, replies, ..Script::default() }
     };
     let p = play("aider", 1.0, script());
-    assert_eq!(
-        outline(p.requests.last().unwrap())[..2],
-        ["Base:base", "User:again\n\nShow every change"]
-    );
+    let alone = ["Base:base", NO_FILES[0], NO_FILES[1], "User:again\n\nShow every change"];
+    assert_eq!(outline(p.requests.last().unwrap()), alone);
     let p = play("aider:restore=true", 1.0, script());
     let shown = outline(p.requests.last().unwrap());
     assert_eq!(shown[1], "User:u0 word word word  \n");
@@ -239,8 +274,14 @@ fn a_rewind_takes_later_messages_out_of_both_lists() {
     replies.push(says("yes"));
     let p = play("aider", 1.0, Script { actions, replies, ..Script::default() });
     assert_eq!(
-        outline(p.requests.last().unwrap())[..3],
-        ["Base:base", "User:u0 word word word", "User:other\n\nShow every change"]
+        outline(p.requests.last().unwrap()),
+        [
+            "Base:base",
+            "User:u0 word word word",
+            NO_FILES[0],
+            NO_FILES[1],
+            "User:other\n\nShow every change"
+        ]
     );
 }
 
@@ -294,8 +335,8 @@ fn the_map_is_cut_to_its_budget_and_doubled_without_files() {
 
 #[test]
 fn the_reminder_needs_room_for_the_current_turns_twice() {
-    // Window 200. Per message: role 1, content, 3; per list 3 more. Prompt 12 + n, reminder 7 + r,
-    // current turns 7 + n.
+    // Window 200. Per message: role 1, content, 3; per list 3 more. Prompt 12 + n and the messages
+    // on files, reminder 7 + r, current turns 7 + n.
     let r = o200k(
         "Show every change as complete blocks of old and new lines, each under the path of its \
          file.",
@@ -313,19 +354,20 @@ fn the_reminder_needs_room_for_the_current_turns_twice() {
         );
         reminder(&p.requests[0])
     };
-    let most = (199 - 26 - r) / 2;
+    let none = no_files_tokens();
+    let most = (199 - 26 - none - r) / 2;
     assert_eq!([at("aider", most), at("aider", most + 1)], ["user", "none"]);
     assert_eq!(
         [at("aider:reminder=sys", most), at("aider:reminder=sys", most + 1)],
         ["sys", "none"]
     );
-    assert!(19 + most + 1 + r < 200, "counted once there would be room");
+    assert!(19 + none + most + 1 + r < 200, "counted once there would be room");
 }
 
 #[test]
 fn a_prompt_of_exactly_the_window_is_a_question() {
-    // 12 + n against a window of 200; the description asks only above it
-    // (docs/sources/token-budgeting.md §2.5).
+    // 12 + n and the messages on files against a window of 200; the description has no such messages
+    // and asks only above it (docs/sources/token-budgeting.md §2.5).
     let asked = |spec: &str, n: usize| {
         let text = "word".to_string() + &" word".repeat(n - 1);
         play(
@@ -339,7 +381,8 @@ fn a_prompt_of_exactly_the_window_is_a_question() {
         )
         .interventions()
     };
-    assert_eq!([asked("aider", 187), asked("aider", 188)], [0, 1]);
+    let most = 187 - no_files_tokens() as usize;
+    assert_eq!([asked("aider", most), asked("aider", most + 1)], [0, 1]);
     assert_eq!([asked("aider@described-003", 188), asked("aider@described-003", 189)], [0, 1]);
 }
 
@@ -355,8 +398,17 @@ fn a_declined_message_is_sent_with_the_next_one() {
     let shown: Vec<_> = p.engine.context.blocks().iter().map(|b| b.kind).collect();
     assert_eq!(
         shown,
-        [BlockKind::Base, BlockKind::User, BlockKind::Assistant, BlockKind::User, BlockKind::User]
+        [
+            BlockKind::Base,
+            BlockKind::User,
+            BlockKind::Assistant,
+            BlockKind::User,
+            BlockKind::Assistant,
+            BlockKind::User,
+            BlockKind::User
+        ]
     );
+    assert_eq!(outline(&p.requests[0])[1..3], NO_FILES);
 }
 
 #[test]
@@ -365,7 +417,10 @@ fn a_refused_prompt_is_not_sent_again_and_leaves_a_note() {
     let replies = vec![crate::testing::too_long(300_000, 200_000), says("x")];
     let p = play("aider", 1.0, Script { actions, replies, ..Script::default() });
     assert_eq!((p.requests.len(), p.failures().len()), (2, 1));
-    assert_eq!(outline(&p.requests[1])[1..3], ["User:first", "Assistant:No answer: the request h"]);
+    assert_eq!(
+        outline(&p.requests[1])[1..5],
+        [NO_FILES[0], NO_FILES[1], "User:first", "Assistant:No answer: the request h"]
+    );
 }
 
 #[test]
@@ -476,6 +531,8 @@ fn restored_history_has_the_damage_of_its_file() {
         "Assistant:\nIntro\n",
         "User:Step\n",
         "Assistant:End\n\n",
+        NO_FILES[0],
+        NO_FILES[1],
         "User:again\n\nShow every change",
     ];
     assert_eq!(shown, expected);
@@ -502,7 +559,7 @@ fn a_failed_summary_of_a_restored_history_empties_it_as_released() {
     assert_eq!(p.compactions(), ["emptied"]);
     assert_eq!(
         outline(p.requests.last().unwrap()),
-        ["Base:base", "User:again\n\nShow every change"]
+        ["Base:base", NO_FILES[0], NO_FILES[1], "User:again\n\nShow every change"]
     );
     // As intended, and as described, the history stays whole.
     for variant in ["aider@intended", "aider@described-003"] {

@@ -13,6 +13,14 @@ crate::words::words! {
             here is what they hold.* Where another message shows something else for one of them, \
             that is out of date.\n";
         files_ok = "Ok, whatever I change will be in those files.";
+        no_files = "So far no file is part of the chat that you may change.";
+        no_files_but_map = "No file is part of the chat yet, so change nothing that exists before \
+            you have asked me for its file.\nName the files of the repository that *have to \
+            change* for what I want, and stop there: I add them, and you go on. Name only those \
+            that will most likely change. A file that merely helps to understand the matter need \
+            not be named, only those to be edited.";
+        no_files_but_map_ok = "Ok, I name the files that have to change for what you want, stop, \
+            and wait until you agree.";
         reminder = "Show every change as complete blocks of old and new lines, each under the path of its \
             file.";
         too_long = "No answer: the request held more tokens than the model takes.";

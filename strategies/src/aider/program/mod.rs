@@ -166,18 +166,33 @@ impl Program {
         out
     }
 
-    /// The files that may be edited: the session's and those that the model has made.
+    /// The files that may be edited: the session's and those that the model has made; or words
+    /// that there are none (docs/sources/aider.md §1.4).
     fn chat_files(&self, s: &mut Engine) -> Vec<Arc<Block>> {
-        if !self.habits.shares_files || self.created.is_empty() {
+        if !self.habits.shares_files {
             return self.assented(&s.fixed.files);
         }
-        let mut files: Vec<_> =
+        if self.created.is_empty() && !s.fixed.files.is_empty() {
+            return self.assented(&s.fixed.files);
+        }
+        let words = &self.words;
+        let mut shown: Vec<_> =
             s.fixed.files.iter().map(|b| b.redraft(|d| d.role = Role::User)).collect();
-        let text: Arc<str> = format!("{}{}", self.words.files, self.created.shown()).into();
-        files.push(s.synthetic(BlockKind::File, Role::User, text, vec![]));
-        let assent = self.words.files_ok.clone();
-        files.push(passing(BlockKind::Assistant, Role::Assistant, assent));
-        files
+        let assent = if !self.created.is_empty() {
+            let text: Arc<str> = format!("{}{}", words.files, self.created.shown()).into();
+            shown.push(s.synthetic(BlockKind::File, Role::User, text, vec![]));
+            &words.files_ok
+        } else {
+            let (text, assent) = if self.chunks.repo.is_empty() {
+                (&words.no_files, &words.ok)
+            } else {
+                (&words.no_files_but_map, &words.no_files_but_map_ok)
+            };
+            shown.push(passing(BlockKind::User, Role::User, text.clone()));
+            assent
+        };
+        shown.push(passing(BlockKind::Assistant, Role::Assistant, assent.clone()));
+        shown
     }
 
     /// Shows the chunks as they are.
@@ -376,9 +391,9 @@ impl Strategy for Program {
             system: s.fixed.base.iter().map(|b| b.redraft(|d| d.role = Role::System)).collect(),
             readonly_files: self.assented(&s.fixed.context),
             repo: self.assented(&self.repo_map(s)),
-            chat_files: self.chat_files(s),
             ..Chunks::default()
         };
+        self.chunks.chat_files = self.chat_files(s);
         self.show(s);
     }
 
