@@ -12,7 +12,9 @@ use serde_json::Value;
 use thiserror::Error;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
+use toml::Table;
 
+use super::extended;
 use super::fill::{Fill, PLACES, put};
 use crate::groups;
 
@@ -25,6 +27,7 @@ const MOST_VERSION: u64 = 64 << 10;
 /// The agents that come with the project.
 const BUILT_IN: &[(&str, &str)] = &[
     ("codex", include_str!("agents/codex.toml")),
+    ("codex-remote", include_str!("agents/codex-remote.toml")),
     ("opencode", include_str!("agents/opencode.toml")),
     ("pi", include_str!("agents/pi.toml")),
     ("aider", include_str!("agents/aider.toml")),
@@ -274,14 +277,15 @@ pub fn names() -> String {
 
 /// All agents that come with the project.
 pub fn built_in() -> Vec<Agent> {
-    let agent = |(name, text): &(&str, &str)| read(name, text).expect("a test reads them all");
+    let agent =
+        |(name, text): &(&str, &str)| read(name, text, None).expect("a test reads them all");
     BUILT_IN.iter().map(agent).collect()
 }
 
 /// The agent of a name, or of a TOML file.
 pub fn find(text: &str) -> Result<Agent, AgentError> {
-    if let Some((name, toml)) = BUILT_IN.iter().find(|(name, _)| *name == text) {
-        return read(name, toml);
+    if let Some(toml) = described(text) {
+        return read(text, toml, None);
     }
     if !text.ends_with(".toml") {
         return Err(AgentError::Unknown(text.to_string()));
@@ -291,13 +295,22 @@ pub fn find(text: &str) -> Result<Agent, AgentError> {
         .map_err(|why| AgentError::Unreadable { path: path.clone(), why })?;
     let folder = std::path::absolute(&path).ok().and_then(|p| p.parent().map(Path::to_path_buf));
     let here = folder.unwrap_or_default();
-    Ok(Agent { here: Some(here), ..read(text, &toml)? })
+    Ok(Agent { here: Some(here.clone()), ..read(text, &toml, Some(&here))? })
 }
 
-/// Reads and checks a description.
-pub fn read(file: &str, toml: &str) -> Result<Agent, AgentError> {
+/// The description of an agent that comes with the project.
+fn described(name: &str) -> Option<&'static str> {
+    BUILT_IN.iter().find(|(n, _)| *n == name).map(|(_, toml)| *toml)
+}
+
+/// Reads and checks a description; the folder is its own.
+pub fn read(file: &str, toml: &str, folder: Option<&Path>) -> Result<Agent, AgentError> {
     let wrong = |why: String| AgentError::Wrong { file: file.to_string(), why };
-    let agent: Agent = toml::from_str(toml).map_err(|e| wrong(e.to_string()))?;
+    let joined = extended::table(toml, folder, &described).map_err(wrong)?;
+    // What goes on with nothing is read where it stands: an error says the line.
+    let agent: Agent = joined
+        .map_or_else(|| toml::from_str(toml), Table::try_into)
+        .map_err(|e: toml::de::Error| wrong(e.to_string()))?;
     agent.check().map_err(wrong)?;
     Ok(agent)
 }
@@ -462,7 +475,7 @@ mod tests {
     #[test]
     fn all_agents_of_the_project_are_read() {
         for (name, toml) in BUILT_IN {
-            let agent = read(name, toml).unwrap_or_else(|e| panic!("{e}"));
+            let agent = read(name, toml, None).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(agent.name, *name);
             if let Some(strategy) = &agent.strategy {
                 let spec = put(strategy, "model", &agent.model);
@@ -487,7 +500,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told_with_its_place() {
-        assert!(read("a", LEAST).is_ok());
+        assert!(read("a", LEAST, None).is_ok());
         for (from, to, told) in [
             ("\"acp\"\n", "\"smoke\"\n", "smoke"),
             ("{program}", "{progam}", "{progam}"),
@@ -501,14 +514,15 @@ mod tests {
         ] {
             let text = LEAST.replacen(from, to, 1);
             assert_ne!(text, LEAST, "{from}");
-            let error = read("mine.toml", &text).unwrap_err().to_string();
+            let error = read("mine.toml", &text, None).unwrap_err().to_string();
             assert!(error.starts_with("mine.toml: ") && error.contains(told), "{to}: {error}");
         }
     }
 
     #[test]
     fn an_agent_is_told_an_address_as_its_description_says() {
-        let of = |more: &str| read("a", &format!("{LEAST}{more}")).unwrap().recorded("http://h:1");
+        let of =
+            |more: &str| read("a", &format!("{LEAST}{more}"), None).unwrap().recorded("http://h:1");
         assert_eq!(of(""), None);
         let env = of("[env]\nBASE = \"{url}/v1\"\nHOME = \"{scratch}\"\n").unwrap();
         assert_eq!(env.env, BTreeMap::from([("BASE".into(), "http://h:1/v1".into())]));

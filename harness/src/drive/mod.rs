@@ -12,6 +12,7 @@ mod child;
 mod compare;
 mod deliver;
 mod director;
+mod extended;
 mod faults;
 mod fill;
 mod lived;

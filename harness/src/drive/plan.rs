@@ -295,7 +295,7 @@ mod tests {
             "name = \"a\"\ntitle = \"A\"\nmodel = \"gpt-5.5\"\ninstall = \"x\"\n[program]\n\
              names = [\"a\"]\nversion = []\n[start]\ndeliver = \"acp\"\ncommand = [\"a\"]\n{more}"
         );
-        crate::drive::agent::read("a", &toml).unwrap()
+        crate::drive::agent::read("a", &toml, None).unwrap()
     }
 
     fn shell() -> Agent {

@@ -1,0 +1,145 @@
+//! A description that goes on with another one: `extends` names it, what stands beside that takes
+//! the place of what it says, and `[values]` fill places of its own in all texts.
+
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use super::fill::{PLACES, put};
+
+/// So many descriptions may go on with each other.
+const DEEPEST: usize = 8;
+
+/// What a description says with all that it goes on with; `None` = it goes on with nothing. `named`
+/// gives the text of one that comes with the project.
+pub(super) fn table(
+    toml: &str,
+    folder: Option<&Path>,
+    named: &dyn Fn(&str) -> Option<&'static str>,
+) -> Result<Option<Table>, String> {
+    let own = parsed(toml)?;
+    if !["extends", "values"].iter().any(|name| own.contains_key(*name)) {
+        return Ok(None);
+    }
+    let mut whole = joined(own, folder, named, DEEPEST)?;
+    let Some(values) = whole.remove("values") else { return Ok(Some(whole)) };
+    let Value::Table(values) = values else {
+        return Err("`values` must be a table of texts".into());
+    };
+    for (name, value) in &values {
+        let Value::String(text) = value else {
+            return Err(format!("values.{name} must be a text"));
+        };
+        let letter = |c: char| c.is_ascii_lowercase() || c == '_';
+        if PLACES.contains(&&**name) || name.is_empty() || !name.chars().all(letter) {
+            return Err(format!(
+                "values.{name}: a name of small letters and `_` that is none of {}",
+                PLACES.join(", ")
+            ));
+        }
+        for (_, v) in whole.iter_mut() {
+            fill(v, name, text);
+        }
+    }
+    Ok(Some(whole))
+}
+
+fn parsed(toml: &str) -> Result<Table, String> {
+    toml.parse().map_err(|e: toml::de::Error| e.to_string())
+}
+
+fn joined(
+    mut own: Table,
+    folder: Option<&Path>,
+    named: &dyn Fn(&str) -> Option<&'static str>,
+    deepest: usize,
+) -> Result<Table, String> {
+    let Some(extends) = own.remove("extends") else { return Ok(own) };
+    let Value::String(extends) = extends else {
+        return Err("`extends` must be a text: an agent that comes with the project, or a TOML \
+                    file beside this one"
+            .into());
+    };
+    if deepest == 0 {
+        return Err(format!("`extends = {extends:?}`: they go on with each other without an end"));
+    }
+    let below = match named(&extends) {
+        Some(text) => joined(parsed(text)?, None, named, deepest - 1)?,
+        None => {
+            let path = folder.map_or_else(|| PathBuf::from(&extends), |f| f.join(&extends));
+            let text = std::fs::read_to_string(&path)
+                .map_err(|e| format!("`extends = {extends:?}`: {}: {e}", path.display()))?;
+            parsed(&text)
+                .and_then(|t| joined(t, path.parent(), named, deepest - 1))
+                .map_err(|e| format!("{}: {e}", path.display()))?
+        }
+    };
+    Ok(over(below, own))
+}
+
+/// A table with another one over it: tables are joined, anything else is replaced.
+fn over(mut below: Table, above: Table) -> Table {
+    for (name, value) in above {
+        let value = match (below.remove(&name), value) {
+            (Some(Value::Table(b)), Value::Table(a)) => Value::Table(over(b, a)),
+            (_, value) => value,
+        };
+        below.insert(name, value);
+    }
+    below
+}
+
+fn fill(value: &mut Value, place: &str, text: &str) {
+    match value {
+        Value::String(s) => *s = put(s, place, text),
+        Value::Array(all) => all.iter_mut().for_each(|v| fill(v, place, text)),
+        Value::Table(all) => all.iter_mut().for_each(|(_, v)| fill(v, place, text)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: &str = "name = \"a\"\nlist = [\"{kind} {url}\"]\n[env]\nA = \"1\"\nB = \"{kind}\"\n\
+                        [values]\nkind = \"plain\"\n";
+
+    fn named(name: &str) -> Option<&'static str> {
+        match name {
+            "base" => Some(BASE),
+            "loop" => Some("extends = \"loop\""),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn what_stands_beside_extends_is_said_instead() {
+        let own = "extends = \"base\"\nname = \"b\"\nenv.A = \"2\"\nvalues.kind = \"other\"";
+        let got = table(own, None, &named).unwrap().unwrap();
+        let want = "name = \"b\"\nlist = [\"other {url}\"]\n[env]\nA = \"2\"\nB = \"other\"";
+        assert_eq!(got, want.parse().unwrap());
+        let plain = table(BASE, None, &named).unwrap().unwrap();
+        assert_eq!(plain["env"]["B"].as_str(), Some("plain"));
+    }
+
+    #[test]
+    fn a_file_may_go_on_with_a_file_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("b.toml"), "extends = \"base\"\nname = \"b\"").unwrap();
+        let got = table("extends = \"b.toml\"", Some(dir.path()), &named).unwrap().unwrap();
+        assert_eq!(got["name"].as_str(), Some("b"));
+    }
+
+    #[test]
+    fn errors_say_what_was_named() {
+        let error = |text: &str| table(text, None, &named).unwrap_err();
+        assert!(error("extends = \"loop\"").contains("without an end"));
+        assert!(error("extends = \"no.toml\"").contains("no.toml"));
+        assert!(error("extends = 3").contains("must be a text"));
+        assert!(error("values.url = \"x\"").contains("values.url"));
+        assert!(error("values.kind = 3").contains("values.kind must be a text"));
+        assert!(error("a = ").contains("line 1"));
+        assert_eq!(table("a = 1", None, &named), Ok(None));
+    }
+}
