@@ -7,6 +7,7 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Fixed;
+use ctxbench_core::fact::Fact;
 use ctxbench_core::session::{Entry, Session, UserEntry};
 use ctxbench_provider::{Content, Item, Prompt};
 use serde_json::Value;
@@ -47,6 +48,7 @@ pub(super) fn lived(
     out.header.max_output = Some(max_output);
     out.header.prefix_tokens = None;
     out.entries = prefix(plan, exchanges);
+    out.facts.iter_mut().for_each(|f| f.arises = arises(plan, f));
     let shown = outputs(exchanges);
     let replies: HashMap<&str, &Planned> =
         plan.moves.iter().flat_map(|m| &m.replies).map(|r| (&*r.key, r)).collect();
@@ -73,9 +75,10 @@ pub(super) fn lived(
                 out.entries.push(Entry::Assistant(a));
                 out.entries.extend(parts.iter().filter_map(|p| result(p, plan, &shown)));
             }
-            Entry::Compact { .. } | Entry::Idle { .. } | Entry::Fact(_) => {
-                out.entries.push(e.clone());
+            Entry::Fact(f) => {
+                out.entries.push(Entry::Fact(Fact { arises: arises(plan, f), ..f.clone() }));
             }
+            Entry::Compact { .. } | Entry::Idle { .. } => out.entries.push(e.clone()),
             Entry::RecordedCompaction(_) if e.compact_command().is_some() => {
                 out.entries.push(e.clone());
             }
@@ -83,6 +86,14 @@ pub(super) fn lived(
         }
     }
     out
+}
+
+/// Where a fact first stands: what arose anywhere in a turn arises in the one reply that stands for
+/// it.
+fn arises(plan: &Plan, fact: &Fact) -> String {
+    let replies = || plan.moves.iter().flat_map(|m| &m.replies);
+    let stands = replies().find(|r| r.stands_for.iter().any(|id| **id == *fact.arises));
+    stands.map_or(&*fact.arises, |r| &*r.key).to_string()
 }
 
 /// The result of a call as the agent showed it; what it never showed is what the tool printed.

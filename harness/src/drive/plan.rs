@@ -48,10 +48,12 @@ pub(super) enum What {
 }
 
 /// A reply of the model.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Planned {
     /// The session's id of it.
     pub(super) key: Arc<str>,
+    /// Ids of the session's replies and calls that it stands for besides.
+    pub(super) stands_for: Vec<Arc<str>>,
     pub(super) parts: Vec<Part>,
     /// The same in the session that was lived, where what the model says is written otherwise.
     pub(super) lived: Option<Vec<Part>>,
@@ -128,7 +130,7 @@ impl Plan {
                     .map(|s| {
                         let results = s.results.iter().map(|r| words(&r.parts)).collect();
                         let parts = plan.translated(&s.parts, results, tool);
-                        Planned { key: s.key, parts, lived: None, tools_ms: s.tools_ms }
+                        Planned { key: s.key, parts, tools_ms: s.tools_ms, ..Planned::default() }
                     })
                     .collect(),
                 None => in_one(&steps, agent.edit.as_ref(), &mut files).into_iter().collect(),
@@ -206,15 +208,15 @@ fn in_one(
     files: &mut usize,
 ) -> Option<Planned> {
     let last = steps.last()?;
-    let parts = || steps.iter().flat_map(|s| &s.parts);
+    let all = || steps.iter().flat_map(|s| &s.parts);
     let texts: Vec<&str> =
-        parts().filter_map(Part::as_text).filter(|t| !t.trim().is_empty()).collect();
+        all().filter_map(Part::as_text).filter(|t| !t.trim().is_empty()).collect();
     let text = if texts.is_empty() { NEUTRAL.to_string() } else { texts.join("\n\n") };
     let text = edit.map_or(text.clone(), |edit| barred(&text, &edit.marks));
     let tools_ms = steps.iter().map(|s| s.tools_ms).sum();
     let mut said = text.clone();
     let mut lived = vec![Part::Text(text.into())];
-    for p in parts() {
+    for p in all() {
         let (Some(edit), Part::Call(call)) = (edit, p) else { continue };
         let Some(content) = written(call).filter(|c| barred(c, &edit.marks) == *c) else {
             continue;
@@ -232,7 +234,12 @@ fn in_one(
         }));
     }
     let parts = vec![Part::Text(said.into())];
-    Some(Planned { key: last.key.clone(), parts, lived: Some(lived), tools_ms })
+    let calls = all().filter_map(|p| match p {
+        Part::Call(call) => Some(call.id.clone()),
+        _ => None,
+    });
+    let stands_for = steps.iter().map(|s| s.key.clone()).chain(calls).collect();
+    Some(Planned { key: last.key.clone(), stands_for, parts, lived: Some(lived), tools_ms })
 }
 
 /// What an editing call writes: a whole file, or what stands there after it. It ends with a line
@@ -333,6 +340,8 @@ mod tests {
         let replies = &plan.moves[0].replies;
         assert_eq!((replies.len(), &*replies[0].key), (1, "a2"));
         assert_eq!(replies[0].parts, [Part::Text("seen".into())]);
+        // Where facts of the turn arose.
+        assert_eq!(replies[0].stands_for, ["a1".into(), "a2".into(), "c".into()]);
         assert!(plan.outputs.is_empty());
     }
 
