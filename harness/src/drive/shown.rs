@@ -259,7 +259,11 @@ impl Player {
                 if let Some(made) = self.made.get(&item.hash) {
                     return Some(made.clone());
                 }
-                let known = self.known.within(item).filter(|_| !self.is_summary(item))?;
+                // An agent may take away blanks at either end.
+                let known = match all.iter().find(|b| !used.contains(&(b.message, b.hash))) {
+                    Some(known) => known,
+                    None => self.known.within(item).filter(|_| !self.is_summary(item))?,
+                };
                 let made = known.redraft(|d| d.text = item.text().into());
                 self.made.insert(item.hash, made.clone());
                 Some(made)
