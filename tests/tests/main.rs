@@ -21,6 +21,8 @@ mod best;
 mod calibration;
 #[path = "cases.rs"]
 mod cases;
+#[path = "cells.rs"]
+mod cells;
 #[path = "cli.rs"]
 mod cli;
 #[path = "codex_files.rs"]

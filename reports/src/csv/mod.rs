@@ -2,6 +2,7 @@
 //! per restart and format, per subagent, per goal, per
 //! agent and model.
 
+mod cell;
 mod columns;
 
 use std::io;
@@ -116,7 +117,8 @@ impl Table {
     }
 }
 
-/// Every table in a file of its own; numbers have at most six decimals, unknown is `n/a`.
+/// Every table in a file of its own; numbers have at most six decimals, unknown is `n/a`, and no
+/// text is a formula.
 fn write(stored: &Stored<'_>, _: &Looks, files: &mut dyn Files) -> Result<(), ReportError> {
     let seeded = seeds::several(&stored.figures);
     let goals = &stored.figures.goals;
@@ -143,7 +145,7 @@ fn text(cell: Cell) -> String {
     match cell {
         Cell::Int(n) => n.to_string(),
         Cell::Real(x) => fmt::exact(x),
-        Cell::Word(w) => w,
+        Cell::Word(w) => cell::safe(w),
         Cell::Na => "n/a".into(),
     }
 }
