@@ -1,6 +1,8 @@
 # ctxbench alone: one static program, no shell, not root. Mount sessions and a folder for results:
 #   docker run --rm -u "$(id -u):$(id -g)" -v "$PWD:/work" ctxbench run sessions --out out
 FROM rust:1.95-alpine AS build
+# Alpine keeps one version of a package only, so one that is named here would be gone one day.
+# hadolint ignore=DL3018
 RUN apk add --no-cache build-base
 WORKDIR /src
 COPY . .
