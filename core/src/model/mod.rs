@@ -234,14 +234,19 @@ pub struct Model {
     pub source: String,
 }
 
-/// No model of that name.
+/// No model of that name. Recordings ask for many that are not known, so the nearest names are
+/// looked for when it is shown.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("there is no model `{name}`; {hint}")]
+#[error("there is no model `{name}`; {}", nearest_to(name))]
 pub struct UnknownModel {
     /// What was asked for.
     pub name: String,
-    /// Nearest names.
-    pub hint: String,
+}
+
+fn nearest_to(name: &str) -> String {
+    let names: Vec<&str> = catalogue().iter().map(|m| &*m.name).collect();
+    let all = format!("`ctxbench list models` shows all {}, --models FILE adds yours", names.len());
+    crate::nearest::hint_or(name, &names, &all)
 }
 
 /// The model of a run without `--model`: sold today, with no day of retirement announced
@@ -327,12 +332,8 @@ pub fn install(files: &[OwnFile]) -> Result<(), InstallError> {
 
 /// A model by name.
 pub fn find(name: &str) -> Result<&'static Model, UnknownModel> {
-    catalogue().iter().find(|m| &*m.name == name).ok_or_else(|| {
-        let names: Vec<&str> = catalogue().iter().map(|m| &*m.name).collect();
-        let all =
-            format!("`ctxbench list models` shows all {}, --models FILE adds yours", names.len());
-        UnknownModel { name: name.into(), hint: crate::nearest::hint_or(name, &names, &all) }
-    })
+    let found = catalogue().iter().find(|m| &*m.name == name);
+    found.ok_or_else(|| UnknownModel { name: name.into() })
 }
 
 #[cfg(test)]

@@ -64,9 +64,10 @@ mod tests {
 
     #[test]
     fn what_begins_like_a_formula_is_text() {
-        for formula in
-            ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "＝1", " =1", "\t=1", "\tx", "\nx", "-", "-inf", "'=1"]
-        {
+        for formula in [
+            "=1+1", "+1+1", "-1+1", "@SUM(A1)", "＝1", " =1", "\t=1", "\tx", "\nx", "-", "-inf",
+            "'=1",
+        ] {
             assert_eq!(safe(formula), format!("'{formula}"), "{formula:?}");
         }
         assert_eq!(safe("\r\nx"), "'\r\nx");
@@ -85,8 +86,10 @@ mod tests {
 
     fn hostile() -> impl Strategy<Value = String> {
         let part = prop_oneof![
-            prop::sample::select(vec!["=", "+", "-", "@", "'", "\"", ",", " ", "\t", "\r", "\n", "5"])
-                .prop_map(String::from),
+            prop::sample::select(vec![
+                "=", "+", "-", "@", "'", "\"", ",", " ", "\t", "\r", "\n", "5"
+            ])
+            .prop_map(String::from),
             any::<char>().prop_map(String::from),
         ];
         prop::collection::vec(part, 0..6).prop_map(|parts| parts.concat())
