@@ -4,18 +4,25 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::context::{Orphans, Pairing};
+use ctxbench_provider::wire::Wire;
 use ctxbench_reports::record::Rule;
 
 use super::grown;
 
 /// The calls and results of the last request.
-#[derive(Default)]
 pub(super) struct Integrity {
     blocks: Vec<Arc<Block>>,
     pairing: Pairing,
+    /// The provider refuses what begins with the model.
+    begins_with_user: bool,
 }
 
 impl Integrity {
+    pub(super) fn of(wire: Wire) -> Integrity {
+        let begins_with_user = wire.begins_with_user();
+        Integrity { blocks: Vec::new(), pairing: Pairing::default(), begins_with_user }
+    }
+
     /// What is wrong with the next request: rule and detail.
     pub(super) fn check(
         &mut self,
@@ -28,7 +35,9 @@ impl Integrity {
             self.pairing = Pairing::default();
         }
         blocks[from..].iter().for_each(|b| self.pairing.add(b));
-        broken(blocks, &self.pairing.orphans(blocks), newest_user, reasoning_in)
+        let mut out = broken(blocks, &self.pairing.orphans(blocks), newest_user, reasoning_in);
+        out.extend(self.begins_with_user.then(|| begins_with_model(blocks)).flatten());
+        out
     }
 }
 
@@ -47,16 +56,6 @@ fn broken(
     }
     if let Some(id) = lost.calls.first() {
         out.push((Rule::OrphanedCall, format!("call `{id}` is shown without its result")));
-    }
-    let first = blocks
-        .iter()
-        .find(|b| !matches!(b.role, Role::System | Role::Developer | Role::Instructions));
-    if let Some(b) = first.filter(|b| b.role == Role::Assistant && b.kind != BlockKind::Compaction)
-    {
-        out.push((
-            Rule::Roles,
-            format!("the conversation begins with a message of the model ({:?})", b.kind),
-        ));
     }
     if let Some(user) = newest_user {
         let stands =
@@ -88,10 +87,19 @@ fn broken(
     out
 }
 
+fn begins_with_model(blocks: &[Arc<Block>]) -> Option<(Rule, String)> {
+    let stands_before = |r| matches!(r, Role::System | Role::Developer | Role::Instructions);
+    let first = blocks.iter().find(|b| !stands_before(b.role))?;
+    let model = first.role == Role::Assistant && first.kind != BlockKind::Compaction;
+    let what = || format!("the conversation begins with a message of the model ({:?})", first.kind);
+    model.then(|| (Rule::Roles, what()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use ctxbench_core::block::{CallRef, Draft};
+    use ctxbench_provider::wire;
 
     fn block(kind: BlockKind, role: Role, message: u32, call: Option<&str>) -> Arc<Block> {
         let mut d = Draft::text(kind, role, "x");
@@ -100,7 +108,11 @@ mod tests {
     }
 
     fn rules(blocks: &[Arc<Block>], user: Option<u32>) -> Vec<Rule> {
-        Integrity::default()
+        rules_of("anthropic-messages", blocks, user)
+    }
+
+    fn rules_of(wire: &str, blocks: &[Arc<Block>], user: Option<u32>) -> Vec<Rule> {
+        Integrity::of(wire::named(wire).unwrap())
             .check(blocks, user.map(MessageId), |m| m == MessageId(1))
             .into_iter()
             .map(|(r, _)| r)
@@ -131,5 +143,13 @@ mod tests {
             [Rule::Roles]
         );
         assert_eq!(rules(&[user], Some(9)), [Rule::RequestDropped]);
+    }
+
+    #[test]
+    fn some_providers_take_what_begins_with_the_model() {
+        let said = [block(BlockKind::Assistant, Role::Assistant, 4, None)];
+        let refused = |wire| rules_of(wire, &said, None) == [Rule::Roles];
+        assert!(refused("anthropic-messages") && refused("gemini"));
+        assert!(!refused("openai-responses") && !refused("openai-chat"));
     }
 }

@@ -13,6 +13,7 @@ use ctxbench_core::request::{Applied, ModelError, Purpose, Reply, Request, StopR
 use ctxbench_core::session::{Millis, Session};
 use ctxbench_core::strategy::is_system;
 use ctxbench_core::world::Incoming;
+use ctxbench_provider::wire;
 use ctxbench_reports::record::{RequestRecord, RequestStatus, Rule};
 use ctxbench_strategies::descriptor::Recovery;
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
@@ -93,7 +94,7 @@ impl Observer {
             retention: Retention::new(session, known, path, recovery, log.clone()),
             rewinds: Rewinds::new(session, model.counting),
             prefix: Prefix::default(),
-            integrity: Integrity::default(),
+            integrity: Integrity::of(wire::of(model)),
             special: Special::default(),
             tracer: None,
             agent: None,

@@ -364,6 +364,10 @@ pub trait WireFormat: Sync {
     fn results_due(&self) -> ResultsDue {
         ResultsDue::Anywhere
     }
+    /// Whether a provider of the wire refuses a conversation that begins with the model.
+    fn begins_with_user(&self) -> bool {
+        false
+    }
     /// The field of the body that holds the conversation.
     fn conversation_field(&self) -> &'static str {
         "messages"

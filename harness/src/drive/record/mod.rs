@@ -141,6 +141,10 @@ fn file_name(session: &str, agent: &Agent, driven: &Driven) -> String {
     let built_in = ctxbench_scenarios::builtin::IDS.contains(&session);
     let mut name =
         if built_in { session.to_string() } else { format!("session-{}", &sha256(session)[..12]) };
+    // Several descriptions may be of one product.
+    if driven.strategy.as_deref().is_none_or(|s| product(s) != agent.name) {
+        name += &format!("-{}", agent.name);
+    }
     if driven.window != driven.model.window {
         name += &format!("-{}", driven.window);
     }

@@ -231,6 +231,11 @@ impl WireFormat for AnthropicMessages {
     fn results_due(&self) -> ResultsDue {
         ResultsDue::NextMessage
     }
+    /// Bedrock does, Anthropic itself no longer
+    /// (<https://github.com/anthropics/anthropic-sdk-typescript/issues/622>).
+    fn begins_with_user(&self) -> bool {
+        true
+    }
     fn demands_max_tokens(&self) -> bool {
         true
     }
