@@ -21,6 +21,7 @@ mod plan;
 pub mod record;
 mod scratch;
 mod shown;
+mod unsaid;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -11,6 +11,7 @@ use ctxbench_strategies::Spec;
 use super::agent::{Agent, Purpose};
 use super::compare::{Beside, compared};
 use super::lived::Extent;
+use super::unsaid;
 use super::{Aside, Driven, lived, shown};
 use crate::replay::{self, Options, not_run};
 use crate::summarise::Summariser;
@@ -157,6 +158,12 @@ impl Driven {
                 real,
                 format!("beside the row: {requests} × {sort}, {input_tokens} tokens in, ${usd:.4}"),
             );
+        }
+        // What ours are is known well enough.
+        if self.strategy.is_none()
+            && let Some(note) = unsaid::note(&self.plan, &self.exchanges)
+        {
+            add_note(real, note);
         }
         if self.left_behind > 0 {
             let n = self.left_behind;

@@ -149,6 +149,8 @@ class Agent:
             self.post([message("user", words)], True)
             os.kill(os.getppid(), getattr(signal, HOW))
             signal.pause()
+        if HOW == "aside":
+            self.post(self.items + [message("user", f"{OWN_WORDS}: name it.")], True)
         self.said.append(words)
         self.items.append(message("user", words))
         self.work()
