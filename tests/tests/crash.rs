@@ -3,8 +3,9 @@
 //! as a child that says on its standard output what it has stored; nothing sleeps, the points of
 //! death are seeded.
 //!
-//! `CTXBENCH_KILLS=500 cargo test -p ctxbench-tests --test crash -- --nocapture` prints the figures
+//! `CTXBENCH_KILLS=500 cargo test -p ctxbench-tests --test all -- crash:: --nocapture` prints the figures
 //! of docs/method.md.
+#![cfg(unix)]
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,7 @@
 //! `ctxbench record`: what goes through it, what it keeps and what it does not, and what the other
-//! commands make of that.
+//! commands make of that. A recorder without a program ends as Ctrl-C ends it, which only Unix lets a
+//! test do.
+#![cfg(unix)]
 
 use crate::common;
 use crate::sdks::{Serving, runs, sdks};
@@ -93,7 +95,6 @@ fn asking(words: &str) -> Vec<u8> {
 }
 
 /// Ends a recorder as Ctrl-C does, when nothing is under way.
-#[cfg(unix)]
 fn interrupt(recorder: &mut Serving) {
     let id = recorder.child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
@@ -104,7 +105,6 @@ fn lines(here: &Folder, name: &str) -> Vec<Value> {
     here.read(name).lines().map(|l| serde_json::from_str(l).unwrap()).collect()
 }
 
-#[cfg(unix)]
 #[test]
 fn no_key_is_in_the_file_or_in_what_is_said() {
     let here = Folder::new();
@@ -142,7 +142,6 @@ fn no_key_is_in_the_file_or_in_what_is_said() {
     assert!(!here.path("n.jsonl").exists());
 }
 
-#[cfg(unix)]
 #[test]
 fn an_answer_streams_as_it_comes() {
     let here = Folder::new();
@@ -171,7 +170,6 @@ fn an_answer_streams_as_it_comes() {
     here.run("import r.jsonl").ok().prints(&["\"text\":\"ok\"", "\"input\":7,\"output\":2"]);
 }
 
-#[cfg(unix)]
 #[test]
 fn what_breaks_off_is_kept_as_such() {
     let here = Folder::new();
@@ -196,7 +194,6 @@ fn what_breaks_off_is_kept_as_such() {
     assert_eq!(all[2]["body"]["like"], 1, "the same body once more");
 }
 
-#[cfg(unix)]
 #[test]
 fn compressed_bodies_pass_through_and_are_kept_as_text() {
     let here = Folder::new();
@@ -229,7 +226,6 @@ fn compressed_bodies_pass_through_and_are_kept_as_text() {
     assert_eq!(exchange["reply"], reply);
 }
 
-#[cfg(unix)]
 #[test]
 fn only_programs_on_this_machine_are_served() {
     let here = Folder::new();
@@ -248,7 +244,6 @@ fn only_programs_on_this_machine_are_served() {
     assert_eq!(lines(&here, "r.jsonl").len(), 1, "nothing of it is recorded");
 }
 
-#[cfg(unix)]
 #[test]
 fn the_program_decides_how_it_ends_and_where_it_is_told_to_send() {
     let here = Folder::new();
@@ -285,7 +280,6 @@ fn the_program_decides_how_it_ends_and_where_it_is_told_to_send() {
     assert!(out.stdout.trim().ends_with(" argument"), "{}", out.stdout);
 }
 
-#[cfg(unix)]
 #[test]
 fn ctrl_c_reaches_the_program_and_the_file_is_whole() {
     let here = Folder::new();
@@ -307,7 +301,6 @@ fn ctrl_c_reaches_the_program_and_the_file_is_whole() {
     assert_eq!(lines(&here, "r.jsonl")[0]["type"], "ctxbench_recording");
 }
 
-#[cfg(unix)]
 #[test]
 fn the_file_is_private_and_replaces_nothing() {
     use std::os::unix::fs::PermissionsExt;
@@ -330,7 +323,6 @@ fn the_file_is_private_and_replaces_nothing() {
     assert!(!here.path("x.jsonl").exists());
 }
 
-#[cfg(unix)]
 #[test]
 fn secrets_in_prompts_are_taken_out_when_that_is_asked_for() {
     let key = "AKIAIOSFODNN7EXAMPLQ";
@@ -383,7 +375,6 @@ fn a_recording_is_a_session_for_every_command() {
     assert!(!here.path("d.jsonl").exists());
 }
 
-#[cfg(unix)]
 #[test]
 fn the_official_clients_work_through_it() {
     let Some(dir) = sdks() else { return };

@@ -6,7 +6,7 @@
 #[allow(dead_code, reason = "each test file uses a part")]
 use crate::common;
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
@@ -152,8 +152,7 @@ fn the_command_ends_in_peace_when_it_is_told_to() {
             .unwrap();
         assert!(told.success());
         assert_eq!(server.child.wait().unwrap().code(), Some(0), "SIG{signal}");
-        let mut rest = String::new();
-        server.out.read_to_string(&mut rest).unwrap();
+        let rest = std::io::read_to_string(&mut server.out).unwrap();
         assert_eq!(rest, "", "nothing but the address is printed");
     }
 }

@@ -4,11 +4,11 @@
 
 #[cfg(feature = "background")]
 pub mod background;
-#[cfg(all(unix, feature = "checkpoints"))]
+#[cfg(feature = "checkpoints")]
 pub mod checkpoint;
 pub mod memory;
 pub mod monitor;
-#[cfg(all(unix, feature = "checkpoints", feature = "sqlite"))]
+#[cfg(all(feature = "checkpoints", feature = "sqlite"))]
 pub mod rewind;
 pub mod rollout;
 #[cfg(feature = "sqlite")]

@@ -180,12 +180,13 @@ impl Drop for Scratch {
 }
 
 /// A folder that nobody else may look into.
+#[cfg(unix)]
 fn create_private(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt;
-        builder.mode(0o700);
-    }
-    builder.create(path)
+    std::os::unix::fs::DirBuilderExt::mode(&mut fs::DirBuilder::new(), 0o700).create(path)
+}
+
+/// Elsewhere who may look into it is decided by the folder above.
+#[cfg(not(unix))]
+fn create_private(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)
 }

@@ -12,7 +12,8 @@ mod compare;
 mod edits;
 mod git;
 mod root;
-#[cfg(test)]
+// Permission bits and links are what most of them are about; `root::paths` has tests of its own.
+#[cfg(all(test, unix))]
 mod tests;
 mod tree;
 

@@ -1,147 +1,35 @@
-//! The session's folder, and nothing else: files are opened folder by folder from its handle, and
-//! no link is followed on the way.
+//! Files by folder handles: each folder on the way is opened from the one before, and no link is
+//! followed, whatever somebody puts there meanwhile.
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{
     AtFlags, FileType, FlockOperation, Mode, OFlags, fchmod, flock, fstat, mkdirat, openat,
     renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
-use thiserror::Error;
 
-/// Why a path is not touched.
-#[derive(Debug, Error)]
-pub enum Why {
-    /// No name at all.
-    #[error("it names no file; give a path below the session's folder")]
-    Empty,
-    /// It goes up.
-    #[error("it contains `..`; name the file by its path below the session's folder")]
-    Parent,
-    /// It begins elsewhere.
-    #[error("it lies outside {0}; only files below it can be restored")]
-    Outside(PathBuf),
-    /// It cannot be a file name.
-    #[error("it contains a zero byte, which no file name can")]
-    ZeroByte,
-    /// A link stands in the way.
-    #[error("`{0}` is a symbolic link, which is not followed; replace it by what it points to")]
-    Symlink(String),
-    /// Something that is no folder stands in the way.
-    #[error("`{0}` is not a folder")]
-    NotAFolder(String),
-    /// A folder, device, socket or pipe stands there.
-    #[error("it is not a regular file")]
-    NotRegular,
-    /// The system refused.
-    #[error("could not {0} ({1})")]
-    Io(&'static str, std::io::Error),
-}
+use super::{Content, PathError, SafePath, Why, beside_name};
 
-/// A path that is not touched, and why.
-#[derive(Debug, Error)]
-#[error("{path}: {why}")]
-pub struct PathError {
-    /// The path as it was given.
-    pub path: String,
-    /// The reason.
-    pub why: Why,
-}
-
-impl PathError {
-    /// Whether a rule forbids the path, rather than the system having failed.
-    pub fn is_refusal(&self) -> bool {
-        !matches!(self.why, Why::Io(..))
-    }
-}
-
-/// A path below the session's folder, checked by its words; what stands on disk is checked at each
-/// use.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SafePath(String);
-
-impl SafePath {
-    /// Parts joined by `/`.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    fn refuse(&self, why: Why) -> PathError {
-        PathError { path: self.0.clone(), why }
-    }
-
-    fn failed(&self, action: &'static str) -> impl FnOnce(Errno) -> PathError {
-        let path = self.0.clone();
-        move |e| PathError { path, why: Why::Io(action, e.into()) }
-    }
-}
-
-/// A file as it stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Content {
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-    /// Its permission bits, 0 to 0o777.
-    pub mode: u32,
-}
-
-/// The session's folder.
+/// An open folder.
 #[derive(Debug)]
-pub struct Root {
-    dir: PathBuf,
-    handle: OwnedFd,
-}
+pub(super) struct Folder(OwnedFd);
 
 const FOLDER: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const PERMISSIONS: u32 = 0o777;
 
-impl Root {
-    /// Opens a folder; links on the way to the folder itself are resolved once, here.
-    pub fn open(dir: &Path) -> Result<Root, PathError> {
-        let error = |why| PathError { path: dir.display().to_string(), why };
-        let dir = dir.canonicalize().map_err(|e| error(Why::Io("resolve it", e)))?;
-        let handle = rustix::fs::open(&dir, FOLDER, Mode::empty())
-            .map_err(|e| error(Why::Io("open it", e.into())))?;
-        Ok(Root { dir, handle })
-    }
-
-    /// The folder's path.
-    pub fn dir(&self) -> &Path {
-        &self.dir
-    }
-
-    /// Checks the words of a path: relative, or absolute below the folder, and nowhere `..`.
-    pub fn resolve(&self, path: &str) -> Result<SafePath, PathError> {
-        let refuse = |why| Err(PathError { path: path.to_string(), why });
-        if path.contains('\0') {
-            return refuse(Why::ZeroByte);
-        }
-        let mut below = Path::new(path);
-        if below.components().any(|c| c == Component::ParentDir) {
-            return refuse(Why::Parent);
-        }
-        if below.is_absolute() {
-            match below.strip_prefix(&self.dir) {
-                Ok(rest) => below = rest,
-                Err(_) => return refuse(Why::Outside(self.dir.clone())),
-            }
-        }
-        // The path came as a string, so its parts are strings.
-        let parts: Vec<&str> = below
-            .components()
-            .filter(|c| *c != Component::CurDir)
-            .filter_map(|c| c.as_os_str().to_str())
-            .collect();
-        if parts.is_empty() { refuse(Why::Empty) } else { Ok(SafePath(parts.join("/"))) }
+impl Folder {
+    /// Opens a folder whose path holds no link.
+    pub(super) fn open(dir: &Path) -> std::io::Result<Folder> {
+        Ok(Folder(rustix::fs::open(dir, FOLDER, Mode::empty())?))
     }
 
     /// What stands at a path; `None` = nothing.
-    pub fn read(&self, path: &SafePath) -> Result<Option<Content>, PathError> {
+    pub(super) fn read(&self, path: &SafePath) -> Result<Option<Content>, PathError> {
         let Some((parent, name)) = self.parent(path, false)? else { return Ok(None) };
         if !regular_or_absent(path, &parent, name)? {
             return Ok(None);
@@ -160,7 +48,7 @@ impl Root {
 
     /// Puts a file in place at once, folders on the way included. A hard link to elsewhere is
     /// broken and not written through.
-    pub fn write(&self, path: &SafePath, content: &Content) -> Result<(), PathError> {
+    pub(super) fn write(&self, path: &SafePath, content: &Content) -> Result<(), PathError> {
         let (parent, name) = self.parent(path, true)?.expect("folders were made on the way");
         regular_or_absent(path, &parent, name)?;
         let (mut file, temp) = beside(path, &parent)?;
@@ -181,7 +69,7 @@ impl Root {
     }
 
     /// Removes a regular file; nothing there is fine.
-    pub fn remove(&self, path: &SafePath) -> Result<(), PathError> {
+    pub(super) fn remove(&self, path: &SafePath) -> Result<(), PathError> {
         let Some((parent, name)) = self.parent(path, false)? else { return Ok(()) };
         match regular_or_absent(path, &parent, name)? {
             true => unlinkat(&parent, name, AtFlags::empty()).map_err(path.failed("remove it")),
@@ -198,7 +86,7 @@ impl Root {
     ) -> Result<Option<(OwnedFd, &'p str)>, PathError> {
         let (folders, name) =
             path.0.rsplit_once('/').map_or((None, &*path.0), |(f, n)| (Some(f), n));
-        let mut at = openat(&self.handle, ".", FOLDER, Mode::empty())
+        let mut at = openat(&self.0, ".", FOLDER, Mode::empty())
             .map_err(path.failed("open the session's folder"))?;
         let mut end = 0;
         for part in folders.into_iter().flat_map(|f| f.split('/')) {
@@ -235,17 +123,13 @@ impl Root {
     }
 }
 
-/// Names tried beside a file: more writers than this at once, or as many files of somebody else's,
-/// and the write is refused.
-const NAMES: u32 = 1_000;
-
 /// A fresh file beside a path, to be renamed over it. Its writer holds a lock on it, so that one
 /// whose writer was killed is known by having none: it is removed, whoever left it, and nothing of
 /// ours stays in the user's folder.
 fn beside(path: &SafePath, parent: &OwnedFd) -> Result<(File, String), PathError> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    for n in 0..NAMES {
-        let temp = format!(".ctxbench-restore-{n}.tmp");
+    for n in 0..super::NAMES {
+        let temp = beside_name(n);
         let mut made = openat(parent, &*temp, flags, Mode::RUSR | Mode::WUSR);
         if matches!(made, Err(Errno::EXIST)) && clear_leftover(parent, &temp) {
             made = openat(parent, &*temp, flags, Mode::RUSR | Mode::WUSR);
