@@ -34,7 +34,8 @@ fn failed(
 }
 
 /// Writes a file whole or not at all: into a new file beside it, which reaches the disk and then
-/// takes its place. Links are followed, and a file that is replaced keeps its permissions.
+/// takes its place. Links are followed, and a file that is replaced keeps its permissions. What
+/// killed processes were writing into the folder goes.
 ///
 /// What is no regular file, such as a pipe or a device, is written to directly.
 pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), FileError> {
@@ -96,14 +97,18 @@ fn put(
                 .and_then(|()| fill(&beside.file))
                 .and_then(|()| if sync { beside.file.sync_all() } else { Ok(()) })
                 .and_then(|()| beside.replace(&place, sync))
-                .map_err(write_failed())
+                .map_err(write_failed())?;
+            if sync {
+                remove_unfinished(folder_of(&place));
+            }
+            Ok(())
         }
     }
 }
 
 /// Refuses an output that cannot be written or is one of the inputs, by whatever name it is reached
 /// (link, hard link, another spelling): good to call before long work. An input that is a folder
-/// stands for every file in it and below.
+/// stands for every file in it and below. What killed processes were writing beside it goes.
 pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), FileError> {
     for input in inputs {
         let files = if input.is_dir() { walk(input)? } else { vec![input.clone()] };
@@ -112,11 +117,10 @@ pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), FileError> {
         }
     }
     if let Target::Regular { path: place, .. } = Target::of(path)? {
-        Beside::create(folder_of(&place), false).map(drop).map_err(failed(
-            path,
-            "write it",
-            ADVICE_WRITE,
-        ))?;
+        let folder = folder_of(&place);
+        let tried = Beside::create(folder, false).map(drop);
+        tried.map_err(failed(path, "write it", ADVICE_WRITE))?;
+        remove_unfinished(folder);
     }
     Ok(())
 }
@@ -298,12 +302,15 @@ impl Drop for Scratch {
 pub fn remove_unfinished(folder: &Path) {
     let ours = |name: &str| name.starts_with(".ctxbench-") && name.ends_with(".tmp");
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let is_free = || {
-            File::open(entry.path())
-                .is_ok_and(|f| !matches!(f.try_lock(), Err(fs::TryLockError::WouldBlock)))
-        };
-        if entry.file_name().to_str().is_some_and(ours) && is_free() {
-            let path = entry.path();
+        // A pipe of that name would keep whoever opens it waiting.
+        let is_ours = entry.file_type().is_ok_and(|t| t.is_file() || t.is_dir());
+        if !is_ours || !entry.file_name().to_str().is_some_and(ours) {
+            continue;
+        }
+        let path = entry.path();
+        // Held until it is gone, so that whoever has just made it sees that it is lost.
+        let Ok(found) = File::open(&path) else { continue };
+        if !matches!(found.try_lock(), Err(fs::TryLockError::WouldBlock)) {
             let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         }
     }
@@ -336,9 +343,12 @@ impl Beside {
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => continue,
                 made => made?,
             };
-            // Whoever clears up knows by this that somebody is still writing.
-            let _ = file.try_lock();
-            return Ok(Beside { file, path });
+            // Whoever clears up knows by this that somebody is still writing. Between making and
+            // locking it looks like what a kill left.
+            let taken = matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock));
+            if !taken && fs::symlink_metadata(&path).is_ok() {
+                return Ok(Beside { file, path });
+            }
         }
     }
 

@@ -27,6 +27,13 @@ pub struct Choice {
     pub since: Option<String>,
 }
 
+impl Choice {
+    /// Whether sessions are taken or not as they come.
+    pub fn is_in_order(&self) -> bool {
+        self.sample.or(self.last).is_none()
+    }
+}
+
 /// The tokens of a session's content, as the family of its model counts.
 pub fn tokens(session: &Session) -> u64 {
     let by = calibration::counting_of(session.header.model.as_deref()).of_visible_text();
@@ -67,8 +74,7 @@ impl<T> Chooser<T> {
 
     /// No further session can be taken, so that nobody needs to read on.
     pub fn is_full(&self) -> bool {
-        self.choice.sample.or(self.choice.last).is_none()
-            && self.choice.limit.is_some_and(|most| self.taken >= most)
+        self.choice.is_in_order() && self.choice.limit.is_some_and(|most| self.taken >= most)
     }
 
     /// Whether a session passes, which stands at `place` below what was named; the same place and

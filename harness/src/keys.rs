@@ -59,7 +59,7 @@ impl Hasher {
 }
 
 /// What a session says, and how large it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     hash: [u8; 32],
     /// As JSON.

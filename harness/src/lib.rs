@@ -29,6 +29,7 @@ pub mod serve;
 pub mod steering;
 pub mod summarise;
 pub mod survey;
+mod temporary;
 mod twice;
 pub mod validate;
 pub mod verify;

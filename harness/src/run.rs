@@ -77,6 +77,11 @@ impl Default for Plan {
     }
 }
 
+/// Whether a session, by its place among all, belongs to a part of a run.
+pub(crate) fn is_of_part(part: Option<(usize, usize)>, at: usize) -> bool {
+    part.is_none_or(|(i, n)| at % n == i - 1)
+}
+
 /// A session whose turn has come, with the pairs that are to be run of it.
 pub struct Turn<'a> {
     /// Its place in the plan.
@@ -122,7 +127,7 @@ impl Plan {
 
     /// Whether a session belongs to the part of the plan that is to be run.
     pub fn is_here(&self, at: usize) -> bool {
-        self.shard.is_none_or(|(i, n)| at % n == i - 1)
+        is_of_part(self.shard, at)
     }
 
     /// Number of rows, if every strategy asks for summaries.

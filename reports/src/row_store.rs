@@ -148,6 +148,8 @@ impl RowStore {
     /// A folder that several runs share, one after the other or at the same time.
     pub fn cache(dir: &Path) -> Result<RowStore, WriteError> {
         fs::create_dir_all(dir).map_err(io_error(dir, "make the folder"))?;
+        // Also of one that was killed before it had marked the folder.
+        files::remove_unfinished(dir);
         let marker = dir.join(CACHE_MARKER);
         match fs::read_to_string(&marker) {
             Ok(text) if text == CACHE_HEAD => {}
@@ -160,7 +162,6 @@ impl RowStore {
                 files::write(&marker, CACHE_HEAD)?;
             }
         }
-        files::remove_unfinished(dir);
         let kind = Kind::Cache;
         Ok(RowStore { dir: dir.into(), kind, held: Mutex::default(), failed: Mutex::default() })
     }

@@ -13,7 +13,7 @@ use crate::corpus::{self, Corpus};
 use crate::error::LoadError;
 use crate::formats::{Archive, Head, Imported, Source, unpacked};
 use crate::scenario::{self, Beside, Scenario};
-use crate::{autofacts, builtin, formats, jsonl};
+use crate::{builtin, formats, jsonl};
 
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,10 @@ pub fn load_path(path: &Path) -> Result<Found, LoadError> {
     for file in corpus.files() {
         let _ = corpus::read(file, &mut |place, one| {
             match one {
-                Ok(scenario) => loaded.push((place.to_path_buf(), scenario)),
+                Ok(mut scenario) => {
+                    scenario.find_facts();
+                    loaded.push((place.to_path_buf(), scenario));
+                }
                 Err(e) => found.skipped.push((place.to_path_buf(), e)),
             }
             ControlFlow::Continue(())
@@ -171,7 +174,8 @@ fn load_file(path: &Path, depth: usize) -> Result<Scenario, LoadError> {
     only(all.into_iter(), path)
 }
 
-/// Takes a scenario and where it stands, or why there is none; whoever breaks wants no more.
+/// Takes a scenario, whose facts are still to be found, and where it stands, or why there is none;
+/// whoever breaks wants no more.
 pub type Take<'a> = dyn FnMut(&Path, Result<Scenario, LoadError>) -> ControlFlow<()> + 'a;
 
 /// The sessions of a file. What an archive holds stands below it: `FILE.zip/MEMBER`.
@@ -218,13 +222,16 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Scenario, LoadError> {
     only(all.into_iter(), Path::new(name))
 }
 
-/// The one scenario of a file that must not hold several.
+/// The one scenario of a file that must not hold several, with its facts.
 fn only(
     mut all: impl ExactSizeIterator<Item = Result<Scenario, LoadError>>,
     path: &Path,
 ) -> Result<Scenario, LoadError> {
     match (all.len(), all.next()) {
-        (1, Some(one)) => one,
+        (1, Some(one)) => one.map(|mut scenario| {
+            scenario.find_facts();
+            scenario
+        }),
         (n, _) => Err(unknown(path, &format!("one session, and not {n}"))),
     }
 }
@@ -259,16 +266,15 @@ fn of_source(
         }
         Some(Kind::Session) => {
             jsonl::read_each(source.open()?, &shown, &mut |loaded| {
-                let scenario = loaded.map(|mut loaded| {
+                let scenario = loaded.map(|loaded| {
                     let facts_found = loaded.session.facts.is_empty();
-                    autofacts::add(&mut loaded.session);
                     Scenario { facts_found, ..Scenario::of_session(loaded) }
                 });
                 take(path, scenario.map_err(LoadError::from))
             });
         }
         Some(Kind::Recording(name)) => {
-            formats::by_name(name)?.import(source, |imported| {
+            formats::by_name(name)?.import_bare(source, |imported| {
                 let scenario = imported.map(|Imported { loaded, beside }| Scenario {
                     files: beside,
                     facts_found: true,

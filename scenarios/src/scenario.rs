@@ -11,7 +11,7 @@ use crate::bounds::{self, Number};
 use crate::check::{Located, assemble};
 use crate::error::{Fault, InputError, Loaded};
 use crate::toml_tree;
-use crate::{builtin, pitfalls};
+use crate::{autofacts, builtin, pitfalls};
 
 pub use faults::{FaultOn, ProviderFault};
 
@@ -41,7 +41,8 @@ pub struct Scenario {
     pub expect: Expect,
     /// What happens.
     pub session: Session,
-    /// Its facts were found in its text, so that they are no part of what was read.
+    /// Its facts are those that [`Scenario::find_facts`] finds in its text, so that they are no part
+    /// of what was read.
     pub facts_found: bool,
     /// Requests that the provider does not answer as usual.
     pub faults: Vec<ProviderFault>,
@@ -68,6 +69,14 @@ impl Scenario {
         let Loaded { session, warnings } = loaded;
         let (id, title) = (session.header.id.clone(), session.header.title.clone());
         Scenario { id, title, scale: 1.0, session, warnings, ..Scenario::default() }
+    }
+
+    /// Gives it the facts that it shows itself to have needed, where what was read has none. Takes
+    /// most of the time of reading, so the reader leaves it to who wants them.
+    pub fn find_facts(&mut self) {
+        if self.facts_found {
+            autofacts::add(&mut self.session);
+        }
     }
 
     /// Whether strategies may be ranked by it. Its author says so by leaving out the tag

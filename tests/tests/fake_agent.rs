@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// Words of the agent's own, which no case may hold.
 const OWN_WORDS: &str = "secret prompt";
 
-fn has_python() -> bool {
+pub(crate) fn has_python() -> bool {
     let has = Command::new("python3").arg("--version").output().is_ok_and(|o| o.status.success());
     if !has {
         eprintln!("not tried: python3 is not here");
@@ -28,7 +28,7 @@ fn script() -> PathBuf {
 }
 
 /// Describes the agent that behaves like that; `more` stands in front of its tables.
-fn describe(here: &Folder, how: &str, deliver: &str, more: &str) -> String {
+pub(crate) fn describe(here: &Folder, how: &str, deliver: &str, more: &str) -> String {
     let name = format!("fake-{how}-{deliver}");
     let folder = here.path(&format!("{name}.left"));
     std::fs::create_dir(&folder).unwrap();
@@ -93,7 +93,7 @@ fn drive(here: &Folder, line: &str, code: i32) -> Output {
 }
 
 /// No process, port or folder of an agent is left.
-fn nothing_stays(here: &Folder) {
+pub(crate) fn nothing_stays(here: &Folder) {
     assert_eq!(here.files("tmp").keys().collect::<Vec<_>>(), Vec::<&String>::new());
     for entry in std::fs::read_dir(here.path("")).unwrap().flatten() {
         if !entry.file_name().to_string_lossy().ends_with(".left") {

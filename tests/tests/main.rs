@@ -65,6 +65,8 @@ mod gate;
 mod goals;
 #[path = "keepalive.rs"]
 mod keepalive;
+#[path = "kills.rs"]
+mod kills;
 #[path = "labels.rs"]
 mod labels;
 #[path = "layouts.rs"]
@@ -121,6 +123,8 @@ mod stores;
 mod summarizers;
 #[path = "sweep.rs"]
 mod sweep;
+#[path = "systems.rs"]
+mod systems;
 #[path = "time.rs"]
 mod time;
 #[path = "two_sessions.rs"]

@@ -9,7 +9,7 @@ use ctxbench_kit::store::{NewPart, NewSession, Store};
 use serde_json::Value;
 
 /// An agent's folder after five prompts, two of which wrote a file, and a compaction.
-fn worked() -> Folder {
+pub(crate) fn worked() -> Folder {
     let here = Folder::new();
     here.write("a.txt", "first");
     let call = |text: &str| format!(r#"call write {{"path":"a.txt","text":"{text}"}}"#);

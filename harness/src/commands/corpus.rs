@@ -112,6 +112,7 @@ impl Drop for Shown {
 
 /// What a walk meets.
 pub(crate) enum Met {
+    /// Its facts are still to be found.
     Session(Box<Scenario>),
     /// A session or a file that cannot be read.
     Damaged(LoadError),
@@ -254,7 +255,10 @@ pub(crate) fn load_usable(
     choice: &Choice,
     is_usable: &mut dyn FnMut(&Scenario) -> bool,
 ) -> anyhow::Result<Vec<Scenario>> {
-    let all = load_each(inputs, choice, is_usable, &mut |_, scenario| (scenario, ()))?;
+    let all = load_each(inputs, choice, is_usable, &mut |_, mut scenario| {
+        scenario.find_facts();
+        (scenario, ())
+    })?;
     Ok(all.into_iter().map(|(scenario, ())| scenario).collect())
 }
 
@@ -267,8 +271,8 @@ pub(crate) struct Meeting {
     pub(crate) is_on_disk: bool,
 }
 
-/// The same with what `make` notes of each session that is chosen; it may also let go of what the
-/// session holds.
+/// The same with what `make` notes of each session that is chosen, whose facts are still to be found;
+/// it may also let go of what the session holds.
 pub(crate) fn load_each<T>(
     inputs: &[String],
     choice: &Choice,
@@ -334,7 +338,8 @@ pub(crate) fn load_each<T>(
     Ok(named(inputs, kept))
 }
 
-/// Goes through the same sessions once more, as long as `take` wants; it gets each with its ordinal.
+/// Goes through the same sessions once more, as long as `take` wants; it gets each with its ordinal,
+/// and finds its facts itself.
 pub(crate) fn walk_again(
     inputs: &[String],
     take: &mut dyn FnMut(usize, Scenario) -> ControlFlow<()>,

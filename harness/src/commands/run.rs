@@ -186,7 +186,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if let Some(dir) = args.cache.as_ref().filter(|dir| files::same_place(dir, &args.out)) {
         bail!("--cache and --out both name {}; name two folders", dir.display());
     }
-    for (s, l) in plan.scenarios.iter().zip(&listed) {
+    for (_, (s, l)) in
+        plan.scenarios.iter().zip(&listed).enumerate().filter(|(at, _)| plan.is_here(*at))
+    {
         for w in s.warnings.iter().chain(&l.remarks) {
             tell!("note: {}: {w}", s.id);
         }
@@ -422,8 +424,9 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
     let named = args.model.iter().map(|m| model::find(m)).collect::<Result<Vec<_>, _>>()?;
     let summary_model = args.summary_model.as_deref().map(model::find).transpose()?;
     let choice = args.choosing.choice(args.seed);
+    let shard = args.shard.as_deref().map(shard).transpose()?;
     let (sessions, listed): (Vec<_>, Vec<_>) =
-        listed::list(&args.inputs, &choice, &specs, &named, listed::KEPT_BYTES)?
+        listed::list(&args.inputs, &choice, &specs, &named, shard, listed::KEPT_BYTES)?
             .into_iter()
             .unzip();
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
@@ -475,7 +478,7 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
         jobs: args
             .jobs
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
-        shard: args.shard.as_deref().map(shard).transpose()?,
+        shard,
     };
     if swept {
         tell!("note: {} strategies, {} runs", plan.specs.len(), plan.pairs());

@@ -17,6 +17,7 @@ use toml::Table;
 use super::extended;
 use super::fill::{Fill, PLACES, put};
 use crate::groups;
+use crate::temporary::Temporary;
 
 /// How long a program may take to say its version: what is started by Node or Python takes seconds
 /// on a busy machine.
@@ -432,7 +433,7 @@ impl Agent {
     /// The version that a program says it has: the first word with digits and dots that it prints.
     /// It is asked in a home of its own, and not for long.
     pub fn version(&self, program: &Path) -> Option<String> {
-        let home = tempfile::tempdir().ok()?;
+        let home = Temporary::new().ok()?;
         let mut asking = Command::new(program);
         asking.args(&self.program.version).current_dir(home.path()).env_clear();
         asking.env("PATH", std::env::var_os("PATH").unwrap_or_default());

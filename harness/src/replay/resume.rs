@@ -20,6 +20,7 @@ use ctxbench_strategies::persist::{
 
 use super::conversation::{Conversation, blocked_ms};
 use super::events::Event;
+use crate::temporary::Temporary;
 
 /// How long a format took to load, by our own code; the machine's matter, so no part of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,7 +143,7 @@ fn measure(
     before: &[StoredMessage],
     facts: &[&Fact],
 ) -> Result<(ResumeFile, Duration), PersistError> {
-    let dir = tempfile::tempdir().map_err(PersistError::scratch)?;
+    let dir = Temporary::new().map_err(PersistError::scratch)?;
     let mut open = (f.open)(dir.path(), 1)?;
     for e in entries {
         open.append(e)?;

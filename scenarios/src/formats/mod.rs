@@ -160,6 +160,20 @@ impl Format {
         source: &Source<'_>,
         mut sink: impl FnMut(Result<Imported, ImportError>) -> ControlFlow<()>,
     ) {
+        self.import_bare(source, |mut imported| {
+            if let Ok(imported) = &mut imported {
+                autofacts::add(&mut imported.loaded.session);
+            }
+            sink(imported)
+        });
+    }
+
+    /// The same without facts.
+    pub(crate) fn import_bare(
+        &self,
+        source: &Source<'_>,
+        mut sink: impl FnMut(Result<Imported, ImportError>) -> ControlFlow<()>,
+    ) {
         self.recordings(source, &mut |recording| {
             let imported = recording.and_then(|mut recording| {
                 let beside = std::mem::take(&mut recording.beside);
@@ -167,7 +181,6 @@ impl Format {
                 if !beside.is_empty() {
                     loaded.warnings.push(told(&beside));
                 }
-                autofacts::add(&mut loaded.session);
                 Ok(Imported { loaded, beside })
             });
             sink(imported)

@@ -82,6 +82,7 @@ impl Work {
         write: &mut Write<'_>,
     ) -> anyhow::Result<()> {
         let shown = place.display().to_string();
+        scenario.find_facts();
         let source = scenario.session.header.source.as_ref().map(|s| s.format.clone());
         if let Some(format) = source.and_then(|name| formats::by_name(&name).ok()) {
             self.tell_untold(format);

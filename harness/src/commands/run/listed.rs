@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use crate::keys::Content;
 use crate::models;
 use crate::recorded;
-use crate::run::{Plan, Turn};
+use crate::run::{Plan, Turn, is_of_part};
 use ctxbench_core::model::Model;
 use ctxbench_reports::is_private;
 use ctxbench_scenarios as scenarios;
@@ -26,7 +26,9 @@ use crate::commands::corpus::{load_each, walk_again};
 /// Most content of sessions that is kept, bytes of its JSON.
 pub(super) const KEPT_BYTES: u64 = 64 << 20;
 
-/// What is known of a session beside its name and what stands in its first line.
+/// What is known of a session beside its name and what stands in its first line; nothing, where it
+/// is run elsewhere.
+#[derive(Default)]
 pub(super) struct Listed {
     pub(super) content: Content,
     /// Its place among all that the walk met, where its content was let go of.
@@ -40,16 +42,27 @@ pub(super) struct Listed {
     pub(super) is_private: bool,
 }
 
-/// Looks at every session that is named and chosen, and keeps at most so many bytes of them.
+/// Looks at every session that is named and chosen, and keeps at most so many bytes of them. Of those
+/// that belong to another part of the run only names and models are wanted, since names are made
+/// apart over all of them.
 pub(super) fn list(
     inputs: &[String],
     choice: &Choice,
     specs: &[Spec],
     named: &[&'static Model],
+    shard: Option<(usize, usize)>,
     most: u64,
 ) -> anyhow::Result<Vec<(Scenario, Listed)>> {
-    let mut kept = 0;
+    let (mut kept, mut met) = (0, 0);
     let mut one = |on_disk: Option<usize>, mut scenario: Scenario| {
+        // Which of them a choice takes in the end is known only behind the last.
+        let elsewhere = choice.is_in_order() && !is_of_part(shard, met);
+        met += 1;
+        if elsewhere {
+            scenario.session.entries = vec![];
+            return (scenario, Listed::default());
+        }
+        scenario.find_facts();
         let run_with = models::of(&scenario.session, named);
         let own = run_with.iter().flat_map(|m| models::remarks(&scenario.session, m));
         let mut warnings: Vec<String> = own.collect();
@@ -132,6 +145,7 @@ pub(super) fn feed<'a>(
     }
     let walked = walk_again(inputs, &mut |ordinal, mut scenario| {
         if let Some((at, pairs)) = on_disk.remove(&ordinal) {
+            scenario.find_facts();
             let same = Content::of(&scenario) == listed[at].content;
             let own = &plan.scenarios[at];
             scenario.id.clone_from(&own.id);
@@ -187,7 +201,7 @@ mod tests {
         let (dir, inputs) = corpus();
         let specs = [Spec::parse("none").unwrap()];
         let (scenarios, listed): (Vec<_>, Vec<_>) =
-            list(&inputs, &Choice::default(), &specs, &[], most).unwrap().into_iter().unzip();
+            list(&inputs, &Choice::default(), &specs, &[], None, most).unwrap().into_iter().unzip();
         let whole = scenarios.iter().filter(|s| !s.session.entries.is_empty()).count();
         assert_eq!(whole, if most == 0 { 1 } else { 4 });
         change(dir.path());
@@ -208,6 +222,23 @@ mod tests {
         assert_eq!(again, fed(KEPT_BYTES, |_| {}));
         assert_eq!(again.keys().collect::<Vec<_>>(), ["a-1-s", "b-2-s", "login-bug", "t"]);
         assert!(again.values().all(|(s, broken)| !broken && s.session.header.id == s.id));
+    }
+
+    #[test]
+    fn of_sessions_that_are_run_elsewhere_only_names_are_kept() {
+        let (_dir, inputs) = corpus();
+        let specs = [Spec::parse("none").unwrap()];
+        let part =
+            |part, choice: &Choice| list(&inputs, choice, &specs, &[], part, KEPT_BYTES).unwrap();
+        let id = |(s, _): &(Scenario, Listed)| s.id.clone();
+        let whole: Vec<String> = part(None, &Choice::default()).iter().map(id).collect();
+        let second = part(Some((2, 4)), &Choice::default());
+        assert_eq!(second.iter().map(id).collect::<Vec<_>>(), whole);
+        let read: Vec<bool> = second.iter().map(|(s, _)| !s.session.entries.is_empty()).collect();
+        assert_eq!(read, [false, true, false, false]);
+        // Which are drawn is known at the end only.
+        let drawn = part(Some((2, 4)), &Choice { sample: Some(2), ..Choice::default() });
+        assert!(drawn.iter().all(|(s, _)| !s.session.entries.is_empty()));
     }
 
     #[test]
