@@ -1,6 +1,7 @@
 //! What was handed to subagents: a row for each, and the (fact, need) pairs of all windows.
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctxbench_core::content::joined_text;
@@ -10,11 +11,12 @@ use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::o200k;
 use ctxbench_reports::record::{Delegation, FactRecord, RequestRecord, Status};
 
+use super::known::Known;
 use super::needs::{Needs, unreached};
 use super::path::{Defaults, Path};
 use super::record::{ConversationRecord, Run};
 use super::showings::Showings;
-use super::windows::{Subagent, own};
+use super::windows::{Subagent, Windows};
 
 /// A row for each subagent; `parts` are their conversations, `facts` the pairs of all windows.
 pub(super) fn records(
@@ -22,23 +24,22 @@ pub(super) fn records(
     parts: &[Option<ConversationRecord>],
     facts: &[FactRecord],
 ) -> Vec<Delegation> {
-    let session = &run.scenario.session;
-    let offset = |id: &str| {
-        let (_, part) = run.agents.iter().zip(parts).find(|(a, _)| a.id == id)?;
-        part.as_ref().map(|p| p.offset)
-    };
+    if run.agents.is_empty() {
+        return vec![];
+    }
+    let agents = run.agents.iter().zip(parts);
+    let offsets: HashMap<&str, u64> =
+        agents.filter_map(|(a, part)| Some((a.id.as_str(), part.as_ref()?.offset))).collect();
+    let handed = Handed::of(&run.scenario.session, facts);
     let row = |(agent, part): (&Subagent, &Option<ConversationRecord>)| {
-        let row = Delegation {
-            waited: agent.waits,
-            ..handed_over(agent, session, &run.model.counting, facts)
-        };
+        let row = Delegation { waited: agent.waits, ..handed.over(agent, &run.model.counting) };
         let Some(part) = part else {
             return Delegation { status: Status::NotApplicable, ..row };
         };
         let c = &part.conversation;
         let sum = |of: fn(&RequestRecord) -> u64| c.requests().map(of).sum::<u64>();
         let begun = c.begun();
-        let caller = row.caller.as_deref().map_or(Some(0), offset);
+        let caller = row.caller.as_deref().map_or(Some(0), |id| offsets.get(id).copied());
         Delegation {
             request: begun.and_then(|b| b.by_request).zip(caller).map(|(n, o)| n + o),
             status: part.status,
@@ -60,51 +61,68 @@ pub(super) fn records(
     run.agents.iter().zip(parts).map(row).collect()
 }
 
-/// What went to a subagent and came back, by the session and the pairs alone.
-fn handed_over(
-    agent: &Subagent,
-    session: &Session,
-    by: &Counting,
-    pairs: &[FactRecord],
-) -> Delegation {
-    let ids = ids(session, &agent.id);
-    let facts: Vec<&Fact> =
-        session.facts.iter().filter(|f| !f.distractor && ids.contains(f.arises.as_str())).collect();
-    let result = agent.call.as_ref().and_then(|c| result(session, &c.id));
-    let folded = result.as_deref().map(fold).unwrap_or_default();
-    let back =
-        |f: &&&Fact| result.as_deref().is_some_and(|r| f.matches(r, &folded) > Match::Absent);
-    // Pairs that another window needs than the one in which their fact arises.
-    let arises: HashMap<&str, &str> =
-        session.facts.iter().map(|f| (f.id.as_str(), f.arises.as_str())).collect();
-    let outside = |p: &&FactRecord| {
-        arises.get(p.fact.as_str()).is_some_and(|a| ids.contains(a)) && !ids.contains(&*p.need)
-    };
-    let outside: Vec<&FactRecord> = pairs.iter().filter(outside).collect();
-    Delegation {
-        agent: agent.id.clone(),
-        call: agent.call.as_ref().map(|c| c.id.clone()),
-        caller: agent.call.as_ref().and_then(|c| c.caller.clone()),
-        result_tokens: result.as_deref().map(|r| by.text(o200k(r))),
-        delegated_facts: facts.len() as u64,
-        returned_facts: facts.iter().filter(back).count() as u64,
-        needed_outside: outside.len() as u64,
-        kept_outside: outside.iter().filter(|p| p.found > Match::Absent).count() as u64,
-        ..Delegation::default()
+/// What goes to subagents and comes back, by the session and the pairs alone.
+struct Handed<'a> {
+    /// What each call returned first.
+    results: HashMap<&'a str, &'a Entry>,
+    /// Facts that arise in each subagent's window.
+    facts: HashMap<&'a str, Vec<&'a Fact>>,
+    /// Pairs that another window needs than the subagent's in which their fact arises: how many,
+    /// and how many of them were found.
+    outside: HashMap<&'a str, (u64, u64)>,
+}
+
+impl<'a> Handed<'a> {
+    fn of(session: &'a Session, pairs: &[FactRecord]) -> Handed<'a> {
+        let mut windows: HashMap<&str, &str> = HashMap::new();
+        let mut results: HashMap<&str, &Entry> = HashMap::new();
+        for e in &session.entries {
+            windows.extend(e.key().zip(e.agent()));
+            if let Entry::Tool(t) = e {
+                results.entry(&t.call_id).or_insert(e);
+            }
+        }
+        let mut facts: HashMap<&str, Vec<&Fact>> = HashMap::new();
+        let mut arises: HashMap<&str, &str> = HashMap::new();
+        for fact in &session.facts {
+            let Some(window) = windows.get(fact.arises.as_str()) else { continue };
+            arises.insert(&fact.id, window);
+            if !fact.distractor {
+                facts.entry(window).or_default().push(fact);
+            }
+        }
+        let mut outside: HashMap<&str, (u64, u64)> = HashMap::new();
+        for pair in pairs {
+            let Some(window) = arises.get(pair.fact.as_str()) else { continue };
+            if windows.get(&*pair.need) != Some(window) {
+                let (needed, kept) = outside.entry(window).or_default();
+                *needed += 1;
+                *kept += u64::from(pair.found > Match::Absent);
+            }
+        }
+        Handed { results, facts, outside }
     }
-}
 
-/// Ids of the messages and results in a window.
-fn ids<'a>(session: &'a Session, agent: &str) -> HashSet<&'a str> {
-    session.entries.iter().filter(|e| e.agent() == Some(agent)).filter_map(Entry::key).collect()
-}
-
-/// What a call returned, as text.
-fn result(session: &Session, call: &str) -> Option<String> {
-    session.entries.iter().find_map(|e| match e {
-        Entry::Tool(t) if t.call_id == call => Some(joined_text(&t.content(), "\n")),
-        _ => None,
-    })
+    fn over(&self, agent: &Subagent, by: &Counting) -> Delegation {
+        let facts = self.facts.get(&*agent.id).map_or(&[][..], Vec::as_slice);
+        let result = agent.call.as_ref().and_then(|c| self.results.get(&*c.id));
+        let result = result.map(|e| joined_text(&e.content(), "\n"));
+        let folded = result.as_deref().map(fold).unwrap_or_default();
+        let back =
+            |f: &&&Fact| result.as_deref().is_some_and(|r| f.matches(r, &folded) > Match::Absent);
+        let (needed, kept) = self.outside.get(&*agent.id).copied().unwrap_or_default();
+        Delegation {
+            agent: agent.id.clone(),
+            call: agent.call.as_ref().map(|c| c.id.clone()),
+            caller: agent.call.as_ref().and_then(|c| c.caller.clone()),
+            result_tokens: result.as_deref().map(|r| by.text(o200k(r))),
+            delegated_facts: facts.len() as u64,
+            returned_facts: facts.iter().filter(back).count() as u64,
+            needed_outside: needed,
+            kept_outside: kept,
+            ..Delegation::default()
+        }
+    }
 }
 
 /// The pairs of all windows.
@@ -115,6 +133,11 @@ pub(super) fn facts(
 ) -> Vec<FactRecord> {
     let session = &run.scenario.session;
     let mut out = main.conversation.facts(session);
+    if run.agents.is_empty() {
+        out.sort_by(order);
+        return out;
+    }
+    let windows = Windows::of(session);
     for (agent, part) in run.agents.iter().zip(parts) {
         match part {
             Some(part) => out.extend(part.conversation.facts(session).into_iter().map(|f| {
@@ -123,7 +146,7 @@ pub(super) fn facts(
             })),
             // Nobody looked at those of a subagent that was never started.
             None => {
-                let own = own(session, &agent.id);
+                let own = windows.session(session, &agent.id);
                 let path = Path::recorded(&own, &Defaults::STATED);
                 let showings = Arc::new(Showings::new(&path, &run.known.of(&own)));
                 let pairs = Needs::new(&own, &path, showings).pairs();
@@ -131,31 +154,57 @@ pub(super) fn facts(
             }
         }
     }
-    out.sort_by(|a, b| (&a.fact, &a.need, a.request).cmp(&(&b.fact, &b.need, b.request)));
-    if run.agents.is_empty() {
-        return out;
-    }
-    let undelivered = |p: &FactRecord| {
-        let fact = session.facts.iter().find(|f| f.id == p.fact);
-        p.found == Match::Absent && fact.is_some_and(|f| !delivered(session, f, &p.need))
-    };
+    out.sort_by(order);
+    let said = Said::of(session, &run.known.of(session));
+    let undelivered =
+        |p: &FactRecord| p.found == Match::Absent && !said.delivered(&p.fact, &p.need);
     out.into_iter().map(|p| FactRecord { undelivered: undelivered(&p), ..p }).collect()
 }
 
-/// Whether a fact that arises in another window is said by a user or a tool in the window of a need
-/// before it. What a model says there without having seen it counts for nobody.
-fn delivered(session: &Session, fact: &Fact, need: &str) -> bool {
-    let place = |id: &str| session.entries.iter().position(|e| e.key() == Some(id));
-    let (Some(from), Some(at)) = (place(&fact.arises), place(need)) else { return true };
-    let here = session.entries[at].agent();
-    if session.entries[from].agent() == here {
-        return true;
+fn order(a: &FactRecord, b: &FactRecord) -> Ordering {
+    (&a.fact, &a.need, a.request).cmp(&(&b.fact, &b.need, b.request))
+}
+
+/// Where each window was first told a fact by a user or a tool. What a model says there without
+/// having seen it counts for nobody.
+struct Said<'a> {
+    session: &'a Session,
+    /// Entries by the names that facts use, the first of each.
+    places: HashMap<&'a str, usize>,
+    facts: HashMap<&'a str, usize>,
+    /// By fact and window.
+    first: HashMap<(usize, Option<&'a str>), usize>,
+}
+
+impl<'a> Said<'a> {
+    fn of(session: &'a Session, known: &Known) -> Said<'a> {
+        let facts = session.facts.iter().enumerate().map(|(i, f)| (f.id.as_str(), i)).collect();
+        let (mut places, mut first) = (HashMap::new(), HashMap::new());
+        for (at, e) in session.entries.iter().enumerate() {
+            if let Some(key) = e.key() {
+                places.entry(key).or_insert(at);
+            }
+            if matches!(e, Entry::User(_) | Entry::Tool(_)) {
+                for &(fact, _) in &known.carried(&joined_text(&e.content(), "\n")).facts {
+                    first.entry((fact, e.agent())).or_insert(at);
+                }
+            }
+        }
+        Said { session, places, facts, first }
     }
-    let user = matches!(session.entries[at], Entry::User(_));
-    let before = &session.entries[..at + usize::from(user)];
-    let told = |e: &&Entry| e.agent() == here && matches!(e, Entry::User(_) | Entry::Tool(_));
-    before.iter().filter(told).any(|e| {
-        let text = joined_text(&e.content(), "\n");
-        fact.matches(&text, &fold(&text)) > Match::Absent
-    })
+
+    /// Whether a fact that arises in another window is said in the window of a need before it.
+    fn delivered(&self, fact: &str, need: &str) -> bool {
+        let Some(&fact) = self.facts.get(fact) else { return true };
+        let from = self.places.get(self.session.facts[fact].arises.as_str());
+        let (Some(&from), Some(&at)) = (from, self.places.get(need)) else { return true };
+        let entries = &self.session.entries;
+        let here = entries[at].agent();
+        if entries[from].agent() == here {
+            return true;
+        }
+        // What a user says is there to answer it.
+        let end = at + usize::from(matches!(entries[at], Entry::User(_)));
+        self.first.get(&(fact, here)).is_some_and(|first| *first < end)
+    }
 }

@@ -56,7 +56,7 @@ impl Known {
             arising.entry(f.arises.clone()).or_default().push(i);
         }
         Known {
-            older: (0..measured).map(|i| older(&session.facts, i)).collect(),
+            older: older(&session.facts),
             matcher: Matcher::new(&facts),
             frames: Frames::new(&session.facts, &texts::sources(session)),
             arising,
@@ -144,19 +144,28 @@ fn goal(session: &Session, facts: &mut Vec<Fact>) -> Option<usize> {
     Some(facts.len() - 1)
 }
 
-/// Facts that `new` replaced, directly or by way of others.
-fn older(facts: &[Fact], new: usize) -> Vec<usize> {
-    let mut out: Vec<usize> = Vec::new();
-    let mut open = vec![new];
-    while let Some(of) = open.pop() {
-        for (i, f) in facts.iter().enumerate() {
-            if f.superseded_by.as_deref() == Some(&facts[of].id) && i != new && !out.contains(&i) {
-                out.push(i);
-                open.push(i);
-            }
+/// Of each fact those that it replaced, directly or by way of others.
+fn older(facts: &[Fact]) -> Vec<Vec<usize>> {
+    let mut replaced: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (i, f) in facts.iter().enumerate() {
+        if let Some(by) = f.superseded_by.as_deref() {
+            replaced.entry(by).or_default().push(i);
         }
     }
-    out
+    let of = |new: usize| {
+        let mut out: Vec<usize> = Vec::new();
+        let mut open = vec![new];
+        while let Some(of) = open.pop() {
+            for &i in replaced.get(&*facts[of].id).into_iter().flatten() {
+                if i != new && !out.contains(&i) {
+                    out.push(i);
+                    open.push(i);
+                }
+            }
+        }
+        out
+    };
+    (0..facts.len()).map(of).collect()
 }
 
 #[cfg(test)]
@@ -172,12 +181,9 @@ mod tests {
         let replaced =
             |id: &str, by: &str| Fact { superseded_by: Some(by.into()), ..fact(id, id, "m") };
         let facts = [replaced("a", "b"), replaced("b", "c"), fact("c", "c", "m")];
-        assert_eq!(
-            (older(&facts, 2), older(&facts, 1), older(&facts, 0)),
-            (vec![1, 0], vec![0], vec![])
-        );
+        assert_eq!(older(&facts), [vec![], vec![0], vec![1, 0]]);
         let ring = [replaced("a", "b"), replaced("b", "a")];
-        assert_eq!(older(&ring, 0), [1]);
+        assert_eq!(older(&ring), [[1], [0]]);
     }
 
     #[test]

@@ -324,8 +324,7 @@ async fn play(
     log: Log,
 ) -> Engine {
     let Scene { scenario, session, agent, spec, model, options, desk, known } = scene;
-    let waited = subagents.iter().flat_map(|s| s.all.iter()).filter(|a| a.waits);
-    let waited = waited.filter_map(|a| a.call.as_ref()).map(|c| c.id.as_str()).collect();
+    let waited = subagents.iter().flat_map(|s| s.waited_in(*agent)).collect();
     let unseen = unseen(session, model, options.calibrate);
     let path = Path::without(session, &Defaults::STATED, &waited, &unseen);
     let tracer = options.trace.then(|| Tracer::new(&scenario.id, &spec.label()));

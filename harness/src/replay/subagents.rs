@@ -1,7 +1,7 @@
 //! Subagents at work: each is a conversation of its own with the same strategy, settings and model,
 //! through the same provider and by the same clock, begun when its caller's call is made.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use ctxbench_strategies::Spec;
 use super::events::Log;
 use super::known::KnownSessions;
 use super::recording::{met, of_subagent};
-use super::windows::{self, Subagent};
+use super::windows::{self, Subagent, Windows};
 use super::{Doors, Options, Scene, Start, play};
 use crate::summarise::SummaryDesk;
 
@@ -28,7 +28,14 @@ pub(super) struct Subagents {
     known: Arc<KnownSessions>,
     doors: Doors,
     log: Log,
-    pub(super) all: Vec<Subagent>,
+    all: Vec<Subagent>,
+    /// How many callers stand above each.
+    depths: Vec<usize>,
+    /// Which ones a call starts.
+    by_call: HashMap<String, Vec<usize>>,
+    /// The calls for whose agents a window waits; `None` = the main conversation.
+    waited: HashMap<Option<String>, Vec<String>>,
+    windows: Windows,
     started: Mutex<HashSet<usize>>,
 }
 
@@ -39,6 +46,15 @@ impl Subagents {
         log: Log,
         all: Vec<Subagent>,
     ) -> Arc<Subagents> {
+        let mut by_call: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut waited: HashMap<Option<String>, Vec<String>> = HashMap::new();
+        for (i, agent) in all.iter().enumerate() {
+            let Some(call) = &agent.call else { continue };
+            by_call.entry(call.id.clone()).or_default().push(i);
+            if agent.waits {
+                waited.entry(call.caller.clone()).or_default().push(call.id.clone());
+            }
+        }
         Arc::new(Subagents {
             scenario: scene.scenario.clone(),
             spec: scene.spec.clone(),
@@ -48,9 +64,18 @@ impl Subagents {
             known: scene.known.clone(),
             doors,
             log,
+            depths: windows::depths(&all),
+            by_call,
+            waited,
+            windows: Windows::of(&scene.scenario.session),
             all,
             started: Mutex::default(),
         })
+    }
+
+    /// The calls of a window whose time is that of the agents that it waits for.
+    pub(super) fn waited_in(&self, window: Option<&str>) -> impl Iterator<Item = &str> {
+        self.waited.get(&window.map(str::to_string)).into_iter().flatten().map(String::as_str)
     }
 
     /// A reply made these calls: runs the subagents that they start, all from this moment on.
@@ -62,11 +87,11 @@ impl Subagents {
         request: Option<u64>,
     ) -> Millis {
         let mut waits = 0;
-        for (i, agent) in self.all.iter().enumerate() {
-            if agent.call.as_ref().is_some_and(|c| calls.iter().any(|id| **id == *c.id)) {
-                let took = self.clone().run(i, now, request).await;
-                waits = waits.max(if agent.waits { took } else { 0 });
-            }
+        let started = calls.iter().filter_map(|id| self.by_call.get(&**id)).flatten();
+        // In the order in which they begin.
+        for i in started.copied().collect::<BTreeSet<usize>>() {
+            let took = self.clone().run(i, now, request).await;
+            waits = waits.max(if self.all[i].waits { took } else { 0 });
         }
         waits
     }
@@ -86,13 +111,13 @@ impl Subagents {
         request: Option<u64>,
     ) -> Pin<Box<dyn Future<Output = Millis> + Send>> {
         Box::pin(async move {
-            if windows::depth(&self.all, i) > windows::DEEPEST
+            if self.depths[i] > windows::DEEPEST
                 || !self.started.lock().is_ok_and(|mut s| s.insert(i))
             {
                 return 0;
             }
             let id = &self.all[i].id;
-            let session = windows::own(&self.scenario.session, id);
+            let session = self.windows.session(&self.scenario.session, id);
             let model = match self.spec.levers.subagents {
                 Some(own) => Arc::new(met(&self.scenario, own, &self.options)),
                 None => of_subagent(&self.scenario, &session, &self.model, &self.options),

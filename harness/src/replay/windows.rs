@@ -7,7 +7,7 @@
 //! the result of the call stands behind the agent's last message. An agent without a call is
 //! replayed when the main conversation is over, and nobody waits for it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use ctxbench_core::calibration;
 use ctxbench_core::content::joined_text;
@@ -54,13 +54,18 @@ pub(super) fn subagents(session: &Session) -> Vec<Subagent> {
 /// further than one level.
 pub(super) const DEEPEST: usize = 32;
 
-/// How many callers stand above a subagent, the main conversation among them.
-pub(super) fn depth(all: &[Subagent], i: usize) -> usize {
-    let caller = |i: usize| {
-        all[i].call.as_ref().and_then(|c| all.iter().position(|a| Some(&a.id) == c.caller.as_ref()))
-    };
-    // A caller begins before those that it calls, so this ends.
-    std::iter::successors(Some(i), |i| caller(*i)).take(DEEPEST + 1).count()
+/// How many callers stand above each subagent, the main conversation among them.
+pub(super) fn depths(all: &[Subagent]) -> Vec<usize> {
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    all.iter()
+        .map(|a| {
+            let caller = a.call.as_ref().and_then(|c| c.caller.as_deref());
+            // A caller begins before those that it calls.
+            let own = 1 + caller.and_then(|c| known.get(c)).copied().unwrap_or_default();
+            known.insert(&a.id, own);
+            own
+        })
+        .collect()
 }
 
 /// What a person should know of a session's subagents before looking at figures.
@@ -77,9 +82,9 @@ pub fn remarks(session: &Session) -> Vec<String> {
             conversation is over"
         ));
     }
-    let deep = quoted(
-        &mut all.iter().enumerate().filter(|(i, _)| depth(&all, *i) > DEEPEST).map(|(_, a)| a),
-    );
+    let depths = depths(&all);
+    let deep =
+        quoted(&mut all.iter().zip(&depths).filter(|(_, depth)| **depth > DEEPEST).map(|(a, _)| a));
     if !deep.is_empty() {
         out.push(format!("subagents more than {DEEPEST} levels deep are not replayed: {deep}"));
     }
@@ -148,38 +153,79 @@ impl<'a> Calls<'a> {
     /// takes no call from another.
     fn of_each(&self, agents: &[Found<'_>]) -> Vec<Option<usize>> {
         let mut found: Vec<Option<usize>> = vec![None; agents.len()];
-        for sign in [Self::by_id, Self::by_prompt, Self::by_place] {
-            for (n, agent) in
-                agents.iter().enumerate().filter(|(n, _)| found[*n].is_none()).collect::<Vec<_>>()
-            {
-                let free = |i: &usize| {
-                    !found.contains(&Some(*i))
-                        && self.0[*i].caller != Some(agent.id)
-                        && self.0[*i].at < agent.first
-                };
-                found[n] = sign(self, agent, (0..self.0.len()).filter(free).collect());
-            }
+        let (mut by_id, mut by_text) = (Index::default(), Index::default());
+        for (i, call) in self.0.iter().enumerate() {
+            by_id.add(&call.id, i);
+            call.texts.iter().filter(|t| !t.is_empty()).for_each(|t| by_text.add(t, i));
         }
+        let mut taken = vec![false; self.0.len()];
+        for (at, agent) in found.iter_mut().zip(agents) {
+            *at = by_id.take(agent.id, agent, self, &mut taken);
+        }
+        for (at, agent) in found.iter_mut().zip(agents).filter(|(at, _)| at.is_none()) {
+            *at = by_text.take(&agent.prompt, agent, self, &mut taken);
+        }
+        self.by_place(&mut found, agents, taken);
         found
     }
 
-    fn by_id(&self, agent: &Found<'_>, free: Vec<usize>) -> Option<usize> {
-        free.into_iter().find(|i| self.0[*i].id == agent.id)
+    /// For each that is left the first open call of the newest reply that has one. Agents come in
+    /// the order in which they begin, so calls open and close once.
+    fn by_place(&self, found: &mut [Option<usize>], agents: &[Found<'_>], taken: Vec<bool>) {
+        let mut ends: Vec<(usize, usize)> =
+            self.0.iter().enumerate().filter_map(|(i, c)| Some((c.result?, i))).collect();
+        ends.sort_unstable();
+        let (mut begun, mut ended) = (0, ends.iter().peekable());
+        let mut open: BTreeSet<usize> = BTreeSet::new();
+        for (at, agent) in found.iter_mut().zip(agents).filter(|(at, _)| at.is_none()) {
+            while let Some(call) = self.0.get(begun).filter(|c| c.at < agent.first) {
+                let is_open = call.result.is_none_or(|r| r > agent.first);
+                open.extend((is_open && !taken[begun]).then_some(begun));
+                begun += 1;
+            }
+            while let Some((_, i)) = ended.next_if(|(result, _)| *result <= agent.first) {
+                open.remove(i);
+            }
+            // Its own calls stand behind its first message.
+            let newest = open.last().map(|i| self.0[*i].at);
+            let first = newest.map(|newest| self.0.partition_point(|c| c.at < newest));
+            *at = first.and_then(|first| open.range(first..).next().copied());
+            if let Some(i) = at {
+                open.remove(i);
+            }
+        }
+    }
+}
+
+/// Calls by a sign, in their order.
+#[derive(Default)]
+struct Index<'a>(HashMap<&'a str, BTreeSet<usize>>);
+
+impl<'a> Index<'a> {
+    fn add(&mut self, sign: &'a str, call: usize) {
+        self.0.entry(sign).or_default().insert(call);
     }
 
-    fn by_prompt(&self, agent: &Found<'_>, free: Vec<usize>) -> Option<usize> {
-        free.into_iter()
-            .find(|i| !agent.prompt.is_empty() && self.0[*i].texts.contains(&agent.prompt))
-    }
-
-    /// The first open call of the newest reply that has one.
-    fn by_place(&self, agent: &Found<'_>, free: Vec<usize>) -> Option<usize> {
-        let open: Vec<usize> = free
-            .into_iter()
-            .filter(|i| self.0[*i].result.is_none_or(|r| r > agent.first))
-            .collect();
-        let newest = open.iter().map(|i| self.0[*i].at).max()?;
-        open.into_iter().find(|i| self.0[*i].at == newest)
+    /// The first call with this sign before an agent that nobody has taken.
+    fn take(
+        &mut self,
+        sign: &str,
+        agent: &Found<'_>,
+        calls: &Calls<'_>,
+        taken: &mut [bool],
+    ) -> Option<usize> {
+        let of = self.0.get_mut(sign)?;
+        loop {
+            let first = *of.first()?;
+            if !taken[first] {
+                let free = calls.0[first].at < agent.first;
+                return free.then(|| {
+                    taken[first] = true;
+                    first
+                });
+            }
+            of.remove(&first);
+        }
     }
 }
 
@@ -206,44 +252,60 @@ fn texts(arguments: &str) -> Vec<String> {
     map.values().filter_map(|v| Some(v.as_str()?.trim().to_string())).collect()
 }
 
-/// The session of one subagent: its messages as a main conversation, under its own system prompt
-/// and tools where the session gives them, else under those of the session; memory files and the
-/// like are everybody's. All facts of the session stay.
-pub(super) fn own(session: &Session, id: &str) -> Session {
-    let mut out = Session {
-        header: session.header.clone(),
-        entries: Vec::new(),
-        facts: session.facts.clone(),
-    };
-    let gives =
-        |kind: fn(&Entry) -> bool| session.entries.iter().any(|e| kind(e) && e.agent() == Some(id));
-    let system = gives(|e| matches!(e, Entry::System { .. })).then_some(id);
-    let tools = gives(|e| matches!(e, Entry::Tools { .. })).then_some(id);
-    for e in &session.entries {
-        let own = match e {
-            Entry::System { .. } => e.agent() == system,
-            Entry::Tools { .. } => e.agent() == tools,
-            Entry::User(_) | Entry::Assistant(_) | Entry::Tool(_) => e.agent() == Some(id),
-            Entry::Memory { .. } | Entry::RepoMap { .. } | Entry::File { .. } => true,
-            _ => false,
-        };
-        if own {
-            out.entries.push(unmarked(e.clone()));
+/// Where the entries of each window of a session stand, so that taking one out costs what is in it.
+#[derive(Debug, Default)]
+pub(super) struct Windows {
+    /// What is said to subagents and by them, and what is given to them alone.
+    own: HashMap<String, Vec<usize>>,
+    /// Memory files and the like, and the system prompt and tools of the main conversation.
+    shared: Vec<usize>,
+}
+
+impl Windows {
+    pub(super) fn of(session: &Session) -> Windows {
+        let mut out = Windows::default();
+        for (i, e) in session.entries.iter().enumerate() {
+            match (e, e.agent()) {
+                (Entry::Memory { .. } | Entry::RepoMap { .. } | Entry::File { .. }, _)
+                | (Entry::System { .. } | Entry::Tools { .. }, None) => out.shared.push(i),
+                (_, Some(agent)) => out.own.entry(agent.into()).or_default().push(i),
+                _ => {}
+            }
         }
+        out
     }
-    out.header.model = out
-        .entries
-        .iter()
-        .find_map(|e| if let Entry::Assistant(a) = e { a.model.clone() } else { None })
-        .or(out.header.model);
-    // Its first request tells what the recording lacks of its own fixed part.
-    if out.header.prefix_tokens.is_some() {
-        let recorded = out.header.model.as_deref();
-        let by = calibration::counting_of(recorded).of_visible_text();
-        let own = calibration::prefix(&out.entries, &by, recorded).filter(|n| *n > 0);
-        out.header.prefix_tokens = own.or(out.header.prefix_tokens);
+
+    /// The session of one subagent: its messages as a main conversation, under its own system prompt
+    /// and tools where the session gives them, else under those of the session; memory files and the
+    /// like are everybody's. All facts of the session stay.
+    pub(super) fn session(&self, session: &Session, id: &str) -> Session {
+        let own = self.own.get(id).map_or(&[][..], Vec::as_slice);
+        let gives = |kind: fn(&Entry) -> bool| own.iter().any(|&i| kind(&session.entries[i]));
+        let system = gives(|e| matches!(e, Entry::System { .. }));
+        let tools = gives(|e| matches!(e, Entry::Tools { .. }));
+        let shared = self.shared.iter().filter(|&&i| match session.entries[i] {
+            Entry::System { .. } => !system,
+            Entry::Tools { .. } => !tools,
+            _ => true,
+        });
+        let all: BTreeSet<usize> = own.iter().chain(shared).copied().collect();
+        let entries = all.into_iter().map(|i| unmarked(session.entries[i].clone())).collect();
+        let header = session.header.clone();
+        let mut out = Session { header, entries, facts: session.facts.clone() };
+        out.header.model = out
+            .entries
+            .iter()
+            .find_map(|e| if let Entry::Assistant(a) = e { a.model.clone() } else { None })
+            .or(out.header.model);
+        // Its first request tells what the recording lacks of its own fixed part.
+        if out.header.prefix_tokens.is_some() {
+            let recorded = out.header.model.as_deref();
+            let by = calibration::counting_of(recorded).of_visible_text();
+            let own = calibration::prefix(&out.entries, &by, recorded).filter(|n| *n > 0);
+            out.header.prefix_tokens = own.or(out.header.prefix_tokens);
+        }
+        out
     }
-    out
 }
 
 fn unmarked(mut e: Entry) -> Entry {
@@ -267,6 +329,10 @@ mod tests {
         ctxbench_scenarios::jsonl::read(format!("{head}\n{lines}").as_bytes(), "s").unwrap().session
     }
 
+    fn own(s: &Session, id: &str) -> Session {
+        Windows::of(s).session(s, id)
+    }
+
     fn agent(id: &str, call: Option<(&str, Option<&str>)>, waits: bool) -> Subagent {
         let call = call
             .map(|(id, caller)| AgentCall { id: id.into(), caller: caller.map(str::to_string) });
@@ -285,7 +351,8 @@ mod tests {
         lines.push(r#"{"type":"tool","call_id":"c7","output":"x"}"#.into());
         let s = session(&lines.join("\n"));
         let all = subagents(&s);
-        assert_eq!((depth(&all, 0), depth(&all, 31), depth(&all, 32)), (1, DEEPEST, DEEPEST + 1));
+        let depths = depths(&all);
+        assert_eq!((depths[0], depths[31], depths[32]), (1, DEEPEST, DEEPEST + 1));
         let said = remarks(&s);
         assert!(
             said[0].starts_with(
@@ -348,6 +415,81 @@ mod tests {
                 agent("w", None, false),
             ]
         );
+    }
+
+    /// What [`Calls::of_each`] says, word by word: for each agent all calls are looked through.
+    fn plainly(calls: &Calls<'_>, agents: &[Found<'_>]) -> Vec<Option<usize>> {
+        let mut found: Vec<Option<usize>> = vec![None; agents.len()];
+        for sign in 0..3 {
+            for (n, agent) in agents.iter().enumerate() {
+                if found[n].is_some() {
+                    continue;
+                }
+                let free: Vec<usize> = (0..calls.0.len())
+                    .filter(|i| !found.contains(&Some(*i)) && calls.0[*i].at < agent.first)
+                    .collect();
+                let is_open = |i: &&usize| calls.0[**i].result.is_none_or(|r| r > agent.first);
+                let newest = free.iter().filter(is_open).map(|i| calls.0[*i].at).max();
+                found[n] = free.iter().copied().find(|i| {
+                    let call = &calls.0[*i];
+                    match sign {
+                        0 => call.id == agent.id,
+                        1 => !agent.prompt.is_empty() && call.texts.contains(&agent.prompt),
+                        _ => Some(call.at) == newest && is_open(&i),
+                    }
+                });
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn an_index_finds_the_same_calls_as_a_look_at_all_of_them() {
+        let mut rng = ctxbench_core::rng::SplitMix64::new(7);
+        for _ in 0..300 {
+            let mut pick = |n: u64| rng.below(n) as usize;
+            let mut calls = Vec::new();
+            let mut at = 0;
+            for i in 0..12 {
+                at += pick(3);
+                let result = Some(pick(30)).filter(|r| *r > at);
+                let texts = (0..pick(3)).map(|_| format!("t{}", pick(4))).collect();
+                // Some ids are those of agents.
+                calls.push(Made { at, caller: None, id: format!("{}", i % 7), texts, result });
+            }
+            let ids: Vec<String> = (0..10).map(|i| i.to_string()).collect();
+            let mut first = 0;
+            let agents: Vec<Found<'_>> = ids
+                .iter()
+                .map(|id| {
+                    first += 1 + pick(4);
+                    let prompt = [String::new(), format!("t{}", pick(4))][pick(2)].clone();
+                    Found { id, first, last: first, prompt }
+                })
+                .collect();
+            let calls = Calls(calls);
+            assert_eq!(calls.of_each(&agents), plainly(&calls, &agents));
+        }
+    }
+
+    #[test]
+    fn a_window_is_taken_out_without_a_look_at_the_others() {
+        let mut lines = vec![r#"{"type":"memory","path":"A.md","text":"rule"}"#.to_string()];
+        lines.push(r#"{"type":"user","id":"u","text":"go"}"#.into());
+        for i in 0..20_000 {
+            lines.push(format!(r#"{{"type":"assistant","id":"a{i}","calls":[{{"id":"c{i}","name":"task","arguments":"{{}}"}}]}}"#));
+            lines.push(format!(r#"{{"type":"user","id":"u{i}","text":"t","agent":"x{i}"}}"#));
+            lines.push(format!(r#"{{"type":"tool","call_id":"c{i}","output":"x"}}"#));
+        }
+        let s = session(&lines.join("\n"));
+        let all = subagents(&s);
+        // A look at all calls for each of them would be 8,000,000,000,000 steps.
+        let waits = |i: usize| agent(&format!("x{i}"), Some((&format!("c{i}"), None)), true);
+        assert!(all.iter().enumerate().all(|(i, a)| *a == waits(i)));
+        assert!(depths(&all).iter().all(|d| *d == 1));
+        let windows = Windows::of(&s);
+        let stored = windows.own.values().chain([&windows.shared]).map(Vec::len).sum::<usize>();
+        assert_eq!((stored, windows.session(&s, "x19999").entries.len()), (20_001, 2));
     }
 
     #[test]

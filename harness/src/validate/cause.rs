@@ -1,6 +1,8 @@
 //! Why a prefix was not served as the call before had left it: causes by evidence in the file, else
 //! "unexplained".
 
+use std::collections::HashMap;
+
 use ctxbench_core::model;
 use ctxbench_core::request::Ttl;
 use serde::Serialize;
@@ -96,6 +98,7 @@ pub(super) fn miss(
     predicted: Predicted,
     exact: bool,
     options: Options,
+    index: &Index,
 ) -> Option<Miss> {
     let (call, before) = (&r.calls[i], &r.calls[p]);
     let (rule, _) = rule_of(&call.model)?;
@@ -106,7 +109,7 @@ pub(super) fn miss(
         return None;
     }
     let gap_ms = call.sent_ms.zip(before.began_ms).map(|(a, b)| a - b);
-    let (cause, evidence) = cause(r, call, before, p, gap_ms, left, predicted, options);
+    let (cause, evidence) = cause(r, call, before, p, gap_ms, left, predicted, options, index);
     Some(Miss {
         line: call.line,
         after_line: before.line,
@@ -135,6 +138,7 @@ fn cause(
     left: u64,
     predicted: Predicted,
     options: Options,
+    index: &Index,
 ) -> (Cause, String) {
     let read = call.counters.read;
     let note = |kind: NoteKind| {
@@ -211,9 +215,9 @@ fn cause(
     }
     if matches!(r.route, Route::Gateway(_)) {
         // The route's own evidence stands above the list.
-        return (Cause::Gateway, hint(r, call, left));
+        return (Cause::Gateway, index.hint(call, left));
     }
-    (Cause::Unexplained, hint(r, call, left))
+    (Cause::Unexplained, index.hint(call, left))
 }
 
 /// The first call of the turn before whose reply thought, where a new turn leaves that out.
@@ -230,39 +234,54 @@ fn left_out<'a>(r: &'a Calls, call: &Call) -> Option<&'a Call> {
     first
 }
 
-/// What the counters of an unexplained call look like; a hint and no evidence.
-fn hint(r: &Calls, call: &Call, left: u64) -> String {
-    let read = call.counters.read;
-    let earlier = r
-        .calls
-        .iter()
-        .rev()
-        .find(|c| c.line < call.line && read > 0 && c.counters.read + c.counters.write == read);
-    if read > left {
-        return format!(
-            "{} tokens more than the call before had left: written by a request that is not in the \
-             file",
-            read - left
-        );
-    }
-    let same_read = r.calls.iter().find(|c| {
-        c.line < call.line && c.boundary.is_some() && read > 0 && c.counters.read == read
-    });
-    if let Some(c) = same_read {
-        return format!(
-            "only tools and system were served, as in line {}: something in the messages changed \
-             that the file does not show",
-            c.line
-        );
-    }
-    match (read, earlier) {
-        (0, _) => {
-            "nothing was served, tools and system included: they changed, or the entry was lost"
-                .into()
+/// The counters of a recording, to look for those of an unexplained call among them.
+pub(super) struct Index {
+    /// Lines of calls by what they left, in file order.
+    left: HashMap<u64, Vec<usize>>,
+    /// First line of a call behind a compaction by what it read.
+    compacted: HashMap<u64, usize>,
+}
+
+impl Index {
+    pub(super) fn of(r: &Calls) -> Index {
+        let (mut left, mut compacted) = (HashMap::<u64, Vec<usize>>::new(), HashMap::new());
+        for call in &r.calls {
+            let c = &call.counters;
+            left.entry(c.read.saturating_add(c.write)).or_default().push(call.line);
+            if call.boundary.is_some() {
+                compacted.entry(c.read).or_insert(call.line);
+            }
         }
-        (_, Some(c)) => {
-            format!("what line {} had left was served, what came after it was not", c.line)
+        Index { left, compacted }
+    }
+
+    /// What the counters of an unexplained call look like; a hint and no evidence.
+    fn hint(&self, call: &Call, left: u64) -> String {
+        let read = call.counters.read;
+        if read > left {
+            return format!(
+                "{} tokens more than the call before had left: written by a request that is not in \
+                 the file",
+                read - left
+            );
         }
-        _ => format!("{} tokens fewer than the call before had left", left - read),
+        if read == 0 {
+            return "nothing was served, tools and system included: they changed, or the entry was \
+                    lost"
+                .into();
+        }
+        if let Some(line) = self.compacted.get(&read).filter(|line| **line < call.line) {
+            return format!(
+                "only tools and system were served, as in line {line}: something in the messages \
+                 changed that the file does not show"
+            );
+        }
+        let same = self.left.get(&read).map_or(&[][..], Vec::as_slice);
+        match same[..same.partition_point(|line| *line < call.line)].last() {
+            Some(line) => {
+                format!("what line {line} had left was served, what came after it was not")
+            }
+            None => format!("{} tokens fewer than the call before had left", left - read),
+        }
     }
 }

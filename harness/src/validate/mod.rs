@@ -11,7 +11,7 @@ pub mod compaction;
 mod content;
 mod predict;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use ctxbench_core::model;
@@ -20,6 +20,8 @@ use ctxbench_core::session::Session;
 use ctxbench_scenarios::formats::{Format, Recording, Source};
 use ctxbench_scenarios::{InputError, formats};
 use serde::Serialize;
+
+use crate::choice::many;
 
 pub use bias::{Bias, Calibration, KindBias};
 pub use calls::{Boundary, Call, Calls, Counters, Route};
@@ -167,7 +169,7 @@ impl Read {
 /// Puts predictions beside counters. [`Validated::compactions`] stays empty; [`compaction::beside`]
 /// fills it.
 pub fn validate(r: &Calls, file: &str, options: Options, calibration: Calibration) -> Validated {
-    let predicted = predict::predict(r, options);
+    let predicted = predict::predict(r, options, predict::LONGEST);
     let previous = r.previous();
     let (route, route_evidence) = match &r.route {
         Route::Direct(why) => ("direct", why),
@@ -197,7 +199,7 @@ pub fn validate(r: &Calls, file: &str, options: Options, calibration: Calibratio
         lines: Vec::new(),
         warnings: r.warnings.clone(),
     };
-    let unknown: std::collections::BTreeSet<&str> = r
+    let unknown: BTreeSet<&str> = r
         .calls
         .iter()
         .filter(|c| predict::rule_of(&c.model).is_none())
@@ -206,6 +208,17 @@ pub fn validate(r: &Calls, file: &str, options: Options, calibration: Calibratio
     v.warnings.extend(unknown.iter().map(|m| {
         format!("{file}: no cache rule is known for model {m:?}; its calls are not compared")
     }));
+    let index = cause::Index::of(r);
+    let mut guessed = BTreeSet::new();
+    let deep = predict::depths(r).into_iter().filter(|d| *d > predict::LONGEST).count();
+    if deep > 0 {
+        v.warnings.push(format!(
+            "{file}: {} continue more than {} calls without a compaction, which no context window \
+             holds; they are not compared",
+            many(deep, "call"),
+            predict::LONGEST
+        ));
+    }
     for (i, call) in r.calls.iter().enumerate() {
         let c = &call.counters;
         let same_model = previous[i].is_some_and(|p| r.calls[p].model == call.model);
@@ -222,7 +235,7 @@ pub fn validate(r: &Calls, file: &str, options: Options, calibration: Calibratio
             exact: false,
         };
         if let (Some(p), Some((rule, known))) = (predicted[i], predict::rule_of(&call.model)) {
-            if !known && !v.warnings.iter().any(|w| w.contains(&call.model)) {
+            if !known && guessed.insert(&call.model) {
                 v.warnings.push(format!(
                     "{file}: model {:?} is not in the catalogue; the cache \
                     rule of its family is used",
@@ -254,7 +267,7 @@ pub fn validate(r: &Calls, file: &str, options: Options, calibration: Calibratio
                         *v.write_actual.get_or_insert(0) += c.write;
                     }
                 }
-                if let Some(m) = cause::miss(r, i, q, p, line.exact, options) {
+                if let Some(m) = cause::miss(r, i, q, p, line.exact, options, &index) {
                     *v.causes.entry(m.cause).or_default() += 1;
                     v.misses.push(m);
                 }

@@ -58,8 +58,23 @@ pub fn cached_part(call: &Call, rule: &CacheRule) -> u64 {
     }
 }
 
-/// Predicts every call, in file order; `None` where no rule is known for the model.
-pub fn predict(recording: &Calls, options: Options) -> Vec<Option<Predicted>> {
+/// Most calls that a compared prompt may continue without a compaction. Each is built anew, so the
+/// work is at most this times the number of calls; no context window holds so many.
+pub(super) const LONGEST: usize = 5_000;
+
+/// How many calls the prompt of each continues.
+pub(super) fn depths(recording: &Calls) -> Vec<usize> {
+    let mut depths: Vec<usize> = Vec::new();
+    for call in &recording.calls {
+        // What a call continues stands before it.
+        depths.push(call.before.map_or(0, |b| depths[b] + 1));
+    }
+    depths
+}
+
+/// Predicts every call, in file order; `None` where no rule is known for the model, or its prompt
+/// continues more than `longest` calls.
+pub fn predict(recording: &Calls, options: Options, longest: usize) -> Vec<Option<Predicted>> {
     let mut run = Run {
         recording,
         options,
@@ -68,7 +83,9 @@ pub fn predict(recording: &Calls, options: Options) -> Vec<Option<Predicted>> {
         ttls: HashMap::new(),
     };
     let previous = recording.previous();
-    (0..recording.calls.len()).map(|i| run.call(i, previous[i])).collect()
+    let depths = depths(recording);
+    let calls = depths.iter().enumerate();
+    calls.map(|(i, d)| if *d > longest { None } else { run.call(i, previous[i]) }).collect()
 }
 
 #[derive(Clone, Copy, Default)]
@@ -235,4 +252,66 @@ impl<'a> Run<'a> {
 
 fn mix(a: u64, b: u64) -> u64 {
     content_hash(&[a.to_le_bytes(), b.to_le_bytes()].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use ctxbench_scenarios::formats::Source;
+
+    use super::*;
+
+    /// A recording of Claude Code in which each call continues the one before.
+    fn chain(calls: usize) -> Calls {
+        let (mut text, mut parent) = (String::new(), "null".to_string());
+        for i in 0..calls {
+            let read = 100 * i;
+            let _ = writeln!(
+                text,
+                r#"{{"type":"user","uuid":"u{i}","parentUuid":{parent},"sessionId":"s","message":{{"role":"user","content":"and {i}?"}}}}
+{{"type":"assistant","uuid":"a{i}","parentUuid":"u{i}","sessionId":"s","message":{{"id":"m{i}","role":"assistant","model":"claude-sonnet-4-5","content":[{{"type":"text","text":"yes"}}],"usage":{{"input_tokens":3,"cache_read_input_tokens":{read},"cache_creation_input_tokens":100,"output_tokens":2}}}}}}"#
+            );
+            parent = format!("\"a{i}\"");
+        }
+        let mut found = None;
+        let source = Source::of_bytes(text.as_bytes(), "s.jsonl");
+        super::super::read(&source, |read| found = Some(read.unwrap().calls));
+        found.unwrap()
+    }
+
+    #[test]
+    fn a_call_that_continues_too_many_others_is_not_compared() {
+        let calls = chain(8);
+        assert_eq!(depths(&calls), [0, 1, 2, 3, 4, 5, 6, 7]);
+        let options = Options { lifetimes: false, ttl: Ttl::FiveMinutes };
+        let all = predict(&calls, options, LONGEST);
+        assert!(all.iter().all(Option::is_some));
+        let some = predict(&calls, options, 4);
+        assert_eq!(some[..5], all[..5]);
+        assert!(some[5..].iter().all(Option::is_none));
+    }
+
+    #[test]
+    fn the_limit_is_told() {
+        let mut calls = chain(3);
+        // Copies of the last call, each continuing the one before it.
+        for i in 3..LONGEST + 3 {
+            let mut next = calls.calls[2].clone();
+            next.before = Some(i - 1);
+            // Of a model whose rule nobody knows, so that nothing is predicted.
+            next.model = "mystery".into();
+            calls.calls.push(next);
+        }
+        let options = Options { lifetimes: false, ttl: Ttl::FiveMinutes };
+        let v = super::super::validate(
+            &calls,
+            "s.jsonl",
+            options,
+            super::super::Calibration::Factor(1.0),
+        );
+        let told = "s.jsonl: 2 calls continue more than 5000 calls without a compaction, which no \
+                    context window holds; they are not compared";
+        assert!(v.warnings.iter().any(|w| w == told), "{:?}", v.warnings);
+    }
 }
