@@ -27,3 +27,14 @@ fn every_linked_crate_has_its_notice() {
     }
     assert!(linked > 100, "{lines}");
 }
+
+#[test]
+fn licences_that_may_be_linked_are_those_that_the_notices_tell() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let read = |file: &str| -> toml::Table {
+        std::fs::read_to_string(root.join(file)).unwrap().parse().unwrap()
+    };
+    let (about, deny) = (read("about.toml"), read("deny.toml"));
+    assert_eq!(about["accepted"], deny["licenses"]["allow"]);
+    assert_eq!(about["targets"], deny["graph"]["targets"]);
+}
