@@ -75,7 +75,20 @@ pub fn all() -> Result<Vec<Scenario>, LoadError> {
 
 /// The scenarios of a run without arguments: those tagged `default`.
 pub fn defaults() -> Result<Vec<Scenario>, LoadError> {
-    Ok(all()?.into_iter().filter(|s| s.is_tagged("default")).collect())
+    IDS.iter().filter(|id| is_default(id)).map(|id| by_id(id)).collect()
+}
+
+/// Whether the file of a scenario says so, without its session; one that is no TOML is loaded, which
+/// tells why.
+fn is_default(id: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Tagged {
+        #[serde(default)]
+        tags: Vec<String>,
+    }
+    let text = Embedded { folder: id }.text("scenario.toml").unwrap_or_default();
+    let tagged = |t: Tagged| t.tags.iter().any(|tag| tag == "default");
+    toml::from_str(&text).map_or(true, tagged)
 }
 
 /// One built-in scenario; an unknown id is an error that tells the nearest ones.

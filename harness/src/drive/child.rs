@@ -282,7 +282,7 @@ impl Child {
         let text = plain(&String::from_utf8_lossy(&kept));
         let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
         let last = lines[lines.len().saturating_sub(STDERR_LINES)..].join("\n");
-        Stopped(if last.is_empty() { why } else { format!("{why}\nits last words:\n{last}") })
+        Stopped(if last.is_empty() { why } else { format!("{why}; its last words:\n{last}") })
     }
 
     /// Gives it a moment to end by itself, then ends its group.

@@ -55,7 +55,7 @@ impl Exec {
         };
         let mut told = format!("the program failed at `{method}`: {why}");
         if !words.is_empty() {
-            told = format!("{told}\nits last words:\n{words}");
+            told = format!("{told}; its last words:\n{words}");
         }
         self.failed = Some(told.clone());
         s.note(Event::Broken(told));

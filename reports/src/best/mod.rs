@@ -246,6 +246,10 @@ fn of_runs(about: String, runs: &[&RunRecord], question: &Question) -> Answer {
     let verdict = match (out.first(), field.choose(&sessions)) {
         (None, _) => Verdict::NoRows,
         (Some(_), None) => Verdict::NoneFits,
+        (Some(_), Some(_)) if halves == 0 && out.len() > 1 => {
+            let why = "one session can be told by no other; a choice takes several".into();
+            Verdict::Undecided { why }
+        }
         (Some((_, most)), Some(_)) => undecided(most, &candidates, out.len())
             .map_or(Verdict::Decided, |why| Verdict::Undecided { why }),
     };

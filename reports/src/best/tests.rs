@@ -207,3 +207,12 @@ fn a_real_difference_is_found() {
     println!("six rows, one better by 2: found in {:.1} %", first * 100.0);
     assert!(first > 0.8 && any == first, "{first} {any}");
 }
+
+#[test]
+fn one_session_decides_nothing() {
+    let found = ask(&clear(1), "cost_usd", &[], &[]);
+    assert!(matches!(&found.verdict, Verdict::Undecided { why } if why.contains("one session")));
+    let told = super::text::text(&[found]);
+    assert!(told.contains("Undecided: one session can be told by no other"), "{told}");
+    assert!(!told.contains("0 random halves"), "{told}");
+}

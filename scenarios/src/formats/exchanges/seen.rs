@@ -131,7 +131,8 @@ impl Notes {
             format!("{file}: {n} × content of the kind {kind:?}, which is not modelled; left out")
         });
         let passed = (self.passed > 0).then(|| {
-            format!("{file}: {} calls of paths that are not known here; left out", self.passed)
+            let (n, plural) = (self.passed, if self.passed == 1 { "" } else { "s" });
+            format!("{file}: {n} call{plural} of paths that are not known here; left out")
         });
         unknown.chain(passed).collect()
     }

@@ -398,7 +398,7 @@ fn unknown_calls_and_contents_are_told() {
         loaded.warnings,
         [
             "r.jsonl: 1 × content of the kind \"hologram\", which is not modelled; left out",
-            "r.jsonl: 1 calls of paths that are not known here; left out",
+            "r.jsonl: 1 call of paths that are not known here; left out",
         ]
     );
     assert_eq!(short(&loaded)[2..], ["user: go", "assistant: ok"]);
