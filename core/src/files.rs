@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -144,6 +144,53 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
         },
         other => other,
     }
+}
+
+/// Most that is read of a pipe, which may never end, bytes. What comes through one is held in memory.
+pub const MOST_OF_A_PIPE: u64 = 1 << 30;
+
+/// Most that is read of a device, bytes: a terminal or `/dev/null` ends far below, `/dev/zero` never.
+pub const MOST_OF_A_DEVICE: u64 = 1 << 24;
+
+/// The bytes of a file, or what comes through a pipe or out of a device up to its end. One that does
+/// not end within [`MOST_OF_A_PIPE`] or [`MOST_OF_A_DEVICE`] is an error.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() || kind.is_dir() {
+        return fs::read(path);
+    }
+    let most = if is_device(kind) { MOST_OF_A_DEVICE } else { MOST_OF_A_PIPE };
+    read_ending(file, most)
+}
+
+/// [`read()`] as text.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let invalid = |_| io::Error::new(ErrorKind::InvalidData, "it is not valid UTF-8");
+    String::from_utf8(read(path)?).map_err(invalid)
+}
+
+/// What comes up to the end, and an error where that is not within `most` bytes.
+pub fn read_ending(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        let what = format!("more than {} MiB came and no end; name a file", most >> 20);
+        return Err(io::Error::new(ErrorKind::FileTooLarge, what));
+    }
+    Ok(bytes)
+}
+
+/// Whether what is opened may give bytes for ever.
+#[cfg(unix)]
+fn is_device(kind: fs::FileType) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    kind.is_char_device() || kind.is_block_device()
+}
+
+#[cfg(not(unix))]
+fn is_device(_: fs::FileType) -> bool {
+    false
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -366,5 +413,31 @@ impl Drop for Beside {
     fn drop(&mut self) {
         // After a rename there is nothing left of that name.
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_is_read_and_what_does_not_is_an_error() {
+        assert_eq!(read_ending(&b"four"[..], 4).unwrap(), b"four");
+        assert_eq!(read_ending(&b""[..], 4).unwrap(), b"");
+        let error = read_ending(io::repeat(b'x'), 3 << 20).unwrap_err().to_string();
+        assert_eq!(error, "more than 3 MiB came and no end; name a file");
+    }
+
+    #[test]
+    fn a_text_is_read_whole_and_must_be_text() {
+        let dir = std::env::temp_dir().join(format!("ctxbench-files-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("a.txt");
+        fs::write(&path, "port 8443").unwrap();
+        assert_eq!(read_text(&path).unwrap(), "port 8443");
+        fs::write(&path, [0xe9, b'x']).unwrap();
+        assert_eq!(read_text(&path).unwrap_err().kind(), ErrorKind::InvalidData);
+        fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(read_text(&path).unwrap_err().kind(), ErrorKind::NotFound);
     }
 }

@@ -134,7 +134,8 @@ pub fn read_results(path: &Path) -> Result<Results, ReadError> {
 }
 
 pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
-    std::fs::read_to_string(path).map_err(|source| ReadError::Io { path: path.into(), source })
+    ctxbench_core::files::read_text(path)
+        .map_err(|source| ReadError::Io { path: path.into(), source })
 }
 
 /// What is said of one model and one summariser.

@@ -73,6 +73,10 @@ impl ResultsFile {
     /// `None` = laid out otherwise, or broken, which reading it whole will tell.
     fn indexed(path: &Path) -> Result<Option<ResultsFile>, ReadError> {
         let failed = |source| ReadError::Io { path: path.into(), source };
+        if !std::fs::metadata(path).map_err(failed)?.is_file() {
+            // A pipe can be opened and read once only.
+            return Ok(None);
+        }
         let mut file = BufReader::new(File::open(path).map_err(failed)?);
         let (mut head, mut offset, mut number) = (Vec::new(), 0, 0);
         let mut line = Vec::new();

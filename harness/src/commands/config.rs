@@ -92,7 +92,8 @@ pub(super) fn merged(root: &Command, given: Vec<OsString>) -> anyhow::Result<Mer
         return Ok(nothing(given));
     };
     let file = path.display().to_string();
-    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {file}"))?;
+    let text =
+        ctxbench_core::files::read_text(&path).with_context(|| format!("cannot read {file}"))?;
     let reader = Reader { root, file: &file, lines: Lines::new(&text), folder: folder(&path) };
     let mut options = reader.options(&text, command)?;
     options.retain(|o| own.value_source(&o.id) != Some(ValueSource::CommandLine));

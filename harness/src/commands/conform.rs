@@ -79,7 +79,7 @@ pub(crate) fn conform(args: &Args) -> anyhow::Result<()> {
     let mut all = Vec::new();
     for f in &files {
         let name = f.display().to_string();
-        let text = std::fs::read_to_string(f).with_context(|| format!("reading {name}"))?;
+        let text = ctxbench_core::files::read_text(f).with_context(|| format!("reading {name}"))?;
         let head: Value =
             serde_json::from_str(&text).with_context(|| format!("{name}: not JSON"))?;
         match head["kind"].as_str() {

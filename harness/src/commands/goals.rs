@@ -9,7 +9,7 @@ pub(super) fn named(name: &str) -> anyhow::Result<Vec<Goal>> {
     if name == DOCUMENTS {
         return Ok(goals::documents()?);
     }
-    let text = std::fs::read_to_string(name).with_context(|| {
+    let text = ctxbench_core::files::read_text(name.as_ref()).with_context(|| {
         format!("--goals: cannot read {name}; give a file, or `{DOCUMENTS}` for those of docs/")
     })?;
     Ok(goals::read(name, &text)?)

@@ -1,38 +1,38 @@
 //! What cannot be read twice: standard input and other pipes.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use ctxbench_core::files;
 use ctxbench_scenarios::LoadError;
 
-/// Whether an argument names a pipe: `-` is standard input, `<(…)` a path that the shell makes.
+/// Whether an argument names a pipe: `-` is standard input, `<(…)` a path that the shell makes. A
+/// device is one, too, though few give a session.
 pub(super) fn is_pipe(path: &Path) -> bool {
-    path.as_os_str() == "-" || std::fs::metadata(path).is_ok_and(|m| is_fifo(&m))
+    let found = std::fs::metadata(path);
+    path.as_os_str() == "-" || found.is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
-#[cfg(unix)]
-fn is_fifo(found: &std::fs::Metadata) -> bool {
-    std::os::unix::fs::FileTypeExt::is_fifo(&found.file_type())
-}
-
-#[cfg(not(unix))]
-fn is_fifo(_: &std::fs::Metadata) -> bool {
-    false
+/// Refuses what may never end, for what is read by more than one look at a file.
+pub(super) fn must_be_file(path: &Path) -> anyhow::Result<()> {
+    if is_pipe(path) {
+        anyhow::bail!("{} is a pipe or a device; name a file", path.display());
+    }
+    Ok(())
 }
 
 /// What came through a pipe.
 pub(super) fn piped(path: &Path) -> Result<Vec<u8>, LoadError> {
     static READ: OnceLock<()> = OnceLock::new();
     if path.as_os_str() != "-" {
-        return File::open(path).and_then(read).map_err(|e| unread(path, e));
+        return files::read(path).and_then(something).map_err(|e| unread(path, e));
     }
     let read = match READ.set(()) {
-        Ok(()) => read(std::io::stdin().lock()),
+        Ok(()) => files::read_ending(io::stdin().lock(), files::MOST_OF_A_PIPE),
         Err(()) => Err(io::Error::other("it can be read only once; give - once")),
     };
-    read.map_err(|e| unread(Path::new("standard input"), e))
+    read.and_then(something).map_err(|e| unread(Path::new("standard input"), e))
 }
 
 /// The name that messages give to an argument, and that a session without an id gets: the number
@@ -46,9 +46,7 @@ pub(super) fn shown(path: &Path) -> String {
     if numbered { "pipe".to_string() } else { path.display().to_string() }
 }
 
-fn read(mut from: impl Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    from.read_to_end(&mut bytes)?;
+fn something(bytes: Vec<u8>) -> io::Result<Vec<u8>> {
     if bytes.is_empty() {
         let what = "nothing came through; expected a session or a recording";
         return Err(io::Error::other(what));

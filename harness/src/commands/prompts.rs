@@ -60,6 +60,7 @@ pub(crate) fn prompts(args: &Args) -> anyhow::Result<()> {
             "prompts takes a history of prompts, such as: ctxbench prompts ~/.codex/history.jsonl"
         );
     };
+    super::input::must_be_file(path)?;
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
     let pause = |ms| std::thread::sleep(Duration::from_millis(ms));
     let history = HistoryFile::new(path, args.max_bytes, Box::new(clock), pause);

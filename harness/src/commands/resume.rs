@@ -38,6 +38,7 @@ pub(crate) fn resume(args: &Args) -> anyhow::Result<()> {
         ),
         _ => {}
     }
+    super::input::must_be_file(file)?;
     let found = Reopened::read(file)?;
     if found.lines.is_empty() {
         bail!("{}: no line of a rollout in it; name a rollout-….jsonl of Codex", file.display());

@@ -71,7 +71,7 @@ pub(super) fn one(text: &str) -> Result<Spec, SpecError> {
 pub(super) fn fill(specs: &mut [Spec], files: &[PathBuf], option: &str) -> anyhow::Result<()> {
     for file in files {
         let product = product_of(file)?;
-        let text = std::fs::read_to_string(file)
+        let text = ctxbench_core::files::read_text(file)
             .with_context(|| format!("--settings: cannot read {}", file.display()))?;
         // Editors on Windows put a byte order mark in front.
         let text = text.trim_start_matches('\u{feff}');

@@ -10,7 +10,7 @@ use ctxbench_core::files;
 use ctxbench_core::request::Ttl;
 use ctxbench_scenarios::formats::{self, Source};
 
-use super::CheckFailed;
+use super::{CheckFailed, input};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -65,8 +65,16 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
     let one = |path: &Path| -> Vec<anyhow::Result<Validated>> {
         let mut out = Vec::new();
         let shown = path.display().to_string();
-        // The files of subagents are recordings of their own here.
-        read(&Source::at(path).called(&shown).alone(), |one| {
+        let through = match input::is_pipe(path).then(|| input::piped(path)).transpose() {
+            Ok(through) => through,
+            Err(e) => return vec![Err(e.into())],
+        };
+        let source = match &through {
+            Some(bytes) => Source::of_bytes(bytes, &shown),
+            // The files of subagents are recordings of their own here.
+            None => Source::at(path).called(&shown).alone(),
+        };
+        read(&source, |one| {
             out.push(one.map_err(Into::into).map(|one| {
                 let mut v = compare(&one.calls, &one.name(), options, args.calibrate);
                 if !args.no_replay {
@@ -135,8 +143,8 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
 fn recordings(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = files::walk(dir)?;
     files.retain(|path| {
-        path.extension().is_some_and(|e| e == "jsonl")
-            || formats::detect(&Source::at(path)).is_some()
+        let named = || path.extension().is_some_and(|e| e == "jsonl");
+        path.is_file() && (named() || formats::detect(&Source::at(path)).is_some())
     });
     Ok(files)
 }

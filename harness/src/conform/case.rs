@@ -106,7 +106,7 @@ impl Case {
     /// Reads a case.
     pub fn read(path: &Path) -> Result<Case, CaseError> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path)
+        let text = ctxbench_core::files::read_text(path)
             .map_err(|source| CaseError::Read { path: name.clone(), source })?;
         Case::parse(&text, &name)
     }

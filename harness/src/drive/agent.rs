@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use ctxbench_core::files;
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
@@ -292,7 +293,7 @@ pub fn find(text: &str) -> Result<Agent, AgentError> {
         return Err(AgentError::Unknown(text.to_string()));
     }
     let path = PathBuf::from(text);
-    let toml = std::fs::read_to_string(&path)
+    let toml = files::read_text(&path)
         .map_err(|why| AgentError::Unreadable { path: path.clone(), why })?;
     let folder = std::path::absolute(&path).ok().and_then(|p| p.parent().map(Path::to_path_buf));
     let here = folder.unwrap_or_default();

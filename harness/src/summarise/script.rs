@@ -63,7 +63,7 @@ pub enum ScriptError {
 impl Script {
     /// Reads a file of JSON lines.
     pub fn open(path: &Path) -> Result<Script, ScriptError> {
-        let text = std::fs::read_to_string(path)
+        let text = ctxbench_core::files::read_text(path)
             .map_err(|source| ScriptError::Io { path: path.into(), source })?;
         let mut lines = Vec::new();
         for (i, l) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {

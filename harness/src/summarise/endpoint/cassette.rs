@@ -80,7 +80,7 @@ pub struct Cassette {
 impl Cassette {
     /// Opens a cassette; a file that does not exist is an empty one, except offline.
     pub fn open(path: &Path, offline: bool) -> Result<Cassette, CassetteError> {
-        let entries = match std::fs::read_to_string(path) {
+        let entries = match files::read_text(path) {
             Ok(text) => parse(&text).map_err(|(line, message)| CassetteError::Line {
                 path: path.into(),
                 line,
