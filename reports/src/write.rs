@@ -134,6 +134,11 @@ fn manifest(dir: &Path) -> Option<BTreeSet<String>> {
         .then(|| lines.map(str::to_string).chain([MARKER.to_string()]).collect())
 }
 
+/// Whether a run put a file into a folder of results; `name` is its path from there.
+pub fn is_listed(dir: &Path, name: &str) -> bool {
+    manifest(dir).is_some_and(|ours| ours.contains(name))
+}
+
 /// Whether a file may be read by its owner alone.
 #[cfg(unix)]
 pub fn is_private(file: &Path) -> bool {

@@ -12,6 +12,7 @@ more than rounding, 2 where the input cannot be read. Needs Python 3.11 and noth
 import argparse
 import csv
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -195,7 +196,7 @@ def main():
             runs.setdefault(key, Run(models)).add(line)
     with open(Path(args.out) / "summary.csv", encoding="utf-8", newline="") as f:
         table = list(csv.DictReader(f))
-    rows = {(r["scenario"], r["strategy"]): r for r in table}
+    rows = {(plain(r["scenario"]), plain(r["strategy"])): r for r in table}
     if len(rows) < len(table):
         raise ValueError("several models, summarisers or seeds: a trace does not tell them apart")
     vocabulary = O200k(args.vocabulary) if args.vocabulary else None
@@ -234,6 +235,11 @@ def main():
         print(f"in part or not at all: {', '.join(sorted(set(without)))}")
     print(f"{bad} differ" if bad else "all agree")
     return 1 if bad else 0
+
+
+def plain(cell):
+    """A text without the mark that keeps a spreadsheet from taking it for a formula."""
+    return cell[1:] if re.match(r"'[\s']*[=+\-@＝＋－＠]|''*[\t\r\n]", cell) else cell
 
 
 def explain(run, figures, wrong):

@@ -44,8 +44,8 @@ fn is_harmless(cell: &str) -> bool {
 fn no_cell_of_a_strangers_session_is_a_formula() {
     let here = Folder::new();
     here.write("hostile.jsonl", hostile());
-    here.run("run hostile.jsonl --strategy codex --strategy none --transport direct --out out")
-        .ok();
+    let strategies = "--strategy reference --strategy codex --strategy keep-nothing";
+    here.run(&format!("run hostile.jsonl {strategies} --transport direct --out out")).ok();
     here.run("report out --format csv -o csv --no-redact").ok();
     let (mut files, mut escaped, mut below_zero) = (0, 0, 0);
     for folder in ["out", "csv"] {

@@ -391,3 +391,146 @@ fn a_run_in_which_every_row_is_an_error_fails() {
     // One that does not ask for summaries is measured.
     here.run(&format!("{line} --strategy reference")).ok();
 }
+
+#[test]
+fn a_report_replaces_what_reports_and_runs_made_and_nothing_else() {
+    let here = Folder::new();
+    here.run(&format!("run login-bug {TWO}")).ok();
+    here.write("site/index.html", "years of work");
+    here.write("site/plots/mine.txt", "mine");
+    let before = here.files("site");
+    let line = "report out --format csv --format html -o site";
+    here.run(line).fails_with(2).says(&[
+        "site/index.html",
+        "was not made by ctxbench report",
+        "-o",
+    ]);
+    assert_eq!(here.files("site"), before, "nothing of it was written");
+    std::fs::remove_file(here.path("site/index.html")).unwrap();
+    here.run(line).ok().says(&["wrote site/index.html", "wrote site/summary.csv"]);
+    // Once more: what a report made, a report replaces.
+    here.run(line).ok();
+    assert_eq!(here.read("site/plots/mine.txt"), "mine");
+    // A file that is linked is somebody's, too.
+    here.write("mine.json", "{}");
+    symlink(here.path("mine.json"), here.path("site/results.json")).unwrap();
+    here.run("report out --format json -o site").fails_with(2).says(&["site/results.json"]);
+    assert_eq!(here.read("mine.json"), "{}");
+    // A results folder lists what a run put there.
+    here.run("report out --format html --format junit -o out").ok();
+    here.run("report out --format html --format junit -o out").ok();
+    // And a run takes no folder of reports for one of results.
+    here.run(&format!("run login-bug {TWO}").replace("--out out", "--out site"))
+        .fails_with(2)
+        .says(&["site was not made by ctxbench"]);
+}
+
+#[test]
+fn what_is_made_of_a_private_session_is_private() {
+    let here = Folder::new();
+    here.write("r.jsonl", session());
+    let mode = |name: &str, mode: u32| {
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(here.path(name), permissions).unwrap();
+    };
+    mode("r.jsonl", 0o600);
+    here.run(&format!("run r.jsonl --trace t.jsonl --status s.jsonl {TWO}")).ok();
+    here.run("report out --format html --format csv --format svg -o pages").ok();
+    here.run("gate out --baseline base.json --store").ok();
+    here.run("gate out --baseline base.json --junit j.xml --markdown g.md").ok();
+    here.run("merge out --out merged").ok();
+    here.run("import r.jsonl --to openai -o one.json").ok();
+    here.run("import r.jsonl --to openai -o many/").ok();
+    let open = |name: &&String| {
+        let found = std::fs::metadata(here.path(name)).unwrap();
+        found.permissions().mode() & 0o077 != 0
+    };
+    let all = here.files("");
+    let names: Vec<&String> = all.keys().filter(open).collect();
+    assert!(all.len() > 40 && names.is_empty(), "others can read {names:?}");
+    // What everybody may read gives what everybody may read.
+    mode("r.jsonl", 0o644);
+    here.run("import r.jsonl --to openai -o other.json").ok();
+    assert!(open(&&"other.json".to_string()));
+}
+
+/// The command line in a shell in the folder, so that pipes can be named.
+fn in_a_shell(here: &Folder, script: &str) -> (Option<i32>, String) {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(script.replace("ctxbench", "\"$0\"")).arg(common::binary());
+    let out = shell.current_dir(here.path("")).stdin(Stdio::null()).output().unwrap();
+    (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+}
+
+#[test]
+fn a_pipe_is_read_to_its_end_wherever_a_file_is_asked_for() {
+    let here = Folder::new();
+    here.write("r.jsonl", session());
+    let goal = [
+        "[[goal]]",
+        r#"name = "fast""#,
+        r#"metric = "total_ms""#,
+        r#"is = "<""#,
+        "bound = 5",
+        r#"unit = "s""#,
+        r#"says = """#,
+        r#"link = "x""#,
+    ];
+    here.write("goals.toml", goal.join("\n"));
+    here.run(&format!("run r.jsonl {TWO}")).ok();
+    here.run("gate out --baseline base.json --store").ok();
+    let claude = [
+        json!({"type": "user", "uuid": "1", "parentUuid": null, "sessionId": "s",
+               "message": {"role": "user", "content": "find it"}}),
+        json!({"type": "assistant", "uuid": "2", "parentUuid": "1", "sessionId": "s",
+               "message": {"id": "m", "role": "assistant", "model": "claude-sonnet-4-5",
+                           "content": [{"type": "text", "text": "found"}],
+                           "usage": {"input_tokens": 3, "output_tokens": 1}}}),
+    ];
+    here.write("claude.jsonl", jsonl(&claude));
+    for (file, line) in [
+        ("r.jsonl", "ctxbench run p --strategy none --transport direct --out p-out"),
+        ("r.jsonl", "ctxbench import p --to openai"),
+        ("r.jsonl", "ctxbench list sessions p"),
+        ("base.json", "ctxbench gate out --baseline p"),
+        ("out/results.json", "ctxbench compare out p"),
+        ("out/results.json", "ctxbench report p"),
+        ("goals.toml", "ctxbench report out --goals p"),
+        ("claude.jsonl", "ctxbench validate p"),
+    ] {
+        let script =
+            format!("mkfifo p && {{ cat {file} > p & {line} > told; code=$?; rm p; exit $code; }}");
+        let (code, said) = in_a_shell(&here, &script);
+        assert_eq!(code, Some(0), "{line}: {said}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_never_ends_is_refused() {
+    let here = Folder::new();
+    here.write("r.jsonl", session());
+    here.run(&format!("run r.jsonl {TWO}")).ok();
+    for line in [
+        "run /dev/zero --out zero",
+        "import /dev/zero",
+        "validate /dev/zero",
+        "list sessions /dev/zero",
+        "run login-bug --goals /dev/zero --out zero",
+        "run login-bug --models /dev/zero --out zero",
+        "run login-bug --summarizer scripted:/dev/zero --out zero",
+        "run login-bug --settings /dev/zero --out zero",
+        "--config /dev/zero list models",
+        "gate out --baseline /dev/zero",
+        "compare out /dev/zero",
+        "conform /dev/zero",
+        "report /dev/zero",
+        "resume /dev/zero",
+        "prompts /dev/zero",
+    ] {
+        let out = here.run(line).fails_with(2);
+        let told = out.stderr + &out.stdout;
+        assert!(told.contains("/dev/zero"), "{line}: {told}");
+        assert!(!here.path("zero").exists(), "{line}");
+    }
+}

@@ -18,6 +18,7 @@ use ctxbench_scenarios::Scenario;
 
 use self::cases::Cases;
 use super::corpus::load_all;
+use super::private;
 use super::run::{nothing_ran, outputs, tokens, twice, width};
 use crate::drive::agent::{self, Agent};
 use crate::drive::{self, Fault, Options, Outcome};
@@ -97,6 +98,9 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
         bail!("two sessions are called `{id}`; give one another id, or drive them apart");
     }
+    let read: Vec<&PathBuf> = sessions.iter().flat_map(|s| &s.files).collect();
+    let is_private = read.iter().any(|f| reports::is_private(f));
+    private::keep(read);
     outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
     let mut cases = args.record.as_deref().map(Cases::in_folder).transpose()?;
@@ -111,7 +115,7 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     let all = assembled(&ready, rows.cloned().collect());
     let pages = told::pages(&outcomes, &args.fault)?;
     let stored = reports::Stored::new(&all, &all.runs)?;
-    outputs::write(&args.out, &stored, &pages.files, false)?;
+    outputs::write(&args.out, &stored, &pages.files, is_private)?;
     if args.json {
         super::print(&reports::results_text(&all)?)?;
     } else {

@@ -54,6 +54,7 @@ pub(crate) struct CompareArgs {
 }
 
 pub(crate) fn gate(args: &Args) -> anyhow::Result<()> {
+    super::private::keep([reports::results_file(&args.results)]);
     let results = reports::read_figures(&args.results)?;
     if args.store {
         return store(args, &results);

@@ -7,6 +7,8 @@ use crate::run::looks;
 use anyhow::{Context, bail};
 use ctxbench_reports::{self as reports, Merged, Stored};
 
+use super::private;
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Folders or results.json of runs, or a folder of such: the parts of `run --shard`, or runs of
@@ -29,6 +31,7 @@ pub(crate) fn merge(args: &Args) -> anyhow::Result<()> {
     let merged = Merged::open(&results, args.partial, with_savings)?;
     let stored = Stored::new(&merged.head, &merged)?;
     let private = results.iter().any(|p| reports::is_private(&reports::results_file(p)));
+    private::keep(results.iter().map(|p| reports::results_file(p)));
     let matrix = super::list::matrix();
     reports::write_results(&args.out, &stored, &looks(), &matrix, &[], private)?;
     let rows = stored.figures.runs.len();

@@ -26,6 +26,7 @@ mod list;
 mod memory;
 mod merge;
 mod otel;
+mod private;
 mod prompts;
 mod record;
 mod report;
@@ -92,7 +93,7 @@ impl Global {
             return Ok(());
         }
         let read = |path: &PathBuf| {
-            let text = std::fs::read_to_string(path)
+            let text = ctxbench_core::files::read_text(path)
                 .with_context(|| format!("--models: cannot read {}", path.display()))?;
             Ok(OwnFile { path: path.display().to_string(), text })
         };

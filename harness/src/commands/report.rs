@@ -1,6 +1,7 @@
 //! `ctxbench report`: results in another format.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -8,10 +9,12 @@ use std::rc::Rc;
 
 use crate::redact::Redactor;
 use crate::run::looks;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use ctxbench_core::files;
 use ctxbench_reports as reports;
 use ctxbench_reports::{Files, Folder, Format, ReportError, ResultsFile, Rows, Stored, Take};
+
+use super::private;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -35,6 +38,7 @@ pub(crate) struct Args {
 pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
     let formats =
         args.format.iter().map(|name| reports::format(name)).collect::<Result<Vec<_>, _>>()?;
+    private::keep([reports::results_file(&args.results)]);
     let file = ResultsFile::open(&args.results)?;
     let redacted = Redacted { rows: &file, redactor: RefCell::default() };
     let (rows, mut head): (&dyn Rows, _) = match args.no_redact {
@@ -51,13 +55,10 @@ pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
     if args.goals.is_some() {
         super::goals::tell_unheld(&stored.figures);
     }
-    for format in formats {
-        match &args.output {
-            None => print(format, &stored)?,
-            Some(dir) => write(format, &stored, dir, &file.path)?,
-        }
+    match &args.output {
+        None => formats.iter().try_for_each(|format| print(format, &stored)),
+        Some(dir) => write(&formats, &stored, dir, &file.path),
     }
-    Ok(())
 }
 
 const SECRETS: &str = "taking secrets out of the results";
@@ -80,26 +81,65 @@ impl Rows for Redacted<'_> {
     }
 }
 
-/// Writes into a folder beside the files first, so that each is replaced by a whole one.
-fn write(format: &Format, stored: &Stored<'_>, dir: &Path, source: &Path) -> anyhow::Result<()> {
+/// The file that lists what reports were put into a folder, a line each behind the head.
+const MARKER: &str = ".ctxbench-report";
+const MARKER_HEAD: &str = "ctxbench reports 1";
+
+/// Writes into a folder beside the files first, so that each is replaced by a whole one. A file that
+/// is there and that no report or run put there is never replaced.
+fn write(
+    formats: &[&Format],
+    stored: &Stored<'_>,
+    dir: &Path,
+    source: &Path,
+) -> anyhow::Result<()> {
     let whole = |path: &Path| format!("making {}", path.display());
     std::fs::create_dir_all(dir).with_context(|| whole(dir))?;
     files::remove_unfinished(dir);
     let scratch = files::Scratch::below(dir)?;
     let mut made = Folder::new(scratch.path(), true);
-    format.write(stored, &looks(), &mut made)?;
+    for format in formats {
+        format.write(stored, &looks(), &mut made)?;
+    }
+    let mut ours = listed(dir);
     let source = [source.to_path_buf()];
+    for name in &made.names {
+        let path = dir.join(name);
+        if path.symlink_metadata().is_err() {
+            continue;
+        }
+        files::check_output(&path, &source)?;
+        if !ours.contains(name) && !reports::is_listed(dir, name) {
+            bail!(
+                "{} is there and was not made by ctxbench report; name another folder with -o, or \
+                 move it away",
+                path.display()
+            );
+        }
+    }
+    ours.extend(made.names.iter().cloned());
+    let list = [MARKER_HEAD].into_iter().chain(ours.iter().map(String::as_str));
+    let list: String = list.map(|line| format!("{line}\n")).collect();
+    // First, so that no file is taken for that of somebody else after a kill.
+    files::write(&dir.join(MARKER), list)?;
     for name in &made.names {
         let path = dir.join(name);
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).with_context(|| whole(parent))?;
         }
-        files::check_output(&path, &source)?;
         let mut from = File::open(scratch.path().join(name)).with_context(|| whole(&path))?;
         files::write_with(&path, |out| io::copy(&mut from, out).map(drop))?;
         tell!("wrote {}", path.display());
     }
     Ok(())
+}
+
+/// What earlier reports put into a folder.
+fn listed(dir: &Path) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(dir.join(MARKER)).unwrap_or_default();
+    let mut lines = text.lines();
+    let is_ours = lines.next() == Some(MARKER_HEAD);
+    lines.filter(|_| is_ours).map(str::to_string).collect()
 }
 
 fn print(format: &Format, stored: &Stored<'_>) -> anyhow::Result<()> {

@@ -35,6 +35,7 @@ use ctxbench_strategies::levers::Levers;
 use super::corpus::{Choosing, Shown};
 use super::memory::Places;
 use super::otel::Export;
+use super::private;
 use super::specs::Chosen;
 use listed::Listed;
 use rows::RunRows;
@@ -180,6 +181,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let program = std::thread::spawn(keys::program);
     let (plan, listed) = plan(&args)?;
     let goals = args.goals.as_deref().map(super::goals::named).transpose()?.unwrap_or_default();
+    private::keep(plan.scenarios.iter().flat_map(|s| &s.files));
     outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
     outputs::check(&args, &plan.scenarios)?;

@@ -18,7 +18,7 @@ use ctxbench_scenarios::{Kind, sniff};
 use folder::Folder;
 
 use super::corpus::Choosing;
-use super::input;
+use super::{input, private};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -95,6 +95,7 @@ fn sessions(args: &Args) -> anyhow::Result<()> {
         work.all(&args.files, &mut |one| super::print(&one.text))?;
         return work.outcome();
     };
+    private::keep(args.files.iter().filter(|f| !input::is_pipe(f)));
     if work.folder {
         let mut folder = Folder::new(out);
         work.all(&args.files, &mut |one| {
