@@ -225,7 +225,7 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
             }
             // What has a field of its own is no message.
             if let Some(m) = messages.get(i).filter(|_| b.role != Role::Instructions) {
-                o.insert("msg".into(), json!(m - view.unnumbered));
+                o.insert("msg".into(), json!(m.saturating_sub(view.unnumbered)));
             }
             if request.breakpoints.contains(&i) {
                 o.insert("cache".into(), json!(true));

@@ -318,6 +318,14 @@ pub fn read(file: &str, toml: &str, folder: Option<&Path>) -> Result<Agent, Agen
 }
 
 impl Agent {
+    /// Whether there is a way to ask it for a compaction.
+    pub fn can_be_asked_to_compact(&self) -> bool {
+        match self.start.deliver {
+            Deliver::Rpc | Deliver::AppServer => true,
+            Deliver::Acp | Deliver::Lines | Deliver::Exec => self.start.compact.is_some(),
+        }
+    }
+
     fn check(&self) -> Result<(), String> {
         let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         if self.name.is_empty() || !self.name.chars().all(letter) {

@@ -11,8 +11,8 @@ use ctxbench_core::content::Part;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
 use ctxbench_core::session::Millis;
 use ctxbench_core::tokens;
-use ctxbench_provider::Prompt;
 use ctxbench_provider::wire::Wire;
+use ctxbench_provider::{Content, Prompt};
 use ctxbench_scenarios::{FaultOn, ProviderFault};
 use serde_json::Value;
 
@@ -64,6 +64,21 @@ enum Told {
     Summary,
 }
 
+impl Given {
+    /// Whether a request shows a call of it.
+    fn is_shown(&self, asked: &Prompt) -> bool {
+        let Told::Parts(parts) = &self.said else { return false };
+        let shows = |part: &Part| match part {
+            Part::Call(call) => asked.items.iter().any(|i| match &i.content {
+                Content::Call { id, .. } => **id == *call.id,
+                _ => false,
+            }),
+            _ => false,
+        };
+        parts.iter().any(shows)
+    }
+}
+
 pub(super) struct Director {
     plan: Arc<Plan>,
     sides: Vec<Side>,
@@ -78,6 +93,8 @@ pub(super) struct Director {
     /// What was given, by the hash of path and body.
     given: HashMap<u64, Given>,
     giving: Option<(u64, Given)>,
+    /// The newest reply of the session, where it broke off on its way.
+    broken: Option<Given>,
     /// What is being said now is a fault's.
     faulty: bool,
     /// Hashes of all bodies so far.
@@ -106,6 +123,7 @@ impl Shared {
             reply: 0,
             given: HashMap::new(),
             giving: None,
+            broken: None,
             faulty: false,
             heard: HashSet::new(),
             extra: 0,
@@ -124,16 +142,27 @@ impl Shared {
 impl Director {
     /// A move begins.
     pub(super) fn begin(&mut self, step: usize) {
-        (self.step, self.reply) = (step, 0);
+        (self.step, self.reply, self.broken) = (step, 0, None);
         self.now = self.now.saturating_add(self.plan.moves[step].gap_ms);
     }
 
-    /// Replies of the present move that were not asked for.
+    /// Replies of the present move that were not asked for, or did not arrive.
     pub(super) fn left(&self) -> usize {
-        self.plan.moves[self.step].replies.len().saturating_sub(self.reply)
+        let broken = usize::from(self.broken.is_some());
+        (self.plan.moves[self.step].replies.len() + broken).saturating_sub(self.reply)
     }
 
-    fn next(&mut self) -> Result<Given, String> {
+    /// Replies of the session that arrived so far, and would again.
+    pub(super) fn arrived(&self) -> usize {
+        self.reply.saturating_sub(usize::from(self.broken.is_some()))
+    }
+
+    fn next(&mut self, asked: &Prompt) -> Result<Given, String> {
+        // What broke off is said again, unless as much of it arrived as the agent goes on with.
+        let broken = self.broken.take();
+        if broken.is_some_and(|given| !given.is_shown(asked)) {
+            self.reply = self.reply.saturating_sub(1);
+        }
         let planned = self.plan.moves[self.step].replies.get(self.reply);
         if let Some(Planned { key, parts, tools_ms, .. }) = planned {
             let said = Told::Parts(parts.clone());
@@ -267,7 +296,7 @@ impl Speaker for Shared {
         }
         let given = match (d.given.get(&hash).cloned(), purpose) {
             (Some(given), _) => Ok(given),
-            (None, Some(Purpose::Work)) => d.next(),
+            (None, Some(Purpose::Work)) => d.next(arrived.prompt),
             (None, Some(Purpose::Summary)) => {
                 Ok(Given { said: Told::Summary, key: None, tools_ms: 0 })
             }
@@ -298,8 +327,9 @@ impl Speaker for Shared {
         let Some((hash, given)) = d.giving.take() else { return };
         d.now = d.now.saturating_add(given.tools_ms);
         let again = d.given.insert(hash, given.clone()).is_some();
-        if given.key.is_some() && !again {
-            d.reply += 1;
+        if given.key.is_some() {
+            d.reply += usize::from(!again);
+            d.broken = None;
         }
     }
 
@@ -330,6 +360,9 @@ impl Speaker for Shared {
             }
             _ => None,
         };
+        if matches!(&outcome, Err(e) if e.kind == ErrorKind::Stream) {
+            d.broken = d.given.get(&hash).filter(|g| g.key.is_some()).cloned();
+        }
         let again = !d.heard.insert(hash);
         let (step, nth) = (d.step, d.counted.get(&purpose).copied().unwrap_or_default());
         d.exchanges.push(Exchange {

@@ -78,6 +78,7 @@ pub(super) fn lived(
             Entry::Fact(f) => {
                 out.entries.push(Entry::Fact(Fact { arises: arises(plan, f), ..f.clone() }));
             }
+            Entry::Compact { .. } | Entry::RecordedCompaction(_) if plan.left_out > 0 => {}
             Entry::Compact { .. } | Entry::Idle { .. } => out.entries.push(e.clone()),
             Entry::RecordedCompaction(_) if e.compact_command().is_some() => {
                 out.entries.push(e.clone());

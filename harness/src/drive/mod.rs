@@ -38,6 +38,7 @@ use ctxbench_strategies::Spec;
 use thiserror::Error;
 
 use crate::groups;
+use crate::replay::{GO_ON, MOST_FAILURES};
 use crate::serve::{self, Server, Summaries};
 use crate::summarise::{Summariser, SummaryDesk};
 use agent::{Agent, AgentError, Purpose};
@@ -118,6 +119,8 @@ pub struct Driven {
     pub stopped: Option<String>,
     /// Replies of the session that it did not ask for.
     pub unasked: usize,
+    /// How often the user asked it to go on, because a turn ended before all of it was said.
+    pub asked_to_go_on: u64,
     /// Processes that it left behind and that were ended.
     pub left_behind: usize,
     /// The scratch folder, where it was kept.
@@ -237,7 +240,7 @@ impl Driven {
         let own = |e: &&Exchange| matches!(e.purpose, Purpose::Work | Purpose::Summary);
         let counts = |e: &&Exchange| match &e.outcome {
             Ok(_) => true,
-            Err(error) => error.is_overflow() && !e.again,
+            Err(error) => error.is_overflow() && !e.again && !e.on_purpose,
         };
         let all = self.exchanges.iter().filter(own).filter(counts);
         all.filter_map(|e| Some((e, e.prompt.as_ref()?)))
@@ -348,7 +351,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
     let left_behind = live.scratch.sweep();
     drop(live);
     drop(runtime);
-    let Ended { failures, stopped, unasked } = ended;
+    let Ended { failures, stopped, unasked, asked_to_go_on } = ended;
     let mut d = director.lock();
     let exchanges = std::mem::take(&mut d.exchanges);
     let stopped = d.stuck.take().or(stopped);
@@ -364,6 +367,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
         failures,
         stopped,
         unasked,
+        asked_to_go_on,
         left_behind,
         kept,
         window,
@@ -394,10 +398,29 @@ struct Live<'a> {
     summariser: &'a Summariser,
 }
 
+#[derive(Default)]
 struct Ended {
     failures: Vec<(usize, String)>,
     stopped: Option<String>,
     unasked: usize,
+    asked_to_go_on: u64,
+}
+
+/// Turns of a move that brought the session no further.
+#[derive(Default)]
+struct Idle {
+    turns: u32,
+    arrived: usize,
+}
+
+impl Idle {
+    /// Whether the user asks to go on, as the user of a replay does: a turn has ended, and not all
+    /// of the move was said.
+    fn asks_again(&mut self, d: &director::Director) -> bool {
+        let further = d.arrived() > std::mem::replace(&mut self.arrived, d.arrived());
+        self.turns = if further { 1 } else { self.turns + 1 };
+        d.stuck.is_none() && d.left() > 0 && self.turns < MOST_FAILURES
+    }
 }
 
 impl Live<'_> {
@@ -456,7 +479,7 @@ impl Live<'_> {
 
     /// The whole conversation, as far as the agent comes.
     async fn converse(&self, fill: &Fill) -> Ended {
-        let mut ended = Ended { failures: vec![], stopped: None, unasked: 0 };
+        let mut ended = Ended::default();
         let limit = self.options.timeout;
         let patience = Patience { limit, director: self.director.clone() };
         let opened = deliver::open(self.agent, fill, &self.scratch, patience).await;
@@ -466,17 +489,26 @@ impl Live<'_> {
         };
         for (i, step) in self.plan.moves.iter().enumerate() {
             self.director.lock().begin(i);
-            let turn = match &step.what {
+            let mut turn = match &step.what {
                 What::Wait => continue,
                 What::Say(words) => channel.say(words).await.map(Some),
                 What::Compact(more) => channel.compact(more.as_deref()).await,
             };
-            match turn {
-                Ok(Some(Turn::Failed(why))) => ended.failures.push((i, why)),
-                Ok(_) => {}
-                Err(Stopped(why)) => {
-                    ended.stopped = Some(format!("at move {} of the session: {why}", i + 1));
+            let mut idle = Idle::default();
+            loop {
+                match turn {
+                    Ok(Some(Turn::Failed(why))) => ended.failures.push((i, why)),
+                    Ok(_) => {}
+                    Err(Stopped(why)) => {
+                        ended.stopped = Some(format!("at move {} of the session: {why}", i + 1));
+                        break;
+                    }
                 }
+                if !idle.asks_again(&self.director.lock()) {
+                    break;
+                }
+                ended.asked_to_go_on += 1;
+                turn = channel.say(GO_ON).await.map(Some);
             }
             let director = self.director.lock();
             ended.unasked += director.left();

@@ -125,6 +125,7 @@ impl Driven {
         (s.step_p50_ms, s.step_p95_ms) = (None, None);
         (s.compaction_p50_ms, s.compaction_p95_ms) = (None, None);
         s.steps_total = self.plan.replies();
+        s.user_interventions = self.asked_to_go_on;
         if let Some(why) = &self.stopped {
             (real.status, real.error) = (Status::Error, Some(why.clone()));
         } else if self.unasked > 0 && real.status == Status::Completed {
@@ -139,6 +140,10 @@ impl Driven {
             ));
         } else if let Some((at, why)) = self.failures.first() {
             add_note(real, format!("move {} of the session failed for the user: {why}", at + 1));
+        }
+        if self.plan.left_out > 0 {
+            let n = self.plan.left_out;
+            add_note(real, format!("manual compaction n/a: it cannot be asked for one ({n} ×)"));
         }
         let (billed, _) = self.billed();
         let counted = real.summary.input_tokens;

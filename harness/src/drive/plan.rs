@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) moves: Vec<Step>,
     /// What each call prints, by its number.
     pub(super) outputs: Vec<Arc<str>>,
+    /// Compactions that the user asks for in the session and the agent cannot be asked for.
+    pub(super) left_out: usize,
 }
 
 /// Something that happens to the agent.
@@ -119,6 +121,10 @@ impl Plan {
                 Action::User(said) => {
                     let texts: Vec<&str> = said.parts.iter().filter_map(Part::as_text).collect();
                     What::Say(plain(texts.join("\n\n")))
+                }
+                Action::Compact { .. } if !agent.can_be_asked_to_compact() => {
+                    plan.left_out += 1;
+                    What::Wait
                 }
                 Action::Compact { instructions } => What::Compact(instructions),
                 Action::Idle { .. } => What::Wait,

@@ -74,7 +74,7 @@ pub use resume::Loading;
 pub(crate) use rewinds::Compared;
 pub use savings::with_savings;
 pub use windows::remarks;
-pub(crate) use world::NEUTRAL;
+pub(crate) use world::{GO_ON, MOST_FAILURES, NEUTRAL};
 
 /// How sessions are replayed.
 #[derive(Clone, Debug)]

@@ -24,7 +24,10 @@ use ctxbench_scenarios::{FaultOn, ProviderFault};
 pub(crate) const NEUTRAL: &str = "Understood; nothing is left to do in this turn.";
 
 /// Failed turns in a row without a recorded step in between, after which the run is over.
-const MOST_FAILURES: u32 = 3;
+pub(crate) const MOST_FAILURES: u32 = 3;
+
+/// What the user says when a turn ended before all of it was said.
+pub(crate) const GO_ON: &str = "Please go on.";
 
 struct Background {
     done_at: Millis,
@@ -260,7 +263,7 @@ impl World for ReplayWorld {
             let key = format!("intervention-{}", self.interventions);
             return Some(Action::User(Incoming {
                 key: key.into(),
-                parts: vec![Part::Text("Please go on.".into())],
+                parts: vec![Part::Text(GO_ON.into())],
             }));
         }
         let m = self.moves.next()?;

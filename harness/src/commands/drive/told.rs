@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::drive::{Beside, Outcome};
 use ctxbench_core::request::Purpose;
-use ctxbench_reports::record::{RequestStatus, RunRecord, Status};
+use ctxbench_reports::record::{RequestRecord, RequestStatus, RunRecord, Status};
 use ctxbench_reports::{Artifact, printable};
 use serde_json::{Value, json};
 
@@ -35,12 +35,13 @@ pub(super) fn pages(outcomes: &[Outcome], faults: &[String]) -> anyhow::Result<P
 /// A row for each drive: how far ours is from the real one.
 fn overview(outcomes: &[Outcome]) -> String {
     let mut out = String::from(
-        "| session | program | requests | summaries at request | ours at | largest prompt | input | \
-         cost | needs kept, real / ours |\n|---|---|--:|---|---|--:|--:|--:|--:|\n",
+        "| session | program | window | requests | summaries at request | ours at | largest prompt \
+         | input | cost | needs kept, real / ours |\n|---|---|--:|--:|---|---|--:|--:|--:|--:|\n",
     );
     for o in outcomes {
         let (session, program) = (&o.real.scenario.id, program(&o.real));
-        let _ = write!(out, "| {session} | {program} | {} | ", o.real.summary.requests);
+        let _ = write!(out, "| {session} | {program} | {} | ", o.real.window);
+        let _ = write!(out, "{} | ", o.real.summary.requests);
         let Some(b) = &o.beside else {
             let why = match &o.ours {
                 _ if o.real.status != Status::Completed => o.real.status.word(),
@@ -87,13 +88,8 @@ fn under_faults(outcomes: &[Outcome], faults: &[String]) -> String {
         }
         let failed =
             |r: &RunRecord| r.requests.iter().filter(|q| q.status != RequestStatus::Ok).count();
-        let ours = o.ours.as_ref().map_or("n/a".to_string(), |r| {
-            let mut ours = became(r, failed(r));
-            if r.summary.user_interventions > 0 {
-                let _ = write!(ours, ", asked to go on {} times", r.summary.user_interventions);
-            }
-            ours
-        });
+        let ours = o.ours.as_ref();
+        let ours = ours.map_or("n/a".to_string(), |r| became(r, failed(r)));
         let (session, program) = (&o.real.scenario.id, program(&o.real));
         let _ = writeln!(out, "| {faults} | {session} | {program} | {real} | {ours} |");
     }
@@ -102,14 +98,20 @@ fn under_faults(outcomes: &[Outcome], faults: &[String]) -> String {
 
 fn became(r: &RunRecord, refused: usize) -> String {
     let s = &r.summary;
-    format!(
+    let written =
+        |q: &&RequestRecord| q.purpose == Purpose::Summary && q.status == RequestStatus::Ok;
+    let mut out = format!(
         "{}, {} steps, {} refused or broken off, {} summaries, {} compactions",
         r.status.word(),
         s.steps_completed,
         refused,
-        s.summary_calls,
+        r.requests.iter().filter(written).count(),
         s.compactions
-    )
+    );
+    if s.user_interventions > 0 {
+        let _ = write!(out, ", asked to go on {} times", s.user_interventions);
+    }
+    out
 }
 
 fn program(r: &RunRecord) -> &str {

@@ -130,6 +130,9 @@ impl Driven {
         if let Some(why) = &self.stopped {
             return Err(RecordError::Stopped(why.clone()));
         }
+        if self.asked_to_go_on > 0 {
+            return Err(RecordError::Stopped("the user had to ask it to go on".into()));
+        }
         let resumes = agent.start.deliver == Deliver::Exec;
         case::of(self, recording, resumes, name).ok_or(RecordError::Silent)
     }
