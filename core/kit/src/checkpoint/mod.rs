@@ -13,7 +13,8 @@ mod edits;
 mod git;
 mod root;
 // Permission bits and links are what most of them are about; `root::paths` has tests of its own.
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests;
 mod tree;
 
