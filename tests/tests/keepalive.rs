@@ -8,10 +8,16 @@ use ctxbench_scenarios::{Scenario, builtin};
 
 use crate::common::replayed;
 
-/// The system prompt, and its size: 2,000 words and the four tokens of every block.
+/// What Aider says while no file is shared, and its assent: the last of what it marks. A block has
+/// four tokens more than its text.
+fn no_files() -> u64 {
+    o200k("So far no file is part of the chat that you may change.") + o200k("Ok.") + 8
+}
+
+/// A system prompt of 2,000 words, and the size of all that is marked.
 fn system() -> (String, u64) {
     let text = "word".to_string() + &" word".repeat(1_999);
-    let tokens = o200k(&text) + 4;
+    let tokens = o200k(&text) + 4 + no_files();
     (text, tokens)
 }
 
@@ -99,13 +105,13 @@ fn pings_keep_the_prefix_warm_over_twenty_minutes() {
 #[test]
 fn pings_below_the_smallest_cached_prompt_read_nothing() {
     let text = |words: usize| "word".to_string() + &" word".repeat(words - 1);
-    // A block has four tokens more than its text.
-    for (words, cached) in [(1_019, 0), (1_020, 1_024)] {
+    for (marked, cached) in [(1_023, 0), (1_024, 1_024)] {
+        let words = (marked - 4 - no_files()) as usize;
         let r = run(&session_with(&text(words), 1_200_000, true), ",keepalive_pings=4");
         let pings = of(&r, Purpose::Ping);
         assert_eq!(pings.len(), 4);
         assert!(
-            pings.iter().all(|p| (p.cache_read, p.input_tokens) == (cached, words as u64 + 4)),
+            pings.iter().all(|p| (p.cache_read, p.input_tokens) == (cached, marked)),
             "{words} words"
         );
     }

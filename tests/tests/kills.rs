@@ -396,7 +396,7 @@ fn a_drive_that_is_killed_leaves_no_half_case_and_the_next_one_clears_up() {
     };
     let line = prepare(&first);
     let longest = whole(start(&first, &line));
-    let case = "cases/codex/0.169.0/login-bug.json";
+    let case = "cases/codex/0.169.0/login-bug-fake-wraps-acp.json";
     assert!(first.path(case).exists());
     let mut random = SplitMix64::new(13);
     let (mut killed, mut cases) = (0, 0);
