@@ -1,7 +1,7 @@
 //! What became of every fact: where it was said, and the compactions that moved it, with the words
 //! around it before and after.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use ctxbench_core::block::Block;
@@ -57,6 +57,8 @@ impl Histories {
         }
         let carrying = [before, after].map(|blocks| book.carriers(blocks));
         let facts = &book.known.facts;
+        let summaries = after.iter().filter(|b| place(b) == Place::Summary);
+        let summaries = Lines::of(summaries.flat_map(|b| readable(b).lines()));
         for (fact, moves) in self.moves.iter_mut().enumerate() {
             let (Some(from), to) = (old[fact].map(|s| s.place), new[fact].map(|s| s.place)) else {
                 continue;
@@ -71,7 +73,7 @@ impl Histories {
             });
             let now = match to {
                 Some(_) => now,
-                None => nearest(&facts[fact], &words, after),
+                None => nearest(&facts[fact], &words, &summaries),
             };
             let to = FactMove {
                 compaction,
@@ -123,11 +125,8 @@ fn around(fact: &Fact, text: &str) -> String {
         return window(text, at, at + token.len());
     }
     let folded = |l: &&str| fact.matches(l, &fold(l)) > Match::Absent;
-    match text
-        .lines()
-        .find(folded)
-        .or_else(|| like(text.lines(), &words(&fact.tokens.join(" ")), &HashSet::new()))
-    {
+    let nearest = || Lines::of(text.lines()).like(&words(&fact.tokens.join(" ")), &HashSet::new());
+    match text.lines().find(folded).or_else(nearest) {
         Some(line) => window(line, 0, 0),
         None => window(text, 0, 0),
     }
@@ -135,30 +134,39 @@ fn around(fact: &Fact, text: &str) -> String {
 
 /// The line of a summary that has most words of a fact, and among equals of the words once around
 /// it; empty when none has any.
-fn nearest(fact: &Fact, before: &str, after: &[Arc<Block>]) -> String {
-    let summaries = after.iter().filter(|b| place(b) == Place::Summary);
-    let lines = summaries.flat_map(|b| readable(b).lines());
-    like(lines, &words(&fact.tokens.join(" ")), &words(before))
-        .map(|l| window(l, 0, 0))
-        .unwrap_or_default()
+fn nearest(fact: &Fact, before: &str, summaries: &Lines<'_>) -> String {
+    let line = summaries.like(&words(&fact.tokens.join(" ")), &words(before));
+    line.map(|l| window(l, 0, 0)).unwrap_or_default()
 }
 
-/// The line with most of the wanted words, then of the others, the first of equals; `None` when no
-/// line has any.
-fn like<'a>(
-    lines: impl Iterator<Item = &'a str>,
-    wanted: &HashSet<String>,
-    others: &HashSet<String>,
-) -> Option<&'a str> {
-    let mut best = ((0, 0), None);
-    for line in lines {
-        let has = words(line);
-        let shared = (has.intersection(wanted).count(), has.intersection(others).count());
-        if shared > best.0 {
-            best = (shared, Some(line));
+/// Lines by their words: many facts are looked for in the lines of one summary.
+struct Lines<'a> {
+    lines: Vec<&'a str>,
+    /// Which of them have a word, in order.
+    with: HashMap<String, Vec<usize>>,
+}
+
+impl<'a> Lines<'a> {
+    fn of(lines: impl Iterator<Item = &'a str>) -> Self {
+        let lines: Vec<&str> = lines.collect();
+        let mut with: HashMap<String, Vec<usize>> = HashMap::new();
+        for (i, line) in lines.iter().enumerate() {
+            words(line).into_iter().for_each(|w| with.entry(w).or_default().push(i));
         }
+        Lines { lines, with }
     }
-    best.1
+
+    /// The line with most of the wanted words, then of the others, the first of equals; `None` when
+    /// no line has any.
+    fn like(&self, wanted: &HashSet<String>, others: &HashSet<String>) -> Option<&'a str> {
+        let mut shared: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+        let lines = |word| self.with.get(word).into_iter().flatten();
+        wanted.iter().flat_map(lines).for_each(|i| shared.entry(*i).or_default().0 += 1);
+        others.iter().flat_map(lines).for_each(|i| shared.entry(*i).or_default().1 += 1);
+        // Of equals the last one that is looked at wins.
+        let (line, _) = shared.into_iter().rev().max_by_key(|(_, shared)| *shared)?;
+        Some(self.lines[line])
+    }
 }
 
 fn words(text: &str) -> HashSet<String> {
@@ -216,17 +224,22 @@ mod tests {
 
     #[test]
     fn the_nearest_line_shares_most_words() {
-        let lines = "nothing here\nlisten on some port\nlisten on the server port";
+        let lines =
+            "nothing here\nlisten on some port\nlisten on the server port\nanother server port";
         let none = HashSet::new();
+        let like = |wanted: &str, others: &HashSet<String>| {
+            Lines::of(lines.lines()).like(&words(wanted), others)
+        };
         assert_eq!(
-            like(lines.lines(), &words("the server shall listen on port 8443"), &none),
+            like("the server shall listen on port 8443", &none),
             Some("listen on the server port")
         );
         assert_eq!(
-            like(lines.lines(), &words("nothing"), &words("listen server port")),
+            like("nothing", &words("listen server port")),
             Some("nothing here"),
             "its own words first"
         );
-        assert_eq!(like(lines.lines(), &words("unrelated"), &none), None);
+        assert_eq!(like("some server", &none), Some("listen on some port"), "the first of equals");
+        assert_eq!(like("unrelated", &none), None);
     }
 }
