@@ -72,7 +72,7 @@ pub fn load(name: &str) -> Result<Found, LoadError> {
 
 /// The scenarios in a session file, scenario file or recording, or in a folder, an archive and the
 /// folders below; see [`Corpus`]. What holds no session is skipped, unless nothing is left. Sessions
-/// without facts get those of [`autofacts`].
+/// without facts get those of [`crate::autofacts`].
 pub fn load_path(path: &Path) -> Result<Found, LoadError> {
     let mut found = Found::default();
     let mut loaded: Vec<(PathBuf, Scenario)> = Vec::new();
