@@ -111,12 +111,15 @@ impl Known {
 /// Shorter words stand in many texts, bytes.
 const LEAST_WORDS: usize = 12;
 
-/// Whether a message of the user still stands there, with more or less put around it.
+/// Whether a message of the user still stands there, with more or less put around it, or a reply with
+/// other blanks at its ends.
 fn dressed(b: &Block, after: &[Arc<Block>]) -> bool {
-    b.kind == BlockKind::User
-        && after.iter().any(|a| {
-            a.origin == b.origin && (a.text.contains(&*b.text) || b.text.contains(&*a.text))
-        })
+    let same = |a: &Block| match b.kind {
+        BlockKind::User => a.text.contains(&*b.text) || b.text.contains(&*a.text),
+        BlockKind::Assistant => a.text.trim() == b.text.trim(),
+        _ => false,
+    };
+    after.iter().any(|a| a.origin == b.origin && same(a))
 }
 
 fn words(text: &str) -> u64 {
