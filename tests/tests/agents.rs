@@ -12,7 +12,9 @@ use common::Folder;
 use serde_json::Value;
 
 /// The window that agents are told of: small enough that sessions of the tests are compacted.
-const WINDOW: &str = "30k";
+const NARROW: &str = "30k";
+/// The same for pi, which keeps 20,000 tokens beside a reserve of 16,384.
+const WIDE: &str = "60k";
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -35,17 +37,19 @@ fn agents() -> Option<PathBuf> {
 struct Driven {
     rows: Vec<Value>,
     beside: Vec<Value>,
+    here: Folder,
 }
 
-fn drive(dir: &Path, sessions: &str, more: &str) -> Driven {
+fn drive(dir: &Path, sessions: &str, window: &str, more: &str) -> Driven {
     let here = Folder::new();
     let path = std::env::var("PATH").unwrap_or_default();
     let path = format!("{}:{path}", dir.join("bin").display());
-    let line = format!("drive {sessions} --window {WINDOW} --out out {more}");
+    let line = format!("drive {sessions} --window {window} --out out {more}");
     here.run(&line).env("PATH", &path).ok();
     Driven {
         rows: here.json("out/results.json")["runs"].as_array().expect("rows").clone(),
         beside: here.json("out/drive.json").as_array().expect("drives").clone(),
+        here,
     }
 }
 
@@ -84,46 +88,75 @@ fn recording() -> String {
     root().join("tests/data/recordings/opencode/s2_multiturn.export.json").display().to_string()
 }
 
+/// The sessions on which agents are held against ours.
+fn sessions() -> String {
+    format!("login-bug ten-compactions {}", recording())
+}
+
+/// The row of `ten-compactions` compacts, and keeps what ours keeps.
+fn keeps_the_same(driven: &Driven, agent: &str) {
+    let real = driven.row("ten-compactions", &format!("real-{agent}"));
+    assert_eq!(real["strategy"]["driven"], true);
+    assert!(real["summary"]["compactions"].as_u64() >= Some(3), "{agent} did not compact");
+    let ours = driven.row("ten-compactions", agent);
+    let kept = |r: &Value| r["summary"]["needs_kept_pct"].as_f64().expect("needs");
+    assert!((kept(real) - kept(ours)).abs() < 0.01, "{agent}: other facts are kept");
+}
+
 #[test]
 fn codex_and_opencode_compact_where_ours_do_and_cost_the_same() {
     let Some(dir) = agents() else { return };
-    let sessions = format!("login-bug ten-compactions {}", recording());
-    let driven = drive(&dir, &sessions, "--agent codex --agent opencode");
+    let driven = drive(&dir, &sessions(), NARROW, "--agent codex --agent opencode");
     agree(&driven, 0.5);
-    for agent in ["codex", "opencode"] {
-        let real = driven.row("ten-compactions", &format!("real-{agent}"));
-        assert!(real["summary"]["compactions"].as_u64() >= Some(3), "{agent} did not compact");
-        assert_eq!(real["strategy"]["driven"], true);
-        let ours = driven.row("ten-compactions", agent);
-        let kept = |r: &Value| r["summary"]["needs_kept_pct"].as_f64().expect("needs");
-        assert!((kept(real) - kept(ours)).abs() < 0.01, "{agent}: other facts are kept");
+    keeps_the_same(&driven, "codex");
+    keeps_the_same(&driven, "opencode");
+}
+
+#[test]
+fn gemini_cli_and_pi_compact_where_ours_do_and_cost_the_same() {
+    let Some(dir) = agents() else { return };
+    for (agent, window) in [("gemini-cli", NARROW), ("pi", WIDE)] {
+        let driven = drive(&dir, &sessions(), window, &format!("--agent {agent}"));
+        agree(&driven, 2.0);
+        keeps_the_same(&driven, agent);
     }
+}
+
+#[test]
+fn aider_writes_its_summaries_where_ours_does_and_costs_the_same() {
+    let Some(dir) = agents() else { return };
+    let driven = drive(&dir, &sessions(), NARROW, "--agent aider");
+    agree(&driven, 2.0);
 }
 
 #[test]
 fn two_runs_of_an_agent_agree() {
     let Some(dir) = agents() else { return };
-    let runs = [(); 2].map(|()| drive(&dir, "login-bug", "--agent codex"));
-    let [a, b] = [&runs[0], &runs[1]].map(|d| d.row("login-bug", "real-codex"));
-    for what in ["requests", "compactions", "summary_calls", "output_tokens"] {
-        assert_eq!(a["summary"][what], b["summary"][what], "{what}");
+    let agents = "--agent codex --agent opencode";
+    let runs = [(); 2].map(|()| drive(&dir, "login-bug", NARROW, agents));
+    for label in ["real-codex", "real-opencode"] {
+        let [a, b] = [&runs[0], &runs[1]].map(|d| d.row("login-bug", label));
+        for what in ["requests", "compactions", "summary_calls", "output_tokens"] {
+            assert_eq!(a["summary"][what], b["summary"][what], "{label}: {what}");
+        }
+        let input = |r: &Value| r["summary"]["input_tokens"].as_f64().expect("tokens");
+        let (a, b) = (input(a), input(b));
+        assert!((a / b - 1.0).abs() < 0.001, "{label}: {a} and {b}");
     }
-    let input = |r: &Value| r["summary"]["input_tokens"].as_f64().expect("tokens");
-    assert!((input(a) / input(b) - 1.0).abs() < 0.001, "{} and {}", input(a), input(b));
 }
 
 #[test]
-fn every_other_agent_comes_to_the_end() {
+fn agents_without_an_implementation_of_ours_come_to_the_end() {
     let Some(dir) = agents() else { return };
     let own = root().join("examples/deepagents/deepagents.toml");
     let python = dir.join("deepagents/bin/python");
     let more = format!(
-        "--agent pi --agent aider --agent qwen-code --agent {} --program deepagents={}",
+        "--agent qwen-code --agent {} --program deepagents={}",
         own.display(),
         python.display()
     );
-    let driven = drive(&dir, "login-bug", &more);
-    for agent in ["pi", "aider", "qwen-code", "deepagents"] {
+    let driven = drive(&dir, "login-bug", NARROW, &more);
+    for agent in ["qwen-code", "deepagents"] {
         let row = driven.row("login-bug", &format!("real-{agent}"));
         assert_eq!(row["status"], "completed", "{agent}: {}", row["error"]);
         assert!(row["summary"]["input_tokens"].as_u64() > Some(5_000), "{agent}");
@@ -133,10 +166,33 @@ fn every_other_agent_comes_to_the_end() {
 }
 
 #[test]
-fn a_failing_summary_is_asked_for_again() {
+fn what_a_driven_agent_did_replays_exactly() {
     let Some(dir) = agents() else { return };
-    let driven = drive(&dir, "login-bug", "--agent codex --fault summary:1:500");
-    let row = driven.row("login-bug", "real-codex");
+    let agents = "--agent codex --agent opencode";
+    let driven = drive(&dir, "login-bug", NARROW, &format!("{agents} --record cases"));
+    let told = driven.here.run("conform cases").ok().stdout;
+    assert!(told.contains("2/2"), "{told}");
+}
+
+/// Steps, compactions, and how often the user asked to go on.
+fn came_to(row: &Value) -> [u64; 3] {
     assert_eq!(row["status"], "completed", "{}", row["error"]);
-    assert_eq!(row["summary"]["compactions"], 1);
+    ["steps_completed", "compactions", "user_interventions"]
+        .map(|name| row["summary"][name].as_u64().expect(name))
+}
+
+#[test]
+fn agents_do_about_faults_what_ours_do() {
+    let Some(dir) = agents() else { return };
+    for (agent, fault, expected) in [
+        ("codex", "3:cut=2", [13, 1, 0]),
+        ("codex", "summary:1:500", [13, 1, 0]),
+        ("opencode", "5:overflow", [13, 2, 0]),
+    ] {
+        let driven = drive(&dir, "login-bug", NARROW, &format!("--agent {agent} --fault {fault}"));
+        for label in [format!("real-{agent}"), agent.to_string()] {
+            let row = driven.row("login-bug", &label);
+            assert_eq!(came_to(row), expected, "{label} × {fault}");
+        }
+    }
 }
