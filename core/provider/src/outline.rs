@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind};
+use ctxbench_core::block::Block;
 use ctxbench_core::model::Counting;
 use ctxbench_core::request::{Request, Tools, Ttl};
 
@@ -154,16 +154,10 @@ impl Outline {
         let Some(old) = self.setting.as_ref().filter(|old| old.is_like(setting)) else { return 0 };
         let same = self.blocks.iter().zip(blocks).take_while(|(a, b)| Arc::ptr_eq(a, b)).count();
         // The last block may be shown in another way for being the last.
-        // A breakpoint on a block that takes none stands on one before it.
-        let takes =
-            |b: &Arc<Block>| !matches!(b.kind, BlockKind::Reasoning | BlockKind::CompactionTrigger);
-        let parted = old.parted_at(setting).min(same);
-        let parted = match blocks.get(parted) {
-            Some(b) if !takes(b) => blocks[..parted].iter().rposition(takes).unwrap_or(0),
-            _ => parted,
-        };
-        let most =
-            parted.min(self.blocks.len().saturating_sub(1)).min(blocks.len().saturating_sub(1));
+        let most = same
+            .min(self.blocks.len().saturating_sub(1))
+            .min(blocks.len().saturating_sub(1))
+            .min(old.parted_at(setting));
         (1..=most).rev().find(|&at| plan::begins_message(self.wire, blocks, at)).unwrap_or(0)
     }
 
@@ -197,10 +191,14 @@ impl Outline {
 mod tests {
     use proptest::prelude::*;
 
+    use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
+    use ctxbench_core::request::Purpose;
+
     use super::*;
     use crate::cache::prefixes;
     use crate::prompt::{Content, Prompt};
-    use crate::wire::properties::{any_wire, request};
+    use crate::wire::ALL;
+    use crate::wire::properties::{any_wire, model, request};
 
     /// What a request's prompt is to a cache by way of the prompt itself.
     fn by_prompt(wire: Wire, request: &Request) -> (Vec<Prefix>, Vec<usize>, bool, bool) {
@@ -212,6 +210,60 @@ mod tests {
         let compaction =
             any(|c| matches!(c, Content::Compaction { .. } | Content::CompactionTrigger(_)));
         (all, marked, thinking, compaction)
+    }
+
+    /// Breakpoints on what takes none stand on something before it: every short conversation
+    /// with a breakpoint at each of its places or none, and then shorter or longer with another.
+    #[test]
+    fn a_breakpoint_that_moves_is_followed() {
+        let kinds = [
+            (BlockKind::User, Role::User, "words"),
+            (BlockKind::User, Role::User, ""),
+            (BlockKind::Assistant, Role::Assistant, "words"),
+            (BlockKind::Reasoning, Role::Assistant, "words"),
+            (BlockKind::CompactionTrigger, Role::User, ""),
+        ];
+        let conversations = (0..kinds.len().pow(4)).map(|code| -> Vec<Arc<Block>> {
+            let kind = |at: usize| kinds[code / kinds.len().pow(at as u32) % kinds.len()];
+            let block = |at: usize| {
+                let (kind, role, text) = kind(at);
+                Draft::text(kind, role, text).build(MessageId(at as u32), vec![])
+            };
+            (0..4).map(block).collect()
+        });
+        let of = |blocks: &[Arc<Block>], breakpoints: Vec<usize>| Request {
+            purpose: Purpose::Sample,
+            phase: None,
+            model: model(),
+            max_tokens: None,
+            tools: None,
+            breakpoints,
+            blocks: blocks.to_vec(),
+            ttl: Ttl::FiveMinutes,
+            server_edits: vec![],
+            keep_messages: false,
+            params: serde_json::Map::new(),
+            thread: None,
+        };
+        for blocks in conversations {
+            for &wire in ALL {
+                // So many blocks, and the place of the breakpoint; the last stands for none.
+                let shown = || (1..=4).flat_map(|end| (0..=end).map(move |at| (end, at)));
+                for (from, to) in shown().flat_map(|from| shown().map(move |to| (from, to))) {
+                    let request = |(end, at): (usize, usize)| {
+                        of(&blocks[..end], (at < end).then_some(at).into_iter().collect())
+                    };
+                    let mut outline = Outline::new(wire);
+                    outline.follow(&request(from));
+                    outline.follow(&request(to));
+                    let (all, marked, ..) = by_prompt(wire, &request(to));
+                    let kinds: Vec<BlockKind> = blocks.iter().map(|b| b.kind).collect();
+                    let case = || format!("{} {kinds:?} {from:?} {to:?}", wire.name());
+                    assert_eq!(outline.marked(), &marked[..], "{}", case());
+                    assert_eq!(outline.prefixes(), &all[..], "{}", case());
+                }
+            }
+        }
     }
 
     proptest! {

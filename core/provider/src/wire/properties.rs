@@ -14,7 +14,7 @@ use ctxbench_core::request::{
     Tools, Ttl, Usage,
 };
 
-fn model() -> Arc<Model> {
+pub(crate) fn model() -> Arc<Model> {
     Arc::new(find("claude-sonnet-4-6").unwrap().clone())
 }
 
