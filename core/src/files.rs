@@ -155,10 +155,12 @@ pub const MOST_OF_A_DEVICE: u64 = 1 << 24;
 /// The bytes of a file, or what comes through a pipe or out of a device up to its end. One that does
 /// not end within [`MOST_OF_A_PIPE`] or [`MOST_OF_A_DEVICE`] is an error.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
+    let mut file = File::open(path)?;
     let kind = file.metadata()?.file_type();
     if kind.is_file() || kind.is_dir() {
-        return fs::read(path);
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        return Ok(bytes);
     }
     let most = if is_device(kind) { MOST_OF_A_DEVICE } else { MOST_OF_A_PIPE };
     read_ending(file, most)

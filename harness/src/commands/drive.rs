@@ -98,9 +98,7 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
         bail!("two sessions are called `{id}`; give one another id, or drive them apart");
     }
-    let read: Vec<&PathBuf> = sessions.iter().flat_map(|s| &s.files).collect();
-    let is_private = read.iter().any(|f| reports::is_private(f));
-    private::keep(read);
+    let is_private = private::keep(sessions.iter().flat_map(|s| &s.files));
     outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
     let mut cases = args.record.as_deref().map(Cases::in_folder).transpose()?;

@@ -30,8 +30,7 @@ pub(crate) fn merge(args: &Args) -> anyhow::Result<()> {
     let results = results.concat();
     let merged = Merged::open(&results, args.partial, with_savings)?;
     let stored = Stored::new(&merged.head, &merged)?;
-    let private = results.iter().any(|p| reports::is_private(&reports::results_file(p)));
-    private::keep(results.iter().map(|p| reports::results_file(p)));
+    let private = private::keep(results.iter().map(|p| reports::results_file(p)));
     let matrix = super::list::matrix();
     reports::write_results(&args.out, &stored, &looks(), &matrix, &[], private)?;
     let rows = stored.figures.runs.len();

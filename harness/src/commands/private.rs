@@ -7,15 +7,17 @@ use ctxbench_reports::is_private;
 
 /// Where one of these, or a file in one of these folders, may be read by its owner alone, so may
 /// every file and folder that this process makes from now on. A file that is replaced keeps the
-/// permissions that somebody gave it.
-pub(super) fn keep<P: AsRef<Path>>(inputs: impl IntoIterator<Item = P>) {
+/// permissions that somebody gave it. Returns whether one is.
+pub(super) fn keep<P: AsRef<Path>>(inputs: impl IntoIterator<Item = P>) -> bool {
     let private = |path: &Path| match path.is_dir() {
         true => files::walk(path).unwrap_or_default().iter().any(|f| is_private(f)),
         false => is_private(path),
     };
-    if inputs.into_iter().any(|path| private(path.as_ref())) {
+    let any = inputs.into_iter().any(|path| private(path.as_ref()));
+    if any {
         from_now_on();
     }
+    any
 }
 
 #[cfg(unix)]

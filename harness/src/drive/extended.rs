@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ctxbench_core::files;
 use toml::{Table, Value};
 
 use super::fill::{PLACES, put};
@@ -67,7 +68,7 @@ fn joined(
         Some(text) => joined(parsed(text)?, None, named, deepest - 1)?,
         None => {
             let path = folder.map_or_else(|| PathBuf::from(&extends), |f| f.join(&extends));
-            let text = std::fs::read_to_string(&path)
+            let text = files::read_text(&path)
                 .map_err(|e| format!("`extends = {extends:?}`: {}: {e}", path.display()))?;
             parsed(&text)
                 .and_then(|t| joined(t, path.parent(), named, deepest - 1))

@@ -33,14 +33,18 @@ pub(super) fn note(plan: &Plan, exchanges: &[Exchange]) -> Option<String> {
         of_user.then(|| last.text()).filter(|text| nobodys(text))
     });
     let ends: Vec<&str> = ends.collect();
-    let first: String = ends.first()?.trim().chars().take(SHOWN).collect();
+    let whole = ends.first()?.trim();
+    let mut first: String = whole.chars().take(SHOWN).collect();
+    if first.len() < whole.len() {
+        first.push('…');
+    }
     let n = ends.len();
     let (requests, end, they) = match n {
         1 => ("request", "ends", "it is a side request"),
         _ => ("requests", "end", "they are side requests"),
     };
     Some(format!(
-        "{n} {requests} of its work {end} with words that nobody said (“{first}…”); if {they}, its \
+        "{n} {requests} of its work {end} with words that nobody said (“{first}”); if {they}, its \
          description should say so with [[side]]"
     ))
 }
