@@ -193,7 +193,8 @@ on("a link leads to a compaction", `#session=${SESSION}&strategy=codex&compactio
     await page.waitForSelector("#compaction h3");
     assert.match(await textOf(page, "#compaction h3"), /^codex: compaction 1 of/);
     await page.locator("#compaction nav a", { hasText: "the next one" }).click();
-    assert.match(await textOf(page, "#compaction h3"), /^codex: compaction 2 of/);
+    await page.waitForFunction(() =>
+      /compaction 2 of/.test(document.querySelector("#compaction h3").innerText));
     await page.goBack();
     await page.waitForFunction(() =>
       /compaction 1 of/.test(document.querySelector("#compaction h3").innerText));

@@ -17,12 +17,9 @@ function link(changes) {
 // Goes there: as a step that "back" undoes, or in place of this one.
 function go(changes, inPlace = false) {
   const address = link(changes);
-  if (inPlace) {
-    history.replaceState(null, "", address);
-    arrive();
-  } else {
-    location.hash = address;
-  }
+  // Not `location.hash`, whose event comes later: what was chosen would be shown after a delay.
+  history[inPlace ? "replaceState" : "pushState"](null, "", address);
+  arrive();
 }
 
 // A session is left with everything that was chosen in it.
