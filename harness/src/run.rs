@@ -303,7 +303,7 @@ impl Plan {
                 .map_err(|e| format!("the runtime could not be started: {e}"))?;
             let options = Options { summariser: summariser.clone(), seed, ..self.options.clone() };
             let replay = |scenario: &Scenario, options: &Options| {
-                runtime.block_on(replay_with(scenario, spec, model, options, shared)).replayed
+                runtime.block_on(replay_with(scenario, spec, model, options, shared))
             };
             let replayed = if spec.descriptor.factory.maker.is_run_twice() {
                 let traced = Options { trace: true, ..options.clone() };

@@ -61,12 +61,13 @@ const PIECE: usize = 4;
 const BEFORE: usize = 3;
 
 impl Frames {
-    /// The frames of facts that arise in `sources`.
-    pub(super) fn new(facts: &[Fact], sources: &[String]) -> Frames {
+    /// The frames of facts; `before` = for each its [`words_before`].
+    pub(super) fn new(facts: &[Fact], before: Vec<Option<Vec<Option<String>>>>) -> Frames {
         let mut all = Collected::default();
         let mut values: HashMap<String, Vec<Value>> = HashMap::new();
         let mut frames = Vec::new();
-        for (fact, (f, source)) in facts.iter().zip(sources).enumerate() {
+        for (fact, (f, preceding)) in facts.iter().zip(before).enumerate() {
+            let preceding = preceding.unwrap_or_default();
             let folded: Vec<String> = f.tokens.iter().map(|t| fold(t)).collect();
             for (i, token) in folded.iter().enumerate() {
                 let words: Vec<&str> = words(token).collect();
@@ -74,7 +75,7 @@ impl Frames {
                     let before = if at > 0 {
                         Some(words[at - 1].to_string())
                     } else {
-                        word_before(&f.tokens[i], source)
+                        preceding.get(i).cloned().flatten()
                     };
                     let others = all.add(
                         fact,
@@ -236,6 +237,13 @@ fn letters(word: &str) -> usize {
     word.chars().filter(|c| c.is_alphabetic()).count()
 }
 
+/// Of each literal of a fact that begins with a number, the word before it in a text.
+pub(super) fn words_before(fact: &Fact, source: &str) -> Vec<Option<String>> {
+    let numbered = |t: &&String| words(&fold(t)).next().is_some_and(|w| digits(w) >= 2);
+    let before = |t| Some(t).filter(numbered).and_then(|t| word_before(t, source));
+    fact.tokens.iter().map(before).collect()
+}
+
 /// The word before the first place where a literal stands in a text.
 fn word_before(token: &str, source: &str) -> Option<String> {
     let at = source.find(token)?;
@@ -258,7 +266,8 @@ mod tests {
     }
 
     fn only(fact: Fact, source: &str, summary: &str, said: impl Fn(&str) -> bool) -> Flaw {
-        let flaws = Frames::new(&[fact], &[source.to_string()]).flaws(summary, said);
+        let before = vec![Some(words_before(&fact, source))];
+        let flaws = Frames::new(&[fact], before).flaws(summary, said);
         flaws.first().map(|(_, flaw)| *flaw).unwrap_or_default()
     }
 

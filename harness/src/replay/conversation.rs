@@ -20,7 +20,7 @@ pub(super) struct Conversation(pub(super) Vec<Event>);
 
 /// The main conversation of a run and each of its subagents; without events = never begun.
 pub(super) fn conversations(
-    log: &Receiver<Logged>,
+    log: Receiver<Logged>,
     agents: usize,
 ) -> (Conversation, Vec<Conversation>) {
     let mut main = Conversation::default();

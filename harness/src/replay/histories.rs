@@ -87,33 +87,25 @@ impl Histories {
     }
 }
 
-/// What the session says of each fact, and what became of it by the events of a conversation.
-pub(super) fn records<'a>(
-    session: &Session,
-    events: impl Iterator<Item = &'a Event>,
-) -> Vec<FactLife> {
-    let life = |f: &Fact| FactLife {
+/// What the session says of each fact.
+pub(super) fn lives(session: &Session) -> Vec<FactLife> {
+    let life = |(f, text): (&Fact, Option<String>)| FactLife {
         fact: f.id.clone(),
         tokens: f.tokens.iter().chain(&f.words).cloned().collect(),
         arises: f.arises.clone(),
+        text: text.unwrap_or_default(),
         ..Default::default()
     };
-    let mut lives: Vec<FactLife> = session.facts.iter().map(life).collect();
-    for (source, (life, fact)) in
-        texts::sources(session).iter().zip(lives.iter_mut().zip(&session.facts))
-    {
-        if !source.is_empty() {
-            life.text = around(fact, source);
-        }
+    session.facts.iter().zip(texts::in_sources(session, around)).map(life).collect()
+}
+
+/// Adds what became of a fact by an event of its conversation.
+pub(super) fn tell(lives: &mut [FactLife], event: Event) {
+    match event {
+        Event::Shown { fact, request } => lives[fact].first_shown = Some(request),
+        Event::FactMoved { fact, to } => lives[fact].moves.push(*to),
+        _ => {}
     }
-    for e in events {
-        match e {
-            Event::Shown { fact, request } => lives[*fact].first_shown = Some(*request),
-            Event::FactMoved { fact, to } => lives[*fact].moves.push(FactMove::clone(to)),
-            _ => {}
-        }
-    }
-    lives
 }
 
 /// The words around a fact in a text that carries it: around its first literal, or the line that is

@@ -9,7 +9,7 @@ use ctxbench_core::session::Session;
 use ctxbench_core::tokens::content_hash;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::altered::{Frames, said_words};
+use super::altered::{Frames, said_words, words_before};
 use super::{distractors, texts};
 
 /// The facts of a session, and what carries them.
@@ -58,7 +58,7 @@ impl Known {
         Known {
             older: older(&session.facts),
             matcher: Matcher::new(&facts),
-            frames: Frames::new(&session.facts, &texts::sources(session)),
+            frames: Frames::new(&session.facts, texts::in_sources(session, words_before)),
             arising,
             facts,
             measured,

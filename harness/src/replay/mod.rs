@@ -156,7 +156,7 @@ pub async fn replay(
     model: &Model,
     options: &Options,
 ) -> Replayed {
-    replay_in_full(scenario, spec, model, options).await.replayed
+    replay_with(scenario, spec, model, options, &Shared::of(scenario)).await
 }
 
 /// The same, with the events and the log, which can be large.
@@ -166,7 +166,14 @@ pub async fn replay_in_full(
     model: &Model,
     options: &Options,
 ) -> FullReplay {
-    replay_with(scenario, spec, model, options, &Shared::of(scenario)).await
+    let shared = Shared::of(scenario);
+    let keep = |engine: Engine| {
+        let (_, _, events, history) = engine.into_parts();
+        (events, history)
+    };
+    let (replayed, (events, history)) =
+        replay_keeping(scenario, spec, model, options, &shared, keep).await;
+    FullReplay { replayed, events, history }
 }
 
 /// What is the same whatever a scenario is replayed with: found out once.
@@ -182,14 +189,27 @@ impl Shared {
     }
 }
 
-/// The same, with what other replays of the scenario found out.
+/// The same as [`replay`], with what other replays of the scenario found out.
 pub(crate) async fn replay_with(
     scenario: &Scenario,
     spec: &Spec,
     model: &Model,
     options: &Options,
     shared: &Shared,
-) -> FullReplay {
+) -> Replayed {
+    replay_keeping(scenario, spec, model, options, shared, drop).await.0
+}
+
+/// A replay, and what is kept of the engine of its main conversation. The rest of it is gone before
+/// the record is built: both together would be the most that a run holds.
+async fn replay_keeping<T>(
+    scenario: &Scenario,
+    spec: &Spec,
+    model: &Model,
+    options: &Options,
+    shared: &Shared,
+    keep: impl FnOnce(Engine) -> T,
+) -> (Replayed, T) {
     let pulled = pulled(scenario, &spec.levers);
     let scenario = pulled.as_ref();
     let model = Arc::new(met(scenario, model, options));
@@ -225,6 +245,8 @@ pub(crate) async fn replay_with(
     if let Some(subagents) = &subagents {
         subagents.run_uncalled(engine.now()).await;
     }
+    drop((subagents, doors));
+    let kept = keep(engine);
     let seen = watcher.map(|w| w.take()).unwrap_or_default();
     let run = Run {
         scenario,
@@ -236,10 +258,9 @@ pub(crate) async fn replay_with(
         summariser: desk.asked().then(|| options.summariser.name().into_owned()),
         stopped: Stopped { unsummarised: desk.trouble(), refused: seen.refused.clone() },
     };
-    let measured = record::measured(&run, &events);
-    let (_, _, events, history) = engine.into_parts();
+    let measured = record::measured(&run, events);
     let record::Measured { record, trace, loadings } = measured;
-    FullReplay { replayed: Replayed { record, trace, loadings, seen }, events, history }
+    (Replayed { record, trace, loadings, seen }, kept)
 }
 
 /// The scenario as it is where levers are pulled.

@@ -89,7 +89,7 @@ impl ConversationRecord {
 }
 
 /// The record of a run by its log.
-pub(super) fn measured(run: &Run<'_>, log: &Receiver<Logged>) -> Measured {
+pub(super) fn measured(run: &Run<'_>, log: Receiver<Logged>) -> Measured {
     let session = &run.scenario.session;
     let (main, agents) = conversations(log, run.agents.len());
     let main = ConversationRecord::new(main, run.model, 0);
@@ -110,7 +110,6 @@ pub(super) fn measured(run: &Run<'_>, log: &Receiver<Logged>) -> Measured {
         main.conversation.rewound(),
     );
     let (resume, loadings) = resume::records(session, run.spec, &main.conversation);
-    let lives = histories::records(session, main.conversation.0.iter());
     let integrity = integrity(run, &main, &parts);
     let (played, error) = played(run, &main, &parts);
     let measures =
@@ -120,15 +119,20 @@ pub(super) fn measured(run: &Run<'_>, log: &Receiver<Logged>) -> Measured {
     let program = main.conversation.program().map(|(n, v)| (n.to_string(), v.to_string()));
     let (status, error) = run.stopped.ended(run.spec, played, error);
     let ConversationRecord { conversation, background, compactions, triggers, .. } = main;
+    let mut lives = histories::lives(session);
     let mut trace = Vec::new();
-    let mut requests = Vec::new();
-    let windows = parts.into_iter().flatten().map(|p| (p.conversation, p.offset));
-    for (conversation, offset) in std::iter::once((conversation, 0)).chain(windows) {
+    let mut requests = Vec::with_capacity(offset as usize);
+    let windows = parts.into_iter().flatten().map(|p| (p.conversation, p.offset, false));
+    for (conversation, offset, of_main) in std::iter::once((conversation, 0, true)).chain(windows) {
         for event in conversation.0 {
-            if let Event::Request(sent) = event {
-                trace.extend(sent.trace);
-                let seq = sent.record.seq + offset;
-                requests.push(RequestRecord { seq, ..sent.record });
+            match event {
+                Event::Request(sent) => {
+                    trace.extend(sent.trace);
+                    let seq = sent.record.seq + offset;
+                    requests.push(RequestRecord { seq, ..sent.record });
+                }
+                event if of_main => histories::tell(&mut lives, event),
+                _ => {}
             }
         }
     }

@@ -1,5 +1,7 @@
 //! The texts of a session: what was said in it, by the id of the message or call.
 
+use std::collections::HashMap;
+
 use ctxbench_core::content::Part;
 use ctxbench_core::fact::{Fact, Match};
 use ctxbench_core::session::{Entry, Session};
@@ -34,18 +36,26 @@ pub(super) fn hash(session: &Session) -> u64 {
     content_hash(all.as_flattened())
 }
 
-/// The text in which each fact of a session arises: the first there that holds one of its literals;
-/// empty where none does.
-pub(super) fn sources(session: &Session) -> Vec<String> {
-    let mut sources = vec![String::new(); session.facts.len()];
+/// What `of` makes of each fact of a session and the text in which it arises: the first there that
+/// holds one of its literals; `None` where none does.
+pub(super) fn in_sources<T>(
+    session: &Session,
+    mut of: impl FnMut(&Fact, &str) -> T,
+) -> Vec<Option<T>> {
+    let mut arising: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (i, f) in session.facts.iter().enumerate().filter(|(_, f)| !f.arises.is_empty()) {
+        arising.entry(&f.arises).or_default().push(i);
+    }
+    let mut made: Vec<Option<T>> = session.facts.iter().map(|_| None).collect();
     each(session, |id, text| {
-        for (source, f) in sources.iter_mut().zip(&session.facts) {
-            if !id.is_empty() && f.arises == id && source.is_empty() && holds(f, text) {
-                *source = text.to_string();
+        for &i in arising.get(id).into_iter().flatten() {
+            let fact = &session.facts[i];
+            if made[i].is_none() && !text.is_empty() && holds(fact, text) {
+                made[i] = Some(of(fact, text));
             }
         }
     });
-    sources
+    made
 }
 
 /// Whether a text holds a literal of a fact, or enough words of one without literals.
