@@ -16,6 +16,7 @@ mod integrity;
 mod known;
 mod needs;
 mod observer;
+mod own_facts;
 mod path;
 mod prefix;
 mod record;
@@ -60,7 +61,7 @@ use crate::summarise::{Summariser, SummaryDesk};
 use crate::watch::{Seen, Watch, Watcher};
 
 use events::{Event, Log};
-use known::KnownSessions;
+use known::{Known, KnownSessions};
 use observer::Observer;
 use record::{Run, Stopped};
 use recording::{counted_by, lifetime, met, unseen};
@@ -202,7 +203,7 @@ pub(crate) async fn replay_with(
         model: &model,
         options,
         desk: &desk,
-        known: &shared.known,
+        known: shared.known.of(&scenario.session),
     };
     let provider = SharedDoor::new(open(&scene).await);
     let watcher = options.watch.as_ref().map(|w| {
@@ -219,8 +220,10 @@ pub(crate) async fn replay_with(
     let doors = Doors { provider, watcher: watcher.clone() };
     let (log, events) = Log::open();
     let agents = windows::subagents(&scenario.session);
-    let subagents = (!agents.is_empty())
-        .then(|| Subagents::new(&scene, doors.clone(), log.clone(), agents.clone()));
+    let subagents = (!agents.is_empty()).then(|| {
+        let known = (scene.known.clone(), shared.known.clone());
+        Subagents::new(&scene, known, doors.clone(), log.clone(), agents.clone())
+    });
     let engine = play(&scene, doors.of(None), subagents.clone(), Start::default(), log).await;
     if let Some(subagents) = &subagents {
         subagents.run_uncalled(engine.now()).await;
@@ -233,6 +236,7 @@ pub(crate) async fn replay_with(
         files: &shared.files,
         known: &shared.known,
         agents: &agents,
+        windows: subagents.as_ref().map(|s| s.windows()),
         summariser: desk.asked().then(|| options.summariser.name().into_owned()),
         stopped: Stopped { unsummarised: desk.trouble(), refused: seen.refused.clone() },
     };
@@ -281,7 +285,8 @@ struct Scene<'a> {
     model: &'a Arc<Model>,
     options: &'a Options,
     desk: &'a SummaryDesk,
-    known: &'a Arc<KnownSessions>,
+    /// Of its messages.
+    known: Arc<Known>,
 }
 
 /// The door to a provider of this scene's model.
@@ -329,7 +334,7 @@ async fn play(
     let path = Path::without(session, &Defaults::STATED, &waited, &unseen);
     let tracer = options.trace.then(|| Tracer::new(&scenario.id, &spec.label()));
     let recovery = spec.descriptor.recovery;
-    let observer = Observer::new(session, known.of(session), &path, model, recovery, log.clone())
+    let observer = Observer::new(session, known.clone(), &path, model, recovery, log.clone())
         .of_agent(*agent)
         .traced(tracer);
     observer.begun(&path, start.at_ms, start.by_request);

@@ -133,6 +133,7 @@ fn run(recovery: Recovery) -> RunRecord {
         files: &Files::default(),
         known: &Default::default(),
         agents: &[],
+        windows: None,
         summariser: None,
         stopped: Stopped::default(),
     };

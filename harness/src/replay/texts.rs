@@ -4,6 +4,7 @@ use ctxbench_core::content::Part;
 use ctxbench_core::fact::{Fact, Match};
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::content_hash;
+use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 /// Calls `found` with every text of a session and the id of its message or call; constant context
 /// has an empty id. The arguments of a call stand under the message that made it.
@@ -37,11 +38,15 @@ pub(super) fn hash(session: &Session) -> u64 {
 /// The text in which each fact of a session arises: the first there that holds one of its literals;
 /// empty where none does.
 pub(super) fn sources(session: &Session) -> Vec<String> {
+    let mut arising: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (i, f) in session.facts.iter().enumerate().filter(|(_, f)| !f.arises.is_empty()) {
+        arising.entry(&f.arises).or_default().push(i);
+    }
     let mut sources = vec![String::new(); session.facts.len()];
     each(session, |id, text| {
-        for (source, f) in sources.iter_mut().zip(&session.facts) {
-            if !id.is_empty() && f.arises == id && source.is_empty() && holds(f, text) {
-                *source = text.to_string();
+        for &i in arising.get(id).into_iter().flatten() {
+            if sources[i].is_empty() && holds(&session.facts[i], text) {
+                sources[i] = text.to_string();
             }
         }
     });
