@@ -1,6 +1,6 @@
 //! Looking for many literals at once: one pass over a text, however many facts there are.
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use crate::fact::{Fact, Match, fold, number_in, numbers, words_tier};
@@ -29,7 +29,11 @@ impl Literals {
         let mut of = vec![Vec::new(); distinct.len()];
         pattern.iter().enumerate().for_each(|(i, p)| p.iter().for_each(|&p| of[p].push(i)));
         let finder = (!distinct.is_empty()).then(|| {
-            AhoCorasick::new(&distinct).expect("literals of a session fit into an automaton")
+            // The larger tables that few literals would get are no faster on our texts, and every
+            // subagent has its own.
+            let built =
+                AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(&distinct);
+            built.expect("literals of a session fit into an automaton")
         });
         Literals { finder, pattern, literals: of }
     }

@@ -101,6 +101,12 @@ impl Outline {
         }
     }
 
+    /// Whether a request begins with the block that the last one began with, so that following it
+    /// may be cheap.
+    pub fn begins_like(&self, request: &Request) -> bool {
+        matches!((self.blocks.first(), request.blocks.first()), (Some(a), Some(b)) if Arc::ptr_eq(a, b))
+    }
+
     /// Becomes that of this request, which sends all of its blocks.
     pub fn follow(&mut self, request: &Request) {
         let setting = Setting::of(request);

@@ -1,5 +1,7 @@
 //! The door without a wire: the same decoded request, in process.
 
+use std::collections::VecDeque;
+
 use async_trait::async_trait;
 use ctxbench_core::request::{ModelError, Reply, Request};
 use ctxbench_core::session::Millis;
@@ -7,10 +9,15 @@ use ctxbench_provider::{Outline, Prompt};
 
 use super::{Door, PlannedReply, ProviderModel};
 
+/// How many conversations are followed at a time.
+const OUTLINES: usize = 2;
+
 /// Calls the provider model in process. A prompt is decoded only where more of it decides than its
 /// outline tells.
 pub struct DirectDoor {
-    outline: Outline,
+    /// Those of the conversations that asked last, the newest first: a subagent and its caller take
+    /// turns.
+    outlines: VecDeque<Outline>,
     provider: ProviderModel,
     counting: bool,
 }
@@ -18,7 +25,18 @@ pub struct DirectDoor {
 impl DirectDoor {
     /// A door to a provider; `counting` = the model has a counting endpoint.
     pub fn new(provider: ProviderModel, counting: bool) -> Self {
-        DirectDoor { outline: Outline::new(provider.wire()), provider, counting }
+        let outlines = (0..OUTLINES).map(|_| Outline::new(provider.wire())).collect();
+        DirectDoor { outlines, provider, counting }
+    }
+
+    /// Makes the newest outline that of this request.
+    fn follow(&mut self, request: &Request) {
+        let oldest = self.outlines.len() - 1;
+        let at = self.outlines.iter().position(|o| o.begins_like(request)).unwrap_or(oldest);
+        if let Some(mut outline) = self.outlines.remove(at) {
+            outline.follow(request);
+            self.outlines.push_front(outline);
+        }
     }
 }
 
@@ -31,8 +49,8 @@ impl Door for DirectDoor {
         now: Millis,
     ) -> Result<Reply, ModelError> {
         let plan = if matches!(plan, PlannedReply::Say { .. }) && request.thread.is_none() {
-            self.outline.follow(request);
-            match self.provider.answer_outline(request, &self.outline, plan, now) {
+            self.follow(request);
+            match self.provider.answer_outline(request, &self.outlines[0], plan, now) {
                 Ok(answer) => return answer,
                 Err(plan) => plan,
             }
@@ -48,8 +66,8 @@ impl Door for DirectDoor {
             return None;
         }
         if request.thread.is_none() {
-            self.outline.follow(request);
-            if let Some(tokens) = self.provider.count_outline(request, &self.outline) {
+            self.follow(request);
+            if let Some(tokens) = self.provider.count_outline(request, &self.outlines[0]) {
                 return Some(tokens);
             }
         }

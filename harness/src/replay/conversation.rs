@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::sync::mpsc::Receiver;
 
 use ctxbench_core::engine::{Event as Noted, Stamped};
+use ctxbench_core::fact::Fact;
 use ctxbench_core::model;
 use ctxbench_core::request::{ErrorKind, Purpose, Usage};
-use ctxbench_core::session::{Millis, Session};
+use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{
     FactRecord, IntegrityFailure, RequestRecord, RequestStatus, Rule, Status, TriggerRecord,
 };
@@ -207,8 +208,9 @@ impl Conversation {
             as u64
     }
 
-    /// Every (fact, need) pair, those that the run did not reach among them.
-    pub(super) fn facts(&self, session: &Session) -> Vec<FactRecord> {
+    /// Every (fact, need) pair, those that the run did not reach among them; `fact` tells one of
+    /// its window by its place.
+    pub(super) fn facts<'a>(&self, fact: impl Fn(usize) -> &'a Fact) -> Vec<FactRecord> {
         let mut out: Vec<FactRecord> = Vec::new();
         for e in &self.0 {
             if let Event::Needed(f) = e {
@@ -220,7 +222,7 @@ impl Conversation {
         let compactions = self.compactions();
         let rest: Vec<FactRecord> = open
             .filter(|pair| !reached.contains(&*pair.need))
-            .map(|pair| unreached(&session.facts[pair.fact], pair, compactions))
+            .map(|pair| unreached(fact(pair.fact), pair, compactions))
             .collect();
         out.extend(rest);
         out

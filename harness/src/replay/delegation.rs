@@ -16,7 +16,7 @@ use super::needs::{Needs, unreached};
 use super::path::{Defaults, Path};
 use super::record::{ConversationRecord, Run};
 use super::showings::Showings;
-use super::windows::{Subagent, Windows};
+use super::windows::Subagent;
 
 /// A row for each subagent; `parts` are their conversations, `facts` the pairs of all windows.
 pub(super) fn records(
@@ -132,30 +132,34 @@ pub(super) fn facts(
     parts: &[Option<ConversationRecord>],
 ) -> Vec<FactRecord> {
     let session = &run.scenario.session;
-    let mut out = main.conversation.facts(session);
-    if run.agents.is_empty() {
+    let mut out = main.conversation.facts(|i| &session.facts[i]);
+    let Some(windows) = run.windows else {
         out.sort_by(order);
         return out;
-    }
-    let windows = Windows::of(session);
+    };
+    let whole = run.known.of(session);
     for (agent, part) in run.agents.iter().zip(parts) {
         match part {
-            Some(part) => out.extend(part.conversation.facts(session).into_iter().map(|f| {
-                let request = f.request.map(|n| n + part.offset);
-                FactRecord { request, ..f }
-            })),
+            Some(part) => {
+                let own = windows.facts(&agent.id);
+                let pairs = part.conversation.facts(|i| &session.facts[own[i]]);
+                out.extend(pairs.into_iter().map(|f| {
+                    let request = f.request.map(|n| n + part.offset);
+                    FactRecord { request, ..f }
+                }));
+            }
             // Nobody looked at those of a subagent that was never started.
             None => {
                 let own = windows.session(session, &agent.id);
                 let path = Path::recorded(&own, &Defaults::STATED);
-                let showings = Arc::new(Showings::new(&path, &run.known.of(&own)));
+                let showings = Arc::new(Showings::new(&path, &run.known.of_window(&own, &whole)));
                 let pairs = Needs::new(&own, &path, showings).pairs();
-                out.extend(pairs.iter().map(|p| unreached(&session.facts[p.fact], p, 0)));
+                out.extend(pairs.iter().map(|p| unreached(&own.facts[p.fact], p, 0)));
             }
         }
     }
     out.sort_by(order);
-    let said = Said::of(session, &run.known.of(session));
+    let said = Said::of(session, &whole);
     let undelivered =
         |p: &FactRecord| p.found == Match::Absent && !said.delivered(&p.fact, &p.need);
     out.into_iter().map(|p| FactRecord { undelivered: undelivered(&p), ..p }).collect()

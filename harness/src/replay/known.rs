@@ -19,6 +19,8 @@ pub(super) struct Known {
     pub(super) facts: Vec<Fact>,
     /// How many are the session's own.
     pub(super) measured: usize,
+    /// Distractors of the whole session, said here or not.
+    made_up: Arc<[Fact]>,
     /// The first goal of the user.
     pub(super) goal: Option<usize>,
     pub(super) frames: Frames,
@@ -29,8 +31,6 @@ pub(super) struct Known {
     matcher: Matcher,
     /// What texts carry, by their hash.
     carried: Mutex<HashMap<u64, Arc<Carried>>>,
-    /// Of all texts of the session.
-    said: u64,
 }
 
 /// What a text carries.
@@ -47,10 +47,14 @@ const GOAL: usize = 200;
 
 impl Known {
     pub(super) fn of(session: &Session) -> Known {
+        Known::with(session, distractors::made_up(&session.facts).into())
+    }
+
+    fn with(session: &Session, made_up: Arc<[Fact]>) -> Known {
         let mut facts = session.facts.clone();
         let measured = facts.len();
         let goal = goal(session, &mut facts);
-        facts.extend(distractors::made_up(session));
+        facts.extend(distractors::unsaid(&made_up, session));
         let mut arising: HashMap<String, Vec<usize>> = HashMap::new();
         for (i, f) in facts.iter().enumerate().filter(|(_, f)| !f.arises.is_empty()) {
             arising.entry(f.arises.clone()).or_default().push(i);
@@ -62,9 +66,9 @@ impl Known {
             arising,
             facts,
             measured,
+            made_up,
             goal,
             carried: Mutex::default(),
-            said: texts::hash(session),
         }
     }
 
@@ -105,26 +109,47 @@ impl Known {
         (0..self.facts.len()).filter(|&i| self.facts[i].distractor)
     }
 
-    fn is_of(&self, session: &Session, said: u64) -> bool {
-        self.said == said && self.facts[..self.measured] == session.facts
+    fn is_of(&self, session: &Session) -> bool {
+        self.facts[..self.measured] == session.facts
     }
 }
 
 /// What is known of the sessions that a scenario consists of: its own, those of its subagents, and
 /// what levers make of them.
 #[derive(Default)]
-pub(crate) struct KnownSessions(Mutex<Vec<Arc<Known>>>);
+pub(crate) struct KnownSessions(Mutex<HashMap<u64, Vec<Arc<Known>>>>);
 
 impl KnownSessions {
     pub(super) fn of(&self, session: &Session) -> Arc<Known> {
+        self.find(session, |k| k.is_of(session), || Known::of(session))
+    }
+
+    /// Of a subagent's window of a session of which the rest is known.
+    pub(super) fn of_window(&self, window: &Session, whole: &Known) -> Arc<Known> {
+        let made_up = &whole.made_up;
+        self.find(
+            window,
+            |k| k.is_of(window) && k.made_up == *made_up,
+            || Known::with(window, made_up.clone()),
+        )
+    }
+
+    fn find(
+        &self,
+        session: &Session,
+        is_it: impl Fn(&Known) -> bool,
+        make: impl FnOnce() -> Known,
+    ) -> Arc<Known> {
         let said = texts::hash(session);
         // Whoever asks for the same meanwhile waits for it.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = all.iter().find(|k| k.is_of(session, said)) {
+        let alike = all.entry(said).or_default();
+        if let Some(known) = alike.iter().find(|k| is_it(k)) {
             return known.clone();
         }
-        all.push(Arc::new(Known::of(session)));
-        all[all.len() - 1].clone()
+        let known = Arc::new(make());
+        alike.push(known.clone());
+        known
     }
 }
 

@@ -16,6 +16,7 @@ mod integrity;
 mod known;
 mod needs;
 mod observer;
+mod own_facts;
 mod path;
 mod prefix;
 mod record;
@@ -60,7 +61,7 @@ use crate::summarise::{Summariser, SummaryDesk};
 use crate::watch::{Seen, Watch, Watcher};
 
 use events::{Event, Log};
-use known::KnownSessions;
+use known::{Known, KnownSessions};
 use observer::Observer;
 use record::{Run, Stopped};
 use recording::{counted_by, lifetime, met, unseen};
@@ -222,7 +223,7 @@ async fn replay_keeping<T>(
         model: &model,
         options,
         desk: &desk,
-        known: &shared.known,
+        known: shared.known.of(&scenario.session),
     };
     let provider = SharedDoor::new(open(&scene).await);
     let watcher = options.watch.as_ref().map(|w| {
@@ -239,13 +240,15 @@ async fn replay_keeping<T>(
     let doors = Doors { provider, watcher: watcher.clone() };
     let (log, events) = Log::open();
     let agents = windows::subagents(&scenario.session);
-    let subagents = (!agents.is_empty())
-        .then(|| Subagents::new(&scene, doors.clone(), log.clone(), agents.clone()));
+    let subagents = (!agents.is_empty()).then(|| {
+        let known = (scene.known.clone(), shared.known.clone());
+        Subagents::new(&scene, known, doors.clone(), log.clone(), agents.clone())
+    });
     let engine = play(&scene, doors.of(None), subagents.clone(), Start::default(), log).await;
     if let Some(subagents) = &subagents {
         subagents.run_uncalled(engine.now()).await;
     }
-    drop((subagents, doors));
+    drop(doors);
     let kept = keep(engine);
     let seen = watcher.map(|w| w.take()).unwrap_or_default();
     let run = Run {
@@ -255,6 +258,7 @@ async fn replay_keeping<T>(
         files: &shared.files,
         known: &shared.known,
         agents: &agents,
+        windows: subagents.as_ref().map(|s| s.windows()),
         summariser: desk.asked().then(|| options.summariser.name().into_owned()),
         stopped: Stopped { unsummarised: desk.trouble(), refused: seen.refused.clone() },
     };
@@ -302,7 +306,8 @@ struct Scene<'a> {
     model: &'a Arc<Model>,
     options: &'a Options,
     desk: &'a SummaryDesk,
-    known: &'a Arc<KnownSessions>,
+    /// Of its messages.
+    known: Arc<Known>,
 }
 
 /// The door to a provider of this scene's model.
@@ -350,7 +355,7 @@ async fn play(
     let path = Path::without(session, &Defaults::STATED, &waited, &unseen);
     let tracer = options.trace.then(|| Tracer::new(&scenario.id, &spec.label()));
     let recovery = spec.descriptor.recovery;
-    let observer = Observer::new(session, known.of(session), &path, model, recovery, log.clone())
+    let observer = Observer::new(session, known.clone(), &path, model, recovery, log.clone())
         .of_agent(*agent)
         .traced(tracer);
     observer.begun(&path, start.at_ms, start.by_request);

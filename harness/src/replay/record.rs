@@ -17,7 +17,7 @@ use ctxbench_strategies::Spec;
 use super::conversation::{Conversation, conversations};
 use super::events::{Event, Logged};
 use super::known::KnownSessions;
-use super::windows::Subagent;
+use super::windows::{Subagent, Windows};
 use super::{Loading, background, compactions, delegation, drift, histories, resume};
 use crate::rewind::{self, Files};
 
@@ -30,6 +30,8 @@ pub(super) struct Run<'a> {
     pub(super) files: &'a Files,
     pub(super) known: &'a KnownSessions,
     pub(super) agents: &'a [Subagent],
+    /// Where there are subagents.
+    pub(super) windows: Option<&'a Windows>,
     /// Who wrote its summaries, if any was asked for.
     pub(super) summariser: Option<String>,
     /// What ended it that is no matter of the strategy: status and reason.

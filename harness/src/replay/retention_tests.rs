@@ -133,10 +133,11 @@ fn run(recovery: Recovery) -> RunRecord {
         files: &Files::default(),
         known: &Default::default(),
         agents: &[],
+        windows: None,
         summariser: None,
         stopped: Stopped::default(),
     };
-    measured(&run, &events).record
+    measured(&run, events).record
 }
 
 fn pair<'a>(r: &'a RunRecord, fact: &str) -> &'a FactRecord {

@@ -12,7 +12,7 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use super::events::Log;
-use super::known::KnownSessions;
+use super::known::{Known, KnownSessions};
 use super::recording::{met, of_subagent};
 use super::windows::{self, Subagent, Windows};
 use super::{Doors, Options, Scene, Start, play};
@@ -25,7 +25,8 @@ pub(super) struct Subagents {
     model: Arc<Model>,
     options: Options,
     desk: SummaryDesk,
-    known: Arc<KnownSessions>,
+    /// Of the whole session, and of what a scenario consists of.
+    known: (Arc<Known>, Arc<KnownSessions>),
     doors: Doors,
     log: Log,
     all: Vec<Subagent>,
@@ -42,6 +43,7 @@ pub(super) struct Subagents {
 impl Subagents {
     pub(super) fn new(
         scene: &Scene<'_>,
+        known: (Arc<Known>, Arc<KnownSessions>),
         doors: Doors,
         log: Log,
         all: Vec<Subagent>,
@@ -61,16 +63,20 @@ impl Subagents {
             model: scene.model.clone(),
             options: scene.options.clone(),
             desk: scene.desk.clone(),
-            known: scene.known.clone(),
+            windows: Windows::of(&scene.scenario.session, &known.0),
+            known,
             doors,
             log,
             depths: windows::depths(&all),
             by_call,
             waited,
-            windows: Windows::of(&scene.scenario.session),
             all,
             started: Mutex::default(),
         })
+    }
+
+    pub(super) fn windows(&self) -> &Windows {
+        &self.windows
     }
 
     /// The calls of a window whose time is that of the agents that it waits for.
@@ -130,7 +136,7 @@ impl Subagents {
                 model: &model,
                 options: &self.options,
                 desk: &self.desk,
-                known: &self.known,
+                known: self.known.1.of_window(&session, &self.known.0),
             };
             let start = Start { at_ms: now, by_request: request };
             let log = self.log.of_agent(i);

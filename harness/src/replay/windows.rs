@@ -14,6 +14,9 @@ use ctxbench_core::content::joined_text;
 use ctxbench_core::session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 use serde_json::Value;
 
+use super::known::Known;
+use super::own_facts::OwnFacts;
+
 /// A subagent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Subagent {
@@ -259,11 +262,13 @@ pub(super) struct Windows {
     own: HashMap<String, Vec<usize>>,
     /// Memory files and the like, and the system prompt and tools of the main conversation.
     shared: Vec<usize>,
+    facts: OwnFacts,
 }
 
 impl Windows {
-    pub(super) fn of(session: &Session) -> Windows {
-        let mut out = Windows::default();
+    /// `known` = what is known of the whole session.
+    pub(super) fn of(session: &Session, known: &Known) -> Windows {
+        let mut out = Windows { facts: OwnFacts::of(session, known), ..Windows::default() };
         for (i, e) in session.entries.iter().enumerate() {
             match (e, e.agent()) {
                 (Entry::Memory { .. } | Entry::RepoMap { .. } | Entry::File { .. }, _)
@@ -277,7 +282,7 @@ impl Windows {
 
     /// The session of one subagent: its messages as a main conversation, under its own system prompt
     /// and tools where the session gives them, else under those of the session; memory files and the
-    /// like are everybody's. All facts of the session stay.
+    /// like are everybody's. Its facts are those that concern it ([`Windows::facts`]).
     pub(super) fn session(&self, session: &Session, id: &str) -> Session {
         let own = self.own.get(id).map_or(&[][..], Vec::as_slice);
         let gives = |kind: fn(&Entry) -> bool| own.iter().any(|&i| kind(&session.entries[i]));
@@ -291,7 +296,8 @@ impl Windows {
         let all: BTreeSet<usize> = own.iter().chain(shared).copied().collect();
         let entries = all.into_iter().map(|i| unmarked(session.entries[i].clone())).collect();
         let header = session.header.clone();
-        let mut out = Session { header, entries, facts: session.facts.clone() };
+        let facts = self.facts(id).iter().map(|&i| session.facts[i].clone()).collect();
+        let mut out = Session { header, entries, facts };
         out.header.model = out
             .entries
             .iter()
@@ -305,6 +311,11 @@ impl Windows {
             out.header.prefix_tokens = own.or(out.header.prefix_tokens);
         }
         out
+    }
+
+    /// Of each fact of a subagent's session its place among those of the whole.
+    pub(super) fn facts(&self, id: &str) -> &[usize] {
+        self.facts.of_window(id)
     }
 }
 
@@ -329,8 +340,12 @@ mod tests {
         ctxbench_scenarios::jsonl::read(format!("{head}\n{lines}").as_bytes(), "s").unwrap().session
     }
 
+    fn windows(s: &Session) -> Windows {
+        Windows::of(s, &Known::of(s))
+    }
+
     fn own(s: &Session, id: &str) -> Session {
-        Windows::of(s).session(s, id)
+        windows(s).session(s, id)
     }
 
     fn agent(id: &str, call: Option<(&str, Option<&str>)>, waits: bool) -> Subagent {
@@ -487,9 +502,47 @@ mod tests {
         let waits = |i: usize| agent(&format!("x{i}"), Some((&format!("c{i}"), None)), true);
         assert!(all.iter().enumerate().all(|(i, a)| *a == waits(i)));
         assert!(depths(&all).iter().all(|d| *d == 1));
-        let windows = Windows::of(&s);
+        let windows = windows(&s);
         let stored = windows.own.values().chain([&windows.shared]).map(Vec::len).sum::<usize>();
         assert_eq!((stored, windows.session(&s, "x19999").entries.len()), (20_001, 2));
+    }
+
+    #[test]
+    fn a_window_has_the_facts_that_concern_it_and_costs_no_others() {
+        let mut lines = vec![
+            r#"{"type":"memory","path":"A.md","text":"deploy with terraform-1.9"}"#.to_string(),
+            r#"{"type":"user","id":"u","text":"ship the release"}"#.into(),
+        ];
+        let fact = |id: &str, kind: &str, token: &str, arises: &str, needs: &str| {
+            format!(
+                r#"{{"type":"fact","id":"{id}","kind":"{kind}","tokens":["{token}"],"arises":"{arises}","needs":[{needs}]}}"#
+            )
+        };
+        for i in 0..500 {
+            lines.push(format!(
+                r#"{{"type":"user","id":"u{i}","text":"port_{i} please","agent":"x{i}"}}"#
+            ));
+            lines.push(format!(r#"{{"type":"assistant","id":"a{i}","text":"ok","agent":"x{i}"}}"#));
+            lines.push(fact(
+                &format!("p{i}"),
+                "value",
+                &format!("port_{i} "),
+                &format!("u{i}"),
+                "",
+            ));
+        }
+        lines.push(fact("goal", "goal", "ship the release", "u", ""));
+        lines.push(fact("rule", "value", "terraform-1.9", "u", ""));
+        lines.push(fact("asked", "value", "said by nobody", "u", r#""a7""#));
+        let s = session(&lines.join("\n"));
+        let windows = windows(&s);
+        let ids = |agent: &str| -> Vec<String> {
+            windows.session(&s, agent).facts.into_iter().map(|f| f.id).collect()
+        };
+        assert_eq!(ids("x7"), ["p7", "goal", "rule", "asked"], "it needs the last one");
+        assert_eq!(ids("x8"), ["p8", "goal", "rule"]);
+        assert_eq!(windows.facts("x8").len(), 3, "places among all facts");
+        assert_eq!(s.facts[windows.facts("x8")[0]].id, "p8");
     }
 
     #[test]

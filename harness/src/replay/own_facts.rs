@@ -1,0 +1,78 @@
+//! Which facts of a session concern each subagent's window, so that a window costs what is in it.
+
+use std::collections::BTreeSet;
+
+use ctxbench_core::content::joined_text;
+use ctxbench_core::fact::FactKind;
+use ctxbench_core::session::{Entry, Session};
+use rapidhash::{HashMapExt, RapidHashMap as HashMap};
+
+use super::known::Known;
+
+/// The facts that arise, are needed or are said in a window, by their place in the session. Others
+/// are never looked for there.
+#[derive(Debug, Default)]
+pub(super) struct OwnFacts {
+    by_window: HashMap<String, Vec<usize>>,
+    /// What every window has: facts of memory files and the like, and the first goal.
+    shared: Vec<usize>,
+}
+
+impl OwnFacts {
+    pub(super) fn of(session: &Session, known: &Known) -> OwnFacts {
+        let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (i, f) in session.facts.iter().enumerate() {
+            for id in f.needs.iter().chain([&f.arises]) {
+                named.entry(id).or_default().push(i);
+            }
+        }
+        let goal = |i: &usize| {
+            let f = &session.facts[*i];
+            f.kind == FactKind::Goal && !f.distractor
+        };
+        let mut shared: BTreeSet<usize> = (0..known.measured).find(goal).into_iter().collect();
+        let mut own: HashMap<&str, BTreeSet<usize>> = HashMap::new();
+        for e in &session.entries {
+            match e.agent() {
+                Some(agent) => {
+                    let facts = own.entry(agent).or_default();
+                    let key = e.key().unwrap_or_default();
+                    facts.extend(named.get(key).into_iter().flatten());
+                    facts.extend(said(e, known));
+                }
+                None if e.key().is_none() => shared.extend(said(e, known)),
+                None => {}
+            }
+        }
+        let all = |of: BTreeSet<usize>| of.union(&shared).copied().collect();
+        let by_window = own.into_iter().map(|(agent, of)| (agent.to_string(), all(of))).collect();
+        OwnFacts { by_window, shared: shared.into_iter().collect() }
+    }
+
+    /// The facts of a window, in the order of the session.
+    pub(super) fn of_window(&self, agent: &str) -> &[usize] {
+        self.by_window.get(agent).unwrap_or(&self.shared)
+    }
+}
+
+/// The facts that an entry says, however it is shown.
+fn said(e: &Entry, known: &Known) -> Vec<usize> {
+    let mut out = Vec::new();
+    match e {
+        Entry::System { text, .. } | Entry::RepoMap { text, .. } => {
+            out.extend(known.carried_once(text));
+        }
+        Entry::Memory { path, text, .. } | Entry::File { path, text, .. } => {
+            out.extend(known.carried_once(&format!("{path}\n\n{text}")));
+        }
+        _ => {
+            let parts = e.content();
+            let whole = known.carried(&joined_text(&parts, "\n"));
+            out.extend(whole.facts.iter().map(|(fact, _)| *fact));
+            let rest = parts.iter().filter(|p| p.as_text().is_none());
+            rest.for_each(|p| out.extend(known.carried_once(p.words())));
+        }
+    }
+    out.retain(|i| *i < known.measured);
+    out
+}
