@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording};
 
-pub(super) const RECORDING: Recording = Recording { notes, read };
+pub(super) const RECORDING: Recording = Recording { notes, read, texts_apart: false };
 
 /// Size of the base instructions in its estimates, which need not be that of those it sends
 /// (docs/sources/codex.md §3).

@@ -14,6 +14,8 @@ pub struct Recording {
     pub notes: fn(&Path) -> Map<String, Value>,
     /// What its requests mean.
     pub read: fn(&Heard<'_>) -> Reading,
+    /// Cases count the texts of one message apart.
+    pub texts_apart: bool,
 }
 
 /// Nothing of what a program left behind matters.
@@ -99,10 +101,14 @@ pub struct Reading {
     pub constants: Map<String, Value>,
     /// Further members of the first base piece.
     pub base: Map<String, Value>,
+    /// The same of the first context piece.
+    pub context: Map<String, Value>,
     /// Of every request when it was made, where the product tells, and what its pieces are.
     pub requests: Vec<(Option<String>, Vec<As>)>,
     /// Items carry the number of their message less this.
     pub numbered: Option<usize>,
+    /// Cases say how each message of the user ended.
+    pub tells_prompts: bool,
     /// Requests carry the largest reply that they allow.
     pub limits_replies: bool,
     /// Usage counts what the cache served or stored beside the input and not within it.

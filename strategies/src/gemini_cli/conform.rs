@@ -26,7 +26,7 @@ pub(crate) const CONFORMANCE: Conformance = Conformance {
         ends: &["prompts"],
         set_up,
         error_classes: |_| &[],
-        record: None,
+        record: Some(super::record::RECORDING),
     }),
 };
 

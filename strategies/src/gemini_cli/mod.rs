@@ -12,6 +12,7 @@ mod knobs;
 pub(crate) mod persist;
 mod preview;
 mod program;
+mod record;
 mod resumed;
 mod rules;
 mod settings;

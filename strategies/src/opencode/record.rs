@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording, no_notes};
 
-pub(super) const RECORDING: Recording = Recording { notes: no_notes, read };
+pub(super) const RECORDING: Recording = Recording { notes: no_notes, read, texts_apart: false };
 
 /// What stands around the conversation in a summary prompt (docs/sources/opencode.md §3.2.7).
 const CONVERSATION: [&str; 2] = ["<conversation>\n", "\n</conversation>"];

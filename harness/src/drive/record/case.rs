@@ -28,8 +28,8 @@ pub(super) fn of(
 ) -> Option<Case> {
     let exchanges = super::counted(&driven.exchanges);
     let wire = exchanges.first()?.wire?;
-    let rows: Vec<Vec<Row<'_>>> =
-        exchanges.iter().filter_map(|e| e.prompt.as_ref()).map(rows::of).collect();
+    let prompts = exchanges.iter().filter_map(|e| e.prompt.as_ref());
+    let rows: Vec<Vec<Row<'_>>> = prompts.map(|p| rows::of(p, recording.texts_apart)).collect();
     let said = Said::of(&driven.plan.moves);
     let asked: Vec<Asked<'_>> = exchanges
         .iter()
@@ -81,8 +81,16 @@ pub(super) fn of(
         items,
         requests,
         not_compared: vec![],
-        outcome: None,
+        outcome: reading.tells_prompts.then(|| json!({"prompts": ends(driven)})),
     })
+}
+
+/// How each message of the user ended.
+fn ends(driven: &Driven) -> Vec<&'static str> {
+    let moves = driven.plan.moves.iter().enumerate();
+    let said = moves.filter(|(_, step)| matches!(step.what, What::Say(_)));
+    let failed = |i: usize| driven.failures.iter().any(|(at, _)| *at == i);
+    said.map(|(i, _)| if failed(i) { "error" } else { "done" }).collect()
 }
 
 /// What entered the history, and what of it is the session's.
@@ -261,11 +269,14 @@ impl Writer<'_> {
         let Some((e, own, sorts)) = first(false) else { return vec![] };
         let mut out = Vec::new();
         let head = head(own, sorts);
-        for (i, (p, kind)) in head.iter().enumerate() {
+        let mut more = [
+            (BlockKind::Base, Some(&self.reading.base)),
+            (BlockKind::Context, Some(&self.reading.context)),
+        ];
+        for (p, kind) in &head {
             let mut piece = fixed_piece(p, *kind);
-            if i == 0 {
-                piece.extend(self.reading.base.clone());
-            }
+            let told = more.iter_mut().find(|(of, _)| of == kind).and_then(|(_, m)| m.take());
+            piece.extend(told.cloned().into_iter().flatten());
             out.push(piece);
         }
         let tools = e.prompt.as_ref().and_then(|p| p.tools.as_ref());

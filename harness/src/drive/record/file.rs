@@ -28,5 +28,8 @@ pub(super) fn text(case: &Case) -> String {
         let lines: Vec<String> = list.iter().map(Value::to_string).collect();
         members.push(format!("{}:[\n{}\n]", json!(name), lines.join(",\n")));
     }
+    if let Some(outcome) = &case.outcome {
+        members.push(format!("\"outcome\":{outcome}"));
+    }
     format!("{{\n{}\n}}\n", members.join(",\n"))
 }

@@ -31,12 +31,12 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The rows of a request.
-pub(super) fn of(prompt: &Prompt) -> Vec<Row<'_>> {
+/// The rows of a request. `apart` = the texts of a message are rows of their own.
+pub(super) fn of(prompt: &Prompt, apart: bool) -> Vec<Row<'_>> {
     let text = |i: &Item| matches!(i.content, Content::Text(_));
     let together = |a: &Item, b: &Item| {
         let one = a.message == b.message && a.role == b.role && a.role != Role::Assistant;
-        one && text(a) && text(b)
+        !apart && one && text(a) && text(b)
     };
     // On some wires a reply of calls alone has an empty text beside them.
     let silent = |g: &&[Item]| matches!(g, [one] if one.text().is_empty() && text(one));

@@ -1,0 +1,171 @@
+//! What the requests of a driven Gemini CLI mean.
+
+use ctxbench_core::block::BlockKind;
+use serde_json::{Map, Value, json};
+
+use super::words::SNAPSHOT;
+use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording, no_notes};
+
+pub(super) const RECORDING: Recording = Recording { notes: no_notes, read, texts_apart: true };
+
+/// The limit that it takes every model for, tokens (docs/sources/gemini-cli.md §1).
+const LIMIT: u64 = 1_048_576;
+
+/// It is driven with half of the window as its threshold.
+const SHARE: f64 = 0.5;
+
+fn read(heard: &Heard<'_>) -> Reading {
+    let mut out = Reading { numbered: Some(1), tells_prompts: true, ..Reading::default() };
+    for r in heard.requests {
+        let sorts: Vec<As> = (0..r.pieces.len()).map(|i| sorted(r, i, heard.summaries)).collect();
+        for (p, sort) in r.pieces.iter().zip(&sorts) {
+            let name = match sort {
+                As::Constant(BlockKind::Context) if out.context.is_empty() => {
+                    out.context = alphabets(p.text());
+                    continue;
+                }
+                As::Constant(BlockKind::Ack) => "ack",
+                As::Constant(BlockKind::SummaryPrompt) if is_check(r, heard.summaries) => {
+                    "prompt_verify"
+                }
+                As::Constant(BlockKind::SummaryPrompt) if is_anchored(r) => "prompt_anchored",
+                As::Constant(BlockKind::SummaryPrompt) => "prompt_new",
+                _ => continue,
+            };
+            out.constants.entry(name).or_insert(json!({"bytes": p.text().len()}));
+        }
+        let phase =
+            r.summary.then(|| if is_check(r, heard.summaries) { "verify" } else { "summary" });
+        out.requests.push((phase.map(str::to_string), sorts));
+    }
+    let threshold = SHARE * heard.window as f64 / LIMIT as f64;
+    let model = json!({"name": heard.model, "context": LIMIT, "output": heard.max_output});
+    out.settings = Map::from_iter([
+        ("model".to_string(), model),
+        ("compression_threshold".to_string(), threshold.into()),
+        ("wire".to_string(), heard.wire.into()),
+        ("process".to_string(), "one".into()),
+    ]);
+    out
+}
+
+/// What its estimates know of a text.
+fn alphabets(text: &str) -> Map<String, Value> {
+    let ascii = text.bytes().filter(u8::is_ascii).count();
+    let utf16 = |t: &str| t.encode_utf16().count();
+    Map::from_iter([
+        ("ascii_chars".to_string(), ascii.into()),
+        ("other_chars".to_string(), (utf16(text) - ascii).into()),
+        ("json_utf16".to_string(), utf16(&Value::from(text).to_string()).into()),
+    ])
+}
+
+fn is_written(p: &Piece<'_>, summaries: &[&str]) -> bool {
+    summaries.iter().any(|s| s.trim() == p.text().trim())
+}
+
+/// A draft stands before the words that ask to check it.
+fn is_check(r: &Asked<'_>, summaries: &[&str]) -> bool {
+    let [.., draft, _] = r.pieces.as_slice() else { return false };
+    r.summary && draft.kind == BlockKind::Assistant && is_written(draft, summaries)
+}
+
+/// The history holds a snapshot.
+fn is_anchored(r: &Asked<'_>) -> bool {
+    let history = r.pieces.split_last().map_or(&[][..], |(_, history)| history);
+    let said = |p: &&Piece<'_>| !p.instructs() && p.kind != BlockKind::Output;
+    history.iter().filter(said).any(|p| p.text().contains(SNAPSHOT))
+}
+
+fn sorted(r: &Asked<'_>, i: usize, summaries: &[&str]) -> As {
+    let p = &r.pieces[i];
+    let written = |p: &Piece<'_>| is_written(p, summaries);
+    let before = &r.pieces[i.saturating_sub(1)];
+    match p.kind {
+        _ if p.instructs() => As::Constant(BlockKind::Base),
+        BlockKind::User if r.summary && i + 1 == r.pieces.len() => {
+            As::Constant(BlockKind::SummaryPrompt)
+        }
+        BlockKind::User if written(p) => As::Said(BlockKind::Summary),
+        BlockKind::User if !p.said && before.instructs() => As::Constant(BlockKind::Context),
+        BlockKind::Assistant if r.summary && i + 2 == r.pieces.len() && written(p) => {
+            As::Said(BlockKind::Summary)
+        }
+        BlockKind::Assistant if i > 0 && before.of_user() && written(before) => {
+            As::Constant(BlockKind::Ack)
+        }
+        kind => As::Said(kind),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ctxbench_core::block::Role;
+
+    use super::*;
+
+    fn piece<'a>(role: Role, text: &'a str, said: bool) -> Piece<'a> {
+        let kind = if role == Role::Assistant { BlockKind::Assistant } else { BlockKind::User };
+        Piece { role, kind, texts: vec![text], said }
+    }
+
+    #[test]
+    fn draft_check_and_acknowledgement_are_known_by_where_they_stand() {
+        let base = || piece(Role::Instructions, "be good", false);
+        let context = || piece(Role::User, "a \u{e9}\n", false);
+        let asked = |summary, pieces| Asked { summary, label: None, overflowed: false, pieces };
+        let draft = || piece(Role::Assistant, "DRAFT", true);
+        let requests = [
+            asked(false, vec![base(), context(), piece(Role::User, "mend it", true)]),
+            asked(
+                true,
+                vec![
+                    base(),
+                    context(),
+                    piece(Role::User, "mend it", true),
+                    piece(Role::User, "Sum up.", false),
+                ],
+            ),
+            asked(true, vec![base(), context(), draft(), piece(Role::User, "Is it all?", false)]),
+            asked(
+                false,
+                vec![
+                    base(),
+                    piece(Role::User, "FINAL", false),
+                    piece(Role::Assistant, "I see.", false),
+                    piece(Role::User, "go on", true),
+                ],
+            ),
+        ];
+        let heard = Heard {
+            model: "gemini-2.5-pro",
+            window: LIMIT / 16,
+            max_output: 4_000,
+            wire: "gemini",
+            notes: &Map::new(),
+            requests: &requests,
+            summaries: &["DRAFT", "FINAL"],
+        };
+        let out = read(&heard);
+        let phases: Vec<Option<&str>> = out.requests.iter().map(|(p, _)| p.as_deref()).collect();
+        assert_eq!(phases, [None, Some("summary"), Some("verify"), None]);
+        let prompt = As::Constant(BlockKind::SummaryPrompt);
+        assert_eq!(out.requests[1].1[3], prompt);
+        assert_eq!(out.requests[2].1[2..], [As::Said(BlockKind::Summary), prompt]);
+        assert_eq!(
+            out.requests[3].1[1..],
+            [
+                As::Said(BlockKind::Summary),
+                As::Constant(BlockKind::Ack),
+                As::Said(BlockKind::User)
+            ]
+        );
+        let sizes = |name: &str| out.constants[name]["bytes"].as_u64();
+        let of = ["prompt_new", "prompt_verify", "ack"].map(sizes);
+        assert_eq!(of, [Some(7), Some(10), Some(6)]);
+        // A letter of two bytes is one unit; in JSON there are quotes and the line end is two.
+        let context = Value::Object(out.context);
+        assert_eq!(context, json!({"ascii_chars": 3, "other_chars": 1, "json_utf16": 7}));
+        assert_eq!(out.settings["compression_threshold"], 0.5 / 16.0);
+    }
+}
