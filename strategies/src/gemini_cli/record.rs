@@ -154,11 +154,7 @@ mod tests {
         assert_eq!(out.requests[2].1[2..], [As::Said(BlockKind::Summary), prompt]);
         assert_eq!(
             out.requests[3].1[1..],
-            [
-                As::Said(BlockKind::Summary),
-                As::Constant(BlockKind::Ack),
-                As::Said(BlockKind::User)
-            ]
+            [As::Said(BlockKind::Summary), As::Constant(BlockKind::Ack), As::Said(BlockKind::User)]
         );
         let sizes = |name: &str| out.constants[name]["bytes"].as_u64();
         let of = ["prompt_new", "prompt_verify", "ack"].map(sizes);
