@@ -168,10 +168,10 @@ fn agents_without_an_implementation_of_ours_come_to_the_end() {
 #[test]
 fn what_a_driven_agent_did_replays_exactly() {
     let Some(dir) = agents() else { return };
-    let agents = "--agent codex --agent opencode --agent gemini-cli";
+    let agents = "--agent codex --agent opencode --agent gemini-cli --agent pi";
     let driven = drive(&dir, "login-bug", NARROW, &format!("{agents} --record cases"));
     let told = driven.here.run("conform cases").ok().stdout;
-    assert!(told.contains("3/3"), "{told}");
+    assert!(told.contains("4/4"), "{told}");
 }
 
 /// Steps, compactions, and how often the user asked to go on.

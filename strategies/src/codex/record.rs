@@ -4,10 +4,9 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use ctxbench_core::block::BlockKind;
-use ctxbench_core::files;
 use serde_json::{Map, Value, json};
 
-use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording};
+use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording, jsonl_in};
 
 pub(super) const RECORDING: Recording = Recording { notes, read, texts_apart: false };
 
@@ -20,11 +19,7 @@ const MOST_META: u64 = 4 << 20;
 
 /// What its session file says of the base instructions.
 fn notes(scratch: &Path) -> Map<String, Value> {
-    // What links lead to is none of its files.
-    let own = |p: &Path| std::fs::symlink_metadata(p).is_ok_and(|m| m.is_dir());
-    let logs = files::walk_into(&scratch.join("codex/sessions"), own, |_| {});
-    let rollouts = logs.iter().filter(|p| p.extension().is_some_and(|e| e == "jsonl"));
-    let found = rollouts.filter_map(|log| base_bytes(log)).next();
+    let found = jsonl_in(&scratch.join("codex/sessions")).iter().find_map(|log| base_bytes(log));
     found.map(|n| (ESTIMATE.to_string(), n.into())).into_iter().collect()
 }
 

@@ -2,9 +2,10 @@
 //! where a summary stands, and which settings a case needs. Writing the case is the harness's.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ctxbench_core::block::{BlockKind, Role};
+use ctxbench_core::files;
 use serde_json::{Map, Value};
 
 /// How driven sessions of a program become cases.
@@ -21,6 +22,14 @@ pub struct Recording {
 /// Nothing of what a program left behind matters.
 pub fn no_notes(_: &Path) -> Map<String, Value> {
     Map::new()
+}
+
+/// The session files below a folder, in order. What links lead to is none of the program's.
+pub(crate) fn jsonl_in(folder: &Path) -> Vec<PathBuf> {
+    let own = |p: &Path| std::fs::symlink_metadata(p).is_ok_and(|m| m.is_dir());
+    let mut all = files::walk_into(folder, own, |_| {});
+    all.retain(|p| p.extension().is_some_and(|e| e == "jsonl"));
+    all
 }
 
 /// What a program sent its model in one session.
@@ -85,13 +94,38 @@ pub enum As {
     Constant(BlockKind),
     /// A summary behind words of the program, which end where the body begins.
     Summary { body: Range<usize> },
+    /// A summary in pieces, without the words of the program around it.
+    Segments(Vec<Segment>),
     /// A summary prompt that holds the conversation as a text.
     Prompt {
+        /// Which of the program's prompts it is, where cases tell.
+        variant: Option<&'static str>,
         transcript: String,
-        prior: Option<String>,
+        /// The summary before it; nothing = there is none.
+        prior: Vec<Segment>,
         /// Size of the rest, bytes.
         constant_bytes: usize,
     },
+}
+
+/// A piece of a summary.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Segment {
+    /// Written by a model.
+    Said(String),
+    /// The program's own words, by their name among the constants of its cases, and their size,
+    /// bytes.
+    Constant(&'static str, usize),
+}
+
+impl Segment {
+    /// Its size, bytes.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Segment::Said(text) => text.len(),
+            Segment::Constant(_, bytes) => *bytes,
+        }
+    }
 }
 
 /// What a product makes of a recorded session.
@@ -107,6 +141,8 @@ pub struct Reading {
     pub requests: Vec<(Option<String>, Vec<As>)>,
     /// Items carry the number of their message less this.
     pub numbered: Option<usize>,
+    /// What cases say of the end, as far as the program tells.
+    pub outcome: Map<String, Value>,
     /// Cases say how each message of the user ended.
     pub tells_prompts: bool,
     /// Requests carry the largest reply that they allow.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ctxbench_core::block::{BlockKind, Role};
 use serde_json::{Map, Value, json};
 
-use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording, no_notes};
+use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording, Segment, no_notes};
 
 pub(super) const RECORDING: Recording = Recording { notes: no_notes, read, texts_apart: false };
 
@@ -99,9 +99,9 @@ fn read(heard: &Heard<'_>) -> Reading {
             .collect();
         for s in &sorts {
             let As::Prompt { prior, constant_bytes, .. } = s else { continue };
-            let name = match prior {
-                None => "summary_prompt_first",
-                Some(_) => "summary_prompt_with_prior",
+            let name = match prior.as_slice() {
+                [] => "summary_prompt_first",
+                _ => "summary_prompt_with_prior",
             };
             out.constants.entry(name).or_insert(json!({"bytes": constant_bytes}));
         }
@@ -160,7 +160,8 @@ fn prompt(text: &str, placeholders: &[(&str, String)]) -> Option<As> {
     let constant_bytes = text.len() - conversation.len() - prior.map_or(0, str::len);
     let put = |t: String, (from, to): &(&str, String)| t.replace(from, to);
     let transcript = placeholders.iter().fold(conversation.to_string(), put);
-    Some(As::Prompt { transcript, prior: prior.map(str::to_string), constant_bytes })
+    let prior = prior.map(|p| Segment::Said(p.to_string())).into_iter().collect();
+    Some(As::Prompt { variant: None, transcript, prior, constant_bytes })
 }
 
 #[cfg(test)]
@@ -205,10 +206,10 @@ mod tests {
         let out = read(&heard);
         let base = || As::Constant(BlockKind::Base);
         assert_eq!(out.requests[0].1, [base(), As::Said(BlockKind::User)]);
-        let As::Prompt { transcript, prior, constant_bytes } = &out.requests[1].1[1] else {
+        let As::Prompt { transcript, prior, constant_bytes, .. } = &out.requests[1].1[1] else {
             panic!("{:?}", out.requests[1])
         };
-        assert_eq!((transcript.as_str(), prior), ("[User]: mend it", &None));
+        assert_eq!((transcript.as_str(), prior), ("[User]: mend it", &vec![]));
         assert_eq!(*constant_bytes, first.len() - "[User]: mend it".len());
         assert_eq!(
             out.requests[2].1[1..],
@@ -220,7 +221,8 @@ mod tests {
         );
         let As::Prompt { transcript, prior, .. } = &out.requests[3].1[1] else { panic!() };
         // Of its own message in the transcript only the size is kept.
-        assert_eq!((transcript.as_str(), prior.as_deref()), ("[User]: <conti", Some("S1")));
+        let s1 = vec![Segment::Said("S1".into())];
+        assert_eq!((transcript.as_str(), prior), ("[User]: <conti", &s1));
         assert_eq!(out.constants["continue"]["bytes"], 6);
         assert_eq!(out.constants["summary_prompt_first"]["bytes"], first.len() - 15);
         assert_eq!(out.numbered, Some(1));

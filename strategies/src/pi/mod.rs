@@ -14,6 +14,7 @@ mod log;
 pub(crate) mod persist;
 mod program;
 mod projection;
+mod record;
 mod settings;
 mod summary;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_provider::Content;
-use ctxbench_strategies::conform::record::{As, Asked, Heard, Piece, Reading, Recording};
+use ctxbench_strategies::conform::record::{As, Asked, Heard, Piece, Reading, Recording, Segment};
 use serde_json::{Map, Value, json};
 
 use super::events::{self, Shown};
@@ -81,8 +81,17 @@ pub(super) fn of(
         items,
         requests,
         not_compared: vec![],
-        outcome: reading.tells_prompts.then(|| json!({"prompts": ends(driven)})),
+        outcome: outcome(driven, &reading),
     })
+}
+
+/// What the product's cases say of the end; `None` = nothing.
+fn outcome(driven: &Driven, reading: &Reading) -> Option<Value> {
+    let mut out = reading.outcome.clone();
+    if reading.tells_prompts {
+        out.insert("prompts".into(), json!(ends(driven)));
+    }
+    (!out.is_empty()).then_some(Value::Object(out))
 }
 
 /// How each message of the user ended.
@@ -197,7 +206,7 @@ impl Writer<'_> {
         let mut put = |k: &str, v: Value| drop(out.insert(k.to_string(), v));
         let kind = match sort {
             As::Said(kind) | As::Constant(kind) => *kind,
-            As::Summary { .. } => BlockKind::Summary,
+            As::Summary { .. } | As::Segments(_) => BlockKind::Summary,
             As::Prompt { .. } => BlockKind::SummaryPrompt,
         };
         put("kind", json!(kind));
@@ -226,15 +235,23 @@ impl Writer<'_> {
                 let body = text.get(body.clone()).unwrap_or(text);
                 out.extend(self.told(body));
             }
-            As::Prompt { transcript, prior, constant_bytes } => {
+            As::Segments(all) => put("segments", self.segments(all)),
+            As::Prompt { variant, transcript, prior, constant_bytes } => {
+                if let Some(variant) = variant {
+                    put("variant", json!(variant));
+                }
                 put("constant_bytes", (*constant_bytes).into());
                 let t = self.shown.masked.within(transcript);
                 put("transcript", json!({"bytes": t.len(), "sha256": sha256(&t)}));
-                let told = |p: &String| {
-                    let ours = self.shown.masked.of_summary(p, &self.summaries);
-                    ours.map_or_else(|| super::mask::masked(p, ""), str::to_string)
+                let told = match prior.as_slice() {
+                    [] => Value::Null,
+                    [Segment::Said(text)] => self.summary(text).into(),
+                    several => {
+                        let bytes: usize = several.iter().map(Segment::bytes).sum();
+                        json!({"bytes": bytes, "segments": self.segments(several)})
+                    }
                 };
-                put("prior_summary", json!(prior.as_ref().map(told)));
+                put("prior_summary", told);
             }
             As::Said(_) if row.items.len() > 1 => {
                 let parts = row.texts().into_iter().map(|t| Value::Object(self.told(t)));
@@ -248,6 +265,20 @@ impl Writer<'_> {
             },
         }
         Value::Object(out)
+    }
+
+    /// What a model wrote into a summary.
+    fn summary(&self, text: &str) -> String {
+        let ours = self.shown.masked.of_summary(text, &self.summaries);
+        ours.map_or_else(|| super::mask::masked(text, ""), str::to_string)
+    }
+
+    fn segments(&self, all: &[Segment]) -> Value {
+        let one = |s: &Segment| match s {
+            Segment::Said(text) => json!({"text": self.summary(text), "bytes": text.len()}),
+            Segment::Constant(name, bytes) => json!({"constant": name, "bytes": bytes}),
+        };
+        all.iter().map(one).collect()
     }
 
     /// A text, or its hash where it is long or the program's own.

@@ -1,0 +1,228 @@
+//! What the requests of a driven pi mean.
+
+use std::path::Path;
+
+use ctxbench_core::block::BlockKind;
+use ctxbench_core::files;
+use serde_json::{Map, Value, json};
+
+use super::words::PiWords;
+use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording, Segment, jsonl_in};
+
+pub(super) const RECORDING: Recording = Recording { notes, read, texts_apart: false };
+
+/// The folder of its session files in the one that it is driven in, and what is noted of them.
+const SESSIONS: &str = "sessions";
+const COMPACTIONS: &str = "compactions";
+
+/// What stands around a summary (docs/sources/pi.md §3).
+const SUMMARY: [&str; 2] = ["<summary>\n", "\n</summary>"];
+/// What stands between the summary of the history and that of the beginning of a turn: a line of
+/// its own words in bold behind a rule.
+const JOIN: [&str; 2] = ["\n\n---\n\n**", "**\n\n"];
+
+/// What stands around the beginning of a turn in a prompt for that alone.
+const BEGINNING: [&str; 2] = ["# Conversation\n", "\n\n# Instructions\n"];
+
+/// Its compactions in the session file that it left (docs/sources/pi.md §7): the tokens before
+/// each.
+fn notes(scratch: &Path) -> Map<String, Value> {
+    let logs = jsonl_in(&scratch.join(SESSIONS));
+    let texts = logs.iter().filter_map(|path| files::read_text(path).ok());
+    let compaction = |line: &str| {
+        let entry: Value = serde_json::from_str(line).ok()?;
+        let tokens = entry.get("tokensBefore").filter(|_| entry["type"] == "compaction")?;
+        Some(json!({"tokens_before": tokens}))
+    };
+    let all: Value =
+        texts.flat_map(|t| t.lines().filter_map(compaction).collect::<Vec<_>>()).collect();
+    Map::from_iter([(COMPACTIONS.to_string(), all)])
+}
+
+fn read(heard: &Heard<'_>) -> Reading {
+    // The system prompt is a message, too.
+    let mut out = Reading { numbered: Some(1), limits_replies: true, ..Reading::default() };
+    for r in heard.requests {
+        let sorts: Vec<As> = (0..r.pieces.len()).map(|i| sorted(r, i, heard.summaries)).collect();
+        for (p, sort) in r.pieces.iter().zip(&sorts) {
+            note(&mut out.constants, p.text(), sort);
+        }
+        out.requests.push((None, sorts));
+    }
+    out.settings = Map::from_iter([
+        ("model".to_string(), json!({"context": heard.window, "output": heard.max_output})),
+        ("wire".to_string(), heard.wire.into()),
+    ]);
+    let compactions = heard.notes.get(COMPACTIONS).cloned().unwrap_or_else(|| json!([]));
+    out.outcome = Map::from_iter([(COMPACTIONS.to_string(), compactions)]);
+    out
+}
+
+/// Sizes of the program's words that are seen for the first time.
+fn note(constants: &mut Map<String, Value>, text: &str, sort: &As) {
+    let mut put = |name: &str, bytes: usize| {
+        constants.entry(name).or_insert(json!({"bytes": bytes}));
+    };
+    let segments = match sort {
+        As::Prompt { variant: Some(variant), prior, constant_bytes, .. } => {
+            put(&format!("prompt_{variant}"), *constant_bytes);
+            prior
+        }
+        As::Segments(all) => {
+            if let Some((head, _)) = text.split_once(SUMMARY[0]) {
+                put("summary_head", head.len() + SUMMARY[0].len());
+                put("summary_tail", SUMMARY[1].len());
+            }
+            all
+        }
+        _ => return,
+    };
+    for s in segments {
+        if let Segment::Constant(name, bytes) = s {
+            put(name, *bytes);
+        }
+    }
+}
+
+fn sorted(r: &Asked<'_>, i: usize, summaries: &[&str]) -> As {
+    let p = &r.pieces[i];
+    let first = r.pieces[..i].iter().all(Piece::instructs);
+    if p.instructs() {
+        return As::Constant(BlockKind::Base);
+    }
+    if p.of_user() && first {
+        let own =
+            if r.summary { prompt(p.text(), summaries) } else { summary(p.text(), summaries) };
+        if let Some(own) = own {
+            return own;
+        }
+    }
+    As::Said(p.kind)
+}
+
+/// The summary that stands for what is no longer shown.
+fn summary(text: &str, summaries: &[&str]) -> Option<As> {
+    let (_, rest) = text.split_once(SUMMARY[0])?;
+    Some(As::Segments(segments(rest.strip_suffix(SUMMARY[1])?, summaries)))
+}
+
+/// What a summary consists of: one of the history, or that and one of the beginning of a turn.
+fn segments(body: &str, summaries: &[&str]) -> Vec<Segment> {
+    let said = |text: &str| Segment::Said(text.to_string());
+    let joined = body.rmatch_indices(JOIN[0]).find_map(|(at, open)| {
+        let words = at + open.len();
+        let end = words + body[words..].find(JOIN[1])? + JOIN[1].len();
+        // A model may write the same; each side is one that was asked for, or the program's words.
+        summaries.iter().any(|s| s.trim() == body[end..].trim()).then_some((at, end))
+    });
+    let Some((at, end)) = joined.filter(|_| !summaries.contains(&body)) else {
+        return vec![said(body)];
+    };
+    let history = &body[..at];
+    let history = match summaries.iter().any(|s| s.contains(history)) {
+        true => said(history),
+        false => Segment::Constant("no_history", history.len()),
+    };
+    vec![history, Segment::Constant("split_join", end - at), said(&body[end..])]
+}
+
+/// A summary prompt taken apart.
+fn prompt(text: &str, summaries: &[&str]) -> Option<As> {
+    let w = PiWords::default();
+    let taken = |variant, transcript: &str, prior: Option<&str>| As::Prompt {
+        variant: Some(variant),
+        transcript: transcript.to_string(),
+        prior: prior.map(|p| segments(p, summaries)).unwrap_or_default(),
+        constant_bytes: text.len() - transcript.len() - prior.map_or(0, str::len),
+    };
+    if let Some(rest) = text.strip_prefix(&*w.open) {
+        // The conversation may hold the same words; what closes it stands last.
+        let between = format!("{}{}", w.close, w.prior_open);
+        return match rest.rsplit_once(&between) {
+            Some((transcript, rest)) => {
+                let (prior, _) = rest.rsplit_once(&*w.prior_close)?;
+                Some(taken("update", transcript, Some(prior)))
+            }
+            None => Some(taken("initial", rest.rsplit_once(&*w.close)?.0, None)),
+        };
+    }
+    let (transcript, _) = text.strip_prefix(BEGINNING[0])?.rsplit_once(BEGINNING[1])?;
+    Some(taken("turn_prefix", transcript, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use ctxbench_core::block::Role;
+
+    use super::*;
+
+    fn piece<'a>(role: Role, text: &'a str, said: bool) -> Piece<'a> {
+        Piece { role, kind: BlockKind::User, texts: vec![text], said }
+    }
+
+    fn said(text: &str) -> Segment {
+        Segment::Said(text.into())
+    }
+
+    #[test]
+    fn summaries_and_prompts_come_apart() {
+        let join = "\n\n---\n\n**Begun:**\n\n";
+        let whole = format!("Before:\n\n<summary>\nH{join}T\n</summary>");
+        let first = "<conversation>\n[User]: mend it\n</conversation>\n\nSum up.";
+        let turn = "# Conversation\n[User]: more\n\n# Instructions\nSum up.";
+        let update = format!(
+            "<conversation>\n[User]: on\n</conversation>\n\n\
+             <previous-summary>\nH{join}T\n</previous-summary>\n\nAdd."
+        );
+        let system = || piece(Role::System, "be good", false);
+        let asked = |summary, text| Asked {
+            summary,
+            label: None,
+            overflowed: false,
+            pieces: vec![system(), piece(Role::User, text, true)],
+        };
+        let requests =
+            [asked(true, first), asked(true, turn), asked(false, &whole), asked(true, &update)];
+        let notes = Map::from_iter([(COMPACTIONS.into(), json!([{"tokens_before": 9}]))]);
+        let heard = Heard {
+            model: "m",
+            window: 30_000,
+            max_output: 4_000,
+            wire: "openai-chat",
+            notes: &notes,
+            requests: &requests,
+            summaries: &["H", "T", "U"],
+        };
+        let out = read(&heard);
+        let of = |i: usize| &out.requests[i].1[1];
+        let prompt = |variant, transcript: &str, prior, constant_bytes| As::Prompt {
+            variant: Some(variant),
+            transcript: transcript.into(),
+            prior,
+            constant_bytes,
+        };
+        let both = vec![said("H"), Segment::Constant("split_join", join.len()), said("T")];
+        assert_eq!(*of(0), prompt("initial", "[User]: mend it", vec![], first.len() - 15));
+        assert_eq!(*of(1), prompt("turn_prefix", "[User]: more", vec![], turn.len() - 12));
+        assert_eq!(*of(2), As::Segments(both.clone()));
+        let words = update.len() - 10 - "HT".len() - join.len();
+        assert_eq!(*of(3), prompt("update", "[User]: on", both, words));
+        assert_eq!(out.constants["summary_head"]["bytes"], "Before:\n\n<summary>\n".len());
+        assert_eq!(out.constants["split_join"]["bytes"], join.len());
+        assert_eq!(Value::Object(out.outcome), json!({"compactions": [{"tokens_before": 9}]}));
+    }
+
+    #[test]
+    fn a_history_of_nothing_is_told_in_its_words() {
+        let nothing = "None.\n\n---\n\n**Begun:**\n\nT";
+        let words = [
+            Segment::Constant("no_history", 5),
+            Segment::Constant("split_join", nothing.len() - 6),
+            said("T"),
+        ];
+        assert_eq!(segments(nothing, &["T"]), words);
+        // What a model wrote itself is one piece.
+        assert_eq!(segments(nothing, &[nothing]), [said(nothing)]);
+        assert_eq!(segments("plain", &[]), [said("plain")]);
+    }
+}
