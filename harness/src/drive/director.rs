@@ -21,8 +21,10 @@ use super::plan::{Plan, Planned};
 use crate::replay::{NEUTRAL, text_of as text_of_tokens};
 use crate::serve::{Arrived, Said, Seen, Speaker};
 
-/// Requests of the agent's own beyond the session after which it goes round in circles.
-const MOST_EXTRA: u64 = 400;
+/// Requests without a new reply of the session after which an agent goes round in circles: work
+/// beyond the session, retries, summaries and side requests alike. Each is kept until the row is
+/// made.
+const MOST_IDLE: u64 = 400;
 
 /// What the model says when it is asked for a title or the like.
 const ASIDE: &str = "Work on the project";
@@ -99,7 +101,8 @@ pub(super) struct Director {
     faulty: bool,
     /// Hashes of all bodies so far.
     heard: HashSet<u64>,
-    extra: u64,
+    /// Requests since the newest reply of the session.
+    idle: u64,
     pub(super) exchanges: Vec<Exchange>,
     /// Why nothing more is answered.
     pub(super) stuck: Option<String>,
@@ -126,7 +129,7 @@ impl Shared {
             broken: None,
             faulty: false,
             heard: HashSet::new(),
-            extra: 0,
+            idle: 0,
             exchanges: Vec::new(),
             stuck: None,
             now: 0,
@@ -157,7 +160,7 @@ impl Director {
         self.reply.saturating_sub(usize::from(self.broken.is_some()))
     }
 
-    fn next(&mut self, asked: &Prompt) -> Result<Given, String> {
+    fn next(&mut self, asked: &Prompt) -> Given {
         // What broke off is said again, unless as much of it arrived as the agent goes on with.
         let broken = self.broken.take();
         if broken.is_some_and(|given| !given.is_shown(asked)) {
@@ -166,13 +169,10 @@ impl Director {
         let planned = self.plan.moves[self.step].replies.get(self.reply);
         if let Some(Planned { key, parts, tools_ms, .. }) = planned {
             let said = Told::Parts(parts.clone());
-            return Ok(Given { said, key: Some(key.clone()), tools_ms: *tools_ms });
+            self.idle = 0;
+            return Given { said, key: Some(key.clone()), tools_ms: *tools_ms };
         }
-        self.extra += 1;
-        if self.extra > MOST_EXTRA {
-            return Err(format!("it made {MOST_EXTRA} requests beyond the session"));
-        }
-        Ok(aside(NEUTRAL))
+        aside(NEUTRAL)
     }
 
     /// Counts a request, and finds the fault that hits it.
@@ -278,6 +278,12 @@ impl Speaker for Shared {
         if let Some(why) = &d.stuck {
             return Err(refused(format!("ctxbench: {why}")));
         }
+        d.idle += 1;
+        if d.idle > MOST_IDLE {
+            let why = format!("it made {MOST_IDLE} requests without going on with the session");
+            d.stuck = Some(why.clone());
+            return Err(refused(format!("ctxbench: {why}")));
+        }
         let header = |name: &str| text_of(arrived.headers, name);
         let asks = Asks {
             header: &header,
@@ -296,7 +302,7 @@ impl Speaker for Shared {
         }
         let given = match (d.given.get(&hash).cloned(), purpose) {
             (Some(given), _) => Ok(given),
-            (None, Some(Purpose::Work)) => d.next(arrived.prompt),
+            (None, Some(Purpose::Work)) => Ok(d.next(arrived.prompt)),
             (None, Some(Purpose::Summary)) => {
                 Ok(Given { said: Told::Summary, key: None, tools_ms: 0 })
             }

@@ -82,6 +82,10 @@ class Agent:
         """Asks until no tool is called any more."""
         while True:
             reply = self.post(self.items, True)
+            while HOW == "repeats":
+                self.post(self.items, True)
+            while HOW == "sums-up-for-ever":
+                self.compact()
             self.items += [{k: v for k, v in i.items() if k != "id"} for i in reply]
             calls = [i for i in reply if i["type"] == "function_call"]
             if not calls and HOW != "endless":
