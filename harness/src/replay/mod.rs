@@ -241,7 +241,7 @@ async fn replay_keeping<T>(
     let (log, events) = Log::open();
     let agents = windows::subagents(&scenario.session);
     let subagents = (!agents.is_empty()).then(|| {
-        let known = (scene.known.clone(), shared.known.clone());
+        let known = shared.known.clone();
         Subagents::new(&scene, known, doors.clone(), log.clone(), agents.clone())
     });
     let engine = play(&scene, doors.of(None), subagents.clone(), Start::default(), log).await;

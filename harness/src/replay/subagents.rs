@@ -25,8 +25,9 @@ pub(super) struct Subagents {
     model: Arc<Model>,
     options: Options,
     desk: SummaryDesk,
-    /// Of the whole session, and of what a scenario consists of.
-    known: (Arc<Known>, Arc<KnownSessions>),
+    /// Of the whole session.
+    whole: Arc<Known>,
+    known: Arc<KnownSessions>,
     doors: Doors,
     log: Log,
     all: Vec<Subagent>,
@@ -43,7 +44,7 @@ pub(super) struct Subagents {
 impl Subagents {
     pub(super) fn new(
         scene: &Scene<'_>,
-        known: (Arc<Known>, Arc<KnownSessions>),
+        known: Arc<KnownSessions>,
         doors: Doors,
         log: Log,
         all: Vec<Subagent>,
@@ -63,7 +64,8 @@ impl Subagents {
             model: scene.model.clone(),
             options: scene.options.clone(),
             desk: scene.desk.clone(),
-            windows: Windows::of(&scene.scenario.session, &known.0),
+            windows: Windows::of(&scene.scenario.session, &scene.known),
+            whole: scene.known.clone(),
             known,
             doors,
             log,
@@ -136,7 +138,7 @@ impl Subagents {
                 model: &model,
                 options: &self.options,
                 desk: &self.desk,
-                known: self.known.1.of_window(&session, &self.known.0),
+                known: self.known.of_window(&session, &self.whole),
             };
             let start = Start { at_ms: now, by_request: request };
             let log = self.log.of_agent(i);
