@@ -242,13 +242,17 @@ impl Plan {
                 // Nobody receives any more only when this is over.
                 feed(&mut |turn| drop(to.send(turn)));
             });
-            for _ in 0..self.jobs.max(1) {
-                scope.spawn(|| {
-                    while let Some((of, k, model)) = next() {
-                        self.pair(taker, &of, k, model);
-                    }
-                });
+            let work = || {
+                while let Some((of, k, model)) = next() {
+                    self.pair(taker, &of, k, model);
+                }
+            };
+            // The calling thread works, too: what it has freed serves whatever comes after the run,
+            // while an allocator may keep another thread's for itself.
+            for _ in 1..self.jobs.min(self.pairs()) {
+                scope.spawn(work);
             }
+            work();
         });
     }
 
