@@ -62,7 +62,7 @@ pub fn busy_session(turns: usize, seed: u64) -> Scenario {
         .iter_mut()
         .filter_map(|e| if let Entry::User(u) = e { u.text.as_mut() } else { None });
     for (n, question) in questions.enumerate() {
-        *question += &format!(" It is about {}.", row(seed, n));
+        *question = format!("{question} It is about {}.", row(seed, n)).into();
     }
     let last = turns.saturating_sub(1);
     let more = (0..turns).map(|n| {
@@ -111,24 +111,24 @@ pub fn session(turns: usize, seed: u64) -> Scenario {
         let call = ToolCall::new(format!("c{n}"), "read_file", t.arguments);
         entries.push(Entry::User(UserEntry {
             id: format!("u{n}"),
-            text: Some(t.question),
+            text: Some(t.question.into()),
             ..Default::default()
         }));
         let asks = AssistantEntry {
             id: format!("a{n}"),
-            text: Some(t.thought),
+            text: Some(t.thought.into()),
             calls: vec![call],
             ..Default::default()
         };
         entries.push(Entry::Assistant(asks));
         entries.push(Entry::Tool(ToolEntry {
             call_id: format!("c{n}"),
-            output: Some(t.output),
+            output: Some(t.output.into()),
             ..Default::default()
         }));
         entries.push(Entry::Assistant(AssistantEntry {
             id: format!("b{n}"),
-            text: Some(t.answer),
+            text: Some(t.answer.into()),
             ..Default::default()
         }));
     }

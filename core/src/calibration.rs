@@ -235,12 +235,14 @@ pub fn residuals<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::session::{RecordedCompaction, ToolEntry, UserEntry};
 
     /// Text of `n` o200k tokens.
-    fn words(n: usize) -> Option<String> {
-        Some(vec!["and"; n].join(" "))
+    fn words(n: usize) -> Option<Arc<str>> {
+        Some(vec!["and"; n].join(" ").into())
     }
 
     fn user(n: usize) -> Entry {

@@ -8,6 +8,8 @@ mod recorded;
 
 pub use recorded::{RecordedCall, RecordedCompaction, RecordedUsage, Trigger};
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -267,7 +269,7 @@ pub struct UserEntry {
     pub id: String,
     /// The words, unless `parts` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
+    pub text: Option<Arc<str>>,
     /// Texts and images in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Vec<Part>>,
@@ -290,13 +292,13 @@ pub struct AssistantEntry {
     pub id: String,
     /// The words, unless `parts` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
+    pub text: Option<Arc<str>>,
     /// Texts, reasoning and calls in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Vec<Part>>,
     /// Thinking before the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<String>,
+    pub reasoning: Option<Arc<str>>,
     /// Tool calls after the text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolCall>,
@@ -329,7 +331,7 @@ pub struct ToolEntry {
     pub name: Option<String>,
     /// The words, unless `parts` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<String>,
+    pub output: Option<Arc<str>>,
     /// Texts and images in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Vec<Part>>,
@@ -462,7 +464,7 @@ impl AssistantEntry {
     pub fn content(&self) -> Vec<Part> {
         let mut out = Vec::new();
         if let Some(r) = &self.reasoning {
-            out.push(Part::Reasoning { text: r.as_str().into(), encrypted: None });
+            out.push(Part::Reasoning { text: r.clone(), encrypted: None });
         }
         out.extend(parts_or_text(self.parts.as_ref(), self.text.as_ref()));
         out.extend(self.calls.iter().cloned().map(Part::Call));
@@ -482,10 +484,10 @@ impl ToolEntry {
     }
 }
 
-fn parts_or_text(parts: Option<&Vec<Part>>, text: Option<&String>) -> Vec<Part> {
+fn parts_or_text(parts: Option<&Vec<Part>>, text: Option<&Arc<str>>) -> Vec<Part> {
     match (parts, text) {
         (Some(p), _) => p.clone(),
-        (None, Some(t)) => vec![Part::Text(t.as_str().into())],
+        (None, Some(t)) => vec![Part::Text(t.clone())],
         (None, None) => Vec::new(),
     }
 }

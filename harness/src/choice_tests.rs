@@ -3,7 +3,7 @@ use ctxbench_core::session::{Entry, Header, UserEntry};
 use super::*;
 
 fn session(id: &str, words: usize, started: Option<&str>) -> Session {
-    let user = UserEntry { text: Some("word ".repeat(words)), ..UserEntry::default() };
+    let user = UserEntry { text: Some("word ".repeat(words).into()), ..UserEntry::default() };
     let header =
         Header { id: id.into(), started: started.map(str::to_string), ..Header::default() };
     Session { header, entries: vec![Entry::User(user)], facts: vec![] }

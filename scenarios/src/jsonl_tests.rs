@@ -136,7 +136,7 @@ fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
         (word(), at.clone(), unknown()).prop_map(move |(t, at, extra)| {
             vec![Entry::User(UserEntry {
                 id: format!("m{i}"),
-                text: Some(t),
+                text: Some(t.into()),
                 at,
                 extra,
                 ..UserEntry::default()
@@ -157,7 +157,7 @@ fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
                         Some(vec![thought, Part::Text(text.as_str().into()), Part::Call(call)]);
                 } else {
                     (a.text, a.reasoning, a.calls) =
-                        (Some(text.clone()), Some(reasoning), vec![call]);
+                        (Some(text.as_str().into()), Some(reasoning.into()), vec![call]);
                 }
                 a.usage = Some(RecordedUsage {
                     input: 1,
@@ -169,7 +169,7 @@ fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
                 });
                 let result = ToolEntry {
                     call_id: format!("c{i}"),
-                    output: Some(text),
+                    output: Some(text.into()),
                     extra,
                     ..ToolEntry::default()
                 };

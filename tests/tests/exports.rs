@@ -364,7 +364,7 @@ fn session_of(messages: Vec<Message>, system: Vec<String>, model: Option<&str>) 
         // The last call may have no result.
         let answered = calls.len() - usize::from(wait % 3 == 0 && !calls.is_empty());
         for call_id in calls.into_iter().take(answered) {
-            let (output, is_error) = (Some(format!("{call_id}\n")), failed.then_some(true));
+            let (output, is_error) = (Some(format!("{call_id}\n").into()), failed.then_some(true));
             let agent = agent.clone();
             entries.push(Entry::Tool(ToolEntry {
                 call_id,

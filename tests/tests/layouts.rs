@@ -53,7 +53,8 @@ fn user_texts(s: &Scenario) -> Vec<String> {
     s.session
         .entries
         .iter()
-        .filter_map(|e| if let Entry::User(u) = e { u.text.clone() } else { None })
+        .filter_map(|e| if let Entry::User(u) = e { u.text.as_deref() } else { None })
+        .map(str::to_string)
         .collect()
 }
 

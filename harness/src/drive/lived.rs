@@ -111,7 +111,7 @@ fn result(part: &Part, plan: &Plan, shown: &HashMap<&str, &Item>) -> Option<Entr
     Some(Entry::Tool(ctxbench_core::session::ToolEntry {
         call_id: call.id.to_string(),
         name: Some(call.name.to_string()),
-        output: Some(output.to_string()),
+        output: Some(output),
         is_error: Some(is_error),
         ..Default::default()
     }))
@@ -261,7 +261,7 @@ impl<'a> Words<'a> {
         }
         let text: Arc<str> = self.moves.next()??.into();
         let (id, at) = (of.id.clone(), of.at);
-        let entry = UserEntry { id, at, text: Some(text.to_string()), ..Default::default() };
+        let entry = UserEntry { id, at, text: Some(text), ..Default::default() };
         Some(Entry::User(entry))
     }
 

@@ -87,7 +87,7 @@ pub(super) fn with_last_words(session: &Session) -> Session {
         if std::mem::take(called) {
             number += 1;
             let id = format!("ctxbench-last-words-{number}");
-            let text = Some(NEUTRAL.to_string());
+            let text = Some(NEUTRAL.into());
             entries.push(Entry::Assistant(AssistantEntry { id, text, ..Default::default() }));
         }
     };
@@ -288,7 +288,7 @@ mod tests {
 
     fn session(id: &str, name: &str, arguments: &str, output: &str) -> Session {
         let call = ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() };
-        let text = |t: &str| Some(t.to_string());
+        let text = |t: &str| Some(t.into());
         let user = UserEntry { id: "u".into(), text: text("look"), ..Default::default() };
         let calls = AssistantEntry { id: "a1".into(), calls: vec![call], ..Default::default() };
         let result = ToolEntry { call_id: id.into(), output: text(output), ..Default::default() };

@@ -293,11 +293,12 @@ fn a_session_is_redacted_everywhere() {
 #[test]
 fn facts_that_were_found_are_found_in_what_is_left() {
     let said = |id: &str, text: &str| {
-        let (id, text) = (id.to_string(), Some(text.to_string()));
+        let (id, text) = (id.to_string(), Some(text.into()));
         Entry::Assistant(AssistantEntry { id, text, ..AssistantEntry::default() })
     };
     let path = |who: &str| format!("/home/{who}/work/ledger-4711-final.csv");
-    let shown = UserEntry { id: "u".into(), text: Some(path("ada")), ..UserEntry::default() };
+    let shown =
+        UserEntry { id: "u".into(), text: Some(path("ada").into()), ..UserEntry::default() };
     let mut entries = vec![Entry::User(shown)];
     entries.extend((1..8).map(|n| said(&format!("a{n}"), "One moment, I look at the others.")));
     entries.push(said("b", &format!("Now I open {}.", path("ada"))));

@@ -103,7 +103,7 @@ fn run(recovery: Recovery) -> RunRecord {
             .build(MessageId(2), vec![]),
     );
     shown.push(
-        Draft { call, ..Draft::text(BlockKind::Output, Role::Tool, said(2).as_str()) }
+        Draft { call, ..Draft::text(BlockKind::Output, Role::Tool, said(2)) }
             .build(MessageId(3), vec![]),
     );
     ask(&mut o, &shown, "a2", 4);

@@ -16,12 +16,12 @@ fn run(strategy: &str, to: &str, compacted: bool) -> RunRecord {
         [
             Entry::User(UserEntry {
                 id: format!("u{n}"),
-                text: Some(said("user")),
+                text: Some(said("user").into()),
                 ..Default::default()
             }),
             Entry::Assistant(AssistantEntry {
                 id: format!("a{n}"),
-                text: Some(said("model")),
+                text: Some(said("model").into()),
                 ..Default::default()
             }),
         ]

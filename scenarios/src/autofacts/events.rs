@@ -2,6 +2,7 @@
 //! arguments of calls parsed once.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use ctxbench_core::content::Part;
 use ctxbench_core::session::{Entry, Session};
@@ -16,7 +17,7 @@ pub(super) struct Call {
 /// A reply of the model.
 pub(super) struct Reply<'a> {
     pub(super) id: &'a str,
-    pub(super) texts: Vec<String>,
+    pub(super) texts: Vec<Arc<str>>,
     pub(super) calls: Vec<Call>,
 }
 
@@ -34,7 +35,7 @@ pub(super) struct Shown<'a> {
     pub(super) by: By,
     /// The reply behind which it stands: that of the call, or the last one before a message.
     pub(super) at: usize,
-    pub(super) texts: Vec<String>,
+    pub(super) texts: Vec<Arc<str>>,
 }
 
 /// One thing after the other.
@@ -95,9 +96,9 @@ fn call(call: &ctxbench_core::content::ToolCall) -> Call {
     Call { tool: call.name.to_string(), arguments }
 }
 
-fn texts(parts: Vec<Part>) -> Vec<String> {
+fn texts(parts: Vec<Part>) -> Vec<Arc<str>> {
     let text = |part: Part| match part {
-        Part::Text(text) if !text.is_empty() => Some(text.to_string()),
+        Part::Text(text) if !text.is_empty() => Some(text),
         _ => None,
     };
     parts.into_iter().filter_map(text).collect()

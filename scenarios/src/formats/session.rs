@@ -2,6 +2,7 @@
 //! first message, context that joins a message.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use ctxbench_core::calibration;
 use ctxbench_core::content::{Part, joined_text};
@@ -518,10 +519,10 @@ fn counted(reply: &Reply) -> Option<RecordedUsage> {
 }
 
 /// One plain text stands alone, everything else as parts.
-fn single_text(parts: Vec<Part>) -> (Option<String>, Option<Vec<Part>>) {
+fn single_text(parts: Vec<Part>) -> (Option<Arc<str>>, Option<Vec<Part>>) {
     match parts.as_slice() {
-        [] => (Some(String::new()), None),
-        [Part::Text(text)] => (Some(text.to_string()), None),
+        [] => (Some(Arc::default()), None),
+        [Part::Text(text)] => (Some(text.clone()), None),
         _ => (None, Some(parts)),
     }
 }

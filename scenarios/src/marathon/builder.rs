@@ -93,7 +93,7 @@ impl Builder {
         let at = Some(self.clock_ms);
         self.entries.push(Entry::User(UserEntry {
             id,
-            text: Some(text),
+            text: Some(text.into()),
             at,
             ..UserEntry::default()
         }));
@@ -117,7 +117,7 @@ impl Builder {
         };
         let entry = AssistantEntry {
             id: id.to_owned(),
-            text: Some(text),
+            text: Some(text.into()),
             calls: calls.iter().zip(&prepared).enumerate().map(call).collect(),
             at: Some(self.clock_ms),
             ..AssistantEntry::default()
@@ -143,7 +143,7 @@ impl Builder {
         self.entries.push(Entry::Tool(ToolEntry {
             call_id: id,
             name: Some(tools::tool_name(&call.tool).to_owned()),
-            output: Some(output.trim_end_matches('\n').to_owned()),
+            output: Some(output.trim_end_matches('\n').into()),
             is_error: call.failed.then_some(true),
             at: Some(self.clock_ms),
             ..ToolEntry::default()

@@ -8,6 +8,7 @@
 //! what all of them begin with.
 
 use std::fmt;
+use std::sync::Arc;
 
 use ctxbench_core::content::{ToolCall, joined_text};
 use ctxbench_core::session::{AssistantEntry, Entry, ToolEntry, UserEntry};
@@ -51,7 +52,7 @@ impl Team {
             Entry::Assistant(a) => Some(joined_text(&a.content(), "")).filter(|t| !t.is_empty()),
             _ => None,
         });
-        let said = said.unwrap_or_else(|| NO_WORDS.to_string());
+        let said: Arc<str> = said.unwrap_or_else(|| NO_WORDS.to_string()).into();
         let (mut calls, mut theirs, mut reports) = (Vec::new(), Vec::new(), Vec::new());
         for n in 1..=self.members {
             let member = free_id(&entries, &format!("member-{n}"));
@@ -62,7 +63,7 @@ impl Team {
             });
             theirs.push(Entry::User(UserEntry {
                 id: free_id(&entries, &format!("{member}.begin")),
-                text: Some(format!("You are {member} of a team.")),
+                text: Some(format!("You are {member} of a team.").into()),
                 agent: Some(member.clone()),
                 ..UserEntry::default()
             }));

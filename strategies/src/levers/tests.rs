@@ -125,7 +125,7 @@ fn thinking_is_cut_to_the_budget_of_a_reply() {
     let reply = |reasoning: Option<&str>, parts: Option<Vec<Part>>| {
         Entry::Assistant(AssistantEntry {
             id: "a".into(),
-            reasoning: reasoning.map(str::to_string),
+            reasoning: reasoning.map(Into::into),
             parts,
             ..AssistantEntry::default()
         })

@@ -2,6 +2,8 @@
 //! output nor shown again (MAX_THINKING_TOKENS of Claude Code, docs/sources/token-budgeting.md
 //! §5.9).
 
+use std::sync::Arc;
+
 use ctxbench_core::content::Part;
 use ctxbench_core::session::Entry;
 use ctxbench_core::tokens::{Encoding, count_uncached};
@@ -18,7 +20,7 @@ pub(super) fn cut(entries: &mut [Entry], most: u64) {
             .into_iter()
             .filter_map(|p| match p {
                 Part::Reasoning { text, encrypted } if !text.is_empty() => {
-                    let text = within(&text, &mut left)?.into();
+                    let text = within(&text, &mut left)?;
                     Some(Part::Reasoning { text, encrypted })
                 }
                 other => Some(other),
@@ -28,7 +30,7 @@ pub(super) fn cut(entries: &mut [Entry], most: u64) {
 }
 
 /// The beginning of a text that fits what is left, and what is left then; `None` = nothing of it.
-fn within(text: &str, left: &mut u64) -> Option<String> {
+fn within(text: &str, left: &mut u64) -> Option<Arc<str>> {
     let tokens = |t: &str| count_uncached(Encoding::O200k, t);
     let ends: Vec<usize> = text.char_indices().map(|(i, c)| i + c.len_utf8()).collect();
     let whole = tokens(text) <= *left;
@@ -36,5 +38,5 @@ fn within(text: &str, left: &mut u64) -> Option<String> {
         if whole { ends.len() } else { ends.partition_point(|&e| tokens(&text[..e]) <= *left) };
     let shown = &text[..*ends.get(fit.checked_sub(1)?)?];
     *left -= tokens(shown).min(*left);
-    Some(shown.to_string())
+    Some(shown.into())
 }

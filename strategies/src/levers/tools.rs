@@ -129,7 +129,7 @@ fn look_up(
         Entry::Tool(ToolEntry {
             call_id,
             name: Some(SEARCH.into()),
-            output: Some(definitions.join("\n")),
+            output: Some(definitions.join("\n").into()),
             agent,
             ..ToolEntry::default()
         }),

@@ -1,6 +1,8 @@
 //! Random sessions: any order of turns, calls, sizes, alphabets and commands that a session file
 //! can hold.
 
+use std::sync::Arc;
+
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::fact::{Fact, FactKind};
@@ -219,9 +221,9 @@ impl Plan {
     pub fn scenario_of_ghosts(&self) -> Scenario {
         let mut scenario = self.scenario();
         let facts = scenario.session.facts.clone();
-        let hide = |text: &mut String| {
+        let hide = |text: &mut Arc<str>| {
             for f in &facts {
-                *text = text.replace(&f.tokens[0], "(cut)");
+                *text = text.replace(&f.tokens[0], "(cut)").into();
             }
         };
         let all: String = facts.iter().map(|f| format!(" {}", f.tokens[0])).collect();
@@ -231,9 +233,7 @@ impl Plan {
                     u.text.iter_mut().for_each(hide);
                     u.parts.iter_mut().flatten().for_each(|p| {
                         if let Part::Text(text) = p {
-                            let mut shorter = text.to_string();
-                            hide(&mut shorter);
-                            *text = shorter.into();
+                            hide(text);
                         }
                     });
                 }
@@ -241,15 +241,16 @@ impl Plan {
                     t.output.iter_mut().for_each(hide);
                     t.parts.iter_mut().flatten().for_each(|p| {
                         if let Part::Text(text) = p {
-                            let mut shorter = text.to_string();
-                            hide(&mut shorter);
-                            *text = shorter.into();
+                            hide(text);
                         }
                     });
                 }
                 // A reply in which a fact arises may say it; these arise in user messages and
                 // results.
-                Entry::Assistant(a) => a.text.get_or_insert_default().push_str(&all),
+                Entry::Assistant(a) => {
+                    let said = a.text.take().unwrap_or_default();
+                    a.text = Some(format!("{said}{all}").into());
+                }
                 _ => {}
             }
         }
@@ -322,7 +323,7 @@ impl Builder<'_> {
         let text = format!("{} {}", self.fact(&id), t.user.text());
         let mut user = UserEntry { id, ..Default::default() };
         match t.image {
-            false => user.text = Some(text),
+            false => user.text = Some(text.into()),
             true => user.parts = Some(vec![Part::Text(text.into()), image()]),
         }
         self.entries.push(Entry::User(user));
@@ -362,10 +363,11 @@ impl Builder<'_> {
             }
             .into(),
         });
+        let text: Option<Arc<str>> = s.text.map(|w| w.text().into());
         self.entries.push(Entry::Assistant(AssistantEntry {
             id: format!("a{turn}_{at}"),
-            text: s.text.map(Words::text).or_else(|| s.calls.is_empty().then(|| "done".into())),
-            reasoning: s.reasoning.map(Words::text),
+            text: text.or_else(|| s.calls.is_empty().then(|| "done".into())),
+            reasoning: s.reasoning.map(|w| w.text().into()),
             calls: calls.collect(),
             ..Default::default()
         }));
@@ -382,7 +384,7 @@ impl Builder<'_> {
                 ..Default::default()
             };
             match c.image {
-                false => tool.output = Some(text),
+                false => tool.output = Some(text.into()),
                 true => tool.parts = Some(vec![Part::Text(text.into()), image()]),
             }
             self.entries.push(Entry::Tool(tool));

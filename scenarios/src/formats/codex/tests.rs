@@ -159,12 +159,14 @@ fn what_the_user_said_counts_once_whether_item_or_event() {
     };
     let said = |lines: &[String]| -> Vec<String> {
         let session = FORMAT.session_of(&lines.join("\n"), "r.jsonl").unwrap().session;
-        let words = |e: &Entry| match e {
-            Entry::User(u) => u.text.clone(),
-            Entry::Assistant(a) => a.text.clone(),
-            _ => None,
-        };
-        session.entries.iter().filter_map(words).collect()
+        fn words(e: &Entry) -> Option<&str> {
+            match e {
+                Entry::User(u) => u.text.as_deref(),
+                Entry::Assistant(a) => a.text.as_deref(),
+                _ => None,
+            }
+        }
+        session.entries.iter().filter_map(words).map(str::to_string).collect()
     };
     let done = [item("assistant", "done")];
     for first in [

@@ -372,7 +372,7 @@ mod tests {
             .entries
             .iter()
             .filter_map(|e| match e {
-                Entry::Assistant(a) => a.text.clone(),
+                Entry::Assistant(a) => a.text.as_deref(),
                 _ => None,
             })
             .collect();
