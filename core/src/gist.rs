@@ -31,7 +31,7 @@ pub fn stems(text: &str) -> impl Iterator<Item = String> + '_ {
 }
 
 /// Calls `found` with the same stems, in the same order.
-pub(crate) fn each_stem(text: &str, mut found: impl FnMut(&str)) {
+pub fn each_stem(text: &str, mut found: impl FnMut(&str)) {
     let mut lower = String::new();
     words(text).for_each(|w| stem(w, &mut lower).into_iter().for_each(&mut found));
 }

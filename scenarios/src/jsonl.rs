@@ -52,6 +52,8 @@ pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
     let (mut bytes, mut line) = (Vec::new(), 0);
     loop {
         bytes.clear();
+        // A result of megabytes is in the session now; the next line is hardly as long.
+        bytes.shrink_to(LINE);
         line += 1;
         let fault = match from.read_until(b'\n', &mut bytes) {
             Ok(0) => break,
@@ -89,6 +91,9 @@ pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
         let _ = take(last.map_err(|f| f.at(file)));
     }
 }
+
+/// Bytes that are kept for the next line.
+const LINE: usize = 1 << 20;
 
 /// A byte order mark.
 const MARK: &[u8] = b"\xef\xbb\xbf";

@@ -1,6 +1,7 @@
 //! Needs with a literal: the reply says a path, number, identifier or quoted sentence that was last
 //! shown long before.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::matcher::Literals;
@@ -14,11 +15,11 @@ use super::{GAP, Need, names, words};
 const ENOUGH_PATHS: usize = 4;
 
 /// A literal in one window.
-struct Seen {
+struct Seen<'a> {
     /// Reply behind which it was shown last.
     at: usize,
     /// Message or call that showed it last.
-    key: String,
+    key: &'a str,
     /// It was shown in a place that tells it from what any program may say.
     own: bool,
     /// It was shown where it is defined.
@@ -27,13 +28,13 @@ struct Seen {
 
 /// What one agent's window has shown so far.
 #[derive(Default)]
-struct Window {
-    seen: HashMap<String, Seen>,
+struct Window<'a> {
+    seen: HashMap<&'a str, Seen<'a>>,
     /// Names without case and separators, and the reply behind which they were shown last: who sees
     /// `session_store.rs` knows how to write `SessionStore`.
-    folded: HashMap<String, usize>,
+    folded: HashMap<Cow<'a, str>, usize>,
     /// Folders of paths that were shown, likewise.
-    folders: HashMap<String, usize>,
+    folders: HashMap<&'a str, usize>,
     /// What stood in new code of the agent's own: reply and its number.
     made: HashMap<String, (String, usize)>,
     long: Written,
@@ -52,7 +53,7 @@ struct Constant {
 /// need.
 pub(super) fn find(session: &Session, events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
     let constant = Constant::of(session, events);
-    let mut windows: HashMap<Agent<'_>, Window> = HashMap::new();
+    let mut windows: HashMap<Agent<'_>, Window<'_>> = HashMap::new();
     let mut needs = Vec::new();
     for (agent, event) in events {
         let window = windows.entry(*agent).or_default();
@@ -98,8 +99,8 @@ fn roots(events: &[(Agent<'_>, Event<'_>)]) -> HashSet<String> {
     below.into_keys().collect()
 }
 
-impl Window {
-    fn show(&mut self, shown: &Shown<'_>) {
+impl<'a> Window<'a> {
+    fn show(&mut self, shown: &'a Shown<'_>) {
         for text in &shown.texts {
             self.show_names(text, shown.at);
             words::each(text, |start, word| {
@@ -108,23 +109,19 @@ impl Window {
                 let defined = names::is_defined(text, start, end);
                 if words::is_path(word) {
                     for folder in words::forms(word).flat_map(words::folders) {
-                        set(&mut self.folders, folder, shown.at);
+                        self.folders.insert(folder, shown.at);
                     }
                 }
                 for form in words::forms(word) {
                     match self.seen.get_mut(form) {
                         Some(seen) => {
-                            seen.at = shown.at;
-                            if seen.key != shown.key {
-                                seen.key = shown.key.to_string();
-                            }
+                            (seen.at, seen.key) = (shown.at, shown.key);
                             seen.own |= own;
                             seen.defined |= defined;
                         }
                         None => {
-                            let key = shown.key.to_string();
-                            let seen = Seen { at: shown.at, key, own, defined };
-                            self.seen.insert(form.to_string(), seen);
+                            let seen = Seen { at: shown.at, key: shown.key, own, defined };
+                            self.seen.insert(form, seen);
                         }
                     }
                 }
@@ -132,13 +129,13 @@ impl Window {
         }
     }
 
-    fn show_names(&mut self, text: &str, at: usize) {
+    fn show_names(&mut self, text: &'a str, at: usize) {
         let name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         for word in text.split(|c| !name(c)).filter(|w| w.len() >= words::SHORTEST) {
-            set(&mut self.folded, &folded(word), at);
+            self.folded.insert(folded(word), at);
             if word.contains(['_', '-']) {
                 for part in word.split(['_', '-']).filter(|p| p.len() >= words::SHORTEST) {
-                    set(&mut self.folded, &folded(part), at);
+                    self.folded.insert(folded(part), at);
                 }
             }
         }
@@ -201,43 +198,39 @@ impl Window {
     /// The last reply behind which something was shown that the literal follows from: a file's path
     /// below the project, a folder of a path, a name in another spelling.
     fn last_known(&self, word: &str, literal: &str) -> usize {
-        let reply = |map: &HashMap<String, usize>, key: &str| map.get(key).copied().unwrap_or(0);
+        let folder = |path: &str| self.folders.get(path).copied().unwrap_or(0);
         if !words::is_path(literal) {
             let name = ["this.", "self.", "cls."]
                 .iter()
                 .find_map(|of| literal.strip_prefix(of))
                 .unwrap_or(literal);
-            return reply(&self.folded, &folded(name));
+            return self.folded.get(&folded(name)).copied().unwrap_or(0);
         }
         let rooted = word.starts_with(['/', '~']);
         let below = words::forms(word).skip(1).filter(|f| rooted && f.contains('/'));
-        let home = word.strip_prefix("~/").map_or(0, |rest| reply(&self.folders, rest));
+        let home = word.strip_prefix("~/").map_or(0, folder);
         let shown = below.filter_map(|f| self.seen.get(f)).map(|s| s.at).max().unwrap_or(0);
-        shown.max(home).max(reply(&self.folders, word))
+        shown.max(home).max(folder(word))
     }
 
     /// What neither the summary nor anything later shows, nobody can take from the context.
     fn compacted(&mut self, summary: &str) {
         let keep: HashSet<String> = {
-            let known: Vec<&String> = self.seen.keys().chain(self.made.keys()).collect();
+            let made = self.made.keys().map(String::as_str);
+            let known: Vec<&str> = self.seen.keys().copied().chain(made).collect();
             let literals = Literals::new(&known);
             let found = literals.found(summary, |_, _| true);
-            found.all().map(|i| known[i].clone()).collect()
+            found.all().map(|i| known[i].to_string()).collect()
         };
-        self.seen.retain(|literal, _| keep.contains(literal));
+        self.seen.retain(|literal, _| keep.contains(*literal));
         self.made.retain(|literal, _| keep.contains(literal));
     }
 }
 
-fn set(map: &mut HashMap<String, usize>, key: &str, at: usize) {
-    match map.get_mut(key) {
-        Some(last) => *last = at,
-        None => {
-            map.insert(key.to_string(), at);
-        }
+fn folded(name: &str) -> Cow<'_, str> {
+    if name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) {
+        return Cow::Borrowed(name);
     }
-}
-
-fn folded(name: &str) -> String {
-    name.chars().filter(|c| !matches!(c, '_' | '-')).map(|c| c.to_ascii_lowercase()).collect()
+    let kept = name.chars().filter(|c| !matches!(c, '_' | '-'));
+    kept.map(|c| c.to_ascii_lowercase()).collect()
 }

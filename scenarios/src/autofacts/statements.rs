@@ -6,6 +6,7 @@
 //! sentences shares enough rare content words with it that nothing showed in between.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use ctxbench_core::fact::FactKind;
 use ctxbench_core::gist;
@@ -30,12 +31,15 @@ const NEWEST: usize = 60;
 /// Fewest plain words of a sentence.
 const PLAIN: usize = 4;
 
+/// The number of a stem. A long result has many, so that their size counts.
+type Stem = u32;
+
 /// A statement with its stems.
 struct Statement {
     kind: FactKind,
     origin: String,
     at: usize,
-    stems: Vec<usize>,
+    stems: Vec<Stem>,
 }
 
 /// What one agent's window holds.
@@ -43,18 +47,23 @@ struct Statement {
 struct Window {
     statements: Vec<Statement>,
     /// Of each stem the statements that hold it, oldest first.
-    holding: HashMap<usize, Vec<usize>>,
+    holding: HashMap<Stem, Vec<usize>>,
     /// Reply behind which each stem was shown last.
-    shown: HashMap<usize, usize>,
+    shown: HashMap<Stem, usize>,
     long: Written,
     /// Tasks that the agent wrote down before: writing them again says nothing new.
     tasks: HashSet<String>,
 }
 
 /// Stems of a session by number, and how rare each is.
+#[derive(Default)]
 struct Vocabulary {
-    numbers: HashMap<String, usize>,
-    stems: Vec<String>,
+    numbers: HashMap<Arc<str>, Stem>,
+    stems: Vec<Arc<str>>,
+    /// The text that each stem was met in last, by its number.
+    met: Vec<u32>,
+    /// How many texts were looked at.
+    texts: u32,
     /// ln((messages + 1) ÷ (messages with the stem + 1)), by stem.
     weights: Vec<f64>,
     /// What the common words must weigh together: ln(messages + 1), a little more than one word
@@ -84,12 +93,7 @@ pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
 
 impl Vocabulary {
     fn of(events: &[(Agent<'_>, Event<'_>)]) -> Vocabulary {
-        let mut out = Vocabulary {
-            numbers: HashMap::new(),
-            stems: Vec::new(),
-            weights: Vec::new(),
-            least: 0.0,
-        };
+        let mut out = Vocabulary::default();
         let mut messages = 0;
         let mut holding: Vec<usize> = Vec::new();
         for (_, event) in events {
@@ -99,9 +103,9 @@ impl Vocabulary {
                 _ => continue,
             };
             messages += 1;
-            let all: HashSet<usize> = texts.iter().flat_map(|t| out.stems_of(t)).collect();
+            let all: HashSet<Stem> = texts.iter().flat_map(|t| out.stems_of(t)).collect();
             holding.resize(out.stems.len(), 0);
-            all.into_iter().for_each(|s| holding[s] += 1);
+            all.into_iter().for_each(|s| holding[s as usize] += 1);
         }
         out.least = f64::ln((messages + 1) as f64);
         out.weights = holding.iter().map(|h| out.least - f64::ln((h + 1) as f64)).collect();
@@ -109,27 +113,39 @@ impl Vocabulary {
     }
 
     /// The different stems of a text, in order.
-    fn stems_of(&mut self, text: &str) -> Vec<usize> {
-        let mut out: Vec<usize> = gist::stems(text)
-            .map(|stem| {
-                let next = self.stems.len();
-                *self.numbers.entry(stem).or_insert_with_key(|stem| {
-                    self.stems.push(stem.clone());
-                    next
-                })
-            })
-            .collect();
+    fn stems_of(&mut self, text: &str) -> Vec<Stem> {
+        let mut out = Vec::new();
+        self.texts += 1;
+        gist::each_stem(text, |stem| {
+            let number = self.number(stem);
+            let met = &mut self.met[number as usize];
+            if *met != self.texts {
+                *met = self.texts;
+                out.push(number);
+            }
+        });
         out.sort_unstable();
-        out.dedup();
         out
     }
 
-    /// A stem that stands only in arguments of calls is as rare as can be.
-    fn weight(&self, stem: usize) -> f64 {
-        self.weights.get(stem).copied().unwrap_or(self.least)
+    fn number(&mut self, stem: &str) -> Stem {
+        if let Some(number) = self.numbers.get(stem) {
+            return *number;
+        }
+        let number = self.stems.len() as Stem;
+        let stem: Arc<str> = stem.into();
+        self.numbers.insert(stem.clone(), number);
+        self.stems.push(stem);
+        self.met.push(0);
+        number
     }
 
-    fn weigh(&self, stems: &[usize]) -> f64 {
+    /// A stem that stands only in arguments of calls is as rare as can be.
+    fn weight(&self, stem: Stem) -> f64 {
+        self.weights.get(stem as usize).copied().unwrap_or(self.least)
+    }
+
+    fn weigh(&self, stems: &[Stem]) -> f64 {
         stems.iter().map(|s| self.weight(*s)).sum()
     }
 }
@@ -176,7 +192,7 @@ impl Window {
     ) -> Option<Need> {
         let mut pieces = said::pieces(reply, tools, &self.long);
         pieces.retain(|(piece, text)| *piece != Piece::Task || self.tasks.insert(text.clone()));
-        let mut best: Option<(f64, usize, Vec<usize>)> = None;
+        let mut best: Option<(f64, usize, Vec<Stem>)> = None;
         for (piece, text) in &pieces {
             for line in lines(*piece, text) {
                 let found = self.taken_up(at, line, *piece, vocabulary);
@@ -193,7 +209,7 @@ impl Window {
         self.long.note(reply);
         let (_, statement, common) = best?;
         let statement = &self.statements[statement];
-        let words = common.iter().map(|s| vocabulary.stems[*s].clone()).collect();
+        let words = common.iter().map(|s| vocabulary.stems[*s as usize].to_string()).collect();
         let gap = at - statement.at;
         Some(Need::words(statement.kind, words, &statement.origin, reply.id, gap))
     }
@@ -206,9 +222,9 @@ impl Window {
         line: &str,
         piece: Piece,
         vocabulary: &mut Vocabulary,
-    ) -> Option<(f64, usize, Vec<usize>)> {
+    ) -> Option<(f64, usize, Vec<Stem>)> {
         let stems = vocabulary.stems_of(line);
-        let fresh: Vec<usize> = stems
+        let fresh: Vec<Stem> = stems
             .iter()
             .copied()
             .filter(|s| self.shown.get(s).is_none_or(|shown| at - shown >= GAP))
@@ -216,7 +232,7 @@ impl Window {
         if fresh.len() < COMMON {
             return None;
         }
-        let mut common: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut common: HashMap<usize, Vec<Stem>> = HashMap::new();
         let mut recent: HashMap<usize, f64> = HashMap::new();
         for stem in fresh {
             for &i in self.holding.get(&stem).into_iter().flatten().rev().take(NEWEST) {
@@ -229,7 +245,7 @@ impl Window {
         }
         let recent = recent.into_values().fold(0.0, f64::max);
         let own = vocabulary.weigh(&stems);
-        let fits = |(i, common): (usize, Vec<usize>)| {
+        let fits = |(i, common): (usize, Vec<Stem>)| {
             let statement = &self.statements[i];
             let weight = vocabulary.weigh(&common);
             let lighter = own.min(vocabulary.weigh(&statement.stems));
@@ -246,7 +262,7 @@ impl Window {
 
     /// A statement of which the summary does not hold enough is gone.
     fn compacted(&mut self, summary: &str, vocabulary: &mut Vocabulary) {
-        let held: HashSet<usize> = vocabulary.stems_of(summary).into_iter().collect();
+        let held: HashSet<Stem> = vocabulary.stems_of(summary).into_iter().collect();
         for (i, statement) in self.statements.iter().enumerate() {
             let there = statement.stems.iter().filter(|s| held.contains(s)).count();
             if there < gist::enough(statement.stems.len()) {
