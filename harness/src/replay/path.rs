@@ -259,15 +259,24 @@ fn is_of_reply(part: &Part) -> bool {
 
 fn result(call: &ToolCall, t: &ToolEntry) -> Incoming {
     let content = t.content();
-    let mut text = String::new();
-    for words in content.iter().filter_map(Part::as_text) {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(words);
-    }
+    let text = match content.as_slice() {
+        [Part::Text(text)] => text.clone(),
+        all => lines(all).into(),
+    };
     let mut out = Incoming::result(call, t.is_error == Some(true), text);
     out.parts.extend(content.into_iter().filter(|p| matches!(p, Part::Image(_))));
+    out
+}
+
+/// The texts among parts, each on a line of its own.
+fn lines(parts: &[Part]) -> String {
+    let mut out = String::new();
+    for words in parts.iter().filter_map(Part::as_text) {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(words);
+    }
     out
 }
 

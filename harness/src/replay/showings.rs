@@ -1,5 +1,6 @@
 //! Where each needed fact was shown last, and whether a request took that away before the need.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, MessageId};
@@ -110,8 +111,11 @@ impl Showings {
     }
 }
 
-fn said(parts: &[Part]) -> String {
-    parts.iter().map(Part::words).collect::<Vec<_>>().join("\n")
+fn said(parts: &[Part]) -> Cow<'_, str> {
+    match parts {
+        [one] => one.words().into(),
+        all => all.iter().map(Part::words).collect::<Vec<_>>().join("\n").into(),
+    }
 }
 
 /// A need whose fact is looked after from the last showing on.
