@@ -207,22 +207,21 @@ impl Draft {
     }
 
     fn content_hash(&self) -> u64 {
-        let mut key = Vec::with_capacity(self.text.len() + 64);
-        key.extend_from_slice(&[self.kind as u8, self.role as u8, u8::from(self.is_error)]);
-        key.extend_from_slice(self.text.as_bytes());
+        let mut key = vec![self.kind as u8, self.role as u8, u8::from(self.is_error)];
+        let mut add = |tag: u8, text: &str| {
+            key.push(tag);
+            key.extend(tokens::content_hash(text.as_bytes()).to_le_bytes());
+        };
+        add(0, &self.text);
         if let Some(c) = &self.call {
-            key.push(0);
-            key.extend_from_slice(c.id.as_bytes());
-            key.push(0);
-            key.extend_from_slice(c.name.as_bytes());
+            add(1, &c.id);
+            add(2, &c.name);
         }
         if let Some(o) = &self.opaque {
-            key.push(1);
-            key.extend_from_slice(o.as_bytes());
+            add(3, o);
         }
         if let Some(m) = &self.media {
-            key.push(2);
-            key.extend_from_slice(m.url.as_bytes());
+            add(4, &m.url);
         }
         tokens::content_hash(&key)
     }
