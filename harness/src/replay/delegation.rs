@@ -11,12 +11,12 @@ use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::o200k;
 use ctxbench_reports::record::{Delegation, FactRecord, RequestRecord, Status};
 
+use super::agents::Subagent;
 use super::known::Known;
 use super::needs::{Needs, unreached};
 use super::path::{Defaults, Path};
 use super::record::{ConversationRecord, Run};
 use super::showings::Showings;
-use super::windows::Subagent;
 
 /// A row for each subagent; `parts` are their conversations, `facts` the pairs of all windows.
 pub(super) fn records(

@@ -1,5 +1,6 @@
 //! Replay: a session's recorded path through one strategy, and the record of what was measured.
 
+mod agents;
 mod altered;
 mod background;
 mod compactions;
@@ -69,12 +70,12 @@ pub(crate) use recording::{counting, text_of};
 use subagents::Subagents;
 use trace::Tracer;
 
+pub use agents::remarks;
 pub use path::{Defaults, Move, Path, Step};
 pub(crate) use record::{not_run, scenario_info, took_manual};
 pub use resume::Loading;
 pub(crate) use rewinds::Compared;
 pub use savings::with_savings;
-pub use windows::remarks;
 pub(crate) use world::{GO_ON, MOST_FAILURES, NEUTRAL};
 
 /// How sessions are replayed.
@@ -239,7 +240,7 @@ async fn replay_keeping<T>(
     });
     let doors = Doors { provider, watcher: watcher.clone() };
     let (log, events) = Log::open();
-    let agents = windows::subagents(&scenario.session);
+    let agents = agents::subagents(&scenario.session);
     let subagents = (!agents.is_empty()).then(|| {
         let known = shared.known.clone();
         Subagents::new(&scene, known, doors.clone(), log.clone(), agents.clone())

@@ -14,10 +14,11 @@ use ctxbench_reports::record::{
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
+use super::agents::Subagent;
 use super::conversation::{Conversation, conversations};
 use super::events::{Event, Logged};
 use super::known::KnownSessions;
-use super::windows::{Subagent, Windows};
+use super::windows::Windows;
 use super::{Loading, background, compactions, delegation, drift, histories, resume};
 use crate::rewind::{self, Files};
 

@@ -11,10 +11,11 @@ use ctxbench_core::session::Millis;
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
+use super::agents::{self, Subagent};
 use super::events::Log;
 use super::known::{Known, KnownSessions};
 use super::recording::{met, of_subagent};
-use super::windows::{self, Subagent, Windows};
+use super::windows::Windows;
 use super::{Doors, Options, Scene, Start, play};
 use crate::summarise::SummaryDesk;
 
@@ -69,7 +70,7 @@ impl Subagents {
             known,
             doors,
             log,
-            depths: windows::depths(&all),
+            depths: agents::depths(&all),
             by_call,
             waited,
             all,
@@ -119,7 +120,7 @@ impl Subagents {
         request: Option<u64>,
     ) -> Pin<Box<dyn Future<Output = Millis> + Send>> {
         Box::pin(async move {
-            if self.depths[i] > windows::DEEPEST
+            if self.depths[i] > agents::DEEPEST
                 || !self.started.lock().is_ok_and(|mut s| s.insert(i))
             {
                 return 0;

@@ -1,0 +1,405 @@
+//! The subagents of a session: which messages are theirs, which call started each, and whether its
+//! caller waited.
+//!
+//! Which call starts an agent, the first rule that finds one: the call whose id is the agent's; the
+//! call with the agent's first message among its arguments; the first call without a result of the
+//! newest reply before the agent's first message. A call starts one agent. The caller waits where
+//! the result of the call stands behind the agent's last message. An agent without a call is
+//! replayed when the main conversation is over, and nobody waits for it.
+
+use std::collections::{BTreeSet, HashMap};
+
+use ctxbench_core::content::joined_text;
+use ctxbench_core::session::{Entry, Session};
+use serde_json::Value;
+
+/// A subagent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Subagent {
+    pub(super) id: String,
+    pub(super) call: Option<AgentCall>,
+    /// Whether the caller waits for its end.
+    pub(super) waits: bool,
+}
+
+/// The call that starts a subagent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct AgentCall {
+    pub(super) id: String,
+    /// In whose window it is made; `None` = the main conversation.
+    pub(super) caller: Option<String>,
+}
+
+/// The subagents of a session in the order in which they begin.
+pub(super) fn subagents(session: &Session) -> Vec<Subagent> {
+    let mut all: Vec<Found<'_>> = Vec::new();
+    let mut index: HashMap<&str, usize> = HashMap::new();
+    for (i, e) in session.entries.iter().enumerate() {
+        let Some(id) = e.agent().filter(|_| e.key().is_some()) else { continue };
+        let at = *index.entry(id).or_insert_with(|| {
+            all.push(Found { id, first: i, last: i, prompt: prompt(e) });
+            all.len() - 1
+        });
+        all[at].last = i;
+    }
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let calls = Calls::of(session);
+    all.iter().zip(calls.of_each(&all)).map(|(a, i)| a.started_by(i.map(|i| &calls.0[i]))).collect()
+}
+
+/// How deep subagents may start subagents; those below are not replayed. No product is known to go
+/// further than one level.
+pub(super) const DEEPEST: usize = 32;
+
+/// How many callers stand above each subagent, the main conversation among them.
+pub(super) fn depths(all: &[Subagent]) -> Vec<usize> {
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    all.iter()
+        .map(|a| {
+            let caller = a.call.as_ref().and_then(|c| c.caller.as_deref());
+            // A caller begins before those that it calls.
+            let own = 1 + caller.and_then(|c| known.get(c)).copied().unwrap_or_default();
+            known.insert(&a.id, own);
+            own
+        })
+        .collect()
+}
+
+/// What a person should know of a session's subagents before looking at figures.
+pub fn remarks(session: &Session) -> Vec<String> {
+    let all = subagents(session);
+    let quoted = |of: &mut dyn Iterator<Item = &Subagent>| {
+        of.map(|a| format!("{:?}", a.id)).collect::<Vec<_>>().join(", ")
+    };
+    let mut out = Vec::new();
+    let uncalled = quoted(&mut all.iter().filter(|a| a.call.is_none()));
+    if !uncalled.is_empty() {
+        out.push(format!(
+            "no call before it starts subagent {uncalled}; replayed when the main \
+            conversation is over"
+        ));
+    }
+    let depths = depths(&all);
+    let deep =
+        quoted(&mut all.iter().zip(&depths).filter(|(_, depth)| **depth > DEEPEST).map(|(a, _)| a));
+    if !deep.is_empty() {
+        out.push(format!("subagents more than {DEEPEST} levels deep are not replayed: {deep}"));
+    }
+    let mut made: HashMap<String, Option<&str>> = HashMap::new();
+    for e in &session.entries {
+        match e {
+            Entry::Assistant(a) => made
+                .extend(a.all_calls().into_iter().map(|c| (c.id.to_string(), a.agent.as_deref()))),
+            Entry::Tool(t)
+                if made.get(&t.call_id).is_some_and(|caller| *caller != t.agent.as_deref()) =>
+            {
+                out.push(format!(
+                    "the result of call {:?} stands in another window than the call; \
+                    check its `agent`",
+                    t.call_id
+                ));
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+struct Found<'a> {
+    id: &'a str,
+    first: usize,
+    last: usize,
+    prompt: String,
+}
+
+struct Made<'a> {
+    at: usize,
+    caller: Option<&'a str>,
+    id: String,
+    /// Its arguments that are text, trimmed.
+    texts: Vec<String>,
+    /// Where its result stands.
+    result: Option<usize>,
+}
+
+struct Calls<'a>(Vec<Made<'a>>);
+
+impl<'a> Calls<'a> {
+    fn of(session: &'a Session) -> Self {
+        let result = |(i, e): (usize, &'a Entry)| match e {
+            Entry::Tool(t) => Some((t.call_id.as_str(), i)),
+            _ => None,
+        };
+        let results: HashMap<&str, usize> =
+            session.entries.iter().enumerate().filter_map(result).collect();
+        let mut out = Vec::new();
+        for (at, e) in session.entries.iter().enumerate() {
+            let Entry::Assistant(a) = e else { continue };
+            out.extend(a.all_calls().into_iter().map(|c| Made {
+                at,
+                caller: a.agent.as_deref(),
+                result: results.get(&*c.id).copied(),
+                id: c.id.to_string(),
+                texts: texts(&c.arguments),
+            }));
+        }
+        Calls(out)
+    }
+
+    /// The call that starts each subagent. Sure signs are looked for first, so that a guess for one
+    /// takes no call from another.
+    fn of_each(&self, agents: &[Found<'_>]) -> Vec<Option<usize>> {
+        let mut found: Vec<Option<usize>> = vec![None; agents.len()];
+        let (mut by_id, mut by_text) = (Index::default(), Index::default());
+        for (i, call) in self.0.iter().enumerate() {
+            by_id.add(&call.id, i);
+            call.texts.iter().filter(|t| !t.is_empty()).for_each(|t| by_text.add(t, i));
+        }
+        let mut taken = vec![false; self.0.len()];
+        for (at, agent) in found.iter_mut().zip(agents) {
+            *at = by_id.take(agent.id, agent, self, &mut taken);
+        }
+        for (at, agent) in found.iter_mut().zip(agents).filter(|(at, _)| at.is_none()) {
+            *at = by_text.take(&agent.prompt, agent, self, &mut taken);
+        }
+        self.by_place(&mut found, agents, taken);
+        found
+    }
+
+    /// For each that is left the first open call of the newest reply that has one. Agents come in
+    /// the order in which they begin, so calls open and close once.
+    fn by_place(&self, found: &mut [Option<usize>], agents: &[Found<'_>], taken: Vec<bool>) {
+        let mut ends: Vec<(usize, usize)> =
+            self.0.iter().enumerate().filter_map(|(i, c)| Some((c.result?, i))).collect();
+        ends.sort_unstable();
+        let (mut begun, mut ended) = (0, ends.iter().peekable());
+        let mut open: BTreeSet<usize> = BTreeSet::new();
+        for (at, agent) in found.iter_mut().zip(agents).filter(|(at, _)| at.is_none()) {
+            while let Some(call) = self.0.get(begun).filter(|c| c.at < agent.first) {
+                let is_open = call.result.is_none_or(|r| r > agent.first);
+                open.extend((is_open && !taken[begun]).then_some(begun));
+                begun += 1;
+            }
+            while let Some((_, i)) = ended.next_if(|(result, _)| *result <= agent.first) {
+                open.remove(i);
+            }
+            // Its own calls stand behind its first message.
+            let newest = open.last().map(|i| self.0[*i].at);
+            let first = newest.map(|newest| self.0.partition_point(|c| c.at < newest));
+            *at = first.and_then(|first| open.range(first..).next().copied());
+            if let Some(i) = at {
+                open.remove(i);
+            }
+        }
+    }
+}
+
+/// Calls by a sign, in their order.
+#[derive(Default)]
+struct Index<'a>(HashMap<&'a str, BTreeSet<usize>>);
+
+impl<'a> Index<'a> {
+    fn add(&mut self, sign: &'a str, call: usize) {
+        self.0.entry(sign).or_default().insert(call);
+    }
+
+    /// The first call with this sign before an agent that nobody has taken.
+    fn take(
+        &mut self,
+        sign: &str,
+        agent: &Found<'_>,
+        calls: &Calls<'_>,
+        taken: &mut [bool],
+    ) -> Option<usize> {
+        let of = self.0.get_mut(sign)?;
+        loop {
+            let first = *of.first()?;
+            if !taken[first] {
+                let free = calls.0[first].at < agent.first;
+                return free.then(|| {
+                    taken[first] = true;
+                    first
+                });
+            }
+            of.remove(&first);
+        }
+    }
+}
+
+impl Found<'_> {
+    fn started_by(&self, made: Option<&Made<'_>>) -> Subagent {
+        let call =
+            made.map(|m| AgentCall { id: m.id.clone(), caller: m.caller.map(str::to_string) });
+        Subagent {
+            id: self.id.to_string(),
+            call,
+            waits: made.and_then(|m| m.result).is_some_and(|r| r > self.last),
+        }
+    }
+}
+
+/// The text of a user message, trimmed.
+fn prompt(e: &Entry) -> String {
+    let Entry::User(u) = e else { return String::new() };
+    joined_text(&u.content(), "").trim().to_string()
+}
+
+fn texts(arguments: &str) -> Vec<String> {
+    let Ok(Value::Object(map)) = serde_json::from_str(arguments) else { return Vec::new() };
+    map.values().filter_map(|v| Some(v.as_str()?.trim().to_string())).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in super::super) fn session(lines: &str) -> Session {
+        let head = r#"{"type":"session","version":1,"id":"s"}"#;
+        ctxbench_scenarios::jsonl::read(format!("{head}\n{lines}").as_bytes(), "s").unwrap().session
+    }
+
+    pub(in super::super) fn agent(
+        id: &str,
+        call: Option<(&str, Option<&str>)>,
+        waits: bool,
+    ) -> Subagent {
+        let call = call
+            .map(|(id, caller)| AgentCall { id: id.into(), caller: caller.map(str::to_string) });
+        Subagent { id: id.into(), call, waits }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said_and_deep_nesting_ends() {
+        let mut lines = vec![r#"{"type":"user","id":"u","text":"go"}"#.to_string()];
+        let mut caller = String::new();
+        for i in 0..200 {
+            lines.push(format!(r#"{{"type":"assistant","id":"a{i}","calls":[{{"id":"c{i}","name":"task","arguments":"{{}}"}}]{caller}}}"#));
+            caller = format!(r#","agent":"c{i}""#);
+            lines.push(format!(r#"{{"type":"user","id":"u{i}","text":"t"{caller}}}"#));
+        }
+        lines.push(r#"{"type":"tool","call_id":"c7","output":"x"}"#.into());
+        let s = session(&lines.join("\n"));
+        let all = subagents(&s);
+        let depths = depths(&all);
+        assert_eq!((depths[0], depths[31], depths[32]), (1, DEEPEST, DEEPEST + 1));
+        let said = remarks(&s);
+        assert!(
+            said[0].starts_with(
+                "subagents more than 32 levels deep are not replayed: \"c32\", \"c33\""
+            ),
+            "{said:?}"
+        );
+        assert_eq!(
+            said[1],
+            "the result of call \"c7\" stands in another window than the call; check its `agent`"
+        );
+        let before = session(r#"{"type":"user","id":"x","text":"early","agent":"x"}"#);
+        assert!(
+            remarks(&before)[0].starts_with("no call before it starts subagent \"x\""),
+            "{:?}",
+            remarks(&before)
+        );
+    }
+
+    #[test]
+    fn a_guess_takes_no_call_from_one_that_is_sure() {
+        let s = session(
+            r#"{"type":"user","id":"u1","text":"go"}
+{"type":"assistant","id":"a1","calls":[{"id":"c1","name":"task","arguments":"{\"prompt\":\"look at A\"}"},{"id":"c2","name":"task","arguments":"{\"prompt\":\"look at B\"}"}]}
+{"type":"user","id":"x1","text":"You are a helper. look at B","agent":"x"}
+{"type":"user","id":"y1","text":"look at A","agent":"y"}
+{"type":"tool","call_id":"c1","output":"r"}
+{"type":"tool","call_id":"c2","output":"r"}"#,
+        );
+        assert_eq!(
+            subagents(&s),
+            [agent("x", Some(("c2", None)), true), agent("y", Some(("c1", None)), true)]
+        );
+    }
+
+    #[test]
+    fn calls_are_found_by_id_by_prompt_and_by_place() {
+        let s = session(
+            r#"{"type":"user","id":"u1","text":"go"}
+{"type":"assistant","id":"a1","calls":[{"id":"c0","name":"read","arguments":"{}"},{"id":"c1","name":"task","arguments":"{\"prompt\":\" look here \"}"},{"id":"c2","name":"task","arguments":"{}"}]}
+{"type":"user","id":"x1","text":"look here","agent":"x"}
+{"type":"user","id":"c2-1","text":"elsewhere","agent":"c2"}
+{"type":"user","id":"y1","text":"third","agent":"y"}
+{"type":"assistant","id":"y2","text":"t","agent":"y","calls":[{"id":"c3","name":"task","arguments":"{}"}]}
+{"type":"tool","call_id":"c0","output":"r"}
+{"type":"user","id":"z1","text":"nested","agent":"z"}
+{"type":"tool","call_id":"c3","output":"n","agent":"y"}
+{"type":"tool","call_id":"c1","output":"r"}
+{"type":"tool","call_id":"c2","output":"r"}
+{"type":"user","id":"w1","text":"nobody","agent":"w"}"#,
+        );
+        assert_eq!(
+            subagents(&s),
+            [
+                agent("x", Some(("c1", None)), true),
+                agent("c2", Some(("c2", None)), true),
+                // Its call has a result before its last message: started in the background.
+                agent("y", Some(("c0", None)), false),
+                agent("z", Some(("c3", Some("y"))), true),
+                agent("w", None, false),
+            ]
+        );
+    }
+
+    /// What [`Calls::of_each`] says, word by word: for each agent all calls are looked through.
+    fn plainly(calls: &Calls<'_>, agents: &[Found<'_>]) -> Vec<Option<usize>> {
+        let mut found: Vec<Option<usize>> = vec![None; agents.len()];
+        for sign in 0..3 {
+            for (n, agent) in agents.iter().enumerate() {
+                if found[n].is_some() {
+                    continue;
+                }
+                let free: Vec<usize> = (0..calls.0.len())
+                    .filter(|i| !found.contains(&Some(*i)) && calls.0[*i].at < agent.first)
+                    .collect();
+                let is_open = |i: &&usize| calls.0[**i].result.is_none_or(|r| r > agent.first);
+                let newest = free.iter().filter(is_open).map(|i| calls.0[*i].at).max();
+                found[n] = free.iter().copied().find(|i| {
+                    let call = &calls.0[*i];
+                    match sign {
+                        0 => call.id == agent.id,
+                        1 => !agent.prompt.is_empty() && call.texts.contains(&agent.prompt),
+                        _ => Some(call.at) == newest && is_open(&i),
+                    }
+                });
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn an_index_finds_the_same_calls_as_a_look_at_all_of_them() {
+        let mut rng = ctxbench_core::rng::SplitMix64::new(7);
+        for _ in 0..300 {
+            let mut pick = |n: u64| rng.below(n) as usize;
+            let mut calls = Vec::new();
+            let mut at = 0;
+            for i in 0..12 {
+                at += pick(3);
+                let result = Some(pick(30)).filter(|r| *r > at);
+                let texts = (0..pick(3)).map(|_| format!("t{}", pick(4))).collect();
+                // Some ids are those of agents.
+                calls.push(Made { at, caller: None, id: format!("{}", i % 7), texts, result });
+            }
+            let ids: Vec<String> = (0..10).map(|i| i.to_string()).collect();
+            let mut first = 0;
+            let agents: Vec<Found<'_>> = ids
+                .iter()
+                .map(|id| {
+                    first += 1 + pick(4);
+                    let prompt = [String::new(), format!("t{}", pick(4))][pick(2)].clone();
+                    Found { id, first, last: first, prompt }
+                })
+                .collect();
+            let calls = Calls(calls);
+            assert_eq!(calls.of_each(&agents), plainly(&calls, &agents));
+        }
+    }
+}
