@@ -1,0 +1,129 @@
+//! One table of a block: which columns stand in it, and how wide the flexible ones are.
+
+use comfy_table::Cell;
+
+use super::columns::Column;
+use super::line::{TableLine, wrap};
+use crate::record::RunRecord;
+use crate::view::{self, Block, Scored};
+use crate::{fmt, front, grid};
+
+/// What a row shows and how wide its two flexible columns are.
+pub(super) struct Layout<'a> {
+    columns: &'a [Column],
+    figures: Vec<Vec<String>>,
+    /// What stands behind each label: the mark of the front, or nothing.
+    marks: Vec<String>,
+    label: usize,
+    /// Spaces between columns.
+    gap: usize,
+    /// 0 = notes stand below the table.
+    notes: usize,
+}
+
+impl<'a> Layout<'a> {
+    pub(super) fn of(block: &Block<'_>, width: usize, columns: &'a [Column]) -> Layout<'a> {
+        let gap = if width < 150 { 1 } else { 2 };
+        let mark = |f: Scored| format!("{}{}", f.text, if f.best { '*' } else { ' ' });
+        let figures: Vec<Vec<String>> = block
+            .figures(columns.iter().map(|c| c.metric))
+            .into_iter()
+            .map(|row| row.into_iter().map(mark).collect())
+            .collect();
+        let chars = |t: &str| t.chars().count();
+        let column = |i: usize| {
+            figures
+                .iter()
+                .map(|f| chars(&f[i]))
+                .chain(columns[i].head.iter().map(|h| chars(h)))
+                .max()
+                .unwrap_or(0)
+                + gap
+        };
+        let front = front::of_block(block);
+        let room = if front.contains(&true) { 2 } else { 0 };
+        let marks: Vec<String> = front
+            .into_iter()
+            .map(|on_it| if on_it { format!(" {}", front::MARK) } else { String::new() })
+            .collect();
+        let steps =
+            block.runs.iter().map(|r| chars(&view::steps(r))).max().unwrap_or(0).max(5) + gap;
+        let used = room + steps + (0..columns.len()).map(column).sum::<usize>();
+        let longest = block
+            .runs
+            .iter()
+            .map(|r| chars(&fmt::one_line(&r.strategy.label)))
+            .max()
+            .unwrap_or(0)
+            .clamp(8, if width < 125 { 34 } else { 26 });
+        let label = longest.min(width.saturating_sub(used).max(10));
+        let left = width.saturating_sub(used + label + gap);
+        let notes = if left >= 16 { left.min(70) } else { 0 };
+        Layout { columns, figures, marks, label, gap, notes }
+    }
+
+    pub(super) fn draw(&self, block: &Block<'_>) -> Vec<String> {
+        let mut head = vec![Cell::new("\nstrategy"), Cell::new("\nsteps")];
+        head.extend(self.columns.iter().map(|c| grid::figure(c.head.join("\n"))));
+        head.extend((self.notes > 0).then(|| Cell::new("\nnotes")));
+        let rows = block.runs.iter().zip(&self.figures).zip(&self.marks);
+        let rows = rows.map(|((run, figures), mark)| {
+            let label = self.short_label(block, run) + mark;
+            let mut cells = vec![Cell::new(label), Cell::new(view::steps(run))];
+            cells.extend(figures.iter().map(grid::figure));
+            if self.notes > 0 {
+                cells.push(Cell::new(cut(&view::notes(run).join("; "), self.notes)));
+            }
+            cells
+        });
+        grid::draw(head, rows, |i| (if i > 0 { self.gap as u16 } else { 0 }, 0))
+    }
+
+    /// A label that fits; where two would look alike each gets its number among them.
+    fn short_label(&self, block: &Block<'_>, run: &RunRecord) -> String {
+        let short = |r: &RunRecord| fmt::elide(&fmt::one_line(&r.strategy.label), self.label);
+        let own = short(run);
+        let alike: Vec<&str> = block
+            .runs
+            .iter()
+            .filter(|r| short(r) == own)
+            .map(|r| r.strategy.label.as_str())
+            .collect();
+        match alike.iter().position(|l| *l == run.strategy.label) {
+            Some(n) if alike.len() > 1 => {
+                let number = format!(" #{}", n + 1);
+                let kept: String =
+                    own.chars().take(self.label.saturating_sub(number.len())).collect();
+                kept + &number
+            }
+            _ => own,
+        }
+    }
+
+    /// Labels and notes that found no room in the table.
+    pub(super) fn footnotes(&self, block: &Block<'_>, width: usize) -> Vec<TableLine> {
+        let mut lines = Vec::new();
+        for run in &block.runs {
+            let label = fmt::one_line(&run.strategy.label);
+            let notes = view::notes(run).join("; ");
+            if notes.chars().count() > self.notes {
+                lines.extend(
+                    wrap(&format!("  {label}: {notes}"), width, "    ")
+                        .into_iter()
+                        .map(TableLine::Faint),
+                );
+            } else if label.chars().count() > self.label {
+                let text = format!("  {} = {label}", self.short_label(block, run));
+                lines.extend(wrap(&text, width, "    ").into_iter().map(TableLine::Faint));
+            }
+        }
+        lines
+    }
+}
+
+fn cut(text: &str, space: usize) -> String {
+    if text.chars().count() <= space {
+        return text.to_string();
+    }
+    text.chars().take(space - 1).chain(['…']).collect()
+}
