@@ -199,7 +199,7 @@ impl Draft {
             hash: self.content_hash(),
             draft: self,
             message,
-            origin,
+            origin: origin.into(),
             size: OnceLock::new(),
             json: OnceLock::new(),
             encoded: OnceLock::new(),
@@ -234,7 +234,7 @@ pub struct Block {
     /// The message it belongs to; blocks of one message stay together on the wire.
     pub message: MessageId,
     /// The history parts it shows or stands for.
-    pub origin: Vec<Origin>,
+    pub origin: Box<[Origin]>,
     /// Hash over everything the wire shows.
     pub hash: u64,
     size: OnceLock<Size>,
@@ -301,14 +301,14 @@ impl Block {
             media: None,
             ..self.draft.clone()
         };
-        draft.build(self.message, self.origin.clone())
+        draft.build(self.message, self.origin.to_vec())
     }
 
     /// A copy as another draft in the same place.
     pub fn redraft(&self, change: impl FnOnce(&mut Draft)) -> Arc<Block> {
         let mut draft = self.draft.clone();
         change(&mut draft);
-        draft.build(self.message, self.origin.clone())
+        draft.build(self.message, self.origin.to_vec())
     }
 
     /// The call id of a call or output.

@@ -87,6 +87,7 @@ pub(crate) fn assemble(
             other => out.session.entries.push(other),
         }
     }
+    out.session.entries.shrink_to_fit();
     for (id, line) in calls.iter().filter(|(id, _)| !answered.contains(id)) {
         out.warnings.push(format!("{file}:{line}: call {id:?} has no result; kept as it is"));
     }

@@ -152,7 +152,7 @@ impl Player {
             if i == last && draft.kind == BlockKind::User {
                 draft.kind = BlockKind::SummaryPrompt;
             }
-            let origin = self.known_of(item).map_or(vec![], |b| b.origin.clone());
+            let origin = self.known_of(item).map_or(vec![], |b| b.origin.to_vec());
             out.push(draft.build(message, origin));
         }
         out

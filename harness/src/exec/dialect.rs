@@ -156,7 +156,7 @@ impl Dialect {
             }
         }
         let (id, origin) = match was.blocks.first() {
-            Some(b) => (b.message, b.origin.clone()),
+            Some(b) => (b.message, b.origin.to_vec()),
             None => (MessageId(u32::MAX), vec![]),
         };
         for item in items.into_iter().flatten() {

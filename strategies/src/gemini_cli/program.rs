@@ -339,7 +339,7 @@ fn placed(b: &Arc<Block>, message: MessageId) -> Arc<Block> {
     if let Some(c) = &b.call {
         draft.call = Some(Arc::new(CallRef { id: stable_id(b), name: c.name.clone() }));
     }
-    draft.build(message, b.origin.clone())
+    draft.build(message, b.origin.to_vec())
 }
 
 /// The words of a reply.
