@@ -184,6 +184,7 @@ impl Plan {
     }
 
     /// Runs everything. `done` is called for each pair as it finishes, on the thread that ran it.
+    /// The calling thread runs pairs, too, so it must not be one of an asynchronous runtime.
     pub fn run(&self, done: &(dyn Fn(&Finished) + Sync)) -> Vec<Finished> {
         struct All<'a> {
             done: &'a (dyn Fn(&Finished) + Sync),
@@ -218,7 +219,7 @@ impl Plan {
 
     /// Runs what `feed` gives, on a thread of its own, session by session. It has to wait while the
     /// session that it gave last is not begun, so hardly more sessions are in memory than threads
-    /// run.
+    /// run. The calling thread is one of them, as for [`Plan::run`].
     pub fn run_each<'a>(
         &'a self,
         taker: &dyn Taker,

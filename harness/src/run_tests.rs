@@ -69,9 +69,10 @@ fn endpoint(url: &str, cassette: &Path, offline: bool) -> Vec<Summariser> {
     vec![Summariser::Endpoint(Arc::new(Endpoint::new(address, None, cassette, offline).unwrap()))]
 }
 
-#[tokio::test]
-async fn a_recorded_model_gives_the_same_bytes_offline_whatever_the_door_and_the_threads() {
-    let server = MockServer::start().await;
+#[test]
+fn a_recorded_model_gives_the_same_bytes_offline_whatever_the_door_and_the_threads() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(MockServer::start());
     // What it says depends on what it is shown, so that mixing up two requests would be seen.
     let reply = |r: &Request| {
         let text =
@@ -80,7 +81,7 @@ async fn a_recorded_model_gives_the_same_bytes_offline_whatever_the_door_and_the
             json!({"content": [{"type": "text", "text": text}], "stop_reason": "end_turn"}),
         )
     };
-    Mock::given(any()).respond_with(reply).mount(&server).await;
+    runtime.block_on(Mock::given(any()).respond_with(reply).mount(&server));
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("cassette.jsonl");
     let live =
@@ -91,7 +92,7 @@ async fn a_recorded_model_gives_the_same_bytes_offline_whatever_the_door_and_the
         live.runs.iter().map(|r| &r.error).collect::<Vec<_>>()
     );
     assert!(live.runs.iter().filter(|r| r.summariser.as_deref() == Some("endpoint")).count() >= 3);
-    let asked = server.received_requests().await.unwrap().len();
+    let asked = runtime.block_on(server.received_requests()).unwrap().len();
     let recorded = std::fs::read_to_string(&file).unwrap();
     assert_eq!(recorded.lines().count(), asked + 1, "each request is asked and stored once");
     drop(server);
@@ -103,8 +104,8 @@ async fn a_recorded_model_gives_the_same_bytes_offline_whatever_the_door_and_the
     }
     assert_eq!(std::fs::read_to_string(&file).unwrap(), recorded);
     // Recorded with one thread: the same cassette.
-    let again = MockServer::start().await;
-    Mock::given(any()).respond_with(reply).mount(&again).await;
+    let again = runtime.block_on(MockServer::start());
+    runtime.block_on(Mock::given(any()).respond_with(reply).mount(&again));
     let second = dir.path().join("second.jsonl");
     run(endpoint(&format!("anthropic+{}", again.uri()), &second, false), 1, Transport::Direct);
     assert_eq!(std::fs::read_to_string(&second).unwrap(), recorded);
