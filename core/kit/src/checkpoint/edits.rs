@@ -58,7 +58,15 @@ pub struct EditCheckpoints {
     all: Vec<Checkpoint>,
     next: u64,
     /// Held as long as this lives.
-    _lock: fs::File,
+    pub(super) lock: fs::File,
+}
+
+impl Drop for EditCheckpoints {
+    /// Closing the file is not enough: a program that another thread is just starting holds a copy
+    /// of it until it runs.
+    fn drop(&mut self) {
+        let _ = self.lock.unlock();
+    }
 }
 
 impl EditCheckpoints {
@@ -99,7 +107,7 @@ impl EditCheckpoints {
             sync_folder(folder, durability)?;
         }
         let root = Root::open(root)?;
-        Ok(EditCheckpoints { root, blobs, lists, keep, durability, all, next, _lock: lock })
+        Ok(EditCheckpoints { root, blobs, lists, keep, durability, all, next, lock })
     }
 
     /// Whether a folder has been opened for checkpoints before.

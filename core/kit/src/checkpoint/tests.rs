@@ -104,6 +104,17 @@ fn goes_back_to_a_prompt_and_forth_again() {
 }
 
 #[test]
+fn who_is_done_holds_nothing_even_while_another_program_starts() {
+    let p = place();
+    let c = p.edits();
+    // What a child has between fork and exec.
+    let inherited = c.lock.try_clone().unwrap();
+    drop(c);
+    p.edits();
+    drop(inherited);
+}
+
+#[test]
 fn modes_come_back_and_contents_are_kept_once() {
     let p = place();
     p.write("run.sh", "same bytes");
