@@ -54,15 +54,21 @@ fn stem<'a>(word: &'a str, lower: &'a mut String) -> Option<&'a str> {
         lower.push_str(&word.to_lowercase());
     }
     let word = lower.as_str();
-    if word.chars().count() < SHORTEST || COMMON.contains(word) {
+    if is_short(word) || COMMON.contains(word) {
         return None;
     }
-    let rest = ENDINGS.iter().find_map(|e| word.strip_suffix(*e).filter(|r| r.len() >= ROOT));
+    let last = word.as_bytes().last();
+    let mut endings = ENDINGS.iter().filter(|e| e.as_bytes().last() == last);
+    let rest = endings.find_map(|e| word.strip_suffix(*e).filter(|r| r.len() >= ROOT));
     let mut word = rest.unwrap_or(word);
     if word.len() > ROOT {
         word = word.trim_end_matches('e');
     }
-    (word.chars().count() >= SHORTEST && !COMMON.contains(word)).then_some(word)
+    (!is_short(word) && !COMMON.contains(word)).then_some(word)
+}
+
+fn is_short(word: &str) -> bool {
+    word.chars().nth(SHORTEST - 1).is_none()
 }
 
 /// How many of `n` content words must stand in one line of a text for it to say the same: two

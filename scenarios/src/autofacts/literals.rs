@@ -2,10 +2,10 @@
 //! shown long before.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::matcher::Literals;
 use ctxbench_core::session::Session;
+use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use super::events::{Agent, Event, Reply, Shown};
 use super::said::{self, Piece, Tools, Written};
@@ -53,7 +53,7 @@ struct Constant {
 /// need.
 pub(super) fn find(session: &Session, events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
     let constant = Constant::of(session, events);
-    let mut windows: HashMap<Agent<'_>, Window<'_>> = HashMap::new();
+    let mut windows: HashMap<Agent<'_>, Window<'_>> = HashMap::default();
     let mut needs = Vec::new();
     for (agent, event) in events {
         let window = windows.entry(*agent).or_default();
@@ -69,7 +69,7 @@ pub(super) fn find(session: &Session, events: &[(Agent<'_>, Event<'_>)]) -> Vec<
 
 impl Constant {
     fn of(session: &Session, events: &[(Agent<'_>, Event<'_>)]) -> Constant {
-        let mut standing = HashSet::new();
+        let mut standing = HashSet::default();
         for text in session.entries.iter().filter_map(|e| e.standing_text()) {
             words::each(text, |_, word| {
                 standing.extend(words::forms(word).map(str::to_string));
@@ -82,7 +82,7 @@ impl Constant {
 /// Folders that at least half of the absolute paths in calls share.
 fn roots(events: &[(Agent<'_>, Event<'_>)]) -> HashSet<String> {
     let mut all = 0;
-    let mut below: HashMap<String, usize> = HashMap::new();
+    let mut below: HashMap<String, usize> = HashMap::default();
     for call in said::replies(events).flat_map(|r| &r.calls) {
         for (_, value) in super::events::leaves(&call.arguments) {
             words::each(&value, |_, word| {
@@ -144,7 +144,7 @@ impl<'a> Window<'a> {
     fn reply(&mut self, at: usize, reply: &Reply<'_>, constant: &Constant) -> Vec<Need> {
         let pieces = said::pieces(reply, &constant.tools, &self.long);
         let mut needs: Vec<Need> = Vec::new();
-        let mut done: HashSet<String> = HashSet::new();
+        let mut done: HashSet<String> = HashSet::default();
         for (piece, text) in &pieces {
             words::each(text, |_, word| {
                 let Some((literal, key, gap)) = self.needed(at, *piece, word, constant) else {
@@ -231,6 +231,7 @@ fn folded(name: &str) -> Cow<'_, str> {
     if name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) {
         return Cow::Borrowed(name);
     }
-    let kept = name.chars().filter(|c| !matches!(c, '_' | '-'));
-    kept.map(|c| c.to_ascii_lowercase()).collect()
+    let mut out = name.to_ascii_lowercase();
+    out.retain(|c| !matches!(c, '_' | '-'));
+    out.into()
 }

@@ -5,11 +5,11 @@
 //! the agent that does not merely announce its next step. A later reply takes it up if one of its
 //! sentences shares enough rare content words with it that nothing showed in between.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ctxbench_core::fact::FactKind;
 use ctxbench_core::gist;
+use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use super::events::{Agent, By, Event, Reply, Shown};
 use super::said::{self, Piece, Tools, Written};
@@ -60,10 +60,10 @@ struct Window {
 struct Vocabulary {
     numbers: HashMap<Arc<str>, Stem>,
     stems: Vec<Arc<str>>,
-    /// The text that each stem was met in last, by its number.
+    /// When each stem was met last, by its number.
     met: Vec<u32>,
-    /// How many texts were looked at.
-    texts: u32,
+    /// How many times stems were looked for.
+    looks: u32,
     /// ln((messages + 1) ÷ (messages with the stem + 1)), by stem.
     weights: Vec<f64>,
     /// What the common words must weigh together: ln(messages + 1), a little more than one word
@@ -73,14 +73,14 @@ struct Vocabulary {
 
 /// Every such need, reply by reply, at most one in each.
 pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
-    let mut vocabulary = Vocabulary::of(events);
+    let (mut vocabulary, stems) = Vocabulary::of(events);
     let tools = Tools::of(said::replies(events));
-    let mut windows: HashMap<Agent<'_>, Window> = HashMap::new();
+    let mut windows: HashMap<Agent<'_>, Window> = HashMap::default();
     let mut needs = Vec::new();
-    for (agent, event) in events {
+    for ((agent, event), stems) in events.iter().zip(&stems) {
         let window = windows.entry(*agent).or_default();
         match event {
-            Event::Shown(shown) => window.show(shown, &mut vocabulary),
+            Event::Shown(shown) => window.show(shown, stems, &mut vocabulary),
             Event::Reply(at, reply) => {
                 needs.extend(window.reply(*at, reply, &tools, &mut vocabulary));
             }
@@ -92,38 +92,41 @@ pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
 }
 
 impl Vocabulary {
-    fn of(events: &[(Agent<'_>, Event<'_>)]) -> Vocabulary {
+    /// Of a session, with the different stems of each event.
+    fn of(events: &[(Agent<'_>, Event<'_>)]) -> (Vocabulary, Vec<Vec<Stem>>) {
         let mut out = Vocabulary::default();
         let mut messages = 0;
-        let mut holding: Vec<usize> = Vec::new();
-        for (_, event) in events {
+        let mut stems = |(_, event): &(Agent<'_>, Event<'_>)| {
             let texts = match event {
                 Event::Shown(shown) => &shown.texts,
                 Event::Reply(_, reply) => &reply.texts,
-                _ => continue,
+                _ => return Vec::new(),
             };
             messages += 1;
-            let all: HashSet<Stem> = texts.iter().flat_map(|t| out.stems_of(t)).collect();
-            holding.resize(out.stems.len(), 0);
-            all.into_iter().for_each(|s| holding[s as usize] += 1);
-        }
+            out.stems_of(texts)
+        };
+        let stems: Vec<Vec<Stem>> = events.iter().map(&mut stems).collect();
+        let mut holding = vec![0_usize; out.stems.len()];
+        stems.iter().flatten().for_each(|s| holding[*s as usize] += 1);
         out.least = f64::ln((messages + 1) as f64);
         out.weights = holding.iter().map(|h| out.least - f64::ln((h + 1) as f64)).collect();
-        out
+        (out, stems)
     }
 
-    /// The different stems of a text, in order.
-    fn stems_of(&mut self, text: &str) -> Vec<Stem> {
+    /// The different stems of texts, in order.
+    fn stems_of(&mut self, texts: &[impl AsRef<str>]) -> Vec<Stem> {
         let mut out = Vec::new();
-        self.texts += 1;
-        gist::each_stem(text, |stem| {
-            let number = self.number(stem);
-            let met = &mut self.met[number as usize];
-            if *met != self.texts {
-                *met = self.texts;
-                out.push(number);
-            }
-        });
+        self.looks += 1;
+        for text in texts {
+            gist::each_stem(text.as_ref(), |stem| {
+                let number = self.number(stem);
+                let met = &mut self.met[number as usize];
+                if *met != self.looks {
+                    *met = self.looks;
+                    out.push(number);
+                }
+            });
+        }
         out.sort_unstable();
         out
     }
@@ -151,11 +154,9 @@ impl Vocabulary {
 }
 
 impl Window {
-    fn show(&mut self, shown: &Shown<'_>, vocabulary: &mut Vocabulary) {
+    fn show(&mut self, shown: &Shown<'_>, stems: &[Stem], vocabulary: &mut Vocabulary) {
+        self.shown.extend(stems.iter().map(|stem| (*stem, shown.at)));
         for text in &shown.texts {
-            for stem in vocabulary.stems_of(text) {
-                self.shown.insert(stem, shown.at);
-            }
             match shown.by {
                 // Notices of the program are written in tags.
                 By::User if text.trim_start().starts_with('<') => {}
@@ -174,7 +175,7 @@ impl Window {
     }
 
     fn state(&mut self, kind: FactKind, origin: &str, at: usize, text: &str, v: &mut Vocabulary) {
-        let stems = v.stems_of(text);
+        let stems = v.stems_of(&[text]);
         if stems.len() < COMMON {
             return;
         }
@@ -223,7 +224,7 @@ impl Window {
         piece: Piece,
         vocabulary: &mut Vocabulary,
     ) -> Option<(f64, usize, Vec<Stem>)> {
-        let stems = vocabulary.stems_of(line);
+        let stems = vocabulary.stems_of(&[line]);
         let fresh: Vec<Stem> = stems
             .iter()
             .copied()
@@ -232,8 +233,8 @@ impl Window {
         if fresh.len() < COMMON {
             return None;
         }
-        let mut common: HashMap<usize, Vec<Stem>> = HashMap::new();
-        let mut recent: HashMap<usize, f64> = HashMap::new();
+        let mut common: HashMap<usize, Vec<Stem>> = HashMap::default();
+        let mut recent: HashMap<usize, f64> = HashMap::default();
         for stem in fresh {
             for &i in self.holding.get(&stem).into_iter().flatten().rev().take(NEWEST) {
                 if at - self.statements[i].at < GAP {
@@ -262,7 +263,7 @@ impl Window {
 
     /// A statement of which the summary does not hold enough is gone.
     fn compacted(&mut self, summary: &str, vocabulary: &mut Vocabulary) {
-        let held: HashSet<Stem> = vocabulary.stems_of(summary).into_iter().collect();
+        let held: HashSet<Stem> = vocabulary.stems_of(&[summary]).into_iter().collect();
         for (i, statement) in self.statements.iter().enumerate() {
             let there = statement.stems.iter().filter(|s| held.contains(s)).count();
             if there < gist::enough(statement.stems.len()) {

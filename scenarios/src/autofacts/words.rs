@@ -20,7 +20,7 @@ pub(super) fn each<'a>(text: &'a str, mut found: impl FnMut(usize, &'a str)) {
         while i < bytes.len() && in_word(bytes, i) {
             i += 1;
         }
-        if i > start {
+        if i >= start + SHORTEST {
             let (skipped, word) = trimmed(&text[start..i]);
             if (SHORTEST..=LONGEST).contains(&word.len())
                 && (is_path(word) || is_number(word) || is_identifier(word))
@@ -89,7 +89,11 @@ const EXTENSIONS: &[&str] = &[
 /// A file name with a known extension, with folders or without; or a word with folders that begins
 /// at a root (`/`, `~`, `..`) or has three parts or more, so that `and/or` is none.
 pub(super) fn is_path(word: &str) -> bool {
-    if word.contains("//") || word.contains("::") || word.contains(' ') {
+    let bytes = word.as_bytes();
+    if !word.contains(['.', '/'])
+        || word.contains(' ')
+        || bytes.windows(2).any(|two| matches!(two, b"//" | b"::"))
+    {
         return false;
     }
     let name = word.rsplit('/').next().unwrap_or(word);
@@ -115,8 +119,7 @@ fn is_identifier(word: &str) -> bool {
     if word.contains('/') || !b.iter().any(u8::is_ascii_alphabetic) {
         return false;
     }
-    word.contains("::")
-        || b.windows(2).any(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase())
+    b.windows(2).any(|w| w == b"::" || w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase())
         || b.iter().any(|c| *c == b'_' || c.is_ascii_digit())
 }
 

@@ -168,7 +168,7 @@ impl<'a> Source<'a> {
                     Ok(_) => {}
                     Err(e) => return Some(Err(unread(&name, number, &e))),
                 }
-                let text = String::from_utf8_lossy(&bytes);
+                let text = text_of(bytes);
                 let text = text.trim_start_matches('\u{feff}').trim();
                 if !text.is_empty() {
                     return Some(Ok((number, text.to_string())));
@@ -252,6 +252,14 @@ pub(crate) fn unread(name: &str, line: usize, e: &io::Error) -> InputError {
     Fault::new(line, what, "a file that may be read", "check that it exists").at(name)
 }
 
+/// Bytes as text, with marks for what is no UTF-8.
+pub(super) fn text_of(bytes: Vec<u8>) -> String {
+    match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),
+    }
+}
+
 /// Bytes as text, without a byte order mark.
 pub(super) fn decoded(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     let wide = |unit: fn([u8; 2]) -> u16| {
@@ -265,10 +273,7 @@ pub(super) fn decoded(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
         _ => {
             let text = match bytes {
                 Cow::Borrowed(b) => String::from_utf8_lossy(b),
-                Cow::Owned(b) => Cow::Owned(match String::from_utf8(b) {
-                    Ok(text) => text,
-                    Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),
-                }),
+                Cow::Owned(b) => Cow::Owned(text_of(b)),
             };
             match text {
                 Cow::Borrowed(t) => Cow::Borrowed(t.trim_start_matches('\u{feff}')),
