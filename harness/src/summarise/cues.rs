@@ -1,9 +1,10 @@
 //! General features of a sentence: words that mark rules, decisions, errors and things to do;
 //! paths, names and numbers.
 
-use std::collections::HashMap;
 use std::ops::BitOr;
 use std::sync::OnceLock;
+
+use rapidhash::RapidHashMap as HashMap;
 
 /// A set of features.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,7 +126,7 @@ const PHRASES: &[(Cues, &[&str])] = &[
 fn table() -> &'static HashMap<&'static [u8], Cues> {
     static TABLE: OnceLock<HashMap<&'static [u8], Cues>> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let mut t: HashMap<&[u8], Cues> = HashMap::new();
+        let mut t: HashMap<&[u8], Cues> = HashMap::default();
         for (cue, words) in WORDS {
             for w in words.split_whitespace() {
                 let all = t.entry(w.as_bytes()).or_default();
