@@ -144,6 +144,7 @@ mod tests {
             max_output: 4_000,
             wire: "openai-responses",
             notes: &notes,
+            told: &[],
             requests: &requests,
             summaries: &["S1"],
         };

@@ -42,6 +42,9 @@ pub struct Heard<'a> {
     /// Name of the wire.
     pub wire: &'a str,
     pub notes: &'a Map<String, Value>,
+    /// What it said of its compactions beside its requests, in order, where it is spoken to in a
+    /// way that has words for that.
+    pub told: &'a [Value],
     /// Its own work and its summaries, in order.
     pub requests: &'a [Asked<'a>],
     /// Texts of the summaries that it got, in order.
@@ -137,6 +140,8 @@ pub struct Reading {
     pub base: Map<String, Value>,
     /// The same of the first context piece.
     pub context: Map<String, Value>,
+    /// The same of the tools.
+    pub tools: Map<String, Value>,
     /// Of every request when it was made, where the product tells, and what its pieces are.
     pub requests: Vec<(Option<String>, Vec<As>)>,
     /// Items carry the number of their message less this.

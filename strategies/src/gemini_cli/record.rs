@@ -143,6 +143,7 @@ mod tests {
             max_output: 4_000,
             wire: "gemini",
             notes: &Map::new(),
+            told: &[],
             requests: &requests,
             summaries: &["DRAFT", "FINAL"],
         };

@@ -200,6 +200,7 @@ mod tests {
             max_output: 4_000,
             wire: "openai-chat",
             notes: &Map::new(),
+            told: &[],
             requests: &requests,
             summaries: &["S1"],
         };

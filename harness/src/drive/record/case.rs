@@ -52,6 +52,7 @@ pub(super) fn of(
         max_output: driven.max_output,
         wire: wire.name(),
         notes: &driven.notes,
+        told: &driven.told,
         requests: &asked,
         summaries: &summaries,
     });
@@ -312,10 +313,11 @@ impl Writer<'_> {
         }
         let tools = e.prompt.as_ref().and_then(|p| p.tools.as_ref());
         let tools = tools.and_then(|t| serde_json::from_str::<Vec<Value>>(t.get()).ok());
-        out.push(Map::from_iter([
+        let told = [
             ("kind".to_string(), "tools".into()),
             ("count".to_string(), tools.map_or(0, |t| t.len()).into()),
-        ]));
+        ];
+        out.push(told.into_iter().chain(self.reading.tools.clone()).collect());
         // A program may have other instructions for its summaries.
         if let Some((_, summary, sorts)) = first(true) {
             let bases = |head: Vec<(&Piece<'_>, BlockKind)>| -> Vec<Vec<String>> {
