@@ -213,6 +213,7 @@ fn agents_do_about_faults_what_ours_do() {
     for (agent, fault, expected) in [
         ("codex", "3:cut=2", [13, 1, 0]),
         ("codex", "summary:1:500", [13, 1, 0]),
+        ("codex", "5:overflow", [13, 1, 1]),
         ("opencode", "5:overflow", [13, 2, 0]),
     ] {
         let driven = drive(&dir, "login-bug", NARROW, &format!("--agent {agent} --fault {fault}"));
