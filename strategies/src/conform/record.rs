@@ -49,6 +49,8 @@ pub struct Heard<'a> {
     pub requests: &'a [Asked<'a>],
     /// Texts of the summaries that it got, in order.
     pub summaries: &'a [&'a str],
+    /// How each message of the user ended: `done` or `error`.
+    pub prompts: &'a [&'a str],
 }
 
 /// A request.
@@ -148,8 +150,6 @@ pub struct Reading {
     pub numbered: Option<usize>,
     /// What cases say of the end, as far as the program tells.
     pub outcome: Map<String, Value>,
-    /// Cases say how each message of the user ended.
-    pub tells_prompts: bool,
     /// Requests carry the largest reply that they allow.
     pub limits_replies: bool,
     /// Usage counts what the cache served or stored beside the input and not within it.
@@ -168,5 +168,45 @@ impl Reading {
             "placeholder": super::text::filler(name, text.len()),
         });
         self.constants.insert(name.to_string(), sizes);
+    }
+}
+
+/// What tests of the products' recordings lay out.
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::sync::LazyLock;
+
+    use super::*;
+
+    static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
+    /// A text of a role.
+    pub(crate) fn piece<'a>(role: Role, text: &'a str, said: bool) -> Piece<'a> {
+        let kind = if role == Role::Assistant { BlockKind::Assistant } else { BlockKind::User };
+        Piece { role, kind, texts: vec![text], said }
+    }
+
+    /// A request that came through.
+    pub(crate) fn asked(summary: bool, pieces: Vec<Piece<'_>>) -> Asked<'_> {
+        Asked { summary, label: None, overflowed: false, pieces }
+    }
+
+    /// A session in a window of 30,000 tokens of which nothing was noted or told.
+    pub(crate) fn heard<'a>(
+        wire: &'a str,
+        requests: &'a [Asked<'a>],
+        summaries: &'a [&'a str],
+    ) -> Heard<'a> {
+        Heard {
+            model: "m",
+            window: 30_000,
+            max_output: 4_000,
+            wire,
+            notes: &NOTHING,
+            told: &[],
+            requests,
+            summaries,
+            prompts: &[],
+        }
     }
 }

@@ -189,10 +189,7 @@ mod tests {
     use ctxbench_core::block::Role;
 
     use super::*;
-
-    fn piece<'a>(role: Role, text: &'a str, said: bool) -> Piece<'a> {
-        Piece { role, kind: BlockKind::User, texts: vec![text], said }
-    }
+    use crate::conform::record::testing::{asked, heard, piece};
 
     fn said(text: &str) -> Segment {
         Segment::Said(text.into())
@@ -209,24 +206,10 @@ mod tests {
              <previous-summary>\nH{join}T\n</previous-summary>\n\nAdd."
         );
         let system = || piece(Role::System, "be good", false);
-        let asked = |summary, text| Asked {
-            summary,
-            label: None,
-            overflowed: false,
-            pieces: vec![system(), piece(Role::User, text, true)],
-        };
+        let sent = |summary, text| asked(summary, vec![system(), piece(Role::User, text, true)]);
         let requests =
-            [asked(true, first), asked(true, turn), asked(false, &whole), asked(true, &update)];
-        let heard = Heard {
-            model: "m",
-            window: 30_000,
-            max_output: 4_000,
-            wire: "openai-chat",
-            notes: &Map::new(),
-            told: &[],
-            requests: &requests,
-            summaries: &["H", "T", "U"],
-        };
+            [sent(true, first), sent(true, turn), sent(false, &whole), sent(true, &update)];
+        let heard = heard("openai-chat", &requests, &["H", "T", "U"]);
         let out = read(&heard);
         let of = |i: usize| &out.requests[i].1[1];
         let prompt = |variant, transcript: &str, prior, constant_bytes| As::Prompt {

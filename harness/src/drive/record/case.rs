@@ -55,6 +55,7 @@ pub(super) fn of(
         told: &driven.told,
         requests: &asked,
         summaries: &summaries,
+        prompts: &ends(driven),
     });
     let mut shown = shown(driven, &exchanges, &rows, reading.cache_beside_input);
     for (row, sort) in rows.iter().zip(&reading.requests).flat_map(|(r, (_, s))| r.iter().zip(s)) {
@@ -82,17 +83,8 @@ pub(super) fn of(
         items,
         requests,
         not_compared: vec![],
-        outcome: outcome(driven, &reading),
+        outcome: (!reading.outcome.is_empty()).then_some(Value::Object(reading.outcome.clone())),
     })
-}
-
-/// What the product's cases say of the end; `None` = nothing.
-fn outcome(driven: &Driven, reading: &Reading) -> Option<Value> {
-    let mut out = reading.outcome.clone();
-    if reading.tells_prompts {
-        out.insert("prompts".into(), json!(ends(driven)));
-    }
-    (!out.is_empty()).then_some(Value::Object(out))
 }
 
 /// How each message of the user ended.
