@@ -174,6 +174,32 @@ fn what_a_driven_agent_did_replays_exactly() {
     assert!(told.contains("4/4"), "{told}");
 }
 
+#[test]
+fn compactions_of_pi_end_as_ours_do() {
+    let Some(dir) = agents() else { return };
+    // The program repeats a failed summary three times, so nine refusals are two that came to
+    // nothing and a third that came through.
+    for (fault, made, failed) in [
+        ("70:overflow", vec!["threshold", "overflow", "threshold", "threshold"], vec![]),
+        ("summary:1-9:500", vec!["threshold"; 3], vec!["threshold"; 2]),
+    ] {
+        let more = format!("--agent pi --fault {fault} --record cases");
+        let driven = drive(&dir, "ten-compactions", WIDE, &more);
+        let files = driven.here.files("cases").into_keys();
+        let cases: Vec<String> = files.filter(|f| f.ends_with(".json")).collect();
+        let [case] = cases.as_slice() else { panic!("{cases:?}") };
+        let outcome = driven.here.json(&format!("cases/{case}"))["outcome"].clone();
+        let reasons: Vec<&Value> = outcome["compactions"]
+            .as_array()
+            .expect("compactions")
+            .iter()
+            .map(|c| &c["reason"])
+            .collect();
+        assert_eq!(reasons, made, "{fault}");
+        assert_eq!(outcome["failed"], serde_json::json!(failed), "{fault}");
+    }
+}
+
 /// Steps, compactions, and how often the user asked to go on.
 fn came_to(row: &Value) -> [u64; 3] {
     assert_eq!(row["status"], "completed", "{}", row["error"]);
@@ -187,6 +213,7 @@ fn agents_do_about_faults_what_ours_do() {
     for (agent, fault, expected) in [
         ("codex", "3:cut=2", [13, 1, 0]),
         ("codex", "summary:1:500", [13, 1, 0]),
+        ("codex", "5:overflow", [13, 1, 1]),
         ("opencode", "5:overflow", [13, 2, 0]),
     ] {
         let driven = drive(&dir, "login-bug", NARROW, &format!("--agent {agent} --fault {fault}"));

@@ -265,11 +265,33 @@ fn an_agent_that_never_stops_asking_is_stopped() {
     if !has_python() {
         return;
     }
-    for how in ["endless", "repeats", "sums-up-for-ever"] {
+    for how in ["endless", "repeats", "sums-up-for-ever", "never-minds"] {
         let (_, error) = goes_wrong(how, "acp", "");
         let told = "it made 400 requests without going on with the session";
         assert!(error.contains(told), "{how}: {error}");
     }
+}
+
+#[test]
+fn an_agent_that_asks_two_hundred_things_at_once_is_the_same_row() {
+    if !has_python() {
+        return;
+    }
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let side = "[[side]]\npurpose = \"title\"\nlast = \"a name for\"";
+    let (many, good) =
+        (describe(&here, "at-once", "acp", side), describe(&here, "good", "acp", ""));
+    drive(&here, &format!("small.jsonl {many} {good}"), 0);
+    let [many, good] = ["at-once", "good"].map(|how| row(&here, &format!("fake-{how}-acp")));
+    for name in ["status", "error", "requests", "summary"] {
+        assert_eq!(many[name], good[name], "{name}");
+    }
+    // In each of the two turns.
+    let drives = here.json("ctxbench-out/drive.json");
+    let many = drives.as_array().unwrap().iter().find(|d| d["row"] == many["strategy"]["label"]);
+    let aside = &many.unwrap()["side_requests"];
+    assert_eq!((&aside[0]["purpose"], &aside[0]["requests"]), (&json!("title"), &json!(400)));
 }
 
 #[test]

@@ -81,6 +81,7 @@ fn every_price_list_of_the_facts_is_there() {
         ("gpt-5.6-luna", 0.2, 0.02, 1.2),
         ("gemini-2.5-pro", 1.25, 0.125, 10.0),
         ("gemini-3.5-flash", 1.5, 0.15, 9.0),
+        ("gemini-3.8-flash", 0.75, 0.075, 3.75),
         ("deepseek-v4-flash", 0.3, 0.006, 1.2),
         ("deepseek-chat", 0.28, 0.028, 0.42),
         ("grok-4.7", 2.0, 0.5, 6.0),
@@ -102,7 +103,9 @@ fn limits_tiers_and_retirements_are_those_of_the_sources() {
         ("claude-sonnet-5", 1_024),
         ("gemini-2.5-pro", 2_048),
         ("gemini-2.5-flash", 2_048),
+        ("gemini-3-flash-preview", 4_096),
         ("gemini-3.5-flash", 4_096),
+        ("gemini-3.8-flash", 4_096),
     ] {
         assert_eq!(find(name).unwrap().cache.minimum, minimum, "{name}");
     }

@@ -222,7 +222,7 @@ const OUTCOME: Shape = &[
 ];
 
 const COMPACTION: Shape = &[
-    may("reason", Word),
+    must("reason", Word),
     must("tokens_before", Count),
     may("tokens_after", Count),
     may("read_files", Words),

@@ -53,6 +53,8 @@ enum Next {
     /// It prints so many bytes; none = it has closed its output.
     Printed(usize),
     Ended(std::io::Result<std::process::ExitStatus>),
+    /// Its model answers nothing more, and why.
+    Refused(String),
 }
 
 /// Why an agent cannot go on.
@@ -188,9 +190,11 @@ impl Child {
             let before = self.asked();
             let mut bytes = [0; 1 << 14];
             let Child { child, stdout, .. } = self;
+            let director = self.patience.director.clone();
             let next = async {
                 tokio::select! {
                     biased;
+                    why = director.gave_up() => Next::Refused(why),
                     read = stdout.read(&mut bytes), if open => Next::Printed(read.unwrap_or(0)),
                     status = child.wait() => Next::Ended(status),
                 }
@@ -198,6 +202,7 @@ impl Child {
             match timeout(limit, next).await {
                 Ok(Next::Ended(Ok(status))) => return Ok(status.code().unwrap_or(-1)),
                 Ok(Next::Ended(Err(e))) => return Err(Stopped(format!("it is lost: {e}"))),
+                Ok(Next::Refused(why)) => return Err(self.told(why).await),
                 Ok(Next::Printed(0)) => open = false,
                 Ok(Next::Printed(n)) => self.chatters(before, n).await?,
                 Err(_) if self.asked() != before => {}
@@ -218,10 +223,15 @@ impl Child {
 
     /// Reads once; while it makes requests, it may print nothing.
     async fn patient(&mut self) -> Result<usize, Stopped> {
-        let limit = self.patience.limit;
+        let Patience { limit, director } = self.patience.clone();
         loop {
             let before = self.asked();
-            match timeout(limit, self.read_some()).await {
+            let read = tokio::select! {
+                biased;
+                why = director.gave_up() => return Err(self.told(why).await),
+                read = timeout(limit, self.read_some()) => read,
+            };
+            match read {
                 Ok(Ok(n)) => {
                     self.chatters(before, n).await?;
                     return Ok(n);

@@ -15,6 +15,7 @@ use ctxbench_provider::wire::Wire;
 use ctxbench_provider::{Content, Prompt};
 use ctxbench_scenarios::{FaultOn, ProviderFault};
 use serde_json::Value;
+use tokio::sync::Notify;
 
 use super::agent::{Agent, Purpose, Side};
 use super::plan::{Plan, Planned};
@@ -22,8 +23,8 @@ use crate::replay::{NEUTRAL, text_of as text_of_tokens};
 use crate::serve::{Arrived, Said, Seen, Speaker};
 
 /// Requests without a new reply of the session after which an agent goes round in circles: work
-/// beyond the session, retries, summaries and side requests alike. Each is kept until the row is
-/// made.
+/// beyond the session, retries, summaries, side requests and what the server refuses by itself
+/// alike. Each is kept until the row is made.
 const MOST_IDLE: u64 = 400;
 
 /// What the model says when it is asked for a title or the like.
@@ -94,18 +95,21 @@ pub(super) struct Director {
     reply: usize,
     /// What was given, by the hash of path and body.
     given: HashMap<u64, Given>,
+    /// What is being given: nobody else is answered until it is.
     giving: Option<(u64, Given)>,
     /// The newest reply of the session, where it broke off on its way.
     broken: Option<Given>,
-    /// What is being said now is a fault's.
-    faulty: bool,
+    /// Places of the exchanges that are not over yet, by the server's number of the request.
+    open: HashMap<u64, usize>,
     /// Hashes of all bodies so far.
     heard: HashSet<u64>,
     /// Requests since the newest reply of the session.
     idle: u64,
     pub(super) exchanges: Vec<Exchange>,
-    /// Why nothing more is answered.
+    /// Why nothing more is answered or kept.
     pub(super) stuck: Option<String>,
+    /// Told when that is so.
+    gives_up: Arc<Notify>,
     pub(super) now: Millis,
 }
 
@@ -127,13 +131,21 @@ impl Shared {
             given: HashMap::new(),
             giving: None,
             broken: None,
-            faulty: false,
+            open: HashMap::new(),
             heard: HashSet::new(),
             idle: 0,
             exchanges: Vec::new(),
             stuck: None,
+            gives_up: Arc::default(),
             now: 0,
         })))
+    }
+
+    /// Ready when nothing more is answered: why.
+    pub(super) async fn gave_up(&self) -> String {
+        let gives_up = self.lock().gives_up.clone();
+        gives_up.notified().await;
+        self.lock().stuck.clone().unwrap_or_default()
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Director> {
@@ -194,6 +206,91 @@ impl Director {
         }
         (asks.prompt.tools.is_some() || !self.has_tool).then_some(Purpose::Work)
     }
+}
+
+impl Director {
+    /// A request has come. An error is why it is neither answered nor kept.
+    fn hear(&mut self) -> Result<(), String> {
+        if let Some(why) = &self.stuck {
+            return Err(why.clone());
+        }
+        self.idle += 1;
+        if self.idle > MOST_IDLE {
+            return Err(format!("it made {MOST_IDLE} requests without going on with the session"));
+        }
+        Ok(())
+    }
+
+    /// Answers nothing more.
+    fn give_up(&mut self, why: String) -> ModelError {
+        let error = refused(format!("ctxbench: {why}"));
+        self.stuck.get_or_insert(why);
+        self.gives_up.notify_one();
+        error
+    }
+
+    /// Begins an exchange, of which it is not known yet what becomes. Returns its place: in the
+    /// order in which requests were answered, whichever is over first.
+    fn begin_exchange(
+        &mut self,
+        purpose: Purpose,
+        wire: Option<Wire>,
+        (path, body): (&str, &[u8]),
+        on_purpose: bool,
+    ) -> usize {
+        self.exchanges.push(Exchange {
+            step: self.step,
+            purpose,
+            nth: self.counted.get(&purpose).copied().unwrap_or_default(),
+            wire,
+            label: self.label.as_ref().and_then(|at| field(body, at)),
+            prompt: None,
+            http: 0,
+            outcome: Err(refused("nothing was said".into())),
+            key: None,
+            again: !self.heard.insert(key(path, body)),
+            on_purpose,
+        });
+        self.exchanges.len() - 1
+    }
+
+    /// What a request is answered; an outer error is why nothing is answered any more.
+    fn answer(&mut self, arrived: &Arrived<'_>) -> Result<Result<Said, ModelError>, String> {
+        self.hear()?;
+        let header = |name: &str| text_of(arrived.headers, name);
+        let compaction = arrived.wants_compaction();
+        let (body, prompt) = (arrived.body, arrived.prompt);
+        let purpose = self.purpose(&Asks { header: &header, body, prompt, compaction });
+        let fault = purpose.and_then(|p| self.fault(p));
+        let kept = purpose.unwrap_or(Purpose::Other);
+        let sent = (arrived.path, body);
+        let at = self.begin_exchange(kept, Some(arrived.wire), sent, fault.is_some());
+        self.open.insert(arrived.id, at);
+        if let Some(fault) = fault {
+            self.now = self.now.saturating_add(fault.after_ms);
+            self.giving = None;
+            return Ok(disturbed(fault, arrived.wire));
+        }
+        let hash = key(arrived.path, body);
+        let given = match (self.given.get(&hash).cloned(), purpose) {
+            (Some(given), _) => given,
+            (None, Some(Purpose::Work)) => self.next(prompt),
+            (None, Some(Purpose::Summary)) => summary(),
+            (None, Some(_)) => aside(ASIDE),
+            (None, None) if compaction => summary(),
+            (None, None) => return Err(unknown(arrived)),
+        };
+        let said = match &given.said {
+            Told::Parts(parts) => Said::Parts(parts.clone()),
+            Told::Summary => Said::Summary,
+        };
+        self.giving = Some((hash, given));
+        Ok(Ok(said))
+    }
+}
+
+fn summary() -> Given {
+    Given { said: Told::Summary, key: None, tools_ms: 0 }
 }
 
 fn aside(text: &str) -> Given {
@@ -275,57 +372,7 @@ fn key(path: &str, body: &[u8]) -> u64 {
 impl Speaker for Shared {
     fn say(&mut self, arrived: &Arrived<'_>) -> Result<Said, ModelError> {
         let mut d = self.lock();
-        if let Some(why) = &d.stuck {
-            return Err(refused(format!("ctxbench: {why}")));
-        }
-        d.idle += 1;
-        if d.idle > MOST_IDLE {
-            let why = format!("it made {MOST_IDLE} requests without going on with the session");
-            d.stuck = Some(why.clone());
-            return Err(refused(format!("ctxbench: {why}")));
-        }
-        let header = |name: &str| text_of(arrived.headers, name);
-        let asks = Asks {
-            header: &header,
-            body: arrived.body,
-            prompt: arrived.prompt,
-            compaction: arrived.wants_compaction(),
-        };
-        let hash = key(arrived.path, arrived.body);
-        let purpose = d.purpose(&asks);
-        let fault = purpose.and_then(|p| d.fault(p));
-        d.faulty = fault.is_some();
-        if let Some(fault) = fault {
-            d.now = d.now.saturating_add(fault.after_ms);
-            d.giving = None;
-            return disturbed(fault, arrived.wire);
-        }
-        let given = match (d.given.get(&hash).cloned(), purpose) {
-            (Some(given), _) => Ok(given),
-            (None, Some(Purpose::Work)) => Ok(d.next(arrived.prompt)),
-            (None, Some(Purpose::Summary)) => {
-                Ok(Given { said: Told::Summary, key: None, tools_ms: 0 })
-            }
-            (None, Some(_)) => Ok(aside(ASIDE)),
-            (None, None) if arrived.wants_compaction() => {
-                Ok(Given { said: Told::Summary, key: None, tools_ms: 0 })
-            }
-            (None, None) => Err(unknown(arrived)),
-        };
-        match given {
-            Err(why) => {
-                d.stuck = Some(why.clone());
-                Err(refused(format!("ctxbench: {why}")))
-            }
-            Ok(given) => {
-                let said = given.said.clone();
-                d.giving = Some((hash, given));
-                Ok(match said {
-                    Told::Parts(parts) => Said::Parts(parts),
-                    Told::Summary => Said::Summary,
-                })
-            }
-        }
+        d.answer(arrived).unwrap_or_else(|why| Err(d.give_up(why)))
     }
 
     fn given(&mut self) {
@@ -345,21 +392,30 @@ impl Speaker for Shared {
 
     fn saw(&mut self, seen: Seen) {
         let mut d = self.lock();
-        let Seen { wire, path, headers, body, prompt, http, on_purpose, outcome, .. } = seen;
-        let header = |name: &str| headers.get(name).cloned();
-        let purpose = prompt.as_ref().and_then(|prompt| {
-            let compaction = path.ends_with("/compact");
-            d.purpose(&Asks { header: &header, body: &body, prompt, compaction })
-        });
-        let purpose = purpose.unwrap_or(Purpose::Other);
-        let label = d.label.as_ref().and_then(|at| field(&body, at));
+        let Seen { id, wire, path, headers, body, prompt, http, on_purpose, outcome, .. } = seen;
+        let at = match d.open.remove(&id) {
+            Some(at) => at,
+            // The server refused it by itself.
+            None => {
+                if let Err(why) = d.hear() {
+                    d.give_up(why);
+                    return;
+                }
+                let header = |name: &str| headers.get(name).cloned();
+                let purpose = prompt.as_ref().and_then(|prompt| {
+                    let compaction = path.ends_with("/compact");
+                    d.purpose(&Asks { header: &header, body: &body, prompt, compaction })
+                });
+                let purpose = purpose.unwrap_or(Purpose::Other);
+                if on_purpose {
+                    *d.counted.entry(purpose).or_default() += 1;
+                }
+                d.begin_exchange(purpose, wire, (&path, &body), on_purpose)
+            }
+        };
         let hash = key(&path, &body);
         let outcome = outcome.unwrap_or_else(|| Err(refused("nothing was said".into())));
-        // What the server refused by itself has not been counted.
-        if on_purpose && !matches!(&outcome, Err(e) if e.kind == ErrorKind::Stream) {
-            *d.counted.entry(purpose).or_default() += 1;
-        }
-        let on_purpose = on_purpose || std::mem::take(&mut d.faulty);
+        let on_purpose = on_purpose || d.exchanges[at].on_purpose;
         let key = match &outcome {
             Ok(reply) if reply.stop != StopReason::Compaction && !on_purpose => {
                 d.given.get(&hash).and_then(|g| g.key.clone())
@@ -369,21 +425,9 @@ impl Speaker for Shared {
         if matches!(&outcome, Err(e) if e.kind == ErrorKind::Stream) {
             d.broken = d.given.get(&hash).filter(|g| g.key.is_some()).cloned();
         }
-        let again = !d.heard.insert(hash);
-        let (step, nth) = (d.step, d.counted.get(&purpose).copied().unwrap_or_default());
-        d.exchanges.push(Exchange {
-            step,
-            purpose,
-            nth,
-            wire,
-            label,
-            prompt,
-            http,
-            outcome,
-            key,
-            again,
-            on_purpose,
-        });
+        let exchange = &mut d.exchanges[at];
+        (exchange.prompt, exchange.http, exchange.outcome) = (prompt, http, outcome);
+        (exchange.key, exchange.on_purpose) = (key, on_purpose);
     }
 }
 
@@ -408,4 +452,154 @@ pub(super) fn beside(exchanges: &[Exchange]) -> BTreeMap<Purpose, Vec<&Exchange>
         all.entry(e.purpose).or_default().push(e);
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use ctxbench_core::session::{AssistantEntry, Entry, Session, UserEntry};
+
+    use super::*;
+
+    /// Answers as the model of an agent whose summaries are known by their last words, in a session
+    /// of one turn with these replies.
+    fn director(replies: &[&str], faults: &[ProviderFault]) -> Shared {
+        let description = "name = \"a\"\ntitle = \"A\"\nmodel = \"gpt-5.5\"\ninstall = \"x\"\n\
+             [program]\nnames = [\"a\"]\nversion = []\n[start]\ndeliver = \"acp\"\n\
+             command = [\"a\"]\n[tool]\nname = \"sh\"\narguments = {cmd = \"{command}\"}\n\
+             [[side]]\npurpose = \"summary\"\nlast = \"sum up\"\n";
+        let agent = crate::drive::agent::read("a", description, None).unwrap();
+        let text = |t: &str| Some(t.to_string());
+        let user = UserEntry { id: "u".into(), text: text("go"), ..Default::default() };
+        let said = replies.iter().map(|t| {
+            let id = t.to_string();
+            Entry::Assistant(AssistantEntry { id, text: text(t), ..Default::default() })
+        });
+        let entries = std::iter::once(Entry::User(user)).chain(said).collect();
+        let plan = Plan::of(&Session { entries, ..Default::default() }, &agent).unwrap();
+        Shared::new(Arc::new(plan), &agent, faults)
+    }
+
+    const PATH: &str = "/v1/chat/completions";
+
+    fn wire() -> Wire {
+        ctxbench_provider::wire::named("openai-chat").unwrap()
+    }
+
+    /// A request as it is under way.
+    struct Sent {
+        id: u64,
+        body: Vec<u8>,
+        said: Result<String, ModelError>,
+    }
+
+    fn send(director: &mut Shared, id: u64, words: &str) -> Sent {
+        let body = serde_json::json!({
+            "model": "gpt-5.5", "messages": [{"role": "user", "content": words}],
+            "tools": [{"type": "function", "function": {"name": "sh", "parameters": {}}}],
+        });
+        let body = body.to_string().into_bytes();
+        let wire = wire();
+        let prompt = wire.decode(PATH, &body).unwrap();
+        let headers = HeaderMap::new();
+        let arrived = Arrived {
+            id,
+            wire,
+            path: PATH,
+            headers: &headers,
+            body: &body,
+            prompt: &prompt,
+            thinking: false,
+        };
+        let said = director.say(&arrived).map(|said| match said {
+            Said::Parts(parts) => parts.iter().filter_map(Part::as_text).collect(),
+            Said::Summary => "a summary".to_string(),
+        });
+        if said.is_ok() {
+            director.given();
+        }
+        Sent { id, body, said }
+    }
+
+    fn over(director: &mut Shared, sent: &Sent) {
+        let reply = |text: &String| Reply {
+            parts: vec![Part::Text(text.as_str().into())],
+            ..Reply::default()
+        };
+        director.saw(Seen {
+            id: sent.id,
+            wire: Some(wire()),
+            path: PATH.into(),
+            body: sent.body.clone(),
+            prompt: wire().decode(PATH, &sent.body).ok(),
+            http: sent.said.as_ref().map_or(400, |_| 200),
+            outcome: Some(sent.said.as_ref().map(reply).map_err(Clone::clone)),
+            ..Seen::default()
+        });
+    }
+
+    /// Number, purpose and the session's id of each exchange.
+    fn kept(director: &Shared) -> Vec<(u64, Purpose, Option<String>)> {
+        let of = |e: &Exchange| (e.nth, e.purpose, e.key.as_ref().map(|k| k.to_string()));
+        director.lock().exchanges.iter().map(of).collect()
+    }
+
+    #[test]
+    fn requests_that_end_in_another_order_are_kept_in_the_order_of_their_answers() {
+        let mut d = director(&["one", "two"], &[]);
+        let sent: Vec<Sent> = ["a", "sum up a", "b", "sum up b"]
+            .iter()
+            .enumerate()
+            .map(|(i, words)| send(&mut d, i as u64, words))
+            .collect();
+        let said: Vec<&str> = sent.iter().map(|s| s.said.as_deref().unwrap()).collect();
+        assert_eq!(said, ["one", "a summary", "two", "a summary"]);
+        for i in [3, 2, 0, 1] {
+            over(&mut d, &sent[i]);
+        }
+        let key = |k: &str| Some(k.to_string());
+        let want = [
+            (1, Purpose::Work, key("one")),
+            (1, Purpose::Summary, None),
+            (2, Purpose::Work, key("two")),
+            (2, Purpose::Summary, None),
+        ];
+        assert_eq!(kept(&d), want);
+    }
+
+    #[test]
+    fn a_fault_is_told_of_the_request_that_it_hit() {
+        let fault = ProviderFault {
+            on: FaultOn::Summary,
+            nth: 1,
+            times: 1,
+            status: Some(500),
+            code: None,
+            message: None,
+            text: None,
+            tokens: None,
+            after_ms: 0,
+        };
+        let mut d = director(&["one"], &[fault]);
+        let hit = send(&mut d, 0, "sum up");
+        let other = send(&mut d, 1, "a");
+        assert_eq!(hit.said.as_ref().unwrap_err().status, 500);
+        over(&mut d, &other);
+        over(&mut d, &hit);
+        let on_purpose: Vec<bool> = d.lock().exchanges.iter().map(|e| e.on_purpose).collect();
+        assert_eq!(on_purpose, [true, false]);
+        assert_eq!(kept(&d)[1].2.as_deref(), Some("one"));
+    }
+
+    #[test]
+    fn what_the_server_refuses_by_itself_without_end_is_not_kept_without_end() {
+        let mut d = director(&["one"], &[]);
+        for id in 0..2 * MOST_IDLE {
+            d.saw(Seen { id, path: PATH.into(), http: 404, ..Seen::default() });
+        }
+        assert_eq!(kept(&d).len() as u64, MOST_IDLE);
+        let refused = send(&mut d, 2 * MOST_IDLE, "a").said.unwrap_err();
+        let why = format!("it made {MOST_IDLE} requests without going on with the session");
+        assert_eq!(refused.message, format!("ctxbench: {why}"));
+        assert_eq!(d.lock().stuck.as_ref(), Some(&why));
+    }
 }

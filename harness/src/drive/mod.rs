@@ -133,6 +133,8 @@ pub struct Driven {
     faults: Vec<ProviderFault>,
     /// What it left on disk that its cases need.
     notes: serde_json::Map<String, serde_json::Value>,
+    /// What it said of its compactions beside its requests.
+    told: Vec<serde_json::Value>,
     plan: Plan,
     max_output: u64,
     exchanges: Vec<Exchange>,
@@ -351,7 +353,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
     let left_behind = live.scratch.sweep();
     drop(live);
     drop(runtime);
-    let Ended { failures, stopped, unasked, asked_to_go_on } = ended;
+    let Ended { failures, stopped, unasked, asked_to_go_on, told } = ended;
     let mut d = director.lock();
     let exchanges = std::mem::take(&mut d.exchanges);
     let stopped = d.stuck.take().or(stopped);
@@ -375,6 +377,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
         session,
         faults,
         notes,
+        told,
         plan,
         max_output,
         exchanges,
@@ -404,6 +407,7 @@ struct Ended {
     stopped: Option<String>,
     unasked: usize,
     asked_to_go_on: u64,
+    told: Vec<serde_json::Value>,
 }
 
 /// Turns of a move that brought the session no further.
@@ -517,6 +521,7 @@ impl Live<'_> {
             }
         }
         channel.end().await;
+        ended.told = channel.told();
         ended
     }
 }

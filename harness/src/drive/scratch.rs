@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::agent::Agent;
 use super::fill::Fill;
@@ -27,6 +28,9 @@ const MOST: u32 = 1_000;
 /// Date of the project's first commit, so that two runs see the same project.
 const DATE: &str = "2026-01-01T00:00:00Z";
 
+/// A folder is this old before one without a lock is taken for left behind.
+const FORSAKEN: Duration = Duration::from_secs(60);
+
 /// Locked while the folder is in use.
 const LOCK: &str = "in-use";
 /// There if the folder was to be kept.
@@ -38,26 +42,39 @@ fn abandoned(path: &Path) -> bool {
     lock.is_ok_and(|lock| lock.try_lock().is_ok()) && !path.join(KEPT).exists()
 }
 
+/// Removes a folder that was left by a drive that was killed before it could lock it.
+fn remove_empty(path: &Path) -> bool {
+    let age = fs::symlink_metadata(path).and_then(|m| m.modified()).ok().map(|t| t.elapsed());
+    let old = age.is_some_and(|age| age.is_ok_and(|age| age >= FORSAKEN));
+    // What is not empty stays.
+    old && fs::remove_dir(path).is_ok()
+}
+
+/// An empty folder below another, which nobody else uses.
+fn place(base: &Path, name: &str) -> io::Result<PathBuf> {
+    let mut number = 1;
+    loop {
+        let path = base.join(format!("ctxbench-drive-{name}-{number:03}"));
+        match create_private(&path) {
+            Ok(()) => return Ok(path),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && abandoned(&path) => {
+                #[cfg(target_os = "linux")]
+                groups::marked::end(Some(&path.display().to_string()));
+                groups::remove(&path);
+                number += u32::from(path.exists());
+            }
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && remove_empty(&path) => {}
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < MOST => number += 1,
+            Err(e) => return Err(e),
+        }
+    }
+}
+
 impl Scratch {
     /// An empty folder below the temporary folder. Its name is the same every time unless another
     /// drive is using it, since agents show it to their model.
     pub(super) fn new(name: &str, keep: bool) -> io::Result<Scratch> {
-        let base = std::env::temp_dir().canonicalize()?;
-        let mut number = 1;
-        let path = loop {
-            let path = base.join(format!("ctxbench-drive-{name}-{number:03}"));
-            match create_private(&path) {
-                Ok(()) => break path,
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists && abandoned(&path) => {
-                    #[cfg(target_os = "linux")]
-                    groups::marked::end(Some(&path.display().to_string()));
-                    groups::remove(&path);
-                    number += u32::from(path.exists());
-                }
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists && number < MOST => number += 1,
-                Err(e) => return Err(e),
-            }
-        };
+        let path = place(&std::env::temp_dir().canonicalize()?, name)?;
         let lock = File::create(path.join(LOCK))?;
         let lock = lock.try_lock().is_ok().then_some(lock);
         if keep {
@@ -189,4 +206,32 @@ fn create_private(path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 fn create_private(path: &Path) -> io::Result<()> {
     fs::create_dir(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_folder_that_was_never_locked_is_used_again_when_it_is_old() {
+        let base = tempfile::tempdir().unwrap();
+        let named = |number: u32| base.path().join(format!("ctxbench-drive-x-{number:03}"));
+        let placed = || place(base.path(), "x").unwrap();
+        let age = |path: &Path, seconds: u64| {
+            let then = std::time::SystemTime::now() - Duration::from_secs(seconds);
+            File::open(path).unwrap().set_modified(then).unwrap();
+        };
+        assert_eq!(placed(), named(1));
+        // Whoever has just made it may be about to lock it.
+        age(&named(1), 30);
+        assert_eq!(placed(), named(2));
+        age(&named(1), 90);
+        assert_eq!(placed(), named(1));
+        // What holds something is not touched.
+        File::create(named(1).join("file")).unwrap();
+        age(&named(1), 90);
+        age(&named(2), 30);
+        assert_eq!(placed(), named(3));
+        assert!(named(1).join("file").exists());
+    }
 }

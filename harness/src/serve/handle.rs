@@ -1,6 +1,7 @@
 //! From an HTTP request to an HTTP response. Whatever comes in, an answer in the provider's shape
 //! goes out.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -37,6 +38,8 @@ pub(super) struct Shared {
     pub(super) desk: Mutex<Desk>,
     pub(super) faults: Mutex<Faults>,
     pub(super) log: Log,
+    /// Requests so far.
+    pub(super) arrived: AtomicU64,
 }
 
 /// An answer that is ready to go.
@@ -171,11 +174,12 @@ async fn answer(
         }
     };
     let fault = asked_fault(shared, request.headers(), line)?;
+    let id = shared.arrived.fetch_add(1, Ordering::Relaxed);
     let (head, body) = request.into_parts();
     if lock(&shared.desk).looks() {
         let headers = speaker::public(&head.headers);
         let wire = Some(wire);
-        *seen = Some(Seen { wire, path: path.to_string(), headers, ..Seen::default() });
+        *seen = Some(Seen { id, wire, path: path.to_string(), headers, ..Seen::default() });
     }
     let body = read(body, wire, shared.body_limit).await?;
     if let Some(seen) = seen {
@@ -211,7 +215,7 @@ async fn answer(
     // Counted before anybody else has to wait for it; what has been counted once is known.
     prompt.tokens(&model.counting);
     let (headers, thinking) = (&head.headers, asked.thinking);
-    let arrived = Arrived { wire, path, headers, body: &body, prompt: &prompt, thinking };
+    let arrived = Arrived { id, wire, path, headers, body: &body, prompt: &prompt, thinking };
     let now = (shared.clock)();
     let reply = lock(&shared.desk).answer(&arrived, prompt.clone(), model.max_output, now)?;
     if let Some(seen) = seen {

@@ -121,6 +121,7 @@ fn shared(options: Options) -> Arc<handle::Shared> {
         )),
         faults: Mutex::new(faults::Faults::new(options.faults)),
         log: log::Log::new(options.log, options.log_texts),
+        arrived: Default::default(),
     })
 }
 

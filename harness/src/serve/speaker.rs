@@ -14,6 +14,8 @@ use super::asked;
 
 /// A request that has arrived and was understood.
 pub struct Arrived<'a> {
+    /// Which request it is: as in what is [`Seen`] of it.
+    pub id: u64,
     /// Whose format it has.
     pub wire: Wire,
     /// Where it was posted.
@@ -62,13 +64,15 @@ pub trait Speaker: Send {
         false
     }
 
-    /// A request for a reply is over.
+    /// A request for a reply is over. Others may have been answered since it was.
     fn saw(&mut self, _seen: Seen) {}
 }
 
 /// A request for a reply with what came of it.
 #[derive(Debug, Default)]
 pub struct Seen {
+    /// Which request it was.
+    pub id: u64,
     /// Clock of the server, ms.
     pub at_ms: Millis,
     /// Whose format it has; `None` = nobody's.

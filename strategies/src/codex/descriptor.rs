@@ -23,8 +23,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         afterwards: "context rebuilt, the turn goes on from the summary",
         token_counting: "last usage reported + bytes / 4 of what is new",
         pre_send_check: "before a turn and between steps, >= 90 % of the window",
-        overflow_response: "turn fails, the next turn compacts; in a compaction the oldest item \
-            goes and it tries again",
+        overflow_response: "turn fails, the count is filled up to 95 % of the window for the whole \
+            session; in a compaction the oldest item goes and it tries again",
         thinking: "encrypted reasoning is kept until the compaction and counted",
         memory: "AGENTS.md shown again",
         undo: "whole turns of the user; going back past a compaction brings the old history back \

@@ -15,7 +15,7 @@ use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::model::Provider;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
-use ctxbench_kit::rollout::{Record, reconstruct, surviving};
+use ctxbench_kit::rollout::{Count, Record, reconstruct, surviving};
 
 use super::count::{
     Era, active_tokens, bytes_estimate, effective_limit, estimate_item, estimate_items,
@@ -41,8 +41,7 @@ pub(crate) struct Program {
     retries: u32,
     prompt: Arc<str>,
     prefix: Arc<str>,
-    /// Total of the last usage, or the local estimate after a compaction.
-    last_total: u64,
+    counted: Count,
     /// Input of the first response since the last compaction, as the provider counted it.
     prefix_tokens: Option<u64>,
     /// Opened again since the last user message.
@@ -62,7 +61,7 @@ impl Program {
             retries: s.stream_retries.min(MOST_RETRIES) as u32,
             prompt: s.compact_prompt.clone().unwrap_or(words.summary_prompt),
             prefix: words.summary_prefix,
-            last_total: 0,
+            counted: Count::default(),
             prefix_tokens: None,
             reopened: false,
             log: Vec::new(),
@@ -87,7 +86,7 @@ impl Program {
         let added = estimate_items(self.era, &blocks[after..]);
         active_tokens(
             self.era,
-            self.last_total,
+            self.counted.last,
             [added],
             reasoning.map(|b| estimate_item(self.era, b)),
         )
@@ -179,9 +178,9 @@ impl Program {
         self.log.push(Record::Compacted { summary, replacement });
         self.logged = s.context.blocks().len();
         self.prefix_tokens = None;
-        let estimate = self.estimate_context(s);
-        self.count(estimate);
-        s.note(Event::Estimated(estimate));
+        let last = self.estimate_context(s);
+        self.count(Count { last, ..self.counted });
+        s.note(Event::Estimated(last));
         Ok(())
     }
 
@@ -212,13 +211,19 @@ impl Program {
             let prompt = passing(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
             Ask { prompt, remote: false, retries: self.retries }
         };
-        asked.send(s, phase, items).await.map_err(|e| {
-            if !e.is_overflow() {
-                return e.to_string();
+        match asked.send(s, phase, items).await {
+            Ok(reply) => {
+                // What the provider compacts is not counted (docs/sources/codex.md §1.1).
+                let counted = if self.settings.remote { 0 } else { reply.usage.total() };
+                self.counted.session += counted;
+                Ok(reply)
             }
-            self.count(s.model.window);
-            format!("the summary request does not fit: {e}")
-        })
+            Err(e) if e.is_overflow() => {
+                self.fill(s.model.window);
+                Err(format!("the summary request does not fit: {e}"))
+            }
+            Err(e) => Err(e.to_string()),
+        }
     }
 
     fn base_tokens(&self, s: &Engine) -> u64 {
@@ -233,10 +238,17 @@ impl Program {
         self.base_tokens(s) + estimate_items(self.era, s.context.blocks())
     }
 
-    /// Takes note of tokens in use, as a `token_count` line does.
-    fn count(&mut self, total: u64) {
-        self.last_total = total;
-        self.log.push(Record::Counted { total });
+    /// Takes note of tokens, as a `token_count` line does.
+    fn count(&mut self, count: Count) {
+        self.counted = count;
+        self.log.push(Record::Counted(count));
+    }
+
+    /// A request did not fit: the session counts as one that has used the usable window, and what
+    /// it grew by counts as its newest response (docs/sources/codex.md §1.1).
+    fn fill(&mut self, window: u64) {
+        let session = usable_window(window);
+        self.count(Count { last: session.saturating_sub(self.counted.session), session });
     }
 
     /// Brings the log up to date with what the conversation added.
@@ -252,14 +264,14 @@ impl Program {
     }
 
     /// Shows what the log says, as a session does that is opened again.
-    fn reopen(&mut self, s: &mut Engine) -> Option<u64> {
+    fn reopen(&mut self, s: &mut Engine) -> Option<Count> {
         let context = s.fixed.context.clone();
         let resumed =
             reconstruct(&self.log, |before, summary| self.replacement(before, &context, summary));
         // Every call stands in the log before its output.
         let _ = s.context.set(resumed.items);
         self.logged = s.context.blocks().len();
-        resumed.last_total
+        resumed.counted
     }
 }
 
@@ -297,17 +309,17 @@ impl Strategy for Program {
     }
 
     async fn on_start(&mut self, s: &mut Engine) {
-        (self.last_total, self.prefix_tokens, self.reopened) = (0, None, false);
+        (self.counted, self.prefix_tokens, self.reopened) = (Count::default(), None, false);
         (self.log, self.logged) = (Vec::new(), 0);
         show_fixed(self.era, s);
     }
 
     async fn on_restart(&mut self, s: &mut Engine) {
         self.write_down(s);
-        let total = self.reopen(s);
+        let counted = self.reopen(s);
         // 0.63 forgets what was counted (docs/sources/codex.md §1.1); the size of the prefix is
         // found anew in every version (§1.2).
-        self.last_total = total.filter(|_| self.era != Era::V063).unwrap_or(0);
+        self.counted = counted.filter(|_| self.era != Era::V063).unwrap_or_default();
         self.prefix_tokens = None;
         self.reopened = true;
     }
@@ -344,7 +356,8 @@ impl Strategy for Program {
 
     async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
         self.prefix_tokens.get_or_insert(reply.usage.prompt());
-        self.count(reply.usage.total());
+        let last = reply.usage.total();
+        self.count(Count { last, session: self.counted.session + last });
         Flow::Proceed
     }
 
@@ -364,7 +377,7 @@ impl Strategy for Program {
 
     async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
         if e.is_overflow() {
-            self.count(s.model.window);
+            self.fill(s.model.window);
             return Flow::FailTurn(format!("the model's context window is full: {e}"));
         }
         if attempt <= self.retries { Flow::Again } else { Flow::FailTurn(e.to_string()) }
@@ -407,8 +420,8 @@ impl Strategy for Program {
             self.logged = s.context.blocks().len();
         }
         self.prefix_tokens = None;
-        let estimate = self.estimate_context(s);
-        self.count(estimate);
+        let last = self.estimate_context(s);
+        self.count(Count { last, ..self.counted });
     }
 
     async fn compact(

@@ -110,15 +110,8 @@ fn phase(r: &Asked<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conform::record::testing::{asked, heard, piece};
     use ctxbench_core::block::Role;
-
-    fn piece<'a>(role: Role, text: &'a str, said: bool) -> Piece<'a> {
-        Piece { role, kind: BlockKind::User, texts: vec![text], said }
-    }
-
-    fn asked<'a>(summary: bool, label: Option<&'a str>, pieces: Vec<Piece<'a>>) -> Asked<'a> {
-        Asked { summary, label, overflowed: false, pieces }
-    }
 
     #[test]
     fn its_own_words_are_told_from_the_conversation_by_where_they_stand() {
@@ -133,20 +126,15 @@ mod tests {
         let words = || piece(Role::User, "mend it", true);
         let label = r#"{"compaction":{"phase":"mid_turn"}}"#;
         let requests = [
-            asked(false, Some("{}"), with(vec![words()])),
-            asked(true, Some(label), with(vec![words(), piece(Role::User, "now sum up", false)])),
-            asked(false, None, with(vec![words(), piece(Role::User, "So far:\nS1", false)])),
+            Asked { label: Some("{}"), ..asked(false, with(vec![words()])) },
+            Asked {
+                label: Some(label),
+                ..asked(true, with(vec![words(), piece(Role::User, "now sum up", false)]))
+            },
+            asked(false, with(vec![words(), piece(Role::User, "So far:\nS1", false)])),
         ];
         let notes = Map::from_iter([("estimate_bytes".to_string(), json!(9))]);
-        let heard = Heard {
-            model: "m",
-            window: 30_000,
-            max_output: 4_000,
-            wire: "openai-responses",
-            notes: &notes,
-            requests: &requests,
-            summaries: &["S1"],
-        };
+        let heard = Heard { notes: &notes, ..heard("openai-responses", &requests, &["S1"]) };
         let out = read(&heard);
         let context = || As::Constant(BlockKind::Context);
         let start = || vec![As::Constant(BlockKind::Base), context(), context()];

@@ -100,7 +100,7 @@ impl Reopened {
             taken_back,
             items: prompt(&resumed.items).iter().map(|i| shown(i, &is_summary)).collect(),
             ghosts,
-            in_use: resumed.last_total,
+            in_use: resumed.counted.map(|c| c.last),
             limit: window(rollout)
                 .filter(|_| era != Era::V063)
                 .map(|w| w / 10 * 9 + w % 10 * 9 / 10),

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_kit::rollout::{
-    Compacted, Content, Event, Item, Payload, Record, Resumed, Rollout, TokenCount, TokenInfo,
+    Compacted, Content, Counters, Event, Item, Payload, Record, Resumed, Rollout, TokenCount,
+    TokenInfo,
 };
 
 use crate::codex::count::{Era, item_groups};
@@ -33,9 +34,12 @@ pub fn lines(log: &[Record<Arc<Block>>]) -> Vec<Payload> {
                     rest: Default::default(),
                 }));
             }
-            Record::Counted { total } => out.push(Payload::EventMsg(Event::TokenCount(
-                TokenCount::estimate(&TokenInfo::default(), *total),
-            ))),
+            Record::Counted(count) => {
+                let session = Counters { total_tokens: count.session, ..Counters::default() };
+                let info = TokenInfo { total_token_usage: session, ..TokenInfo::default() };
+                let count = TokenCount::estimate(&info, count.last);
+                out.push(Payload::EventMsg(Event::TokenCount(count)));
+            }
             Record::Compacted { summary, replacement } => out.push(Payload::Compacted(Compacted {
                 message: summary.text.to_string(),
                 replacement_history: replacement.as_ref().map(|blocks| items(blocks)),
@@ -269,7 +273,7 @@ mod tests {
     #[test]
     fn a_session_in_memory_and_its_file_go_on_alike() {
         use ctxbench_core::block::{CallRef, Draft, Media, MessageId};
-        use ctxbench_kit::rollout::reconstruct;
+        use ctxbench_kit::rollout::{Count, reconstruct};
         let block = |kind, role, message: u32, text: &str| {
             Draft::text(kind, role, text).build(MessageId(message), vec![])
         };
@@ -307,7 +311,7 @@ mod tests {
             says(&first, true),
             says(&image, true),
         ];
-        log.push(Record::Counted { total: 5_250 });
+        log.push(Record::Counted(Count { last: 5_250, session: 5_250 }));
         log.extend(
             [
                 thought.build(MessageId(6), vec![]),
@@ -319,14 +323,14 @@ mod tests {
         log.extend([
             Record::TurnStarted,
             Record::Compacted { summary, replacement: Some(replacement) },
-            Record::Counted { total: 6_030 },
+            Record::Counted(Count { last: 6_030, session: 10_500 }),
         ]);
         log.push(says(&second, true));
         for expected in [vec!["C", "U1", "P\nS", "U2"], vec!["C", "U1"]] {
             let in_memory = reconstruct(&log, |before, _| before.to_vec());
             let from_file = resume(Era::V169, &stored(lines(&log)), &[], is_summary, 20_000);
             assert_eq!(from_file.items, items(&in_memory.items));
-            assert_eq!(from_file.last_total, in_memory.last_total);
+            assert_eq!(from_file.counted, in_memory.counted);
             assert_eq!(from_file.items.iter().filter_map(Item::text).collect::<Vec<_>>(), expected);
             log.push(Record::RolledBack { turns: 1 });
         }

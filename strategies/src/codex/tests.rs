@@ -118,6 +118,37 @@ fn the_provider_keeps_as_many_user_messages_as_set() {
 }
 
 #[test]
+fn a_full_window_counts_what_the_session_had_not_used_of_it() {
+    // docs/sources/codex.md §1.1: of a window of 200,000 the program takes 190,000 for usable. The
+    // message that was refused is a token more.
+    let said = || user("u", "U");
+    let summaries = |before: &[Action], used_by: &[u64], summary: u64, after: &[Action]| {
+        let (before, after) = (before.to_vec(), after.to_vec());
+        let actions = [before, vec![said()], after, vec![said()]].concat();
+        let mut replies: Vec<Answer> = used_by.iter().map(|n| used("r", *n, 0)).collect();
+        replies.extend([too_long(9, 8), used("r", 10, 0)]);
+        let summaries = vec![used("S", summary, 0)];
+        let script = Script { actions, replies, summaries, ..Script::default() };
+        let p = play("codex:auto_compact_limit=150000", 1.0, script);
+        assert_eq!(p.failures().len(), 1);
+        p.of(Purpose::Summary).len()
+    };
+    assert_eq!(summaries(&[said()], &[40_001], 0, &[]), 1);
+    assert_eq!(summaries(&[said()], &[40_002], 0, &[]), 0);
+    // More than a window in all: nothing is left.
+    let two = [said(), said()];
+    assert_eq!(summaries(&two, &[100_000, 100_000], 0, &[]), 0);
+    // A summary asked for by hand counts, too: 10 + 39,990 leave 150,000. Nothing of a model is in
+    // the view then, so no message counts beside.
+    let compacted = [said(), Action::Compact { instructions: None }];
+    assert_eq!(summaries(&compacted, &[10], 39_990, &[]), 2);
+    assert_eq!(summaries(&compacted, &[10], 39_991, &[]), 1);
+    // The count is the session's, also when it is opened again.
+    assert_eq!(summaries(&[said()], &[40_001], 0, &[Action::Restart]), 1);
+    assert_eq!(summaries(&two, &[100_000, 100_000], 0, &[Action::Restart]), 0);
+}
+
+#[test]
 fn the_provider_is_asked_three_times_at_most_and_a_refusal_is_final() {
     let summaries = |answers: Vec<Answer>| {
         let p = play(

@@ -42,10 +42,15 @@ pub struct Heard<'a> {
     /// Name of the wire.
     pub wire: &'a str,
     pub notes: &'a Map<String, Value>,
+    /// What it said of its compactions beside its requests, in order, where it is spoken to in a
+    /// way that has words for that.
+    pub told: &'a [Value],
     /// Its own work and its summaries, in order.
     pub requests: &'a [Asked<'a>],
     /// Texts of the summaries that it got, in order.
     pub summaries: &'a [&'a str],
+    /// How each message of the user ended: `done` or `error`.
+    pub prompts: &'a [&'a str],
 }
 
 /// A request.
@@ -137,14 +142,14 @@ pub struct Reading {
     pub base: Map<String, Value>,
     /// The same of the first context piece.
     pub context: Map<String, Value>,
+    /// The same of the tools.
+    pub tools: Map<String, Value>,
     /// Of every request when it was made, where the product tells, and what its pieces are.
     pub requests: Vec<(Option<String>, Vec<As>)>,
     /// Items carry the number of their message less this.
     pub numbered: Option<usize>,
     /// What cases say of the end, as far as the program tells.
     pub outcome: Map<String, Value>,
-    /// Cases say how each message of the user ended.
-    pub tells_prompts: bool,
     /// Requests carry the largest reply that they allow.
     pub limits_replies: bool,
     /// Usage counts what the cache served or stored beside the input and not within it.
@@ -163,5 +168,45 @@ impl Reading {
             "placeholder": super::text::filler(name, text.len()),
         });
         self.constants.insert(name.to_string(), sizes);
+    }
+}
+
+/// What tests of the products' recordings lay out.
+#[cfg(test)]
+pub(crate) mod testing {
+    use std::sync::LazyLock;
+
+    use super::*;
+
+    static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
+    /// A text of a role.
+    pub(crate) fn piece<'a>(role: Role, text: &'a str, said: bool) -> Piece<'a> {
+        let kind = if role == Role::Assistant { BlockKind::Assistant } else { BlockKind::User };
+        Piece { role, kind, texts: vec![text], said }
+    }
+
+    /// A request that came through.
+    pub(crate) fn asked(summary: bool, pieces: Vec<Piece<'_>>) -> Asked<'_> {
+        Asked { summary, label: None, overflowed: false, pieces }
+    }
+
+    /// A session in a window of 30,000 tokens of which nothing was noted or told.
+    pub(crate) fn heard<'a>(
+        wire: &'a str,
+        requests: &'a [Asked<'a>],
+        summaries: &'a [&'a str],
+    ) -> Heard<'a> {
+        Heard {
+            model: "m",
+            window: 30_000,
+            max_output: 4_000,
+            wire,
+            notes: &NOTHING,
+            told: &[],
+            requests,
+            summaries,
+            prompts: &[],
+        }
     }
 }

@@ -15,7 +15,7 @@ const LIMIT: u64 = 1_048_576;
 const SHARE: f64 = 0.5;
 
 fn read(heard: &Heard<'_>) -> Reading {
-    let mut out = Reading { numbered: Some(1), tells_prompts: true, ..Reading::default() };
+    let mut out = Reading { numbered: Some(1), ..Reading::default() };
     for r in heard.requests {
         let sorts: Vec<As> = (0..r.pieces.len()).map(|i| sorted(r, i, heard.summaries)).collect();
         for (p, sort) in r.pieces.iter().zip(&sorts) {
@@ -46,6 +46,7 @@ fn read(heard: &Heard<'_>) -> Reading {
         ("wire".to_string(), heard.wire.into()),
         ("process".to_string(), "one".into()),
     ]);
+    out.outcome = Map::from_iter([("prompts".to_string(), json!(heard.prompts))]);
     out
 }
 
@@ -103,17 +104,12 @@ mod tests {
     use ctxbench_core::block::Role;
 
     use super::*;
-
-    fn piece<'a>(role: Role, text: &'a str, said: bool) -> Piece<'a> {
-        let kind = if role == Role::Assistant { BlockKind::Assistant } else { BlockKind::User };
-        Piece { role, kind, texts: vec![text], said }
-    }
+    use crate::conform::record::testing::{asked, heard, piece};
 
     #[test]
     fn draft_check_and_acknowledgement_are_known_by_where_they_stand() {
         let base = || piece(Role::Instructions, "be good", false);
         let context = || piece(Role::User, "a \u{e9}\n", false);
-        let asked = |summary, pieces| Asked { summary, label: None, overflowed: false, pieces };
         let draft = || piece(Role::Assistant, "DRAFT", true);
         let requests = [
             asked(false, vec![base(), context(), piece(Role::User, "mend it", true)]),
@@ -138,13 +134,9 @@ mod tests {
             ),
         ];
         let heard = Heard {
-            model: "gemini-2.5-pro",
             window: LIMIT / 16,
-            max_output: 4_000,
-            wire: "gemini",
-            notes: &Map::new(),
-            requests: &requests,
-            summaries: &["DRAFT", "FINAL"],
+            prompts: &["done", "error"],
+            ..heard("gemini", &requests, &["DRAFT", "FINAL"])
         };
         let out = read(&heard);
         let phases: Vec<Option<&str>> = out.requests.iter().map(|(p, _)| p.as_deref()).collect();
@@ -163,5 +155,6 @@ mod tests {
         let context = Value::Object(out.context);
         assert_eq!(context, json!({"ascii_chars": 3, "other_chars": 1, "json_utf16": 7}));
         assert_eq!(out.settings["compression_threshold"], 0.5 / 16.0);
+        assert_eq!(Value::Object(out.outcome), json!({"prompts": ["done", "error"]}));
     }
 }

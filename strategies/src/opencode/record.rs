@@ -167,11 +167,7 @@ fn prompt(text: &str, placeholders: &[(&str, String)]) -> Option<As> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn piece<'a>(role: Role, text: &'a str, said: bool) -> Piece<'a> {
-        let kind = if role == Role::Assistant { BlockKind::Assistant } else { BlockKind::User };
-        Piece { role, kind, texts: vec![text], said }
-    }
+    use crate::conform::record::testing::{asked, heard, piece};
 
     #[test]
     fn marker_summary_and_go_on_are_known_by_their_order() {
@@ -179,7 +175,6 @@ mod tests {
         let first = "Sum up <conversation>\n[User]: mend it\n</conversation> now.";
         let second = "Sum up <conversation>\n[User]: Go on!\n</conversation> with \
                       <prior-summary>\nS1\n</prior-summary> now.";
-        let asked = |summary, pieces| Asked { summary, label: None, overflowed: false, pieces };
         let requests = [
             asked(false, vec![system(), piece(Role::User, "mend it", true)]),
             asked(true, vec![system(), piece(Role::User, first, true)]),
@@ -194,15 +189,7 @@ mod tests {
             ),
             asked(true, vec![system(), piece(Role::User, second, true)]),
         ];
-        let heard = Heard {
-            model: "m",
-            window: 30_000,
-            max_output: 4_000,
-            wire: "openai-chat",
-            notes: &Map::new(),
-            requests: &requests,
-            summaries: &["S1"],
-        };
+        let heard = heard("openai-chat", &requests, &["S1"]);
         let out = read(&heard);
         let base = || As::Constant(BlockKind::Base);
         assert_eq!(out.requests[0].1, [base(), As::Said(BlockKind::User)]);

@@ -24,8 +24,7 @@ pub(crate) const CONFORMANCE: Conformance = Conformance {
         settings: SETTINGS,
         parameters: false,
         constants: CONSTANTS,
-        // Which came to nothing, a driven session does not tell.
-        ends: &["compactions"],
+        ends: &["compactions", "failed"],
         set_up,
         error_classes: |_| &[],
         record: Some(super::record::RECORDING),

@@ -1,19 +1,27 @@
 //! What the requests of a driven pi mean.
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use ctxbench_core::block::BlockKind;
-use ctxbench_core::files;
+use ctxbench_core::tokens::utf16_len;
 use serde_json::{Map, Value, json};
 
+use super::estimate::quarter;
 use super::words::PiWords;
 use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording, Segment, jsonl_in};
 
 pub(super) const RECORDING: Recording = Recording { notes, read, texts_apart: false };
 
-/// The folder of its session files in the one that it is driven in, and what is noted of them.
+/// The folder of its session files in the one that it is driven in.
 const SESSIONS: &str = "sessions";
-const COMPACTIONS: &str = "compactions";
+/// Of a session file, what begins it stands within so many bytes.
+const MOST_HEAD: u64 = 4 << 20;
+
+/// What it believes that system prompt and tools have, and the size of the latter as it writes
+/// them down; neither is that of what it sends (docs/sources/pi.md §1).
+const ESTIMATE: &str = "estimate_tokens";
+const TOOLS: &str = "json_utf16";
 
 /// What stands around a summary (docs/sources/pi.md §3).
 const SUMMARY: [&str; 2] = ["<summary>\n", "\n</summary>"];
@@ -24,19 +32,43 @@ const JOIN: [&str; 2] = ["\n\n---\n\n**", "**\n\n"];
 /// What stands around the beginning of a turn in a prompt for that alone.
 const BEGINNING: [&str; 2] = ["# Conversation\n", "\n\n# Instructions\n"];
 
-/// Its compactions in the session file that it left (docs/sources/pi.md §7): the tokens before
-/// each.
+/// What the first system message in its session file says of system prompt and tools.
 fn notes(scratch: &Path) -> Map<String, Value> {
-    let logs = jsonl_in(&scratch.join(SESSIONS));
-    let texts = logs.iter().filter_map(|path| files::read_text(path).ok());
-    let compaction = |line: &str| {
-        let entry: Value = serde_json::from_str(line).ok()?;
-        let tokens = entry.get("tokensBefore").filter(|_| entry["type"] == "compaction")?;
-        Some(json!({"tokens_before": tokens}))
+    jsonl_in(&scratch.join(SESSIONS)).iter().find_map(|log| beginning(log)).unwrap_or_default()
+}
+
+fn beginning(log: &Path) -> Option<Map<String, Value>> {
+    let file = std::fs::File::open(log).ok()?;
+    let lines = BufReader::new(file.take(MOST_HEAD)).lines().map_while(Result::ok);
+    let entries = lines.filter_map(|line| serde_json::from_str::<Value>(&line).ok());
+    let mut messages = entries.filter_map(|mut entry| entry.get_mut("message").map(Value::take));
+    let system = messages.find(|m| m["role"] == "system")?;
+    let sections = system["sections"].as_object().into_iter().flat_map(Map::values);
+    let texts = sections.chain([&system["content"]]).filter_map(Value::as_str);
+    let tools = system.get("toolsAdded").map_or(0, |t| utf16_len(&t.to_string()));
+    let estimate = quarter(texts.map(utf16_len).sum::<u64>() + tools);
+    Some(Map::from_iter([(ESTIMATE.into(), estimate.into()), (TOOLS.into(), tools.into())]))
+}
+
+/// How it said that its compactions ended (docs/sources/pi.md §6): those that were made, and the
+/// reasons of those that came to nothing.
+fn ends(told: &[Value]) -> Map<String, Value> {
+    let (made, failed): (Vec<&Value>, Vec<&Value>) =
+        told.iter().partition(|end| end.get("result").is_some_and(Value::is_object));
+    let one = |end: &Value| {
+        let result = &end["result"];
+        json!({
+            "reason": end["reason"],
+            "tokens_before": result["tokensBefore"],
+            "tokens_after": result["estimatedTokensAfter"],
+            "read_files": result["details"]["readFiles"],
+            "modified_files": result["details"]["modifiedFiles"],
+        })
     };
-    let all: Value =
-        texts.flat_map(|t| t.lines().filter_map(compaction).collect::<Vec<_>>()).collect();
-    Map::from_iter([(COMPACTIONS.to_string(), all)])
+    Map::from_iter([
+        ("compactions".to_string(), made.into_iter().map(one).collect()),
+        ("failed".to_string(), failed.into_iter().map(|end| end["reason"].clone()).collect()),
+    ])
 }
 
 fn read(heard: &Heard<'_>) -> Reading {
@@ -53,8 +85,10 @@ fn read(heard: &Heard<'_>) -> Reading {
         ("model".to_string(), json!({"context": heard.window, "output": heard.max_output})),
         ("wire".to_string(), heard.wire.into()),
     ]);
-    let compactions = heard.notes.get(COMPACTIONS).cloned().unwrap_or_else(|| json!([]));
-    out.outcome = Map::from_iter([(COMPACTIONS.to_string(), compactions)]);
+    out.outcome = ends(heard.told);
+    let noted = |name: &str| heard.notes.get_key_value(name).map(|(k, v)| (k.clone(), v.clone()));
+    out.base = noted(ESTIMATE).into_iter().collect();
+    out.tools = noted(TOOLS).into_iter().collect();
     out
 }
 
@@ -155,10 +189,7 @@ mod tests {
     use ctxbench_core::block::Role;
 
     use super::*;
-
-    fn piece<'a>(role: Role, text: &'a str, said: bool) -> Piece<'a> {
-        Piece { role, kind: BlockKind::User, texts: vec![text], said }
-    }
+    use crate::conform::record::testing::{asked, heard, piece};
 
     fn said(text: &str) -> Segment {
         Segment::Said(text.into())
@@ -175,24 +206,10 @@ mod tests {
              <previous-summary>\nH{join}T\n</previous-summary>\n\nAdd."
         );
         let system = || piece(Role::System, "be good", false);
-        let asked = |summary, text| Asked {
-            summary,
-            label: None,
-            overflowed: false,
-            pieces: vec![system(), piece(Role::User, text, true)],
-        };
+        let sent = |summary, text| asked(summary, vec![system(), piece(Role::User, text, true)]);
         let requests =
-            [asked(true, first), asked(true, turn), asked(false, &whole), asked(true, &update)];
-        let notes = Map::from_iter([(COMPACTIONS.into(), json!([{"tokens_before": 9}]))]);
-        let heard = Heard {
-            model: "m",
-            window: 30_000,
-            max_output: 4_000,
-            wire: "openai-chat",
-            notes: &notes,
-            requests: &requests,
-            summaries: &["H", "T", "U"],
-        };
+            [sent(true, first), sent(true, turn), sent(false, &whole), sent(true, &update)];
+        let heard = heard("openai-chat", &requests, &["H", "T", "U"]);
         let out = read(&heard);
         let of = |i: usize| &out.requests[i].1[1];
         let prompt = |variant, transcript: &str, prior, constant_bytes| As::Prompt {
@@ -209,7 +226,44 @@ mod tests {
         assert_eq!(*of(3), prompt("update", "[User]: on", both, words));
         assert_eq!(out.constants["summary_head"]["bytes"], "Before:\n\n<summary>\n".len());
         assert_eq!(out.constants["split_join"]["bytes"], join.len());
-        assert_eq!(Value::Object(out.outcome), json!({"compactions": [{"tokens_before": 9}]}));
+    }
+
+    #[test]
+    fn sizes_are_read_from_its_session_file() {
+        let scratch = tempfile::tempdir().unwrap();
+        assert!(notes(scratch.path()).is_empty());
+        let folder = scratch.path().join("sessions");
+        std::fs::create_dir(&folder).unwrap();
+        // Sections of 4 and 5 units, the dash being one, and tools of 15 as JSON: 24 are 6 tokens.
+        let system = r#"{"type":"message","message":{"role":"system","content":"",
+            "sections":{"preamble":"four","rules":"five\u2014"},"toolsAdded":[{"name":"sh"}]}}"#;
+        let lines = format!("{{\"type\":\"session\"}}\n{}\n", system.replace('\n', ""));
+        std::fs::write(folder.join("one.jsonl"), lines).unwrap();
+        let sizes = json!({"estimate_tokens": 6, "json_utf16": 15});
+        assert_eq!(Value::Object(notes(scratch.path())), sizes);
+    }
+
+    #[test]
+    fn compactions_end_as_it_says() {
+        let result = json!({
+            "summary": "S", "firstKeptEntryId": "e1", "tokensBefore": 16520,
+            "estimatedTokensAfter": 2910,
+            "details": {"readFiles": ["a.txt"], "modifiedFiles": []},
+        });
+        let end = |reason: &str, result: Value| json!({"type": "compaction_end", "reason": reason, "result": result, "aborted": false});
+        let failed = json!({
+            "type": "compaction_end", "reason": "overflow", "aborted": false, "errorMessage": "no"
+        });
+        let told = [end("threshold", Value::Null), end("threshold", result), failed];
+        let want = json!({
+            "compactions": [{
+                "reason": "threshold", "tokens_before": 16520, "tokens_after": 2910,
+                "read_files": ["a.txt"], "modified_files": [],
+            }],
+            "failed": ["threshold", "overflow"],
+        });
+        assert_eq!(Value::Object(ends(&told)), want);
+        assert_eq!(Value::Object(ends(&[])), json!({"compactions": [], "failed": []}));
     }
 
     #[test]

@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -59,10 +60,10 @@ class Agent:
             message("user", f"{OWN_WORDS}: the environment."),
         ]
 
-    def post(self, items, tools, phase=None):
+    def post(self, items, tools, phase=None, model="gpt-5.5"):
         label = {"compaction": {"phase": phase}} if phase else {}
         base = [message("developer", f"{OWN_WORDS}: be good.")]
-        body = {"model": "gpt-5.5", "stream": False, "input": base + items}
+        body = {"model": model, "stream": False, "input": base + items}
         body["client_metadata"] = {"x-codex-turn-metadata": json.dumps(label)}
         if tools:
             name = "exec_command"
@@ -104,6 +105,33 @@ class Agent:
         mark = os.urandom(3).hex() if HOW == "wraps" else "a1b2c3"
         text = f"Chunk ID: {mark}\nOutput of its own:\n{text}"
         return {"type": "function_call_output", "call_id": call["call_id"], "output": text}
+
+    def at_once(self, count):
+        """Asks for names all at once, as streams, and reads each to its end."""
+
+        def ask(number):
+            words = f"a name for note {number}"
+            body = {"model": "gpt-5.5", "stream": True, "input": [message("user", words)]}
+            asked = urllib.request.Request(f"{URL}/v1/responses", json.dumps(body).encode())
+            with urllib.request.urlopen(asked) as answer:
+                events = answer.read().decode().split("\n\n")
+            done = [e for e in events if e.startswith("event: response.completed")]
+            assert len(done) == 1 and not events[-1], events[-2:]
+
+        threads = [threading.Thread(target=ask, args=(n,)) for n in range(count)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+
+    def never_minds(self):
+        """Asks for a model that is not there, whatever the answer."""
+        self.items.append(message("user", "whose model is it?"))
+        while True:
+            try:
+                self.post(self.items, True, model="nobody's")
+            except (Refused, OSError):
+                pass
 
     def compact(self):
         asks = message("user", f"{OWN_WORDS}: write a note for whoever goes on.")
@@ -153,6 +181,10 @@ class Agent:
             self.post([message("user", words)], True)
             os.kill(os.getppid(), getattr(signal, HOW))
             signal.pause()
+        if HOW == "at-once":
+            self.at_once(200)
+        if HOW == "never-minds":
+            self.never_minds()
         if HOW == "aside":
             self.post(self.items + [message("user", f"{OWN_WORDS}: name it.")], True)
         self.said.append(words)

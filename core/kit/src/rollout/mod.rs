@@ -23,7 +23,7 @@ pub use line::{
 };
 pub use path::rollout_path;
 pub use reader::{Rollout, Unreadable, numbered, records};
-pub use reconstruct::{Record, Resumed, reconstruct, surviving};
+pub use reconstruct::{Count, Record, Resumed, reconstruct, surviving};
 pub use writer::{RolloutError, Writer};
 
 /// A clock: ms since 1970.

@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::Path;
 
 use super::item::Item;
-use super::line::{Event, Payload, RolloutLine};
-use super::reconstruct::{Record, Resumed, reconstruct};
+use super::line::{Event, Payload, RolloutLine, TokenInfo};
+use super::reconstruct::{Count, Record, Resumed, reconstruct};
 use super::writer::RolloutError;
 
 /// A rollout as it was read.
@@ -108,7 +108,11 @@ pub fn numbered(lines: &[RolloutLine]) -> Vec<(usize, Record<Item>)> {
             Some(Record::RolledBack { turns: *num_turns })
         }
         Payload::EventMsg(Event::TokenCount(t)) => {
-            t.info.as_ref().map(|i| Record::Counted { total: i.last_token_usage.total_tokens })
+            let count = |info: &TokenInfo| Count {
+                last: info.last_token_usage.total_tokens,
+                session: info.total_token_usage.total_tokens,
+            };
+            t.info.as_ref().map(|info| Record::Counted(count(info)))
         }
         _ => None,
     };

@@ -1,6 +1,15 @@
 //! Resuming a session: the history as the newest compaction left it and what came after it
 //! (docs/sources/codex.md §4).
 
+/// Tokens in use, and of all responses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Of the newest response, or the local estimate after a compaction.
+    pub last: u64,
+    /// Of the whole session.
+    pub session: u64,
+}
+
 /// What a resume needs to know of a line. `T` is an item of the history.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Record<T> {
@@ -25,11 +34,8 @@ pub enum Record<T> {
         /// How many.
         turns: usize,
     },
-    /// Tokens in use as last reported or estimated.
-    Counted {
-        /// Tokens.
-        total: u64,
-    },
+    /// Tokens were reported or estimated.
+    Counted(Count),
 }
 
 /// A session as it goes on.
@@ -38,7 +44,7 @@ pub struct Resumed<T> {
     /// The history.
     pub items: Vec<T>,
     /// The newest count of tokens.
-    pub last_total: Option<u64>,
+    pub counted: Option<Count>,
 }
 
 /// Places of the lines that were not taken back, in order. Turns begin at [`Record::TurnStarted`],
@@ -97,11 +103,11 @@ pub fn reconstruct<T: Clone>(
             _ => {}
         }
     }
-    let total = |r: &Record<T>| match r {
-        Record::Counted { total } => Some(*total),
+    let counted = |r: &Record<T>| match r {
+        Record::Counted(count) => Some(*count),
         _ => None,
     };
-    Resumed { items, last_total: log.iter().rev().find_map(total) }
+    Resumed { items, counted: log.iter().rev().find_map(counted) }
 }
 
 #[cfg(test)]
@@ -128,15 +134,16 @@ mod tests {
             TurnStarted,
             says("U1"),
             says("A1"),
-            Counted { total: 5_250 },
+            Counted(Count { last: 5_250, session: 7_300 }),
             TurnStarted,
             Compacted { summary: "S", replacement: Some(vec!["C", "U1", "S"]) },
-            Counted { total: 6_030 },
+            Counted(Count { last: 6_030, session: 7_300 }),
             says("U2"),
             says("A2"),
         ];
         assert_eq!(resumed(&log), ["C", "U1", "S", "U2", "A2"]);
-        assert_eq!(reconstruct(&log, |_, _| vec![]).last_total, Some(6_030));
+        let newest = Count { last: 6_030, session: 7_300 };
+        assert_eq!(reconstruct(&log, |_, _| vec![]).counted, Some(newest));
     }
 
     #[test]

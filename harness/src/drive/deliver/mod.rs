@@ -7,6 +7,7 @@ mod lines;
 mod rpc;
 
 use async_trait::async_trait;
+use serde_json::Value;
 
 use super::agent::{Agent, Deliver};
 use super::child::{Patience, Stopped};
@@ -31,6 +32,10 @@ pub(super) trait Channel {
     async fn compact(&mut self, instructions: Option<&str>) -> Result<Option<Turn>, Stopped>;
     /// The conversation is over.
     async fn end(&mut self);
+    /// What the agent said of its compactions on the way, where its protocol has words for that.
+    fn told(&mut self) -> Vec<Value> {
+        Vec::new()
+    }
 }
 
 /// Begins a conversation.

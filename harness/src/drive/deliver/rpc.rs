@@ -11,6 +11,8 @@ use crate::drive::scratch::Scratch;
 pub(super) struct Rpc {
     child: Child,
     calls: u64,
+    /// How its compactions ended.
+    told: Vec<Value>,
 }
 
 impl Rpc {
@@ -19,7 +21,19 @@ impl Rpc {
         scratch: &Scratch,
         patience: Patience,
     ) -> Result<Rpc, Stopped> {
-        Ok(Rpc { child: Child::start(command, scratch, patience)?, calls: 0 })
+        Ok(Rpc { child: Child::start(command, scratch, patience)?, calls: 0, told: Vec::new() })
+    }
+
+    /// The next message; how a compaction ended is kept, but for the summary.
+    async fn receive(&mut self) -> Result<Value, Stopped> {
+        let mut message = self.child.receive().await?;
+        if message["type"] == "compaction_end" {
+            if let Some(result) = message["result"].as_object_mut() {
+                result.remove("summary");
+            }
+            self.told.push(message.clone());
+        }
+        Ok(message)
     }
 
     /// Sends a command and waits for its response: what it says if it failed.
@@ -29,7 +43,7 @@ impl Rpc {
         command["id"] = id.as_str().into();
         self.child.send(&command).await?;
         loop {
-            let message = self.child.receive().await?;
+            let message = self.receive().await?;
             if message["type"] == "response" && message["id"] == id.as_str() {
                 let why = message["error"].as_str().unwrap_or("it did not say why");
                 return Ok((message["success"] != true).then(|| why.to_string()));
@@ -46,7 +60,7 @@ impl Channel for Rpc {
         }
         let mut failed = None;
         loop {
-            let message = self.child.receive().await?;
+            let message = self.receive().await?;
             match message["type"].as_str() {
                 // What failed may be tried again; only the last word of a turn counts.
                 Some("message_end") => {
@@ -72,5 +86,9 @@ impl Channel for Rpc {
 
     async fn end(&mut self) {
         self.child.end().await;
+    }
+
+    fn told(&mut self) -> Vec<Value> {
+        std::mem::take(&mut self.told)
     }
 }

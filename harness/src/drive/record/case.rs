@@ -52,8 +52,10 @@ pub(super) fn of(
         max_output: driven.max_output,
         wire: wire.name(),
         notes: &driven.notes,
+        told: &driven.told,
         requests: &asked,
         summaries: &summaries,
+        prompts: &ends(driven),
     });
     let mut shown = shown(driven, &exchanges, &rows, reading.cache_beside_input);
     for (row, sort) in rows.iter().zip(&reading.requests).flat_map(|(r, (_, s))| r.iter().zip(s)) {
@@ -81,17 +83,8 @@ pub(super) fn of(
         items,
         requests,
         not_compared: vec![],
-        outcome: outcome(driven, &reading),
+        outcome: (!reading.outcome.is_empty()).then_some(Value::Object(reading.outcome.clone())),
     })
-}
-
-/// What the product's cases say of the end; `None` = nothing.
-fn outcome(driven: &Driven, reading: &Reading) -> Option<Value> {
-    let mut out = reading.outcome.clone();
-    if reading.tells_prompts {
-        out.insert("prompts".into(), json!(ends(driven)));
-    }
-    (!out.is_empty()).then_some(Value::Object(out))
 }
 
 /// How each message of the user ended.
@@ -312,10 +305,11 @@ impl Writer<'_> {
         }
         let tools = e.prompt.as_ref().and_then(|p| p.tools.as_ref());
         let tools = tools.and_then(|t| serde_json::from_str::<Vec<Value>>(t.get()).ok());
-        out.push(Map::from_iter([
+        let told = [
             ("kind".to_string(), "tools".into()),
             ("count".to_string(), tools.map_or(0, |t| t.len()).into()),
-        ]));
+        ];
+        out.push(told.into_iter().chain(self.reading.tools.clone()).collect());
         // A program may have other instructions for its summaries.
         if let Some((_, summary, sorts)) = first(true) {
             let bases = |head: Vec<(&Piece<'_>, BlockKind)>| -> Vec<Vec<String>> {
