@@ -19,11 +19,6 @@ use wiremock::{Mock, MockServer, Respond, ResponseTemplate};
 
 use super::{Door, PlannedReply, ProviderModel};
 
-/// wiremock keeps every matched request for as long as its mock is mounted
-/// (docs/sources/dependencies.md §c), so the mock is mounted anew whenever this many bytes have
-/// gone through, at a moment when no request is in flight.
-const REMOUNT_AFTER_BYTES: usize = 16 << 20;
-
 /// Virtual latency is on no provider's wire; it travels in a header of our own.
 const LATENCY: &str = "x-ctxbench-latency-ms";
 /// So does what the cache let go when its time was over, tokens: no provider tells.
@@ -79,7 +74,6 @@ pub struct HttpDoor {
     client: Client<HttpConnector, Full<Bytes>>,
     wire: Wire,
     counting: bool,
-    sent: usize,
 }
 
 impl HttpDoor {
@@ -89,22 +83,18 @@ impl HttpDoor {
         let desk = Arc::new(Mutex::new(Desk { provider, next: None }));
         let server = MockServer::builder().disable_request_recording().start().await;
         let client = Client::builder(TokioExecutor::new()).build_http();
-        let door = HttpDoor { server, desk, client, wire, counting, sent: 0 };
-        door.mount().await;
-        door
+        HttpDoor { server, desk, client, wire, counting }
     }
 
+    /// Mounts the mock anew while no request is in flight: wiremock keeps every matched request for
+    /// as long as its mock is mounted (docs/sources/dependencies.md §c).
     async fn mount(&self) {
+        self.server.reset().await;
         Mock::given(any()).respond_with(Responder(self.desk.clone())).mount(&self.server).await;
     }
 
     async fn post(&mut self, encoded: Encoded) -> Result<(u16, Beside, Bytes), ModelError> {
-        if self.sent > REMOUNT_AFTER_BYTES {
-            self.server.reset().await;
-            self.mount().await;
-            self.sent = 0;
-        }
-        self.sent += encoded.body.len();
+        self.mount().await;
         let mut builder = hyper::Request::post(format!("{}{}", self.server.uri(), encoded.path))
             .header("content-type", "application/json");
         for (name, value) in &encoded.headers {

@@ -50,14 +50,16 @@ pub(crate) fn sane(tokens: u64) -> u64 {
     tokens.min(1 << 48)
 }
 
-/// Room for a body: what the texts take plus what stands around them.
+/// Room for a body: what the texts take plus what stands around them, rounded up. A conversation
+/// grows, and a body a little larger than any before is memory new to the process, page by page.
 pub(crate) fn buffer(blocks: &[Arc<Block>], tools: usize) -> Vec<u8> {
     let payload = |b: &Block| {
         b.json_text().len()
             + b.opaque.as_ref().map_or(0, |o| o.len())
             + b.media.as_ref().map_or(0, |m| m.url.len())
     };
-    Vec::with_capacity(blocks.iter().map(|b| payload(b) + 160).sum::<usize>() + tools + 512)
+    let bytes = blocks.iter().map(|b| payload(b) + 160).sum::<usize>() + tools + 512;
+    Vec::with_capacity(bytes.next_power_of_two())
 }
 
 /// Key under which arguments travel that are no JSON object, where a wire takes nothing else.
