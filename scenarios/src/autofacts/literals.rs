@@ -192,7 +192,7 @@ impl<'a> Window<'a> {
             Piece::New => !seen.own && !words::is_path(literal),
             Piece::Prose => names::is_proper(literal) && !seen.defined,
         };
-        (gap >= GAP && !known_anyhow).then_some((literal, &seen.key, gap))
+        (gap >= GAP && !known_anyhow).then_some((literal, seen.key, gap))
     }
 
     /// The last reply behind which something was shown that the literal follows from: a file's path
