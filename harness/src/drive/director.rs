@@ -468,7 +468,7 @@ mod tests {
              command = [\"a\"]\n[tool]\nname = \"sh\"\narguments = {cmd = \"{command}\"}\n\
              [[side]]\npurpose = \"summary\"\nlast = \"sum up\"\n";
         let agent = crate::drive::agent::read("a", description, None).unwrap();
-        let text = |t: &str| Some(t.to_string());
+        let text = |t: &str| Some(t.into());
         let user = UserEntry { id: "u".into(), text: text("go"), ..Default::default() };
         let said = replies.iter().map(|t| {
             let id = t.to_string();
