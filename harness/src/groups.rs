@@ -129,7 +129,9 @@ async fn told_to_end(listens: Sender<()>) -> i32 {
 /// group: an agent's daemons leave it on purpose.
 #[cfg(target_os = "linux")]
 pub(crate) mod marked {
+    use std::collections::BTreeSet;
     use std::fs;
+    use std::path::Path;
 
     /// The variable; its value is the scratch folder of a drive.
     pub(crate) const MARK: &str = "CTXBENCH_DRIVE";
@@ -144,12 +146,15 @@ pub(crate) mod marked {
         if wanted.is_empty() {
             return 0;
         }
-        // Whoever was forked during one look is there at the next; what was killed forks no more.
-        let mut ended = 0;
+        let (mut ended, mut over) = (0, BTreeSet::new());
         for _ in 0..MOST_LOOKS {
-            match end_seen(&wanted) {
-                0 => break,
-                seen => ended += seen,
+            let look = Look::of(Path::new("/proc"), &wanted);
+            look.end();
+            ended += look.ours.len();
+            let last = look.ours.is_empty() && look.over.is_subset(&over);
+            over = look.over;
+            if last {
+                break;
             }
         }
         ended
@@ -158,41 +163,88 @@ pub(crate) mod marked {
     /// How often such processes are looked for, at most: one that only forks could go on for ever.
     const MOST_LOOKS: usize = 10;
 
-    /// Ends the processes with one of these marks that are seen in one look, and returns how many
-    /// there were.
-    fn end_seen(wanted: &[String]) -> usize {
-        let mine = std::process::id();
-        let mut ended = Vec::new();
-        for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let Some(id) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else {
-                continue;
-            };
-            let Ok(environment) = fs::read(entry.path().join("environ")) else { continue };
-            let carries = environment.split(|b| *b == 0).any(|line| {
-                let value = line.strip_prefix(MARK.as_bytes());
-                let value = value.and_then(|v| v.strip_prefix(b"="));
-                value.is_some_and(|v| wanted.iter().any(|w| w.as_bytes() == v))
-            });
-            let process = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw);
-            if let (true, Some(process)) = (carries && id != mine, process) {
-                let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
-                ended.push(id);
+    /// What one look at all processes finds. Whoever was forked meanwhile is there at the next, and
+    /// what was killed forks no more; but who forked and ended during the look cannot be told from
+    /// others any more.
+    struct Look {
+        /// Those with one of the marks.
+        ours: Vec<u32>,
+        /// Those that had ended when they were looked at.
+        over: BTreeSet<u32>,
+    }
+
+    impl Look {
+        fn of(processes: &Path, wanted: &[String]) -> Look {
+            let mine = std::process::id();
+            let mut look = Look { ours: Vec::new(), over: BTreeSet::new() };
+            for entry in fs::read_dir(processes).into_iter().flatten().flatten() {
+                let Some(id) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok())
+                else {
+                    continue;
+                };
+                let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
+                let carries = environment.split(|b| *b == 0).any(|line| {
+                    let value = line.strip_prefix(MARK.as_bytes());
+                    let value = value.and_then(|v| v.strip_prefix(b"="));
+                    value.is_some_and(|v| wanted.iter().any(|w| w.as_bytes() == v))
+                });
+                if carries && id != mine {
+                    look.ours.push(id);
+                } else if environment.is_empty() && is_over(&entry.path()) {
+                    look.over.insert(id);
+                }
+            }
+            look
+        }
+
+        /// Ends those with a mark.
+        fn end(&self) {
+            for id in &self.ours {
+                let process = i32::try_from(*id).ok().and_then(rustix::process::Pid::from_raw);
+                if let Some(process) = process {
+                    let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
+                }
+            }
+            // A killed process lives until the system comes to it, and may still write or listen.
+            for _ in 0..200 {
+                if self.ours.iter().all(|id| is_over(&Path::new("/proc").join(id.to_string()))) {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
             }
         }
-        // A killed process lives until the system comes to it, and may still write or listen.
-        for _ in 0..200 {
-            if ended.iter().all(|id| is_over(*id)) {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
-        ended.len()
     }
 
     /// Whether a process does nothing any more, buried or not.
-    fn is_over(id: u32) -> bool {
-        let state = fs::read_to_string(format!("/proc/{id}/stat"));
+    fn is_over(process: &Path) -> bool {
+        let state = fs::read_to_string(process.join("stat"));
         state.map_or(true, |s| s.rsplit(')').next().is_some_and(|s| s.starts_with(" Z")))
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn who_has_ended_may_have_forked_before() {
+            let processes = tempfile::tempdir().unwrap();
+            let process = |id: &str, environment: &str, state: &str| {
+                let folder = processes.path().join(id);
+                fs::create_dir(&folder).unwrap();
+                fs::write(folder.join("environ"), environment).unwrap();
+                fs::write(folder.join("stat"), format!("{id} (a) b) {state} 1")).unwrap();
+            };
+            process("5", "A=b\0CTXBENCH_DRIVE=/x/1\0", "S");
+            process("6", "CTXBENCH_DRIVE=/x/10\0", "S");
+            process("7", "", "Z");
+            // A thread of the system has no environment either.
+            process("8", "", "I");
+            // One that was buried after it was listed.
+            fs::create_dir(processes.path().join("9")).unwrap();
+            fs::create_dir(processes.path().join("self")).unwrap();
+            let look = Look::of(processes.path(), &["/x/1".to_string()]);
+            assert_eq!((look.ours, look.over), (vec![5], BTreeSet::from([7, 9])));
+        }
     }
 }
 
