@@ -1,0 +1,144 @@
+use ctxbench_core::session::{AssistantEntry, Entry, Session, UserEntry};
+
+use super::*;
+
+/// Answers as the model of an agent whose summaries are known by their last words, in a session
+/// of one turn with these replies.
+fn director(replies: &[&str], faults: &[ProviderFault]) -> Shared {
+    let description = "name = \"a\"\ntitle = \"A\"\nmodel = \"gpt-5.5\"\ninstall = \"x\"\n\
+         [program]\nnames = [\"a\"]\nversion = []\n[start]\ndeliver = \"acp\"\n\
+         command = [\"a\"]\n[tool]\nname = \"sh\"\narguments = {cmd = \"{command}\"}\n\
+         [[side]]\npurpose = \"summary\"\nlast = \"sum up\"\n";
+    let agent = crate::drive::agent::read("a", description, None).unwrap();
+    let text = |t: &str| Some(t.into());
+    let user = UserEntry { id: "u".into(), text: text("go"), ..Default::default() };
+    let said = replies.iter().map(|t| {
+        let id = t.to_string();
+        Entry::Assistant(AssistantEntry { id, text: text(t), ..Default::default() })
+    });
+    let entries = std::iter::once(Entry::User(user)).chain(said).collect();
+    let plan = Plan::of(&Session { entries, ..Default::default() }, &agent).unwrap();
+    Shared::new(Arc::new(plan), &agent, faults)
+}
+
+const PATH: &str = "/v1/chat/completions";
+
+fn wire() -> Wire {
+    ctxbench_provider::wire::named("openai-chat").unwrap()
+}
+
+/// A request as it is under way.
+struct Sent {
+    id: u64,
+    body: Vec<u8>,
+    said: Result<String, ModelError>,
+}
+
+fn send(director: &mut Shared, id: u64, words: &str) -> Sent {
+    let body = serde_json::json!({
+        "model": "gpt-5.5", "messages": [{"role": "user", "content": words}],
+        "tools": [{"type": "function", "function": {"name": "sh", "parameters": {}}}],
+    });
+    let body = body.to_string().into_bytes();
+    let wire = wire();
+    let prompt = wire.decode(PATH, &body).unwrap();
+    let headers = HeaderMap::new();
+    let arrived = Arrived {
+        id,
+        wire,
+        path: PATH,
+        headers: &headers,
+        body: &body,
+        prompt: &prompt,
+        thinking: false,
+    };
+    let said = director.say(&arrived).map(|said| match said {
+        Said::Parts(parts) => parts.iter().filter_map(Part::as_text).collect(),
+        Said::Summary => "a summary".to_string(),
+    });
+    if said.is_ok() {
+        director.given();
+    }
+    Sent { id, body, said }
+}
+
+fn over(director: &mut Shared, sent: &Sent) {
+    let reply =
+        |text: &String| Reply { parts: vec![Part::Text(text.as_str().into())], ..Reply::default() };
+    director.saw(Seen {
+        id: sent.id,
+        wire: Some(wire()),
+        path: PATH.into(),
+        body: sent.body.clone(),
+        prompt: wire().decode(PATH, &sent.body).ok(),
+        http: sent.said.as_ref().map_or(400, |_| 200),
+        outcome: Some(sent.said.as_ref().map(reply).map_err(Clone::clone)),
+        ..Seen::default()
+    });
+}
+
+/// Number, purpose and the session's id of each exchange.
+fn kept(director: &Shared) -> Vec<(u64, Purpose, Option<String>)> {
+    let of = |e: &Exchange| (e.nth, e.purpose, e.key.as_ref().map(|k| k.to_string()));
+    director.lock().exchanges.iter().map(of).collect()
+}
+
+#[test]
+fn requests_that_end_in_another_order_are_kept_in_the_order_of_their_answers() {
+    let mut d = director(&["one", "two"], &[]);
+    let sent: Vec<Sent> = ["a", "sum up a", "b", "sum up b"]
+        .iter()
+        .enumerate()
+        .map(|(i, words)| send(&mut d, i as u64, words))
+        .collect();
+    let said: Vec<&str> = sent.iter().map(|s| s.said.as_deref().unwrap()).collect();
+    assert_eq!(said, ["one", "a summary", "two", "a summary"]);
+    for i in [3, 2, 0, 1] {
+        over(&mut d, &sent[i]);
+    }
+    let key = |k: &str| Some(k.to_string());
+    let want = [
+        (1, Purpose::Work, key("one")),
+        (1, Purpose::Summary, None),
+        (2, Purpose::Work, key("two")),
+        (2, Purpose::Summary, None),
+    ];
+    assert_eq!(kept(&d), want);
+}
+
+#[test]
+fn a_fault_is_told_of_the_request_that_it_hit() {
+    let fault = ProviderFault {
+        on: FaultOn::Summary,
+        nth: 1,
+        times: 1,
+        status: Some(500),
+        code: None,
+        message: None,
+        text: None,
+        tokens: None,
+        after_ms: 0,
+    };
+    let mut d = director(&["one"], &[fault]);
+    let hit = send(&mut d, 0, "sum up");
+    let other = send(&mut d, 1, "a");
+    assert_eq!(hit.said.as_ref().unwrap_err().status, 500);
+    over(&mut d, &other);
+    over(&mut d, &hit);
+    let on_purpose: Vec<bool> = d.lock().exchanges.iter().map(|e| e.on_purpose).collect();
+    assert_eq!(on_purpose, [true, false]);
+    assert_eq!(kept(&d)[1].2.as_deref(), Some("one"));
+}
+
+#[test]
+fn what_the_server_refuses_by_itself_without_end_is_not_kept_without_end() {
+    let mut d = director(&["one"], &[]);
+    for id in 0..2 * MOST_IDLE {
+        d.saw(Seen { id, path: PATH.into(), http: 404, ..Seen::default() });
+    }
+    assert_eq!(kept(&d).len() as u64, MOST_IDLE);
+    let refused = send(&mut d, 2 * MOST_IDLE, "a").said.unwrap_err();
+    let why = format!("it made {MOST_IDLE} requests without going on with the session");
+    assert_eq!(refused.message, format!("ctxbench: {why}"));
+    assert_eq!(d.lock().stuck.as_ref(), Some(&why));
+}
