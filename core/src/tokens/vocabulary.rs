@@ -17,6 +17,10 @@ pub(super) struct Vocabulary {
 /// Bits of a slot that hold a token's number + 1; above them are bits of its hash.
 const NUMBER_BITS: u32 = 18;
 
+/// Bits of a pair's place in line that hold where it begins; above them is its rank.
+const START_BITS: u32 = u64::BITS - NUMBER_BITS;
+const START: u64 = (1 << START_BITS) - 1;
+
 /// A rank that no token has.
 const NONE: u32 = u32::MAX;
 
@@ -119,10 +123,11 @@ impl Vocabulary {
             .map(|at| Part { before: at.checked_sub(1), end: at + 1, pair: rank(at, at + 2) })
             .collect();
         let ranked = parts.iter().enumerate().filter(|(_, p)| p.pair != NONE);
-        let mut pairs: BinaryHeap<Reverse<(u32, usize)>> =
-            ranked.map(|(at, p)| Reverse((p.pair, at))).collect();
+        let mut pairs: BinaryHeap<Reverse<u64>> =
+            ranked.map(|(at, p)| Reverse(in_turn(p.pair, at))).collect();
         let mut n = word.len();
-        while let Some(Reverse((least, at))) = pairs.pop() {
+        while let Some(Reverse(turn)) = pairs.pop() {
+            let (least, at) = ((turn >> START_BITS) as u32, (turn & START) as usize);
             // One of the two was joined with another since.
             if parts[at].pair != least {
                 continue;
@@ -141,12 +146,18 @@ impl Vocabulary {
             for (start, pair) in [Some((at, pair)), before].into_iter().flatten() {
                 parts[start].pair = pair;
                 if pair != NONE {
-                    pairs.push(Reverse((pair, start)));
+                    pairs.push(Reverse(in_turn(pair, start)));
                 }
             }
         }
         n
     }
+}
+
+/// The place in line of a pair, by rank and then by start, as one number: the heap of a long word is
+/// larger than a processor's cache, and two numbers take twice the room.
+fn in_turn(rank: u32, start: usize) -> u64 {
+    u64::from(rank) << START_BITS | start as u64
 }
 
 /// A part of a word that is being joined.
