@@ -139,9 +139,13 @@ fn match_words(words: &[String], text: &str) -> Match {
     if words.is_empty() {
         return Match::Absent;
     }
+    let mut said = vec![false; words.len()];
     let in_line = |line: &str| {
-        let said: Vec<String> = gist::stems(line).collect();
-        words.iter().filter(|w| said.contains(w)).count()
+        said.fill(false);
+        gist::each_stem(line, |stem| {
+            words.iter().zip(&mut said).for_each(|(word, said)| *said |= word == stem);
+        });
+        said.iter().filter(|said| **said).count()
     };
     words_tier(text.lines().map(in_line).max().unwrap_or(0), words.len())
 }

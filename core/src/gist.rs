@@ -60,11 +60,12 @@ fn stem<'a>(word: &'a str, lower: &'a mut String) -> Option<&'a str> {
     let last = word.as_bytes().last();
     let mut endings = ENDINGS.iter().filter(|e| e.as_bytes().last() == last);
     let rest = endings.find_map(|e| word.strip_suffix(*e).filter(|r| r.len() >= ROOT));
-    let mut word = rest.unwrap_or(word);
-    if word.len() > ROOT {
-        word = word.trim_end_matches('e');
+    let mut root = rest.unwrap_or(word);
+    if root.len() > ROOT {
+        root = root.trim_end_matches('e');
     }
-    (!is_short(word) && !COMMON.contains(word)).then_some(word)
+    let known = root.len() == word.len();
+    (known || !is_short(root) && !COMMON.contains(root)).then_some(root)
 }
 
 fn is_short(word: &str) -> bool {

@@ -154,8 +154,8 @@ impl Vocabulary {
     }
 }
 
-/// The place in line of a pair, by rank and then by start, as one number: the heap of a long word is
-/// larger than a processor's cache, and two numbers take twice the room.
+/// The place in line of a pair, by rank and then by start, as one number: the heap of a long word
+/// is larger than a processor's cache, and two numbers take twice the room.
 fn in_turn(rank: u32, start: usize) -> u64 {
     u64::from(rank) << START_BITS | start as u64
 }
