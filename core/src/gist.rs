@@ -31,9 +31,15 @@ pub fn stems(text: &str) -> impl Iterator<Item = String> + '_ {
 }
 
 /// Calls `found` with the same stems, in the same order.
-pub fn each_stem(text: &str, mut found: impl FnMut(&str)) {
+pub fn each_stem(text: &str, found: impl FnMut(&str)) {
+    each_stem_where(text, |_| true, found);
+}
+
+/// Calls `found` with the same stems but for those of words that are not `wanted`.
+pub fn each_stem_where(text: &str, wanted: impl Fn(&str) -> bool, mut found: impl FnMut(&str)) {
     let mut lower = String::new();
-    words(text).for_each(|w| stem(w, &mut lower).into_iter().for_each(&mut found));
+    let words = words(text).filter(|w| wanted(w));
+    words.for_each(|w| stem(w, &mut lower).into_iter().for_each(&mut found));
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {

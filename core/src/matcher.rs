@@ -38,6 +38,10 @@ impl Literals {
         Literals { finder, pattern, literals: of }
     }
 
+    fn is_empty(&self, literal: usize) -> bool {
+        self.pattern[literal].is_none()
+    }
+
     /// Which literals stand in a text in a place that `counts`, given what stands before and behind
     /// it.
     pub fn found(&self, text: &str, counts: impl Fn(&str, &str) -> bool) -> Found<'_> {
@@ -79,13 +83,13 @@ impl Found<'_> {
 pub struct Matcher {
     /// How many literals each fact has.
     sizes: Vec<usize>,
-    /// All literals, fact by fact; empty ones stand in every text.
-    empty: Vec<bool>,
-    plain: Literals,
+    /// All literals, fact by fact.
+    tokens: Vec<Box<str>>,
     folded: Literals,
     numbers: Vec<Option<u128>>,
     /// Of each content word the facts without literals that it carries.
     words: HashMap<String, Vec<usize>>,
+    beginnings: Beginnings,
     /// How many content words each fact without literals has.
     said: Vec<usize>,
 }
@@ -93,37 +97,42 @@ pub struct Matcher {
 impl Matcher {
     /// A matcher of these facts.
     pub fn new(facts: &[Fact]) -> Self {
-        let tokens: Vec<&str> = facts.iter().flat_map(|f| &f.tokens).map(String::as_str).collect();
+        let tokens: Vec<Box<str>> =
+            facts.iter().flat_map(|f| &f.tokens).map(|t| t.as_str().into()).collect();
         let folded: Vec<String> = tokens.iter().map(|t| fold(t)).collect();
         let mut words: HashMap<String, Vec<usize>> = HashMap::new();
         for (i, f) in facts.iter().enumerate().filter(|(_, f)| f.tokens.is_empty()) {
             f.words.iter().for_each(|w| words.entry(w.clone()).or_default().push(i));
         }
         Matcher {
+            beginnings: Beginnings::of(words.keys()),
             words,
             said: facts.iter().map(|f| f.words.len()).collect(),
             sizes: facts.iter().map(|f| f.tokens.len()).collect(),
-            empty: tokens.iter().map(|t| t.is_empty()).collect(),
-            plain: Literals::new(&tokens),
             folded: Literals::new(&folded),
             numbers: folded.iter().map(|t| number_in(t)).collect(),
+            tokens,
         }
     }
 
     /// The facts that a text carries, by index, with the strongest way in which it carries them;
     /// `folded` = the text after [`fold`].
     pub fn carried(&self, text: &str, folded: &str) -> Vec<(usize, Match)> {
-        let (plain, normal) =
-            (self.plain.found(text, |_, _| true), self.folded.found(folded, |_, _| true));
+        let normal = self.folded.found(folded, |_, _| true);
+        let verbatim =
+            |t: usize| memchr::memmem::find(text.as_bytes(), self.tokens[t].as_bytes()).is_some();
         let mut said: Vec<u128> = if self.numbers.iter().any(Option::is_some) {
             numbers(folded).collect()
         } else {
             Vec::new()
         };
         said.sort_unstable();
+        // What stands in a text letter by letter stands folded in the folded text, unless it is
+        // nothing but quotes and blanks.
         let tier = |t: usize| match self.numbers[t] {
-            _ if self.empty[t] || plain.has(t) => Match::Verbatim,
+            _ if normal.has(t) && verbatim(t) => Match::Verbatim,
             _ if normal.has(t) => Match::Normalised,
+            _ if self.folded.is_empty(t) && verbatim(t) => Match::Verbatim,
             Some(n) if said.binary_search(&n).is_ok() => Match::Numeric,
             _ => Match::Absent,
         };
@@ -157,7 +166,8 @@ impl Matcher {
         let mut stems: Vec<(&str, &[usize])> = Vec::new();
         for line in text.lines() {
             stems.clear();
-            gist::each_stem(line, |stem| {
+            let known = |word: &str| self.beginnings.has(word);
+            gist::each_stem_where(line, known, |stem| {
                 let known = self.words.get_key_value(stem);
                 stems.extend(known.map(|(word, facts)| (word.as_str(), facts.as_slice())));
             });
@@ -173,6 +183,35 @@ impl Matcher {
         most
     }
 }
+
+/// How words begin, without their case; it may take one for another. A stem begins as its word does,
+/// so most words of a text need not be reduced to one.
+#[derive(Debug)]
+struct Beginnings(Vec<u64>);
+
+impl Beginnings {
+    fn of<'a>(stems: impl Iterator<Item = &'a String>) -> Self {
+        let mut all = Beginnings(vec![0; (1 << (3 * LETTER)) / 64]);
+        for at in stems.filter_map(|s| Self::place(s)) {
+            all.0[at / 64] |= 1 << (at % 64);
+        }
+        all
+    }
+
+    fn has(&self, word: &str) -> bool {
+        Self::place(word).is_none_or(|at| self.0[at / 64] >> (at % 64) & 1 == 1)
+    }
+
+    /// `None` = not three ASCII characters.
+    fn place(word: &str) -> Option<usize> {
+        let first = word.as_bytes().first_chunk::<3>().filter(|f| f.is_ascii())?;
+        let letter = |b: u8| usize::from(b) & ((1 << LETTER) - 1);
+        Some(first.iter().fold(0, |at, &b| at << LETTER | letter(b)))
+    }
+}
+
+/// Bits that tell ASCII letters from one another, whatever their case.
+const LETTER: u32 = 5;
 
 #[cfg(test)]
 mod tests {
