@@ -50,6 +50,17 @@ function reported(session) {
   return out;
 }
 
+on("what the page does not have is told", "#session=nosuch", async (page) => {
+  assert.match(await textOf(page, "#missing"), /no session “nosuch”/);
+  await page.evaluate((name) => { location.hash = `session=${name}&strategy=nobody`; }, SESSION);
+  await page.waitForFunction(() =>
+    /no strategy “nobody”/.test(document.querySelector("#missing").innerText));
+  await page.evaluate(() => { location.hash = "who=nobody"; });
+  await page.waitForFunction(() =>
+    /Nothing to draw/.test(document.querySelector("#front").innerText));
+  assert.equal(await textOf(page, "#missing"), "");
+});
+
 on("the first screen has the conclusion, the front and what is broken", "", async (page) => {
   assert.match(await textOf(page, "main > .terms"), /sessions · \d+ strategies/);
   assert.ok(await page.locator("p.sentences").count() >= 2);

@@ -97,3 +97,5 @@ const wide = (name, ...children) =>
   h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": name }, ...children);
 
 const help = (...children) => h("p", { class: "help" }, ...children);
+
+const hint = (...children) => h("p", { class: "hint" }, ...children);

@@ -122,7 +122,7 @@ function cheapest(of, points) {
 
 function frontView() {
   const of = chosen();
-  if (!of) return [];
+  if (!of) return hint("Nothing is compared here: no strategy has both a cost and needs kept.");
   const points = of.points.filter((p) => passes(state.who, nameOf(p)));
   const rows = [...points].sort((a, b) => (a.x ?? Infinity) - (b.x ?? Infinity)).map((p) => [
     h("a", { href: linkOf(of, p) }, badge(data.strategies[p.s].mark), nameOf(p)),
@@ -143,7 +143,10 @@ function frontView() {
         onchange: (e) => go({ front: e.target.value === "0" ? null : e.target.value }) }, options)),
       h("label", {}, "Lose at most ", lose, " points of needs kept")),
     state.lose === undefined ? "" : cheapest(of, points),
-    drawing("front", (width) => scatter(of, points, width)),
+    points.some((p) => p.x != null && p.y != null)
+      ? drawing("front", (width) => scatter(of, points, width))
+      : hint(`Nothing to draw: no strategy ${state.who ? "of this name " : ""}has both a cost and `,
+        "needs kept that can be compared here."),
     help(`Left is cheaper, up keeps more. The line joins the front; ◆: ${data.front}. `,
       "Hollow: not compared, because it did not finish as many sessions, never compacted, or is ",
       "no product; at the edge: beyond it. A mark tells its figures when pointed at."),

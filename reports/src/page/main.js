@@ -32,6 +32,14 @@ function put(place, ...parts) {
   if (inside) document.getElementById(focused)?.focus({ preventScroll: true });
 }
 
+// What the address asks for and the page does not have.
+function missing(block) {
+  const named = (what, name) => hint(`There is no ${what} “${name}” here.`);
+  if (!block) return state.session ? named("session", state.session) : "";
+  return ["strategy", "against"].filter((key) => state[key] && !rowOf(block, state[key]))
+    .map((key) => named("strategy", state[key]));
+}
+
 let before = {};
 
 async function arrive() {
@@ -42,6 +50,7 @@ async function arrive() {
   before = state;
   find("#overview").hidden = Boolean(block);
   find("#session").hidden = !block;
+  put(find("#missing"), missing(block));
   if (!block) {
     const typing = document.activeElement?.type === "search";
     put(find("#front"), frontView());

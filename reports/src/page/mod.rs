@@ -86,6 +86,7 @@ fn page(stored: &Stored<'_>, looks: &Looks, matrix_md: &str) -> Result<String, R
                 p.terms { (compared) }
                 noscript { p.alarm { "Charts and sessions need the script of this page, which \
                     your viewer does not run. The tables below do not." } }
+                div #missing role="status" {}
                 div #overview { (first) (sessions(&packed.note())) (below) }
                 div #session hidden {}
             }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 
 use super::clean;
+use crate::metrics::Metric;
 use crate::record::Results;
 use crate::sections::Section;
 use crate::sheet::Sheet;
@@ -146,31 +147,55 @@ fn differences(results: &Results, found: &[Differences]) -> Markup {
 
 fn difference_table(d: &Differences) -> Markup {
     let number = |x: Option<f64>| x.map_or(String::new(), fmt::exact);
+    let metrics: Vec<(&Metric, Said)> =
+        stats::judged().enumerate().map(|(i, m)| (m, Said::of(d, i, m))).collect();
     html! { table.sort {
         thead { tr {
             th scope="col" { "strategy" } th scope="col" { "compacted" }
-            @for m in stats::judged() {
+            @for (m, said) in &metrics {
                 th scope="col" title=(m.help) { (m.name) }
-                th.l scope="col" { "95 % interval" } th scope="col" { "median" }
-                th scope="col" { "bill" } th.l scope="col" { "verdict" }
+                @if said.interval { th.l scope="col" { "95 % interval" } }
+                th scope="col" { "median" }
+                @if said.bill { th scope="col" { "bill" } }
+                @if said.verdict { th.l scope="col" { "verdict" } }
             }
         } }
         tbody { @for row in &d.strategies { tr {
             th scope="row" { (stats::name(row)) }
             td data-v=(row.compacted) { (stats::seen(row)) }
-            @for (f, m) in row.figures.iter().zip(stats::judged()) {
+            @for (f, (m, said)) in row.figures.iter().zip(&metrics) {
                 @let p = f.p.zip(f.p_holm).map(|(p, holm)| format!(
                     "p = {}, after Holm {}; {} sessions", fmt::exact(p), fmt::exact(holm), f.sessions
                 ));
                 td data-v=(number(f.mean)) { (stats::change(f, m)) }
-                td.l { (stats::interval(f, m).unwrap_or_default()) }
+                @if said.interval { td.l { (stats::interval(f, m).unwrap_or_default()) } }
                 td data-v=(number(f.median)) { (stats::median(f, m)) }
-                td { (stats::bill(f).unwrap_or_default()) }
-                td.l.better[f.verdict == Verdict::Better].worse[f.verdict == Verdict::Worse]
-                    title=[p] { (stats::word(f.verdict)) }
+                @if said.bill { td { (stats::bill(f).unwrap_or_default()) } }
+                @if said.verdict {
+                    td.l.better[f.verdict == Verdict::Better].worse[f.verdict == Verdict::Worse]
+                        title=[p] { (stats::word(f.verdict)) }
+                }
             }
         } } }
     } }
+}
+
+/// What is said of any strategy in a metric: a column without a word only takes room.
+struct Said {
+    interval: bool,
+    bill: bool,
+    verdict: bool,
+}
+
+impl Said {
+    fn of(d: &Differences, metric: usize, m: &Metric) -> Said {
+        let figures = || d.strategies.iter().map(|s| &s.figures[metric]);
+        Said {
+            interval: figures().any(|f| stats::interval(f, m).is_some()),
+            bill: figures().any(|f| stats::bill(f).is_some()),
+            verdict: figures().any(|f| !stats::word(f.verdict).is_empty()),
+        }
+    }
 }
 
 fn help(assumptions: &BTreeMap<String, String>) -> Markup {
@@ -178,15 +203,22 @@ fn help(assumptions: &BTreeMap<String, String>) -> Markup {
         ul.help {
             li { "◆: " (crate::front::HELP) ". n/a: not applicable or unknown, never 0. Hypothetical \
                 and control rows are compared with and never best." }
-            @for (m, s) in metrics::scores() { li { strong { (s.title()) } ": " (m.help) } }
-            li { strong { "Differences between strategies" } ": " (stats::HELP) }
+            @for (m, s) in metrics::scores() { li { strong { (s.title()) } ": " (code(m.help)) } }
+            li { strong { "Differences between strategies" } ": " (code(stats::HELP)) }
         }
         p { "Modelled, not measured:" }
         ul {
-            @for (k, v) in assumptions { li { strong { (clean(k)) } ": " (clean(v)) } }
+            @for (k, v) in assumptions { li { strong { (clean(k)) } ": " (code(&clean(v))) } }
             @if assumptions.is_empty() { li { "not stated in these results" } }
         }
     }
+}
+
+/// A text in which what stands between backticks is code.
+fn code(text: &str) -> Markup {
+    html! { @for (i, part) in text.split('`').enumerate() {
+        @if i % 2 == 0 { (part) } @else { code { (part) } }
+    } }
 }
 
 /// The little of Markdown that the matrix needs: tables, headings, paragraphs.
