@@ -1,8 +1,8 @@
 //! Gemini CLI: the oldest 70 % of the history become a snapshot that a second request checks, and
 //! old tool results go to files on the way.
 //!
-//! `contents.rs` is the history as the program sees it, `rules.rs` what it decides by its sizes,
-//! `program.rs` when it does.
+//! `contents.rs` is the history as the program sees it, `sizes.rs` how large that is, `rules.rs` what
+//! it decides by that, `program.rs` when it does.
 
 mod conform;
 mod contents;
@@ -16,6 +16,7 @@ mod record;
 mod resumed;
 mod rules;
 mod settings;
+mod sizes;
 #[cfg(test)]
 mod tests;
 mod version;

@@ -1,6 +1,9 @@
 //! What is left of a tool result that goes to a file: a cut of it, or a preview
 //! (docs/sources/gemini-cli.md §2, §5).
 
+use std::borrow::Cow;
+
+use ctxbench_core::block::Block;
 use ctxbench_core::compaction::head_cut;
 use ctxbench_core::tokens::utf16_len;
 
@@ -85,6 +88,14 @@ pub(super) fn masked(tool: &str, output: &str, pretty: &str, note: &str, file: &
         pretty.to_string()
     };
     format!("{MASKED}\n{preview}\n\n{note}: {file}\n{MASKED_END}")
+}
+
+/// A result as it goes to a file before a compression.
+pub(super) fn whole(result: &Block) -> Cow<'_, str> {
+    match result.is_error {
+        true => pretty(&result.text, true).into(),
+        false => Cow::Borrowed(&result.text),
+    }
 }
 
 /// A result as the program writes its object down before it looks at it.

@@ -14,11 +14,12 @@ use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Reply, Request};
 use ctxbench_core::strategy::{self, Flow, Strategy, Unsupported};
 
-use super::contents::{Message, estimate, messages, side, stable_id};
+use super::contents::{Message, messages, side, stable_id};
 use super::preview::{masked, pretty};
 use super::resumed::Copies;
-use super::rules::{CutRule, MaskRule, Sizes, cut_results, size, split, to_mask};
+use super::rules::{CutRule, MaskRule, cut_results, split, to_mask};
 use super::settings::GeminiCliSettings;
+use super::sizes::Sizes;
 use super::words::{GeminiCliWords, SNAPSHOT};
 
 /// Attempts at a summary request, the first included (docs/sources/gemini-cli.md §4).
@@ -64,7 +65,7 @@ impl Program {
             files: 0,
             again: false,
             empty: 0,
-            sizes: Sizes::new(),
+            sizes: Sizes::default(),
         }
     }
 
@@ -74,8 +75,8 @@ impl Program {
     }
 
     /// Tokens of a history by its texts alone.
-    fn estimate(&self, history: &[Arc<Block>]) -> u64 {
-        estimate(self.copies.spread(history))
+    fn estimate(&mut self, history: &[Arc<Block>]) -> u64 {
+        self.sizes.estimate(self.copies.spread(history))
     }
 
     /// What is always shown, then a history without its context, then what is about to be sent.
@@ -106,13 +107,13 @@ impl Program {
             return Ok(());
         }
         let parts = messages(cut.iter());
-        let at = split(&parts, 1.0 - self.settings.keep);
+        let at = split(&parts, 1.0 - self.settings.keep, &mut self.sizes);
         if at == 0 {
             return Ok(());
         }
         s.trigger(if force { "manual" } else { "threshold" }, self.count, limit as u64);
         let uncut = messages(whole.iter());
-        let tokens = estimate(uncut[..at].iter().flat_map(|m| &m.parts));
+        let tokens = self.sizes.estimate(uncut[..at].iter().flat_map(|m| &m.parts));
         let head = if tokens < s.model.window { &uncut[..at] } else { &parts[..at] };
         let summary = self.snapshot(s, head, phase).await?;
         let first = parts.get(at).and_then(|m| m.parts.first());
@@ -152,7 +153,7 @@ impl Program {
             most: self.settings.cut_to.min(left) as usize,
             note: &self.words.cut_note,
         };
-        cut_results(blocks, &rule, &mut self.files)
+        cut_results(blocks, &rule, &mut self.sizes, &mut self.files)
     }
 
     /// After a compression that failed only results are cut, if that makes a difference.
@@ -164,7 +165,7 @@ impl Program {
         pending: usize,
         phase: Phase,
     ) {
-        let tokens = estimate(cut.iter());
+        let tokens = self.sizes.estimate(cut);
         if tokens >= self.count {
             return;
         }
@@ -254,7 +255,7 @@ impl Program {
             let whole = pretty(&b.text, b.is_error);
             let text = masked(&call.name, &b.text, &whole, &self.words.masked_note, &file);
             let preview = b.altered(Form::Cleared, text);
-            if size(&preview, &mut self.sizes) < size(b, &mut self.sizes) {
+            if self.sizes.estimate([&preview]) < self.sizes.estimate([&*b]) {
                 *b = preview;
                 smaller = true;
             }
@@ -398,7 +399,7 @@ impl Strategy for Program {
         let at = pending(s.context.blocks());
         self.mask(s, at, phase);
         let at = pending(s.context.blocks());
-        let wanted = estimate(s.context.blocks()[at..].iter());
+        let wanted = self.sizes.estimate(&s.context.blocks()[at..]);
         if wanted > left {
             Self::take_back(s);
             return Flow::FailTurn(format!(

@@ -1,13 +1,14 @@
 //! What Gemini CLI decides by sizes: where the history is split, which results are cut before that,
 //! and which are masked (docs/sources/gemini-cli.md §2, §5).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Form};
 
-use super::contents::{Message, Side, estimate, estimate_text};
-use super::preview::{Cut, MASKED, pretty};
+use super::contents::{Message, Side};
+use super::preview::{Cut, MASKED, whole};
+use super::sizes::{Sizes, estimate_text};
 
 /// Tools whose results are never masked (docs/sources/gemini-cli.md §5).
 const EXEMPT: [&str; 4] = ["activate_skill", "ask_user", "enter_plan_mode", "exit_plan_mode"];
@@ -15,8 +16,8 @@ const EXEMPT: [&str; 4] = ["activate_skill", "ask_user", "enter_plan_mode", "exi
 /// Number of messages before the split: the first user message without results behind the share of
 /// the characters that goes; else everything when the history ends with an answer; else what lies
 /// before the last such message.
-pub(super) fn split(messages: &[Message], goes: f64) -> usize {
-    let sizes: Vec<u64> = messages.iter().map(Message::json_len).collect();
+pub(super) fn split(messages: &[Message], goes: f64, sizes: &mut Sizes) -> usize {
+    let sizes: Vec<u64> = messages.iter().map(|m| sizes.json_len(m)).collect();
     let target = sizes.iter().sum::<u64>() as f64 * goes;
     let (mut before, mut last) = (0, 0);
     for (i, (m, size)) in messages.iter().zip(sizes).enumerate() {
@@ -45,18 +46,19 @@ pub(super) struct CutRule<'a> {
 pub(super) fn cut_results(
     blocks: Vec<Arc<Block>>,
     rule: &CutRule<'_>,
+    sizes: &mut Sizes,
     next: &mut u64,
 ) -> Vec<Arc<Block>> {
     let mut used = 0;
     let mut out = blocks;
     for b in out.iter_mut().rev().filter(|b| b.kind == BlockKind::Output) {
-        let text = if b.is_error { pretty(&b.text, true) } else { b.text.to_string() };
-        let tokens = estimate_text(&text);
+        let tokens = sizes.whole(b);
         if used + tokens <= rule.budget {
             used += tokens;
             continue;
         }
         *next += 1;
+        let text = whole(b);
         let Some(cut) = Cut::of(&text, rule.most) else {
             used += tokens;
             continue;
@@ -78,14 +80,6 @@ pub(super) struct MaskRule {
     pub(super) minimum: u64,
 }
 
-/// Sizes of results that were looked at before, by content.
-pub(super) type Sizes = HashMap<u64, u64>;
-
-/// Tokens of a result, looked at once.
-pub(super) fn size(b: &Arc<Block>, sizes: &mut Sizes) -> u64 {
-    *sizes.entry(b.hash).or_insert_with(|| estimate(std::iter::once(b)))
-}
-
 /// Results that are masked, by the ids of their calls. The last message is passed over.
 pub(super) fn to_mask(messages: &[Message], rule: MaskRule, sizes: &mut Sizes) -> HashSet<String> {
     let (mut seen, mut gone) = (0, 0);
@@ -96,7 +90,7 @@ pub(super) fn to_mask(messages: &[Message], rule: MaskRule, sizes: &mut Sizes) -
         if EXEMPT.contains(&call.name.as_str()) || b.text.contains(MASKED) {
             continue;
         }
-        let tokens = size(b, sizes);
+        let tokens = sizes.estimate([b]);
         seen += tokens;
         if seen > rule.protect {
             gone += tokens;
@@ -141,7 +135,7 @@ mod tests {
     }
 
     fn split_of(blocks: &[Arc<Block>]) -> usize {
-        split(&messages(blocks.iter()), 0.7)
+        split(&messages(blocks.iter()), 0.7, &mut Sizes::default())
     }
 
     #[test]
@@ -167,8 +161,8 @@ mod tests {
         let (a, b) = (user(62), reply(61));
         let blocks = [a.clone(), b.clone(), a, b];
         // 200 of 400 are exactly half.
-        assert_eq!(split(&messages(blocks.iter()), 0.5), 2);
-        assert_eq!(split(&messages(blocks.iter()), 0.501), 4);
+        assert_eq!(split(&messages(blocks.iter()), 0.5, &mut Sizes::default()), 2);
+        assert_eq!(split(&messages(blocks.iter()), 0.501, &mut Sizes::default()), 4);
     }
 
     #[test]
@@ -176,12 +170,12 @@ mod tests {
         let blocks: Vec<Arc<Block>> =
             ["1", "2", "3", "4"].iter().map(|id| output(id, 66_600)).collect();
         let rule = CutRule { budget: 50_000, most: 40_000, note: "Cut" };
-        let cut = cut_results(blocks, &rule, &mut 0);
+        let cut = cut_results(blocks, &rule, &mut Sizes::default(), &mut 0);
         // 16,650 each: the newest three would be 49,950.
         let lens: Vec<bool> = cut.iter().map(|b| b.form == Form::Truncated).collect();
         assert_eq!(lens, [true, false, false, false]);
         let short = CutRule { budget: 10, ..rule };
-        let cut = cut_results(vec![output("1", 1_000)], &short, &mut 0);
+        let cut = cut_results(vec![output("1", 1_000)], &short, &mut Sizes::default(), &mut 0);
         assert_eq!(cut[0].form, Form::Verbatim);
     }
 
@@ -196,7 +190,7 @@ mod tests {
                 blocks.push(of_tool(BlockKind::Output, &id, tool, *size));
             }
             blocks.push(reply(1));
-            let masked = to_mask(&messages(blocks.iter()), rule, &mut Sizes::new());
+            let masked = to_mask(&messages(blocks.iter()), rule, &mut Sizes::default());
             let mut out: Vec<String> = masked.into_iter().collect();
             out.sort();
             out
