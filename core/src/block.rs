@@ -202,6 +202,7 @@ impl Draft {
             origin: origin.into(),
             size: OnceLock::new(),
             json: OnceLock::new(),
+            is_object: OnceLock::new(),
             encoded: OnceLock::new(),
         })
     }
@@ -239,6 +240,7 @@ pub struct Block {
     pub hash: u64,
     size: OnceLock<Size>,
     json: OnceLock<String>,
+    is_object: OnceLock<bool>,
     encoded: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
@@ -270,6 +272,11 @@ impl Block {
     pub fn json_text(&self) -> &str {
         self.json
             .get_or_init(|| serde_json::to_string(&*self.text).expect("a string always serialises"))
+    }
+
+    /// Whether the text is a JSON object, with nothing around it. Looked at once.
+    pub fn is_json_object(&self) -> bool {
+        *self.is_object.get_or_init(|| is_json_object(&self.text))
     }
 
     /// What an encoder made of the block, made once and kept with it; `None` if the slot holds what
@@ -315,6 +322,12 @@ impl Block {
     pub fn call_id(&self) -> Option<&str> {
         self.call.as_ref().map(|c| c.id.as_str())
     }
+}
+
+/// Whether a text is a JSON object, with nothing around it.
+pub fn is_json_object(text: &str) -> bool {
+    let braces = text.starts_with('{') && text.ends_with('}');
+    braces && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 /// Tokens of a sequence of blocks.

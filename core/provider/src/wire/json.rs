@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error as _, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use ctxbench_core::block::Block;
+use ctxbench_core::block::{Block, is_json_object};
 
 /// Appends raw bytes.
 pub(crate) fn raw(out: &mut Vec<u8>, s: &str) {
@@ -66,16 +66,21 @@ pub(crate) fn buffer(blocks: &[Arc<Block>], tools: usize) -> Vec<u8> {
 const WRAP: &str = "{\"_raw\":";
 
 /// Writes a call's arguments byte for byte when they are a JSON object, wrapped otherwise.
-pub(crate) fn object(o: &mut Vec<u8>, text: &str, json: Option<&str>) {
-    let object = text.starts_with('{') && text.ends_with('}') && !text.starts_with(WRAP);
-    if object && serde_json::from_str::<IgnoredAny>(text).is_ok() {
+pub(crate) fn object(o: &mut Vec<u8>, text: &str) {
+    object_or(o, text, is_json_object(text), |o| string(o, text));
+}
+
+/// Writes the arguments of a block's call likewise.
+pub(crate) fn block_object(o: &mut Vec<u8>, b: &Block) {
+    object_or(o, &b.text, b.is_json_object(), |o| raw(o, b.json_text()));
+}
+
+fn object_or(o: &mut Vec<u8>, text: &str, is_object: bool, quoted: impl Fn(&mut Vec<u8>)) {
+    if is_object && !text.starts_with(WRAP) {
         return raw(o, text);
     }
     raw(o, WRAP);
-    match json {
-        Some(j) => raw(o, j),
-        None => string(o, text),
-    }
+    quoted(o);
     o.push(b'}');
 }
 

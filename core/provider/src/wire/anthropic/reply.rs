@@ -88,7 +88,7 @@ fn part(o: &mut Vec<u8>, p: &Part) {
             field(o, "{\"type\":\"tool_use\",\"id\":", id);
             field(o, ",\"name\":", name);
             raw(o, ",\"input\":");
-            object(o, text, None);
+            object(o, text);
         }
         Part::Compaction(Some(s)) => {
             field(o, "{\"type\":\"compaction\",\"content\":", s);

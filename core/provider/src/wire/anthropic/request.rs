@@ -10,8 +10,8 @@ use super::edits;
 use crate::prompt::{Content, Item, Prompt, PromptThread};
 use crate::wire::WireError;
 use crate::wire::json::{
-    self, CacheControl, OneOrMany, Text, buffer, field, list, number, object, opt, or_empty, raw,
-    string, unwrapped,
+    self, CacheControl, OneOrMany, Text, block_object, buffer, field, list, number, opt, or_empty,
+    raw, string, unwrapped,
 };
 use crate::wire::plan::{PDF, Show, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
@@ -137,7 +137,7 @@ fn part(o: &mut Vec<u8>, s: &Slot, b: &Block) {
             field(o, "{\"type\":\"tool_use\",\"id\":", id);
             field(o, ",\"name\":", name);
             raw(o, ",\"input\":");
-            object(o, &b.text, Some(b.json_text()));
+            block_object(o, b);
         }
         Show::Output => {
             field(o, "{\"type\":\"tool_result\",\"tool_use_id\":", id);

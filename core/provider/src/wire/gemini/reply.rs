@@ -69,7 +69,7 @@ fn sealed(p: &Part) -> Option<&str> {
 fn open(o: &mut Vec<u8>, p: &Part) {
     match p {
         Part::Call(ToolCall { id, name, arguments }) => {
-            part::call(o, id, name, |o| object(o, arguments, None));
+            part::call(o, id, name, |o| object(o, arguments));
         }
         Part::Reasoning { text, .. } => {
             raw(o, THOUGHT);

@@ -9,7 +9,7 @@ use super::calls::Calls;
 use super::part::{self, Form, Kind, TEXT, THOUGHT, Turn};
 use crate::prompt::{Item, Prompt};
 use crate::wire::WireError;
-use crate::wire::json::{self, Text, buffer, field, list, number, object, opt, raw};
+use crate::wire::json::{self, Text, block_object, buffer, field, list, number, opt, raw};
 use crate::wire::plan::{Show, Slot};
 
 /// Writes a request body.
@@ -93,7 +93,7 @@ fn open(o: &mut Vec<u8>, s: &Slot, b: &Block) {
     let (id, name) = b.call.as_ref().map_or(("", ""), |c| (&c.id, &c.name));
     match (s.show, &b.media) {
         (Show::Call, _) => {
-            part::call(o, id, name, |o| object(o, &b.text, Some(b.json_text())));
+            part::call(o, id, name, |o| block_object(o, b));
         }
         (Show::Output, media) => {
             field(o, "{\"functionResponse\":{\"id\":", id);
