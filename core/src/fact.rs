@@ -133,6 +133,12 @@ impl Fact {
         let tokens = self.tokens.iter().map(|t| match_token(t, text, folded)).min();
         tokens.unwrap_or_else(|| match_words(&self.words, text))
     }
+
+    /// Whether `text` carries it in any way.
+    pub fn stands_in(&self, text: &str) -> bool {
+        let folded = if self.tokens.is_empty() { String::new() } else { fold(text) };
+        self.matches(text, &folded) > Match::Absent
+    }
 }
 
 fn match_words(words: &[String], text: &str) -> Match {

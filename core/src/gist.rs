@@ -23,6 +23,9 @@ const ROOT: usize = 4;
 const SHORTEST: usize = 3;
 const SHORTEST_NUMBER: usize = 2;
 
+/// Bits that tell ASCII letters from one another, whatever their case.
+const LETTER: u32 = 5;
+
 /// Stems of the content words of a text, in order, with repetitions: lower case, without the
 /// commonest English endings. Names such as `parse_token` are one word.
 pub fn stems(text: &str) -> impl Iterator<Item = String> + '_ {
@@ -40,6 +43,32 @@ pub fn each_stem_where(text: &str, wanted: impl Fn(&str) -> bool, mut found: imp
     let mut lower = String::new();
     let words = words(text).filter(|w| wanted(w));
     words.for_each(|w| stem(w, &mut lower).into_iter().for_each(&mut found));
+}
+
+/// How some stems begin, without their case; it may take one for another. A stem begins as its word
+/// does, so most words of a text need not be reduced to one.
+#[derive(Debug)]
+pub(crate) struct Beginnings(Vec<u64>);
+
+impl Beginnings {
+    pub(crate) fn of<'a>(stems: impl Iterator<Item = &'a str>) -> Self {
+        let mut all = Beginnings(vec![0; (1 << (3 * LETTER)) / 64]);
+        for at in stems.filter_map(Self::place) {
+            all.0[at / 64] |= 1 << (at % 64);
+        }
+        all
+    }
+
+    pub(crate) fn has(&self, word: &str) -> bool {
+        Self::place(word).is_none_or(|at| self.0[at / 64] >> (at % 64) & 1 == 1)
+    }
+
+    /// `None` = not three ASCII characters.
+    fn place(word: &str) -> Option<usize> {
+        let first = word.as_bytes().first_chunk::<3>().filter(|f| f.is_ascii())?;
+        let letter = |b: u8| usize::from(b) & ((1 << LETTER) - 1);
+        Some(first.iter().fold(0, |at, &b| at << LETTER | letter(b)))
+    }
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -90,6 +119,18 @@ mod tests {
 
     fn of(text: &str) -> Vec<String> {
         stems(text).collect()
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_word_is_passed_over_whose_stem_is_looked_for(text in "[aBe1İK\u{212a}_]{1,4}(ing|ES|é)? ?b?") {
+            for word in words(&text) {
+                let beginnings = Beginnings::of(of(word).iter().map(String::as_str));
+                let mut found = Vec::new();
+                each_stem_where(word, |w| beginnings.has(w), |stem| found.push(stem.to_string()));
+                proptest::prop_assert_eq!(found, of(word));
+            }
+        }
     }
 
     #[test]

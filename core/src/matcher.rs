@@ -4,7 +4,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use crate::fact::{Fact, Match, fold, number_in, numbers, words_tier};
-use crate::gist;
+use crate::gist::{self, Beginnings};
 
 /// A set of literals that are looked for together. Each has the number under which it was added.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl Matcher {
             f.words.iter().for_each(|w| words.entry(w.clone()).or_default().push(i));
         }
         Matcher {
-            beginnings: Beginnings::of(words.keys()),
+            beginnings: Beginnings::of(words.keys().map(String::as_str)),
             words,
             said: facts.iter().map(|f| f.words.len()).collect(),
             sizes: facts.iter().map(|f| f.tokens.len()).collect(),
@@ -183,35 +183,6 @@ impl Matcher {
         most
     }
 }
-
-/// How words begin, without their case; it may take one for another. A stem begins as its word does,
-/// so most words of a text need not be reduced to one.
-#[derive(Debug)]
-struct Beginnings(Vec<u64>);
-
-impl Beginnings {
-    fn of<'a>(stems: impl Iterator<Item = &'a String>) -> Self {
-        let mut all = Beginnings(vec![0; (1 << (3 * LETTER)) / 64]);
-        for at in stems.filter_map(|s| Self::place(s)) {
-            all.0[at / 64] |= 1 << (at % 64);
-        }
-        all
-    }
-
-    fn has(&self, word: &str) -> bool {
-        Self::place(word).is_none_or(|at| self.0[at / 64] >> (at % 64) & 1 == 1)
-    }
-
-    /// `None` = not three ASCII characters.
-    fn place(word: &str) -> Option<usize> {
-        let first = word.as_bytes().first_chunk::<3>().filter(|f| f.is_ascii())?;
-        let letter = |b: u8| usize::from(b) & ((1 << LETTER) - 1);
-        Some(first.iter().fold(0, |at, &b| at << LETTER | letter(b)))
-    }
-}
-
-/// Bits that tell ASCII letters from one another, whatever their case.
-const LETTER: u32 = 5;
 
 #[cfg(test)]
 mod tests {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use ctxbench_core::block::Block;
-use ctxbench_core::fact::{Fact, Match, fold};
+use ctxbench_core::fact::Fact;
 use ctxbench_core::session::Session;
 use ctxbench_reports::record::{EXCERPT, FactLife, FactMove, Place};
 
@@ -116,9 +116,8 @@ fn around(fact: &Fact, text: &str) -> String {
     {
         return window(text, at, at + token.len());
     }
-    let folded = |l: &&str| fact.matches(l, &fold(l)) > Match::Absent;
     let nearest = || Lines::of(text.lines()).like(&words(&fact.tokens.join(" ")), &HashSet::new());
-    match text.lines().find(folded).or_else(nearest) {
+    match text.lines().find(|line| fact.stands_in(line)).or_else(nearest) {
         Some(line) => window(line, 0, 0),
         None => window(text, 0, 0),
     }
@@ -173,7 +172,7 @@ fn window(text: &str, from: usize, to: usize) -> String {
     let each_side = EXCERPT.saturating_sub(inside.min(EXCERPT) + 2) / 2;
     let left: Vec<char> = text[..from].chars().rev().take(each_side).collect();
     let right = if from == to { EXCERPT - 2 } else { each_side };
-    let cut_left = text[..from].chars().count() > left.len();
+    let cut_left = text[..from].chars().rev().nth(each_side).is_some();
     let shown = text[from..].chars().take(inside.min(EXCERPT - 2) + right);
     let cut_right = text[from..].chars().nth(inside.min(EXCERPT - 2) + right).is_some();
     let whole: String = left.into_iter().rev().chain(shown).collect();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ctxbench_core::content::Part;
-use ctxbench_core::fact::{Fact, Match};
+use ctxbench_core::fact::Fact;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::content_hash;
 
@@ -61,7 +61,7 @@ pub(super) fn in_sources<T>(
 /// Whether a text holds a literal of a fact, or enough words of one without literals.
 fn holds(fact: &Fact, text: &str) -> bool {
     match fact.tokens.is_empty() {
-        true => fact.matches(text, "") > Match::Absent,
+        true => fact.stands_in(text),
         false => fact.tokens.iter().any(|t| text.contains(t.as_str())),
     }
 }
