@@ -68,7 +68,9 @@ pub(super) fn records(
     let (mut out, mut took) = (Vec::new(), Vec::new());
     let mut journal = Journal::default();
     let mut restart = 0;
-    for (i, e) in events.iter().enumerate() {
+    // What lies behind the last restart is read by nobody.
+    let ends = events.iter().rposition(|e| matches!(e.event, Noted::Restart { .. }));
+    for (i, e) in events.iter().enumerate().take(ends.map_or(0, |last| last + 1)) {
         match &e.event {
             // Our view stays as it is when the provider clears something in its own.
             Noted::Compaction { mechanism, .. } if is_server_clear(mechanism) => {}
