@@ -2,6 +2,9 @@
 
 /// Names close to `given`, nearest first; ties keep their order.
 pub fn nearest<'a>(given: &str, known: &[&'a str]) -> Vec<&'a str> {
+    // `window` is meant for `context_window`, and hardly for `id`, however many letters they share.
+    let within = |k: &str| given.len() > 3 && k.contains(given);
+    let is_long = |k: &str| 2 * k.len() >= given.len();
     let mut scored: Vec<(f64, &str)> = known
         .iter()
         .map(|k| {
@@ -11,7 +14,7 @@ pub fn nearest<'a>(given: &str, known: &[&'a str]) -> Vec<&'a str> {
             let more = if begins || slip { 0.3 } else { 0.0 };
             (strsim::jaro_winkler(given, k) + more, *k)
         })
-        .filter(|(s, _)| *s > 0.75)
+        .filter(|(s, k)| (*s > 0.75 && is_long(k)) || within(k))
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
     scored.into_iter().take(3).map(|(_, k)| k).collect()
@@ -51,5 +54,6 @@ mod tests {
         assert_eq!(hint("xyz", &many), "none of the 21 known names is like it");
         assert_eq!(hint_or("xyz", &many, "see there"), "see there");
         assert!(nearest("ab", &["b", "cd"]).is_empty());
+        assert_eq!(nearest("window", &["id", "context_window"]), ["context_window"]);
     }
 }

@@ -40,8 +40,37 @@ pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Wrong> {
 /// An error of the parser as one of ours.
 pub fn wrong(file: &str, text: &str, e: &toml::de::Error) -> Wrong {
     let line = e.span().map_or(1, |s| Lines::new(text).line_at(s.start));
+    Wrong { file: file.into(), line, what: told(e, text) }
+}
+
+/// What is wrong, without the place; the text is the one that was read, as far as there is one.
+pub fn told(e: &toml::de::Error, text: &str) -> String {
     let what = e.message().split_whitespace().collect::<Vec<_>>().join(" ");
-    Wrong { file: file.into(), line, what: unknown(&what).unwrap_or(what) }
+    let at = |what: &str| match e.span().and_then(|s| key(text, s.start)) {
+        Some(key) => format!("{key}: {what}"),
+        None => what.to_string(),
+    };
+    unknown(&what).or_else(|| missing(&what)).unwrap_or_else(|| {
+        if what.starts_with("invalid ") && !what.starts_with("invalid key") {
+            at(&what)
+        } else {
+            what
+        }
+    })
+}
+
+/// The key whose value begins there.
+fn key(text: &str, value: usize) -> Option<&str> {
+    let before = text.get(..value)?;
+    let line = &before[before.rfind('\n').map_or(0, |i| i + 1)..];
+    let key = line.rsplit(['{', ',']).next()?.trim().strip_suffix('=')?.trim();
+    (!key.is_empty()).then_some(key)
+}
+
+/// Serde's "missing field `x`".
+fn missing(what: &str) -> Option<String> {
+    let name = what.strip_prefix("missing field `")?.strip_suffix('`')?;
+    Some(format!("`{name}` is missing"))
 }
 
 /// Serde's "unknown field `x`, expected one of `a`, `b`", with the nearest instead of all.
@@ -87,8 +116,9 @@ mod tests {
         );
         assert_eq!(
             told("\nwindow = \"a\"\n"),
-            "f.toml:2: invalid type: string \"a\", expected u64"
+            "f.toml:2: window: invalid type: string \"a\", expected u64"
         );
+        assert_eq!(told("provider = \"openai\""), "f.toml:1: `window` is missing");
         assert!(told("window = = 1").starts_with("f.toml:1: "));
     }
 }

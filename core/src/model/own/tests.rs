@@ -70,7 +70,7 @@ fn a_mistake_is_told_with_line_key_and_the_nearest_name() {
     for (line, expected) in [
         ("lik = \"gpt-5\"", "3: unknown key `lik`; did you mean like?"),
         ("like = \"gpt-5.55\"", "3: there is no model `gpt-5.55`; did you mean gpt-5.5"),
-        ("window = \"big\"", "3: invalid type: string \"big\", expected u64"),
+        ("window = \"big\"", "3: window: invalid type: string \"big\", expected u64"),
         (
             "window = 1",
             "2: `lab` is a new model: say which listed model it is `like`, or give \
@@ -100,7 +100,7 @@ fn a_mistake_is_told_with_line_key_and_the_nearest_name() {
             "4: `weak`: claude-haiku-4-5 is not of \
                                                            the provider of lab",
         ),
-        ("like = \"gpt-5\"\nprices = { input = 1, output = 2 }", "4: missing field `read`"),
+        ("like = \"gpt-5\"\nprices = { input = 1, output = 2 }", "4: `read` is missing"),
         ("like = \"gpt-5\"\nprices = { input = -1, read = 1, output = 2 }", "4: `input` is -1"),
         ("like = \"gpt-5\"\nprices = { input = nan, read = 1, output = 2 }", "4: `input` is NaN"),
         (
