@@ -50,6 +50,12 @@ pub enum LoadError {
     /// The content is wrong.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// There is no content.
+    #[error("{}: the file is empty; record or write a session first", path.display())]
+    Empty {
+        /// Which file.
+        path: PathBuf,
+    },
     /// The content is none of the known formats.
     #[error("{}: not a known format; expected {expected}", path.display())]
     Unknown {

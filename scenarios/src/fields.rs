@@ -4,7 +4,7 @@
 use ctxbench_core::nearest;
 use ctxbench_core::session::{Entry, RewindMode};
 use serde::Deserialize;
-use serde::de::IntoDeserializer;
+use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::{Map, Value};
 
 use crate::bounds;
@@ -94,8 +94,12 @@ pub(crate) fn kind(tag: &str, line: usize) -> Result<&'static KindFields, Fault>
     })
 }
 
-/// Reads one JSON object that stands at `line`.
-pub(crate) fn entry(object: Map<String, Value>, line: usize) -> Result<Entry, Fault> {
+/// Reads one JSON object that stands at `line`; `again` as for [`fitted`].
+pub(crate) fn entry(
+    object: Map<String, Value>,
+    line: usize,
+    again: impl Fn() -> Map<String, Value>,
+) -> Result<Entry, Fault> {
     let tag = match object.get("type") {
         Some(Value::String(t)) => t.clone(),
         Some(other) => {
@@ -131,17 +135,38 @@ pub(crate) fn entry(object: Map<String, Value>, line: usize) -> Result<Entry, Fa
     if tag == "rewind" {
         rewind(&object, line)?;
     }
-    let mut entry = serde_json::from_value(Value::Object(object)).map_err(|e| {
+    let mut entry = fitted(object, again).map_err(|why| {
         let all = kind.names().join(", ");
         Fault::new(
             line,
-            format!("a {tag:?} entry that does not fit: {e}"),
+            format!("a {tag:?} entry that does not fit: {why}"),
             format!("the fields {all}"),
             "correct the field",
         )
     })?;
     bounds::check(bounds::of_entry(&mut entry), line)?;
     Ok(entry)
+}
+
+/// Reads an object into a type; the error names the field that does not fit. `again` gives the
+/// object once more, which only an error asks for: a line may be megabytes.
+pub(crate) fn fitted<T: DeserializeOwned>(
+    object: Map<String, Value>,
+    again: impl Fn() -> Map<String, Value>,
+) -> Result<T, String> {
+    let read = |object: Map<String, Value>| serde_json::from_value::<T>(Value::Object(object));
+    let e = match read(object) {
+        Ok(fits) => return Ok(fits),
+        Err(e) => e.to_string(),
+    };
+    let object = again();
+    // Without the field that is wrong, nothing is, or the next one, or that it is missing.
+    let wrong = object.keys().find(|name| {
+        let mut others = object.clone();
+        others.remove(*name);
+        read(others).map_or_else(|other| other.to_string() != e, |_| true)
+    });
+    Err(wrong.map_or(e.clone(), |name| format!("{name:?}: {e}")))
 }
 
 /// A rewind has a known mode, and instructions only where a summary is written.
@@ -176,7 +201,8 @@ mod tests {
     use super::*;
 
     fn read(json: &str) -> Result<Entry, Fault> {
-        entry(serde_json::from_str(json).unwrap(), 3)
+        let object = || serde_json::from_str(json).unwrap();
+        entry(object(), 3, object)
     }
 
     #[test]
@@ -188,7 +214,9 @@ mod tests {
         let f = read(r#"{"id":"a"}"#).unwrap_err();
         assert_eq!(f.what, "missing field \"type\"");
         let f = read(r#"{"type":"idle","ms":"long"}"#).unwrap_err();
-        assert!(f.what.contains("expected u64"), "{}", f.what);
+        assert!(f.what.contains("\"ms\": invalid type: string \"long\""), "{}", f.what);
+        let f = read(r#"{"type":"tool","call_id":"c","output":"x","at":"soon"}"#).unwrap_err();
+        assert!(f.what.contains("\"at\": invalid type: string \"soon\""), "{}", f.what);
         let f = read(r#"{"type":"rewind","to":"m1","mode":"summarise_from"}"#).unwrap_err();
         assert!(f.fix.contains("summarize_from"), "{}", f.fix);
         for mode in RewindMode::ALL {

@@ -11,7 +11,7 @@ use crate::bounds;
 use crate::check::{Located, assemble};
 use crate::error::{Fault, InputError, Loaded};
 use crate::fields;
-use crate::formats::unread;
+use crate::formats::{millis, unread};
 
 /// The format version that this build reads.
 pub const VERSION: u32 = 1;
@@ -147,7 +147,9 @@ impl State {
                 }
                 match parsed {
                     Ok(object) => {
-                        open.items.push(Located { line, entry: fields::entry(object, line)? });
+                        let again = || serde_json::from_str(content).unwrap_or_default();
+                        open.items
+                            .push(Located { line, entry: fields::entry(object, line, again)? });
                     }
                     Err(e) => {
                         let fault = Fault::new(
@@ -257,9 +259,17 @@ fn header(content: &str, line: usize) -> Result<Header, Fault> {
             "give the session a short name",
         ));
     }
-    let mut header = serde_json::from_value(Value::Object(object)).map_err(|e| {
-        Fault::new(line, format!("a header that does not fit: {e}"), HEADER, "correct the field")
+    let mut header: Header = fields::fitted(object.clone(), || object.clone()).map_err(|why| {
+        Fault::new(line, format!("a header that does not fit: {why}"), HEADER, "correct the field")
     })?;
+    if let Some(started) = header.started.as_deref().filter(|s| millis(s).is_none()) {
+        return Err(Fault::new(
+            line,
+            format!("a header that does not fit: \"started\" is {started:?}"),
+            "a time such as 2026-03-01T12:00:00Z",
+            "correct the field or leave it out",
+        ));
+    }
     bounds::check(bounds::of_header(&mut header), line)?;
     Ok(header)
 }

@@ -288,6 +288,9 @@ fn of_source(
                 return of_members(&archive, path, take);
             }
         }
+        None if head.text.trim().is_empty() => {
+            return Err(LoadError::Empty { path: path.to_path_buf() });
+        }
         None => {
             return Err(unknown(
                 path,

@@ -51,7 +51,9 @@ impl Reader<'_> {
             }
             self.beside_file(&tag, &mut step, line)?;
             arguments_as_text(&mut step);
-            items.push(Located { line, entry: fields::entry(step, line)? });
+            let again = step.clone();
+            let entry = fields::entry(step, line, || again.clone())?;
+            items.push(Located { line, entry });
         }
         Ok(())
     }
