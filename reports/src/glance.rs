@@ -171,7 +171,9 @@ fn ranks(d: &Differences, labels: &BTreeSet<&str>) -> Vec<GlanceLine> {
             let differ = found.iter().any(|f| f.2 != found[0].2);
             let show = |(_, name, said): &(f64, String, String)| format!("{name} {said}");
             let first: Vec<String> = found.iter().take(SHOWN).map(show).collect();
-            differ.then(|| line(how.what, first.join(", ")))
+            // A mean of ratios may fall where most sessions rise.
+            let over = if several { "on average " } else { "" };
+            differ.then(|| line(how.what, format!("{over}{}", first.join(", "))))
         })
         .collect();
     let mut told = Vec::new();
@@ -268,7 +270,8 @@ fn told(d: &Differences, labels: &BTreeSet<&str>) -> Option<Vec<String>> {
             .filter_map(|(i, m)| stats::apart(&first.figures[*i], &last.figures[*i], m))
             .collect::<Vec<_>>();
         format!(
-            "From the cheapest, {}, to the one that keeps most, {}: {}.",
+            "From the cheapest{}, {}, to the one that keeps most, {}: {}.",
+            if d.sessions > 1 { " on average" } else { "" },
             stats::name(first),
             stats::name(last),
             apart.join(", ")
@@ -373,9 +376,9 @@ mod tests {
     fn changes_and_order_by_hand() {
         let r = sessions();
         // a: √(1/9 · 1.5/9) = √1.5 ÷ 9 = 0.1361; b: 2/9.
-        assert_eq!(line(&r, "cheapest").text, "a −86.4 %, b −77.8 %");
-        assert_eq!(line(&r, "keeps most facts").text, "b −20.0 pp, a −60.0 pp");
-        assert_eq!(line(&r, "waits longest").text, "a +3.5 s, b +0.5 s");
+        assert_eq!(line(&r, "cheapest").text, "on average a −86.4 %, b −77.8 %");
+        assert_eq!(line(&r, "keeps most facts").text, "on average b −20.0 pp, a −60.0 pp");
+        assert_eq!(line(&r, "waits longest").text, "on average a +3.5 s, b +0.5 s");
         assert_eq!(line(&r, "compacted").text, "in 2 of 2 a, b");
         assert_eq!(line(&r, "heaviest").text, "one 50.0 % of reference's dollars");
         assert_eq!(
@@ -434,8 +437,8 @@ mod tests {
             "{first:?}"
         );
         // a: 1/9 of the first session alone. b: both, as without a.
-        assert_eq!(line(&r, "cheapest").text, "a −88.9 % (1 of 2), b −77.8 %");
-        assert_eq!(line(&r, "keeps most facts").text, "b −20.0 pp, a −50.0 pp (1 of 2)");
+        assert_eq!(line(&r, "cheapest").text, "on average a −88.9 % (1 of 2), b −77.8 %");
+        assert_eq!(line(&r, "keeps most facts").text, "on average b −20.0 pp, a −50.0 pp (1 of 2)");
         assert_eq!(line(&r, "compacted").text, "in 2 of 2 b; in 1 of 1 a");
     }
 
@@ -450,7 +453,7 @@ mod tests {
             idle.summary.compactions = 0;
             r.runs.push(idle);
         }
-        assert_eq!(line(&r, "cheapest").text, "a −86.4 %, b −77.8 %");
+        assert_eq!(line(&r, "cheapest").text, "on average a −86.4 %, b −77.8 %");
         let told = line(&r, "ranked").text;
         assert!(
             told.contains("broken too often: dead") && told.contains("never compacted there: idle"),
@@ -475,7 +478,7 @@ mod tests {
                  kept −60.0 pp), b (cost −77.8 %, needs kept −20.0 pp); the other one is no better \
                  than one of these in either.",
                 // 2 ÷ √1.5 = 1.633; 80 − 40.
-                "From the cheapest, a, to the one that keeps most, b: cost +63.3 %, needs kept \
+                "From the cheapest on average, a, to the one that keeps most, b: cost +63.3 %, needs kept \
                  +40.0 pp.",
                 "How sure that is: 2 sessions: differences only; scripted ones retell one story.",
             ]
@@ -511,7 +514,7 @@ mod tests {
         let mut r = sessions();
         r.runs.retain(|r| r.strategy.label != "reference");
         // b: √(2/1 · 2/1.5) = 1.633.
-        assert_eq!(line(&r, "cheapest").text, "a ±0, b +63.3 %");
+        assert_eq!(line(&r, "cheapest").text, "on average a ±0, b +63.3 %");
         assert!(line(&r, "ranked").text.starts_with("by the mean change against a,"));
     }
 

@@ -173,7 +173,7 @@ fn difference_table(d: &Differences) -> Markup {
                 @if said.bill { td { (stats::bill(f).unwrap_or_default()) } }
                 @if said.verdict {
                     td.l.better[f.verdict == Verdict::Better].worse[f.verdict == Verdict::Worse]
-                        title=[p] { (stats::word(f.verdict)) }
+                        title=[p] { (stats::verdict(row, f)) }
                 }
             }
         } } }
@@ -189,11 +189,11 @@ struct Said {
 
 impl Said {
     fn of(d: &Differences, metric: usize, m: &Metric) -> Said {
-        let figures = || d.strategies.iter().map(|s| &s.figures[metric]);
+        let rows = || d.strategies.iter().map(|s| (s, &s.figures[metric]));
         Said {
-            interval: figures().any(|f| stats::interval(f, m).is_some()),
-            bill: figures().any(|f| stats::bill(f).is_some()),
-            verdict: figures().any(|f| !stats::word(f.verdict).is_empty()),
+            interval: rows().any(|(_, f)| stats::interval(f, m).is_some()),
+            bill: rows().any(|(_, f)| stats::bill(f).is_some()),
+            verdict: rows().any(|(s, f)| !matches!(stats::verdict(s, f), "" | "n/a")),
         }
     }
 }

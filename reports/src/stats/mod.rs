@@ -27,7 +27,7 @@ pub(crate) use figures::{judged, middle};
 pub(crate) use sessions::{between, by_settings, by_yardstick, over_sessions};
 pub(crate) use show::{
     HELP, allowed, apart, bill, caption, cell, change, heading, heaviest, interval, median,
-    missing, name, ranking, seen, word,
+    missing, name, ranking, seen, verdict, word,
 };
 
 /// How much is drawn, and from which seed.

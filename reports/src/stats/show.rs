@@ -16,7 +16,8 @@ pub(crate) const HELP: &str = "strategy against baseline, session by session, ov
     `bill` is the change of the sum, which the longest decide. Shares change by points (pp), and \
     so does, in its unit, what is 0 on one side. `compacted 3/21`: in 3 of the 21 sessions that \
     both finished. `a = b`: they sent the same requests. The words are a sign-flip test with \
-    Holm's correction over the strategies, from ten recordings in which the strategy compacted. \
+    Holm's correction over the strategies, from ten recordings in which the strategy compacted; n/a where it \
+    compacted in none. \
     Strategies are deterministic: both speak about the choice of sessions only, and sessions that \
     resemble each other count as if they did not";
 
@@ -90,6 +91,14 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
     }
 }
 
+/// The word on a figure of a row. Where nothing was compacted, that nothing differs says nothing.
+pub(crate) fn verdict(row: &StrategyDifference, figure: &Figure) -> &'static str {
+    match figure.verdict {
+        Verdict::Equal if row.compacted == 0 => "n/a",
+        found => word(found),
+    }
+}
+
 /// The mean change, signed, with its unit.
 pub(crate) fn change(figure: &Figure, metric: &Metric) -> String {
     figure.mean.map_or("n/a".into(), |x| told(figure, metric, x))
@@ -134,16 +143,19 @@ pub(crate) fn interval(figure: &Figure, metric: &Metric) -> Option<String> {
 }
 
 /// Everything about one figure in one cell.
-pub(crate) fn cell(figure: &Figure, metric: &Metric) -> String {
-    if figure.sessions == 0 || figure.verdict == Verdict::Equal {
-        return if figure.sessions == 0 { "n/a".into() } else { word(figure.verdict).into() };
+pub(crate) fn cell(row: &StrategyDifference, figure: &Figure, metric: &Metric) -> String {
+    if figure.sessions == 0 {
+        return "n/a".into();
+    }
+    if figure.verdict == Verdict::Equal {
+        return verdict(row, figure).into();
     }
     let parts = [
         Some(change(figure, metric)),
         interval(figure, metric),
         Some(format!("median {}", median(figure, metric))),
         bill(figure).map(|b| format!("bill {b}")),
-        Some(word(figure.verdict).into()),
+        Some(verdict(row, figure).into()),
     ];
     parts.into_iter().flatten().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" ")
 }
@@ -200,9 +212,18 @@ mod tests {
     }
 
     #[test]
+    fn nothing_differs_where_nothing_was_compacted_and_that_is_no_verdict() {
+        let equal = Figure { verdict: Verdict::Equal, ..figure(Scale::Ratio, 0.0) };
+        let tried = row(&[], None);
+        let idle = StrategyDifference { compacted: 0, ..row(&[], None) };
+        assert_eq!((verdict(&tried, &equal), verdict(&idle, &equal)), ("equal", "n/a"));
+        assert_eq!(verdict(&idle, &figure(Scale::Ratio, -1.0)), "");
+    }
+
+    #[test]
     fn a_cell_tells_typical_session_and_bill() {
         let metric = |column| judged().find(|m| m.column == column).unwrap();
-        let cost = cell(&figure(Scale::Ratio, -37.0), metric("cost_usd"));
+        let cost = cell(&row(&[], None), &figure(Scale::Ratio, -37.0), metric("cost_usd"));
         assert_eq!(cost, "−37.0 % median −50.0 % bill +50.0 %");
         let told = |column| change(&figure(Scale::Difference, -2_500.0), metric(column));
         assert_eq!([told("blocked_ms"), told("cost_usd")], ["−2.5 s", "−2500.0 $"]);
