@@ -22,7 +22,7 @@ use serde_json::json;
 
 use super::corpus::{Shown, load_usable};
 use super::run::tokens;
-use super::specs;
+use super::{number, specs};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     inputs: Vec<String>,
     /// Take the N sessions that began last, of those that can be used
     #[arg(long, value_name = "N", default_value_t = 20)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(value_parser = number::above_0)]
     last: u64,
     /// Take sessions with at least N tokens of content, such as 50k: short ones never compact
     #[arg(long, value_name = "N", value_parser = tokens)]
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = tokens)]
     window: Option<u64>,
     /// Threads
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = number::above_0)]
     jobs: Option<u64>,
     /// JSON instead of text
     #[arg(long)]

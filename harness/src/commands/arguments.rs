@@ -27,6 +27,16 @@ fn global<'a>(root: &'a Command, argument: &OsStr) -> Option<&'a Arg> {
     root.get_arguments().find(|a| a.is_global_set() && a.get_long() == Some(name))
 }
 
+/// The same with options that take `-1` for their value, so that what they take is told and not that
+/// there is no option `-1`.
+pub(super) fn taking_negatives(command: Command) -> Command {
+    let option = |a: Arg| match a.get_long() {
+        Some(_) if takes_value(&a) => a.allow_negative_numbers(true),
+        _ => a,
+    };
+    command.mut_args(option).mut_subcommands(taking_negatives)
+}
+
 fn takes_value(option: &Arg) -> bool {
     matches!(option.get_action(), ArgAction::Set | ArgAction::Append)
 }
@@ -44,9 +54,10 @@ pub(super) fn told(e: &clap::Error) -> String {
     let lines = lines.filter(|l| !noise.iter().any(|n| l.starts_with(n)));
     let mut out = String::new();
     for line in lines {
+        let line = line.replace("invalid digit found in string", "a whole number is expected");
         let (join, line) = match line.strip_prefix("tip: ") {
             Some(tip) => ("; ", tip),
-            None => (" ", line),
+            None => (" ", &*line),
         };
         out += if out.is_empty() { "" } else { join };
         out += line;

@@ -9,6 +9,7 @@ use clap_complete::Shell;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Whose completions to print
+    #[arg(value_name = "bash|elvish|fish|powershell|zsh")]
     shell: Shell,
 }
 
@@ -32,5 +33,7 @@ pub(crate) fn man(args: &ManArgs, root: Command) -> anyhow::Result<()> {
     };
     let written = std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(root.disable_help_subcommand(true), folder));
-    written.with_context(|| format!("manual pages cannot be written to {}", folder.display()))
+    written.with_context(|| format!("manual pages cannot be written to {}", folder.display()))?;
+    tell!("wrote a manual page per command into {}/", folder.display());
+    Ok(())
 }

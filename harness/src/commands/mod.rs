@@ -25,6 +25,7 @@ mod input;
 mod list;
 mod memory;
 mod merge;
+mod number;
 mod otel;
 mod private;
 mod prompts;
@@ -158,7 +159,7 @@ enum Command {
 
 /// The command line as it is parsed and described.
 fn root() -> clap::Command {
-    examples::added(Cli::command())
+    arguments::taking_negatives(examples::added(Cli::command()))
 }
 
 /// A check failed: nothing is wrong with the input.

@@ -309,7 +309,11 @@ pub(crate) fn numbers() -> impl Iterator<Item = &'static Metric> {
 pub(crate) fn find(name: &str) -> Result<&'static Metric, String> {
     numbers().find(|m| m.column == name).ok_or_else(|| {
         let known: Vec<&str> = numbers().map(|m| m.column).collect();
-        ctxbench_core::nearest::hint(name, &known)
+        ctxbench_core::nearest::hint_or(
+            name,
+            &known,
+            "docs/formats.md and the head of summary.csv name them all",
+        )
     })
 }
 
