@@ -23,7 +23,7 @@ use crate::stored::{Files, Stored};
 use crate::{fmt, view};
 
 /// The format for `report --format admin`.
-pub(crate) const FORMAT: Format = Format { name: "admin", make: Make::Rows(write) };
+pub(crate) const FORMAT: Format = Format { name: "admin", prints: false, make: Make::Rows(write) };
 
 /// Prompts above this are of the larger window in Anthropic's reports, tokens.
 const LARGE_PROMPT: u64 = 200_000;

@@ -11,7 +11,7 @@ use crate::plots::Looks;
 use crate::view;
 
 /// The format for `report --format bmf`.
-pub(crate) const FORMAT: Format = Format { name: "bmf", make: Make::Figures(render) };
+pub(crate) const FORMAT: Format = Format { name: "bmf", prints: true, make: Make::Figures(render) };
 
 /// Longest name that Bencher takes, bytes.
 const NAME: usize = 1024;

@@ -24,6 +24,8 @@ pub struct Artifact {
 pub struct Format {
     /// Name on the command line.
     pub name: &'static str,
+    /// It is one file of text, which standard output can take; others need a folder.
+    pub prints: bool,
     pub(crate) make: Make,
 }
 

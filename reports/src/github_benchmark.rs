@@ -10,7 +10,8 @@ use crate::plots::Looks;
 use crate::{bmf, view};
 
 /// The format for `report --format github-benchmark`.
-pub(crate) const FORMAT: Format = Format { name: "github-benchmark", make: Make::Figures(render) };
+pub(crate) const FORMAT: Format =
+    Format { name: "github-benchmark", prints: false, make: Make::Figures(render) };
 
 #[derive(Serialize)]
 struct Entry {

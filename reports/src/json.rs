@@ -19,7 +19,7 @@ use crate::stored::{Files, Stored};
 use crate::view;
 
 /// The format for `report --format json`.
-pub(crate) const FORMAT: Format = Format { name: "json", make: Make::Rows(write) };
+pub(crate) const FORMAT: Format = Format { name: "json", prints: true, make: Make::Rows(write) };
 
 /// Name of the file in a results folder.
 pub const RESULTS_FILE: &str = "results.json";

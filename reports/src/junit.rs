@@ -12,7 +12,8 @@ use crate::plots::Looks;
 use crate::{seeds, view};
 
 /// The format for `report --format junit`.
-pub(crate) const FORMAT: Format = Format { name: "junit", make: Make::Figures(render) };
+pub(crate) const FORMAT: Format =
+    Format { name: "junit", prints: true, make: Make::Figures(render) };
 
 fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
     Ok(vec![Artifact { file: "junit.xml".into(), text: suites(results) }])

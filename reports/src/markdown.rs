@@ -15,7 +15,8 @@ use crate::view::{self, Block};
 use crate::{front, grid, metrics, seeds};
 
 /// The format for `report --format markdown`.
-pub(crate) const FORMAT: Format = Format { name: "markdown", make: Make::Figures(render) };
+pub(crate) const FORMAT: Format =
+    Format { name: "markdown", prints: true, make: Make::Figures(render) };
 
 /// A comment on GitHub holds 65,536 characters; details are left out rather than cut in the middle.
 const ROOM: usize = 60_000;

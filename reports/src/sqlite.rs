@@ -13,7 +13,7 @@ use crate::stored::Stored;
 
 /// The format for `report --format sqlite`.
 pub(crate) const FORMAT: Format =
-    Format { name: "sqlite", make: Make::Database(DATABASE_FILE, write) };
+    Format { name: "sqlite", prints: false, make: Make::Database(DATABASE_FILE, write) };
 
 /// Name of the file in a results folder.
 pub(crate) const DATABASE_FILE: &str = "results.sqlite";

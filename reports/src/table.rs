@@ -24,7 +24,8 @@ use layout::Layout;
 use line::{TableLine, push};
 
 /// The format for `report --format table`.
-pub(crate) const FORMAT: Format = Format { name: "table", make: Make::Figures(render_file) };
+pub(crate) const FORMAT: Format =
+    Format { name: "table", prints: true, make: Make::Figures(render_file) };
 
 /// Fewest and most characters in a line.
 const NARROWEST: usize = 80;

@@ -38,6 +38,9 @@ pub(crate) struct Args {
 pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
     let formats =
         args.format.iter().map(|name| reports::format(name)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(format) = formats.iter().find(|f| args.output.is_none() && !f.prints) {
+        bail!("--format {} makes files; name a folder for them with -o", format.name);
+    }
     private::keep([reports::results_file(&args.results)]);
     let file = ResultsFile::open(&args.results)?;
     let redacted = Redacted { rows: &file, redactor: RefCell::default() };

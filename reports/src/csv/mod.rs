@@ -15,7 +15,7 @@ use crate::stored::{Files, Stored};
 use crate::{fmt, goals, seeds, spend};
 
 /// The format for `report --format csv`.
-pub(crate) const FORMAT: Format = Format { name: "csv", make: Make::Rows(write) };
+pub(crate) const FORMAT: Format = Format { name: "csv", prints: false, make: Make::Rows(write) };
 
 /// Name in the head, and what stands below it.
 type Column<T> = (&'static str, fn(&T) -> Cell);

@@ -30,7 +30,7 @@ use budget::Packed;
 use overview::Overview;
 
 /// The format for `report --format html`.
-pub(crate) const FORMAT: Format = Format { name: "html", make: Make::Rows(write) };
+pub(crate) const FORMAT: Format = Format { name: "html", prints: true, make: Make::Rows(write) };
 
 /// Most bytes of a page, so that it passes as an attachment.
 const MOST_BYTES: usize = 20_000_000;

@@ -29,7 +29,7 @@ use palette::Styles;
 use sheet::Fault;
 
 /// The format for `report --format svg`.
-pub(crate) const FORMAT: Format = Format { name: "svg", make: Make::Rows(write) };
+pub(crate) const FORMAT: Format = Format { name: "svg", prints: false, make: Make::Rows(write) };
 
 type Draw = fn(&Block<'_>, &Styles) -> Result<String, Fault>;
 
