@@ -66,13 +66,15 @@ pub struct Delta {
     pub new: Option<f64>,
 }
 
-/// Compares row by row.
-pub fn compare(base: &Results, new: &Results) -> Comparison {
+/// Compares row by row. `called` = what strategies of the base that were given the label of one of
+/// the new results are called there, by that label.
+pub fn compare(base: &Results, new: &Results, called: &BTreeMap<String, String>) -> Comparison {
     let (base, new) = (&*view::told_apart(base), &*view::told_apart(new));
     let (old_rows, new_rows) = (index(base), index(new));
     let name = |k: &Key<'_>| view::name(k.0, k.1, k.2, true);
+    let in_base = |k: &Key<'_>| name(&(k.0, called.get(k.1).map_or(k.1, |own| own), k.2));
     let mut out = Comparison {
-        only_base: old_rows.keys().filter(|k| !new_rows.contains_key(*k)).map(name).collect(),
+        only_base: old_rows.keys().filter(|k| !new_rows.contains_key(*k)).map(in_base).collect(),
         only_new: new_rows.keys().filter(|k| !old_rows.contains_key(*k)).map(name).collect(),
         remarks: remarks(base, new),
         over_sessions: stats::between(base, new),
@@ -246,10 +248,14 @@ impl Comparison {
         out.extend(told.into_iter().map(|d| {
             let equal: usize = d.strategies.iter().filter(alike).map(|s| 1 + s.same.len()).sum();
             let caption = stats::caption(d);
-            format!("{}, {caption}; {equal} strategies without a difference", d.model)
+            let strategies = if equal == 1 { "strategy" } else { "strategies" };
+            format!("{}, {caption}; {equal} {strategies} without a difference", d.model)
         }));
         out.extend(empty.into_iter().map(|d| format!("{}, {}", d.model, stats::caption(d))));
-        out.push(format!("{} rows differ, {} are unchanged", self.rows.len(), self.unchanged));
+        let differ = if self.rows.len() == 1 { "differs" } else { "differ" };
+        let are = if self.unchanged == 1 { "is" } else { "are" };
+        let rows = fmt::many(self.rows.len(), "row");
+        out.push(format!("{rows} {differ}, {} {are} unchanged", self.unchanged));
         out
     }
 }
@@ -300,7 +306,7 @@ mod tests {
 
     #[test]
     fn alike_results_have_no_differences() {
-        let c = compare(&sample::results(), &sample::results());
+        let c = compare(&sample::results(), &sample::results(), &BTreeMap::new());
         let one = "claude-sonnet-4-6, 1 session: nothing to average, no intervals, no verdicts\n";
         assert_eq!(c.to_text(), format!("{one}0 rows differ, 12 are unchanged\n"));
     }
@@ -314,7 +320,7 @@ mod tests {
         new.runs[4].summary.saved_pct = None;
         new.runs.retain(|r| r.strategy.label != "openoxide");
         new.runs.push(sample::run("other", "codex", 3));
-        let c = compare(&sample::results(), &new);
+        let c = compare(&sample::results(), &new, &BTreeMap::new());
         let order: Vec<&str> = c.rows.iter().map(|r| r.strategy.as_str()).collect();
         assert_eq!(order, ["codex", "codex:auto_compact_limit=90000", "claude-code", "aider"]);
         assert_eq!((c.only_base.len(), c.only_new.len(), c.unchanged), (1, 1, 7));
@@ -342,7 +348,7 @@ mod tests {
             r.summary.needs_kept_pct = r.summary.needs_kept_pct.map(|x| x - 1.0 - i as f64);
             r.summary.blocked_ms += if i % 2 == 0 { 1_000 + i as u64 } else { 0 };
         }
-        let c = compare(&old, &new);
+        let c = compare(&old, &new, &BTreeMap::new());
         let text = c.to_text();
         let lines: Vec<&str> = text
             .lines()
@@ -367,11 +373,22 @@ mod tests {
     }
 
     #[test]
+    fn a_row_of_the_base_alone_bears_the_name_that_it_has_there_and_one_row_is_one() {
+        let mut new = sample::results();
+        new.runs.retain(|r| r.strategy.label != "openoxide");
+        new.runs[0].summary.cost_usd *= 2.0;
+        let called = BTreeMap::from([("openoxide".to_string(), "openoxide@0".to_string())]);
+        let text = compare(&sample::results(), &new, &called).to_text();
+        assert!(text.contains("only in base: login-bug × openoxide@0 ×"), "{text}");
+        assert!(text.contains("\n1 row differs, 10 are unchanged"), "{text}");
+    }
+
+    #[test]
     fn other_assumptions_are_told() {
         let mut new = sample::results();
         new.assumptions.insert("summariser".into(), "ideal".into());
         assert!(
-            compare(&sample::results(), &new)
+            compare(&sample::results(), &new, &BTreeMap::new())
                 .to_text()
                 .contains("assumption summariser: extractive → ideal")
         );

@@ -77,7 +77,12 @@ pub(crate) fn signed(x: f64, show: impl Fn(f64) -> String) -> String {
 
 /// So many sessions, in words.
 pub(crate) fn sessions(n: usize) -> String {
-    if n == 1 { "1 session".into() } else { format!("{n} sessions") }
+    many(n, "session")
+}
+
+/// So many things.
+pub(crate) fn many(n: usize, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
 /// At most `max` characters; the middle gives way to `…`, so that both the name and the last

@@ -75,6 +75,7 @@ impl<'a> Block<'a> {
             r.strategy.standing == Standing::Hypothetical && r.status != Status::NotApplicable
         });
         let window = match self.window() {
+            Some(1) => "window 1 token".to_string(),
             Some(w) => format!("window {} tokens", fmt::tokens(w as f64)),
             None if unlimited => "no window limit".to_string(),
             None => "window unknown".to_string(),

@@ -1,6 +1,6 @@
 //! `ctxbench gate` and `ctxbench compare`: did this change cost tokens?
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
@@ -102,8 +102,10 @@ fn store(args: &Args, results: &reports::record::Results) -> anyhow::Result<()> 
 
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
     let (mut base, new) = (reports::read_figures(&args.base)?, reports::read_figures(&args.new)?);
+    let mut called = BTreeMap::new();
     for pair in &args.map {
-        map(pair, &mut base, &new)?;
+        let (from, to) = map(pair, &mut base, &new)?;
+        called.insert(to, from);
     }
     let yardstick = reports::record::yardstick::of;
     let other = reports::record::yardstick::differences(&yardstick(&base), &yardstick(&new));
@@ -114,12 +116,13 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
             other.join("; ")
         );
     }
-    let c = reports::compare(&base, &new);
+    let c = reports::compare(&base, &new, &called);
     super::print(&if args.markdown { c.to_markdown() } else { c.to_text() })
 }
 
-/// Gives the rows of one strategy the label under which another stands in the new results.
-fn map(pair: &str, base: &mut Results, new: &Results) -> anyhow::Result<()> {
+/// Gives the rows of one strategy the label under which another stands in the new results, and
+/// returns both labels.
+fn map(pair: &str, base: &mut Results, new: &Results) -> anyhow::Result<(String, String)> {
     let labels = |r: &Results| -> Vec<String> {
         let all: BTreeSet<&str> = r.runs.iter().map(|r| r.strategy.label.as_str()).collect();
         all.into_iter().map(str::to_string).collect()
@@ -147,5 +150,5 @@ fn map(pair: &str, base: &mut Results, new: &Results) -> anyhow::Result<()> {
     for run in base.runs.iter_mut().filter(|r| r.strategy.label == from) {
         run.strategy.label.clone_from(&to);
     }
-    Ok(())
+    Ok((from, to))
 }

@@ -11,6 +11,7 @@ use ctxbench_core::calendar;
 use ctxbench_scenarios::formats::exchanges::{Header, VERSION};
 
 use super::serve::told_to_stop;
+use crate::choice::many;
 use crate::drive;
 use crate::recorder::{self, Program, Recorder, Upstream, Upstreams, Witness};
 use crate::serve::wall_clock;
@@ -215,7 +216,10 @@ fn tell_end(args: &Args, witness: &Witness) -> anyhow::Result<()> {
                 "no request came through; does the program read one of the variables? (--env, \
                  --agent; see docs/record.md)"
             ),
-            n => tell!("{n} requests in {out}; go on with: ctxbench run {out}"),
+            n => tell!(
+                "{} in {out}; go on with: ctxbench run {out}",
+                many(usize::try_from(n).unwrap_or(usize::MAX), "request")
+            ),
         }
     }
     Ok(())
