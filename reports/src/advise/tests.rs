@@ -82,7 +82,7 @@ fn a_saving_that_loses_nothing_is_advised_with_its_line() {
     assert!(a.sentence.ends_with("needs kept unchanged."), "{}", a.sentence);
     let text = to_text(&a);
     let lines: Vec<&str> = text.lines().collect();
-    let at = lines.iter().position(|l| l.contains("the advised value first")).unwrap();
+    let at = lines.iter().position(|l| *l == "What to write").unwrap();
     assert_eq!(lines[at + 2].trim(), fifty.line);
     assert!(!text.contains("OVERRIDE=60"), "60 is beaten by 50:\n{text}");
     assert!(text.contains("expect less on others"), "{text}");
@@ -110,7 +110,7 @@ fn what_saves_dollars_and_loses_needs_is_a_trade() {
     assert!(a.sentence.contains("needs kept −6.0 pp"), "{}", a.sentence);
     let text = to_text(&a);
     assert!(text.contains("132 (+72) WORSE") && text.contains("BETTER"), "{text}");
-    assert!(text.contains("To try a value that is on the front, write"), "{text}");
+    assert!(text.contains("To try the value that is on the front, write\n"), "{text}");
     assert!(!text.contains("expect less"), "{text}");
 }
 

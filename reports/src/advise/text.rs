@@ -162,9 +162,13 @@ fn to_write(a: &Advice) -> String {
         return String::new();
     }
     all.sort_by_key(|o| Some(&o.change.label) != advised);
-    let mut out = match advised {
-        Some(_) => "\nWhat to write (the advised value first, then others on the front)\n",
-        None => "\nTo try a value that is on the front, write\n",
+    let mut out = match (advised, all.len()) {
+        (Some(_), 1) => "\nWhat to write\n",
+        (Some(_), _) => {
+            "\nWhat to write: one of these, the advised value first, then others on the front\n"
+        }
+        (None, 1) => "\nTo try the value that is on the front, write\n",
+        (None, _) => "\nTo try a value that is on the front, write one of these\n",
     }
     .to_string();
     let mut told: Option<(&str, &str)> = None;
