@@ -34,14 +34,14 @@ fn a_run_goes_on_from_what_an_earlier_one_left() {
 }
 
 #[test]
-fn a_run_that_is_going_on_keeps_its_rows() {
+fn a_run_that_is_going_on_keeps_its_rows_and_its_folder() {
     let tmp = tempfile::tempdir().unwrap();
     let out = tmp.path().join("out");
     let first = begin(&out);
     first.put(KEY, row("codex"), false).unwrap();
-    let second = begin(&out);
-    assert!(second.find(KEY).is_none());
-    assert!(second.end().unwrap().is_empty());
+    let second = RowStore::begin(&out, "ctxbench 9", &BTreeMap::new());
+    let why = second.err().unwrap().to_string();
+    assert!(why.starts_with("another run into this folder is going on"), "{why}");
     assert!(first.get(KEY).is_some());
     assert!(first.end().unwrap().is_empty() && !progress_dir(&out).exists());
 }

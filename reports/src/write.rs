@@ -40,6 +40,12 @@ pub enum WriteError {
     /// The process runs in it.
     #[error("{0} holds the current folder, and results replace a folder; choose another --out")]
     Here(PathBuf),
+    /// Another run writes there.
+    #[error(
+        "another run into this folder is going on and holds {0}; wait for its end or choose \
+         another --out"
+    )]
+    Busy(PathBuf),
     /// There is a file of that name.
     #[error("{0} is not a folder; choose another --out")]
     NotAFolder(PathBuf),

@@ -34,7 +34,7 @@ impl Leftover {
 }
 
 /// The folders of runs that broke off; other files directly in the folder of progress, which people
-/// or earlier versions put there, count as one.
+/// or earlier versions put there, count as one. A run that is going on at this moment is an error.
 pub(super) fn find(progress: &Path) -> Result<Vec<Leftover>, WriteError> {
     let mut all = Vec::new();
     if !row_files(progress, false).is_empty() {
@@ -49,8 +49,7 @@ pub(super) fn find(progress: &Path) -> Result<Vec<Leftover>, WriteError> {
         }
         let Ok(folder) = File::open(&dir) else { continue };
         match folder.try_lock() {
-            // Held by a run that is going on at this moment.
-            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::WouldBlock) => return Err(WriteError::Busy(dir)),
             _ => all.push(Leftover { dir, _lock: Some(folder) }),
         }
     }
