@@ -81,6 +81,15 @@ fn end_all() {
     folders.iter().for_each(|folder| remove(folder));
 }
 
+static LAST_WORDS: Mutex<Option<String>> = Mutex::new(None);
+
+/// What is told when this process is told to end from now on, if anything.
+pub(crate) fn last_words(words: Option<String>) {
+    if let Ok(mut last) = LAST_WORDS.lock() {
+        *last = words;
+    }
+}
+
 /// Ends every program that is still running when this process is told to end. It is told from the
 /// moment on at which this returns.
 pub(crate) fn end_with_us() {
@@ -92,6 +101,8 @@ pub(crate) fn end_with_us() {
             let Ok(runtime) = runtime else { return };
             let code = runtime.block_on(told_to_end(listens));
             end_all();
+            let words = LAST_WORDS.lock().ok().and_then(|mut last| last.take());
+            words.inspect(|words| crate::commands::say(words));
             std::process::exit(code);
         });
         // Either it listens, or it never will and has dropped its end.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use crate::choice::many;
+use crate::groups;
 use crate::keys::{self, Keys};
 use crate::memory::Prefixes;
 use crate::mock::Transport;
@@ -35,8 +36,8 @@ use ctxbench_strategies::levers::Levers;
 use super::corpus::{Choosing, Shown};
 use super::memory::Places;
 use super::otel::Export;
-use super::private;
 use super::specs::Chosen;
+use super::{number, private};
 use listed::Listed;
 use rows::RunRows;
 
@@ -95,7 +96,7 @@ pub(crate) struct Args {
     seed: Option<u64>,
     /// Run what is seeded with N seeds, 0 to N-1 or from --seed on; the table shows the mean and
     /// the range. What is not seeded is run once
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=MOST_SEEDS))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::within(1..=MOST_SEEDS))]
     seeds: u64,
     /// Project folder whose memory files each product puts into its prompts, as it would load them
     #[arg(long, value_name = "DIR")]
@@ -117,7 +118,7 @@ pub(crate) struct Args {
     spend_limit: Vec<SpendLimit>,
     /// Show what a team of N users, each with one of the sessions, needs of a shared limit of
     /// tokens per minute
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, value_name = "N", value_parser = number::within(1..=100_000))]
     team: Option<u64>,
     /// The shared limit for --team, tokens per minute (default: the upper recommendation for a team
     /// of that size), and for the head-room in --status
@@ -201,6 +202,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         Some(dir) => RowStore::cache(dir).context("--cache")?,
         None => RowStore::begin(&args.out, &head.generator, &head.assumptions)?,
     };
+    let kept = || args.cache.clone().unwrap_or_else(|| reports::progress_dir(&args.out));
+    groups::end_with_us();
+    groups::last_words(Some(format!(
+        "broken off; finished rows are kept in {}, and the same command goes on from there",
+        kept().display()
+    )));
     let total = plan.pairs() as u64;
     let (export, shown) = (Export::new(&args.otel), Shown::new("rows", total, total));
     let program = program.join().unwrap_or_default();
@@ -256,18 +263,18 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let file = |name: &str, text: String| Artifact { file: name.into(), text };
     let mut beside = vec![file("timings.json", timings)];
     beside.extend(team.clone().map(|text| file("team.md", text)));
-    let kept = match outputs::write(&args.out, &stored, &beside, private) {
+    let written = outputs::write(&args.out, &stored, &beside, private);
+    groups::last_words(None);
+    let in_results = match written {
         Ok(()) => true,
         Err(e) if lost => {
             failures.push(e);
             false
         }
         Err(e) => {
-            let where_to = reports::progress_dir(&args.out);
-            let kept = args.cache.as_deref().unwrap_or(&where_to);
             failures.push(e.context(format!(
                 "the finished rows are in {}, where the next run into this folder finds them",
-                kept.display()
+                kept().display()
             )));
             false
         }
@@ -287,7 +294,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let RunRows { store, .. } = rows;
     let exported = export.finish();
     let (mut failures, judged) = outcome;
-    if kept {
+    if in_results {
         failures.extend(
             store.end().map_err(Into::into).and_then(|l| outputs::recover(&args.out, l)).err(),
         );
