@@ -45,7 +45,12 @@ pub(crate) fn of_block(block: &Block<'_>) -> Vec<bool> {
         let figure = |m: &&'static Metric| Some(downward(m.better, m.value(r)?));
         compared.then(|| metrics.iter().map(figure).collect::<Option<Vec<f64>>>()).flatten()
     };
-    unbeaten(&block.runs.iter().map(point).collect::<Vec<_>>())
+    let points: Vec<_> = block.runs.iter().map(point).collect();
+    // Who is compared with nobody beats nobody.
+    if points.iter().flatten().count() < 2 {
+        return vec![false; points.len()];
+    }
+    unbeaten(&points)
 }
 
 /// The front over sessions.

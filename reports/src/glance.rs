@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::record::{Results, RunRecord, Status};
 
+use crate::agreement;
 use crate::fmt;
 use crate::front;
 use crate::metrics::{Better, Metric, Named};
@@ -51,13 +52,18 @@ pub(crate) fn glances(results: &Results) -> Vec<Glance> {
         for (what, text) in recorded::told(own).into_iter().flatten() {
             lines.push(line(what, text));
         }
+        let agreed = agreement::told(own);
         let (evidence, tests): (Vec<&Block<'_>>, Vec<&Block<'_>>) =
             own.iter().copied().partition(|b| b.first().is_evidence());
         let held = stats::by_yardstick(&terms.evidence());
         lines.extend(held.iter().flat_map(|d| ranks(d, &labels(&evidence))));
         lines.extend(left_out(&tests));
         lines.extend(held.iter().map(|d| line("real", real(d))));
-        let sentences = held.as_ref().and_then(|d| told(d, &unlevered(&evidence)));
+        // Of a drive it is the conclusion; who of the programs is cheaper stands in the lines.
+        let sentences = match agreed.is_empty() {
+            true => held.as_ref().and_then(|d| told(d, &unlevered(&evidence))),
+            false => Some(agreed),
+        };
         let front = held.iter().flat_map(|d| front::pooled(d, &unlevered(&evidence)).front);
         let front = front.flat_map(|s| std::iter::once(&s.strategy).chain(&s.same).cloned());
         Glance {

@@ -7,6 +7,7 @@
 
 mod admin;
 pub mod advise;
+mod agreement;
 pub mod best;
 mod bmf;
 mod compare;
@@ -53,6 +54,7 @@ mod terms;
 mod view;
 mod write;
 
+pub use agreement::{compared, numbers};
 pub use compare::compare;
 pub use explain::{Filter, explain};
 pub use fmt::{one_line, printable};

@@ -8,7 +8,9 @@ use crate::record::Results;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
 use crate::view::{self, Block};
-use crate::{delegation, goals, levers, ranking, recorded, resume, rewind, spend, steering, sweep};
+use crate::{
+    agreement, delegation, goals, levers, ranking, recorded, resume, rewind, spend, steering, sweep,
+};
 
 /// A part of a report with typed rows.
 pub(crate) enum Section<'a> {
@@ -28,7 +30,7 @@ pub(crate) enum Section<'a> {
 
 type Entry = fn(&Results) -> Vec<Section<'_>>;
 
-const SECTIONS: [Entry; 15] = [
+const SECTIONS: [Entry; 16] = [
     failures,
     |r| glance::glances(r).into_iter().map(Section::Glance).collect(),
     |r| vec![Section::Differences(stats::over_sessions(r))],
@@ -36,6 +38,7 @@ const SECTIONS: [Entry; 15] = [
     |r| goals::sheets(r),
     |r| sweep::sheets(r).into_iter().map(Section::Sheet).collect(),
     |r| ranking::sheets(r).into_iter().map(Section::Sheet).collect(),
+    |r| agreement::SHEET.section(r),
     |r| recorded::SHEET.section(r),
     |r| steering::SHEET.section(r),
     |r| rewind::SHEET.section(r),

@@ -183,7 +183,7 @@ fn an_agent_that_hangs_is_given_up() {
     here.write("small.jsonl", session());
     let agent = describe(&here, "hangs", "acp", "");
     let out = drive(&here, &format!("small.jsonl {agent} --timeout 1"), 1);
-    out.says(&["all 1 rows ended with an error", "neither said nor asked anything for 1 s"]);
+    out.says(&["small × real-fake-hangs-acp ended with an error", "for 1 s", "a larger --timeout"]);
     assert_eq!(row(&here, "fake-hangs-acp")["status"], "error");
 }
 
@@ -208,6 +208,85 @@ fn an_agent_that_ends_without_a_word_is_an_error() {
     assert!(error.contains("it ended with exit status: 0"), "{error}");
     let (_, error) = goes_wrong("mute", "exec", "");
     assert!(error.contains("it did not ask for 3 of the 3 replies"), "{error}");
+}
+
+#[test]
+fn an_agent_that_asked_nothing_is_an_error_with_nothing_beside_it() {
+    if !has_python() {
+        return;
+    }
+    // One whose model refuses it for a name that nobody has was not answered either.
+    for how in ["mute", "misnames"] {
+        let here = Folder::new();
+        here.write("small.jsonl", session());
+        let agent = describe(&here, how, "exec", "strategy = \"codex\"");
+        let out = drive(&here, &format!("small.jsonl {agent}"), 1);
+        out.says(&["nothing was measured: small × real-fake-", "ended with an error"]);
+        let rows = here.json("ctxbench-out/results.json")["runs"].as_array().unwrap().clone();
+        let [row] = &rows[..] else { panic!("{how}: ours stands beside it") };
+        assert_eq!(row["status"], "error", "{row}");
+        let note = row["note"].as_str().unwrap_or_default();
+        assert!(!note.contains("the provider counted"), "{note}");
+        assert!(!out.stdout.contains("no implementation"), "{}", out.stdout);
+    }
+}
+
+#[test]
+fn a_model_of_another_provider_is_refused_before_anything_starts() {
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let agent = describe(&here, "good", "acp", "").replace("--agent ", "");
+    let toml = here.read(&agent).replace("\"python3\"", "\"sh\"");
+    here.write(&agent, toml);
+    let line = format!("drive small.jsonl --agent {agent} --model claude-sonnet-4-6");
+    let out = here.run(&line).fails_with(2);
+    out.says(&["claude-sonnet-4-6", "openai", "models that it can be run with: gpt-5.5,"]);
+    assert!(!here.path("ctxbench-out").exists());
+}
+
+#[test]
+fn an_agent_whose_version_is_not_known_says_so_and_makes_no_case() {
+    if !has_python() {
+        return;
+    }
+    for (program, told) in [
+        ("pass", "what it prints, asked for its version, holds none"),
+        ("import signal; signal.pause()", "it did not say its version within 1 s"),
+    ] {
+        let here = Folder::new();
+        let agent = describe(&here, "good", "acp", "strategy = \"codex\"");
+        let file = agent.replace("--agent ", "");
+        here.write(&file, here.read(&file).replace("print('0.169.0')", program));
+        let out = drive(&here, &format!("login-bug {agent} --record cases --timeout 1"), 1);
+        out.says(&[&format!("note: Fake agent: {told}"), "of which version the case would be"]);
+        let row = row(&here, "fake-good-acp");
+        assert!(row["note"].as_str().is_some_and(|n| n.contains(told)), "{row}");
+        assert!(here.files("cases").is_empty());
+    }
+}
+
+#[test]
+fn a_drive_concludes_with_how_far_the_two_agree_and_ranks_neither() {
+    if !has_python() {
+        return;
+    }
+    let here = Folder::new();
+    let agent = describe(&here, "good", "acp", "strategy = \"codex\"");
+    let out = drive(&here, &format!("login-bug ten-compactions {agent}"), 0);
+    let want = "codex against real-fake-good-acp: input, tokens ";
+    let text = out.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let glance = text.rsplit("At a glance").next().unwrap();
+    assert!(glance.contains(want), "{glance}");
+    assert!(text.contains("Our implementations beside the real programs"), "{text}");
+    for word in ["cheapest", "◆ codex", "◆ real"] {
+        assert!(!glance.contains(word), "{word}: {glance}");
+    }
+    let (page, page_of) = (here.read("ctxbench-out/index.html"), "Our implementations beside");
+    assert!(page.contains(want) && page.contains(page_of));
+    let markdown = here.run("report ctxbench-out/results.json --format markdown").ok().stdout;
+    assert!(markdown.contains("codex against real-fake-good-acp"), "{markdown}");
+    let ours = markdown.lines().filter(|l| l.starts_with("| codex |"));
+    assert!(ours.clone().count() >= 2 && ours.clone().all(|l| !l.contains("**")), "{markdown}");
 }
 
 #[test]

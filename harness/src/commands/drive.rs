@@ -11,15 +11,15 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use clap::ValueHint;
 use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::model::{self, Model};
+use ctxbench_core::model::Model;
 use ctxbench_reports::record::{Results, RunRecord};
 use ctxbench_reports::{self as reports, Columns, TableOptions};
 use ctxbench_scenarios::Scenario;
 
 use self::cases::Cases;
 use super::corpus::load_all;
-use super::private;
 use super::run::{nothing_ran, outputs, tokens, twice, width};
+use super::{number, private};
 use crate::drive::agent::{self, Agent};
 use crate::drive::{self, Fault, Options, Outcome};
 use crate::groups;
@@ -65,8 +65,8 @@ pub(crate) struct Args {
     /// summary:N:STATUS, summary:N:empty, work:N:STATUS for the N-th of a sort
     #[arg(long, value_name = "N:FAULT")]
     fault: Vec<String>,
-    /// Seconds for which an agent may neither print nor ask anything
-    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    /// Seconds for which an agent may neither print nor ask anything, from its start on
+    #[arg(long, value_name = "S", default_value_t = agent::PATIENCE.as_secs(), value_parser = number::within(1..=3600))]
     timeout: u64,
     /// Keep the scratch folders, and say where they are
     #[arg(long)]
@@ -140,15 +140,15 @@ fn one(session: &Scenario, ready: &Ready, cases: &mut Option<Cases>) -> Outcome 
             if let Some(folder) = &driven.kept {
                 tell!("note: its scratch folder is {}", folder.display());
             }
+            if let Err(why) = &driven.version {
+                tell!("note: {}: {why}; its row says `unknown`", agent.title);
+            }
             if let Some(cases) = cases {
                 cases.take(session, agent, &driven);
             }
             drive::measured(session, &driven)
         }
-        Err(e) => {
-            let real = drive::failed(session, agent, options.model, e.to_string());
-            Outcome { real, ours: None, beside: None, asides: vec![], refused: vec![], failed: 0 }
-        }
+        Err(e) => Outcome::of_row(drive::failed(session, agent, options.model, e.to_string())),
     }
 }
 
@@ -171,12 +171,11 @@ fn ready(args: &Args) -> anyhow::Result<Vec<Ready>> {
     let summariser = summariser.into_iter().next().unwrap_or_default();
     let faults = args.fault.iter().map(|f| f.parse()).collect::<Result<Vec<Fault>, _>>();
     let faults = faults.context("--fault")?;
-    let named = args.model.as_deref().map(model::find).transpose()?;
     let options = |a: &Agent| -> anyhow::Result<Options> {
         let program = programs.get(&*a.name).map(|p| p.to_path_buf());
         a.locate(program.as_deref())?;
         Ok(Options {
-            model: named.map_or_else(|| model::find(&a.model), Ok)?,
+            model: a.model_named(args.model.as_deref())?,
             window: args.window,
             max_output: args.max_output,
             summariser: summariser.clone(),

@@ -10,7 +10,7 @@ use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::descriptor::Descriptor;
 use ctxbench_strategies::{ALL, all};
 
-use super::corpus::Choosing;
+use super::corpus::{Choosing, Shown};
 use super::specs;
 use crate::drive::agent;
 use crate::exec;
@@ -126,16 +126,24 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
 
 /// A line for each agent.
 fn agents(out: &mut String) {
-    for a in agent::built_in() {
-        let tried = a.program.tried.as_deref().unwrap_or("untried");
-        let here = match a.locate(None) {
-            Ok(program) => format!(
-                "installed: {} ({})",
-                a.version(&program).unwrap_or_else(|| "unknown version".into()),
-                program.display()
-            ),
-            Err(_) => format!("not installed: {}", a.install),
+    let all = agent::built_in();
+    let shown = Shown::new("agents", all.len() as u64, all.len() as u64);
+    // Some take many seconds to say their version.
+    let here: Vec<String> = std::thread::scope(|scope| {
+        let ask = |a| {
+            let shown = &shown;
+            scope.spawn(move || {
+                let here = installed(a);
+                shown.step(1);
+                here
+            })
         };
+        let asked: Vec<_> = all.iter().map(ask).collect();
+        asked.into_iter().map(|a| a.join().unwrap_or_default()).collect()
+    });
+    shown.clear();
+    for (a, here) in all.iter().zip(here) {
+        let tried = a.program.tried.as_deref().unwrap_or("untried");
         let row = a.strategy.as_deref().map_or("", |s| s.split([':', '@']).next().unwrap_or(s));
         let _ = writeln!(out, "{:<14} {tried:<9} {row:<12} {here}", a.name);
         if let Some(note) = &a.note {
@@ -143,6 +151,18 @@ fn agents(out: &mut String) {
         }
     }
     out.push_str(AGENTS);
+}
+
+/// What is here of an agent.
+fn installed(a: &agent::Agent) -> String {
+    match a.locate(None) {
+        Ok(program) => {
+            let version = a.version(&program, agent::PATIENCE);
+            let version = version.unwrap_or_else(|why| format!("version unknown, {why}"));
+            format!("installed: {version} ({})", program.display())
+        }
+        Err(_) => format!("not installed: {}", a.install),
+    }
 }
 
 const AGENTS: &str = "

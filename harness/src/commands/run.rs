@@ -367,13 +367,14 @@ pub(super) fn nothing_ran(rows: &[RunRecord]) -> Option<String> {
     let tried: Vec<_> = rows.iter().filter(|r| r.status != Status::NotApplicable).collect();
     let first = tried.first()?;
     tried.iter().all(|r| r.status == Status::Error).then(|| {
-        format!(
-            "nothing was measured: all {} rows ended with an error; the first, {} × {}: {}",
-            tried.len(),
-            first.scenario.id,
-            first.strategy.label,
-            first.error.as_deref().unwrap_or("no reason was given")
-        )
+        let row = format!("{} × {}", first.scenario.id, first.strategy.label);
+        let why = first.error.as_deref().unwrap_or("no reason was given");
+        match tried.len() {
+            1 => format!("nothing was measured: {row} ended with an error: {why}"),
+            n => format!(
+                "nothing was measured: all {n} rows ended with an error; the first, {row}: {why}"
+            ),
+        }
     })
 }
 

@@ -7,22 +7,24 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use ctxbench_core::files;
+use ctxbench_core::model::{self, Model};
+use ctxbench_core::{files, nearest};
+use ctxbench_provider::wire::{self, Api};
+use ctxbench_strategies::Spec;
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 use tokio::io::AsyncReadExt;
 use tokio::process::Command;
-use toml::Table;
 
 use super::extended;
 use super::fill::{Fill, PLACES, put};
 use crate::groups;
 use crate::temporary::Temporary;
 
-/// How long a program may take to say its version: what is started by Node or Python takes seconds
-/// on a busy machine.
-const VERSION_WAIT: Duration = Duration::from_secs(20);
+/// How long an agent may neither print nor ask anything, unless it is told otherwise: what is
+/// started by Node or Python takes many seconds on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 /// So much of what it says is looked at, bytes.
 const MOST_VERSION: u64 = 64 << 10;
 
@@ -42,7 +44,10 @@ const BUILT_IN: &[(&str, &str)] = &[
 #[derive(Debug, Error)]
 pub enum AgentError {
     /// Neither a name that is known nor a file.
-    #[error("there is no agent `{0}`: known are {known}; or name a TOML file, as in ./{0}.toml", known = names())]
+    #[error(
+        "there is no agent `{0}`, and one of your own is named by its file, as in ./{0}.toml; {known}",
+        known = known(.0)
+    )]
     Unknown(String),
     /// The file cannot be read.
     #[error("{}: {why}", path.display())]
@@ -52,14 +57,9 @@ pub enum AgentError {
         /// Why.
         why: std::io::Error,
     },
-    /// The file says something that is not understood.
-    #[error("{file}: {why}")]
-    Wrong {
-        /// Which.
-        file: String,
-        /// What, with the place.
-        why: String,
-    },
+    /// The file says something that is not understood: where and what.
+    #[error("{0}")]
+    Wrong(String),
     /// What was named as the program is not there.
     #[error("--program {name}={}: there is no such file", path.display())]
     NotThere {
@@ -67,6 +67,21 @@ pub enum AgentError {
         name: String,
         /// What was named.
         path: PathBuf,
+    },
+    /// The model is of a provider that the agent does not speak to.
+    #[error(
+        "{title} speaks to {speaks} and {model} is not theirs; models that it can be run with: \
+         {models}"
+    )]
+    Model {
+        /// The agent.
+        title: String,
+        /// The provider that it speaks to.
+        speaks: &'static str,
+        /// What was asked for.
+        model: String,
+        /// Models of that provider.
+        models: String,
     },
     /// The program is not there.
     #[error(
@@ -272,9 +287,24 @@ pub struct Side {
     pub tools: Option<bool>,
 }
 
-/// The names of the agents that come with the project.
-pub fn names() -> String {
-    BUILT_IN.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+/// Why the version of a program is not known.
+#[derive(Debug, Error)]
+pub enum NoVersion {
+    /// It could not be asked.
+    #[error("it cannot be asked for its version: {0}")]
+    NotAsked(#[from] std::io::Error),
+    /// It took too long.
+    #[error("it did not say its version within {} s", .0.as_secs())]
+    Silent(Duration),
+    /// What it printed holds none.
+    #[error("what it prints, asked for its version, holds none")]
+    NotSaid,
+}
+
+/// The nearest of the agents that come with the project, or all of them.
+pub(super) fn known(given: &str) -> String {
+    let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+    nearest::hint(given, &names)
 }
 
 /// All agents that come with the project.
@@ -307,13 +337,8 @@ fn described(name: &str) -> Option<&'static str> {
 
 /// Reads and checks a description; the folder is its own.
 pub fn read(file: &str, toml: &str, folder: Option<&Path>) -> Result<Agent, AgentError> {
-    let wrong = |why: String| AgentError::Wrong { file: file.to_string(), why };
-    let joined = extended::table(toml, folder, &described).map_err(wrong)?;
-    // What goes on with nothing is read where it stands: an error says the line.
-    let agent: Agent = joined
-        .map_or_else(|| toml::from_str(toml), Table::try_into)
-        .map_err(|e: toml::de::Error| wrong(e.to_string()))?;
-    agent.check().map_err(wrong)?;
+    let agent: Agent = extended::read(file, toml, folder, &described).map_err(AgentError::Wrong)?;
+    agent.check().map_err(|why| AgentError::Wrong(format!("{file}: {why}")))?;
     Ok(agent)
 }
 
@@ -334,12 +359,23 @@ impl Agent {
         if self.program.names.is_empty() || self.start.command.is_empty() {
             return Err("`program.names` and `start.command` must name something".into());
         }
-        let needs = |what: &str| Err(format!("`start.deliver` needs `start.{what}`"));
         match self.start.deliver {
-            Deliver::Lines if self.start.prompt.is_none() => return needs("prompt"),
-            Deliver::Exec if self.start.resume.is_none() => return needs("resume"),
+            Deliver::Lines if self.start.prompt.is_none() => {
+                return Err(
+                    "start.deliver = \"lines\" needs `start.prompt`: what the agent prints \
+                            last when it waits for words"
+                        .into(),
+                );
+            }
+            Deliver::Exec if self.start.resume.is_none() => {
+                return Err("start.deliver = \"exec\" needs `start.resume`: the command line of \
+                            every turn but the first, with which the agent goes on where it was"
+                    .into());
+            }
             _ => {}
         }
+        let model = model::find(&self.model).map_err(|e| format!("`model`: {e}"))?;
+        self.strategy_with(model).map_err(|e| e.to_string())?;
         if let Some(tool) = &self.tool
             && !tool.arguments.to_string().contains("{command}")
         {
@@ -386,6 +422,33 @@ impl Agent {
                 Err(format!("{{{name}}} is not known here; known are {}", PLACES.join(", ")))
             }
         }
+    }
+
+    /// Our implementation of it, run with a model.
+    pub fn strategy_with(&self, model: &Model) -> Result<Option<Spec>, AgentError> {
+        let Some(strategy) = &self.strategy else { return Ok(None) };
+        let wrong = |e| AgentError::Wrong(format!("strategy = {strategy:?}: {e}"));
+        Spec::parse(&put(strategy, "model", &model.name)).map(Some).map_err(wrong)
+    }
+
+    /// The model of a name, or its own. Of another provider than its own model is none that it can
+    /// be run with: its settings are written for that provider.
+    pub fn model_named(&self, name: Option<&str>) -> anyhow::Result<&'static Model> {
+        let api = |m: &Model| -> Api { wire::of(m).api() };
+        let own = model::find(&self.model)?;
+        let model = name.map_or(Ok(own), model::find)?;
+        let speaks = api(own);
+        if *api(model) == *speaks {
+            return Ok(model);
+        }
+        let all = model::catalogue().iter().filter(|m| *api(m) == *speaks);
+        Err(AgentError::Model {
+            title: self.title.clone(),
+            speaks: speaks.name(),
+            model: model.name.to_string(),
+            models: all.map(|m| &*m.name).collect::<Vec<_>>().join(", "),
+        }
+        .into())
     }
 
     /// How it is told an address: as its description says, or by what of its environment needs
@@ -440,9 +503,9 @@ impl Agent {
     }
 
     /// The version that a program says it has: the first word with digits and dots that it prints.
-    /// It is asked in a home of its own, and not for long.
-    pub fn version(&self, program: &Path) -> Option<String> {
-        let home = Temporary::new().ok()?;
+    /// It is asked in a home of its own, and for so long at most.
+    pub fn version(&self, program: &Path, patience: Duration) -> Result<String, NoVersion> {
+        let home = Temporary::new()?;
         let mut asking = Command::new(program);
         asking.args(&self.program.version).current_dir(home.path()).env_clear();
         asking.env("PATH", std::env::var_os("PATH").unwrap_or_default());
@@ -450,21 +513,24 @@ impl Agent {
         asking.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         #[cfg(unix)]
         asking.process_group(0);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-        let text = runtime.block_on(async {
-            let mut child = asking.kill_on_drop(true).spawn().ok()?;
-            let group = child.id()?;
-            groups::begun(group);
-            let (stdout, stderr) = (child.stdout.take()?, child.stderr.take()?);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (text, ended) = runtime.block_on(async {
+            let mut child = asking.kill_on_drop(true).spawn()?;
+            let group = child.id();
+            group.inspect(|g| groups::begun(*g));
+            let piped = "both streams are pipes";
+            let stdout = child.stdout.take().expect(piped).take(MOST_VERSION);
+            let stderr = child.stderr.take().expect(piped).take(MOST_VERSION);
+            let (mut one, mut two) = (stdout, stderr);
             let (mut out, mut err) = (Vec::new(), Vec::new());
-            let (mut one, mut two) = (stdout.take(MOST_VERSION), stderr.take(MOST_VERSION));
             let both = async { tokio::join!(one.read_to_end(&mut out), two.read_to_end(&mut err)) };
             // What came in time is what there is.
-            let _ = tokio::time::timeout(VERSION_WAIT, both).await;
-            groups::over(group);
-            Some([out, err].concat())
+            let ended = tokio::time::timeout(patience, both).await.is_ok();
+            group.inspect(|g| groups::over(*g));
+            Ok::<_, std::io::Error>(([out, err].concat(), ended))
         })?;
-        String::from_utf8_lossy(&text).split_whitespace().find_map(version_in)
+        let said = String::from_utf8_lossy(&text).split_whitespace().find_map(version_in);
+        said.ok_or(if ended { NoVersion::NotSaid } else { NoVersion::Silent(patience) })
     }
 }
 
@@ -487,11 +553,6 @@ mod tests {
         for (name, toml) in BUILT_IN {
             let agent = read(name, toml, None).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(agent.name, *name);
-            if let Some(strategy) = &agent.strategy {
-                let spec = put(strategy, "model", &agent.model);
-                assert!(ctxbench_strategies::Spec::parse(&spec).is_ok(), "{spec}");
-            }
-            assert!(ctxbench_core::model::find(&agent.model).is_ok(), "{}", agent.model);
         }
     }
 
@@ -520,12 +581,14 @@ mod tests {
             ("[start]", "[[file]]\npath = \"../x\"\ntext = \"\"\n[start]", "below the scratch"),
             ("[start]", "[[side]]\npurpose = \"title\"\n[start]", "nothing to know it by"),
             ("[start]", "[tool]\nname = \"sh\"\narguments = {a = 1}\n[start]", "{command}"),
-            ("title", "titel", "titel"),
+            ("title", "titel", "did you mean title?"),
+            ("name = \"mine\"", "name = \"mine\"\nstrategy = \"codx\"", "codx"),
+            ("\"gpt-5.5\"", "\"gpt-55\"", "did you mean gpt-5.5"),
         ] {
             let text = LEAST.replacen(from, to, 1);
             assert_ne!(text, LEAST, "{from}");
             let error = read("mine.toml", &text, None).unwrap_err().to_string();
-            assert!(error.starts_with("mine.toml: ") && error.contains(told), "{to}: {error}");
+            assert!(error.starts_with("mine.toml:") && error.contains(told), "{to}: {error}");
         }
     }
 

@@ -114,7 +114,7 @@ impl Child {
         match timeout(self.patience.limit, sent).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(_)) => Err(self.gone().await),
-            Err(_) => Err(Stopped("it reads nothing of what it is told".into())),
+            Err(_) => Err(Stopped("it reads nothing of what it is told (--timeout)".into())),
         }
     }
 
@@ -250,7 +250,10 @@ impl Child {
 
     async fn silent(&mut self) -> Stopped {
         let seconds = self.patience.limit.as_secs();
-        let why = format!("it neither said nor asked anything for {seconds} s (--timeout)");
+        let why = format!(
+            "it neither said nor asked anything for {seconds} s; if it only is slow, to start or to \
+             work, a larger --timeout gives it more"
+        );
         self.told(why).await
     }
 

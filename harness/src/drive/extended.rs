@@ -3,38 +3,59 @@
 
 use std::path::{Path, PathBuf};
 
-use ctxbench_core::files;
+use ctxbench_core::{files, toml_file};
+use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use super::agent::AgentError;
 use super::fill::{PLACES, put};
 
 /// So many descriptions may go on with each other.
 const DEEPEST: usize = 8;
 
-/// What a description says with all that it goes on with; `None` = it goes on with nothing. `named`
-/// gives the text of one that comes with the project.
-pub(super) fn table(
+/// The text of a description that comes with the project.
+type Named<'a> = &'a dyn Fn(&str) -> Option<&'static str>;
+
+/// A description with all that it goes on with; the folder is that of its file.
+pub(super) fn read<T: DeserializeOwned>(
+    file: &str,
     toml: &str,
     folder: Option<&Path>,
-    named: &dyn Fn(&str) -> Option<&'static str>,
+    named: Named<'_>,
+) -> Result<T, String> {
+    match table(file, toml, folder, named)? {
+        // What goes on with nothing is read where it stands: an error says the line.
+        None => toml_file::read(file, toml).map_err(|e| e.to_string()),
+        Some(whole) => whole
+            .try_into()
+            .map_err(|e| format!("{file}, with what it extends: {}", toml_file::told(&e, ""))),
+    }
+}
+
+/// The joined tables; `None` = it goes on with nothing.
+fn table(
+    file: &str,
+    toml: &str,
+    folder: Option<&Path>,
+    named: Named<'_>,
 ) -> Result<Option<Table>, String> {
-    let own = parsed(toml)?;
+    let own = parsed(file, toml)?;
     if !["extends", "values"].iter().any(|name| own.contains_key(*name)) {
         return Ok(None);
     }
-    let mut whole = joined(own, folder, named, DEEPEST)?;
+    let mut whole = joined(file, own, folder, named, DEEPEST)?;
     let Some(values) = whole.remove("values") else { return Ok(Some(whole)) };
     let Value::Table(values) = values else {
-        return Err("`values` must be a table of texts".into());
+        return Err(format!("{file}: `values` must be a table of texts"));
     };
     for (name, value) in &values {
         let Value::String(text) = value else {
-            return Err(format!("values.{name} must be a text"));
+            return Err(format!("{file}: values.{name} must be a text"));
         };
         let letter = |c: char| c.is_ascii_lowercase() || c == '_';
         if PLACES.contains(&&**name) || name.is_empty() || !name.chars().all(letter) {
             return Err(format!(
-                "values.{name}: a name of small letters and `_` that is none of {}",
+                "{file}: values.{name}: a name of small letters and `_` that is none of {}",
                 PLACES.join(", ")
             ));
         }
@@ -45,34 +66,38 @@ pub(super) fn table(
     Ok(Some(whole))
 }
 
-fn parsed(toml: &str) -> Result<Table, String> {
-    toml.parse().map_err(|e: toml::de::Error| e.to_string())
+fn parsed(file: &str, toml: &str) -> Result<Table, String> {
+    toml_file::read(file, toml).map_err(|e| e.to_string())
 }
 
 fn joined(
+    file: &str,
     mut own: Table,
     folder: Option<&Path>,
-    named: &dyn Fn(&str) -> Option<&'static str>,
+    named: Named<'_>,
     deepest: usize,
 ) -> Result<Table, String> {
     let Some(extends) = own.remove("extends") else { return Ok(own) };
     let Value::String(extends) = extends else {
-        return Err("`extends` must be a text: an agent that comes with the project, or a TOML \
-                    file beside this one"
-            .into());
+        return Err(format!(
+            "{file}: `extends` must be a text: an agent that comes with the project, or a TOML \
+             file beside this one"
+        ));
     };
+    let wrong = |why: String| format!("{file}: extends = {extends:?}: {why}");
     if deepest == 0 {
-        return Err(format!("`extends = {extends:?}`: they go on with each other without an end"));
+        return Err(wrong("they go on with each other without an end".into()));
     }
     let below = match named(&extends) {
-        Some(text) => joined(parsed(text)?, None, named, deepest - 1)?,
+        Some(text) => joined(&extends, parsed(&extends, text)?, None, named, deepest - 1)?,
+        None if !extends.ends_with(".toml") => {
+            return Err(wrong(AgentError::Unknown(extends.clone()).to_string()));
+        }
         None => {
             let path = folder.map_or_else(|| PathBuf::from(&extends), |f| f.join(&extends));
-            let text = files::read_text(&path)
-                .map_err(|e| format!("`extends = {extends:?}`: {}: {e}", path.display()))?;
-            parsed(&text)
-                .and_then(|t| joined(t, path.parent(), named, deepest - 1))
-                .map_err(|e| format!("{}: {e}", path.display()))?
+            let file = path.display().to_string();
+            let text = files::read_text(&path).map_err(|e| wrong(format!("{file}: {e}")))?;
+            joined(&file, parsed(&file, &text)?, path.parent(), named, deepest - 1)?
         }
     };
     Ok(over(below, own))
@@ -117,10 +142,10 @@ mod tests {
     #[test]
     fn what_stands_beside_extends_is_said_instead() {
         let own = "extends = \"base\"\nname = \"b\"\nenv.A = \"2\"\nvalues.kind = \"other\"";
-        let got = table(own, None, &named).unwrap().unwrap();
+        let got = table("f", own, None, &named).unwrap().unwrap();
         let want = "name = \"b\"\nlist = [\"other {url}\"]\n[env]\nA = \"2\"\nB = \"other\"";
         assert_eq!(got, want.parse().unwrap());
-        let plain = table(BASE, None, &named).unwrap().unwrap();
+        let plain = table("f", BASE, None, &named).unwrap().unwrap();
         assert_eq!(plain["env"]["B"].as_str(), Some("plain"));
     }
 
@@ -128,19 +153,24 @@ mod tests {
     fn a_file_may_go_on_with_a_file_beside_it() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("b.toml"), "extends = \"base\"\nname = \"b\"").unwrap();
-        let got = table("extends = \"b.toml\"", Some(dir.path()), &named).unwrap().unwrap();
+        let got = table("f", "extends = \"b.toml\"", Some(dir.path()), &named).unwrap().unwrap();
         assert_eq!(got["name"].as_str(), Some("b"));
     }
 
     #[test]
     fn errors_say_what_was_named() {
-        let error = |text: &str| table(text, None, &named).unwrap_err();
+        let error = |text: &str| table("f", text, None, &named).unwrap_err();
         assert!(error("extends = \"loop\"").contains("without an end"));
         assert!(error("extends = \"no.toml\"").contains("no.toml"));
+        let near = error("extends = \"bse.toml\"");
+        assert!(near.starts_with("f: extends = \"bse.toml\": bse.toml: "), "{near}");
+        let near = error("extends = \"codx\"");
+        assert!(near.contains("no agent `codx`") && near.contains("did you mean codex"), "{near}");
+        assert!(!near.contains("known are"), "{near}");
         assert!(error("extends = 3").contains("must be a text"));
         assert!(error("values.url = \"x\"").contains("values.url"));
         assert!(error("values.kind = 3").contains("values.kind must be a text"));
-        assert!(error("a = ").contains("line 1"));
-        assert_eq!(table("a = 1", None, &named), Ok(None));
+        assert!(error("a = ").starts_with("f:1: "));
+        assert_eq!(table("f", "a = 1", None, &named), Ok(None));
     }
 }

@@ -4,12 +4,10 @@
 //! `agent` is its description, `plan` the session in its terms. A `scratch` folder is its home,
 //! `deliver` brings it the user's words, `director` answers as its model and keeps what it asked.
 //! `lived` makes of that the session as the agent lived it, on which our implementation runs beside
-//! it, and `shown` the row of what it sent; `outcome` measures both, and `compare` holds the two
-//! together.
+//! it, and `shown` the row of what it sent; `outcome` measures both and holds the two together.
 
 pub mod agent;
 mod child;
-mod compare;
 mod deliver;
 mod director;
 mod extended;
@@ -41,7 +39,7 @@ use crate::groups;
 use crate::replay::{GO_ON, MOST_FAILURES};
 use crate::serve::{self, Server, Summaries};
 use crate::summarise::{Summariser, SummaryDesk};
-use agent::{Agent, AgentError, Purpose};
+use agent::{Agent, AgentError, NoVersion, Purpose};
 use child::{Patience, Stopped};
 use deliver::Turn;
 use director::{Exchange, Shared};
@@ -49,7 +47,6 @@ use fill::Fill;
 use plan::{Plan, What};
 use scratch::Scratch;
 
-pub use compare::{Beside, compared};
 pub use faults::{BadDriveFault, Fault};
 pub use outcome::{Outcome, failed, measured};
 
@@ -107,10 +104,10 @@ pub struct Driven {
     pub agent: String,
     /// Its name for people.
     pub title: String,
-    /// The version that it says it has.
-    pub version: String,
-    /// Our implementation of it, as `--strategy` takes it.
-    pub strategy: Option<String>,
+    /// The version that it says it has, or why it is not known.
+    pub version: Result<String, NoVersion>,
+    /// Our implementation of it.
+    pub strategy: Option<Spec>,
     /// Model it was run with.
     pub model: &'static Model,
     /// Turns that failed, by their number, with what the user read.
@@ -169,6 +166,12 @@ impl Driven {
     /// Requests that the provider refused or broke off, with their status.
     pub fn refused(&self) -> Vec<u16> {
         self.exchanges.iter().filter(|e| e.outcome.is_err()).map(|e| e.http).collect()
+    }
+
+    /// Whether it came so far that there is something to measure: its model answered it, or did not
+    /// because it was to be so, or because the agent sent too much.
+    fn has_asked(&self) -> bool {
+        self.shots().next().is_some() || self.exchanges.iter().any(|e| e.on_purpose)
     }
 
     fn usd(&self, e: &Exchange) -> f64 {
@@ -291,7 +294,7 @@ impl Driven {
         };
         let sent = shown::Sent {
             program: self.title.clone(),
-            version: self.version.clone(),
+            version: self.version.as_deref().unwrap_or("unknown").to_string(),
             says: places(|w| matches!(w, What::Say(_))),
             compacts: places(|w| matches!(w, What::Compact(_))),
             shots: shots.collect(),
@@ -324,7 +327,8 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
     };
     let io = |what| move |why| DriveError::Io { what, why };
     let program = agent.locate(options.program.as_deref())?;
-    let version = agent.version(&program).unwrap_or_else(|| "unknown".into());
+    let strategy = agent.strategy_with(options.model)?;
+    let version = agent.version(&program, options.timeout);
     let wrong = |why| DriveError::Session { id: session.header.id.clone(), why };
     let plan = Arc::new(Plan::of(&session, agent).map_err(wrong)?);
     let sorted = options.faults.iter().filter_map(|f| match f {
@@ -349,7 +353,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
     let sizes = (window, max_output);
     let ended = runtime.block_on(live.run(&session, &program, sizes))?;
     groups::stay_if_ending();
-    let notes = record::notes(agent, live.scratch.path());
+    let notes = record::notes(&agent.name, strategy.as_ref(), live.scratch.path());
     let left_behind = live.scratch.sweep();
     drop(live);
     drop(runtime);
@@ -364,7 +368,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
         agent: agent.name.clone(),
         title: agent.title.clone(),
         version,
-        strategy: agent.strategy.as_ref().map(|s| fill::put(s, "model", &options.model.name)),
+        strategy,
         model: options.model,
         failures,
         stopped,

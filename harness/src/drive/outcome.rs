@@ -4,12 +4,12 @@
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model::Model;
 use ctxbench_core::session::Session;
-use ctxbench_reports::record::{RunRecord, Status};
+use ctxbench_reports::compared;
+use ctxbench_reports::record::{Agreement, Beside, RunRecord, Status};
 use ctxbench_scenarios::{ProviderFault, Scenario};
 use ctxbench_strategies::Spec;
 
 use super::agent::{Agent, Purpose};
-use super::compare::{Beside, compared};
 use super::lived::Extent;
 use super::unsaid;
 use super::{Aside, Driven, lived, shown};
@@ -21,16 +21,27 @@ use crate::summarise::Summariser;
 pub struct Outcome {
     /// The agent's own row.
     pub real: RunRecord,
-    /// Our implementation's, where there is one.
+    /// Our implementation's, where there is one, held against that.
     pub ours: Option<RunRecord>,
-    /// The two held together, where both came to the end of the session.
-    pub beside: Option<Beside>,
     /// Requests beside the work.
     pub asides: Vec<Aside>,
     /// HTTP status of each request that was refused or broken off.
     pub refused: Vec<u16>,
     /// Moves of the session that failed for the user.
     pub failed: usize,
+}
+
+impl Outcome {
+    /// A row with nothing beside it.
+    pub fn of_row(real: RunRecord) -> Outcome {
+        let (asides, refused) = (vec![], vec![]);
+        Outcome { real, ours: None, asides, refused, failed: 0 }
+    }
+
+    /// The two held together, where both came to the end of the session.
+    pub fn agreement(&self) -> Option<&Agreement> {
+        self.ours.as_ref()?.beside.as_ref()?.agreement.as_ref()
+    }
 }
 
 /// How far the row's tokens may be from those that the provider counted, per cent.
@@ -44,29 +55,32 @@ pub fn measured(scenario: &Scenario, driven: &Driven) -> Outcome {
     let own = lived(extent, driven.said_by_faults());
     let mut real = driven.replayed(&own, &driven.row(), &model);
     real.scenario = replay::scenario_info(scenario, &[]);
-    driven.told(&mut real);
-    let spec = driven.strategy.as_deref().map(Spec::parse);
-    let ours = spec.map(|spec| match spec {
-        Ok(spec) => {
-            let whole = lived(Extent::Whole, driven.faults_of_ours());
-            let mut ours = driven.replayed(&whole, &spec, &model);
-            ours.scenario = replay::scenario_info(scenario, &[]);
-            ours
-        }
-        Err(e) => {
-            let why = format!("`strategy` of its description: {e}");
-            not_run(scenario, &driven.row(), &model, Status::Error, why)
-        }
-    });
-    let whole = |r: &&RunRecord| r.status == Status::Completed;
-    let both = Some(&real).filter(whole).zip(ours.as_ref().filter(whole));
-    let beside = both.map(|(real, ours)| compared(real, ours));
-    let mut ours = ours;
-    if let (Some(ours), Some(beside)) = (&mut ours, &beside) {
-        add_note(ours, beside.sentence(&real.strategy.label));
-    }
     let (asides, refused, failed) = (driven.asides(), driven.refused(), driven.failures.len());
-    Outcome { real, ours, beside, asides, refused, failed }
+    driven.told(&mut real);
+    if !driven.has_asked() {
+        // There is nothing to measure, and nothing to hold ours against.
+        real.status = Status::Error;
+        return Outcome { asides, refused, failed, ..Outcome::of_row(real) };
+    }
+    driven.counted(&mut real);
+    let ours = driven.strategy.as_ref().map(|spec| {
+        let whole = lived(Extent::Whole, driven.faults_of_ours());
+        let mut ours = driven.replayed(&whole, spec, &model);
+        ours.scenario = replay::scenario_info(scenario, &[]);
+        beside(&real, ours)
+    });
+    Outcome { real, ours, asides, refused, failed }
+}
+
+/// Our row held against the agent's own.
+fn beside(real: &RunRecord, mut ours: RunRecord) -> RunRecord {
+    let both = [real, &ours].iter().all(|r| r.status == Status::Completed);
+    let agreement = both.then(|| compared(real, &ours));
+    if let Some(agreement) = &agreement {
+        add_note(&mut ours, agreement.sentence(&real.strategy.label));
+    }
+    ours.beside = Some(Beside { row: real.strategy.label.clone(), agreement });
+    ours
 }
 
 /// The row of an agent that was not driven at all.
@@ -141,6 +155,17 @@ impl Driven {
         } else if let Some((at, why)) = self.failures.first() {
             add_note(real, format!("move {} of the session failed for the user: {why}", at + 1));
         }
+        if let Err(why) = &self.version {
+            add_note(real, why.to_string());
+        }
+        if self.left_behind > 0 {
+            let n = self.left_behind;
+            add_note(real, format!("{n} processes that it left behind were ended"));
+        }
+    }
+
+    /// What its row has to say of the requests.
+    fn counted(&self, real: &mut RunRecord) {
         if self.plan.left_out > 0 {
             let n = self.plan.left_out;
             add_note(real, format!("manual compaction n/a: it cannot be asked for one ({n} ×)"));
@@ -169,10 +194,6 @@ impl Driven {
             && let Some(note) = unsaid::note(&self.plan, &self.exchanges)
         {
             add_note(real, note);
-        }
-        if self.left_behind > 0 {
-            let n = self.left_behind;
-            add_note(real, format!("{n} processes that it left behind were ended"));
         }
     }
 }

@@ -140,6 +140,7 @@ pub(super) fn measured(run: &Run<'_>, log: Receiver<Logged>) -> Measured {
         }
     }
     let record = RunRecord {
+        beside: None,
         digest: None,
         scenario: scenario_info(run.scenario, &run.files.remarks),
         strategy: StrategyInfo {

@@ -23,7 +23,6 @@ use crate::stats::MIN_SESSIONS;
 use crate::terms::{Terms, terms};
 use crate::{seeds, view};
 use ctxbench_core::natural;
-use ctxbench_core::strategy::Standing;
 use splits::{Field, SPLITS, Splits, Values, splits};
 
 pub use text::text;
@@ -336,7 +335,7 @@ fn candidates<'a>(runs: &[&'a RunRecord], by: &Metric) -> (Vec<Candidate<'a>>, V
     let mut labels: Vec<&'a str> = runs
         .iter()
         .copied()
-        .filter(|r| r.strategy.standing == Standing::Contender)
+        .filter(|r| r.is_product())
         .map(|r| r.strategy.label.as_str())
         .collect::<BTreeSet<_>>()
         .into_iter()

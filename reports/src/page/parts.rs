@@ -130,9 +130,10 @@ fn sheet(s: &Sheet) -> Markup {
 
 /// What the strategies differ by over all sessions, with intervals. With one session a line.
 fn differences(results: &Results, found: &[Differences]) -> Markup {
-    html! { @if !results.runs.is_empty() {
+    let missing = stats::missing(results, found);
+    html! { @if missing.is_some() || !found.is_empty() {
         h2 { "Differences between strategies" }
-        @if let Some(why) = stats::missing(results, found) { p.terms { (why) } }
+        @if let Some(why) = missing { p.terms { (why) } }
         @for d in found {
             @if d.strategies.is_empty() {
                 p.terms { (clean(&d.model)) ": " (stats::caption(d)) }

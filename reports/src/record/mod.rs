@@ -1,6 +1,7 @@
 //! Measured records: plain data that replay writes and reports read. Nothing in here depends on the
 //! machine or the wall clock.
 
+mod agreement;
 mod background;
 mod compactions;
 mod delegation;
@@ -20,6 +21,7 @@ use ctxbench_core::request::{ErrorKind, Phase, Purpose};
 use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::Standing;
 
+pub use agreement::{Agreement, Beside, Two, TwoFigures, TwoRequests};
 pub use background::{BackgroundRecord, Fate};
 pub use compactions::{BlockText, CompactionRecord, Portion, SUMMARY_TEXT};
 pub use delegation::Delegation;
@@ -78,6 +80,9 @@ pub struct RunRecord {
     /// A remark for the table, such as "never triggered".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// What it is held against, where it is our implementation of an agent that was driven.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Beside>,
     /// The figures of one row.
     pub summary: Summary,
     /// The same at the edges of the counting model's error, the lower first; empty = not tried, or
@@ -410,9 +415,14 @@ impl RunRecord {
         }
     }
 
+    /// A product, and no second row of one that is there itself.
+    pub fn is_product(&self) -> bool {
+        self.strategy.standing == Standing::Contender && self.beside.is_none()
+    }
+
     /// A product, on a pair that can exist.
     pub fn is_contender(&self) -> bool {
-        self.strategy.standing == Standing::Contender && self.status != Status::NotApplicable
+        self.is_product() && self.status != Status::NotApplicable
     }
 
     /// Hard failures, by whichever of the two counts is larger.

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ctxbench_core::natural;
-use ctxbench_core::strategy::Standing;
 
 use super::figures::judged;
 use crate::record::RunRecord;
@@ -77,11 +76,10 @@ impl<'a> Runs<'a> {
     }
 
     pub(super) fn products(&self) -> Vec<&'a str> {
-        let contends = |r: &&RunRecord| r.strategy.standing == Standing::Contender;
         let mut labels: Vec<&str> = self
             .0
             .iter()
-            .filter(|(_, runs)| runs.values().all(contends))
+            .filter(|(_, runs)| runs.values().all(|r| r.is_product()))
             .map(|(l, _)| *l)
             .collect();
         labels.sort_by(|a, b| natural::order(a, b));

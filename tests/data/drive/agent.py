@@ -183,6 +183,8 @@ class Agent:
             signal.pause()
         if HOW == "at-once":
             self.at_once(200)
+        if HOW == "misnames":
+            self.post([message("user", words)], True, model="nobody's")
         if HOW == "never-minds":
             self.never_minds()
         if HOW == "aside":

@@ -3,10 +3,12 @@
 
 use std::fmt::Write;
 
-use crate::drive::{Beside, Outcome};
+use crate::drive::Outcome;
 use ctxbench_core::request::Purpose;
-use ctxbench_reports::record::{RequestRecord, RequestStatus, RunRecord, Status};
-use ctxbench_reports::{Artifact, printable};
+use ctxbench_reports::record::{
+    Agreement, RequestRecord, RequestStatus, RunRecord, Status, Two, TwoFigures,
+};
+use ctxbench_reports::{Artifact, numbers, printable};
 use serde_json::{Value, json};
 
 /// The same as text and as files of the results folder.
@@ -42,7 +44,7 @@ fn overview(outcomes: &[Outcome]) -> String {
         let (session, program) = (&o.real.scenario.id, program(&o.real));
         let _ = write!(out, "| {session} | {program} | {} | ", o.real.window);
         let _ = write!(out, "{} | ", o.real.summary.requests);
-        let Some(b) = &o.beside else {
+        let Some(b) = o.agreement() else {
             let why = match &o.ours {
                 _ if o.real.status != Status::Completed => o.real.status.word(),
                 None => "no implementation",
@@ -53,15 +55,10 @@ fn overview(outcomes: &[Outcome]) -> String {
             let _ = writeln!(out, "{} | {why} | | | | |", numbers(&asked.collect::<Vec<_>>()));
             continue;
         };
-        let (real, ours) = &b.compactions;
+        let Two { real, ours } = &b.summary_requests;
         let same = if real == ours { "the same".to_string() } else { numbers(ours) };
-        let of = |name: &str| {
-            let figure = b.figures.iter().find(|(n, ..)| *n == name);
-            let off = figure.and_then(|(_, real, ours)| Beside::difference_pct(*real, *ours));
-            off.map_or("n/a".to_string(), |d| format!("{d:+.2} %"))
-        };
-        let (peak, input, cost) =
-            (of("largest prompt, tokens"), of("input, tokens"), of("cost, USD"));
+        let [peak, input, cost] =
+            ["largest prompt, tokens", "input, tokens", "cost, USD"].map(|what| b.shown(what));
         let kept = |r: &RunRecord| {
             r.summary.needs_kept_pct.map_or("n/a".to_string(), |k| format!("{k:.1} %"))
         };
@@ -131,15 +128,15 @@ fn lines(o: &Outcome) -> String {
     if let Some(error) = &o.real.error {
         line(&format!("{}: {error}", o.real.status.word()));
     }
-    match (&o.beside, &o.ours) {
+    match (o.agreement(), &o.ours) {
         (Some(b), Some(ours)) => {
             let label = &ours.strategy.label;
             line(&format!("{:<24} {:>14} {:>14} {:>10}", "", "real", label, "difference"));
-            for (name, real, ours) in &b.figures {
-                let (a, z, d) = figures(*real, *ours);
-                line(&format!("{name:<24} {a:>14} {z:>14} {d:>10}"));
+            for f in &b.figures {
+                let (a, z, d) = figures(f);
+                line(&format!("{:<24} {a:>14} {z:>14} {d:>10}", f.what));
             }
-            let (real, ours) = &b.compactions;
+            let Two { real, ours } = &b.summary_requests;
             line(&format!("summaries asked for by request {}", numbers(real)));
             if real != ours {
                 line(&format!("ours by request {}", numbers(ours)));
@@ -150,8 +147,10 @@ fn lines(o: &Outcome) -> String {
             let why = ours.error.as_deref().unwrap_or("no reason was given");
             line(&format!("ours, {}: {}: {why}", ours.strategy.label, ours.status.word()));
         }
-        (None, Some(_)) => {}
-        (_, None) => line("there is no implementation of it here to hold beside it"),
+        (None, None) if o.real.summary.requests > 0 => {
+            line("there is no implementation of it here to hold beside it");
+        }
+        _ => {}
     }
     for a in &o.asides {
         line(&format!(
@@ -170,14 +169,14 @@ fn section(o: &Outcome) -> String {
     if let Some(error) = &o.real.error {
         let _ = writeln!(out, "{}: {error}\n", o.real.status.word());
     }
-    if let (Some(b), Some(ours)) = (&o.beside, &o.ours) {
+    if let (Some(b), Some(ours)) = (o.agreement(), &o.ours) {
         let _ = writeln!(out, "| | real | `{}` | difference |", ours.strategy.label);
         out += "|---|--:|--:|--:|\n";
-        for (name, real, ours) in &b.figures {
-            let (a, z, d) = figures(*real, *ours);
-            let _ = writeln!(out, "| {name} | {a} | {z} | {d} |");
+        for f in &b.figures {
+            let (a, z, d) = figures(f);
+            let _ = writeln!(out, "| {} | {a} | {z} | {d} |", f.what);
         }
-        let (real, ours) = &b.compactions;
+        let Two { real, ours } = &b.summary_requests;
         let (real, ours) = (numbers(real), numbers(ours));
         let _ = writeln!(out, "| summaries asked for by request | {real} | {ours} | |");
         let _ = writeln!(out, "\n{}", first(b));
@@ -199,53 +198,45 @@ fn title(o: &Outcome) -> String {
 }
 
 /// A pair of figures and how far ours is from the real one.
-fn figures(real: f64, ours: f64) -> (String, String, String) {
-    let plain = |x: f64| match x {
-        x if !x.is_finite() => "n/a".to_string(),
-        x if x.fract() == 0.0 => format!("{x:.0}"),
-        x => format!("{x:.4}"),
+fn figures(f: &TwoFigures) -> (String, String, String) {
+    let plain = |x: Option<f64>| match x {
+        None => "n/a".to_string(),
+        Some(x) if x.fract() == 0.0 => format!("{x:.0}"),
+        Some(x) => format!("{x:.4}"),
     };
-    let off = Beside::difference_pct(real, ours).map_or(String::new(), |d| format!("{d:+.2} %"));
-    (plain(real), plain(ours), off)
+    let off = f.difference_pct().map_or(String::new(), |d| format!("{d:+.2} %"));
+    (plain(f.real), plain(f.ours), off)
 }
 
-fn numbers(all: &[u64]) -> String {
-    match all {
-        [] => "none".to_string(),
-        all => all.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
-    }
-}
-
-fn first(b: &Beside) -> String {
+fn first(b: &Agreement) -> String {
     let tokens = |t: Option<u64>| t.map_or("not made".to_string(), |t| format!("{t} tokens"));
     match &b.first_difference {
         None => "No request of the agent's own differs by more than 0.5 %.".to_string(),
-        Some((n, real, ours)) => format!(
-            "The first request of the agent's own that differs by more than 0.5 % is number {n}: \
+        Some(d) => format!(
+            "The first request of the agent's own that differs by more than 0.5 % is number {}: \
              real {}, ours {}.",
-            tokens(*real),
-            tokens(*ours)
+            d.request,
+            tokens(d.real_tokens),
+            tokens(d.our_tokens)
         ),
     }
 }
 
 fn data(o: &Outcome) -> Value {
-    let figures = |b: &Beside| -> Value {
-        let one = |(name, real, ours): &(&str, f64, f64)| {
+    let figures = |b: &Agreement| -> Value {
+        let one = |f: &TwoFigures| {
             json!({
-                "what": name, "real": finite(*real), "ours": finite(*ours),
-                "difference_pct": Beside::difference_pct(*real, *ours),
+                "what": f.what, "real": f.real, "ours": f.ours,
+                "difference_pct": f.difference_pct(),
             })
         };
         b.figures.iter().map(one).collect()
     };
-    let beside = o.beside.as_ref().map(|b| {
+    let beside = o.agreement().map(|b| {
         json!({
             "figures": figures(b),
-            "summary_requests": { "real": b.compactions.0, "ours": b.compactions.1 },
-            "first_difference": b.first_difference.map(|(n, real, ours)| {
-                json!({ "request": n, "real_tokens": real, "our_tokens": ours })
-            }),
+            "summary_requests": b.summary_requests,
+            "first_difference": b.first_difference,
         })
     });
     let aside = |a: &crate::drive::Aside| {
@@ -268,9 +259,4 @@ fn data(o: &Outcome) -> Value {
         "failed_moves": o.failed,
         "side_requests": o.asides.iter().map(aside).collect::<Vec<_>>(),
     })
-}
-
-/// A figure, or nothing where it is not known.
-fn finite(x: f64) -> Option<f64> {
-    x.is_finite().then_some(x)
 }

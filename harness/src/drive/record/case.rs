@@ -23,6 +23,7 @@ const SHOWN: usize = 200;
 pub(super) fn of(
     driven: &Driven,
     recording: &Recording,
+    version: &str,
     resumes: bool,
     name: &str,
 ) -> Option<Case> {
@@ -72,8 +73,8 @@ pub(super) fn of(
     let items = writer.items.all;
     Some(Case {
         kind: "replay".into(),
-        agent: super::product(driven.strategy.as_deref()?).into(),
-        version: driven.version.clone(),
+        agent: driven.strategy.as_ref()?.descriptor.name.into(),
+        version: version.into(),
         name: name.into(),
         shows: format!("The session `{name}` driven through the real program."),
         fixed,

@@ -13,6 +13,7 @@ mod rows;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::files::{self, FileError};
+use ctxbench_strategies::Spec;
 use ctxbench_strategies::conform::record::Recording;
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -36,6 +37,9 @@ pub enum RecordError {
     /// The agent did not come to the end.
     #[error("the agent did not come to the end of the session, so it is no case: {0}")]
     Stopped(String),
+    /// Cases are kept by the version that they are of.
+    #[error("it is not known of which version the case would be: {0}")]
+    NoVersion(String),
     /// It asked its model nothing.
     #[error("the agent sent no request, so there is nothing to record")]
     Silent,
@@ -79,25 +83,18 @@ pub struct Written {
 }
 
 /// How sessions of an agent become cases.
-fn recording(agent: &str, strategy: Option<&str>) -> Result<&'static Recording, RecordError> {
+fn recording(agent: &str, strategy: Option<&Spec>) -> Result<&'static Recording, RecordError> {
     let none = |why| RecordError::NoCases { agent: agent.to_string(), why };
-    let name = strategy.ok_or_else(|| none("its description names no `strategy`"))?;
-    let found = ctxbench_strategies::all().find(|d| d.name == product(name));
-    let product = found.ok_or_else(|| none("its `strategy` is none of ours"))?;
-    let replay = product.conform.replay.as_ref();
+    let spec = strategy.ok_or_else(|| none("its description names no `strategy`"))?;
+    let replay = spec.descriptor.conform.replay.as_ref();
     let replay =
         replay.ok_or_else(|| none("cases of it are of single routines, not of sessions"))?;
     replay.record.as_ref().ok_or_else(|| none("its requests are not described yet"))
 }
 
-/// The product in a strategy with its version and settings.
-fn product(strategy: &str) -> &str {
-    strategy.split(['@', ':']).next().unwrap_or(strategy)
-}
-
 /// What an agent left in its scratch folder and a case needs.
-pub(super) fn notes(agent: &Agent, scratch: &Path) -> Map<String, Value> {
-    let found = recording(&agent.name, agent.strategy.as_deref());
+pub(super) fn notes(agent: &str, strategy: Option<&Spec>, scratch: &Path) -> Map<String, Value> {
+    let found = recording(agent, strategy);
     found.map_or_else(|_| Map::new(), |r| (r.notes)(scratch))
 }
 
@@ -107,7 +104,7 @@ impl Driven {
     pub fn record(&self, agent: &Agent, session: &str, dir: &Path) -> Result<Written, RecordError> {
         let name = file_name(session, agent, self);
         let case = self.case(agent, &name)?;
-        let folder = dir.join(&case.agent).join(files::safe_name(&self.version));
+        let folder = dir.join(&case.agent).join(files::safe_name(&case.version));
         std::fs::create_dir_all(&folder)
             .map_err(|why| RecordError::Folder { path: folder.clone(), why })?;
         let path = folder.join(format!("{name}.json"));
@@ -126,7 +123,7 @@ impl Driven {
 
     /// What the agent did as a case of this name.
     fn case(&self, agent: &Agent, name: &str) -> Result<Case, RecordError> {
-        let recording = recording(&self.agent, self.strategy.as_deref())?;
+        let recording = recording(&self.agent, self.strategy.as_ref())?;
         if let Some(why) = &self.stopped {
             return Err(RecordError::Stopped(why.clone()));
         }
@@ -134,7 +131,9 @@ impl Driven {
             return Err(RecordError::Stopped("the user had to ask it to go on".into()));
         }
         let resumes = agent.start.deliver == Deliver::Exec;
-        case::of(self, recording, resumes, name).ok_or(RecordError::Silent)
+        let version =
+            self.version.as_ref().map_err(|why| RecordError::NoVersion(why.to_string()))?;
+        case::of(self, recording, version, resumes, name).ok_or(RecordError::Silent)
     }
 }
 
@@ -145,7 +144,7 @@ fn file_name(session: &str, agent: &Agent, driven: &Driven) -> String {
     let mut name =
         if built_in { session.to_string() } else { format!("session-{}", &sha256(session)[..12]) };
     // Several descriptions may be of one product.
-    if driven.strategy.as_deref().is_none_or(|s| product(s) != agent.name) {
+    if driven.strategy.as_ref().is_none_or(|s| s.descriptor.name != agent.name) {
         name += &format!("-{}", agent.name);
     }
     if driven.window != driven.model.window {

@@ -1,0 +1,292 @@
+//! A real agent beside our implementation of it, on the session as the agent lived it: how far the
+//! two agree is what a drive concludes with.
+
+use std::collections::BTreeMap;
+
+use ctxbench_core::request::Purpose;
+
+use crate::fmt;
+use crate::record::{Agreement, Beside, RequestRecord, RunRecord, Two, TwoFigures, TwoRequests};
+use crate::sheet::ByBlock;
+use crate::view::Block;
+
+/// Of two prompts, this share may differ before they are told apart.
+const SAME: f64 = 0.005;
+
+const REQUESTS: &str = "requests";
+const PEAK: &str = "largest prompt, tokens";
+const INPUT: &str = "input, tokens";
+const COST: &str = "cost, USD";
+const KEPT: &str = "needs kept, %";
+
+/// Holds a real row and ours together.
+pub fn compared(real: &RunRecord, ours: &RunRecord) -> Agreement {
+    let figure = |what: &str, of: fn(&RunRecord) -> Option<f64>| TwoFigures {
+        what: what.into(),
+        real: of(real),
+        ours: of(ours),
+    };
+    let asked = |r: &RunRecord| {
+        let all = r.requests.iter().enumerate();
+        let summary = all.filter(|(_, q)| q.purpose == Purpose::Summary);
+        summary.map(|(i, _)| i as u64 + 1).collect::<Vec<_>>()
+    };
+    Agreement {
+        figures: vec![
+            figure(REQUESTS, |r| Some(r.summary.requests as f64)),
+            figure("requests for summaries", |r| Some(r.summary.summary_calls as f64)),
+            figure("compactions", |r| Some(r.summary.compactions as f64)),
+            figure(PEAK, |r| Some(r.summary.peak_context_tokens as f64)),
+            figure(INPUT, |r| Some(r.summary.input_tokens as f64)),
+            figure("of it from the cache", |r| Some(r.summary.cache_read_tokens as f64)),
+            figure("output, tokens", |r| Some(r.summary.output_tokens as f64)),
+            figure(COST, |r| Some(r.summary.cost_usd)),
+            figure(KEPT, |r| r.summary.needs_kept_pct),
+        ],
+        summary_requests: Two { real: asked(real), ours: asked(ours) },
+        first_difference: first_difference(real, ours),
+    }
+}
+
+fn first_difference(real: &RunRecord, ours: &RunRecord) -> Option<TwoRequests> {
+    let work = |r: &RunRecord| -> Vec<u64> {
+        let own = |q: &&RequestRecord| q.purpose == Purpose::Sample;
+        r.requests.iter().filter(own).map(|q| q.input_tokens).collect()
+    };
+    let (real, ours) = (work(real), work(ours));
+    (0..real.len().max(ours.len())).find_map(|i| {
+        let (a, b) = (real.get(i).copied(), ours.get(i).copied());
+        let same = match (a, b) {
+            (Some(a), Some(b)) => a.abs_diff(b) as f64 <= SAME * a.max(b) as f64,
+            _ => false,
+        };
+        (!same).then_some(TwoRequests { request: i + 1, real_tokens: a, our_tokens: b })
+    })
+}
+
+impl TwoFigures {
+    /// How far ours is from the real figure, per cent; `None` where the real one is nothing.
+    pub fn difference_pct(&self) -> Option<f64> {
+        let (real, ours) = self.real.zip(self.ours)?;
+        (real != 0.0).then(|| 100.0 * (ours / real - 1.0))
+    }
+}
+
+impl Agreement {
+    /// The difference in a sentence.
+    pub fn sentence(&self, real: &str) -> String {
+        told_of(real, &[self])
+    }
+
+    /// How far ours is from the real one in a figure, per cent.
+    fn off(&self, what: &str) -> Option<f64> {
+        self.figures.iter().find(|f| f.what == what)?.difference_pct()
+    }
+
+    /// Whether the same requests ask for summaries.
+    fn same_summaries(&self) -> bool {
+        self.summary_requests.real == self.summary_requests.ours
+    }
+
+    /// How far ours is from the real one in a figure, as it is shown.
+    pub fn shown(&self, what: &str) -> String {
+        self.off(what).map_or("n/a".to_string(), percent)
+    }
+
+    /// The rest of the differences, in the order of [`HEAD`].
+    fn cells(&self) -> Vec<String> {
+        let both = |what: &str, digits: usize| {
+            let figure = self.figures.iter().find(|f| f.what == what);
+            let one = |x: Option<f64>| x.map_or("n/a".to_string(), |x| format!("{x:.digits$}"));
+            figure.map_or("n/a".to_string(), |f| format!("{} / {}", one(f.real), one(f.ours)))
+        };
+        let Two { real, ours } = &self.summary_requests;
+        let first = self.first_difference.as_ref();
+        vec![
+            both(REQUESTS, 0),
+            numbers(real),
+            if self.same_summaries() { "the same".into() } else { numbers(ours) },
+            self.shown(INPUT),
+            self.shown(COST),
+            first.map_or("none".into(), |d| d.request.to_string()),
+            self.shown(PEAK),
+            both(KEPT, 1),
+        ]
+    }
+}
+
+/// Headings behind the strategy and the row that it is held against.
+const HEAD: &[&str] = &[
+    "real",
+    "requests\nreal / ours",
+    "summaries\nat request",
+    "ours\nat",
+    "input",
+    "cost",
+    "first that\ndiffers",
+    "largest\nprompt",
+    "needs kept %\nreal / ours",
+];
+
+pub(crate) const SHEET: ByBlock = ByBlock {
+    title: "Our implementations beside the real programs",
+    note: "Each on the session as the program lived it. Differences are those of ours from the \
+        program; the first request of its own that differs does so by more than 0.5 % of its \
+        tokens, or only one of the two made it. n/a: one of them did not come to the end.",
+    head: HEAD,
+    told: |_| None,
+    rows: |r| r.beside.iter().map(row).collect(),
+};
+
+fn row(beside: &Beside) -> Vec<String> {
+    let cells = match &beside.agreement {
+        Some(agreement) => agreement.cells(),
+        None => vec!["n/a".into(); HEAD.len() - 1],
+    };
+    std::iter::once(beside.row.clone()).chain(cells).collect()
+}
+
+fn percent(x: f64) -> String {
+    format!("{} %", fmt::signed(x, |x| format!("{x:.2}")))
+}
+
+/// Request numbers as they are shown.
+pub fn numbers(all: &[u64]) -> String {
+    match all {
+        [] => "none".to_string(),
+        all => all.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// What a drive concludes with: for each of ours how far it agrees with the program itself, over
+/// all sessions.
+pub(crate) fn told(blocks: &[&Block<'_>]) -> Vec<String> {
+    let mut pairs: BTreeMap<(&str, &str), Vec<Option<&Agreement>>> = BTreeMap::new();
+    for r in blocks.iter().flat_map(|b| &b.runs) {
+        if let Some(beside) = &r.beside {
+            let pair = (&*r.strategy.label, &*beside.row);
+            pairs.entry(pair).or_default().push(beside.agreement.as_ref());
+        }
+    }
+    let told = |((ours, real), all): ((&str, &str), Vec<Option<&Agreement>>)| {
+        let held: Vec<&Agreement> = all.iter().flatten().copied().collect();
+        let (ours, real) = (fmt::one_line(ours), fmt::one_line(real));
+        let mut text = format!("{ours} {}", told_of(&real, &held));
+        if held.len() < all.len() {
+            let (n, of) = (all.len() - held.len(), all.len());
+            let sessions = if of == 1 { "the session".into() } else { format!("{n} of {of}") };
+            text += &format!("; not held together in {sessions}: one of them did not finish");
+        }
+        text + "."
+    };
+    pairs.into_iter().map(told).collect()
+}
+
+/// How far ours agrees with a real row, over the sessions that both finished.
+fn told_of(real: &str, held: &[&Agreement]) -> String {
+    let n = held.len();
+    if n == 0 {
+        return format!("against {real}: nothing to compare");
+    }
+    let figure = |what: &'static str| {
+        let off: Vec<f64> = held.iter().filter_map(|a| a.off(what)).collect();
+        let (least, most) =
+            (off.iter().copied().reduce(f64::min)?, off.iter().copied().reduce(f64::max)?);
+        let (least, most) = (percent(least), percent(most));
+        Some(if least == most {
+            format!("{what} {least}")
+        } else {
+            format!("{what} {least} to {most}")
+        })
+    };
+    let counted = |same: usize, all: &str, none: &str, some: &str| match same {
+        _ if same == n && n > 1 => format!("{all} in all {n} sessions"),
+        _ if same == n => all.to_string(),
+        0 if n == 1 => none.to_string(),
+        _ => format!("{some} in {same} of {n} sessions"),
+    };
+    let same = held.iter().filter(|a| a.same_summaries()).count();
+    let alike = held.iter().filter(|a| a.first_difference.is_none()).count();
+    let first = held.iter().find_map(|a| a.first_difference.as_ref());
+    let differs = first.map_or(String::new(), |d| {
+        format!("request {} of its own is the first that differs", d.request)
+    });
+    let (all, none) = ("the same requests ask for summaries", "other requests ask for summaries");
+    let no_request = "no request differs by more than 0.5 %";
+    let parts = [figure(INPUT), figure(COST)]
+        .into_iter()
+        .flatten()
+        .chain([counted(same, all, none, all), counted(alike, no_request, &differs, no_request)]);
+    format!("against {real}: {}", parts.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Results;
+    use crate::{sample, view};
+
+    /// Work of these tokens, and what was asked for a summary at `summary`, from 0.
+    fn run(session: &str, label: &str, tokens: &[u64], summary: usize) -> RunRecord {
+        let mut r = sample::run(session, label, 1);
+        let request = r.requests[0].clone();
+        let asked = |(i, n): (usize, &u64)| RequestRecord {
+            seq: i as u64,
+            purpose: if i == summary { Purpose::Summary } else { Purpose::Sample },
+            input_tokens: *n,
+            ..request.clone()
+        };
+        r.requests = tokens.iter().enumerate().map(asked).collect();
+        r.summary.input_tokens = tokens.iter().sum();
+        r.summary.cost_usd = 2.0;
+        r
+    }
+
+    fn beside(session: &str, real: &[u64], ours: &[u64], at: (usize, usize)) -> [RunRecord; 2] {
+        let real = run(session, "real-codex", real, at.0);
+        let mut ours = run(session, "codex", ours, at.1);
+        let agreement = Some(compared(&real, &ours));
+        ours.beside = Some(Beside { row: "real-codex".into(), agreement });
+        [real, ours]
+    }
+
+    fn told_by(runs: Vec<RunRecord>) -> Vec<String> {
+        let results = Results { runs, ..Results::default() };
+        told(&view::blocks(&results).iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn one_session_is_told_with_its_first_difference() {
+        // 1005 is within 0.5 % of 1000, 1006 is not.
+        let same = beside("one", &[1000, 1000, 500], &[1000, 1005, 500], (2, 2));
+        // 2505 ÷ 2500 = 1.002.
+        let want = "codex against real-codex: input, tokens +0.20 %, cost, USD ±0 %, the same \
+                    requests ask for summaries, no request differs by more than 0.5 %.";
+        assert_eq!(told_by(same.to_vec()), [want]);
+        let other = beside("one", &[1000, 1000, 500], &[1000, 1006, 494], (2, 0));
+        let want = "codex against real-codex: input, tokens ±0 %, cost, USD ±0 %, other \
+                    requests ask for summaries, request 1 of its own is the first that differs.";
+        assert_eq!(told_by(other.to_vec()), [want]);
+    }
+
+    #[test]
+    fn several_sessions_are_told_together_and_what_could_not_be_held_is_named() {
+        let one = beside("one", &[1000, 1000], &[1000, 1000], (1, 1));
+        let two = beside("two", &[1000, 1000], &[1000, 1100], (1, 0));
+        let mut three = beside("three", &[1000], &[1000], (0, 0));
+        three[1].beside.as_mut().unwrap().agreement = None;
+        let told = told_by([one, two, three].concat());
+        // 2100 ÷ 2000.
+        let want = "codex against real-codex: input, tokens ±0 % to +5.00 %, cost, USD ±0 %, \
+                    the same requests ask for summaries in 1 of 2 sessions, no request \
+                    differs by more than 0.5 % in 1 of 2 sessions; not held together in 1 of 3: \
+                    one of them did not finish.";
+        assert_eq!(told, [want]);
+    }
+
+    #[test]
+    fn the_second_row_of_a_product_competes_with_nobody() {
+        let [real, ours] = beside("one", &[1000, 1000], &[1000, 1000], (1, 1));
+        assert!(real.is_contender() && !ours.is_contender() && !ours.can_win());
+    }
+}
