@@ -165,7 +165,12 @@ fn the_same_row_twice_is_refused() {
 fn numbers_out_of_range_are_refused() {
     let here = Folder::new();
     refuses(&here, "run login-bug --window 0", &["--window", "above 0"]);
-    refuses(&here, "run login-bug --window -5", &["-5"]);
+    refuses(&here, "run login-bug --window -5", &["'--window <N>'", "above 0"]);
+    refuses(&here, "run login-bug --sample -1", &["'--sample <N>'", "a whole number from 1 on"]);
+    refuses(&here, "run login-bug --seeds 0", &["--seeds", "a whole number from 1 to 10000"]);
+    refuses(&here, "run login-bug --seed -1", &["--seed", "a whole number is expected"]);
+    let drive = "drive login-bug --agent codex --timeout";
+    refuses(&here, &format!("{drive} -5"), &["--timeout", "a whole number from 1 to 3600"]);
     for shard in ["3/2", "0/2", "1/0", "1", "a/b", "1/2/3"] {
         refuses(&here, &format!("run login-bug --shard {shard}"), &["--shard", shard, "1/3"]);
     }
@@ -202,6 +207,18 @@ fn a_broken_line_of_a_session_is_named_by_file_and_line() {
         "run later.jsonl --out out",
         &["later.jsonl:1", "version 9", "expected version 1"],
     );
+    here.write(
+        "wide.jsonl",
+        with(0, "{\"type\":\"session\",\"version\":1,\"id\":\"small\",\"context_window\":\"big\"}"),
+    );
+    let field = ["wide.jsonl:1", "\"context_window\": invalid type"];
+    refuses(&here, "run wide.jsonl --out out", &field);
+    here.write(
+        "late.jsonl",
+        with(0, "{\"type\":\"session\",\"version\":1,\"id\":\"small\",\"started\":\"not a date\"}"),
+    );
+    let field = ["late.jsonl:1", "\"started\" is \"not a date\"", "2026-03-01T12:00:00Z"];
+    refuses(&here, "run late.jsonl --out out", &field);
     here.write("twice.jsonl", with(4, "{\"type\":\"user\",\"id\":\"u1\",\"text\":\"again\"}"));
     refuses(&here, "run twice.jsonl --out out", &["twice.jsonl:5", "u1", "line 2"]);
 }
@@ -218,6 +235,8 @@ fn a_broken_line_of_a_scenario_is_named_by_file_and_line() {
         "id = \"x\"\nscael = 0.5\n[[step]]\ntype = \"user\"\ntext = \"hello\"\n",
     );
     refuses(&here, "run key.toml --out out", &["key.toml:2", "scael", "did you mean scale?"]);
+    here.write("wide.toml", "id = \"x\"\nwindow = \"big\"\n");
+    refuses(&here, "run wide.toml --out out", &["wide.toml:2", "did you mean context_window?"]);
     here.write("lost.toml", "id = \"x\"\n[[step]]\ntype = \"user\"\nfile = \"lost.txt\"\n");
     refuses(&here, "run lost.toml --out out", &["lost.toml:", "lost.txt"]);
     here.write("circle.toml", "id = \"x\"\nextends = \"circle.toml\"\n");
@@ -228,9 +247,9 @@ fn a_broken_line_of_a_scenario_is_named_by_file_and_line() {
 fn what_holds_no_session_is_refused_and_says_what_was_expected() {
     let here = Folder::new();
     here.write("empty.jsonl", "");
-    refuses(&here, "run empty.jsonl --out out", &["empty.jsonl", "expected"]);
+    refuses(&here, "run empty.jsonl --out out", &["empty.jsonl", "the file is empty"]);
     here.write("blank.jsonl", "\n  \n\n");
-    refuses(&here, "run blank.jsonl --out out", &["blank.jsonl", "expected"]);
+    refuses(&here, "run blank.jsonl --out out", &["blank.jsonl", "the file is empty"]);
     here.write("header.jsonl", jsonl(&[header()]));
     refuses(&here, "run header.jsonl --out out", &["header.jsonl", "no messages"]);
     refuses(&here, "compact header.jsonl --strategy codex", &["header.jsonl", "no messages"]);
@@ -540,6 +559,8 @@ fn what_is_wrong_is_said_once_and_in_a_line() {
         ("explain out deny", "there is no fact `deny` in these results; did you mean deny-"),
         ("explain out xyz", "there is no fact `xyz` in these results; known are "),
         ("explain nowhere x", "nowhere: cannot be read (No such file"),
+        ("completions", "missing <bash|elvish|fish|powershell|zsh>"),
+        ("run login-bug --columns foo", "docs/formats.md and the head of summary.csv name them"),
         ("show codx", "there is no strategy `codx`; did you mean codex?"),
         ("run login-bug --models nowhere.toml", "--models: cannot read nowhere.toml: No such file"),
         ("run login-bug --config nowhere.toml", "cannot read nowhere.toml: No such file"),
