@@ -188,22 +188,21 @@ fn told_of(real: &str, held: &[&Agreement]) -> String {
     if n == 0 {
         return format!("against {real}: nothing to compare");
     }
-    let figure = |what: &'static str| {
+    let figure = |said: &str, what: &str| {
         let off: Vec<f64> = held.iter().filter_map(|a| a.off(what)).collect();
         let (least, most) =
             (off.iter().copied().reduce(f64::min)?, off.iter().copied().reduce(f64::max)?);
         let (least, most) = (percent(least), percent(most));
         Some(if least == most {
-            format!("{what} {least}")
+            format!("{said} {least}")
         } else {
-            format!("{what} {least} to {most}")
+            format!("{said} {least} to {most}")
         })
     };
-    let counted = |same: usize, all: &str, none: &str, some: &str| match same {
-        _ if same == n && n > 1 => format!("{all} in all {n} sessions"),
-        _ if same == n => all.to_string(),
-        0 if n == 1 => none.to_string(),
-        _ => format!("{some} in {same} of {n} sessions"),
+    let counted = |same: usize, yes: &str, no: &str| match (n, same) {
+        (1, 1) => yes.to_string(),
+        (1, _) => no.to_string(),
+        _ => format!("{yes} in {same} of {n} sessions"),
     };
     let same = held.iter().filter(|a| a.same_summaries()).count();
     let alike = held.iter().filter(|a| a.first_difference.is_none()).count();
@@ -211,12 +210,10 @@ fn told_of(real: &str, held: &[&Agreement]) -> String {
     let differs = first.map_or(String::new(), |d| {
         format!("request {} of its own is the first that differs", d.request)
     });
-    let (all, none) = ("the same requests ask for summaries", "other requests ask for summaries");
-    let no_request = "no request differs by more than 0.5 %";
-    let parts = [figure(INPUT), figure(COST)]
-        .into_iter()
-        .flatten()
-        .chain([counted(same, all, none, all), counted(alike, no_request, &differs, no_request)]);
+    let parts = [figure("input", INPUT), figure("cost", COST)].into_iter().flatten().chain([
+        counted(same, "the same requests ask for summaries", "other requests ask for summaries"),
+        counted(alike, "no request differs by more than 0.5 %", &differs),
+    ]);
     format!("against {real}: {}", parts.collect::<Vec<_>>().join(", "))
 }
 
@@ -260,11 +257,11 @@ mod tests {
         // 1005 is within 0.5 % of 1000, 1006 is not.
         let same = beside("one", &[1000, 1000, 500], &[1000, 1005, 500], (2, 2));
         // 2505 ÷ 2500 = 1.002.
-        let want = "codex against real-codex: input, tokens +0.20 %, cost, USD ±0 %, the same \
+        let want = "codex against real-codex: input +0.20 %, cost ±0 %, the same \
                     requests ask for summaries, no request differs by more than 0.5 %.";
         assert_eq!(told_by(same.to_vec()), [want]);
         let other = beside("one", &[1000, 1000, 500], &[1000, 1006, 494], (2, 0));
-        let want = "codex against real-codex: input, tokens ±0 %, cost, USD ±0 %, other \
+        let want = "codex against real-codex: input ±0 %, cost ±0 %, other \
                     requests ask for summaries, request 1 of its own is the first that differs.";
         assert_eq!(told_by(other.to_vec()), [want]);
     }
@@ -277,7 +274,7 @@ mod tests {
         three[1].beside.as_mut().unwrap().agreement = None;
         let told = told_by([one, two, three].concat());
         // 2100 ÷ 2000.
-        let want = "codex against real-codex: input, tokens ±0 % to +5.00 %, cost, USD ±0 %, \
+        let want = "codex against real-codex: input ±0 % to +5.00 %, cost ±0 %, \
                     the same requests ask for summaries in 1 of 2 sessions, no request \
                     differs by more than 0.5 % in 1 of 2 sessions; not held together in 1 of 3: \
                     one of them did not finish.";

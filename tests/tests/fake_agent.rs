@@ -273,7 +273,7 @@ fn a_drive_concludes_with_how_far_the_two_agree_and_ranks_neither() {
     let here = Folder::new();
     let agent = describe(&here, "good", "acp", "strategy = \"codex\"");
     let out = drive(&here, &format!("login-bug ten-compactions {agent}"), 0);
-    let want = "codex against real-fake-good-acp: input, tokens ";
+    let want = "codex against real-fake-good-acp: input ";
     let text = out.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     let glance = text.rsplit("At a glance").next().unwrap();
     assert!(glance.contains(want), "{glance}");
