@@ -172,10 +172,11 @@ fn ready(args: &Args) -> anyhow::Result<Vec<Ready>> {
     let faults = args.fault.iter().map(|f| f.parse()).collect::<Result<Vec<Fault>, _>>();
     let faults = faults.context("--fault")?;
     let options = |a: &Agent| -> anyhow::Result<Options> {
+        let model = a.model_named(args.model.as_deref())?;
         let program = programs.get(&*a.name).map(|p| p.to_path_buf());
         a.locate(program.as_deref())?;
         Ok(Options {
-            model: a.model_named(args.model.as_deref())?,
+            model,
             window: args.window,
             max_output: args.max_output,
             summariser: summariser.clone(),

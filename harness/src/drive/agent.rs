@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use ctxbench_core::model::{self, Model};
+use ctxbench_core::model::{self, Model, UnknownModel};
 use ctxbench_core::{files, nearest};
 use ctxbench_provider::wire::{self, Api};
 use ctxbench_strategies::Spec;
@@ -68,10 +68,13 @@ pub enum AgentError {
         /// What was named.
         path: PathBuf,
     },
+    /// There is no such model.
+    #[error(transparent)]
+    UnknownModel(#[from] UnknownModel),
     /// The model is of a provider that the agent does not speak to.
     #[error(
-        "{title} speaks to {speaks} and {model} is not theirs; models that it can be run with: \
-         {models}"
+        "{title} is set up for the API of {speaks}, and {model} has another; models that it can be \
+         run with: {models}"
     )]
     Model {
         /// The agent.
@@ -433,7 +436,7 @@ impl Agent {
 
     /// The model of a name, or its own. Of another provider than its own model is none that it can
     /// be run with: its settings are written for that provider.
-    pub fn model_named(&self, name: Option<&str>) -> anyhow::Result<&'static Model> {
+    pub fn model_named(&self, name: Option<&str>) -> Result<&'static Model, AgentError> {
         let api = |m: &Model| -> Api { wire::of(m).api() };
         let own = model::find(&self.model)?;
         let model = name.map_or(Ok(own), model::find)?;
@@ -447,8 +450,7 @@ impl Agent {
             speaks: speaks.name(),
             model: model.name.to_string(),
             models: all.map(|m| &*m.name).collect::<Vec<_>>().join(", "),
-        }
-        .into())
+        })
     }
 
     /// How it is told an address: as its description says, or by what of its environment needs
