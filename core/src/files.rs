@@ -60,15 +60,21 @@ pub fn write_scratch(path: &Path, content: impl AsRef<[u8]>) -> Result<(), FileE
 pub fn write_scratch_by(
     by: &Path,
     path: &Path,
-    content: &[u8],
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     private: bool,
 ) -> Result<(), FileError> {
     let write = || -> io::Result<()> {
         let beside = Beside::create(by, private)?;
-        (&beside.file).write_all(content)?;
+        buffered(&beside.file, content)?;
         beside.replace(path, false)
     };
     write().map_err(failed(path, "write it", ADVICE_WRITE))
+}
+
+fn buffered(file: &File, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::new(file);
+    content(&mut out)?;
+    out.flush()
 }
 
 fn put(
@@ -76,11 +82,7 @@ fn put(
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     sync: bool,
 ) -> Result<(), FileError> {
-    let fill = |file: &File| {
-        let mut out = BufWriter::new(file);
-        content(&mut out)?;
-        out.flush()
-    };
+    let fill = |file: &File| buffered(file, content);
     let write_failed = || failed(path, "write it", ADVICE_WRITE);
     match Target::of(path)? {
         Target::Stream => {

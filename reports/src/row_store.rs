@@ -9,7 +9,7 @@ mod leftover;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -204,20 +204,21 @@ impl RowStore {
         let place = self.place(key, if failed { FAILED } else { ENDING });
         let Row { run, trace, status, timing } = &row;
         let version = RESULTS_VERSION;
-        let text = serde_json::to_vec(&RowOut { version, key, run, trace, status, timing })
-            .expect("records always serialise");
-        let written = self.write(&place, &text, private);
+        let out = RowOut { version, key, run, trace, status, timing };
+        let written = self.write(&place, &out, private);
+        let bytes = fs::metadata(&place).map_or(0, |m| m.len() as usize);
         if failed && let Ok(mut all) = self.failed.lock() {
             all.push(place);
         }
-        self.hold(key, row, if written.is_ok() { text.len() } else { 0 });
+        self.hold(key, row, if written.is_ok() { bytes } else { 0 });
         written
     }
 
-    fn write(&self, place: &Path, text: &[u8], private: bool) -> Result<(), WriteError> {
+    fn write(&self, place: &Path, row: &RowOut<'_>, private: bool) -> Result<(), WriteError> {
         let folder = place.parent().unwrap_or(&self.dir);
         fs::create_dir_all(folder).map_err(io_error(folder, "make the folder"))?;
-        Ok(files::write_scratch_by(&self.dir, place, text, private)?)
+        let content = |out: &mut dyn Write| Ok(serde_json::to_writer(out, row)?);
+        Ok(files::write_scratch_by(&self.dir, place, content, private)?)
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, Held> {
