@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use rusqlite::Connection;
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
 
 use crate::csv::TABLES;
 use crate::formats::{Format, Make, ReportError};
@@ -85,7 +85,11 @@ pub(crate) fn write(stored: &Stored<'_>, path: &Path) -> Result<(), ReportError>
                         table.of_runs.then(|| Value::Text(json(serde_json::to_string(run))));
                     let cells = row.into_iter().map(value).chain(whole);
                     let all = std::iter::once(Value::Integer(number)).chain(cells);
-                    insert.execute(params_from_iter(all)).map_err(failed)?;
+                    // One by one: SQLite copies what it is given, and a whole row is long.
+                    for (at, value) in (1..).zip(all) {
+                        insert.raw_bind_parameter(at, value).map_err(failed)?;
+                    }
+                    insert.raw_execute().map_err(failed)?;
                 }
             }
         }

@@ -5,12 +5,13 @@
 mod cell;
 mod columns;
 
-use std::io;
+use std::borrow::Borrow;
+use std::{io, iter};
 
 use crate::formats::{Format, Make, ReportError};
 use crate::metrics::{Cell, METRICS, ToCell};
 use crate::plots::Looks;
-use crate::record::{Goal, RunRecord};
+use crate::record::{FactRecord, Goal, RunRecord};
 use crate::stored::{Files, Stored};
 use crate::{fmt, goals, seeds, spend};
 
@@ -20,6 +21,9 @@ pub(crate) const FORMAT: Format = Format { name: "csv", prints: false, make: Mak
 /// Name in the head, and what stands below it.
 type Column<T> = (&'static str, fn(&T) -> Cell);
 
+/// Made one at a time: a long run has many.
+pub(crate) type CellRows<'a> = Box<dyn Iterator<Item = Vec<Cell>> + 'a>;
+
 /// Rows of one kind.
 pub(crate) struct Table {
     /// Of the file, without its ending.
@@ -27,7 +31,7 @@ pub(crate) struct Table {
     /// The columns behind those that tell runs apart, which a table of runs has among them.
     pub(crate) columns: fn() -> Vec<&'static str>,
     /// The rows of a run.
-    pub(crate) rows: fn(&RunRecord, &[Goal]) -> Vec<Vec<Cell>>,
+    rows: for<'a> fn(&'a RunRecord, &'a [Goal]) -> CellRows<'a>,
     /// It is the table of runs.
     pub(crate) of_runs: bool,
 }
@@ -37,7 +41,7 @@ pub(crate) const TABLES: [Table; 9] = [
     Table {
         name: "summary",
         columns: || METRICS.iter().map(|m| m.column).collect(),
-        rows: |r, _| vec![r.columns().map(|(_, cell)| cell).collect()],
+        rows: |r, _| Box::new(iter::once(r.columns().map(|(_, cell)| cell).collect())),
         of_runs: true,
     },
     inner("requests", || names(columns::REQUESTS), |r, _| cells(columns::REQUESTS, &r.requests)),
@@ -57,16 +61,16 @@ pub(crate) const TABLES: [Table; 9] = [
     inner(
         "goals",
         || names(&columns::goals()),
-        |r, all| cells(&columns::goals(), &goals::judged(r, all)),
+        |r, all| cells(columns::goals(), goals::judged(r, all)),
     ),
-    inner("costs", || names(columns::COSTS), |r, _| cells(columns::COSTS, &spend::parts(r))),
+    inner("costs", || names(columns::COSTS), |r, _| cells(columns::COSTS, spend::parts(r))),
 ];
 
 /// What happened inside runs.
 const fn inner(
     name: &'static str,
     columns: fn() -> Vec<&'static str>,
-    rows: fn(&RunRecord, &[Goal]) -> Vec<Vec<Cell>>,
+    rows: for<'a> fn(&'a RunRecord, &'a [Goal]) -> CellRows<'a>,
 ) -> Table {
     Table { name, columns, rows, of_runs: false }
 }
@@ -75,18 +79,23 @@ fn names<T>(columns: &[Column<T>]) -> Vec<&'static str> {
     columns.iter().map(|(name, _)| *name).collect()
 }
 
-fn cells<T>(columns: &[Column<T>], items: &[T]) -> Vec<Vec<Cell>> {
-    items.iter().map(|x| columns.iter().map(|(_, cell)| cell(x)).collect()).collect()
+fn cells<'a, T: 'a, C, I>(columns: C, items: I) -> CellRows<'a>
+where
+    C: AsRef<[Column<T>]> + 'a,
+    I: IntoIterator<Item: Borrow<T>, IntoIter: 'a>,
+{
+    let row = move |x: I::Item| columns.as_ref().iter().map(|(_, cell)| cell(x.borrow())).collect();
+    Box::new(items.into_iter().map(row))
 }
 
 /// Each fact at each need, with the words around it where it arises.
-fn facts(run: &RunRecord) -> Vec<Vec<Cell>> {
-    let mut rows = cells(columns::FACTS, &run.facts);
-    for (row, pair) in rows.iter_mut().zip(&run.facts) {
+fn facts(run: &RunRecord) -> CellRows<'_> {
+    let with_text = |(mut row, pair): (Vec<Cell>, &FactRecord)| {
         let life = run.lives.iter().find(|l| l.fact == pair.fact);
         row.push(life.filter(|l| !l.text.is_empty()).map(|l| l.text.clone()).cell());
-    }
-    rows
+        row
+    };
+    Box::new(cells(columns::FACTS, &run.facts).zip(&run.facts).map(with_text))
 }
 
 impl Table {
@@ -103,17 +112,22 @@ impl Table {
     }
 
     /// The rows of a run, as long as the head.
-    pub(crate) fn whole(&self, r: &RunRecord, goals: &[Goal], seeded: bool) -> Vec<Vec<Cell>> {
-        let mut rows = (self.rows)(r, goals);
-        for row in &mut rows {
-            if !self.of_runs {
+    pub(crate) fn whole<'a>(
+        &self,
+        r: &'a RunRecord,
+        goals: &'a [Goal],
+        seeded: bool,
+    ) -> impl Iterator<Item = Vec<Cell>> + use<'a> {
+        let of_runs = self.of_runs;
+        (self.rows)(r, goals).map(move |mut row| {
+            if !of_runs {
                 let keys = [&r.scenario.id, &r.strategy.label, &r.model];
                 row.splice(0..0, keys.map(ToCell::cell));
                 row.push(r.summariser.cell());
             }
             row.extend(seeded.then(|| r.seed.cell()));
-        }
-        rows
+            row
+        })
     }
 }
 
