@@ -257,7 +257,11 @@ fn of_source(
         },
         (Err(e), None) => return Err(e.into()),
     };
-    match kind(&head) {
+    let (kind, is_archive) = (kind(&head), head.members.is_some());
+    let is_blank = head.text.trim().is_empty();
+    // A long beginning is not held while the rest is read.
+    drop(head);
+    match kind {
         Some(Kind::Scenario) => {
             let bytes = bytes()?;
             let text = std::str::from_utf8(&bytes)
@@ -283,12 +287,12 @@ fn of_source(
                 take(path, scenario.map_err(LoadError::from))
             });
         }
-        None if head.members.is_some() => {
+        None if is_archive => {
             if let Some(archive) = source.archive()? {
                 return of_members(&archive, path, take);
             }
         }
-        None if head.text.trim().is_empty() => {
+        None if is_blank => {
             return Err(LoadError::Empty { path: path.to_path_buf() });
         }
         None => {

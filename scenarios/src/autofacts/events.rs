@@ -10,15 +10,15 @@ use serde_json::Value;
 
 /// A call with its arguments as JSON; text that is none is a string.
 pub(super) struct Call {
-    pub(super) tool: String,
+    pub(super) tool: Arc<str>,
     pub(super) arguments: Value,
 }
 
 /// A reply of the model.
 pub(super) struct Reply<'a> {
     pub(super) id: &'a str,
-    pub(super) texts: Vec<Arc<str>>,
-    pub(super) calls: Vec<Call>,
+    pub(super) texts: Box<[Arc<str>]>,
+    pub(super) calls: Box<[Call]>,
 }
 
 /// Who shows something.
@@ -35,7 +35,7 @@ pub(super) struct Shown<'a> {
     pub(super) by: By,
     /// The reply behind which it stands: that of the call, or the last one before a message.
     pub(super) at: usize,
-    pub(super) texts: Vec<Arc<str>>,
+    pub(super) texts: Box<[Arc<str>]>,
 }
 
 /// One thing after the other.
@@ -56,7 +56,7 @@ pub(super) type Agent<'a> = Option<&'a str>;
 pub(super) fn of(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
     let mut replies: HashMap<Agent<'_>, usize> = HashMap::new();
     let mut asked: HashMap<&str, usize> = HashMap::new();
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(session.entries.len());
     for entry in &session.entries {
         let agent = entry.agent();
         let so_far = replies.get(&agent).copied().unwrap_or(0);
@@ -73,7 +73,7 @@ pub(super) fn of(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
             Entry::Assistant(m) => {
                 replies.insert(agent, so_far + 1);
                 let parts = m.content();
-                let calls: Vec<Call> = parts.iter().filter_map(Part::as_call).map(call).collect();
+                let calls: Box<[Call]> = parts.iter().filter_map(Part::as_call).map(call).collect();
                 for part in m.parts.iter().flatten().filter_map(Part::as_call).chain(&m.calls) {
                     asked.insert(&part.id, so_far + 1);
                 }
@@ -93,10 +93,10 @@ pub(super) fn of(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
 fn call(call: &ctxbench_core::content::ToolCall) -> Call {
     let arguments = serde_json::from_str(&call.arguments)
         .unwrap_or_else(|_| Value::String(call.arguments.to_string()));
-    Call { tool: call.name.to_string(), arguments }
+    Call { tool: call.name.clone(), arguments }
 }
 
-fn texts(parts: Vec<Part>) -> Vec<Arc<str>> {
+fn texts(parts: Vec<Part>) -> Box<[Arc<str>]> {
     let text = |part: Part| match part {
         Part::Text(text) if !text.is_empty() => Some(text),
         _ => None,

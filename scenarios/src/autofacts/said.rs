@@ -67,7 +67,7 @@ impl Tools {
         let mut uses: HashMap<(String, String), Uses> = HashMap::new();
         for call in replies.flat_map(|r| &r.calls) {
             for (name, value) in leaves(&call.arguments) {
-                let u = uses.entry((call.tool.clone(), name.to_string())).or_default();
+                let u = uses.entry((call.tool.to_string(), name.to_string())).or_default();
                 u.all += 1;
                 if is_keyword(&value) {
                     u.words += 1;
@@ -100,7 +100,7 @@ impl Written {
         for call in &reply.calls {
             for (_, value) in leaves(&call.arguments) {
                 if value.len() >= FILLED_IN {
-                    self.0.entry(value.trim().to_string()).or_insert_with(|| call.tool.clone());
+                    self.0.entry(value.trim().to_string()).or_insert_with(|| call.tool.to_string());
                 }
             }
         }
