@@ -68,41 +68,25 @@ pub(super) struct FactBook {
     view: View,
 }
 
-/// Facts that each reply and summary may say, by its message.
+/// Facts that each reply and summary may say. One set is much like the one given before it, so what
+/// is kept of each is where they differ.
 #[derive(Default)]
 struct Licences {
-    of: HashMap<MessageId, Arc<Facts>>,
-    /// The newest, which the next one often equals.
-    newest: Arc<Facts>,
-}
-
-/// A set of facts.
-#[derive(Default, PartialEq)]
-struct Facts(Vec<u64>);
-
-impl Facts {
-    fn holds(&self, fact: usize) -> bool {
-        self.0.get(fact / 64).is_some_and(|w| w >> (fact % 64) & 1 == 1)
-    }
-}
-
-impl FromIterator<usize> for Facts {
-    fn from_iter<I: IntoIterator<Item = usize>>(facts: I) -> Facts {
-        let mut words = Vec::new();
-        for fact in facts {
-            if words.len() <= fact / 64 {
-                words.resize(fact / 64 + 1, 0);
-            }
-            words[fact / 64] |= 1 << (fact % 64);
-        }
-        Facts(words)
-    }
+    /// By the message, the number of its set.
+    of: HashMap<MessageId, u32>,
+    /// Of each fact the sets with which it comes and goes, in turns.
+    changes: Vec<Vec<u32>>,
+    sets: u32,
 }
 
 impl Licences {
     /// Whether a message may bring a fact: what is not a reply always may.
     fn may_say(&self, message: MessageId, fact: usize) -> bool {
-        self.of.get(&message).is_none_or(|l| l.holds(fact))
+        let holds = |set: &u32| {
+            let changes = self.changes.get(fact).map_or(&[][..], Vec::as_slice);
+            changes.partition_point(|c| c <= set) % 2 == 1
+        };
+        self.of.get(&message).is_none_or(holds)
     }
 
     /// What the model wrote, replies and summaries alike, brings a fact only if it was visible to
@@ -111,12 +95,18 @@ impl Licences {
         !(is_reply(b) || place(b) == Place::Summary) || self.may_say(b.message, fact)
     }
 
-    fn give(&mut self, message: MessageId, facts: impl IntoIterator<Item = usize>) {
-        let facts: Facts = facts.into_iter().collect();
-        if *self.newest != facts {
-            self.newest = Arc::new(facts);
+    /// `facts`: of each whether the message may say it.
+    fn give(&mut self, message: MessageId, facts: &[bool]) {
+        self.changes.resize(self.changes.len().max(facts.len()), Vec::new());
+        let now = facts.iter().copied().chain(std::iter::repeat(false));
+        let changed =
+            self.changes.iter_mut().zip(now).filter(|(c, now)| (c.len() % 2 == 1) != *now);
+        let set = self.sets + 1;
+        for (changes, _) in changed {
+            changes.push(set);
+            self.sets = set;
         }
-        self.of.insert(message, self.newest.clone());
+        self.of.insert(message, self.sets);
     }
 }
 
@@ -258,7 +248,7 @@ impl FactBook {
     }
 
     /// Gives a message the licence to say these facts, also where it is shown already.
-    fn give(&mut self, message: MessageId, facts: impl IntoIterator<Item = usize>) {
+    fn give(&mut self, message: MessageId, facts: &[bool]) {
         let FactBook { licences, view, .. } = self;
         let shown = view.of_message(message);
         for &i in &shown {
@@ -364,9 +354,10 @@ impl FactBook {
     /// A reply was recorded: it may restate what was visible when it was made, and say what arises
     /// in it.
     pub(super) fn license(&mut self, message: MessageId, key: &str, visible: &[Option<Sighting>]) {
-        let known = self.known.clone();
-        let seen = (0..visible.len()).filter(|&i| visible[i].is_some());
-        self.give(message, seen.chain(known.arising(key).iter().copied()));
+        let mut facts: Vec<bool> = visible.iter().map(Option::is_some).collect();
+        facts.resize(self.known.facts.len(), false);
+        self.known.arising(key).iter().for_each(|&f| facts[f] = true);
+        self.give(message, &facts);
     }
 
     /// New summaries among these blocks may say what was visible when they were written. One that
@@ -376,7 +367,7 @@ impl FactBook {
         for b in blocks.iter().filter(|b| place(b) == Place::Summary) {
             if !self.licences.of.contains_key(&b.message) {
                 any = true;
-                self.give(b.message, (0..visible.len()).filter(|&i| visible[i]));
+                self.give(b.message, visible);
             }
         }
         any
@@ -385,8 +376,8 @@ impl FactBook {
     /// The provider compacted what a request showed: its summary, not yet in the history, may say
     /// what was visible there.
     pub(super) fn license_provider(&mut self, message: MessageId, shown: &[Arc<Block>]) {
-        let seen = self.seen(shown, None);
-        self.give(message, (0..seen.len()).filter(|&i| seen[i].is_some()));
+        let seen: Vec<bool> = self.seen(shown, None).iter().map(Option::is_some).collect();
+        self.give(message, &seen);
     }
 
     /// Whether a message may bring a fact: what is not a reply always may.
