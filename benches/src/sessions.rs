@@ -152,7 +152,7 @@ pub fn blocks(from: usize, to: usize, seed: u64) -> Vec<Arc<Block>> {
     for n in from..to {
         let t = turn(n, seed);
         let message = |i: usize| MessageId((4 * n + i) as u32);
-        let call = Some(Arc::new(CallRef { id: format!("c{n}"), name: "read_file".into() }));
+        let call = Some(Arc::new(CallRef { id: format!("c{n}").into(), name: "read_file".into() }));
         let asks = Draft {
             call: call.clone(),
             ..Draft::text(BlockKind::Call, Role::Assistant, t.arguments)

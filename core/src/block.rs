@@ -92,9 +92,9 @@ pub enum Form {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CallRef {
     /// Call id.
-    pub id: String,
+    pub id: Arc<str>,
     /// Tool name.
-    pub name: String,
+    pub name: Arc<str>,
 }
 
 /// An image or document by reference.
@@ -122,6 +122,83 @@ pub struct Origin {
     pub message: MessageId,
     /// Index of the part in it.
     pub part: u32,
+}
+
+/// The parts of the history that a block stands for, in order. A summary stands for what the one
+/// before it stood for and more, so lists that were made once are shared.
+#[derive(Clone, Debug)]
+pub struct Origins(Listed);
+
+impl Default for Origins {
+    fn default() -> Origins {
+        vec![].into()
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Listed {
+    One(Origin),
+    Lists(Box<[Arc<[Origin]>]>),
+}
+
+impl Origins {
+    /// One by one.
+    pub fn iter(&self) -> impl Iterator<Item = &Origin> {
+        let (one, lists) = match &self.0 {
+            Listed::One(origin) => (Some(origin), &[][..]),
+            Listed::Lists(lists) => (None, &**lists),
+        };
+        one.into_iter().chain(lists.iter().flat_map(|l| l.iter()))
+    }
+
+    /// Whether the block stands for nothing that was said.
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.0, Listed::Lists(lists) if lists.is_empty())
+    }
+}
+
+impl From<Vec<Origin>> for Origins {
+    fn from(all: Vec<Origin>) -> Origins {
+        Origins(match all[..] {
+            [] => Listed::Lists(Box::default()),
+            [one] => Listed::One(one),
+            _ => Listed::Lists([all.into()].into()),
+        })
+    }
+}
+
+/// What several stand for together.
+impl<'a> FromIterator<&'a Origins> for Origins {
+    fn from_iter<I: IntoIterator<Item = &'a Origins>>(all: I) -> Origins {
+        let (mut lists, mut single) = (Vec::new(), Vec::new());
+        for origins in all {
+            match &origins.0 {
+                Listed::One(origin) => single.push(*origin),
+                Listed::Lists(more) if more.is_empty() => {}
+                Listed::Lists(more) => {
+                    lists.extend((!single.is_empty()).then(|| single.drain(..).collect()));
+                    lists.extend(more.iter().cloned());
+                }
+            }
+        }
+        if lists.is_empty() {
+            return single.into();
+        }
+        lists.extend((!single.is_empty()).then(|| single.into()));
+        Origins(Listed::Lists(lists.into()))
+    }
+}
+
+impl FromIterator<Origin> for Origins {
+    fn from_iter<I: IntoIterator<Item = Origin>>(all: I) -> Origins {
+        Vec::from_iter(all).into()
+    }
+}
+
+impl PartialEq for Origins {
+    fn eq(&self, other: &Origins) -> bool {
+        self.iter().eq(other.iter())
+    }
 }
 
 /// A stretch of a block's text that says something of another kind than the block: a tool result in
@@ -194,7 +271,7 @@ impl Draft {
     }
 
     /// Freezes the draft as part of a message.
-    pub fn build(self, message: MessageId, origin: Vec<Origin>) -> Arc<Block> {
+    pub fn build(self, message: MessageId, origin: impl Into<Origins>) -> Arc<Block> {
         Arc::new(Block {
             hash: self.content_hash(),
             draft: self,
@@ -235,7 +312,7 @@ pub struct Block {
     /// The message it belongs to; blocks of one message stay together on the wire.
     pub message: MessageId,
     /// The history parts it shows or stands for.
-    pub origin: Box<[Origin]>,
+    pub origin: Origins,
     /// Hash over everything the wire shows.
     pub hash: u64,
     size: OnceLock<Size>,
@@ -308,19 +385,19 @@ impl Block {
             media: None,
             ..self.draft.clone()
         };
-        draft.build(self.message, self.origin.to_vec())
+        draft.build(self.message, self.origin.clone())
     }
 
     /// A copy as another draft in the same place.
     pub fn redraft(&self, change: impl FnOnce(&mut Draft)) -> Arc<Block> {
         let mut draft = self.draft.clone();
         change(&mut draft);
-        draft.build(self.message, self.origin.to_vec())
+        draft.build(self.message, self.origin.clone())
     }
 
     /// The call id of a call or output.
     pub fn call_id(&self) -> Option<&str> {
-        self.call.as_ref().map(|c| c.id.as_str())
+        self.call.as_ref().map(|c| &*c.id)
     }
 }
 
@@ -363,6 +440,20 @@ mod tests {
             c.content_hash(),
         ];
         assert!(hashes[0] != hashes[1] && hashes[0] != hashes[2] && hashes[1] != hashes[2]);
+    }
+
+    #[test]
+    fn what_summaries_stand_for_is_in_order_and_made_once() {
+        let origins = |parts: std::ops::Range<u32>| -> Origins {
+            parts.map(|part| Origin { message: MessageId(part), part: 0 }).collect()
+        };
+        let said: Vec<Origins> = (0..3).map(|n| origins(n..n + 1)).collect();
+        let first: Origins = said.iter().collect();
+        assert_eq!(first, origins(0..3));
+        let next: Origins = [&first, &Origins::default(), &origins(3..4)].into_iter().collect();
+        assert_eq!(next, origins(0..4));
+        assert!(std::ptr::eq(first.iter().next().unwrap(), next.iter().next().unwrap()));
+        assert!(Origins::default().is_empty() && !next.is_empty());
     }
 
     #[test]

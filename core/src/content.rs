@@ -136,8 +136,8 @@ impl Part {
 
     /// How a request shows the part as it was said; `None` for what only a strategy can place.
     pub fn draft(&self, role: Role) -> Option<Draft> {
-        let call = |id: &str, name: &str| {
-            Some(Arc::new(CallRef { id: id.to_string(), name: name.to_string() }))
+        let call = |id: &Arc<str>, name: &Arc<str>| {
+            Some(Arc::new(CallRef { id: id.clone(), name: name.clone() }))
         };
         Some(match self {
             Part::Text(t) if role == Role::Assistant => {

@@ -201,7 +201,7 @@ impl Pairing {
 
     /// What of the view lacks its partner; these are all blocks that were added.
     pub fn orphans(&self, blocks: &[Arc<Block>]) -> Orphans {
-        let results = self.lost.iter().map(|c| c.id.clone()).collect();
+        let results = self.lost.iter().map(|c| c.id.to_string()).collect();
         if self.open.is_empty() {
             return Orphans { calls: Vec::new(), results };
         }
@@ -215,7 +215,7 @@ impl Pairing {
         let trailing: HashSet<&str> =
             calls.filter(|b| b.kind == BlockKind::Call).filter_map(|b| b.call_id()).collect();
         let orphaned = self.open.iter().filter(|c| !trailing.contains(&*c.id));
-        Orphans { calls: orphaned.map(|c| c.id.clone()).collect(), results }
+        Orphans { calls: orphaned.map(|c| c.id.to_string()).collect(), results }
     }
 }
 

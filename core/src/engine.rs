@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Role, total_tokens};
+use crate::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Origins, Role, total_tokens};
 use crate::compaction::CompactionKind;
 use crate::content::{Part, ToolCall};
 use crate::context::{Context, EditError};
@@ -484,14 +484,12 @@ impl Engine {
 
     /// Shows a part of a message of the log.
     fn show(&mut self, id: MessageId, part: u32, draft: Draft) {
-        let mut origin = vec![];
-        if draft.kind == BlockKind::Compaction && !draft.text.is_empty() {
-            // A summary of the provider stands for all that the request showed; a failed one
-            // for nothing.
-            let shown = self.context.blocks().iter();
-            origin.extend(shown.flat_map(|b| b.origin.iter().copied()));
-        }
-        origin.push(Origin { message: id, part });
+        let own = Origins::from(vec![Origin { message: id, part }]);
+        // A summary of the provider stands for all that the request showed; a failed one for
+        // nothing.
+        let says = draft.kind == BlockKind::Compaction && !draft.text.is_empty();
+        let shown = self.context.blocks().iter().filter(|_| says);
+        let origin: Origins = shown.map(|b| &b.origin).chain([&own]).collect();
         self.context.push(draft.build(id, origin));
     }
 
@@ -501,7 +499,7 @@ impl Engine {
         kind: BlockKind,
         role: Role,
         text: impl Into<Arc<str>>,
-        origin: Vec<Origin>,
+        origin: impl Into<Origins>,
     ) -> Arc<Block> {
         let text = text.into();
         let part = match kind {

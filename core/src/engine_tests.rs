@@ -54,7 +54,7 @@ fn say(s: &mut Engine, n: usize) -> MessageId {
 /// Replaces the first `n` blocks by a summary.
 fn compact(s: &mut Engine, n: usize) {
     let (gone, kept) = s.context.blocks().split_at(n);
-    let (origin, kept) = (gone.iter().flat_map(|b| b.origin.clone()).collect(), kept.to_vec());
+    let (origin, kept) = (crate::compaction::origins(gone), kept.to_vec());
     let summary = s.synthetic(BlockKind::Summary, Role::User, format!("summary of {n}"), origin);
     s.compacted(CompactionKind::Summarise, "test", Phase::MidTurn, [vec![summary], kept].concat())
         .unwrap();

@@ -91,7 +91,7 @@ impl Piece {
             kind: b.kind,
             role: b.role,
             form: b.form,
-            tool: b.call.as_ref().map(|c| c.name.clone()),
+            tool: b.call.as_ref().map(|c| c.name.to_string()),
             tokens: b.tokens(by),
             text: recording::readable(&b.text).to_string(),
         }

@@ -123,10 +123,12 @@ impl Item {
     }
 
     pub(crate) fn of(wire: Wire, slot: &Slot, block: &Arc<Block>) -> Self {
+        let content = Content::of(wire, slot.show, block);
+        let made =
+            || AsItem { wire, show: slot.show, role: slot.role, hash: content.hash(slot.role) };
         let as_asked = |i: &&AsItem| (i.wire, i.show, i.role) == (wire, slot.show, slot.role);
-        let kept = block.encoded(|| AsItem::of(wire, slot, block)).filter(as_asked);
-        let AsItem { content, hash, .. } =
-            kept.cloned().unwrap_or_else(|| AsItem::of(wire, slot, block));
+        let kept = block.encoded(made).filter(as_asked);
+        let hash = kept.map_or_else(|| content.hash(slot.role), |i| i.hash);
         let item = Item {
             role: slot.role,
             content,
@@ -180,22 +182,13 @@ impl Piece for Item {
     }
 }
 
-/// What a block becomes on a wire, wherever it stands. A block remembers it as it was first asked
-/// for: a run has one wire, and few blocks change their role in it.
-#[derive(Clone, Debug)]
-pub(crate) struct AsItem {
+/// The hash of what a block becomes on a wire, wherever it stands. A block remembers it as it was
+/// first asked for: a run has one wire, and few blocks change their role in it.
+struct AsItem {
     wire: Wire,
     show: Show,
     role: Role,
-    content: Content,
     hash: u64,
-}
-
-impl AsItem {
-    fn of(wire: Wire, slot: &Slot, block: &Block) -> Self {
-        let content = Content::of(wire, slot.show, block);
-        AsItem { wire, show: slot.show, role: slot.role, hash: content.hash(slot.role), content }
-    }
 }
 
 impl Content {
@@ -237,11 +230,7 @@ impl Content {
 
     fn of(wire: Wire, show: Show, b: &Block) -> Self {
         let media = |m: &Media| wire.carried_media(m);
-        let call = || {
-            b.call.as_ref().map_or((Arc::from(""), Arc::from("")), |c| {
-                (c.id.as_str().into(), c.name.as_str().into())
-            })
-        };
+        let call = || b.call.as_ref().map(|c| (c.id.clone(), c.name.clone())).unwrap_or_default();
         match show {
             Show::Text => Content::Text(b.text.clone()),
             Show::Image => {

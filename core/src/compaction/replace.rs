@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::block::{Block, BlockKind, Draft, MessageId, Origin, Role};
+use crate::block::{Block, BlockKind, Draft, MessageId, Origins, Role};
 use crate::engine::Engine;
 use crate::strategy::is_system;
 
@@ -12,8 +12,8 @@ pub fn passing(kind: BlockKind, role: Role, text: impl Into<Arc<str>>) -> Arc<Bl
 }
 
 /// Everything that blocks stand for.
-pub fn origins(blocks: &[Arc<Block>]) -> Vec<Origin> {
-    blocks.iter().flat_map(|b| b.origin.iter().copied()).collect()
+pub fn origins(blocks: &[Arc<Block>]) -> Origins {
+    blocks.iter().map(|b| &b.origin).collect()
 }
 
 /// The view in which the provider's own compaction stands for everything but the system part.

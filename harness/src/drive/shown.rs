@@ -152,7 +152,7 @@ impl Player {
             if i == last && draft.kind == BlockKind::User {
                 draft.kind = BlockKind::SummaryPrompt;
             }
-            let origin = self.known_of(item).map_or(vec![], |b| b.origin.to_vec());
+            let origin = self.known_of(item).map(|b| b.origin.clone()).unwrap_or_default();
             out.push(draft.build(message, origin));
         }
         out

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Form, Media, MessageId, Role};
+use ctxbench_core::block::{
+    Block, BlockKind, CallRef, Draft, Form, Media, MessageId, Origins, Role,
+};
 use ctxbench_core::request::Request;
 use ctxbench_provider::wire::{self, Wire};
 use ctxbench_provider::{Content, Item};
@@ -156,8 +158,8 @@ impl Dialect {
             }
         }
         let (id, origin) = match was.blocks.first() {
-            Some(b) => (b.message, b.origin.to_vec()),
-            None => (MessageId(u32::MAX), vec![]),
+            Some(b) => (b.message, b.origin.clone()),
+            None => (MessageId(u32::MAX), Origins::default()),
         };
         for item in items.into_iter().flatten() {
             let draft = draft(item, BlockKind::User)?;
@@ -221,9 +223,7 @@ fn form(before: &str, after: &str) -> Form {
 
 /// A block of new text.
 fn draft(item: Item, kind: BlockKind) -> Result<Draft, String> {
-    let call = |id: Arc<str>, name: Arc<str>| {
-        Some(Arc::new(CallRef { id: id.to_string(), name: name.to_string() }))
-    };
+    let call = |id: Arc<str>, name: Arc<str>| Some(Arc::new(CallRef { id, name }));
     let made = |kind, role, text: Arc<str>| Draft::synthetic(kind, role, text);
     Ok(match item.content {
         Content::Text(text) if item.role == Role::Assistant => {

@@ -87,7 +87,7 @@ fn words(b: &Block, tokens: u64, room: &mut usize) -> Option<BlockText> {
         return None;
     }
     *room -= long;
-    Some(BlockText { tool: b.call.as_ref().map(|c| c.name.clone()), tokens, text })
+    Some(BlockText { tool: b.call.as_ref().map(|c| c.name.to_string()), tokens, text })
 }
 
 fn cut(text: &str, most: usize) -> String {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+use ctxbench_core::compaction::origins;
 use ctxbench_core::content::Part;
 use ctxbench_core::context_editing;
 use ctxbench_core::engine::{Action, Event as Noted, Stamped};
@@ -385,7 +386,7 @@ fn logical_view<'a>(request: &'a Request, reply: Option<&Reply>) -> Cow<'a, [Arc
     let Some(summary) = r.compaction() else {
         return context_editing::edited_view(request, r.applied);
     };
-    let origin = request.blocks.iter().flat_map(|b| b.origin.iter().copied()).collect();
+    let origin = origins(&request.blocks);
     let mut blocks: Vec<Arc<Block>> =
         request.blocks.iter().filter(|b| is_system(b)).cloned().collect();
     blocks.push(

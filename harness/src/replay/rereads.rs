@@ -170,7 +170,7 @@ mod tests {
         r.ran("a1");
         let again = r.again("c1").unwrap();
         let whole = Incoming::result(&again.call, false, "one two three four five six");
-        let call = Some(Arc::new(CallRef { id: whole.key.to_string(), name: "read".into() }));
+        let call = Some(Arc::new(CallRef { id: whole.key.clone(), name: "read".into() }));
         let cut = Draft { call, ..Draft::text(BlockKind::Output, Role::Tool, "one two") }
             .build(MessageId(9), vec![]);
         r.asked(&whole);

@@ -109,9 +109,9 @@ fn the_summary_rides_the_warm_prefix_and_files_come_back() {
     );
     assert!(
         after.blocks[5].text.starts_with("f0.rs as it was read before:\n0 word")
-            && after.blocks[5].origin.len() == 1
+            && after.blocks[5].origin.iter().count() == 1
     );
-    assert_eq!(after.blocks[2].origin.len(), 1 + 3 * 2 + 3);
+    assert_eq!(after.blocks[2].origin.iter().count(), 1 + 3 * 2 + 3);
 }
 
 #[test]
@@ -517,7 +517,7 @@ fn five_files_come_back_within_each_limit() {
         last.blocks
             .iter()
             .filter(|b| b.kind == BlockKind::File)
-            .map(|b| (b.text[..5].to_string(), b.origin.len()))
+            .map(|b| (b.text[..5].to_string(), b.origin.iter().count()))
             .collect::<Vec<_>>()
     };
     let named = |names: &[&str]| names.iter().map(|n| (n.to_string(), 1)).collect::<Vec<_>>();

@@ -143,7 +143,7 @@ impl Api {
     }
 
     fn excluded(&self, b: &Block) -> bool {
-        let tool = b.call.as_ref().map_or("", |c| c.name.as_str());
+        let tool = b.call.as_ref().map_or("", |c| &*c.name);
         self.clearing.iter().any(|e| matches!(e, ServerEdit::ClearToolUses { exclude, .. } if exclude.iter().any(|x| x == tool)))
     }
 
@@ -226,7 +226,7 @@ impl Api {
                 .to_string()
                 .into();
         let name: Arc<str> = MEMORY.into();
-        let call = Some(Arc::new(CallRef { id: id.to_string(), name: MEMORY.into() }));
+        let call = Some(Arc::new(CallRef { id: id.clone(), name: name.clone() }));
         let parts = [
             (
                 Role::Assistant,

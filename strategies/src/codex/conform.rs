@@ -189,8 +189,9 @@ impl Item {
             {
                 let filler = |n: u64| "x".repeat(n as usize);
                 let mut item = Draft::text(self.kind, Role::User, filler(bytes));
-                item.call =
-                    self.id_bytes.map(|n| Arc::new(CallRef { id: filler(n), name: String::new() }));
+                item.call = self
+                    .id_bytes
+                    .map(|n| Arc::new(CallRef { id: filler(n).into(), name: "".into() }));
                 Ok(estimate_item(era, &item.build(MessageId(0), vec![])))
             }
             (Era::V063 | Era::V104, None, Some(bytes), None) if self.id_bytes.is_none() => {

@@ -123,7 +123,7 @@ fn visible_bytes(b: &Block) -> u64 {
 fn json_bytes(b: &Block) -> u64 {
     let escaped = |t: &str| serde_escape(t);
     let call = b.call.as_ref();
-    let (id, name) = call.map_or(("", ""), |c| (c.id.as_str(), c.name.as_str()));
+    let (id, name) = call.map_or(("", ""), |c| (&*c.id, &*c.name));
     match b.kind {
         BlockKind::Reasoning => 0,
         BlockKind::Call => {

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, Form, Role};
+use ctxbench_core::block::{Block, BlockKind, Draft, Form, Origins, Role};
 use ctxbench_core::compaction::{Kept, newest_first};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
@@ -224,7 +224,7 @@ fn as_kept(era: Era, message: &[Arc<Block>]) -> Option<Vec<Arc<Block>>> {
         [one] => Some(vec![one.clone()]),
         [first, ..] => {
             let joined: String = texts.iter().map(|b| &*b.text).collect();
-            let origin = texts.iter().flat_map(|b| b.origin.iter().copied()).collect();
+            let origin: Origins = texts.iter().map(|b| &b.origin).collect();
             let draft = Draft { text: joined.into(), ..Draft::text(first.kind, first.role, "") };
             Some(vec![draft.build(first.message, origin)])
         }

@@ -68,7 +68,7 @@ fn item(group: &[Arc<Block>]) -> Item {
     let b = &group[0];
     let text = b.text.to_string();
     let (name, call_id) =
-        b.call.as_ref().map(|c| (c.name.clone(), c.id.clone())).unwrap_or_default();
+        b.call.as_ref().map(|c| (c.name.to_string(), c.id.to_string())).unwrap_or_default();
     match b.kind {
         BlockKind::Reasoning => Item::Reasoning {
             encrypted_content: b.opaque.as_ref().map(|o| o.to_string()),

@@ -338,9 +338,9 @@ fn take_over(blocks: &mut [Arc<Block>], cut: &[Arc<Block>]) {
 fn placed(b: &Arc<Block>, message: MessageId) -> Arc<Block> {
     let mut draft = Draft::clone(b);
     if let Some(c) = &b.call {
-        draft.call = Some(Arc::new(CallRef { id: stable_id(b), name: c.name.clone() }));
+        draft.call = Some(Arc::new(CallRef { id: stable_id(b).into(), name: c.name.clone() }));
     }
-    draft.build(message, b.origin.to_vec())
+    draft.build(message, b.origin.clone())
 }
 
 /// The words of a reply.

@@ -63,7 +63,7 @@ pub(super) fn cut_results(
             used += tokens;
             continue;
         };
-        let tool = b.call.as_ref().map_or("", |c| c.name.as_str());
+        let tool = b.call.as_ref().map_or("", |c| &*c.name);
         let shown = cut.show(&text, rule.note, &format!("tool-outputs/{tool}_{next}.txt"));
         used += estimate_text(&shown);
         *b = b.altered(Form::Truncated, shown);
@@ -81,13 +81,17 @@ pub(super) struct MaskRule {
 }
 
 /// Results that are masked, by the ids of their calls. The last message is passed over.
-pub(super) fn to_mask(messages: &[Message], rule: MaskRule, sizes: &mut Sizes) -> HashSet<String> {
+pub(super) fn to_mask(
+    messages: &[Message],
+    rule: MaskRule,
+    sizes: &mut Sizes,
+) -> HashSet<Arc<str>> {
     let (mut seen, mut gone) = (0, 0);
     let mut out = HashSet::new();
     let older = messages.split_last().map_or(&[][..], |(_, older)| older);
     for b in older.iter().rev().flat_map(|m| m.parts.iter().rev()) {
         let Some(call) = b.call.as_ref().filter(|_| b.kind == BlockKind::Output) else { continue };
-        if EXEMPT.contains(&call.name.as_str()) || b.text.contains(MASKED) {
+        if EXEMPT.contains(&&*call.name) || b.text.contains(MASKED) {
             continue;
         }
         let tokens = sizes.estimate([b]);
@@ -191,7 +195,7 @@ mod tests {
             }
             blocks.push(reply(1));
             let masked = to_mask(&messages(blocks.iter()), rule, &mut Sizes::default());
-            let mut out: Vec<String> = masked.into_iter().collect();
+            let mut out: Vec<String> = masked.iter().map(|id| id.to_string()).collect();
             out.sort();
             out
         };

@@ -70,7 +70,7 @@ fn response_len(b: &Block) -> u64 {
 
 fn part_json_len(b: &Block) -> u64 {
     let id_and_name = || {
-        let name = b.call.as_ref().map_or("", |c| c.name.as_str());
+        let name = b.call.as_ref().map_or("", |c| &*c.name);
         r#""id":,"name":,"#.len() as u64 + json_utf16_len(&stable_id(b)) + json_utf16_len(name)
     };
     match b.kind {

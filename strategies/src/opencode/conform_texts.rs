@@ -30,7 +30,7 @@ fn block(
     call: Option<(String, String)>,
     is_error: bool,
 ) -> Arc<Block> {
-    let call = call.map(|(id, name)| Arc::new(CallRef { id, name }));
+    let call = call.map(|(id, name)| Arc::new(CallRef { id: id.into(), name: name.into() }));
     Draft { call, is_error, ..Draft::text(kind, role, text) }.build(MessageId(0), vec![])
 }
 

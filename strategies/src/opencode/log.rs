@@ -4,7 +4,7 @@
 use std::ops::Index;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Role};
+use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Origins, Role};
 use ctxbench_core::compaction::{Transcript, origins};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
@@ -112,7 +112,7 @@ impl LogMessage {
     }
 
     /// History parts that it stands for.
-    pub fn origin(&self) -> Vec<Origin> {
+    pub fn origin(&self) -> Origins {
         origins(&self.blocks)
     }
 
@@ -207,7 +207,7 @@ pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> Transcript {
             BlockKind::Marker => {}
             BlockKind::Reasoning => line(&mut out, "[Assistant reasoning]: ", b, &b.text),
             BlockKind::Call => {
-                let name = b.call.as_ref().map_or("", |c| c.name.as_str());
+                let name = b.call.as_ref().map_or("", |c| &*c.name);
                 let tag = format!("[Assistant tool call]: {name}(");
                 line(&mut out, &tag, b, &compact_json(&b.text));
                 out.push(")");
@@ -279,7 +279,7 @@ pub fn message_len(role: &str, parts: impl Iterator<Item = u64>) -> u64 {
 
 /// UTF-16 length of a part of a model message as compact JSON.
 pub fn part_len(b: &Block) -> u64 {
-    let (id, name) = b.call.as_ref().map_or(("", ""), |c| (c.id.as_str(), c.name.as_str()));
+    let (id, name) = b.call.as_ref().map_or(("", ""), |c| (&*c.id, &*c.name));
     match b.kind {
         BlockKind::Call => {
             r#"{"type":"tool-call","toolCallId":,"toolName":,"input":}"#.len() as u64

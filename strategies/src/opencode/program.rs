@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, MessageId, Origin, Role};
+use ctxbench_core::block::{Block, BlockKind, MessageId, Origins, Role};
 use ctxbench_core::compaction::{CompactionKind, PruneRule, Transcript, made_by_model, passing};
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::model;
@@ -147,8 +147,9 @@ impl Program {
             Ok(reply) if !reply.has_calls() => {
                 let text = reply.text().unwrap_or_default();
                 // The new summary stands for the head and for what the summary before it stood for.
-                let origin =
-                    head.iter().flat_map(|&i| self.log[i].origin()).chain(prior_origin).collect();
+                let covered = head.iter().flat_map(|&i| self.log[i].blocks.iter());
+                let covered = covered.map(|b| &b.origin).chain([&prior_origin]);
+                let origin: Origins = covered.collect();
                 let summary = s.synthetic(BlockKind::Summary, Role::Assistant, text, origin);
                 let tail_id = tail.map(|t| self.log[messages[t]].id());
                 self.log.set_tail(parent, tail_id);
@@ -222,7 +223,7 @@ impl Program {
     /// Takes finished marker-summary pairs out and returns the text of the last summary. Last is
     /// meant by place: where a tail holds an older pair, that pair's summary is the one handed on,
     /// and the newer one is lost.
-    fn hide_compactions(&self, messages: &mut Vec<usize>) -> Option<(String, Vec<Origin>)> {
+    fn hide_compactions(&self, messages: &mut Vec<usize>) -> Option<(String, Origins)> {
         let marker_of = |i: usize| {
             let parent = self.log[i].stored.parent.filter(|_| self.log[i].is_summary())?;
             messages

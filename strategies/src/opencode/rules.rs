@@ -294,7 +294,7 @@ pub fn prune_view(blocks: &[Arc<Block>], rule: PruneRule, exempt: &[&str]) -> Ve
         let b = &blocks[i];
         match b.call.as_ref() {
             _ if b.is_error => PruneStep::Exempt,
-            Some(c) if exempt.contains(&c.name.as_str()) => PruneStep::Exempt,
+            Some(c) if exempt.contains(&&*c.name) => PruneStep::Exempt,
             _ if b.form == Form::Cleared => PruneStep::Stop,
             _ => PruneStep::Result(utf16_div4_round(&b.text)),
         }

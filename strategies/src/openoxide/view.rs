@@ -133,7 +133,7 @@ pub fn head_end(history: &[Arc<Block>], cap: u64, readable: u64, output_bytes: u
 pub fn transcript(blocks: &[Arc<Block>], output_bytes: usize) -> Transcript {
     let mut out = Transcript::default();
     for b in blocks {
-        let tool = b.call.as_ref().map_or("", |c| c.name.as_str());
+        let tool = b.call.as_ref().map_or("", |c| &*c.name);
         let (heading, text) = match b.kind {
             BlockKind::Reasoning | BlockKind::Image => continue,
             BlockKind::Call => (format!("# CALL {tool}"), &*b.text),

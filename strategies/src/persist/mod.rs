@@ -117,7 +117,7 @@ pub fn conversation(blocks: &[Arc<Block>]) -> Vec<StoredMessage> {
 }
 
 fn part(b: &Block) -> Option<Part> {
-    let call = || b.call.as_ref().map(|c| (Arc::from(c.id.as_str()), Arc::from(c.name.as_str())));
+    let call = || b.call.as_ref().map(|c| (Arc::from(&*c.id), Arc::from(&*c.name)));
     Some(match b.kind {
         BlockKind::Base | BlockKind::Context | BlockKind::RepoMap | BlockKind::Reminder => {
             return None;

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, origins, passing};
+use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origins, Role};
+use ctxbench_core::compaction::{CompactionKind, passing};
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::model::Provider;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request, StopReason};
@@ -195,11 +195,8 @@ impl Program {
         let summary = summary + &files.render();
         let before = self.log.compaction().map(|(_, c)| c.block.origin.clone());
         let messages = covered().filter_map(|i| self.log[i].visible());
-        let origin = before
-            .unwrap_or_default()
-            .into_iter()
-            .chain(messages.flat_map(|m| origins(&m.blocks)))
-            .collect();
+        let messages = messages.flat_map(|m| m.blocks.iter().map(|b| &b.origin));
+        let origin: Origins = before.iter().chain(messages).collect();
         let text = format!("{}{summary}{}", self.words.summary_head, self.words.summary_tail);
         let block = s.synthetic(BlockKind::Summary, Role::User, text, origin);
         let block = block.redraft(|d| d.listed = true);

@@ -30,7 +30,7 @@ impl FileLists {
         let Some(call) = b.call.as_ref().filter(|_| b.kind == BlockKind::Call) else { return };
         let json = arguments(b);
         let Some(path) = json.text("path").filter(|p| !p.is_empty()) else { return };
-        match call.name.as_str() {
+        match &*call.name {
             "read" => drop(self.read.insert(path.to_string())),
             "write" | "edit" => drop(self.modified.insert(path.to_string())),
             _ => {}
@@ -124,7 +124,7 @@ fn calls<'a>(out: &mut Transcript, blocks: impl Iterator<Item = &'a Block>) {
         let json = arguments(b);
         let members: Vec<String> =
             json.members().iter().map(|(k, v)| format!("{k}={}", v.write())).collect();
-        let name = b.call.as_ref().map_or("", |c| c.name.as_str());
+        let name = b.call.as_ref().map_or("", |c| &*c.name);
         out.push(name);
         out.push("(");
         out.quote(b, &members.join(", "));

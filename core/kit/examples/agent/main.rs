@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::{error::Error, path::Path};
 
 use ctxbench_core::block::{Block, BlockKind, Role};
-use ctxbench_core::compaction::passing;
+use ctxbench_core::compaction::{origins, passing};
 use ctxbench_core::request::{ModelError, Phase, Reply, Tools};
 use ctxbench_core::{Engine, Flow, Strategy, agent, async_trait, history::Message, model::find};
 use ctxbench_kit::background::{Background, Swap};
@@ -50,7 +50,7 @@ fn stored(messages: &[Message]) -> Vec<(Role, Vec<NewPart>)> {
 }
 
 fn summary(s: &mut Engine, reply: Reply, covered: &[Arc<Block>]) -> Vec<Arc<Block>> {
-    let origin = covered.iter().flat_map(|b| b.origin.clone()).collect();
+    let origin = origins(covered);
     vec![s.synthetic(BlockKind::Summary, Role::User, reply.text().unwrap_or_default(), origin)]
 }
 

@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use super::*;
-use ctxbench_core::block::{BlockKind, Draft, Origin, Role};
+use ctxbench_core::block::{BlockKind, Draft, Role};
+use ctxbench_core::compaction::origins;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Incoming;
 use ctxbench_core::model::find;
@@ -51,7 +52,7 @@ fn shown(s: &Engine) -> Vec<&str> {
 }
 
 fn summary(s: &mut Engine, text: &'static str, covered: &[Arc<Block>]) -> Vec<Arc<Block>> {
-    let origin: Vec<Origin> = covered.iter().flat_map(|b| b.origin.iter().copied()).collect();
+    let origin = origins(covered);
     vec![s.synthetic(BlockKind::Summary, Role::User, text, origin)]
 }
 

@@ -68,7 +68,8 @@ fn role() -> impl Strategy<Value = Role> {
 /// A block as any wire can carry it; a compaction has the form that `wire` knows.
 fn draft(wire: Wire) -> impl Strategy<Value = Draft> {
     let text = |kind, role: Role, t: String| Draft::text(kind, role, t);
-    let call = |id: String, name: String| Some(Arc::new(CallRef { id, name }));
+    let call =
+        |id: String, name: String| Some(Arc::new(CallRef { id: id.into(), name: name.into() }));
     prop_oneof![
         4 => (words(), role(), 0..3usize).prop_map(move |(t, r, cuts)| {
             let mut d = text(BlockKind::User, r, t);
