@@ -414,7 +414,7 @@ mod tests {
             from,
             to: Place::Nowhere,
             before: "ttl is 900".into(),
-            after: String::new(),
+            after: "".into(),
         };
         let moves = vec![moved(0, Place::Verbatim), moved(99, Place::Summary)];
         run.lives = vec![FactLife {
@@ -464,7 +464,7 @@ mod tests {
             (1_000, Some("s")),
             (4_000, Some("s")),
         ]) {
-            (r.at_ms, r.agent) = (at, agent.map(str::to_string));
+            (r.at_ms, r.agent) = (at, agent.map(Into::into));
         }
         run.compactions.truncate(1);
         (run.compactions[0].before_request, run.compactions[0].at_ms) = (1, 59_000);

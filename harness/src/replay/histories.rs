@@ -23,11 +23,13 @@ const WORD: usize = 4;
 pub(super) struct Histories {
     shown: Vec<bool>,
     moves: Vec<usize>,
+    /// The words that moves hold, each once: many tell of the same place.
+    told: HashSet<Arc<str>>,
 }
 
 impl Histories {
     pub(super) fn new(facts: usize) -> Self {
-        Histories { shown: vec![false; facts], moves: vec![0; facts] }
+        Histories { shown: vec![false; facts], moves: vec![0; facts], told: HashSet::new() }
     }
 
     /// A request showed these facts.
@@ -79,12 +81,21 @@ impl Histories {
                 compaction,
                 from,
                 to: to.unwrap_or_default(),
-                before: words,
-                after: now,
+                before: once(&mut self.told, words),
+                after: once(&mut self.told, now),
             };
             log.note(Event::FactMoved { fact, to: Box::new(to) });
         }
     }
+}
+
+fn once(told: &mut HashSet<Arc<str>>, text: String) -> Arc<str> {
+    if let Some(same) = told.get(text.as_str()) {
+        return same.clone();
+    }
+    let text: Arc<str> = text.into();
+    told.insert(text.clone());
+    text
 }
 
 /// What the session says of each fact.
@@ -93,7 +104,7 @@ pub(super) fn lives(session: &Session) -> Vec<FactLife> {
         fact: f.id.clone(),
         tokens: f.tokens.iter().chain(&f.words).cloned().collect(),
         arises: f.arises.clone(),
-        text: text.unwrap_or_default(),
+        text: text.unwrap_or_default().into(),
         ..Default::default()
     };
     session.facts.iter().zip(texts::in_sources(session, around)).map(life).collect()

@@ -220,7 +220,7 @@ fn the_curve_and_the_lives_by_hand() {
     assert_eq!((moved.from, moved.to), (Place::Verbatim, Place::Nowhere));
     assert!(moved.before.contains("from now on port 8443, and log"), "{}", moved.before);
     assert_eq!(
-        moved.after, "port 8444",
+        &*moved.after, "port 8444",
         "the line with a word of its own, before lines with words around it"
     );
     let goal = &life("goal").moves[0];

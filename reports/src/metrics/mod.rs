@@ -5,6 +5,8 @@
 mod table;
 mod unit;
 
+use std::sync::Arc;
+
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::engine::RewindStatus;
 use ctxbench_core::fact::{FactKind, Match};
@@ -267,6 +269,12 @@ cells! {
 }
 
 impl<T: ToCell + ?Sized> ToCell for &T {
+    fn cell(&self) -> Cell {
+        (**self).cell()
+    }
+}
+
+impl<T: ToCell + ?Sized> ToCell for Arc<T> {
     fn cell(&self) -> Cell {
         (**self).cell()
     }

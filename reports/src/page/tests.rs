@@ -256,7 +256,7 @@ fn large(sessions: u64, strategies: u64, steps: u64) -> Results {
                 .map(|f| FactLife {
                     fact: format!("fact-{f}"),
                     tokens: vec![words(f, 1)],
-                    text: words(session * 100 + f, 20),
+                    text: words(session * 100 + f, 20).into(),
                     ..FactLife::default()
                 })
                 .collect();

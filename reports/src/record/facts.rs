@@ -1,5 +1,7 @@
 //! Facts at their needs, and what became of each over a run.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use ctxbench_core::fact::{FactKind, Match};
@@ -87,8 +89,8 @@ pub struct FactLife {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arises: String,
     /// The words around it there.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub text: String,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub text: Arc<str>,
     /// The first request that showed it; `None` = no request did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_shown: Option<u64>,
@@ -105,9 +107,9 @@ pub struct FactMove {
     pub from: Place,
     pub to: Place,
     /// The words around it before.
-    pub before: String,
+    pub before: Arc<str>,
     /// The words around it after; where it is gone, the line of a summary nearest to the words
     /// before. Empty = no such line.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub after: String,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    pub after: Arc<str>,
 }
