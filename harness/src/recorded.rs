@@ -259,10 +259,10 @@ impl<'a> Reading<'a> {
         let at_ms = call.at.unwrap_or(self.last_ms);
         self.requests.push(RequestRecord {
             seq: self.requests.len() as u64,
-            agent: call.agent.clone(),
+            agent: call.agent.as_deref().map(Into::into),
             purpose,
             phase: (purpose == Purpose::Summary).then_some(Phase::MidTurn),
-            model: name.to_string(),
+            model: name.into(),
             step: self.steps.saturating_sub(1),
             extra: false,
             input_tokens: usage.prompt(),

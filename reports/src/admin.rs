@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::sync::Arc;
 
 use ctxbench_core::calendar;
 use ctxbench_core::model::{self, Cost, Model, Provider};
@@ -56,8 +57,8 @@ fn write(stored: &Stored<'_>, _: &Looks, files: &mut dyn Files) -> Result<(), Re
 struct Key {
     /// Strategy on a session.
     place: String,
-    model: String,
-    agent: Option<String>,
+    model: Arc<str>,
+    agent: Option<Arc<str>>,
     large: bool,
 }
 

@@ -121,7 +121,7 @@ fn replay(r: &mut RunRecord, limit: u64, seed: u64) {
             agent: None,
             purpose: Purpose::Sample,
             phase: None,
-            model: r.model.clone(),
+            model: r.model.as_str().into(),
             step,
             extra: false,
             input_tokens: context,

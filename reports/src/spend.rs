@@ -1,5 +1,7 @@
 //! What each model and each agent of a run cost.
 
+use std::sync::Arc;
+
 use crate::fmt;
 use crate::record::{RequestRecord, RequestStatus, RunRecord};
 use crate::sheet::ByBlock;
@@ -22,8 +24,8 @@ pub(crate) const SHEET: ByBlock = ByBlock {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Part {
     /// `None` = the main conversation.
-    pub(crate) agent: Option<String>,
-    pub(crate) model: String,
+    pub(crate) agent: Option<Arc<str>>,
+    pub(crate) model: Arc<str>,
     pub(crate) requests: u64,
     /// Of these, refused.
     pub(crate) failed: u64,
@@ -61,7 +63,7 @@ pub(crate) fn parts(run: &RunRecord) -> Vec<Part> {
     by(run, |q| q.agent.clone())
 }
 
-fn by(run: &RunRecord, agent: impl Fn(&RequestRecord) -> Option<String>) -> Vec<Part> {
+fn by(run: &RunRecord, agent: impl Fn(&RequestRecord) -> Option<Arc<str>>) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for q in &run.requests {
         let agent = agent(q);
@@ -86,9 +88,9 @@ pub(crate) fn rows(run: &RunRecord) -> Vec<Vec<String>> {
     }
     let agents: std::collections::BTreeSet<&str> =
         run.requests.iter().filter_map(|q| q.agent.as_deref()).collect();
-    let together = match agents.len() {
-        1 => "1 subagent".to_string(),
-        n => format!("{n} subagents"),
+    let together: Arc<str> = match agents.len() {
+        1 => "1 subagent".into(),
+        n => format!("{n} subagents").into(),
     };
     let parts = by(run, |q| q.agent.as_ref().map(|_| together.clone()));
     if parts.len() < 2 {
@@ -106,8 +108,8 @@ pub(crate) fn rows(run: &RunRecord) -> Vec<Vec<String>> {
         .iter()
         .map(|p| {
             vec![
-                p.model.clone(),
-                p.agent.clone().unwrap_or_else(|| "main".into()),
+                p.model.to_string(),
+                p.agent.as_deref().unwrap_or("main").to_string(),
                 p.requests.to_string(),
                 tokens(p.input),
                 tokens(p.cache_read),
@@ -158,7 +160,7 @@ mod tests {
         let parts = parts(&run());
         let told: Vec<_> = parts
             .iter()
-            .map(|p| (p.agent.as_deref(), p.model.as_str(), p.requests, p.summaries, p.cost_usd))
+            .map(|p| (p.agent.as_deref(), &*p.model, p.requests, p.summaries, p.cost_usd))
             .collect();
         assert_eq!(
             told,

@@ -39,7 +39,7 @@ fn requests(r: &RunRecord) -> Vec<(Option<&str>, &str, u64, u64)> {
     assert_eq!(r.status, Status::Completed, "{:?}", r.error);
     let of = |q| {
         let q: &ctxbench_reports::record::RequestRecord = q;
-        (q.agent.as_deref(), q.model.as_str(), q.input_tokens, q.output_tokens)
+        (q.agent.as_deref(), &*q.model, q.input_tokens, q.output_tokens)
     };
     r.requests.iter().map(of).collect()
 }

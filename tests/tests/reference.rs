@@ -129,7 +129,7 @@ fn costs_and_tokens_add_up_over_requests() {
         let weak = model::find("claude-haiku-4-5").unwrap().prices;
         let mut usd = 0.0;
         for q in &r.requests {
-            let p = if q.model == "claude-haiku-4-5" { weak } else { p };
+            let p = if &*q.model == "claude-haiku-4-5" { weak } else { p };
             let fresh = q.input_tokens - q.cache_read - q.cache_write;
             usd += (fresh as f64 * p.input
                 + q.cache_write as f64 * p.write_5m

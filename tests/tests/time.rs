@@ -82,7 +82,7 @@ fn only(record: &RunRecord) -> BackgroundRecord {
 
 /// Latency of a summary by Haiku 4.5: 0.5 s, 0.015 ms for each token in, 4 ms for each token out.
 fn haiku_ms(r: &RequestRecord) -> u64 {
-    assert_eq!((r.model.as_str(), r.cache_read), ("claude-haiku-4-5", 0));
+    assert_eq!((&*r.model, r.cache_read), ("claude-haiku-4-5", 0));
     (500.0 + 0.015 * r.input_tokens as f64).round() as u64 + 4 * r.output_tokens
 }
 

@@ -291,11 +291,11 @@ mod tests {
         Event::Request(Box::new(Sent {
             record: serde_json::from_value(record).unwrap(),
             compared: None,
-            usages: vec![],
+            usages: Box::default(),
             blocked_ms: 0,
             resumes,
             paused,
-            broken: vec![],
+            broken: Box::default(),
             trace: None,
         }))
     }

@@ -83,7 +83,7 @@ pub(super) struct Sent {
     /// showed, and that this one shows.
     pub(super) compared: Option<(u64, u64)>,
     /// Every pass over a model that was billed.
-    pub(super) usages: Vec<Usage>,
+    pub(super) usages: Box<[Usage]>,
     /// How long the conversation waited for a compaction in it.
     pub(super) blocked_ms: Millis,
     /// It shows the compaction after which the provider had stopped.
@@ -91,7 +91,7 @@ pub(super) struct Sent {
     /// The provider stopped after a compaction.
     pub(super) paused: bool,
     /// Rules that it breaks, with details.
-    pub(super) broken: Vec<(Rule, String)>,
+    pub(super) broken: Box<[(Rule, String)]>,
     /// Its line in the trace.
     pub(super) trace: Option<String>,
 }

@@ -60,7 +60,7 @@ pub(super) struct Observer {
     special: Special,
     tracer: Option<Tracer>,
     /// The subagent whose window this is.
-    agent: Option<String>,
+    agent: Option<Arc<str>>,
     model: Arc<Model>,
     /// Requests so far.
     requests: u64,
@@ -118,7 +118,7 @@ impl Observer {
 
     /// This is a subagent's window.
     pub(super) fn of_agent(self, agent: Option<&str>) -> Self {
-        Observer { agent: agent.map(str::to_string), ..self }
+        Observer { agent: agent.map(Arc::from), ..self }
     }
 
     /// The conversation begins; a subagent's by the reply to a request of its caller.
@@ -228,7 +228,7 @@ impl Observer {
             agent: self.agent.clone(),
             purpose: request.purpose,
             phase: request.phase,
-            model: model.name.to_string(),
+            model: model.name.clone(),
             step: self.steps,
             extra: matches!(asked, Asked::Neutral | Asked::Reread { .. } | Asked::Paused),
             input_tokens: billed.prompt(),
@@ -270,7 +270,7 @@ impl Observer {
             blocked_ms,
             resumes,
             paused: sample && self.paused.is_some(),
-            broken,
+            broken: broken.into(),
             trace,
         })));
         self.requests += 1;

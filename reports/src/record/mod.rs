@@ -13,6 +13,7 @@ mod restarts;
 pub mod yardstick;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -468,14 +469,14 @@ pub struct RequestRecord {
     pub seq: u64,
     /// The subagent whose window it was made in; `None` = the main conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
+    pub agent: Option<Arc<str>>,
     /// Why it was made.
     pub purpose: Purpose,
     /// When, for summaries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// Model asked.
-    pub model: String,
+    pub model: Arc<str>,
     /// Recorded step that it was made for, from 0; steps before the first reply are 0.
     pub step: u64,
     /// Beyond the recorded path.
