@@ -16,10 +16,8 @@ const ENOUGH_PATHS: usize = 4;
 
 /// A literal in one window.
 struct Seen<'a> {
-    /// Reply behind which it was shown last.
-    at: usize,
-    /// Message or call that showed it last.
-    key: &'a str,
+    /// What showed it last.
+    last: &'a Shown<'a>,
     /// It was shown in a place that tells it from what any program may say.
     own: bool,
     /// It was shown where it is defined.
@@ -51,7 +49,7 @@ struct Constant {
 
 /// Every such need, reply by reply. Literals that the same result or message showed last are one
 /// need.
-pub(super) fn find(session: &Session, events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
+pub(super) fn find<'a>(session: &Session, events: &'a [(Agent<'a>, Event<'a>)]) -> Vec<Need> {
     let constant = Constant::of(session, events);
     let mut windows: HashMap<Agent<'_>, Window<'_>> = HashMap::default();
     let mut needs = Vec::new();
@@ -100,7 +98,7 @@ fn roots(events: &[(Agent<'_>, Event<'_>)]) -> HashSet<String> {
 }
 
 impl<'a> Window<'a> {
-    fn show(&mut self, shown: &'a Shown<'_>) {
+    fn show(&mut self, shown: &'a Shown<'a>) {
         for text in &shown.texts {
             self.show_names(text, shown.at);
             words::each(text, |start, word| {
@@ -115,13 +113,12 @@ impl<'a> Window<'a> {
                 for form in words::forms(word) {
                     match self.seen.get_mut(form) {
                         Some(seen) => {
-                            (seen.at, seen.key) = (shown.at, shown.key);
+                            seen.last = shown;
                             seen.own |= own;
                             seen.defined |= defined;
                         }
                         None => {
-                            let seen = Seen { at: shown.at, key: shown.key, own, defined };
-                            self.seen.insert(form, seen);
+                            self.seen.insert(form, Seen { last: shown, own, defined });
                         }
                     }
                 }
@@ -186,13 +183,13 @@ impl<'a> Window<'a> {
             return None;
         }
         let seen = &self.seen[literal];
-        let gap = at - self.last_known(word, literal).max(seen.at);
+        let gap = at - self.last_known(word, literal).max(seen.last.at);
         let known_anyhow = match piece {
             Piece::Old | Piece::Argument | Piece::Task => false,
             Piece::New => !seen.own && !words::is_path(literal),
             Piece::Prose => names::is_proper(literal) && !seen.defined,
         };
-        (gap >= GAP && !known_anyhow).then_some((literal, seen.key, gap))
+        (gap >= GAP && !known_anyhow).then_some((literal, seen.last.key, gap))
     }
 
     /// The last reply behind which something was shown that the literal follows from: a file's path
@@ -209,7 +206,7 @@ impl<'a> Window<'a> {
         let rooted = word.starts_with(['/', '~']);
         let below = words::forms(word).skip(1).filter(|f| rooted && f.contains('/'));
         let home = word.strip_prefix("~/").map_or(0, folder);
-        let shown = below.filter_map(|f| self.seen.get(f)).map(|s| s.at).max().unwrap_or(0);
+        let shown = below.filter_map(|f| self.seen.get(f)).map(|s| s.last.at).max().unwrap_or(0);
         shown.max(home).max(folder(word))
     }
 

@@ -19,6 +19,7 @@ mod literals;
 mod names;
 mod said;
 mod statements;
+mod stems;
 mod words;
 
 use std::collections::HashMap;

@@ -5,14 +5,13 @@
 //! the agent that does not merely announce its next step. A later reply takes it up if one of its
 //! sentences shares enough rare content words with it that nothing showed in between.
 
-use std::sync::Arc;
-
 use ctxbench_core::fact::FactKind;
 use ctxbench_core::gist;
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use super::events::{Agent, By, Event, Reply, Shown};
 use super::said::{self, Piece, Tools, Written};
+use super::stems::{Stem, Stems};
 use super::{GAP, Need};
 
 /// Fewest content words in common: two also meet by chance.
@@ -31,9 +30,6 @@ const NEWEST: usize = 60;
 /// Fewest plain words of a sentence.
 const PLAIN: usize = 4;
 
-/// The number of a stem. A long result has many, so that their size counts.
-type Stem = u32;
-
 /// A statement with its stems.
 struct Statement {
     kind: FactKind,
@@ -49,7 +45,7 @@ struct Window {
     /// Of each stem the statements that hold it, oldest first.
     holding: HashMap<Stem, Vec<usize>>,
     /// Reply behind which each stem was shown last.
-    shown: HashMap<Stem, usize>,
+    shown: HashMap<Stem, u32>,
     long: Written,
     /// Tasks that the agent wrote down before: writing them again says nothing new.
     tasks: HashSet<String>,
@@ -58,8 +54,7 @@ struct Window {
 /// Stems of a session by number, and how rare each is.
 #[derive(Default)]
 struct Vocabulary {
-    numbers: HashMap<Arc<str>, Stem>,
-    stems: Vec<Arc<str>>,
+    numbers: Stems,
     /// When each stem was met last, by its number.
     met: Vec<u32>,
     /// How many times stems were looked for.
@@ -106,10 +101,10 @@ impl Vocabulary {
             out.stems_of(texts)
         };
         let stems: Vec<Vec<Stem>> = events.iter().map(&mut stems).collect();
-        let mut holding = vec![0_usize; out.stems.len()];
+        let mut holding = vec![0_u32; out.numbers.len()];
         stems.iter().flatten().for_each(|s| holding[*s as usize] += 1);
         out.least = f64::ln((messages + 1) as f64);
-        out.weights = holding.iter().map(|h| out.least - f64::ln((h + 1) as f64)).collect();
+        out.weights = holding.iter().map(|h| out.least - f64::ln(f64::from(h + 1))).collect();
         (out, stems)
     }
 
@@ -119,7 +114,10 @@ impl Vocabulary {
         self.looks += 1;
         for text in texts {
             gist::each_stem(text.as_ref(), |stem| {
-                let number = self.number(stem);
+                let number = self.numbers.of(stem);
+                if number as usize == self.met.len() {
+                    self.met.push(0);
+                }
                 let met = &mut self.met[number as usize];
                 if *met != self.looks {
                     *met = self.looks;
@@ -129,18 +127,6 @@ impl Vocabulary {
         }
         out.sort_unstable();
         out
-    }
-
-    fn number(&mut self, stem: &str) -> Stem {
-        if let Some(number) = self.numbers.get(stem) {
-            return *number;
-        }
-        let number = self.stems.len() as Stem;
-        let stem: Arc<str> = stem.into();
-        self.numbers.insert(stem.clone(), number);
-        self.stems.push(stem);
-        self.met.push(0);
-        number
     }
 
     /// A stem that stands only in arguments of calls is as rare as can be.
@@ -155,7 +141,7 @@ impl Vocabulary {
 
 impl Window {
     fn show(&mut self, shown: &Shown<'_>, stems: &[Stem], vocabulary: &mut Vocabulary) {
-        self.shown.extend(stems.iter().map(|stem| (*stem, shown.at)));
+        self.shown.extend(stems.iter().map(|stem| (*stem, shown.at as u32)));
         for text in &shown.texts {
             match shown.by {
                 // Notices of the program are written in tags.
@@ -210,7 +196,7 @@ impl Window {
         self.long.note(reply);
         let (_, statement, common) = best?;
         let statement = &self.statements[statement];
-        let words = common.iter().map(|s| vocabulary.stems[*s as usize].to_string()).collect();
+        let words = common.iter().map(|s| vocabulary.numbers.stem(*s).to_string()).collect();
         let gap = at - statement.at;
         Some(Need::words(statement.kind, words, &statement.origin, reply.id, gap))
     }
@@ -228,7 +214,7 @@ impl Window {
         let fresh: Vec<Stem> = stems
             .iter()
             .copied()
-            .filter(|s| self.shown.get(s).is_none_or(|shown| at - shown >= GAP))
+            .filter(|s| self.shown.get(s).is_none_or(|shown| at - *shown as usize >= GAP))
             .collect();
         if fresh.len() < COMMON {
             return None;

@@ -1,0 +1,61 @@
+//! Stems by number: a long tool result has very many, so what one takes counts.
+
+use ctxbench_core::tokens::content_hash;
+use rapidhash::RapidHashMap as HashMap;
+
+/// The number of a stem, in the order in which they were met first.
+pub(super) type Stem = u32;
+
+/// All stems that were met, each once, in one text.
+#[derive(Default)]
+pub(super) struct Stems {
+    said: String,
+    /// Of each number where its stem ends in the text.
+    ends: Vec<usize>,
+    /// Numbers by the hash of their stems, or by the next free one behind it.
+    numbers: HashMap<u64, Stem>,
+}
+
+impl Stems {
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn stem(&self, number: Stem) -> &str {
+        let at = number as usize;
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.said[start..self.ends[at]]
+    }
+
+    /// The number of a stem, a new one if it was not met before.
+    pub(super) fn of(&mut self, stem: &str) -> Stem {
+        let mut key = content_hash(stem.as_bytes());
+        while let Some(&number) = self.numbers.get(&key) {
+            if self.stem(number) == stem {
+                return number;
+            }
+            key = key.wrapping_add(1);
+        }
+        let number = self.ends.len() as Stem;
+        self.said.push_str(stem);
+        self.ends.push(self.said.len());
+        self.numbers.insert(key, number);
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_stem_has_one_number_also_where_hashes_meet() {
+        let mut stems = Stems::default();
+        assert_eq!(["port", "token", "port", ""].map(|s| stems.of(s)), [0, 1, 0, 2]);
+        // As if another stem had the hash of this one.
+        stems.numbers.insert(content_hash(b"window"), 0);
+        assert_eq!([stems.of("window"), stems.of("window"), stems.of("port")], [3, 3, 0]);
+        assert_eq!([0, 1, 2, 3].map(|n| stems.stem(n)), ["port", "token", "", "window"]);
+        assert_eq!(stems.len(), 4);
+    }
+}
