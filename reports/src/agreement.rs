@@ -146,7 +146,8 @@ fn row(beside: &Beside) -> Vec<String> {
     std::iter::once(beside.row.clone()).chain(cells).collect()
 }
 
-fn percent(x: f64) -> String {
+/// A difference in per cent as it is shown.
+pub fn percent(x: f64) -> String {
     format!("{} %", fmt::signed(x, |x| format!("{x:.2}")))
 }
 

@@ -54,7 +54,7 @@ mod terms;
 mod view;
 mod write;
 
-pub use agreement::{compared, numbers};
+pub use agreement::{compared, numbers, percent};
 pub use compare::compare;
 pub use explain::{Filter, explain};
 pub use fmt::{one_line, printable};
@@ -66,7 +66,7 @@ pub use merge::{Complete, MergeError, Merged};
 pub use metrics::Cell;
 pub use plots::Looks;
 pub use results_file::{ResultsFile, read_figures};
-pub use row_store::{Left, Row, RowStore, progress_dir, sort_runs};
+pub use row_store::{Alone, Left, Row, RowStore, progress_dir, sort_runs};
 pub use stored::{Files, Folder, InMemory, Rows, Stored, Take};
 pub use table::{Columns, ColumnsError, TableOptions, table};
 pub use write::{check_out, is_listed, is_of_results, is_private, restore, write_results};

@@ -112,6 +112,48 @@ struct Held {
     bytes: usize,
 }
 
+/// A folder below `progress` that is this run's, its lock, and what earlier runs left there; an
+/// error while another run goes on.
+fn own_folder(progress: &Path) -> Result<(PathBuf, Option<File>, Vec<Leftover>), WriteError> {
+    fs::create_dir_all(progress).map_err(io_error(progress, "make the folder"))?;
+    // A folder is made and held in one step for the others.
+    let alone = File::open(progress).ok();
+    let _alone = alone.filter(|folder| folder.lock().is_ok());
+    let earlier = leftover::find(progress)?;
+    let dir = (1..)
+        .map(|n| progress.join(format!("run-{}-{n}", std::process::id())))
+        .find_map(|dir| match fs::create_dir(&dir) {
+            Ok(()) => Some(Ok(dir)),
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => None,
+            Err(e) => Some(Err(io_error(&dir, "make the folder")(e))),
+        })
+        .expect("some number is free")?;
+    let lock = File::open(&dir).ok().filter(|d| d.try_lock().is_ok());
+    Ok((dir, lock, earlier))
+}
+
+/// Keeps other runs out of `out` while this lives, without storing a row.
+pub struct Alone {
+    dir: PathBuf,
+    _lock: Option<File>,
+}
+
+impl Alone {
+    /// Refuses while another run into `out` goes on.
+    pub fn with(out: &Path) -> Result<Alone, WriteError> {
+        let (dir, lock, _) = own_folder(&progress_dir(out))?;
+        Ok(Alone { dir, _lock: lock })
+    }
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        // What is not empty holds what others left, and stays.
+        let _ = fs::remove_dir(&self.dir);
+        let _ = self.dir.parent().map(fs::remove_dir);
+    }
+}
+
 impl RowStore {
     /// A folder for one run into `out`. The system lets go of it however the run ends, so what
     /// nobody holds is of runs that broke off, and is found here, too.
@@ -124,20 +166,7 @@ impl RowStore {
         assumptions: &BTreeMap<String, String>,
     ) -> Result<RowStore, WriteError> {
         let progress = progress_dir(out);
-        fs::create_dir_all(&progress).map_err(io_error(&progress, "make the folder"))?;
-        // A folder is made and held in one step for the others.
-        let alone = File::open(&progress).ok();
-        let _alone = alone.filter(|folder| folder.lock().is_ok());
-        let earlier = leftover::find(&progress)?;
-        let dir = (1..)
-            .map(|n| progress.join(format!("run-{}-{n}", std::process::id())))
-            .find_map(|dir| match fs::create_dir(&dir) {
-                Ok(()) => Some(Ok(dir)),
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => None,
-                Err(e) => Some(Err(io_error(&dir, "make the folder")(e))),
-            })
-            .expect("some number is free")?;
-        let lock = File::open(&dir).ok().filter(|d| d.try_lock().is_ok());
+        let (dir, lock, earlier) = own_folder(&progress)?;
         let about = About { generator: generator.into(), assumptions: assumptions.clone() };
         let text = serde_json::to_string(&about).expect("texts always serialise");
         files::write_scratch(&dir.join(ABOUT), text)?;

@@ -47,6 +47,24 @@ fn a_run_that_is_going_on_keeps_its_rows_and_its_folder() {
 }
 
 #[test]
+fn who_stores_no_rows_keeps_others_out_as_well() {
+    let tmp = tempfile::tempdir().unwrap();
+    let out = tmp.path().join("out");
+    let alone = Alone::with(&out).unwrap();
+    for second in [
+        Alone::with(&out).err().unwrap(),
+        RowStore::begin(&out, "ctxbench 9", &BTreeMap::new()).err().unwrap(),
+    ] {
+        assert!(second.to_string().starts_with("another run into this folder is going on"));
+    }
+    drop(alone);
+    assert!(!progress_dir(&out).exists());
+    broken_off(&out, &[(KEY, row("codex"))]);
+    drop(Alone::with(&out).unwrap());
+    assert!(begin(&out).find(KEY).is_some(), "what others left stays");
+}
+
+#[test]
 fn an_error_is_computed_again() {
     let tmp = tempfile::tempdir().unwrap();
     for store in [RowStore::cache(&tmp.path().join("c")).unwrap(), begin(&tmp.path().join("out"))] {
