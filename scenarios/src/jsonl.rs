@@ -210,6 +210,14 @@ impl State {
 
 const HEADER: &str = "a first line {\"type\":\"session\",\"version\":1,\"id\":…}";
 
+/// What is wrong with a field that is not as it must be.
+fn absent(object: &Map<String, Value>, field: &str) -> String {
+    match object.get(field) {
+        None => format!("missing field {field:?}"),
+        Some(other) => format!("field {field:?} is {other}"),
+    }
+}
+
 fn header(content: &str, line: usize) -> Result<Header, Fault> {
     let mut object: Map<String, Value> = serde_json::from_str(content).map_err(|e| {
         Fault::new(
@@ -245,7 +253,7 @@ fn header(content: &str, line: usize) -> Result<Header, Fault> {
         None => {
             return Err(Fault::new(
                 line,
-                "missing field \"version\"",
+                absent(&object, "version"),
                 HEADER,
                 "add \"version\":1; this build reads version 1",
             ));
@@ -254,7 +262,7 @@ fn header(content: &str, line: usize) -> Result<Header, Fault> {
     if object.get("id").and_then(Value::as_str).is_none_or(|id| id.trim().is_empty()) {
         return Err(Fault::new(
             line,
-            "missing field \"id\"",
+            absent(&object, "id"),
             HEADER,
             "give the session a short name",
         ));

@@ -42,6 +42,8 @@ fn errors_name_place_fault_and_remedy() {
     );
     assert!(bad(r#"{"type":"session","id":"s"}"#).contains("missing field \"version\""));
     assert!(bad(r#"{"type":"session","version":1}"#).contains("missing field \"id\""));
+    assert!(bad(r#"{"type":"session","version":1,"id":7}"#).contains("field \"id\" is 7"));
+    assert!(bad(r#"{"type":"session","version":"1"}"#).contains("field \"version\" is \"1\""));
     assert!(bad("noise").contains("s.jsonl:1: the first line is not a JSON object"));
     assert!(after(r#"{"type":"usr"}"#).contains(
         "s.jsonl:3: unknown type \"usr\"; expected one of the entry types; did you mean user?"

@@ -11,7 +11,7 @@ use ctxbench_strategies::descriptor::Descriptor;
 use ctxbench_strategies::{ALL, all};
 
 use super::corpus::{Choosing, Shown};
-use super::specs;
+use super::{number, specs};
 use crate::drive::agent;
 use crate::exec;
 
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     choosing: Choosing,
     /// Seed of --sample (default: 1)
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", value_parser = number::within(0..=u64::MAX))]
     seed: Option<u64>,
     /// One JSON object per line instead of a table (sessions only)
     #[arg(long)]

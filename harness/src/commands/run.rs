@@ -92,7 +92,7 @@ pub(crate) struct Args {
     transport: Door,
     /// Seed of what is seeded: --sample and the losses of the lossy summariser (default: 1; with
     /// --seeds the first of them, default 0)
-    #[arg(long, value_name = "SEED")]
+    #[arg(long, value_name = "SEED", value_parser = number::within(0..=u64::MAX))]
     seed: Option<u64>,
     /// Run what is seeded with N seeds, 0 to N-1 or from --seed on; the table shows the mean and
     /// the range. What is not seeded is run once

@@ -8,7 +8,7 @@ use ctxbench_core::request::Purpose;
 use ctxbench_reports::record::{
     Agreement, RequestRecord, RequestStatus, RunRecord, Status, Two, TwoFigures,
 };
-use ctxbench_reports::{Artifact, numbers, printable};
+use ctxbench_reports::{Artifact, numbers, percent, printable};
 use serde_json::{Value, json};
 
 /// The same as text and as files of the results folder.
@@ -204,7 +204,7 @@ fn figures(f: &TwoFigures) -> (String, String, String) {
         Some(x) if x.fract() == 0.0 => format!("{x:.0}"),
         Some(x) => format!("{x:.4}"),
     };
-    let off = f.difference_pct().map_or(String::new(), |d| format!("{d:+.2} %"));
+    let off = f.difference_pct().map_or(String::new(), percent);
     (plain(f.real), plain(f.ours), off)
 }
 
