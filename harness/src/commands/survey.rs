@@ -7,7 +7,9 @@ use std::path::Path;
 use crate::choice::{Choice, Chooser, many};
 use crate::survey::Row;
 use anyhow::{Context, bail};
+use ctxbench_core::calendar;
 use ctxbench_reports::printable;
+use ctxbench_scenarios::formats::millis;
 use ctxbench_scenarios::{LoadError, is_path};
 use serde_json::json;
 
@@ -139,11 +141,13 @@ impl Out {
             true => row.peak.to_string(),
             false => format!("~{}", row.peak),
         };
+        let began = row.started.as_deref().and_then(millis);
+        let began = began.and_then(|ms| u64::try_from(ms).ok()).map(calendar::iso);
         let line = columns([
             row.agent.as_deref().unwrap_or("-"),
             &row.id,
             row.model.as_deref().unwrap_or("n/a"),
-            row.started.as_deref().and_then(|s| s.get(..10)).unwrap_or("n/a"),
+            began.as_deref().and_then(|b| b.get(..10)).unwrap_or("n/a"),
             &row.steps.to_string(),
             &row.tokens.to_string(),
             &peak,

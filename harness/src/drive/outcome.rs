@@ -54,7 +54,9 @@ pub fn measured(scenario: &Scenario, driven: &Driven) -> Outcome {
     let lived = |extent, faults| of(scenario, driven.lived_to(extent), faults);
     let own = lived(extent, driven.said_by_faults());
     let mut real = driven.replayed(&own, &driven.row(), &model);
-    real.scenario = replay::scenario_info(scenario, &[]);
+    // The session as it was given, but that no agent's sizes are scaled.
+    let given = replay::scenario_info(&Scenario { scale: 1.0, ..scenario.clone() }, &[]);
+    real.scenario = given.clone();
     let (asides, refused, failed) = (driven.asides(), driven.refused(), driven.failures.len());
     driven.told(&mut real);
     if !driven.has_asked() {
@@ -66,7 +68,7 @@ pub fn measured(scenario: &Scenario, driven: &Driven) -> Outcome {
     let ours = driven.strategy.as_ref().map(|spec| {
         let whole = lived(Extent::Whole, driven.faults_of_ours());
         let mut ours = driven.replayed(&whole, spec, &model);
-        ours.scenario = replay::scenario_info(scenario, &[]);
+        ours.scenario = given.clone();
         beside(&real, ours)
     });
     Outcome { real, ours, asides, refused, failed }
