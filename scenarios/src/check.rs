@@ -98,6 +98,7 @@ pub(crate) fn assemble(
     }
     let fact_ids: HashSet<String> = facts.iter().map(|(_, f)| f.id.clone()).collect();
     let mut seen = HashMap::new();
+    let sources = sources(&out.session, facts.iter().map(|(_, f)| f));
     for (line, mut fact) in facts {
         unique("fact", &mut seen, &fact.id, line)?;
         let mut carriers = fact.tokens.iter().chain(&fact.words).peekable();
@@ -142,9 +143,58 @@ pub(crate) fn assemble(
                 "correct the id or add that fact",
             ));
         }
+        let here = sources.get(&fact.arises).is_some_and(|parts| carry(parts, &fact));
+        if !here && !stands_anywhere(&out.session, &fact) {
+            out.warnings.push(format!(
+                "{file}:{line}: fact {:?} is said nowhere in the session, so nothing can keep it; \
+                 correct its \"tokens\" ({})",
+                fact.id,
+                fact.tokens.join(", ")
+            ));
+        }
         out.session.facts.push(fact);
     }
     Ok(out)
+}
+
+/// What stands in the messages, results and calls that facts arise in, by their ids.
+fn sources<'a>(session: &Session, facts: impl Iterator<Item = &'a Fact>) -> Sources {
+    let mut out: Sources = facts.map(|f| (f.arises.clone(), Vec::new())).collect();
+    if out.is_empty() {
+        return out;
+    }
+    for entry in &session.entries {
+        let content = entry.content();
+        for call in content.iter().filter_map(Part::as_call) {
+            if let Some(parts) = out.get_mut(&*call.id) {
+                parts.push(Part::Call(call.clone()));
+            }
+        }
+        if let Some(parts) = entry.key().and_then(|id| out.get_mut(id)) {
+            parts.extend(content);
+        }
+    }
+    out
+}
+
+type Sources = HashMap<String, Vec<Part>>;
+
+/// Whether parts carry a fact, each of its literals in one of them.
+fn carry(parts: &[Part], fact: &Fact) -> bool {
+    let said_by = |p| Part::as_said(p).or_else(|| Part::as_call(p).map(|c| &*c.arguments));
+    let texts: Vec<&str> = parts.iter().filter_map(said_by).collect();
+    let said = |token: &String| texts.iter().any(|t| t.contains(token.as_str()));
+    !fact.tokens.is_empty() && fact.tokens.iter().all(said)
+        || texts.iter().any(|t| fact.stands_in(t))
+}
+
+/// Whether anything at all in a session carries a fact: a repository map and files say things, too.
+fn stands_anywhere(session: &Session, fact: &Fact) -> bool {
+    let carries = |e: &Entry| {
+        let standing = e.standing_text().is_some_and(|t| fact.stands_in(t));
+        standing || carry(&e.content(), fact)
+    };
+    session.entries.iter().any(carries)
 }
 
 /// Files of a session lie below its folder.

@@ -203,6 +203,26 @@ fn entry(i: usize) -> impl Strategy<Value = Vec<Entry>> {
     ]
 }
 
+#[test]
+fn a_fact_that_nothing_says_is_told() {
+    let with = |fact: &str| {
+        let said = r#"{"type":"user","id":"u1","text":"the port is 8,443"}"#;
+        let map = r#"{"type":"repo_map","text":"PORT = 47113"}"#;
+        read([HEAD, map, said, fact].join("\n").as_bytes(), "s.jsonl").unwrap().warnings
+    };
+    let fact = |token: &str| {
+        format!(r#"{{"type":"fact","id":"f","kind":"value","tokens":["{token}"],"arises":"u1"}}"#)
+    };
+    for token in ["8,443", "The Port", "8443", "47113"] {
+        assert_eq!(with(&fact(token)), Vec::<String>::new(), "{token}");
+    }
+    assert_eq!(
+        with(&fact("nowhere")),
+        ["s.jsonl:4: fact \"f\" is said nowhere in the session, so nothing can keep it; correct \
+             its \"tokens\" (nowhere)"]
+    );
+}
+
 fn session() -> impl Strategy<Value = Session> {
     (0usize..8).prop_flat_map(|n| {
         let entries: Vec<_> = (0..n).map(|i| entry(i).boxed()).collect();
@@ -217,7 +237,7 @@ fn session() -> impl Strategy<Value = Session> {
                 });
                 entries.push(Entry::User(UserEntry {
                     id: "last".into(),
-                    text: Some("bye".into()),
+                    text: Some("bye, x".into()),
                     ..UserEntry::default()
                 }));
                 let header = Header {
