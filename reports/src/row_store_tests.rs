@@ -59,6 +59,10 @@ fn who_stores_no_rows_keeps_others_out_as_well() {
     }
     drop(alone);
     assert!(!progress_dir(&out).exists());
+    let killed = progress_dir(&out).join("run-1-1");
+    std::fs::create_dir_all(&killed).unwrap();
+    drop(Alone::with(&out).unwrap());
+    assert!(!progress_dir(&out).exists(), "what a killed one left goes");
     broken_off(&out, &[(KEY, row("codex"))]);
     drop(Alone::with(&out).unwrap());
     assert!(begin(&out).find(KEY).is_some(), "what others left stays");

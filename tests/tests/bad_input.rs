@@ -168,7 +168,7 @@ fn numbers_out_of_range_are_refused() {
     refuses(&here, "run login-bug --window -5", &["'--window <N>'", "above 0"]);
     refuses(&here, "run login-bug --sample -1", &["'--sample <N>'", "a whole number from 1 on"]);
     refuses(&here, "run login-bug --seeds 0", &["--seeds", "a whole number from 1 to 10000"]);
-    refuses(&here, "run login-bug --seed -1", &["--seed", "a whole number is expected"]);
+    refuses(&here, "run login-bug --seed -1", &["--seed", "a whole number from 0 on"]);
     let drive = "drive login-bug --agent codex --timeout";
     refuses(&here, &format!("{drive} -5"), &["--timeout", "a whole number from 1 to 3600"]);
     for shard in ["3/2", "0/2", "1/0", "1", "a/b", "1/2/3"] {

@@ -50,6 +50,8 @@ pub(super) fn find(progress: &Path) -> Result<Vec<Leftover>, WriteError> {
         let Ok(folder) = File::open(&dir) else { continue };
         match folder.try_lock() {
             Err(TryLockError::WouldBlock) => return Err(WriteError::Busy(dir)),
+            // Of one that was killed before it kept anything.
+            _ if fs::remove_dir(&dir).is_ok() => {}
             _ => all.push(Leftover { dir, _lock: Some(folder) }),
         }
     }
