@@ -123,7 +123,9 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_word_is_passed_over_whose_stem_is_looked_for(text in "[aBe1İK\u{212a}_]{1,4}(ing|ES|é)? ?b?") {
+        fn no_word_is_passed_over_whose_stem_is_looked_for(
+            text in "[aBe1İK\u{212a}_]{1,4}(ing|ES|é)? ?b?",
+        ) {
             for word in words(&text) {
                 let beginnings = Beginnings::of(of(word).iter().map(String::as_str));
                 let mut found = Vec::new();

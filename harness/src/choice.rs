@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use ctxbench_core::calibration;
 use ctxbench_core::session::Session;
 use ctxbench_core::tokens::content_hash;
+use ctxbench_reports::many;
 use ctxbench_scenarios::formats::millis;
 
 /// What is asked for; nothing = every session.
@@ -151,11 +152,6 @@ impl<T> Chooser<T> {
         }
         (sample.into_iter().map(|(_, t)| t).collect(), (!line.is_empty()).then_some(line))
     }
-}
-
-/// A number of things in words: `1 file`, `2 files`.
-pub fn many(n: usize, thing: &str) -> String {
-    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
 /// A number that looks random, the same for the same session wherever it is read.

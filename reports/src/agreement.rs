@@ -14,9 +14,10 @@ use crate::view::Block;
 const SAME: f64 = 0.005;
 
 const REQUESTS: &str = "requests";
-const PEAK: &str = "largest prompt, tokens";
-const INPUT: &str = "input, tokens";
-const COST: &str = "cost, USD";
+/// Names of figures ([`TwoFigures::what`]).
+pub const PEAK: &str = "largest prompt, tokens";
+pub const INPUT: &str = "input, tokens";
+pub const COST: &str = "cost, USD";
 const KEPT: &str = "needs kept, %";
 
 /// Holds a real row and ours together.

@@ -80,8 +80,8 @@ pub(crate) fn sessions(n: usize) -> String {
     many(n, "session")
 }
 
-/// So many things.
-pub(crate) fn many(n: usize, thing: &str) -> String {
+/// A number of things in words: `1 file`, `2 files`.
+pub fn many(n: usize, thing: &str) -> String {
     format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 

@@ -7,7 +7,7 @@
 
 mod admin;
 pub mod advise;
-mod agreement;
+pub mod agreement;
 pub mod best;
 mod bmf;
 mod compare;
@@ -54,10 +54,9 @@ mod terms;
 mod view;
 mod write;
 
-pub use agreement::{compared, numbers, percent};
 pub use compare::compare;
 pub use explain::{Filter, explain};
-pub use fmt::{one_line, printable};
+pub use fmt::{many, one_line, printable};
 pub use formats::{Artifact, FORMATS, Format, ReportError, format};
 pub use gate::{Baseline, GateOptions, gate, read_baseline};
 pub use json::{ReadError, parse_results, read_results, results_file, results_text, write_json};

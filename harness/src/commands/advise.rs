@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::choice::{self, Choice, many};
+use crate::choice::{self, Choice};
 use crate::mock::Transport;
 use crate::models;
 use crate::recorded::as_recorded;
@@ -14,6 +14,7 @@ use anyhow::bail;
 use ctxbench_reports::advise::{
     Advice, Change, LeftOut, Tried, advise as judge, disagreement, to_text,
 };
+use ctxbench_reports::many;
 use ctxbench_reports::one_line;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::Scenario;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::choice::many;
 use anyhow::{Context, bail};
 use ctxbench_kit::rollout::{HistoryFile, LogId, TypedPrompt, soft_cap, trimmed};
+use ctxbench_reports::many;
 use ctxbench_reports::printable;
 use serde_json::json;
 

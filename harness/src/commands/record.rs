@@ -11,10 +11,10 @@ use ctxbench_core::calendar;
 use ctxbench_scenarios::formats::exchanges::{Header, VERSION};
 
 use super::serve::told_to_stop;
-use crate::choice::many;
 use crate::drive;
 use crate::recorder::{self, Program, Recorder, Upstream, Upstreams, Witness};
 use crate::serve::wall_clock;
+use ctxbench_reports::many;
 
 #[derive(clap::Args)]
 #[command(

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::choice::many;
 use anyhow::bail;
+use ctxbench_reports::many;
 use ctxbench_reports::printable;
 use ctxbench_strategies::codex::reopened::{Reopened, Shown};
 

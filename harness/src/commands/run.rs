@@ -8,7 +8,6 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use crate::choice::many;
 use crate::groups;
 use crate::keys::{self, Keys};
 use crate::memory::Prefixes;
@@ -26,6 +25,7 @@ use ctxbench_core::model::{self, DEFAULT_MODEL, Edge, Model};
 use ctxbench_core::session::Entry;
 use ctxbench_kit::monitor::SpendLimit;
 use ctxbench_reports as reports;
+use ctxbench_reports::many;
 use ctxbench_reports::record::{Results, RunRecord, Status};
 use ctxbench_reports::{Artifact, Columns, RowStore, Stored};
 use ctxbench_scenarios as scenarios;

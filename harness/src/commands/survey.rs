@@ -4,10 +4,11 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use crate::choice::{Choice, Chooser, many};
+use crate::choice::{Choice, Chooser};
 use crate::survey::Row;
 use anyhow::{Context, bail};
 use ctxbench_core::calendar;
+use ctxbench_reports::many;
 use ctxbench_reports::printable;
 use ctxbench_scenarios::formats::millis;
 use ctxbench_scenarios::{LoadError, is_path};

@@ -45,7 +45,8 @@ const BUILT_IN: &[(&str, &str)] = &[
 pub enum AgentError {
     /// Neither a name that is known nor a file.
     #[error(
-        "there is no agent `{0}`, and one of your own is named by its file, as in ./{0}.toml; {known}",
+        "there is no agent `{0}`, and one of your own is named by its file, as in ./{0}.toml; \
+         {known}",
         known = known(.0)
     )]
     Unknown(String),

@@ -4,7 +4,7 @@
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model::Model;
 use ctxbench_core::session::Session;
-use ctxbench_reports::compared;
+use ctxbench_reports::agreement::compared;
 use ctxbench_reports::record::{Agreement, Beside, RunRecord, Status};
 use ctxbench_scenarios::{ProviderFault, Scenario};
 use ctxbench_strategies::Spec;

@@ -16,8 +16,8 @@ pub(crate) const HELP: &str = "strategy against baseline, session by session, ov
     `bill` is the change of the sum, which the longest decide. Shares change by points (pp), and \
     so does, in its unit, what is 0 on one side. `compacted 3/21`: in 3 of the 21 sessions that \
     both finished. `a = b`: they sent the same requests. The words are a sign-flip test with \
-    Holm's correction over the strategies, from ten recordings in which the strategy compacted; n/a where it \
-    compacted in none. \
+    Holm's correction over the strategies, from ten recordings in which the strategy compacted; \
+    n/a where it compacted in none. \
     Strategies are deterministic: both speak about the choice of sessions only, and sessions that \
     resemble each other count as if they did not";
 

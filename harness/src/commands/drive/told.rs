@@ -5,10 +5,11 @@ use std::fmt::Write;
 
 use crate::drive::Outcome;
 use ctxbench_core::request::Purpose;
+use ctxbench_reports::agreement::{COST, INPUT, PEAK, numbers, percent};
 use ctxbench_reports::record::{
     Agreement, RequestRecord, RequestStatus, RunRecord, Status, Two, TwoFigures,
 };
-use ctxbench_reports::{Artifact, numbers, percent, printable};
+use ctxbench_reports::{Artifact, printable};
 use serde_json::{Value, json};
 
 /// The same as text and as files of the results folder.
@@ -57,8 +58,7 @@ fn overview(outcomes: &[Outcome]) -> String {
         };
         let Two { real, ours } = &b.summary_requests;
         let same = if real == ours { "the same".to_string() } else { numbers(ours) };
-        let [peak, input, cost] =
-            ["largest prompt, tokens", "input, tokens", "cost, USD"].map(|what| b.shown(what));
+        let [peak, input, cost] = [PEAK, INPUT, COST].map(|what| b.shown(what));
         let kept = |r: &RunRecord| {
             r.summary.needs_kept_pct.map_or("n/a".to_string(), |k| format!("{k:.1} %"))
         };

@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::choice::{Choice, Chooser, many};
+use crate::choice::{Choice, Chooser};
 use anyhow::{anyhow, bail};
+use ctxbench_reports::many;
 use ctxbench_scenarios::Scenario;
 use ctxbench_scenarios::formats::{self, Source};
 

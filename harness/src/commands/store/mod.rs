@@ -8,10 +8,10 @@ pub(super) mod words;
 
 use std::path::{Path, PathBuf};
 
-use crate::choice::many;
 use anyhow::{Context, bail};
 use ctxbench_kit::rewind::{Restore, Rewinder, Rewound};
 use ctxbench_kit::store::{At, Store};
+use ctxbench_reports::many;
 use ctxbench_reports::printable;
 use serde_json::{Value, json};
 

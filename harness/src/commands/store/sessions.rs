@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use crate::choice::many;
 use anyhow::bail;
 use ctxbench_core::model;
 use ctxbench_core::request::Usage;
 use ctxbench_kit::store::{LoadedMessage, Overview, Place, Store, Ulid};
+use ctxbench_reports::many;
 use ctxbench_reports::printable;
 use serde_json::{Value, json};
 
