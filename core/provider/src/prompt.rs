@@ -107,7 +107,11 @@ impl Item {
 
     /// Tokens that a provider bills for it, the same as for the block it stands for.
     pub fn tokens(&self, by: &Counting) -> u64 {
-        by.block(*self.size.get_or_init(|| self.content.size()))
+        by.block(self.size())
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        *self.size.get_or_init(|| self.content.size())
     }
 
     /// The text it shows: words, thinking, arguments or tool output; empty for images.

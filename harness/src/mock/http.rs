@@ -8,7 +8,7 @@ use ctxbench_core::block::Block;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
 use ctxbench_core::session::Millis;
 use ctxbench_provider::Encoded;
-use ctxbench_provider::wire::{Endpoint, Wire};
+use ctxbench_provider::wire::{Endpoint, IncrementalDecoder, Wire};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
@@ -26,6 +26,7 @@ const EXPIRED: &str = "x-ctxbench-expired-tokens";
 
 struct Desk {
     provider: ProviderModel,
+    decoder: IncrementalDecoder,
     /// What the next request is answered with, when, and the blocks that it shows.
     next: Option<(PlannedReply, Millis, Vec<Arc<Block>>)>,
 }
@@ -38,7 +39,7 @@ impl Respond for Responder {
             return ResponseTemplate::new(500).set_body_string("the provider model panicked");
         };
         let wire = desk.provider.wire();
-        let mut prompt = match wire.decode(request.url.path(), &request.body) {
+        let mut prompt = match desk.decoder.decode(request.url.path(), &request.body) {
             Ok(p) => p,
             Err(e) => return ResponseTemplate::new(400).set_body_string(e.to_string()),
         };
@@ -80,7 +81,8 @@ impl HttpDoor {
     /// Starts a server; `counting` = the model has a counting endpoint.
     pub async fn start(provider: ProviderModel, counting: bool) -> Self {
         let wire = provider.wire();
-        let desk = Arc::new(Mutex::new(Desk { provider, next: None }));
+        let decoder = IncrementalDecoder::new(wire);
+        let desk = Arc::new(Mutex::new(Desk { provider, decoder, next: None }));
         let server = MockServer::builder().disable_request_recording().start().await;
         let client = Client::builder(TokioExecutor::new()).build_http();
         HttpDoor { server, desk, client, wire, counting }

@@ -4,6 +4,7 @@
 mod anthropic;
 pub(crate) mod errors;
 mod gemini;
+mod incremental;
 pub(crate) mod json;
 mod openai;
 mod openai_chat;
@@ -25,8 +26,9 @@ use ctxbench_core::session::Millis;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::prompt::Prompt;
+use crate::prompt::{Item, Prompt};
 
+pub use incremental::IncrementalDecoder;
 pub use stream::{Event, event_data};
 
 /// All that is known of a wire format.
@@ -255,6 +257,10 @@ pub trait WireFormat: Sync {
     }
     /// Reads the body that was posted to a path.
     fn decode(&self, path: &str, body: &[u8]) -> Result<Prompt, WireError>;
+    /// The same for a body that lacks the first messages of its conversation: these items.
+    fn decode_rest(&self, path: &str, body: &[u8], _first: &[Item]) -> Result<Prompt, WireError> {
+        self.decode(path, body)
+    }
     /// Reads how a request wants its reply, from a body that is known to be one of the wire; an
     /// error says why this server cannot answer.
     fn asked(&self, path: &str, body: &[u8]) -> Result<Asked, String>;
@@ -372,6 +378,8 @@ pub trait WireFormat: Sync {
     fn conversation_field(&self) -> &'static str {
         "messages"
     }
+    /// The fields of the body of which tools and everything beside the messages is read.
+    fn head_fields(&self) -> &'static [&'static str];
     /// Whether a request must limit its reply.
     fn demands_max_tokens(&self) -> bool {
         false

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::Role;
 
-use crate::prompt::{Content, Prompt};
+use crate::prompt::{Content, Item, Prompt};
 
 /// The calls of a conversation so far.
 #[derive(Debug, Default)]
@@ -17,6 +17,19 @@ pub(super) struct Calls {
 }
 
 impl Calls {
+    /// Those of a conversation that begins with these items.
+    pub(super) fn of(items: &[Item]) -> Calls {
+        let mut calls = Calls::default();
+        for item in items {
+            match &item.content {
+                Content::Call { id, name, .. } => drop(calls.call(Some(id.clone()), name)),
+                Content::Output { id, .. } => drop(calls.result(Some(id.clone()), "")),
+                _ => {}
+            }
+        }
+        calls
+    }
+
     /// The id of a call. One that was sent without is named by its tool and its place in the
     /// conversation, so that the same beginning reads the same in every request.
     pub(super) fn call(&mut self, id: Option<Arc<str>>, name: &Arc<str>) -> Arc<str> {

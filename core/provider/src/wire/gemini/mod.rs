@@ -25,7 +25,8 @@ use super::plan::{self, PDF, Slot, data_url, plan};
 use super::{
     Api, Asked, Encoded, Endpoint, Event, ResultsDue, Stored, Storing, WireError, WireFormat,
 };
-use crate::prompt::Prompt;
+use crate::prompt::{Item, Prompt};
+use calls::Calls;
 use path::Method;
 
 pub(super) struct Gemini;
@@ -57,11 +58,14 @@ impl WireFormat for Gemini {
         request::encode(request, slots)
     }
     fn decode(&self, path: &str, body: &[u8]) -> Result<Prompt, WireError> {
+        self.decode_rest(path, body, &[])
+    }
+    fn decode_rest(&self, path: &str, body: &[u8], first: &[Item]) -> Result<Prompt, WireError> {
         let known = path::read(path);
         let model = known.as_ref().map_or("", |(model, _)| model);
         match known {
             Some((_, Method::Count)) => request::decode_count(model, body),
-            _ => request::decode(model, body),
+            _ => request::decode(model, body, Calls::of(first)),
         }
     }
     fn asked(&self, path: &str, body: &[u8]) -> Result<Asked, String> {
@@ -179,6 +183,9 @@ impl WireFormat for Gemini {
     /// <https://github.com/NousResearch/hermes-agent/issues/55427>
     fn begins_with_user(&self) -> bool {
         true
+    }
+    fn head_fields(&self) -> &'static [&'static str] {
+        &["systemInstruction", "system_instruction", "tools"]
     }
     fn conversation_field(&self) -> &'static str {
         "contents"

@@ -142,8 +142,8 @@ struct Config {
 }
 
 /// Reads a request body.
-pub(super) fn decode(model: &str, bytes: &[u8]) -> Result<Prompt, WireError> {
-    prompt(model, json::parse(bytes)?)
+pub(super) fn decode(model: &str, bytes: &[u8], calls: Calls) -> Result<Prompt, WireError> {
+    prompt(model, json::parse(bytes)?, calls)
 }
 
 /// Reads the question how many tokens a request has: the request as one field, or, as Vertex takes
@@ -156,13 +156,13 @@ pub(super) fn decode_count(model: &str, bytes: &[u8]) -> Result<Prompt, WireErro
         generate_content_request: Option<Body<'a>>,
     }
     match json::parse::<Count<'_>>(bytes)?.generate_content_request {
-        Some(body) => prompt(model, body),
-        None => decode(model, bytes),
+        Some(body) => prompt(model, body, Calls::default()),
+        None => decode(model, bytes, Calls::default()),
     }
 }
 
-pub(super) fn prompt(model: &str, body: Body<'_>) -> Result<Prompt, WireError> {
-    let mut calls = Calls::default();
+/// Reads what a request asks; `calls` = those of its conversation that its body does not hold.
+pub(super) fn prompt(model: &str, body: Body<'_>, mut calls: Calls) -> Result<Prompt, WireError> {
     let mut items = Vec::with_capacity(2 * body.contents.len() + 4);
     if let Some(system) = body.system_instruction {
         let said = system.contents(&mut calls)?;

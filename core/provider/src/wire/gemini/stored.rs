@@ -6,6 +6,7 @@ use ctxbench_core::session::Millis;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::calls::Calls;
 use super::request::{self, Body};
 use crate::wire::json::{Text, opt, parse};
 use crate::wire::{Stored, Storing, WireError};
@@ -53,7 +54,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Storing, WireError> {
     let model = about.model.as_ref().map_or("", |m| &*m.0);
     // Vertex gives its whole path.
     let model = model.rsplit_once("models/").map_or(model, |(_, m)| m);
-    let prompt = request::prompt(model, parse::<Body<'_>>(bytes)?)?;
+    let prompt = request::prompt(model, parse::<Body<'_>>(bytes)?, Calls::default())?;
     Ok(Storing { prompt, title: opt(about.display_name), ttl_ms })
 }
 
