@@ -445,9 +445,9 @@ impl Prefix {
         Prefix { hash, tokens: 0, cache: None, reply: false }
     }
 
-    /// With the tool definitions behind it.
-    pub(crate) fn with_tools(self, json: &str, size: u64, cache: Option<Ttl>) -> Prefix {
-        let hash = chain(&[self.hash, tokens::content_hash(json.as_bytes())]);
+    /// With tool definitions of this hash behind it.
+    pub(crate) fn with_tools(self, tools: u64, size: u64, cache: Option<Ttl>) -> Prefix {
+        let hash = chain(&[self.hash, tools]);
         Prefix { hash, tokens: self.tokens + size, cache, reply: false }
     }
 
@@ -467,7 +467,7 @@ pub(crate) fn prefixes(prompt: &Prompt, by: &Counting) -> Vec<Prefix> {
     let mut last = Prefix::empty(&prompt.model);
     let mut all = Vec::with_capacity(prompt.items.len() + 1);
     if let Some(t) = &prompt.tools {
-        last = last.with_tools(t.get(), prompt.tools_tokens(by), prompt.tools_cache);
+        last = last.with_tools(t.hash(), prompt.tools_tokens(by), prompt.tools_cache);
         all.push(last);
     }
     for item in &prompt.items {

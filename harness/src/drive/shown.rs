@@ -28,6 +28,7 @@ use ctxbench_strategies::descriptor::{
 use ctxbench_strategies::levers::Levers;
 use ctxbench_strategies::names::kept;
 use ctxbench_strategies::persist::OURS;
+use serde_json::value::RawValue;
 
 /// Name of the mechanism in tables.
 const MECHANISM: &str = "as sent";
@@ -337,11 +338,11 @@ pub(super) fn draft(item: &Item) -> Draft {
 }
 
 pub(super) fn tools(prompt: &Prompt) -> Option<Arc<Tools>> {
-    let json = prompt.tools.clone()?;
+    let tools = prompt.tools.as_ref()?;
+    let json = RawValue::from_string(tools.get().to_owned()).ok()?;
     let count =
         serde_json::from_str::<Vec<serde::de::IgnoredAny>>(json.get()).map_or(0, |t| t.len());
-    let o200k = tokens::o200k(json.get());
-    Some(Arc::new(Tools { json, count, o200k }))
+    Some(Arc::new(Tools { json, count, o200k: tools.o200k() }))
 }
 
 fn breakpoints(prompt: &Prompt) -> Vec<usize> {

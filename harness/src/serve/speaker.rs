@@ -1,13 +1,14 @@
 //! Who decides what the model says.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use ctxbench_core::content::Part;
 use ctxbench_core::request::{ModelError, Reply};
 use ctxbench_core::session::Millis;
 use ctxbench_provider::wire::Wire;
-use ctxbench_provider::{Content, Prompt};
+use ctxbench_provider::{Content, Prompt, ToolDefinitions};
 use serde_json::value::RawValue;
 
 use super::asked;
@@ -109,7 +110,7 @@ pub(super) fn public(headers: &HeaderMap) -> BTreeMap<String, String> {
 
 /// Tool definitions without the white space between them, in which a provider sees nothing; `None`
 /// for an empty list.
-pub(super) fn compact(tools: Box<RawValue>) -> Option<Box<RawValue>> {
+pub(super) fn compact(tools: Arc<ToolDefinitions>) -> Option<Arc<ToolDefinitions>> {
     let text = tools.get();
     let (mut quoted, mut escaped, mut out) = (false, false, String::new());
     let mut from = 0;
@@ -129,7 +130,7 @@ pub(super) fn compact(tools: Box<RawValue>) -> Option<Box<RawValue>> {
         tools
     } else {
         out.push_str(&text[from..]);
-        RawValue::from_string(out).ok()?
+        ToolDefinitions::new(RawValue::from_string(out).ok()?)
     };
     (tools.get() != "[]").then_some(tools)
 }
@@ -142,7 +143,7 @@ mod tests {
     fn white_space_between_tools_is_nothing() {
         let of = |t: &str| {
             let raw = RawValue::from_string(t.to_string()).unwrap();
-            compact(raw).map(|r| r.get().to_string())
+            compact(ToolDefinitions::new(raw)).map(|r| r.get().to_string())
         };
         assert_eq!(of("[]"), None);
         assert_eq!(of("[ \n]"), None);

@@ -7,13 +7,14 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
 use ctxbench_core::request::Ttl;
+use serde::de::IgnoredAny;
 use serde_json::Deserializer;
-use serde_json::value::RawValue;
 
 use super::{Wire, WireError};
-use crate::prompt::{Item, Prompt};
+use crate::prompt::{Item, Prompt, ToolDefinitions};
 
 /// How many requests are remembered: a conversation, its subagent and a summary take turns.
 const REMEMBERED: usize = 3;
@@ -43,7 +44,7 @@ struct Seen {
 #[derive(Clone, Debug)]
 struct Head {
     items: Vec<Item>,
-    tools: Option<Box<RawValue>>,
+    tools: Option<Arc<ToolDefinitions>>,
     tools_cache: Option<Ttl>,
 }
 
@@ -130,11 +131,14 @@ impl Seen {
     /// Takes the body in the place of its own, of which messages are kept.
     fn replace(&mut self, body: &[u8], layout: Layout, kept: Message) {
         let begin = layout.list.start;
-        let same = if begin == self.layout.list.start { begin + layout.shared } else { 0 };
-        self.body.truncate(same);
-        let head = begin.min(same);
-        self.body[..head].copy_from_slice(&body[..head]);
-        self.body.extend_from_slice(&body[same..]);
+        if begin == self.layout.list.start {
+            self.body.truncate(begin + layout.shared);
+            let same = common(&self.body[..begin], &body[..begin]);
+            self.body[same..begin].copy_from_slice(&body[same..begin]);
+        } else {
+            self.body.clear();
+        }
+        self.body.extend_from_slice(&body[self.body.len()..]);
         self.messages.truncate(layout.kept);
         self.items.truncate(kept.items);
         self.layout = layout;
@@ -188,7 +192,8 @@ struct Layout {
 }
 
 impl Layout {
-    /// `None` where the body is no object with a list of messages, or has a field twice.
+    /// `None` where the body is no object with a list of messages, has a field twice, or none of
+    /// the messages is one of those before.
     fn of(wire: Wire, body: &[u8], before: Option<&Seen>) -> Option<Layout> {
         let mut scan = Scan { body, at: 0 };
         let mut all = Layout {
@@ -230,9 +235,7 @@ impl Layout {
         if let Some(b) = before {
             self.shared = common(&b.body[b.layout.list.clone()], &scan.body[begin..]);
             self.kept = b.messages.partition_point(|m| m.byte < self.shared);
-            if let Some(last) = b.messages[..self.kept].last() {
-                scan.at = begin + last.byte;
-            }
+            scan.at = begin + b.messages[..self.kept].last()?.byte;
         }
         let mut is_first = self.kept == 0;
         while scan.peek()? != b']' {
@@ -301,7 +304,7 @@ impl Scan<'_> {
     /// Where the next value stands.
     fn value(&mut self) -> Option<Range<usize>> {
         self.peek()?;
-        let mut values = Deserializer::from_slice(&self.body[self.at..]).into_iter::<&RawValue>();
+        let mut values = Deserializer::from_slice(&self.body[self.at..]).into_iter::<IgnoredAny>();
         values.next()?.ok()?;
         let begin = self.at;
         self.at += values.byte_offset();

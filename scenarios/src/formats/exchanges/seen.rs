@@ -1,13 +1,13 @@
 //! The exchanges of a file as their wires tell them, each content once.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::request::Reply;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_provider::wire;
-use ctxbench_provider::{Content, Item, Prompt};
-use serde_json::value::RawValue;
+use ctxbench_provider::{Content, Item, Prompt, ToolDefinitions};
 
 use super::decode::{self, Unknown};
 use super::line::{Bodies, Ended, Exchange, Header, Line, VERSION};
@@ -48,7 +48,7 @@ pub(super) struct Exchanges {
     /// In the order of their numbers.
     pub(super) all: Vec<Seen>,
     pub(super) contents: HashMap<u64, (Role, Content)>,
-    pub(super) tools: HashMap<u64, Box<RawValue>>,
+    pub(super) tools: HashMap<u64, Arc<ToolDefinitions>>,
     /// Where requests went, and how many.
     pub(super) hosts: BTreeMap<String, usize>,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::prompt::{Content, Item, Prompt};
+use crate::prompt::{Content, Item, Prompt, ToolDefinitions};
 use crate::wire::WireError;
 use crate::wire::json::{self, OneOrMany, Text, buffer, field, list, number, opt, or_empty, raw};
 use crate::wire::openai::{output, result, texts};
@@ -200,7 +200,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     let edit = |trigger| ServerEdit::Compact { trigger, instructions: None, pause: false };
     Ok(Prompt {
         max_tokens: body.max_output_tokens,
-        tools: one_list(&tools)?,
+        tools: one_list(&tools)?.map(ToolDefinitions::new),
         server_edits: body
             .context_management
             .unwrap_or_default()
