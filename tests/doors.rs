@@ -14,7 +14,7 @@ use ctxbench_harness::{serve, summarise};
 use ctxbench_kit::memory::{Durable, Scope, front_matter, merge};
 use ctxbench_kit::monitor::{changed_lines, edit_of};
 use ctxbench_kit::rollout::{HistoryFile, Rollout, records};
-use ctxbench_provider::wire::{ALL as WIRES, Wire, apis, of};
+use ctxbench_provider::wire::{ALL as WIRES, IncrementalDecoder, Wire, apis, of};
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{exports, formats as recordings, parse};
 use ctxbench_strategies::Spec;
@@ -26,7 +26,7 @@ use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
 pub type Door = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const DOORS: [Door; 24] = [
+pub const DOORS: [Door; 25] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
     // Each format reads what may be of any.
@@ -86,6 +86,19 @@ pub const DOORS: [Door; 24] = [
         });
     }),
     ("request", |b| WIRES.iter().for_each(|w| drop((w.decode("", b), w.asked("", b))))),
+    // Bodies one after the other, a zero between them, read the same as each by itself.
+    ("requests", |b| {
+        for wire in WIRES {
+            let (mut decoder, path) = (IncrementalDecoder::new(*wire), wire.path("m"));
+            for body in b.split(|byte| *byte == 0) {
+                match (decoder.decode(&path, body), wire.decode(&path, body)) {
+                    (Ok(ours), Ok(alone)) => assert_eq!(ours, alone),
+                    (Err(ours), Err(alone)) => assert_eq!(ours.to_string(), alone.to_string()),
+                    (ours, alone) => panic!("{ours:?} but {alone:?} by itself"),
+                }
+            }
+        }
+    }),
     ("reply", |b| {
         WIRES.iter().for_each(|w| drop((w.decode_reply(b), w.decode_count_reply(b))));
         apis().iter().for_each(|a| drop(a.decode_error(400, b)));

@@ -50,6 +50,7 @@ fn good(door: &str) -> Vec<Vec<u8>> {
             br#"{"systemInstruction":{"parts":[{"text":"s"}]},"contents":[{"role":"user","parts":[{"text":"x"},{"inlineData":{"mimeType":"image/png","data":"AA=="}}]},{"role":"model","parts":[{"thought":true,"text":"h"},{"functionCall":{"name":"n","args":{"a":1}},"thoughtSignature":"s"}]},{"role":"user","parts":[{"functionResponse":{"name":"n","response":{"output":"o"}}}]}],"tools":[{"functionDeclarations":[{"name":"n"}]}],"generationConfig":{"maxOutputTokens":9}}"#.to_vec(),
             br#"{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"n","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"o"}]}"#.to_vec(),
         ],
+        "requests" => good("request").iter().map(|b| growing(b)).collect(),
         "store" => vec![
             br#"{"id":"s","projectID":"p","title":"t","role":"assistant","modelID":"m","type":"tool","tool":"task","callID":"c","state":{"status":"completed","input":{},"output":"o","metadata":{"sessionId":"s"},"time":{"end":1}},"tokens":{"input":1,"output":2,"cache":{"read":3,"write":4}}}"#.to_vec(),
             br#"{"kind":"MessageEvent","source":"user","llm_message":{"role":"user","content":[{"type":"text","text":"x"}]},"stats":{"usage_to_metrics":{"agent":{"token_usages":[{"response_id":"r","prompt_tokens":1,"cache_read_tokens":1}]}}}}"#.to_vec(),
@@ -83,6 +84,20 @@ fn good(door: &str) -> Vec<Vec<u8>> {
         _ => Vec::new(),
     });
     out
+}
+
+/// The requests of a conversation that grows to this one and beyond, a zero between them.
+fn growing(request: &[u8]) -> Vec<u8> {
+    let whole: serde_json::Value = serde_json::from_slice(request).unwrap();
+    let list = ["messages", "input", "contents"].into_iter().find(|f| whole[f].is_array()).unwrap();
+    let said = whole[list].as_array().unwrap();
+    let said = [&said[..], said].concat();
+    let with = |n: usize| {
+        let mut body = whole.clone();
+        body[list] = said[..n].to_vec().into();
+        body.to_string().into_bytes()
+    };
+    (1..=said.len()).map(with).collect::<Vec<_>>().join(&0)
 }
 
 /// A session that holds these numbers wherever it can.
