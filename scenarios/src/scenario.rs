@@ -316,8 +316,7 @@ impl Reader<'_> {
         let Some(value) = tree.get(key) else { return Ok(None) };
         let line = self.lines.line_at(value.span().start);
         match toml_tree::json(value.get_ref(), line)?.as_u64() {
-            Some(mut n) => bounds::check(vec![Number::new(key, &mut n, bounds::TOKENS)], line)
-                .map(|()| Some(n)),
+            Some(mut n) => bounds::check(vec![Number::limit(key, &mut n)], line).map(|()| Some(n)),
             None => Err(Fault::new(
                 line,
                 format!("{key:?} does not fit"),

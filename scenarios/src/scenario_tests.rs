@@ -45,7 +45,6 @@ id = "f"
 kind = "value"
 tokens = ["42"]
 arises = "c"
-needs = ["a"]
 
 [expect]
 requests = 2
@@ -161,7 +160,7 @@ fn errors_name_place_fault_and_remedy() {
     assert!(fact.contains("s.toml:25: fact \"f\" names unknown message \"cc\""), "{fact}");
     let check = bad(&SMALL.replace("requests = 2", "request = 2"));
     assert!(
-        check.contains("s.toml:33: unknown check \"request\"")
+        check.contains("s.toml:32: unknown check \"request\"")
             && check.contains("did you mean requests?"),
         "{check}"
     );
