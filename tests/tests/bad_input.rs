@@ -146,6 +146,16 @@ fn a_setting_of_the_wrong_kind_is_refused() {
         &["auto_compact_limit", "many"],
     );
     refuses(&here, "run login-bug --strategy codex:auto_compact_limit", &["auto_compact_limit"]);
+    refuses(
+        &here,
+        "run login-bug --strategy codex:auto_compact_limit=0",
+        &["`auto_compact_limit` of `codex` takes a number of tokens above 0", "not `0`"],
+    );
+    refuses(
+        &here,
+        "run login-bug --strategy claude-code:threshold_percent=500",
+        &["`threshold_percent` of `claude-code` takes a whole number from 0 to 100, not `500`"],
+    );
     refuses(&here, "run login-bug --strategy opencode:prune=perhaps", &["prune", "perhaps"]);
 }
 
