@@ -250,7 +250,37 @@ fn a_broken_line_of_a_scenario_is_named_by_file_and_line() {
     here.write("lost.toml", "id = \"x\"\n[[step]]\ntype = \"user\"\nfile = \"lost.txt\"\n");
     refuses(&here, "run lost.toml --out out", &["lost.toml:", "lost.txt"]);
     here.write("circle.toml", "id = \"x\"\nextends = \"circle.toml\"\n");
-    refuses(&here, "run circle.toml --out out", &["circle.toml", "break the circle"]);
+    let out = refuses(&here, "run circle.toml --out out", &["circle.toml:2", "break the circle"]);
+    assert!(out.stderr.len() < 250, "{}", out.stderr);
+    let expecting = |table: &str| {
+        let step = "[[step]]\ntype = \"user\"\ntext = \"hello\"\n";
+        here.write("expect.toml", format!("id = \"x\"\n{step}{table}\n"));
+        "run expect.toml --out out"
+    };
+    for (table, said) in [
+        (
+            "[expect.codex]\ncost_usd = { mx = 1 }",
+            "expect.toml:6: unknown key \"mx\"; expected a key of a range; known are min, max",
+        ),
+        (
+            "[expect.codex]\ncost_us = 1",
+            "expect.toml:6: [expect.codex]: no metric is called `cost_us`; did you mean cost_usd",
+        ),
+        (
+            "[expect.codx]\ncost_usd = 1",
+            "expect.toml:5: [expect.codx]: there is no strategy `codx`; did you mean codex?",
+        ),
+    ] {
+        refuses(&here, expecting(table), &[said]);
+    }
+    let order = "[[step]]\ntype = \"assistant\"\ntext = \"42\"\n[[fact]]\nid = \"f\"\nkind = \"value\"\ntokens = [\"42\"]\narises = \"m2\"\nneeds = [\"m1\"]";
+    refuses(
+        &here,
+        expecting(order),
+        &[
+            "expect.toml:8: fact \"f\" is needed in \"m1\" and arises in \"m2\"; expected needs that",
+        ],
+    );
 }
 
 #[test]
