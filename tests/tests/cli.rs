@@ -565,6 +565,26 @@ fn compare_tells_what_changed_and_what_did_not() {
     let line = "compare a c --map codex=reference";
     here.run("run login-bug-tight --strategy reference --transport direct --out c").ok();
     here.run(line).ok().prints(&["only in base: login-bug × codex ×"]);
+    here.run("run login-bug-tight --strategy codex --transport direct --out d").ok();
+    here.run("compare c d --map reference=codex")
+        .ok()
+        .prints(&["login-bug-tight × reference → codex"]);
+    for (map, said) in [
+        (
+            "codx=codex",
+            "--map codx=codex: the first results have no row of `codx`; did you mean codex?",
+        ),
+        ("codex=refrence", "the second results have no row of `refrence`; did you mean reference?"),
+        ("codex", "--map codex: expected BASE=NEW, such as"),
+    ] {
+        here.run(&format!("compare a b --map {map}")).fails_with(2).says(&[said]);
+    }
+    here.run("compare a b --map codex=reference --map codex=codex")
+        .fails_with(2)
+        .says(&["codex is held against reference already"]);
+    // Each against the other.
+    let both = here.run("compare a a --map codex=reference --map reference=codex").ok();
+    both.prints(&["codex → reference", "reference → codex"]);
     assert_ne!(here.run("compare a a").ok().stdout, here.run("compare a b").ok().stdout);
 }
 
