@@ -117,7 +117,7 @@ function strategiesOf(block) {
     return h("tr", { class: whole(r) ? "" : "broken" },
       h("th", { scope: "row" }, h("a", { href: link({ strategy: label, against: null,
         compaction: null }) }, badge(mark), label)),
-      h("td", { class: "l" }, remarks(r).map(([sign, text]) => `${sign} ${text}`).join("; ")),
+      h("td", { class: remarks(r).length ? "note" : "l" }, remarks(r).map(([sign, text]) => `${sign} ${text}`).join("; ")),
       cells,
       h("td", {}, h("a", { href: link({ against: label, compaction: null }),
         "aria-label": `put ${label} beside` }, "beside")));
