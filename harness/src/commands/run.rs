@@ -369,11 +369,13 @@ pub(super) fn nothing_ran(rows: &[RunRecord]) -> Option<String> {
     tried.iter().all(|r| r.status == Status::Error).then(|| {
         let row = format!("{} × {}", first.scenario.id, first.strategy.label);
         let why = first.error.as_deref().unwrap_or("no reason was given");
+        let what = match tried.iter().any(|r| r.summary.requests > 0) {
+            true => "no session was gone through to its end",
+            false => "nothing was measured",
+        };
         match tried.len() {
-            1 => format!("nothing was measured: {row} ended with an error: {why}"),
-            n => format!(
-                "nothing was measured: all {n} rows ended with an error; the first, {row}: {why}"
-            ),
+            1 => format!("{what}: {row} ended with an error: {why}"),
+            n => format!("{what}: all {n} rows ended with an error; the first, {row}: {why}"),
         }
     })
 }
