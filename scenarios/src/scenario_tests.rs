@@ -167,7 +167,7 @@ fn errors_name_place_fault_and_remedy() {
     assert!(step("text = \"x\"").contains("s.toml:3: a step without \"type\""));
     assert!(step("type = \"usr\"").contains("s.toml:4: unknown type \"usr\""));
     assert!(step("type = \"user\"\ntxt = \"x\"").contains(
-        "s.toml:5: unknown key \"txt\"; expected a key of a \"user\" entry; did you mean text?"
+        "s.toml:5: unknown key \"txt\"; expected a key of an entry of type \"user\"; did you mean text?"
     ));
     assert!(step("type = \"user\"").contains("s.toml:3: missing field \"text\" or \"parts\""));
     assert!(

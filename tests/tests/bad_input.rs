@@ -184,7 +184,16 @@ fn numbers_out_of_range_are_refused() {
     for shard in ["3/2", "0/2", "1/0", "1", "a/b", "1/2/3"] {
         refuses(&here, &format!("run login-bug --shard {shard}"), &["--shard", shard, "1/3"]);
     }
-    refuses(&here, "run login-bug --jobs 0", &["--jobs", "above 0"]);
+    for jobs in ["0", "-1"] {
+        refuses(
+            &here,
+            &format!("run login-bug --jobs {jobs}"),
+            &["--jobs", "a whole number from 1 on"],
+        );
+    }
+    let validate = "validate login-bug --min";
+    refuses(&here, &format!("{validate} abc"), &["--min", "a share in per cent, 0 to 100"]);
+    refuses(&here, &format!("{validate} 101"), &["--min", "a share in per cent, 0 to 100"]);
 }
 
 #[test]
@@ -221,7 +230,10 @@ fn a_broken_line_of_a_session_is_named_by_file_and_line() {
         "wide.jsonl",
         with(0, "{\"type\":\"session\",\"version\":1,\"id\":\"small\",\"context_window\":\"big\"}"),
     );
-    let field = ["wide.jsonl:1", "\"context_window\": invalid type"];
+    let field = [
+        "wide.jsonl:1",
+        "\"context_window\": it is the text \"big\"; expected a whole number from 0 on",
+    ];
     refuses(&here, "run wide.jsonl --out out", &field);
     here.write(
         "late.jsonl",
