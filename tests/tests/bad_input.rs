@@ -313,7 +313,7 @@ fn what_holds_no_session_is_refused_and_says_what_was_expected() {
     refuses(&here, "run folder --out out", &["folder", "expected"]);
     refuses(&here, "run nowhere.jsonl --out out", &["nowhere.jsonl"]);
     refuses(&here, "run no/where --out out", &["no/where"]);
-    refuses(&here, "import empty.jsonl", &["empty.jsonl", "--format"]);
+    refuses(&here, "import empty.jsonl", &["empty.jsonl: the file is empty"]);
     refuses(&here, "import other.jsonl --format coddex", &["coddex", "codex"]);
 }
 
@@ -559,7 +559,7 @@ fn of_several_recordings_the_good_are_written_and_each_bad_one_is_a_line() {
     let out = here.run(&format!("{line} all/")).fails_with(2);
     assert_eq!(out.stdout, "all/good.jsonl: 2 messages of good.jsonl\n");
     out.says(&[
-        "error: empty.jsonl: not a recording",
+        "error: empty.jsonl: the file is empty",
         "error: noise.txt: not a recording",
         "error: cannot read nowhere.jsonl: No such file",
         "1 session in all",
@@ -573,7 +573,7 @@ fn of_several_recordings_the_good_are_written_and_each_bad_one_is_a_line() {
     here.run(&format!("{line} one.jsonl")).fails_with(2);
     assert_eq!(here.read("one.jsonl"), here.read("all/good.jsonl"));
     refuses(&here, "import empty.jsonl noise.txt -o one.jsonl", &["2 of 2 could not be imported"]);
-    refuses(&here, "import empty.jsonl -o fresh", &["empty.jsonl: not a recording"]);
+    refuses(&here, "import empty.jsonl -o fresh", &["empty.jsonl: the file is empty"]);
 }
 
 #[test]
@@ -603,6 +603,7 @@ fn what_is_wrong_is_said_once_and_in_a_line() {
         ("validate nowhere", "nowhere:1: it cannot be read (No such file"),
         ("validate noise.txt", "noise.txt:1: not a format whose counters are known"),
         ("serve --script nowhere.jsonl", "cannot read nowhere.jsonl: No such file"),
+        ("report nowhere --format csv", "nowhere: cannot be read (No such file"),
         ("report nowhere", "nowhere: cannot be read (No such file"),
         ("compare out nowhere", "nowhere: cannot be read (No such file"),
         ("gate nowhere --baseline b.json", "nowhere: cannot be read (No such file"),
@@ -611,6 +612,8 @@ fn what_is_wrong_is_said_once_and_in_a_line() {
         ("explain out deny", "there is no fact `deny` in these results; did you mean deny-"),
         ("explain out xyz", "there is no fact `xyz` in these results; known are "),
         ("explain nowhere x", "nowhere: cannot be read (No such file"),
+        ("man nosuch", "there is no command `nosuch`; `ctxbench help` lists them"),
+        ("man rnu", "there is no command `rnu`; did you mean run?"),
         ("completions", "missing <bash|elvish|fish|powershell|zsh>"),
         ("run login-bug --columns foo", "docs/formats.md and the head of summary.csv name them"),
         ("show codx", "there is no strategy `codx`; did you mean codex?"),
