@@ -25,6 +25,7 @@ pub mod matcher;
 pub mod model;
 pub mod natural;
 pub mod nearest;
+pub mod plain;
 pub mod recent;
 pub mod request;
 pub mod rng;

@@ -15,6 +15,8 @@ pub enum Kind {
     /// A number of tokens, multiplied by a scenario's `scale`, or per cent of the model's context
     /// window.
     Tokens,
+    /// The same, but above 0: what every request has at once limits nothing.
+    Limit,
     /// A number of bytes or characters standing for tokens; multiplied by a scenario's `scale`.
     Bytes,
     /// A count that is never scaled.
@@ -35,6 +37,12 @@ pub enum Kind {
     Text,
     /// Name of a model of the catalogue; a recorded case may use a name of its own.
     Model,
+}
+
+impl Kind {
+    fn is_scaled(self) -> bool {
+        matches!(self, Kind::Tokens | Kind::Limit | Kind::Bytes)
+    }
 }
 
 /// A value of a setting. `Auto` means that the product derives it.
@@ -224,7 +232,7 @@ impl Settings {
     /// token or byte constant is multiplied by the scale, per cent of the window become tokens.
     pub fn applied(&self, scale: f64, window: u64) -> Self {
         let mut out = self.clone();
-        for s in self.table.iter().filter(|s| matches!(s.kind, Kind::Tokens | Kind::Bytes)) {
+        for s in self.table.iter().filter(|s| s.kind.is_scaled()) {
             match out.values.get_mut(s.name) {
                 Some(Value::Int(n)) => *n = scale_tokens(*n, scale),
                 Some(v @ Value::OfWindow(_)) => {
@@ -404,6 +412,7 @@ macro_rules! settings {
     (@type $number:ident = $default:tt) => { u64 };
 
     (@kind tokens) => { $crate::settings::Kind::Tokens };
+    (@kind limit) => { $crate::settings::Kind::Limit };
     (@kind bytes) => { $crate::settings::Kind::Bytes };
     (@kind count) => { $crate::settings::Kind::Count };
     (@kind whole) => { $crate::settings::Kind::Whole };
@@ -437,6 +446,12 @@ fn parse_value(setting: &Setting, given: &str) -> Result<Value, String> {
         return Ok(Value::Word(AUTO.into()));
     }
     match setting.kind {
+        Kind::Limit => match parse_value(&Setting { kind: Kind::Tokens, ..*setting }, given) {
+            Ok(Value::Int(n)) if n > 0 => Ok(Value::Int(n)),
+            Ok(Value::OfWindow(pct)) if pct > 0.0 => Ok(Value::OfWindow(pct)),
+            _ => Err("a number of tokens above 0 such as 40k, or a share of the window up to 100%"
+                .to_string()),
+        },
         Kind::Tokens if given.ends_with('%') => match given.trim_end_matches('%').parse::<f64>() {
             Ok(pct) if (0.0..=100.0).contains(&pct) => Ok(Value::OfWindow(pct)),
             _ => Err("a number of tokens such as 40k, or 0% to 100% of the window".to_string()),
@@ -490,7 +505,7 @@ mod tests {
             /// of any tool
             keep: count = 3, "b";
             /// largest context
-            limit: tokens = auto, "c";
+            limit: limit = auto, "c";
             /// what happens
             mode: choice Mode { First = "a", Second = "b" } = First, "d";
             /// turns
@@ -557,7 +572,7 @@ mod tests {
         assert_eq!(given.given_text(), "limit=62.5%");
         // The window was scaled already.
         assert_eq!(Given::read(&given.applied(0.05, 10_000)).limit, Some(6_250));
-        for wrong in ["limit=101%", "limit=-1%", "limit=%", "keep=50%"] {
+        for wrong in ["limit=101%", "limit=-1%", "limit=%", "keep=50%", "limit=0%", "limit=0"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

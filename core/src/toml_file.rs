@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use crate::nearest;
+use crate::{nearest, plain};
 
 /// Start offsets of the lines of a text.
 pub struct Lines(Vec<usize>);
@@ -43,6 +43,8 @@ pub fn wrong(file: &str, text: &str, e: &toml::de::Error) -> Wrong {
     Wrong { file: file.into(), line, what: told(e, text) }
 }
 
+const TABLE: &str = "a table";
+
 /// What is wrong, without the place; the text is the one that was read, as far as there is one.
 pub fn told(e: &toml::de::Error, text: &str) -> String {
     let what = e.message().split_whitespace().collect::<Vec<_>>().join(" ");
@@ -51,18 +53,27 @@ pub fn told(e: &toml::de::Error, text: &str) -> String {
         None => what.to_string(),
     };
     unknown(&what).or_else(|| missing(&what)).unwrap_or_else(|| {
-        if what.starts_with("invalid ") && !what.starts_with("invalid key") {
-            at(&what)
-        } else {
-            what
-        }
+        let what = match what.strip_prefix("wanted ") {
+            Some(kind) => format!("it does not fit; expected {}", plain::kind(kind, TABLE)),
+            None => plain::plain(&what, TABLE),
+        };
+        let what = match &*what {
+            "it is a table; expected a list" => format!("{what}, whose tables begin with [[…]]"),
+            _ => what,
+        };
+        if what.starts_with("it ") { at(&what) } else { what }
     })
 }
 
-/// The key whose value begins there.
+/// The key whose value begins there, or the table whose head does.
 fn key(text: &str, value: usize) -> Option<&str> {
     let before = text.get(..value)?;
-    let line = &before[before.rfind('\n').map_or(0, |i| i + 1)..];
+    let begin = before.rfind('\n').map_or(0, |i| i + 1);
+    let line = &before[begin..];
+    let head = text[begin..].lines().next()?.trim();
+    if let Some(head) = head.strip_prefix('[').and_then(|h| h.strip_suffix(']')) {
+        return Some(head.trim());
+    }
     let key = line.rsplit(['{', ',']).next()?.trim().strip_suffix('=')?.trim();
     (!key.is_empty()).then_some(key)
 }
@@ -116,9 +127,17 @@ mod tests {
         );
         assert_eq!(
             told("\nwindow = \"a\"\n"),
-            "f.toml:2: window: invalid type: string \"a\", expected u64"
+            "f.toml:2: window: it is the text \"a\"; expected a whole number from 0 on"
         );
         assert_eq!(told("provider = \"openai\""), "f.toml:1: `window` is missing");
+        assert_eq!(
+            told("window = 1\nprovider = 5\n"),
+            "f.toml:2: provider: it does not fit; expected a word"
+        );
+        assert_eq!(
+            told("[window]\n"),
+            "f.toml:1: window: it is a table; expected a whole number from 0 on"
+        );
         assert!(told("window = = 1").starts_with("f.toml:1: "));
     }
 }

@@ -1,9 +1,11 @@
 //! Expected answers of scenarios against what was measured: benchmarks are tests too.
 
 use ctxbench_core::strategy::Standing;
+use ctxbench_core::toml_file::Wrong;
+use ctxbench_reports as reports;
 use ctxbench_reports::Cell;
 use ctxbench_reports::record::RunRecord;
-use ctxbench_scenarios::Scenario;
+use ctxbench_scenarios::{Expected, ExpectedCell, Scenario};
 use ctxbench_strategies::Spec;
 
 /// How results stand to what a scenario expects.
@@ -33,57 +35,65 @@ pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Verified {
         same("recorded steps", scenario.expect.steps, reference.summary.steps_total);
         same("requests of the reference", scenario.expect.requests, reference.summary.requests);
     }
-    for (name, expected) in &scenario.expect.strategies {
-        let Some(expected) = expected.as_table() else {
-            out.push(format!(
-                "{}: [expect.{name}] should be a table of summary columns",
-                scenario.id
-            ));
-            continue;
-        };
-        if let Err(e) = Spec::parse(name) {
-            out.push(format!("{}: [expect.{name}]: {e}", scenario.id));
-        }
-        for r in runs.iter().filter(|r| r.strategy.label == *name) {
+    for row in &scenario.expect.strategies {
+        for r in runs.iter().filter(|r| r.strategy.label == row.label) {
             let columns: Vec<_> = r.columns().collect();
-            checks += expected.len();
-            for (column, want) in expected {
+            checks += row.cells.len();
+            for ExpectedCell { column, value, .. } in &row.cells {
                 let cell = columns.iter().find(|(n, _)| n == column).map(|(_, c)| c);
-                out.extend(
-                    differs(cell, want)
-                        .map(|why| format!("{} × {name}: {column} {why}", scenario.id)),
-                );
+                let differs = differs(cell, value);
+                let at = format!("{} × {}: {column}", scenario.id, row.label);
+                out.extend(differs.map(|why| format!("{at} {why}")));
             }
         }
     }
     Verified { checks, wrong: out }
 }
 
-/// Why a cell is not what is wanted: a number or word to be met, or a table with `min` and `max`.
-fn differs(cell: Option<&Cell>, want: &toml::Value) -> Option<String> {
-    let got = match cell {
-        None => return Some("is not a column of summary.csv".into()),
-        Some(Cell::Int(n)) => *n as f64,
-        Some(Cell::Real(x)) => *x,
-        Some(Cell::Word(w)) => {
-            return (want.as_str() != Some(w)).then(|| format!("should be {want}, found {w}"));
+/// Refuses a scenario that expects something of a strategy or a column that there is not.
+pub fn known(scenario: &Scenario) -> Result<(), Wrong> {
+    let expect = &scenario.expect;
+    for row in &expect.strategies {
+        let wrong = |line: usize, why: String| Wrong {
+            file: expect.file.clone(),
+            line,
+            what: format!("[expect.{}]: {why}", quoted(&row.label)),
+        };
+        Spec::parse(&row.label).map_err(|e| wrong(row.line, e.to_string()))?;
+        for cell in &row.cells {
+            reports::is_column(&cell.column).map_err(|hint| {
+                wrong(cell.line, format!("no metric is called `{}`; {hint}", cell.column))
+            })?;
         }
-        Some(Cell::Na) => {
-            return (want.as_str() != Some("n/a")).then(|| format!("should be {want}, found n/a"));
-        }
-    };
-    let number = |v: &toml::Value| v.as_float().or_else(|| v.as_integer().map(|n| n as f64));
-    match want {
-        toml::Value::Table(t) => {
-            let low = t.get("min").and_then(number).is_some_and(|m| got < m);
-            let high = t.get("max").and_then(number).is_some_and(|m| got > m);
-            (low || high).then(|| format!("should lie within {want}, found {got}"))
-        }
-        v => match number(v) {
-            Some(n) if (n - got).abs() <= 1e-6 => None,
-            _ => Some(format!("should be {want}, found {got}")),
-        },
     }
+    Ok(())
+}
+
+/// A key as TOML writes it.
+fn quoted(key: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if key.chars().all(bare) { key.to_string() } else { format!("{key:?}") }
+}
+
+/// Why a cell is not what is wanted.
+fn differs(cell: Option<&Cell>, want: &Expected) -> Option<String> {
+    let found = match cell {
+        None => return Some("is not a column of summary.csv".into()),
+        Some(Cell::Int(n)) => Ok(*n as f64),
+        Some(Cell::Real(x)) => Ok(*x),
+        Some(Cell::Word(w)) => Err(w.as_str()),
+        Some(Cell::Na) => Err("n/a"),
+    };
+    let as_wanted = match (want, found) {
+        (Expected::Number(want), Ok(found)) => (want - found).abs() <= 1e-6,
+        (Expected::Word(want), Err(found)) => want == found,
+        (Expected::Within(least, most), Ok(found)) => {
+            least.is_none_or(|least| found >= least) && most.is_none_or(|most| found <= most)
+        }
+        _ => false,
+    };
+    let found = found.map_or_else(str::to_string, |n| n.to_string());
+    (!as_wanted).then(|| format!("should be {want}, found {found}"))
 }
 
 #[cfg(test)]
@@ -92,13 +102,30 @@ mod tests {
 
     #[test]
     fn numbers_ranges_and_words() {
-        let v = |s: &str| s.parse::<toml::Table>().unwrap()["x"].clone();
-        assert_eq!(differs(Some(&Cell::Int(3)), &v("x = 3")), None);
-        assert!(differs(Some(&Cell::Int(3)), &v("x = 4")).is_some());
-        assert_eq!(differs(Some(&Cell::Real(50.0)), &v("x = {min = 40, max = 60}")), None);
-        assert!(differs(Some(&Cell::Real(61.0)), &v("x = {min = 40, max = 60}")).is_some());
-        assert_eq!(differs(Some(&Cell::Na), &v("x = \"n/a\"")), None);
-        assert_eq!(differs(Some(&Cell::Word("completed".into())), &v("x = \"completed\"")), None);
-        assert!(differs(None, &v("x = 1")).is_some());
+        let number = Expected::Number;
+        let word = |w: &str| Expected::Word(w.into());
+        let within = Expected::Within(Some(40.0), Some(60.0));
+        let real = |x: f64| Some(Cell::Real(x));
+        let done = Some(Cell::Word("completed".into()));
+        let differs = |cell: Option<Cell>, want: &Expected| differs(cell.as_ref(), want);
+        for (cell, want) in [
+            (Some(Cell::Int(3)), number(3.0)),
+            (real(50.0), within.clone()),
+            (real(61.0), Expected::Within(Some(40.0), None)),
+            (Some(Cell::Na), word("n/a")),
+            (done.clone(), word("completed")),
+        ] {
+            assert_eq!(differs(cell, &want), None);
+        }
+        for (cell, want, said) in [
+            (Some(Cell::Int(3)), number(4.0), "should be 4, found 3"),
+            (real(61.5), within.clone(), "should be from 40 to 60, found 61.5"),
+            (real(1.0), Expected::Within(Some(2.0), None), "should be at least 2, found 1"),
+            (done, number(1.0), "should be 1, found completed"),
+            (Some(Cell::Na), within, "should be from 40 to 60, found n/a"),
+            (None, number(1.0), "is not a column of summary.csv"),
+        ] {
+            assert_eq!(differs(cell, &want).as_deref(), Some(said));
+        }
     }
 }

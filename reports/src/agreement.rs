@@ -84,9 +84,18 @@ impl Agreement {
         self.figures.iter().find(|f| f.what == what)?.difference_pct()
     }
 
-    /// Whether the same requests ask for summaries.
-    fn same_summaries(&self) -> bool {
-        self.summary_requests.real == self.summary_requests.ours
+    /// Whether the same requests ask for summaries; `None` where none does.
+    fn same_summaries(&self) -> Option<bool> {
+        let Two { real, ours } = &self.summary_requests;
+        (!real.is_empty() || !ours.is_empty()).then_some(real == ours)
+    }
+
+    /// By which requests ours asks for summaries, as it is shown beside the real ones.
+    pub fn our_summaries(&self) -> String {
+        match self.same_summaries() {
+            Some(true) => "the same".into(),
+            _ => numbers(&self.summary_requests.ours),
+        }
     }
 
     /// How far ours is from the real one in a figure, as it is shown.
@@ -101,12 +110,11 @@ impl Agreement {
             let one = |x: Option<f64>| x.map_or("n/a".to_string(), |x| format!("{x:.digits$}"));
             figure.map_or("n/a".to_string(), |f| format!("{} / {}", one(f.real), one(f.ours)))
         };
-        let Two { real, ours } = &self.summary_requests;
         let first = self.first_difference.as_ref();
         vec![
             both(REQUESTS, 0),
-            numbers(real),
-            if self.same_summaries() { "the same".into() } else { numbers(ours) },
+            numbers(&self.summary_requests.real),
+            self.our_summaries(),
             self.shown(INPUT),
             self.shown(COST),
             first.map_or("none".into(), |d| d.request.to_string()),
@@ -206,16 +214,26 @@ fn told_of(real: &str, held: &[&Agreement]) -> String {
         (1, _) => no.to_string(),
         _ => format!("{yes} in {same} of {n} sessions"),
     };
-    let same = held.iter().filter(|a| a.same_summaries()).count();
+    let asked: Vec<bool> = held.iter().filter_map(|a| a.same_summaries()).collect();
+    let same = asked.iter().filter(|same| **same).count();
+    let summaries = match asked.len() {
+        0 => "neither asks for a summary".to_string(),
+        all if all < n => format!(
+            "the same requests ask for summaries in {same} of {all} sessions in which any does"
+        ),
+        _ => {
+            counted(same, "the same requests ask for summaries", "other requests ask for summaries")
+        }
+    };
     let alike = held.iter().filter(|a| a.first_difference.is_none()).count();
     let first = held.iter().find_map(|a| a.first_difference.as_ref());
     let differs = first.map_or(String::new(), |d| {
         format!("request {} of its own is the first that differs", d.request)
     });
-    let parts = [figure("input", INPUT), figure("cost", COST)].into_iter().flatten().chain([
-        counted(same, "the same requests ask for summaries", "other requests ask for summaries"),
-        counted(alike, "no request differs by more than 0.5 %", &differs),
-    ]);
+    let parts = [figure("input", INPUT), figure("cost", COST)]
+        .into_iter()
+        .flatten()
+        .chain([summaries, counted(alike, "no request differs by more than 0.5 %", &differs)]);
     format!("against {real}: {}", parts.collect::<Vec<_>>().join(", "))
 }
 
@@ -266,6 +284,20 @@ mod tests {
         let want = "codex against real-codex: input ±0 %, cost ±0 %, other \
                     requests ask for summaries, request 1 of its own is the first that differs.";
         assert_eq!(told_by(other.to_vec()), [want]);
+    }
+
+    #[test]
+    fn summaries_that_nobody_asked_for_are_not_the_same_ones() {
+        let none = beside("one", &[1000, 1000], &[1000, 1000], (9, 9));
+        let agreement = none[1].beside.as_ref().and_then(|b| b.agreement.as_ref()).unwrap();
+        assert_eq!(agreement.our_summaries(), "none");
+        let told = told_by(none.to_vec()).concat();
+        assert!(told.contains("cost ±0 %, neither asks for a summary, no request"), "{told}");
+        let two = beside("two", &[1000, 1000], &[1000, 1000], (1, 1));
+        let three = beside("three", &[1000, 1000], &[1000, 1000], (1, 0));
+        let told = told_by([none, two, three].concat()).concat();
+        let want = "the same requests ask for summaries in 1 of 2 sessions in which any does";
+        assert!(told.contains(want), "{told}");
     }
 
     #[test]

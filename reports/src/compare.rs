@@ -43,7 +43,7 @@ pub struct Comparison {
 pub struct RowDiff {
     /// Scenario id.
     pub scenario: String,
-    /// Strategy label.
+    /// Strategy label; where a strategy of the base is held against another one, both.
     pub strategy: String,
     /// Model name.
     pub model: String,
@@ -73,6 +73,11 @@ pub fn compare(base: &Results, new: &Results, called: &BTreeMap<String, String>)
     let (old_rows, new_rows) = (index(base), index(new));
     let name = |k: &Key<'_>| view::name(k.0, k.1, k.2, true);
     let in_base = |k: &Key<'_>| name(&(k.0, called.get(k.1).map_or(k.1, |own| own), k.2));
+    // Both names, where the two have one each.
+    let of_both = |label: &str| match called.get(label).filter(|own| *own != label) {
+        Some(own) => format!("{own} → {label}"),
+        None => label.to_string(),
+    };
     let mut out = Comparison {
         only_base: old_rows.keys().filter(|k| !new_rows.contains_key(*k)).map(in_base).collect(),
         only_new: new_rows.keys().filter(|k| !old_rows.contains_key(*k)).map(name).collect(),
@@ -83,9 +88,15 @@ pub fn compare(base: &Results, new: &Results, called: &BTreeMap<String, String>)
     for (key, b) in &old_rows {
         let Some(n) = new_rows.get(key) else { continue };
         match diff(b, n) {
-            Some(row) => out.rows.push(row),
+            Some(row) => {
+                out.rows.push(RowDiff { strategy: of_both(&row.strategy), ..row });
+            }
             None => out.unchanged += 1,
         }
+    }
+    for row in out.over_sessions.iter_mut().flat_map(|d| &mut d.strategies) {
+        row.strategy = of_both(&row.strategy);
+        row.same.iter_mut().for_each(|label| *label = of_both(label));
     }
     out.rows.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     out
@@ -381,6 +392,16 @@ mod tests {
         let text = compare(&sample::results(), &new, &called).to_text();
         assert!(text.contains("only in base: login-bug × openoxide@0 ×"), "{text}");
         assert!(text.contains("\n1 row differs, 10 are unchanged"), "{text}");
+    }
+
+    #[test]
+    fn what_is_held_against_another_strategy_bears_both_names() {
+        let mut new = sample::results();
+        new.runs.iter_mut().for_each(|r| r.summary.cost_usd *= 2.0);
+        let called = BTreeMap::from([("codex".to_string(), "aider".to_string())]);
+        let c = compare(&sample::results(), &new, &called);
+        let names: Vec<&str> = c.rows.iter().map(|r| r.strategy.as_str()).collect();
+        assert!(names.contains(&"aider → codex") && names.contains(&"openoxide"), "{names:?}");
     }
 
     #[test]

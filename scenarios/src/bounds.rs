@@ -1,8 +1,8 @@
-//! The largest numbers that a session may hold. They lie far beyond any real session, and far below
+//! What the numbers of a session may be. The largest lie far beyond any real session, and far below
 //! where a sum over a session would overflow or a filler text would not fit into memory.
 //!
 //! A number of a file that somebody wrote is refused beyond them; one of a recording becomes the
-//! largest there is, with a warning.
+//! largest there is, with a warning, and a limit of nothing becomes an unknown one.
 
 use ctxbench_core::session::{Entry, Header, Millis, RecordedUsage};
 
@@ -26,25 +26,28 @@ pub(crate) const SCALE: std::ops::RangeInclusive<f64> = 0.000_001..=1_000.0;
 pub(crate) struct Number<'a> {
     pub(crate) field: &'a str,
     pub(crate) value: &'a mut u64,
+    least: u64,
     pub(crate) most: u64,
 }
 
 impl<'a> Number<'a> {
     pub(crate) fn new(field: &'a str, value: &'a mut u64, most: u64) -> Self {
-        Number { field, value, most }
+        Number { field, value, least: 0, most }
+    }
+
+    /// A number of tokens that something must fit into.
+    pub(crate) fn limit(field: &'a str, value: &'a mut u64) -> Self {
+        Number { field, value, least: 1, most: TOKENS }
     }
 }
 
 /// The numbers of a header.
 pub(crate) fn of_header(h: &mut Header) -> Vec<Number<'_>> {
-    let all = [
-        ("context_window", &mut h.context_window, TOKENS),
-        ("max_output", &mut h.max_output, TOKENS),
-        ("prefix_tokens", &mut h.prefix_tokens, FILLER_TOKENS),
-    ];
-    all.into_iter()
-        .filter_map(|(field, value, most)| Some(Number::new(field, value.as_mut()?, most)))
-        .collect()
+    let window = h.context_window.as_mut().map(|n| Number::limit("context_window", n));
+    let output = h.max_output.as_mut().map(|n| Number::limit("max_output", n));
+    let prefix = h.prefix_tokens.as_mut();
+    let prefix = prefix.map(|n| Number::new("prefix_tokens", n, FILLER_TOKENS));
+    [window, output, prefix].into_iter().flatten().collect()
 }
 
 fn of_usage(u: &mut RecordedUsage) -> Vec<Number<'_>> {
@@ -97,16 +100,15 @@ pub(crate) fn of_entry(entry: &mut Entry) -> Vec<Number<'_>> {
     out
 }
 
-/// Refuses a number that is too large.
+/// Refuses a number that is too small or too large.
 pub(crate) fn check(numbers: Vec<Number<'_>>, line: usize) -> Result<(), Fault> {
-    match numbers.into_iter().find(|n| *n.value > n.most) {
+    match numbers.into_iter().find(|n| !(n.least..=n.most).contains(n.value)) {
         None => Ok(()),
-        Some(Number { field, value, most }) => Err(Fault::new(
-            line,
-            format!("{field:?} is {value}"),
-            format!("at most {most}{}", meaning(most)),
-            "correct the number",
-        )),
+        Some(Number { field, value, least, most }) => {
+            let from = if least > 0 { format!("at least {least} and ") } else { String::new() };
+            let expected = format!("{from}at most {most}{}", meaning(most));
+            Err(Fault::new(line, format!("{field:?} is {value}"), expected, "correct the number"))
+        }
     }
 }
 
@@ -136,6 +138,10 @@ pub(crate) fn clamp_all(
     file: &str,
     warnings: &mut Vec<String>,
 ) {
+    // What a program writes that does not know them.
+    for limit in [&mut header.context_window, &mut header.max_output] {
+        limit.take_if(|n| *n == 0);
+    }
     clamp(of_header(header), file, 1, warnings);
     for i in items {
         clamp(of_entry(&mut i.entry), file, i.line, warnings);

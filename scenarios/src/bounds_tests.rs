@@ -43,6 +43,13 @@ fn numbers_of_a_header_are_bounded() {
         let big = i64::MAX;
         tells(toml(&format!("{field} = {big}"), ""), "x.toml:2:", field, big as u64, TOKENS);
     }
+    for field in ["context_window", "max_output"] {
+        let said = format!("{field:?} is 0; expected at least 1 and at most {TOKENS} tokens");
+        for told in [jsonl(&format!(",\"{field}\":0"), ""), toml(&format!("{field} = 0"), "")] {
+            let told = told.unwrap_err();
+            assert!(told.contains(&said), "{told}");
+        }
+    }
     assert!(
         jsonl(&format!(",\"prefix_tokens\":{FILLER_TOKENS},\"context_window\":{TOKENS}"), "")
             .is_ok()

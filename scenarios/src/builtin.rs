@@ -7,7 +7,7 @@ use include_dir::{Dir, include_dir};
 
 use crate::error::{LoadError, Loaded};
 use crate::marathon;
-use crate::scenario::{self, Beside, Scenario};
+use crate::scenario::{self, Beside, NoBase, Scenario};
 
 static DATA: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/data");
 
@@ -130,8 +130,9 @@ impl Beside for Embedded<'_> {
         file.contents_utf8().map(str::to_string).ok_or_else(|| format!("{path} is not UTF-8"))
     }
 
-    fn base(&self, name: &str) -> Result<Scenario, (String, String)> {
-        Err((format!("no built-in scenario is called {name:?}"), nearest::hint(name, IDS)))
+    fn base(&self, name: &str) -> Result<Scenario, NoBase> {
+        let what = format!("no built-in scenario is called {name:?}");
+        Err(NoBase::Name(what, nearest::hint(name, IDS)))
     }
 }
 

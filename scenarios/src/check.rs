@@ -99,6 +99,7 @@ pub(crate) fn assemble(
     let fact_ids: HashSet<String> = facts.iter().map(|(_, f)| f.id.clone()).collect();
     let mut seen = HashMap::new();
     let sources = sources(&out.session, facts.iter().map(|(_, f)| f));
+    let places = if facts.is_empty() { HashMap::new() } else { places(&out.session) };
     for (line, mut fact) in facts {
         unique("fact", &mut seen, &fact.id, line)?;
         let mut carriers = fact.tokens.iter().chain(&fact.words).peekable();
@@ -134,6 +135,14 @@ pub(crate) fn assemble(
                 return Err(unknown(&format!("fact {:?}", fact.id), field, id, &messages, line));
             }
         }
+        if let Some(need) = fact.needs.iter().find(|n| !is_later(&places, n, &fact.arises)) {
+            return Err(Fault::new(
+                line,
+                format!("fact {:?} is needed in {need:?} and arises in {:?}", fact.id, fact.arises),
+                "needs that come after the message in which it arises",
+                "correct \"arises\" or \"needs\"",
+            ));
+        }
         if let Some(by) = fact.superseded_by.as_ref().filter(|by| !cut && !fact_ids.contains(*by)) {
             let what = format!("fact {:?} is superseded by unknown fact {by:?}", fact.id);
             return Err(Fault::new(
@@ -155,6 +164,27 @@ pub(crate) fn assemble(
         out.session.facts.push(fact);
     }
     Ok(out)
+}
+
+/// Where the messages, results and calls of a session stand, by their ids: the first place and the
+/// last, which for a call is its result.
+type Places = HashMap<String, (usize, usize)>;
+
+fn places(session: &Session) -> Places {
+    let mut out = Places::new();
+    for (at, entry) in session.entries.iter().enumerate() {
+        let content = entry.content();
+        let calls = content.iter().filter_map(Part::as_call).map(|call| &*call.id);
+        for id in calls.chain(entry.key()) {
+            out.entry(id.to_string()).or_insert((at, at)).1 = at;
+        }
+    }
+    out
+}
+
+fn is_later(places: &Places, need: &str, arises: &str) -> bool {
+    let place = |id: &str| places.get(id).copied().unwrap_or_default();
+    need != arises && place(need).1 > place(arises).0
 }
 
 /// What stands in the messages, results and calls that facts arise in, by their ids.

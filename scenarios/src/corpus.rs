@@ -76,7 +76,7 @@ impl Corpus {
 /// Hands over the sessions of a file, one at a time, and why there is none where one should be. Facts
 /// are not looked for: [`Scenario::find_facts`](crate::Scenario::find_facts) does that.
 pub fn read(file: &Path, take: &mut Take<'_>) -> ControlFlow<()> {
-    until_broken(file, take, |take| load_with(file, 0, take))
+    until_broken(file, take, |take| load_with(file, &[], take))
 }
 
 /// The same of what came without files beside it, such as through a pipe. `place` is how messages

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ctxbench_core::files::FileError;
 use ctxbench_core::session::Session;
+use ctxbench_core::toml_file::Wrong;
 
 /// A session and what its reader had to say about it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,6 +51,9 @@ pub enum LoadError {
     /// The content is wrong.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// It expects something that is not measured.
+    #[error(transparent)]
+    Expect(#[from] Wrong),
     /// There is no content.
     #[error("{}: the file is empty; record or write a session first", path.display())]
     Empty {

@@ -1,8 +1,8 @@
 //! The kinds of session lines with their fields, and the reading of one line or step into an
 //! [`Entry`].
 
-use ctxbench_core::nearest;
 use ctxbench_core::session::{Entry, RewindMode};
+use ctxbench_core::{nearest, plain};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::{Map, Value};
@@ -85,13 +85,14 @@ impl KindFields {
 pub(crate) fn kind(tag: &str, line: usize) -> Result<&'static KindFields, Fault> {
     KINDS.iter().find(|k| k.tag == tag).ok_or_else(|| {
         let known: Vec<&str> = KINDS.iter().map(|k| k.tag).collect();
-        Fault::new(
-            line,
-            format!("unknown type {tag:?}"),
-            "one of the entry types",
-            nearest::hint(tag, &known),
-        )
+        let fix = nearest::hint(tag, &known);
+        Fault::new(line, format!("unknown type {tag:?}"), "one of the entry types", fix)
     })
+}
+
+fn one_of_the_types() -> String {
+    let known: Vec<&str> = KINDS.iter().map(|k| k.tag).collect();
+    format!("one of {}", known.join(", "))
 }
 
 /// Reads one JSON object that stands at `line`; `again` as for [`fitted`].
@@ -106,17 +107,12 @@ pub(crate) fn entry(
             return Err(Fault::new(
                 line,
                 format!("field \"type\" is {other}"),
-                "a string",
+                one_of_the_types(),
                 "name the kind of entry there",
             ));
         }
         None => {
-            return Err(Fault::new(
-                line,
-                "missing field \"type\"",
-                "the kind of entry, such as \"user\"",
-                "add it",
-            ));
+            return Err(Fault::new(line, "missing field \"type\"", one_of_the_types(), "add it"));
         }
     };
     let kind = kind(&tag, line)?;
@@ -126,7 +122,7 @@ pub(crate) fn entry(
             let all = kind.names().join(", ");
             return Err(Fault::new(
                 line,
-                format!("missing field {names} of a {tag:?} entry"),
+                format!("missing field {names} of an entry of type {tag:?}"),
                 format!("the fields {all}"),
                 "add it",
             ));
@@ -139,7 +135,7 @@ pub(crate) fn entry(
         let all = kind.names().join(", ");
         Fault::new(
             line,
-            format!("a {tag:?} entry that does not fit: {why}"),
+            format!("an entry of type {tag:?} does not fit: {why}"),
             format!("the fields {all}"),
             "correct the field",
         )
@@ -159,6 +155,7 @@ pub(crate) fn fitted<T: DeserializeOwned>(
         Ok(fits) => return Ok(fits),
         Err(e) => e.to_string(),
     };
+    let told = plain::plain(&e, "an object");
     let object = again();
     // Without the field that is wrong, nothing is, or the next one, or that it is missing; without
     // the type, everything is.
@@ -167,7 +164,7 @@ pub(crate) fn fitted<T: DeserializeOwned>(
         others.remove(*name);
         read(others).map_or_else(|other| other.to_string() != e, |_| true)
     });
-    Err(wrong.map_or(e.clone(), |name| format!("{name:?}: {e}")))
+    Err(wrong.map_or(told.clone(), |name| format!("{name:?}: {told}")))
 }
 
 /// A rewind has a known mode, and instructions only where a summary is written.
@@ -211,15 +208,23 @@ mod tests {
         let f = read(r#"{"type":"assistent","id":"a"}"#).unwrap_err();
         assert_eq!((f.line, f.fix.as_str()), (3, "did you mean assistant?"));
         let f = read(r#"{"type":"user","id":"a"}"#).unwrap_err();
-        assert_eq!(f.what, "missing field \"text\" or \"parts\" of a \"user\" entry");
+        assert_eq!(f.what, "missing field \"text\" or \"parts\" of an entry of type \"user\"");
         let f = read(r#"{"id":"a"}"#).unwrap_err();
         assert_eq!(f.what, "missing field \"type\"");
         let f = read(r#"{"type":"idle","ms":"long"}"#).unwrap_err();
-        assert!(f.what.contains("\"ms\": invalid type: string \"long\""), "{}", f.what);
+        assert!(
+            f.what.contains("\"ms\": it is the text \"long\"; expected a whole number from 0 on"),
+            "{}",
+            f.what
+        );
         let f = read(r#"{"type":"tool","call_id":"c","output":"x","at":"soon"}"#).unwrap_err();
-        assert!(f.what.contains("\"at\": invalid type: string \"soon\""), "{}", f.what);
+        assert!(
+            f.what.contains("\"at\": it is the text \"soon\"; expected a whole number from 0 on"),
+            "{}",
+            f.what
+        );
         let f = read(r#"{"type":"assistant","id":"a","text":"x","usage":{"input":-1}}"#);
-        assert!(f.unwrap_err().what.contains("\"usage\": invalid value"));
+        assert!(f.unwrap_err().what.contains("\"usage\": it is -1; expected a whole number"));
         let f = read(r#"{"type":"rewind","to":"m1","mode":"summarise_from"}"#).unwrap_err();
         assert!(f.fix.contains("summarize_from"), "{}", f.fix);
         for mode in RewindMode::ALL {

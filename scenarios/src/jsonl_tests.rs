@@ -226,9 +226,14 @@ fn a_fact_that_nothing_says_is_told() {
 fn session() -> impl Strategy<Value = Session> {
     (0usize..8).prop_flat_map(|n| {
         let entries: Vec<_> = (0..n).map(|i| entry(i).boxed()).collect();
-        (entries, word(), proptest::option::of(0..=crate::bounds::TOKENS), unknown()).prop_map(
+        (entries, word(), proptest::option::of(1..=crate::bounds::TOKENS), unknown()).prop_map(
             |(groups, title, context_window, extra)| {
                 let mut entries: Vec<Entry> = groups.into_iter().flatten().collect();
+                entries.push(Entry::User(UserEntry {
+                    id: "bye".into(),
+                    text: Some("bye, x".into()),
+                    ..UserEntry::default()
+                }));
                 entries.push(Entry::Rewind {
                     to: "last".into(),
                     mode: RewindMode::Both,
@@ -248,7 +253,7 @@ fn session() -> impl Strategy<Value = Session> {
                     extra: extra.clone(),
                     ..Header::default()
                 };
-                let (id, arises, needs) = ("f".into(), "last".into(), vec!["last".into()]);
+                let (id, arises, needs) = ("f".into(), "bye".into(), vec!["last".into()]);
                 let fact = Fact {
                     id,
                     kind: FactKind::Todo,

@@ -31,4 +31,4 @@ mod toml_tree;
 pub use corpus::Corpus;
 pub use error::{ImportError, InputError, LoadError, Loaded};
 pub use load::{Found, Kind, is_path, load, load_path, name_apart, parse, sniff};
-pub use scenario::{Expect, FaultOn, ProviderFault, Scenario};
+pub use scenario::{Expect, Expected, ExpectedCell, ExpectedRow, FaultOn, ProviderFault, Scenario};

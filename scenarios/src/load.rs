@@ -7,12 +7,13 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use ctxbench_core::nearest;
 use ctxbench_core::session::Entry;
 
 use crate::corpus::{self, Corpus};
 use crate::error::LoadError;
 use crate::formats::{Archive, Head, Imported, Source, unpacked};
-use crate::scenario::{self, Beside, Scenario};
+use crate::scenario::{self, Beside, NoBase, Scenario};
 use crate::{builtin, formats, jsonl};
 
 /// What a file is.
@@ -164,10 +165,10 @@ fn kind(head: &Head) -> Option<Kind> {
     (about_session || has_extension(name, &["jsonl"])).then_some(Kind::Session)
 }
 
-/// The one scenario that another extends.
-fn load_file(path: &Path, depth: usize) -> Result<Scenario, LoadError> {
+/// The one scenario that another extends, which those before it extend.
+fn load_file(path: &Path, extending: &[PathBuf]) -> Result<Scenario, LoadError> {
     let mut all = Vec::new();
-    load_with(path, depth, &mut |_, one| {
+    load_with(path, extending, &mut |_, one| {
         all.push(one);
         ControlFlow::Continue(())
     })?;
@@ -178,10 +179,16 @@ fn load_file(path: &Path, depth: usize) -> Result<Scenario, LoadError> {
 /// whoever breaks wants no more.
 pub type Take<'a> = dyn FnMut(&Path, Result<Scenario, LoadError>) -> ControlFlow<()> + 'a;
 
-/// The sessions of a file. What an archive holds stands below it: `FILE.zip/MEMBER`.
-pub(crate) fn load_with(path: &Path, depth: usize, take: &mut Take<'_>) -> Result<(), LoadError> {
+/// The sessions of a file, which those of `extending` extend, the first of them first. What an
+/// archive holds stands below it: `FILE.zip/MEMBER`.
+pub(crate) fn load_with(
+    path: &Path,
+    extending: &[PathBuf],
+    take: &mut Take<'_>,
+) -> Result<(), LoadError> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let beside = OnDisk { folder, depth, read: RefCell::default() };
+    let row = extending.iter().cloned().chain([path.to_path_buf()]).collect();
+    let beside = OnDisk { folder, row, read: RefCell::default() };
     of_source(&Source::at(path), path, &beside, &mut |place, one| {
         let one = one.map(|scenario| {
             let read = beside.read.take().into_iter();
@@ -345,17 +352,15 @@ impl Beside for Alone {
         Err("there are no files beside it".into())
     }
 
-    fn base(&self, name: &str) -> Result<Scenario, (String, String)> {
-        Err((
-            format!("there is no {name:?} beside it"),
-            format!("name one of {}", builtin::IDS.join(", ")),
-        ))
+    fn base(&self, name: &str) -> Result<Scenario, NoBase> {
+        Err(NoBase::Name(format!("there is no {name:?} beside it"), another(name)))
     }
 }
 
 struct OnDisk<'a> {
     folder: &'a Path,
-    depth: usize,
+    /// The scenarios that extend one another, this one the last.
+    row: Vec<PathBuf>,
     /// What was read so far.
     read: RefCell<Vec<PathBuf>>,
 }
@@ -375,21 +380,34 @@ impl Beside for OnDisk<'_> {
         Ok(text)
     }
 
-    fn base(&self, name: &str) -> Result<Scenario, (String, String)> {
-        if self.depth >= DEEPEST {
-            return Err((
-                format!("{name:?} is the {DEEPEST}th scenario in a row that extends another"),
-                "break the circle".to_string(),
-            ));
-        }
+    fn base(&self, name: &str) -> Result<Scenario, NoBase> {
         let path = self.folder.join(name);
         let path = if path.is_dir() { path.join(SCENARIO_FILE) } else { path };
-        let fix = format!("name a file or one of {}", builtin::IDS.join(", "));
-        let base = load_file(&path, self.depth + 1)
-            .map_err(|e| (format!("cannot extend {name:?}: {e}"), fix))?;
+        let place = |path: &Path| std::fs::canonicalize(path).ok();
+        if place(&path).is_some_and(|at| self.row.iter().any(|p| place(p).is_some_and(|p| p == at)))
+        {
+            let circle: Vec<String> =
+                self.row.iter().chain([&path]).map(|p| p.display().to_string()).collect();
+            let what = format!("it extends itself: {}", circle.join(" extends "));
+            return Err(NoBase::Name(what, "break the circle".to_string()));
+        }
+        if self.row.len() > DEEPEST {
+            let what = format!("{name:?} is the {DEEPEST}th scenario in a row that is extended");
+            return Err(NoBase::Name(what, "extend one that extends fewer".to_string()));
+        }
+        let base = load_file(&path, &self.row).map_err(|e| match e {
+            LoadError::Input(e) => NoBase::Broken(e),
+            e => NoBase::Name(format!("cannot extend {name:?}: {e}"), another(name)),
+        })?;
         self.read.borrow_mut().extend(base.files.iter().cloned());
         Ok(base)
     }
+}
+
+/// What to extend instead of what is not there.
+fn another(name: &str) -> String {
+    let otherwise = "name a file, or what `ctxbench list scenarios` shows";
+    nearest::hint_or(name, builtin::IDS, otherwise)
 }
 
 fn has_extension(path: &Path, known: &[&str]) -> bool {

@@ -45,9 +45,22 @@ fn a_folder_gives_all_that_is_in_it_by_name() {
     assert!(only.contains("e.json: not a known format"), "{only}");
     write("e.json", "");
     write("d.toml", "id = \"d\"\nextends = \"d.toml\"\n");
-    assert!(
-        load_path(&dir.path().join("d.toml")).unwrap_err().to_string().contains("break the circle")
-    );
+    let told = |name: &str| {
+        let told = load_path(&dir.path().join(name)).unwrap_err().to_string();
+        told.replace(&format!("{}/", dir.path().display()), "")
+    };
+    let expected = "expected a built-in scenario's id or the path of a scenario file";
+    let circle = |place: &str, files: &str| {
+        format!("{place}: it extends itself: {files}; {expected}; break the circle")
+    };
+    assert_eq!(told("d.toml"), circle("d.toml:2", "d.toml extends d.toml"));
+    write("f.toml", "id = \"f\"\n\nextends = \"d.toml\"\n");
+    write("d.toml", "id = \"d\"\nextends = \"f.toml\"\n");
+    assert_eq!(told("d.toml"), circle("f.toml:3", "d.toml extends f.toml extends d.toml"));
+    write("d.toml", "id = \"d\"\nextends = \"g.toml\"\n");
+    assert!(told("f.toml").starts_with("d.toml:2: cannot extend \"g.toml\": cannot read g.toml:"));
+    write("d.toml", "idd = \"d\"\n");
+    assert!(told("f.toml").starts_with("d.toml:1: unknown key \"idd\""), "{}", told("f.toml"));
     let empty = tempfile::tempdir().unwrap();
     assert!(load_path(empty.path()).unwrap_err().to_string().contains("a folder with .toml"));
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use ctxbench_core::nearest;
 use ctxbench_core::session::{Entry, Header, Session};
 use ctxbench_core::toml_file::Lines;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 use crate::bounds::{self, Number};
 use crate::check::{Located, assemble};
@@ -13,8 +13,10 @@ use crate::error::{Fault, InputError, Loaded};
 use crate::toml_tree;
 use crate::{autofacts, builtin, pitfalls};
 
+pub use expect::{Expect, Expected, ExpectedCell, ExpectedRow};
 pub use faults::{FaultOn, ProviderFault};
 
+pub(crate) mod expect;
 pub(crate) mod faults;
 pub(crate) mod steps;
 
@@ -52,17 +54,6 @@ pub struct Scenario {
     pub files: Vec<PathBuf>,
 }
 
-/// Checks of a scenario's outcome.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Expect {
-    /// Model requests of the reference.
-    pub requests: Option<u64>,
-    /// Steps of the recorded path.
-    pub steps: Option<u64>,
-    /// Checks per strategy, by its name.
-    pub strategies: toml::Table,
-}
-
 impl Scenario {
     /// A session without a story of its own: scale 1, no tags, nothing expected.
     pub fn of_session(loaded: Loaded) -> Scenario {
@@ -95,8 +86,16 @@ impl Scenario {
 pub(crate) trait Beside {
     /// The text of a file.
     fn text(&self, name: &str) -> Result<String, String>;
-    /// The scenario beside it that it extends; the error is what is wrong and what to do.
-    fn base(&self, name: &str) -> Result<Scenario, (String, String)>;
+    /// The scenario beside it that it extends.
+    fn base(&self, name: &str) -> Result<Scenario, NoBase>;
+}
+
+/// Why there is no scenario to extend.
+pub(crate) enum NoBase {
+    /// What is wrong with the name, and what to do.
+    Name(String, String),
+    /// The file is there, and says itself what is wrong in it.
+    Broken(InputError),
 }
 
 pub(crate) const KEYS: &[&str] = &[
@@ -117,14 +116,19 @@ pub(crate) const KEYS: &[&str] = &[
     "expect",
 ];
 
-/// Keys of `[expect]` beside the tables named after strategies.
-pub(crate) const CHECKS: &[&str] = &["requests", "steps"];
-
 /// Reads a scenario. `file` is only used in messages. Steps and facts of an extended scenario come
 /// first, its limits hold where this one gives none, its `[expect]` does not carry over. A tool
 /// step may call its output `text`, as the other steps do.
 pub(crate) fn read(text: &str, file: &str, beside: &dyn Beside) -> Result<Scenario, InputError> {
-    Reader { lines: Lines::new(text), file, beside }.read(text).map_err(|f| f.at(file))
+    let reader = Reader { lines: Lines::new(text), file, beside };
+    let at = |fault: Fault| fault.at(file);
+    let tree = toml_tree::parse(text, &reader.lines).map_err(at)?;
+    reader.known_keys(&tree, KEYS, "a scenario").map_err(at)?;
+    let base = match reader.string(&tree, "extends").map_err(at)? {
+        Some(name) => reader.base(&name, reader.line_of(&tree, "extends"))?,
+        None => Scenario { scale: 1.0, ..Scenario::default() },
+    };
+    reader.scenario(&tree, base).map_err(at)
 }
 
 struct Reader<'a> {
@@ -134,23 +138,21 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn read(&self, text: &str) -> Result<Scenario, Fault> {
-        let tree = toml_tree::parse(text, &self.lines)?;
-        self.known_keys(&tree, KEYS, "a scenario")?;
-        let base = match self.string(&tree, "extends")? {
-            Some(name) => match builtin::base(&name) {
-                Some(base) => {
-                    base.map_err(|e| (e.to_string(), "extend another scenario".to_string()))
-                }
-                None => self.beside.base(&name),
-            }
-            .map_err(|(what, fix)| {
+    fn base(&self, name: &str, line: usize) -> Result<Scenario, InputError> {
+        let built_in = builtin::base(name).map(|base| {
+            base.map_err(|e| NoBase::Name(e.to_string(), "extend another scenario".to_string()))
+        });
+        built_in.unwrap_or_else(|| self.beside.base(name)).map_err(|why| match why {
+            NoBase::Broken(e) => e,
+            NoBase::Name(what, fix) => {
                 let expected = "a built-in scenario's id or the path of a scenario file";
-                Fault::new(self.line_of(&tree, "extends"), what, expected, fix)
-            })?,
-            None => Scenario { scale: 1.0, ..Scenario::default() },
-        };
-        let Some(id) = self.string(&tree, "id")?.filter(|s| !s.trim().is_empty()) else {
+                Fault::new(line, what, expected, fix).at(self.file)
+            }
+        })
+    }
+
+    fn scenario(&self, tree: &DeTable<'_>, base: Scenario) -> Result<Scenario, Fault> {
+        let Some(id) = self.string(tree, "id")?.filter(|s| !s.trim().is_empty()) else {
             return Err(Fault::new(
                 1,
                 "missing field \"id\"",
@@ -158,15 +160,15 @@ impl Reader<'_> {
                 "give the scenario a name",
             ));
         };
-        let title = self.string(&tree, "title")?.unwrap_or_default();
+        let title = self.string(tree, "title")?.unwrap_or_default();
         let inherited = base.session.header;
         let header = Header {
             version: crate::jsonl::VERSION,
             id: id.clone(),
             title: title.clone(),
-            model: self.string(&tree, "model")?.or(inherited.model),
-            context_window: self.count(&tree, "context_window")?.or(inherited.context_window),
-            max_output: self.count(&tree, "max_output")?.or(inherited.max_output),
+            model: self.string(tree, "model")?.or(inherited.model),
+            context_window: self.count(tree, "context_window")?.or(inherited.context_window),
+            max_output: self.count(tree, "max_output")?.or(inherited.max_output),
             prefix_tokens: inherited.prefix_tokens,
             started: inherited.started,
             source: inherited.source,
@@ -177,7 +179,7 @@ impl Reader<'_> {
         items.extend(
             base.session.facts.into_iter().map(|f| Located { line: 0, entry: Entry::Fact(f) }),
         );
-        self.steps(&tree, &mut items)?;
+        self.steps(tree, &mut items)?;
         let loaded = assemble(header, items, self.file, false)?;
         if !loaded.session.entries.iter().any(Entry::is_message) {
             return Err(Fault::new(
@@ -190,17 +192,17 @@ impl Reader<'_> {
         Ok(Scenario {
             id,
             title,
-            why: self.string(&tree, "why")?.unwrap_or_default(),
-            pitfall: self.string(&tree, "pitfall")?.unwrap_or_default(),
-            cites: self.cites(&tree)?,
-            tags: self.strings(&tree, "tags")?,
-            scale: self.scale(&tree)?.unwrap_or(base.scale),
-            expect: self.expect(text, &tree, Expect::default())?,
+            why: self.string(tree, "why")?.unwrap_or_default(),
+            pitfall: self.string(tree, "pitfall")?.unwrap_or_default(),
+            cites: self.cites(tree)?,
+            tags: self.strings(tree, "tags")?,
+            scale: self.scale(tree)?.unwrap_or(base.scale),
+            expect: self.expect(tree)?,
             session: loaded.session,
             facts_found: false,
             // The first fault that hits decides, so that a scenario can change what its base
             // disturbs.
-            faults: self.faults(&tree)?.into_iter().chain(base.faults).collect(),
+            faults: self.faults(tree)?.into_iter().chain(base.faults).collect(),
             warnings: loaded.warnings,
             files: Vec::new(),
         })
@@ -250,53 +252,6 @@ impl Reader<'_> {
         }
     }
 
-    fn expect(&self, text: &str, tree: &DeTable<'_>, mut out: Expect) -> Result<Expect, Fault> {
-        let Some(value) = tree.get("expect") else { return Ok(out) };
-        let line = self.lines.line_at(value.span().start);
-        let whole: toml::Table = toml::from_str(text)
-            .map_err(|e| Fault::new(line, e.message(), "TOML", "correct the syntax"))?;
-        let (Some(toml::Value::Table(checks)), DeValue::Table(places)) =
-            (whole.get("expect"), value.get_ref())
-        else {
-            return Err(Fault::new(
-                line,
-                "\"expect\" is not a table",
-                "[expect]",
-                "write it as a table",
-            ));
-        };
-        for (key, check) in checks {
-            let line = self.line_of(places, key);
-            let slot = match key.as_str() {
-                "requests" => &mut out.requests,
-                "steps" => &mut out.steps,
-                _ if check.is_table() => {
-                    out.strategies.insert(key.clone(), check.clone());
-                    continue;
-                }
-                _ => {
-                    let hint = nearest::hint(key, CHECKS);
-                    return Err(Fault::new(
-                        line,
-                        format!("unknown check {key:?}"),
-                        "a known check or a table named after a strategy",
-                        hint,
-                    ));
-                }
-            };
-            let n = check.as_integer().and_then(|n| u64::try_from(n).ok());
-            *slot = Some(n.ok_or_else(|| {
-                Fault::new(
-                    line,
-                    format!("{key:?} does not fit"),
-                    "a number from 0",
-                    "write a whole number",
-                )
-            })?);
-        }
-        Ok(out)
-    }
-
     fn string(&self, tree: &DeTable<'_>, key: &str) -> Result<Option<String>, Fault> {
         match tree.get(key) {
             None => Ok(None),
@@ -316,8 +271,7 @@ impl Reader<'_> {
         let Some(value) = tree.get(key) else { return Ok(None) };
         let line = self.lines.line_at(value.span().start);
         match toml_tree::json(value.get_ref(), line)?.as_u64() {
-            Some(mut n) => bounds::check(vec![Number::new(key, &mut n, bounds::TOKENS)], line)
-                .map(|()| Some(n)),
+            Some(mut n) => bounds::check(vec![Number::limit(key, &mut n)], line).map(|()| Some(n)),
             None => Err(Fault::new(
                 line,
                 format!("{key:?} does not fit"),

@@ -10,9 +10,9 @@ impl Beside for Memory {
     fn text(&self, name: &str) -> Result<String, String> {
         self.0.get(name).map(|s| s.to_string()).ok_or_else(|| "no such file".to_string())
     }
-    fn base(&self, name: &str) -> Result<Scenario, (String, String)> {
-        let text = self.text(name).map_err(|e| (e, "fix it".to_string()))?;
-        super::read(&text, name, self).map_err(|e| (e.to_string(), "fix it".to_string()))
+    fn base(&self, name: &str) -> Result<Scenario, NoBase> {
+        let text = self.text(name).map_err(|e| NoBase::Name(e, "fix it".to_string()))?;
+        super::read(&text, name, self).map_err(NoBase::Broken)
     }
 }
 
@@ -45,7 +45,6 @@ id = "f"
 kind = "value"
 tokens = ["42"]
 arises = "c"
-needs = ["a"]
 
 [expect]
 requests = 2
@@ -73,7 +72,10 @@ fn bad(text: &str) -> String {
 fn a_scenario_is_a_session_with_a_story() {
     let s = good(SMALL);
     assert_eq!((s.id.as_str(), s.scale, s.expect.requests), ("small", 0.5, Some(2)));
-    assert_eq!(s.expect.strategies["codex"]["compactions"].as_integer(), Some(1));
+    let cell =
+        ExpectedCell { column: "compactions".into(), line: 34, value: Expected::Number(1.0) };
+    let row = ExpectedRow { label: "codex".into(), line: 33, cells: vec![cell] };
+    assert_eq!((s.expect.file.as_str(), s.expect.strategies), ("s.toml", vec![row]));
     assert_eq!(s.session.header.context_window, Some(1000));
     let [
         Entry::Tools { definitions, .. },
@@ -93,6 +95,29 @@ fn a_scenario_is_a_session_with_a_story() {
         crate::jsonl::read(s.session.to_jsonl().unwrap().as_bytes(), "x").unwrap().session,
         s.session
     );
+}
+
+#[test]
+fn expected_answers_are_numbers_words_or_ranges() {
+    let with = |cells: &str| format!("{SMALL}{cells}\n");
+    let cells = good(&with("status = \"completed\"\ncost_usd = { max = 2.5 }"));
+    let values: Vec<Expected> =
+        cells.expect.strategies[0].cells.iter().map(|c| c.value.clone()).collect();
+    let range = Expected::Within(None, Some(2.5));
+    assert_eq!(values, [Expected::Number(1.0), range, Expected::Word("completed".into())]);
+    for (cells, said) in [
+        (
+            "x = { mx = 1 }",
+            "s.toml:35: unknown key \"mx\"; expected a key of a range; known are min, max",
+        ),
+        ("x = {}", "s.toml:35: \"x\" does not fit; expected a number, a word, or a range such as"),
+        ("x = { min = \"1\" }", "s.toml:35: \"x\" does not fit"),
+        ("x = { min = 2, max = 1 }", "s.toml:35: \"x\" is from 2 to 1, which no number is"),
+        ("x = true", "s.toml:35: \"x\" does not fit"),
+    ] {
+        let told = bad(&with(cells));
+        assert!(told.starts_with(said), "{told}");
+    }
 }
 
 #[test]
@@ -142,7 +167,7 @@ fn errors_name_place_fault_and_remedy() {
     assert!(step("text = \"x\"").contains("s.toml:3: a step without \"type\""));
     assert!(step("type = \"usr\"").contains("s.toml:4: unknown type \"usr\""));
     assert!(step("type = \"user\"\ntxt = \"x\"").contains(
-        "s.toml:5: unknown key \"txt\"; expected a key of a \"user\" entry; did you mean text?"
+        "s.toml:5: unknown key \"txt\"; expected a key of an entry of type \"user\"; did you mean text?"
     ));
     assert!(step("type = \"user\"").contains("s.toml:3: missing field \"text\" or \"parts\""));
     assert!(
@@ -161,7 +186,7 @@ fn errors_name_place_fault_and_remedy() {
     assert!(fact.contains("s.toml:25: fact \"f\" names unknown message \"cc\""), "{fact}");
     let check = bad(&SMALL.replace("requests = 2", "request = 2"));
     assert!(
-        check.contains("s.toml:33: unknown check \"request\"")
+        check.contains("s.toml:32: unknown check \"request\"")
             && check.contains("did you mean requests?"),
         "{check}"
     );

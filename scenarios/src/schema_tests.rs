@@ -3,8 +3,9 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::fields::KINDS;
+use crate::scenario::KEYS;
+use crate::scenario::expect::CHECKS;
 use crate::scenario::steps::{NESTED, step_keys};
-use crate::scenario::{CHECKS, KEYS};
 
 /// A schema as it is checked in.
 fn schema(name: &str) -> Value {

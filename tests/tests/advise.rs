@@ -182,7 +182,7 @@ fn wrong_input_is_one_line_that_says_what_to_give() {
         ("advise empty".into(), "empty"),
         ("advise notes".into(), "notes"),
         (format!("advise {other}"), "expected recordings of codex, opencode, "),
-        ("advise login-bug".into(), "no recording of a program (login-bug)"),
+        ("advise login-bug".into(), "1 session not recorded by a program (login-bug)"),
         ("advise mine --product aider".into(), "aider has no documented setting to advise on"),
         ("advise mine --product codx".into(), "did you mean codex?"),
         ("advise mine --product codex --product codex@0.104".into(), "codex is given twice"),

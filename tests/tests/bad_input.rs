@@ -146,6 +146,16 @@ fn a_setting_of_the_wrong_kind_is_refused() {
         &["auto_compact_limit", "many"],
     );
     refuses(&here, "run login-bug --strategy codex:auto_compact_limit", &["auto_compact_limit"]);
+    refuses(
+        &here,
+        "run login-bug --strategy codex:auto_compact_limit=0",
+        &["`auto_compact_limit` of `codex` takes a number of tokens above 0", "not `0`"],
+    );
+    refuses(
+        &here,
+        "run login-bug --strategy claude-code:threshold_percent=500",
+        &["`threshold_percent` of `claude-code` takes a whole number from 0 to 100, not `500`"],
+    );
     refuses(&here, "run login-bug --strategy opencode:prune=perhaps", &["prune", "perhaps"]);
 }
 
@@ -174,7 +184,16 @@ fn numbers_out_of_range_are_refused() {
     for shard in ["3/2", "0/2", "1/0", "1", "a/b", "1/2/3"] {
         refuses(&here, &format!("run login-bug --shard {shard}"), &["--shard", shard, "1/3"]);
     }
-    refuses(&here, "run login-bug --jobs 0", &["--jobs", "above 0"]);
+    for jobs in ["0", "-1"] {
+        refuses(
+            &here,
+            &format!("run login-bug --jobs {jobs}"),
+            &["--jobs", "a whole number from 1 on"],
+        );
+    }
+    let validate = "validate login-bug --min";
+    refuses(&here, &format!("{validate} abc"), &["--min", "a share in per cent, 0 to 100"]);
+    refuses(&here, &format!("{validate} 101"), &["--min", "a share in per cent, 0 to 100"]);
 }
 
 #[test]
@@ -211,7 +230,10 @@ fn a_broken_line_of_a_session_is_named_by_file_and_line() {
         "wide.jsonl",
         with(0, "{\"type\":\"session\",\"version\":1,\"id\":\"small\",\"context_window\":\"big\"}"),
     );
-    let field = ["wide.jsonl:1", "\"context_window\": invalid type"];
+    let field = [
+        "wide.jsonl:1",
+        "\"context_window\": it is the text \"big\"; expected a whole number from 0 on",
+    ];
     refuses(&here, "run wide.jsonl --out out", &field);
     here.write(
         "late.jsonl",
@@ -240,7 +262,37 @@ fn a_broken_line_of_a_scenario_is_named_by_file_and_line() {
     here.write("lost.toml", "id = \"x\"\n[[step]]\ntype = \"user\"\nfile = \"lost.txt\"\n");
     refuses(&here, "run lost.toml --out out", &["lost.toml:", "lost.txt"]);
     here.write("circle.toml", "id = \"x\"\nextends = \"circle.toml\"\n");
-    refuses(&here, "run circle.toml --out out", &["circle.toml", "break the circle"]);
+    let out = refuses(&here, "run circle.toml --out out", &["circle.toml:2", "break the circle"]);
+    assert!(out.stderr.len() < 250, "{}", out.stderr);
+    let expecting = |table: &str| {
+        let step = "[[step]]\ntype = \"user\"\ntext = \"hello\"\n";
+        here.write("expect.toml", format!("id = \"x\"\n{step}{table}\n"));
+        "run expect.toml --out out"
+    };
+    for (table, said) in [
+        (
+            "[expect.codex]\ncost_usd = { mx = 1 }",
+            "expect.toml:6: unknown key \"mx\"; expected a key of a range; known are min, max",
+        ),
+        (
+            "[expect.codex]\ncost_us = 1",
+            "expect.toml:6: [expect.codex]: no metric is called `cost_us`; did you mean cost_usd",
+        ),
+        (
+            "[expect.codx]\ncost_usd = 1",
+            "expect.toml:5: [expect.codx]: there is no strategy `codx`; did you mean codex?",
+        ),
+    ] {
+        refuses(&here, expecting(table), &[said]);
+    }
+    let order = "[[step]]\ntype = \"assistant\"\ntext = \"42\"\n[[fact]]\nid = \"f\"\nkind = \"value\"\ntokens = [\"42\"]\narises = \"m2\"\nneeds = [\"m1\"]";
+    refuses(
+        &here,
+        expecting(order),
+        &[
+            "expect.toml:8: fact \"f\" is needed in \"m1\" and arises in \"m2\"; expected needs that",
+        ],
+    );
 }
 
 #[test]
@@ -261,7 +313,7 @@ fn what_holds_no_session_is_refused_and_says_what_was_expected() {
     refuses(&here, "run folder --out out", &["folder", "expected"]);
     refuses(&here, "run nowhere.jsonl --out out", &["nowhere.jsonl"]);
     refuses(&here, "run no/where --out out", &["no/where"]);
-    refuses(&here, "import empty.jsonl", &["empty.jsonl", "--format"]);
+    refuses(&here, "import empty.jsonl", &["empty.jsonl: the file is empty"]);
     refuses(&here, "import other.jsonl --format coddex", &["coddex", "codex"]);
 }
 
@@ -507,7 +559,7 @@ fn of_several_recordings_the_good_are_written_and_each_bad_one_is_a_line() {
     let out = here.run(&format!("{line} all/")).fails_with(2);
     assert_eq!(out.stdout, "all/good.jsonl: 2 messages of good.jsonl\n");
     out.says(&[
-        "error: empty.jsonl: not a recording",
+        "error: empty.jsonl: the file is empty",
         "error: noise.txt: not a recording",
         "error: cannot read nowhere.jsonl: No such file",
         "1 session in all",
@@ -521,7 +573,7 @@ fn of_several_recordings_the_good_are_written_and_each_bad_one_is_a_line() {
     here.run(&format!("{line} one.jsonl")).fails_with(2);
     assert_eq!(here.read("one.jsonl"), here.read("all/good.jsonl"));
     refuses(&here, "import empty.jsonl noise.txt -o one.jsonl", &["2 of 2 could not be imported"]);
-    refuses(&here, "import empty.jsonl -o fresh", &["empty.jsonl: not a recording"]);
+    refuses(&here, "import empty.jsonl -o fresh", &["empty.jsonl: the file is empty"]);
 }
 
 #[test]
@@ -551,6 +603,7 @@ fn what_is_wrong_is_said_once_and_in_a_line() {
         ("validate nowhere", "nowhere:1: it cannot be read (No such file"),
         ("validate noise.txt", "noise.txt:1: not a format whose counters are known"),
         ("serve --script nowhere.jsonl", "cannot read nowhere.jsonl: No such file"),
+        ("report nowhere --format csv", "nowhere: cannot be read (No such file"),
         ("report nowhere", "nowhere: cannot be read (No such file"),
         ("compare out nowhere", "nowhere: cannot be read (No such file"),
         ("gate nowhere --baseline b.json", "nowhere: cannot be read (No such file"),
@@ -559,6 +612,8 @@ fn what_is_wrong_is_said_once_and_in_a_line() {
         ("explain out deny", "there is no fact `deny` in these results; did you mean deny-"),
         ("explain out xyz", "there is no fact `xyz` in these results; known are "),
         ("explain nowhere x", "nowhere: cannot be read (No such file"),
+        ("man nosuch", "there is no command `nosuch`; `ctxbench help` lists them"),
+        ("man rnu", "there is no command `rnu`; did you mean run?"),
         ("completions", "missing <bash|elvish|fish|powershell|zsh>"),
         ("run login-bug --columns foo", "docs/formats.md and the head of summary.csv name them"),
         ("show codx", "there is no strategy `codx`; did you mean codex?"),

@@ -88,7 +88,9 @@ fn every_expected_variant_answers_as_expected() {
     let mut variants = 0;
     for s in builtin::all().unwrap() {
         let model = models::own(&s.session).name.to_string();
-        for label in s.expect.strategies.keys().filter(|l| !plain.contains(*l)) {
+        for label in
+            s.expect.strategies.iter().map(|row| &row.label).filter(|l| !plain.contains(*l))
+        {
             let row = run_with(&model, &s, label, &Options::default());
             assert_eq!(row.strategy.label, *label, "{}: as it stands in a row", s.id);
             let Verified { checks, wrong } = verify(&s, &[row]);
@@ -563,6 +565,26 @@ fn compare_tells_what_changed_and_what_did_not() {
     let line = "compare a c --map codex=reference";
     here.run("run login-bug-tight --strategy reference --transport direct --out c").ok();
     here.run(line).ok().prints(&["only in base: login-bug × codex ×"]);
+    here.run("run login-bug-tight --strategy codex --transport direct --out d").ok();
+    here.run("compare c d --map reference=codex")
+        .ok()
+        .prints(&["login-bug-tight × reference → codex"]);
+    for (map, said) in [
+        (
+            "codx=codex",
+            "--map codx=codex: the first results have no row of `codx`; did you mean codex?",
+        ),
+        ("codex=refrence", "the second results have no row of `refrence`; did you mean reference?"),
+        ("codex", "--map codex: expected BASE=NEW, such as"),
+    ] {
+        here.run(&format!("compare a b --map {map}")).fails_with(2).says(&[said]);
+    }
+    here.run("compare a b --map codex=reference --map codex=codex")
+        .fails_with(2)
+        .says(&["codex is held against reference already"]);
+    // Each against the other.
+    let both = here.run("compare a a --map codex=reference --map reference=codex").ok();
+    both.prints(&["codex → reference", "reference → codex"]);
     assert_ne!(here.run("compare a a").ok().stdout, here.run("compare a b").ok().stdout);
 }
 

@@ -226,9 +226,25 @@ fn an_agent_that_asked_nothing_is_an_error_with_nothing_beside_it() {
         let [row] = &rows[..] else { panic!("{how}: ours stands beside it") };
         assert_eq!(row["status"], "error", "{row}");
         let note = row["note"].as_str().unwrap_or_default();
-        assert!(!note.contains("the provider counted"), "{note}");
+        assert!(!note.contains("the provider counted") && !note.contains("never"), "{note}");
         assert!(!out.stdout.contains("no implementation"), "{}", out.stdout);
     }
+}
+
+#[test]
+fn an_agent_that_crashed_on_its_way_was_measured_as_far_as_it_came() {
+    if !has_python() {
+        return;
+    }
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let agent = describe(&here, "crashes", "acp", "");
+    let out = drive(&here, &format!("small.jsonl {agent}"), 1);
+    let row = row(&here, "fake-crashes-acp");
+    assert_eq!((&row["status"], &row["summary"]["requests"]), (&json!("error"), &json!(2)));
+    let note = row["note"].as_str().unwrap_or_default();
+    assert!(!note.contains("never triggered"), "{note}");
+    out.says(&["no session was gone through to its end: small × real-fake-crashes-acp ended with"]);
 }
 
 #[test]
@@ -249,6 +265,10 @@ fn an_agent_whose_version_is_not_known_says_so_and_makes_no_case() {
     }
     for (program, told) in [
         ("pass", "what it prints, asked for its version, holds none"),
+        (
+            "raise SystemExit('no such thing')",
+            "asked for its version, it ended with exit status: 1: no such thing",
+        ),
         ("import signal; signal.pause()", "it did not say its version within 1 s"),
     ] {
         let here = Folder::new();
@@ -275,7 +295,11 @@ fn a_drive_concludes_with_how_far_the_two_agree_and_ranks_neither() {
     let text = out.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     let glance = text.rsplit("At a glance").next().unwrap();
     assert!(glance.contains(want), "{glance}");
-    assert!(text.contains("Our implementations beside the real programs"), "{text}");
+    let title = "Our implementations beside the real programs";
+    assert!(text.contains(title), "{text}");
+    // The figures stand in that table, and nowhere again.
+    assert!(!text.contains("largest prompt, tokens"), "{text}");
+    assert!(here.read("ctxbench-out/drive.md").contains("| largest prompt, tokens |"));
     for word in ["cheapest", "◆ codex", "◆ real"] {
         assert!(!glance.contains(word), "{word}: {glance}");
     }
@@ -398,8 +422,9 @@ fn a_drive_that_is_told_to_end_takes_everything_with_it() {
         here.write("small.jsonl", session());
         let agent = describe(&here, signal, "acp", "");
         // The agent itself sends the signal, in the middle of a turn.
-        drive(&here, &format!("small.jsonl {agent}"), code);
+        let out = drive(&here, &format!("small.jsonl {agent}"), code);
         assert!(!here.path("ctxbench-out").exists(), "{signal}");
+        out.says(&["broken off; nothing is written before every agent is through"]);
     }
 }
 

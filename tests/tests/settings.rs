@@ -139,6 +139,7 @@ fn values(s: &Setting) -> Vec<String> {
         (Kind::Percent, _) => ["5", "20", "50", "90", "100"].map(String::from).to_vec(),
         (Kind::Share, _) => ["0.05", "0.3", "0.6", "0.9", "1"].map(String::from).to_vec(),
         (Kind::Text, _) => vec!["claude-haiku-4-5".into(), "bash".into()],
+        (Kind::Limit, _) => ["1", "300", "4000", "60000", "200000"].map(String::from).to_vec(),
         (_, DefaultValue::Int(n)) => numbers(n),
         _ => ["0", "1", "300", "4000", "60000", "200000"].map(String::from).to_vec(),
     }

@@ -157,7 +157,7 @@ fn recorded_by(s: &Scenario) -> Option<&str> {
 /// Why a session cannot be looked at.
 fn of_use(s: &Scenario, products: &[Spec]) -> Result<(), String> {
     let Some(program) = recorded_by(s) else {
-        return Err("no recording of a program".into());
+        return Err("not recorded by a program".into());
     };
     if !products.iter().any(|p| p.descriptor.name == program) {
         let knobs = all().any(|d| d.name == program && !d.knobs.is_empty());

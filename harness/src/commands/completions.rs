@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::Command;
 use clap_complete::Shell;
+use ctxbench_core::nearest;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -15,8 +16,12 @@ pub(crate) struct Args {
 
 #[derive(clap::Args)]
 pub(crate) struct ManArgs {
-    /// Folder for a page per command; without it the page of ctxbench is printed
-    folder: Option<PathBuf>,
+    /// Command whose page is printed; without it that of ctxbench
+    #[arg(conflicts_with = "output")]
+    command: Option<String>,
+    /// Write a page per command into this folder instead
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
 }
 
 pub(crate) fn completions(args: &Args, mut root: Command) -> anyhow::Result<()> {
@@ -26,9 +31,9 @@ pub(crate) fn completions(args: &Args, mut root: Command) -> anyhow::Result<()> 
 }
 
 pub(crate) fn man(args: &ManArgs, root: Command) -> anyhow::Result<()> {
-    let Some(folder) = &args.folder else {
+    let Some(folder) = &args.output else {
         let mut out = Vec::new();
-        clap_mangen::Man::new(root).render(&mut out)?;
+        clap_mangen::Man::new(page(args.command.as_deref(), root)?).render(&mut out)?;
         return super::print(&String::from_utf8_lossy(&out));
     };
     let written = std::fs::create_dir_all(folder)
@@ -36,4 +41,16 @@ pub(crate) fn man(args: &ManArgs, root: Command) -> anyhow::Result<()> {
     written.with_context(|| format!("manual pages cannot be written to {}", folder.display()))?;
     tell!("wrote a manual page per command into {}/", folder.display());
     Ok(())
+}
+
+fn page(name: Option<&str>, mut root: Command) -> anyhow::Result<Command> {
+    let Some(name) = name else { return Ok(root) };
+    // Gives commands the names of their pages.
+    root.build();
+    if let Some(command) = root.find_subcommand(name) {
+        return Ok(command.clone());
+    }
+    let known: Vec<&str> = root.get_subcommands().map(Command::get_name).collect();
+    let otherwise = "`ctxbench help` lists them, and -o DIR writes the pages of all";
+    bail!("there is no command `{name}`; {}", nearest::hint_or(name, &known, otherwise))
 }

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use crate::choice::{self, Choice, Chooser};
 use crate::progress::Pace;
+use crate::verify;
 use anyhow::bail;
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{Corpus, LoadError, Scenario, corpus, is_path, name_apart};
@@ -123,7 +124,8 @@ pub(crate) enum Met {
 impl Met {
     /// `many` = in a folder, where there may be other things than sessions.
     fn of(one: Result<Scenario, LoadError>, many: bool) -> Met {
-        match one {
+        let known = |scenario: &Scenario| verify::known(scenario).map_err(LoadError::from);
+        match one.and_then(|scenario| known(&scenario).map(|()| scenario)) {
             Ok(scenario) => Met::Session(scenario.into()),
             Err(e @ (LoadError::Unknown { .. } | LoadError::NoMessages { .. })) if many => {
                 Met::Other(e)

@@ -104,12 +104,18 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     let _alone = reports::Alone::with(&args.out)?;
     let mut cases = args.record.as_deref().map(Cases::in_folder).transpose()?;
     groups::end_with_us();
+    groups::last_words(Some(
+        "broken off; nothing is written before every agent is through, so nothing of this drive is \
+         kept"
+            .into(),
+    ));
     let mut outcomes = Vec::new();
     for session in &sessions {
         for ready in &ready {
             outcomes.push(one(session, ready, &mut cases));
         }
     }
+    groups::last_words(None);
     let rows = outcomes.iter().flat_map(|o| std::iter::once(&o.real).chain(&o.ours));
     let all = assembled(&ready, rows.cloned().collect());
     let pages = told::pages(&outcomes, &args.fault)?;
@@ -122,7 +128,9 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
             && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
         let columns = args.columns.clone().unwrap_or_default();
         super::print(&reports::table(&all, &TableOptions { color, width: width(), columns }))?;
-        super::print(&format!("\n{}", pages.text))?;
+        if !pages.text.is_empty() {
+            super::print(&format!("\n{}", pages.text))?;
+        }
         tell!("files in {}/ (index.html to look at)", args.out.display());
     }
     let real: Vec<RunRecord> = outcomes.into_iter().map(|o| o.real).collect();

@@ -145,7 +145,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ),
     (
         "man",
-        &[("ctxbench man ~/.local/share/man/man1", "a page per command, then man ctxbench-run")],
+        &[("ctxbench man -o ~/.local/share/man/man1", "a page per command, then man ctxbench-run")],
     ),
 ];
 

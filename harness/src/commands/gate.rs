@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use anyhow::bail;
-use ctxbench_core::files;
+use ctxbench_core::{files, nearest};
 use ctxbench_reports as reports;
 use ctxbench_reports::record::Results;
 
@@ -102,11 +102,7 @@ fn store(args: &Args, results: &reports::record::Results) -> anyhow::Result<()> 
 
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
     let (mut base, new) = (reports::read_figures(&args.base)?, reports::read_figures(&args.new)?);
-    let mut called = BTreeMap::new();
-    for pair in &args.map {
-        let (from, to) = map(pair, &mut base, &new)?;
-        called.insert(to, from);
-    }
+    let called = mapped(&args.map, &mut base, &new)?;
     let yardstick = reports::record::yardstick::of;
     let other = reports::record::yardstick::differences(&yardstick(&base), &yardstick(&new));
     if !other.is_empty() {
@@ -120,35 +116,70 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
     super::print(&if args.markdown { c.to_markdown() } else { c.to_text() })
 }
 
-/// Gives the rows of one strategy the label under which another stands in the new results, and
-/// returns both labels.
-fn map(pair: &str, base: &mut Results, new: &Results) -> anyhow::Result<(String, String)> {
-    let labels = |r: &Results| -> Vec<String> {
-        let all: BTreeSet<&str> = r.runs.iter().map(|r| r.strategy.label.as_str()).collect();
-        all.into_iter().map(str::to_string).collect()
-    };
+/// Gives the rows of strategies of the base the labels under which others stand in the new results,
+/// and returns what each is called in the base, by its new label.
+fn mapped(
+    pairs: &[String],
+    base: &mut Results,
+    new: &Results,
+) -> anyhow::Result<BTreeMap<String, String>> {
     let (old, fresh) = (labels(base), labels(new));
-    // Settings hold `=` too, so the pair is parted where both sides are rows.
-    let known = |text: &str, all: &[String]| {
+    let mut renamed: BTreeMap<String, String> = BTreeMap::new();
+    let mut called = BTreeMap::new();
+    for pair in pairs {
+        let (from, to) = map(pair, &old, &fresh)?;
+        if let Some(other) = renamed.insert(from.clone(), to.clone()) {
+            bail!("--map {pair}: {from} is held against {other} already; leave one of the two out");
+        }
+        if let Some(other) = called.insert(to.clone(), from) {
+            bail!("--map {pair}: {other} is held against {to} already; leave one of the two out");
+        }
+    }
+    // Another strategy that has the label in the base is compared with nothing.
+    base.runs.retain(|r| {
+        let label = &r.strategy.label;
+        renamed.contains_key(label) || !called.contains_key(label)
+    });
+    for run in &mut base.runs {
+        if let Some(to) = renamed.get(&run.strategy.label) {
+            run.strategy.label.clone_from(to);
+        }
+    }
+    Ok(called)
+}
+
+fn labels(results: &Results) -> BTreeSet<String> {
+    results.runs.iter().map(|r| r.strategy.label.clone()).collect()
+}
+
+/// The two labels that a pair names.
+fn map(
+    pair: &str,
+    old: &BTreeSet<String>,
+    fresh: &BTreeSet<String>,
+) -> anyhow::Result<(String, String)> {
+    let known = |text: &str, all: &BTreeSet<String>| {
         let label = specs::one(text).map_or_else(|_| text.to_string(), |spec| spec.label());
         [text.to_string(), label].into_iter().find(|l| all.contains(l))
     };
-    let parted = pair
-        .match_indices('=')
-        .find_map(|(at, _)| Some((known(&pair[..at], &old)?, known(&pair[at + 1..], &fresh)?)));
-    let Some((from, to)) = parted else {
-        bail!(
-            "--map {pair}: expected BASE=NEW, a strategy of the first results ({}) and one of the \
-             second ({})",
-            old.join(", "),
-            fresh.join(", ")
-        );
+    // Settings hold `=` too, so the pair is parted where both sides are rows, or else one is.
+    let parts = || pair.match_indices('=').map(|(at, _)| (&pair[..at], &pair[at + 1..]));
+    let sides = || parts().map(|(from, to)| (from, known(from, old), to, known(to, fresh)));
+    if let Some(both) = sides().find_map(|(_, from, _, to)| from.zip(to)) {
+        return Ok(both);
+    }
+    let one = sides().find(|(_, from, _, to)| from.is_some() || to.is_some()).or(sides().next());
+    let Some((from, known_from, to, known_to)) = one else {
+        bail!("--map {pair}: expected BASE=NEW, such as codex=codex:auto_compact_limit=90k");
     };
-    if from != to {
-        base.runs.retain(|r| r.strategy.label != to);
-    }
-    for run in base.runs.iter_mut().filter(|r| r.strategy.label == from) {
-        run.strategy.label.clone_from(&to);
-    }
-    Ok((from, to))
+    let missing = |which: &str, name: &str, all: &BTreeSet<String>| {
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        format!("the {which} results have no row of `{name}`; {}", nearest::hint(name, &all))
+    };
+    let lacks = [
+        known_from.is_none().then(|| missing("first", from, old)),
+        known_to.is_none().then(|| missing("second", to, fresh)),
+    ];
+    let lacks: Vec<String> = lacks.into_iter().flatten().collect();
+    bail!("--map {pair}: {}", lacks.join("; "))
 }

@@ -254,6 +254,7 @@ pub(crate) fn show(args: &ShowArgs) -> anyhow::Result<()> {
         };
         let unit = match s.kind {
             Kind::Tokens => "tokens".to_string(),
+            Kind::Limit => "tokens above 0".to_string(),
             Kind::Bytes => "bytes".to_string(),
             Kind::Count => "count".to_string(),
             Kind::Whole => "whole number".to_string(),

@@ -38,10 +38,13 @@ pub(crate) struct Args {
 pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
     let formats =
         args.format.iter().map(|name| reports::format(name)).collect::<Result<Vec<_>, _>>()?;
-    if let Some(format) = formats.iter().find(|f| args.output.is_none() && !f.prints) {
+    let source = reports::results_file(&args.results);
+    let unprinted = formats.iter().find(|f| args.output.is_none() && !f.prints);
+    // That there are no results weighs more.
+    if let Some(format) = unprinted.filter(|_| source.exists()) {
         bail!("--format {} makes files; name a folder for them with -o", format.name);
     }
-    private::keep([reports::results_file(&args.results)]);
+    private::keep([source]);
     let file = ResultsFile::open(&args.results)?;
     let redacted = Redacted { rows: &file, redactor: RefCell::default() };
     let (rows, mut head): (&dyn Rows, _) = match args.no_redact {

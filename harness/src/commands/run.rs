@@ -130,8 +130,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = "ctxbench-out")]
     out: PathBuf,
     /// Threads
-    #[arg(long, value_name = "N")]
-    jobs: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = number::above_0)]
+    jobs: Option<u64>,
     /// Run only part I of N of the sessions, I from 1, or as a sum from 0 such as 0+1/3; `ctxbench
     /// merge` makes one of the parts
     #[arg(long, value_name = "I/N")]
@@ -369,11 +369,13 @@ pub(super) fn nothing_ran(rows: &[RunRecord]) -> Option<String> {
     tried.iter().all(|r| r.status == Status::Error).then(|| {
         let row = format!("{} × {}", first.scenario.id, first.strategy.label);
         let why = first.error.as_deref().unwrap_or("no reason was given");
+        let what = match tried.iter().any(|r| r.summary.requests > 0) {
+            true => "no session was gone through to its end",
+            false => "nothing was measured",
+        };
         match tried.len() {
-            1 => format!("nothing was measured: {row} ended with an error: {why}"),
-            n => format!(
-                "nothing was measured: all {n} rows ended with an error; the first, {row}: {why}"
-            ),
+            1 => format!("{what}: {row} ended with an error: {why}"),
+            n => format!("{what}: all {n} rows ended with an error; the first, {row}: {why}"),
         }
     })
 }
@@ -442,9 +444,6 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
         bail!("two sessions are called `{id}`; give one another id, or run them apart");
     }
-    if args.jobs == Some(0) {
-        bail!("--jobs takes a number of threads above 0");
-    }
     let summarisers =
         super::summarizer::summarisers(&args.summarizer, args.cassette.as_deref(), args.offline)?;
     let transport = match args.transport {
@@ -485,8 +484,10 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
         summarisers,
         seeds: args.seeds,
         edges: args.edges,
+        // More threads than can be counted are all that there are.
         jobs: args
             .jobs
+            .and_then(|n| usize::try_from(n).ok())
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
         shard,
     };

@@ -5,7 +5,6 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use crate::validate::{Calibration, Options, Validated, compaction, read, validate as compare};
-use anyhow::bail;
 use ctxbench_core::files;
 use ctxbench_core::request::Ttl;
 use ctxbench_scenarios::formats::{self, Source};
@@ -18,7 +17,7 @@ pub(crate) struct Args {
     #[arg(help = format!("Recordings of {}, or folders of them", formats::titles()))]
     files: Vec<PathBuf>,
     /// Fail when fewer per cent of the compared calls are exactly right; gateways do not count
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = per_cent)]
     min: Option<f64>,
     /// Let cache entries live for ever
     #[arg(long)]
@@ -45,6 +44,11 @@ fn ttl(text: &str) -> Result<Ttl, String> {
     }
 }
 
+fn per_cent(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|s| (0.0..=100.0).contains(s));
+    share.ok_or_else(|| "a share in per cent, 0 to 100".into())
+}
+
 fn calibration(text: &str) -> Result<Calibration, String> {
     if text == "auto" {
         return Ok(Calibration::Auto);
@@ -56,9 +60,6 @@ fn calibration(text: &str) -> Result<Calibration, String> {
 }
 
 pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
-    if args.min.is_some_and(|m| !(0.0..=100.0).contains(&m)) {
-        bail!("--min takes a share in per cent, 0 to 100");
-    }
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let options = Options { lifetimes: !args.no_lifetimes, ttl: args.ttl };
     // The sessions of a file, and what of it cannot be validated.

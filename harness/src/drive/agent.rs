@@ -4,12 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use ctxbench_core::model::{self, Model, UnknownModel};
 use ctxbench_core::{files, nearest};
 use ctxbench_provider::wire::{self, Api};
+use ctxbench_reports::printable;
 use ctxbench_strategies::Spec;
 use serde::Deserialize;
 use serde_json::Value;
@@ -300,6 +301,14 @@ pub enum NoVersion {
     /// It took too long.
     #[error("it did not say its version within {} s", .0.as_secs())]
     Silent(Duration),
+    /// The program failed.
+    #[error("asked for its version, it ended with {status}{said}")]
+    Failed {
+        /// How it ended.
+        status: ExitStatus,
+        /// What it printed, in a line that follows.
+        said: String,
+    },
     /// What it printed holds none.
     #[error("what it prints, asked for its version, holds none")]
     NotSaid,
@@ -517,7 +526,7 @@ impl Agent {
         #[cfg(unix)]
         asking.process_group(0);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (text, ended) = runtime.block_on(async {
+        let (text, ended, status) = runtime.block_on(async {
             let mut child = asking.kill_on_drop(true).spawn()?;
             let group = child.id();
             group.inspect(|g| groups::begun(*g));
@@ -529,12 +538,33 @@ impl Agent {
             let both = async { tokio::join!(one.read_to_end(&mut out), two.read_to_end(&mut err)) };
             // What came in time is what there is.
             let ended = tokio::time::timeout(patience, both).await.is_ok();
+            let text = [out, err].concat();
+            // One that has said it is not waited for.
+            let waits = ended && version_of(&text).is_none();
+            let waited = async { if waits { child.wait().await.ok() } else { None } };
+            let status = tokio::time::timeout(patience, waited).await.ok().flatten();
             group.inspect(|g| groups::over(*g));
-            Ok::<_, std::io::Error>(([out, err].concat(), ended))
+            Ok::<_, std::io::Error>((text, ended, status))
         })?;
-        let said = String::from_utf8_lossy(&text).split_whitespace().find_map(version_in);
-        said.ok_or(if ended { NoVersion::NotSaid } else { NoVersion::Silent(patience) })
+        version_of(&text).ok_or_else(|| match status.filter(|s| !s.success()) {
+            Some(status) => NoVersion::Failed { status, said: first_line(&text) },
+            None if ended => NoVersion::NotSaid,
+            None => NoVersion::Silent(patience),
+        })
     }
+}
+
+fn version_of(text: &[u8]) -> Option<String> {
+    String::from_utf8_lossy(text).split_whitespace().find_map(version_in)
+}
+
+/// The first line of what a program printed, behind a colon.
+fn first_line(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let line = text.lines().map(str::trim).find(|l| !l.is_empty());
+    line.map_or(String::new(), |l| {
+        format!(": {}", printable(l).chars().take(120).collect::<String>())
+    })
 }
 
 /// The version in a word, as in `v1.2.3` or `codex-cli/0.169.0`.

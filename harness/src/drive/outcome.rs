@@ -142,6 +142,10 @@ impl Driven {
         (s.compaction_p50_ms, s.compaction_p95_ms) = (None, None);
         s.steps_total = self.plan.replies();
         s.user_interventions = self.asked_to_go_on;
+        if self.stopped.is_some() || self.unasked > 0 {
+            // What the replay remarks is of a session that was gone through.
+            real.note = None;
+        }
         if let Some(why) = &self.stopped {
             (real.status, real.error) = (Status::Error, Some(why.clone()));
         } else if self.unasked > 0 && real.status == Status::Completed {

@@ -30,6 +30,16 @@ pub enum LimitError {
         /// The part after `=`.
         value: String,
     },
+    /// A number that the column never holds.
+    #[error("`{text}`: {metric} is {range}, so this decides nothing; correct the number")]
+    Range {
+        /// The whole argument.
+        text: String,
+        /// The column.
+        metric: &'static str,
+        /// What it can be.
+        range: String,
+    },
     /// No such column.
     #[error("there is no metric `{metric}`; {hint}")]
     Unknown {
@@ -46,12 +56,20 @@ impl FromStr for Limit {
     fn from_str(text: &str) -> Result<Limit, LimitError> {
         let (metric, value) = text.split_once('=').ok_or_else(|| LimitError::Shape(text.into()))?;
         let (metric, value) = (metric.trim(), value.trim());
-        metrics::find(metric)
+        let metric = metrics::find(metric)
             .map_err(|hint| LimitError::Unknown { metric: metric.into(), hint })?;
         let bound = value.parse().ok().filter(|x: &f64| x.is_finite());
         let bound =
             bound.ok_or_else(|| LimitError::Number { text: text.into(), value: value.into() })?;
-        Ok(Limit { metric: metric.into(), bound })
+        let range = metric.unit.range();
+        if !range.contains(&bound) {
+            let range = match (*range.start(), *range.end()) {
+                (f64::NEG_INFINITY, most) => format!("at most {most}"),
+                (least, most) => format!("from {least} to {most}"),
+            };
+            return Err(LimitError::Range { text: text.into(), metric: metric.column, range });
+        }
+        Ok(Limit { metric: metric.column.into(), bound })
     }
 }
 
@@ -94,5 +112,14 @@ mod tests {
         assert!("cost_usd=cheap".parse::<Limit>().unwrap_err().to_string().contains("`cheap`"));
         assert!("cost_usd=NaN".parse::<Limit>().is_err());
         assert!("status=1".parse::<Limit>().is_err());
+        assert!("saved_pct=-20".parse::<Limit>().is_ok());
+        assert!("cache_read_ratio=0.95".parse::<Limit>().is_ok());
+        let error = |text: &str| text.parse::<Limit>().unwrap_err().to_string();
+        assert_eq!(
+            error("retention_pct=500"),
+            "`retention_pct=500`: retention_pct is at most 100, so this decides nothing; correct \
+             the number"
+        );
+        assert!(error("cache_read_ratio=95").contains("cache_read_ratio is from 0 to 1"));
     }
 }

@@ -309,14 +309,27 @@ pub(crate) fn scores() -> Vec<(&'static Metric, &'static Score)> {
 }
 
 /// Every metric that is a number.
-pub(crate) fn numbers() -> impl Iterator<Item = &'static Metric> {
+pub(crate) fn numbers() -> impl Iterator<Item = &'static Metric> + Clone {
     METRICS.iter().filter(|m| m.kind == Kind::Number)
 }
 
 /// The metric of that name, or names near it.
 pub(crate) fn find(name: &str) -> Result<&'static Metric, String> {
-    numbers().find(|m| m.column == name).ok_or_else(|| {
-        let known: Vec<&str> = numbers().map(|m| m.column).collect();
+    named(name, numbers())
+}
+
+/// Whether a column of `summary.csv` has that name; the error is names near it.
+pub fn is_column(name: &str) -> Result<(), String> {
+    named(name, METRICS.iter()).map(|_| ())
+}
+
+fn named(
+    name: &str,
+    mut among: impl Iterator<Item = &'static Metric> + Clone,
+) -> Result<&'static Metric, String> {
+    let known = among.clone().map(|m| m.column);
+    among.find(|m| m.column == name).ok_or_else(|| {
+        let known: Vec<&str> = known.collect();
         ctxbench_core::nearest::hint_or(
             name,
             &known,

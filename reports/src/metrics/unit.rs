@@ -1,5 +1,7 @@
 //! Units of columns, and how people read them.
 
+use std::ops::RangeInclusive;
+
 use crate::fmt;
 
 /// What the numbers of a column count.
@@ -28,6 +30,17 @@ impl Unit {
             Unit::Ratio | Unit::Share => "ratio",
             Unit::Millis => "ms",
             Unit::Count(things) => things,
+        }
+    }
+
+    /// The numbers that a column can hold. Savings have no least one.
+    pub(crate) fn range(self) -> RangeInclusive<f64> {
+        match self {
+            Unit::Percent => f64::NEG_INFINITY..=100.0,
+            Unit::Ratio | Unit::Share => 0.0..=1.0,
+            Unit::Tokens | Unit::Usd | Unit::Millis | Unit::Count(_) => {
+                f64::NEG_INFINITY..=f64::INFINITY
+            }
         }
     }
 

@@ -30,12 +30,14 @@ function median(values) {
 
 const whole = (row) => !row.end && !row.broken;
 
-// Where each whole row stands between the lowest and the highest of its session, 0 to 4.
+// Where each whole row stands between the lowest and the highest of its session, 0 to 4. One that
+// stands beside a real program has no place among them.
 function levels(metric, at, rows) {
-  const values = rows.filter((r) => r && whole(r)).map((r) => r.v[at]).filter((v) => v != null);
+  const stands = (row) => row && whole(row) && !row.beside && row.v[at] != null;
+  const values = rows.filter(stands).map((r) => r.v[at]);
   const [low, high] = [Math.min(...values), Math.max(...values)];
   return (row) => {
-    if (!row || !whole(row) || row.v[at] == null || low === high || !values.length) return "";
+    if (!stands(row) || low === high) return "";
     const place = (row.v[at] - low) / (high - low);
     const better = metric.better === "lower" ? 1 - place : place;
     return `q${Math.min(LEVELS - 1, Math.floor(better * LEVELS))}`;

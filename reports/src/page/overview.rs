@@ -114,6 +114,9 @@ struct Row {
     broken: u64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     front: bool,
+    /// The second row of a product, which competes with nobody.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    beside: bool,
     /// Values in the order of `metrics`.
     v: Vec<Option<Number>>,
 }
@@ -308,6 +311,7 @@ impl Session {
             end: (r.status != Status::Completed).then(|| view::ending(r)).flatten(),
             broken: r.broken_rules(),
             front,
+            beside: r.beside.is_some(),
             v: metrics.iter().map(|m| m.value(r).and_then(number)).collect(),
         };
         Session {

@@ -108,6 +108,9 @@ fn section(section: &Section<'_>, results: &Results) -> Markup {
     }
 }
 
+/// A cell of more characters is broken into lines.
+const LONG: usize = 32;
+
 /// What may be wider than the window scrolls in a box of its own.
 fn wide(name: &str, table: &Markup) -> Markup {
     html! { div.wide tabindex="0" role="region" aria-label=(name) { (table) } }
@@ -121,7 +124,8 @@ fn sheet(s: &Sheet) -> Markup {
                 tr { th.l scope="rowgroup" colspan=(s.head.len()) { (clean(&g.name)) } }
             }
             @for row in &g.rows { tr { @for (i, c) in row.iter().enumerate() {
-                @if i == 0 { th scope="row" { (clean(c)) } } @else { td { (clean(c)) } }
+                @if i == 0 { th scope="row" { (clean(c)) } }
+                @else { td.note[c.chars().count() > LONG] { (clean(c)) } }
             } } }
         } }
     } };

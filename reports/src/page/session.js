@@ -105,6 +105,13 @@ function figuresOf(block, label, against) {
       part("Every other figure", data.metrics.filter((m) => !m.scored))));
 }
 
+// What is remarked of a row, without the reasons in brackets: its own notes tell them.
+function remarkCell(told) {
+  const said = told.map(([sign, text]) => `${sign} ${text}`);
+  return h("td", { class: "remark", title: said.join("; ") || null },
+    said.map((text) => text.replace(/ \(.*$/s, "")).join("; "));
+}
+
 // All strategies of the session in the scores; a name opens its run.
 function strategiesOf(block) {
   const scores = data.metrics.filter((m) => m.scored);
@@ -117,7 +124,7 @@ function strategiesOf(block) {
     return h("tr", { class: whole(r) ? "" : "broken" },
       h("th", { scope: "row" }, h("a", { href: link({ strategy: label, against: null,
         compaction: null }) }, badge(mark), label)),
-      h("td", { class: "l" }, remarks(r).map(([sign, text]) => `${sign} ${text}`).join("; ")),
+      remarkCell(remarks(r)),
       cells,
       h("td", {}, h("a", { href: link({ against: label, compaction: null }),
         "aria-label": `put ${label} beside` }, "beside")));

@@ -137,7 +137,7 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Beside, Scenario, read};
+    use crate::scenario::{Beside, NoBase, Scenario, read};
 
     struct Alone;
 
@@ -146,8 +146,8 @@ mod tests {
             Err("nothing is here".into())
         }
 
-        fn base(&self, _name: &str) -> Result<Scenario, (String, String)> {
-            Err(("nothing is here".into(), String::new()))
+        fn base(&self, _name: &str) -> Result<Scenario, NoBase> {
+            Err(NoBase::Name("nothing is here".into(), String::new()))
         }
     }
 

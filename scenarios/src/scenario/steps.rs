@@ -82,7 +82,7 @@ impl Reader<'_> {
                     &tag,
                     table.get("type").map_or(line, |t| self.lines.line_at(t.span().start)),
                 )?;
-                self.known_keys(table, &step_keys(kind), &format!("a {tag:?} entry"))?;
+                self.known_keys(table, &step_keys(kind), &format!("an entry of type {tag:?}"))?;
             } else {
                 let kinds = KINDS.iter().map(|k| k.tag).collect::<Vec<_>>().join(", ");
                 return Err(Fault::new(

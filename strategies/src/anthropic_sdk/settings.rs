@@ -10,7 +10,7 @@ ctxbench_core::settings! {
         /// 0.125: compact at all
         enabled: flag = true, "docs/sources/anthropic-sdk.md §2.2, CompactionControl.enabled";
         /// 0.125: usage of one reply from which it compacts
-        threshold: tokens = 100_000,
+        threshold: limit = 100_000,
             "docs/sources/anthropic-sdk.md §2.2, context_token_threshold";
         /// 0.125: model of the summary; auto = the runner's
         model: model = auto, "docs/sources/anthropic-sdk.md §2.2, CompactionControl.model";
@@ -18,7 +18,7 @@ ctxbench_core::settings! {
         summary_prompt: text = auto,
             "docs/sources/anthropic-sdk.md §2.2, CompactionControl.summary_prompt";
         /// largest reply, also of the summary; auto = the model's
-        max_tokens: tokens = auto, "docs/sources/anthropic-sdk.md §2.2: the caller's max_tokens";
+        max_tokens: limit = auto, "docs/sources/anthropic-sdk.md §2.2: the caller's max_tokens";
         /// replies of one turn after which the runner stops, checked before each request; auto = no
         /// limit
         max_iterations: count = auto,

@@ -6,7 +6,7 @@ ctxbench_core::settings! {
         /// compact automatically
         auto: flag = true, "A: docs/sources/claude-code.md §1.1, autoCompactEnabled";
         /// window to compact within; auto = the model's
-        auto_compact_window: tokens = auto,
+        auto_compact_window: limit = auto,
             "A: docs/sources/claude-code.md §1.1, autoCompactWindow; measured triggers vary (B)";
         /// largest room kept for a reply
         output_reserve: tokens = 20_000,
@@ -15,7 +15,7 @@ ctxbench_core::settings! {
         buffer: tokens = 13_000,
             "C: docs/sources/claude-code.md §1.1; preTokens 167,189 agrees (A)";
         /// per cent of the effective window that may lower the threshold, never raise it
-        threshold_percent: count = 100,
+        threshold_percent: percent = 100,
             "A: docs/sources/claude-code.md §1.1, CLAUDE_AUTOCOMPACT_PCT_OVERRIDE; 100 = not set";
         /// distance of the warning level below the threshold
         warning_distance: tokens = 20_000, "C: docs/sources/claude-code.md §1.1";

@@ -6,7 +6,7 @@ ctxbench_core::settings! {
         /// ask for clear_tool_uses_20250919 where the model's provider offers it
         clear: flag = true, "ours; A: docs/sources/anthropic-api.md §2.2 describes the edit";
         /// input tokens from which old tool results are cleared
-        clear_trigger: tokens = 100_000, "A: docs/sources/anthropic-api.md §2.2";
+        clear_trigger: limit = 100_000, "A: docs/sources/anthropic-api.md §2.2";
         /// tool uses from which they are cleared, instead of tokens; auto = tokens decide
         clear_trigger_uses: count = auto,
             "A: docs/sources/anthropic-api.md §2.2, trigger of type tool_uses";

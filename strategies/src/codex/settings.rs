@@ -5,7 +5,7 @@ ctxbench_core::settings! {
     pub(crate) struct CodexSettings {
         /// tokens in use from which it compacts; auto = 90 % of the window, which is also the cap
         /// (0.63: none by itself, and no cap)
-        auto_compact_limit: tokens = auto, "docs/sources/codex.md §1.2, \
+        auto_compact_limit: limit = auto, "docs/sources/codex.md §1.2, \
             model_auto_compact_token_limit";
         /// what the limit counts: all tokens in use, or those beyond the first input that the
         /// provider reported since the last compaction, with 95 % of the window as a stop of its

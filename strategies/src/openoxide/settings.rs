@@ -49,7 +49,7 @@ ctxbench_core::settings! {
             "ours: the blueprint is silent; OpenCode's 2,000 characters (docs/sources/opencode.md \
              §3.2)";
         /// prompt size from which the provider clears tool results
-        clear_trigger: tokens = 100_000, "docs/sources/openoxide.md §2.6, \
+        clear_trigger: limit = 100_000, "docs/sources/openoxide.md §2.6, \
             ToolClearingConfig.trigger_tokens";
         /// newest tool uses that the provider leaves
         clear_keep: count = 3, "docs/sources/openoxide.md §2.6, ToolClearingConfig.keep_tool_uses";

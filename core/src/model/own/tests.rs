@@ -67,10 +67,18 @@ fn the_name_of_the_table_tells_which_files_changed_it() {
 #[test]
 fn a_mistake_is_told_with_line_key_and_the_nearest_name() {
     let new = |line: &str| told(&format!("[[model]]\nname = \"lab\"\n{line}\n"));
+    assert_eq!(
+        told("[model.lab]\nlike = \"gpt-5\"\n"),
+        "some/mine.toml:1: model.lab: it is a table; expected a list, whose tables begin with [[…]]"
+    );
     for (line, expected) in [
         ("lik = \"gpt-5\"", "3: unknown key `lik`; did you mean like?"),
         ("like = \"gpt-5.55\"", "3: there is no model `gpt-5.55`; did you mean gpt-5.5"),
-        ("window = \"big\"", "3: window: invalid type: string \"big\", expected u64"),
+        ("window = -1", "3: window: it is -1; expected a whole number from 0 on"),
+        (
+            "window = \"big\"",
+            "3: window: it is the text \"big\"; expected a whole number from 0 on",
+        ),
         (
             "window = 1",
             "2: `lab` is a new model: say which listed model it is `like`, or give \

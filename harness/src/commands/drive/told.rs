@@ -56,8 +56,7 @@ fn overview(outcomes: &[Outcome]) -> String {
             let _ = writeln!(out, "{} | {why} | | | | |", numbers(&asked.collect::<Vec<_>>()));
             continue;
         };
-        let Two { real, ours } = &b.summary_requests;
-        let same = if real == ours { "the same".to_string() } else { numbers(ours) };
+        let same = b.our_summaries();
         let [peak, input, cost] = [PEAK, INPUT, COST].map(|what| b.shown(what));
         let kept = |r: &RunRecord| {
             r.summary.needs_kept_pct.map_or("n/a".to_string(), |k| format!("{k:.1} %"))
@@ -66,7 +65,7 @@ fn overview(outcomes: &[Outcome]) -> String {
             Some(ours) => format!("{} / {}", kept(&o.real), kept(ours)),
             None => String::new(),
         };
-        let real = numbers(real);
+        let real = numbers(&b.summary_requests.real);
         let _ = writeln!(out, "{real} | {same} | {peak} | {input} | {cost} | {kept} |");
     }
     out
@@ -111,8 +110,10 @@ fn became(r: &RunRecord, refused: usize) -> String {
     out
 }
 
-fn program(r: &RunRecord) -> &str {
-    r.strategy.program.as_deref().unwrap_or(&r.strategy.name)
+/// The program and its row: two agents may be one program.
+fn program(r: &RunRecord) -> String {
+    let program = r.strategy.program.as_deref().unwrap_or(&r.strategy.name);
+    format!("{program} ({})", r.strategy.label)
 }
 
 /// Lines in which neither a session nor an agent steers the terminal.
@@ -120,34 +121,21 @@ fn harmless(text: &str) -> String {
     text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
+/// What the tables do not say of a drive.
 fn lines(o: &Outcome) -> String {
-    let mut out = title(o) + "\n";
+    let mut out = String::new();
     let mut line = |text: &str| {
         let _ = writeln!(out, "  {text}");
     };
     if let Some(error) = &o.real.error {
         line(&format!("{}: {error}", o.real.status.word()));
     }
-    match (o.agreement(), &o.ours) {
-        (Some(b), Some(ours)) => {
-            let label = &ours.strategy.label;
-            line(&format!("{:<24} {:>14} {:>14} {:>10}", "", "real", label, "difference"));
-            for f in &b.figures {
-                let (a, z, d) = figures(f);
-                line(&format!("{:<24} {a:>14} {z:>14} {d:>10}", f.what));
-            }
-            let Two { real, ours } = &b.summary_requests;
-            line(&format!("summaries asked for by request {}", numbers(real)));
-            if real != ours {
-                line(&format!("ours by request {}", numbers(ours)));
-            }
-            line(&first(b));
-        }
-        (None, Some(ours)) if ours.status != Status::Completed => {
+    match &o.ours {
+        Some(ours) if ours.status != Status::Completed => {
             let why = ours.error.as_deref().unwrap_or("no reason was given");
             line(&format!("ours, {}: {}: {why}", ours.strategy.label, ours.status.word()));
         }
-        (None, None) if o.real.summary.requests > 0 => {
+        None if o.real.summary.requests > 0 => {
             line("there is no implementation of it here to hold beside it");
         }
         _ => {}
@@ -161,7 +149,7 @@ fn lines(o: &Outcome) -> String {
             a.usd
         ));
     }
-    out
+    if out.is_empty() { out } else { format!("{}\n{out}", title(o)) }
 }
 
 fn section(o: &Outcome) -> String {
@@ -192,9 +180,8 @@ fn section(o: &Outcome) -> String {
 }
 
 fn title(o: &Outcome) -> String {
-    let RunRecord { scenario, strategy, model, window, .. } = &o.real;
-    let program = strategy.program.as_deref().unwrap_or(&strategy.name);
-    format!("{program} through {}, {model}, window {window}", scenario.id)
+    let RunRecord { scenario, model, window, .. } = &o.real;
+    format!("{} through {}, {model}, window {window}", program(&o.real), scenario.id)
 }
 
 /// A pair of figures and how far ours is from the real one.

@@ -14,7 +14,7 @@ use ctxbench_core::files;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_scenarios::exports::{self, Export, Lost};
 use ctxbench_scenarios::formats::{self, Format, Source, exchanges};
-use ctxbench_scenarios::{Kind, sniff};
+use ctxbench_scenarios::{Kind, LoadError, sniff};
 use folder::Folder;
 
 use super::corpus::Choosing;
@@ -165,7 +165,7 @@ impl Work {
             let mut good = Vec::new();
             for path in inputs {
                 match self.refused(path) {
-                    Some(why) => self.fail(anyhow!("{}: {why}", path.display())),
+                    Some(why) => self.fail(why),
                     None => good.push(path.clone()),
                 }
             }
@@ -195,7 +195,7 @@ impl Work {
     }
 
     /// Why a file that was named is none to import.
-    fn refused(&self, path: &Path) -> Option<&'static str> {
+    fn refused(&self, path: &Path) -> Option<anyhow::Error> {
         if input::is_pipe(path) || path.is_dir() {
             return None;
         }
@@ -205,17 +205,21 @@ impl Work {
         // By its text, and not by its ending alone.
         let is_session = sniff(&Source::of_bytes(head.text.as_bytes(), "")) == Some(Kind::Session);
         let as_it_is = self.export.name == "session" && !self.folder && self.redactor.is_none();
-        match sniff(&source) {
-            Some(Kind::Session) if is_session && as_it_is => {
-                Some("already a session; `run` takes it as it is")
+        let why = match sniff(&source) {
+            _ if head.text.trim().is_empty() => {
+                return Some(LoadError::Empty { path: path.to_path_buf() }.into());
             }
-            Some(Kind::Session) if is_session => None,
-            Some(Kind::Recording(_) | Kind::Scenario) => None,
-            Some(Kind::Session) | None => Some(
+            Some(Kind::Session) if is_session && as_it_is => {
+                "already a session; `run` takes it as it is"
+            }
+            Some(Kind::Session) if is_session => return None,
+            Some(Kind::Recording(_) | Kind::Scenario) => return None,
+            Some(Kind::Session) | None => {
                 "not a recording that is known here; --format says what it is, and `ctxbench \
-                 import --help` lists the formats",
-            ),
-        }
+                 import --help` lists the formats"
+            }
+        };
+        Some(anyhow!("{}: {why}", path.display()))
     }
 
     fn recording(

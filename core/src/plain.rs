@@ -1,0 +1,68 @@
+//! What serde says of a value that does not fit, in words for people.
+
+/// "invalid type: string \"a\", expected u64" as "it is the text \"a\"; expected a whole number from 0
+/// on". Anything else stays as it is. `table` = what the format calls values by their names.
+pub fn plain(what: &str, table: &str) -> String {
+    let rest = ["invalid type: ", "invalid value: "].iter().find_map(|k| what.strip_prefix(k));
+    match rest.and_then(|rest| rest.split_once(", expected ")) {
+        Some((found, expected)) => {
+            format!("it is {}; expected {}", value(found, table), kind(expected, table))
+        }
+        None => what.to_string(),
+    }
+}
+
+fn value(found: &str, table: &str) -> String {
+    let named =
+        [("string ", "the text "), ("integer ", ""), ("floating point ", ""), ("boolean ", "")];
+    let named = named.iter().find_map(|(theirs, ours)| Some((found.strip_prefix(theirs)?, ours)));
+    match (named, found) {
+        (Some((value, ours)), _) => format!("{ours}{}", value.trim_matches('`')),
+        (None, "map") => table.into(),
+        (None, "sequence") => "a list".into(),
+        (None, "unit value" | "null") => "null".into(),
+        (None, other) => other.into(),
+    }
+}
+
+pub(crate) fn kind<'a>(expected: &'a str, table: &'a str) -> &'a str {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0 on",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        "a map" => table,
+        other if other.starts_with("struct ") || other.starts_with("internally tagged") => table,
+        other if other.starts_with("enum ") || other == "string or table" => "a word",
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_the_library_become_ours() {
+        for (theirs, ours) in [
+            (
+                "invalid type: string \"a\", expected u64",
+                "it is the text \"a\"; expected a whole number from 0 on",
+            ),
+            (
+                "invalid value: integer `-1`, expected u32",
+                "it is -1; expected a whole number from 0 on",
+            ),
+            (
+                "invalid type: floating point `1.5`, expected a string",
+                "it is 1.5; expected a string",
+            ),
+            ("invalid type: map, expected a sequence", "it is a table; expected a list"),
+            ("invalid type: null, expected struct Usage", "it is null; expected a table"),
+            ("missing field `a`", "missing field `a`"),
+        ] {
+            assert_eq!(plain(theirs, "a table"), ours);
+        }
+    }
+}

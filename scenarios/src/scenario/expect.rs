@@ -1,0 +1,162 @@
+//! The `[expect]` of a scenario: what must come out.
+//!
+//! Which strategies and columns there are is known to whoever measures; the places are kept, so that
+//! an unknown one can be told by its line.
+
+use std::fmt;
+
+use ctxbench_core::nearest;
+use serde_json::Value;
+use toml::de::{DeTable, DeValue};
+
+use super::Reader;
+use crate::error::Fault;
+use crate::toml_tree;
+
+/// Checks of a scenario's outcome.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Expect {
+    /// The file that they stand in, as the user named it.
+    pub file: String,
+    /// Model requests of the reference.
+    pub requests: Option<u64>,
+    /// Steps of the recorded path.
+    pub steps: Option<u64>,
+    /// Checks of the rows of strategies.
+    pub strategies: Vec<ExpectedRow>,
+}
+
+/// What the row of a strategy must hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExpectedRow {
+    /// The strategy as its row is labelled.
+    pub label: String,
+    /// Where it is named.
+    pub line: usize,
+    /// A check per column.
+    pub cells: Vec<ExpectedCell>,
+}
+
+/// What a column of a row must hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExpectedCell {
+    /// Column of `summary.csv`.
+    pub column: String,
+    /// Where it is named.
+    pub line: usize,
+    /// The value.
+    pub value: Expected,
+}
+
+/// A value that must come out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expected {
+    /// This number.
+    Number(f64),
+    /// This word; `n/a` = no value.
+    Word(String),
+    /// A number not below the first and not above the second, as far as they are given.
+    Within(Option<f64>, Option<f64>),
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Expected::Number(n) => write!(f, "{n}"),
+            Expected::Word(w) => f.write_str(w),
+            Expected::Within(Some(least), Some(most)) => write!(f, "from {least} to {most}"),
+            Expected::Within(Some(least), None) => write!(f, "at least {least}"),
+            Expected::Within(None, Some(most)) => write!(f, "at most {most}"),
+            Expected::Within(None, None) => f.write_str("any number"),
+        }
+    }
+}
+
+/// Keys of `[expect]` beside the tables named after strategies.
+pub(crate) const CHECKS: &[&str] = &["requests", "steps"];
+
+/// Keys of a range.
+pub(crate) const BOUNDS: [&str; 2] = ["min", "max"];
+
+impl Reader<'_> {
+    pub(super) fn expect(&self, tree: &DeTable<'_>) -> Result<Expect, Fault> {
+        let mut out = Expect { file: self.file.to_string(), ..Expect::default() };
+        let Some(value) = tree.get("expect") else { return Ok(out) };
+        let DeValue::Table(checks) = value.get_ref() else {
+            let line = self.line_of(tree, "expect");
+            let what = "\"expect\" is not a table";
+            return Err(Fault::new(line, what, "[expect]", "write it as a table"));
+        };
+        for (key, check) in checks {
+            let (name, line) = (key.get_ref().as_ref(), self.lines.line_at(key.span().start));
+            match (name, check.get_ref()) {
+                ("requests", n) => out.requests = Some(whole(name, n, line)?),
+                ("steps", n) => out.steps = Some(whole(name, n, line)?),
+                (_, DeValue::Table(cells)) => {
+                    let cells = self.cells(cells)?;
+                    out.strategies.push(ExpectedRow { label: name.into(), line, cells });
+                }
+                _ => {
+                    return Err(Fault::new(
+                        line,
+                        format!("unknown check {name:?}"),
+                        "a known check or a table named after a strategy",
+                        nearest::hint(name, CHECKS),
+                    ));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn cells(&self, of: &DeTable<'_>) -> Result<Vec<ExpectedCell>, Fault> {
+        let mut out = Vec::new();
+        for (key, value) in of {
+            let (column, line) = (key.get_ref().to_string(), self.lines.line_at(key.span().start));
+            let value = match (toml_tree::json(value.get_ref(), line)?, value.get_ref()) {
+                (_, DeValue::Table(range)) => self.range(&column, range, line)?,
+                (Value::String(word), _) => Expected::Word(word),
+                (other, _) => match other.as_f64() {
+                    Some(n) => Expected::Number(n),
+                    None => return Err(unfit(&column, line)),
+                },
+            };
+            out.push(ExpectedCell { column, line, value });
+        }
+        Ok(out)
+    }
+
+    fn range(&self, column: &str, of: &DeTable<'_>, line: usize) -> Result<Expected, Fault> {
+        self.known_keys(of, &BOUNDS, "a range")?;
+        let bound = |key: &str| match of.get(key) {
+            None => Ok(None),
+            Some(v) => match toml_tree::json(v.get_ref(), line)?.as_f64() {
+                None => Err(unfit(column, self.line_of(of, key))),
+                bound => Ok(bound),
+            },
+        };
+        match (bound("min")?, bound("max")?) {
+            (None, None) => Err(unfit(column, line)),
+            (Some(least), Some(most)) if least > most => Err(Fault::new(
+                line,
+                format!("{column:?} is from {least} to {most}, which no number is"),
+                "a min that is not above the max",
+                "correct one of them",
+            )),
+            (least, most) => Ok(Expected::Within(least, most)),
+        }
+    }
+}
+
+fn whole(key: &str, value: &DeValue<'_>, line: usize) -> Result<u64, Fault> {
+    toml_tree::json(value, line)?.as_u64().ok_or_else(|| {
+        let what = format!("{key:?} does not fit");
+        Fault::new(line, what, "a number from 0", "write a whole number")
+    })
+}
+
+fn unfit(column: &str, line: usize) -> Fault {
+    let expected =
+        "a number, a word, or a range such as { min = 1, max = 2 } with one bound or both";
+    Fault::new(line, format!("{column:?} does not fit"), expected, "correct the value")
+}
