@@ -9,7 +9,7 @@ use ctxbench_core::request::Usage;
 use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{FactMove, FactRecord, RequestRecord, Rule};
 
-use super::drift::Kept;
+use super::compactions::Compacted;
 use super::needs::Pair;
 use super::rewinds::Compared;
 
@@ -46,10 +46,11 @@ pub(super) enum Event {
     /// The conversation waited for a background summary.
     Waited { ms: Millis },
     /// The context was made smaller.
-    Compacted { noted: Arc<Stamped>, kept: Kept },
+    Compacted(Box<Compacted>),
     /// The user went back.
-    Rewound { noted: Arc<Stamped>, compared: Compared },
-    /// Anything else that the engine noted: triggers, restarts, interventions, ….
+    Rewound(Box<(Arc<Stamped>, Compared)>),
+    /// Anything else that the engine noted: triggers, restarts, interventions, …. Compactions, too,
+    /// while the session is yet to be opened again.
     Noted(Arc<Stamped>),
     /// A turn failed, and this is what the user read.
     TurnFailed(String),

@@ -140,6 +140,7 @@ impl Subagents {
                 options: &self.options,
                 desk: &self.desk,
                 known: self.known.of_window(&session, &self.whole),
+                keeps_events: false,
             };
             let start = Start { at_ms: now, by_request: request };
             let log = self.log.of_agent(i);
