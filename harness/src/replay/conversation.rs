@@ -31,7 +31,7 @@ pub(super) fn conversations(
     for Logged { window, event } in log.try_iter() {
         match window {
             None => main.0.push(event),
-            Some(agent) => others[agent].0.push(event),
+            Some(agent) => others[agent as usize].0.push(event),
         }
     }
     (main, others)
@@ -40,7 +40,7 @@ pub(super) fn conversations(
 impl Conversation {
     /// How it began; `None` = never.
     pub(super) fn begun(&self) -> Option<&Begun> {
-        self.0.iter().find_map(|e| if let Event::Begun(b) = e { Some(b) } else { None })
+        self.0.iter().find_map(|e| if let Event::Begun(b) = e { Some(&**b) } else { None })
     }
 
     pub(super) fn sent(&self) -> impl Iterator<Item = &Sent> {
@@ -184,7 +184,7 @@ impl Conversation {
             return (Status::Completed, None);
         }
         let why = self.0.iter().rev().find_map(|e| match e {
-            Event::TurnFailed(why) => Some(why.clone()),
+            Event::TurnFailed(why) => Some(why.to_string()),
             _ => None,
         });
         let why = why.unwrap_or_else(|| "the run ended before the session did".into());

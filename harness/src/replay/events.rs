@@ -15,7 +15,7 @@ use super::rewinds::Compared;
 
 /// In whose window something happens: that of a subagent, by its place among the session's, or
 /// that of the main conversation.
-pub(super) type Window = Option<usize>;
+pub(super) type Window = Option<u32>;
 
 #[derive(Debug)]
 pub(super) struct Logged {
@@ -23,10 +23,11 @@ pub(super) struct Logged {
     pub(super) event: Event,
 }
 
+/// Small, as a run has several for each step: what is large stands elsewhere.
 #[derive(Debug)]
 pub(super) enum Event {
     /// A conversation begins.
-    Begun(Begun),
+    Begun(Box<Begun>),
     /// Something comes from outside: a user message, a command, time.
     Moved,
     /// A request was answered or refused.
@@ -53,7 +54,7 @@ pub(super) enum Event {
     /// while the session is yet to be opened again.
     Noted(Arc<Stamped>),
     /// A turn failed, and this is what the user read.
-    TurnFailed(String),
+    TurnFailed(Box<str>),
     /// The user asks to go on, since less was said than was recorded.
     AskedToGoOn,
     /// Requests without progress; nothing more is sent.
@@ -112,12 +113,22 @@ impl Log {
     }
 
     /// The same log, for a subagent.
-    pub(super) fn of_agent(&self, agent: usize) -> Log {
+    pub(super) fn of_agent(&self, agent: u32) -> Log {
         Log { window: Some(agent), sender: self.sender.clone() }
     }
 
     pub(super) fn note(&self, event: Event) {
         // Whoever does not read it, such as a test of a part, loses nothing else.
         let _ = self.sender.send(Logged { window: self.window, event });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_takes_no_more_than_four_words() {
+        assert!(size_of::<Logged>() <= 4 * size_of::<u64>(), "{}", size_of::<Logged>());
     }
 }

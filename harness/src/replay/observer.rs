@@ -129,13 +129,13 @@ impl Observer {
 
     /// The conversation begins; a subagent's by the reply to a request of its caller.
     pub(super) fn begun(&self, path: &Path, at_ms: Millis, by_request: Option<u64>) {
-        self.log.note(Event::Begun(Begun {
+        self.log.note(Event::Begun(Box::new(Begun {
             at_ms,
             by_request,
             steps: path.steps,
             pairs: self.retention.pairs(),
             distractors: self.retention.distractors(),
-        }));
+        })));
     }
 
     /// A move of the session begins.
@@ -173,7 +173,7 @@ impl Observer {
     }
 
     pub(super) fn turn_failed(&self, reason: &str) {
-        self.log.note(Event::TurnFailed(reason.to_string()));
+        self.log.note(Event::TurnFailed(reason.into()));
     }
 
     pub(super) fn waited(&self, ms: Millis) {
