@@ -69,6 +69,9 @@ pub struct Engine {
     pub ledger: Ledger,
     /// What happened besides requests.
     pub events: Vec<Arc<Stamped>>,
+    /// Keep what happens in `events`, and with it the contexts before and after each compaction, so
+    /// that it can be taken back. Otherwise only the world hears of it.
+    pub keeps_events: bool,
     /// Usage of the last normal reply.
     pub last_usage: Option<Usage>,
     /// Model of every summary request, whatever the product's own rule says.
@@ -89,7 +92,7 @@ pub struct Engine {
 /// Why a compaction cannot be taken back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum UndoError {
-    /// There was none, or all were taken back.
+    /// There was none, all were taken back, or none is [kept](Engine::keeps_events).
     #[error("there is no compaction to take back")]
     Nothing,
     /// The view it left was edited since.
@@ -109,6 +112,7 @@ impl Engine {
             fixed: Fixed::default(),
             ledger: Ledger::default(),
             events: Vec::new(),
+            keeps_events: true,
             last_usage: None,
             summary_model: None,
             default_breakpoints: true,
@@ -354,7 +358,9 @@ impl Engine {
         let (before_request, at_ms) = (self.requests, self.world.now());
         let event = Arc::new(Stamped { before_request, at_ms, event });
         self.world.noted(&event);
-        self.events.push(event);
+        if self.keeps_events {
+            self.events.push(event);
+        }
     }
 
     /// Notes that a check fired: what the strategy believed beside what would be billed.
@@ -378,7 +384,9 @@ impl Engine {
         let changed =
             before.len() != after.len() || before.iter().zip(&after).any(|(a, b)| a.hash != b.hash);
         if changed || kind == CompactionKind::Summarise {
-            self.undoable.push(self.events.len());
+            if self.keeps_events {
+                self.undoable.push(self.events.len());
+            }
             self.note(Event::Compaction { kind, mechanism, phase, before, after });
         }
         Ok(())

@@ -93,6 +93,21 @@ fn what_was_changed_since_is_not_taken_back() {
     assert_eq!(texts(&s), ["m2", "m3"]);
 }
 
+#[test]
+fn an_engine_that_keeps_no_events_lets_go_of_what_left_the_context() {
+    for (keeps_events, undone) in [(true, Ok(())), (false, Err(UndoError::Nothing))] {
+        let mut s = engine();
+        s.keeps_events = keeps_events;
+        say(&mut s, 0);
+        say(&mut s, 1);
+        let gone = Arc::downgrade(&s.context.blocks()[0]);
+        compact(&mut s, 1);
+        assert_eq!(gone.upgrade().is_some(), keeps_events);
+        assert_eq!(s.undo_compaction(), undone);
+        assert_eq!(s.events.len(), if keeps_events { 2 } else { 0 });
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Say,

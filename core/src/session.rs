@@ -462,11 +462,13 @@ impl UserEntry {
 impl AssistantEntry {
     /// The reply as parts in order: given parts, or reasoning, text and calls.
     pub fn content(&self) -> Vec<Part> {
-        let mut out = Vec::new();
+        let said = parts_or_text(self.parts.as_ref(), self.text.as_ref());
+        let thought = usize::from(self.reasoning.is_some());
+        let mut out = Vec::with_capacity(thought + said.len() + self.calls.len());
         if let Some(r) = &self.reasoning {
             out.push(Part::Reasoning { text: r.clone(), encrypted: None });
         }
-        out.extend(parts_or_text(self.parts.as_ref(), self.text.as_ref()));
+        out.extend(said);
         out.extend(self.calls.iter().cloned().map(Part::Call));
         out
     }

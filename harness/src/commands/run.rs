@@ -211,10 +211,10 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let total = plan.pairs() as u64;
     let (export, shown) = (Export::new(&args.otel), Shown::new("rows", total, total));
     let program = program.join().unwrap_or_default();
-    let rows = RunRows {
-        plan: &plan,
-        listed: &listed,
+    let mut rows = RunRows {
         keys: Keys::new(&program, &plan.options, plan.edges, &args.chosen.programs()),
+        plan,
+        listed: &listed,
         store,
         looks_up: args.otel.sinks.is_empty(),
         trusts_others: args.resume,
@@ -223,12 +223,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         found: Default::default(),
         trouble: Default::default(),
     };
-    plan.run_each(&rows, |give| {
+    rows.plan.run_each(&rows, |give| {
         let todo = |at| rows.todo(at);
         let recorded = |at, scenario: &scenarios::Scenario| rows.store_recorded(at, scenario);
         let lacks = |at| rows.lacks_recorded(at);
-        listed::feed(&plan, &args.inputs, &listed, todo, (&lacks, &recorded), give);
+        listed::feed(&rows.plan, &args.inputs, &listed, todo, (&lacks, &recorded), give);
     });
+    // Reports are made of rows, and have the room.
+    rows.plan.scenarios.iter_mut().for_each(listed::let_go);
+    let plan = &rows.plan;
     shown.clear();
     let found = rows.found.load(Ordering::Relaxed);
     if found > 0 {
@@ -289,7 +292,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if written && !args.json {
         tell!("files in {}/ (index.html to look at)", args.out.display());
     }
-    let outcome = (failures, judged(&args, &plan, all));
+    let outcome = (failures, judged(&args, plan, all));
     drop(stored);
     let RunRows { store, .. } = rows;
     let exported = export.finish();

@@ -10,15 +10,72 @@ use ctxbench_core::model::Model;
 use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{
-    BackgroundRecord, CompactionRecord, IntegrityFailure, Place, RequestRecord, Rule, Status,
-    TriggerRecord,
+    BackgroundRecord, CompactionRecord, IntegrityFailure, Place, Portion, RequestRecord, Rule,
+    Status, TriggerRecord,
 };
 
 use super::conversation::Conversation;
 use super::drift::Kept;
-use super::events::Event;
 use super::exchange;
 use super::facts::place;
+
+/// What is seen of a compaction when it happens. The contexts are measured at once, so that a run
+/// need not hold what left them.
+#[derive(Debug)]
+pub(super) struct Compacted {
+    kind: CompactionKind,
+    mechanism: &'static str,
+    phase: Phase,
+    /// Number of the next request.
+    before_request: u64,
+    at_ms: Millis,
+    before_tokens: u64,
+    after_tokens: u64,
+    invalidated_tokens: u64,
+    summary_tokens: u64,
+    went: Vec<Portion>,
+    came: Vec<Portion>,
+    pub(super) kept: Kept,
+}
+
+/// Measures the compactions of a conversation.
+pub(super) struct Measure {
+    model: Arc<Model>,
+    /// Characters of words that may still be kept.
+    room: usize,
+}
+
+impl Measure {
+    pub(super) fn with(model: &Arc<Model>) -> Measure {
+        Measure { model: model.clone(), room: exchange::WORDS }
+    }
+
+    /// A compaction that the engine noted, and what it left of the facts; `None` = something else.
+    pub(super) fn compacted(&mut self, noted: &Stamped, kept: Kept) -> Option<Compacted> {
+        let Noted::Compaction { kind, mechanism, phase, before, after } = &noted.event else {
+            return None;
+        };
+        let by = &self.model.counting;
+        let size = |blocks: &[Arc<Block>]| context_editing::prompt_tokens(&self.model, &[], blocks);
+        let changed = &after[common_prefix(before, after)..];
+        let summaries = changed.iter().filter(|b| place(b) == Place::Summary);
+        let (went, came) = exchange::between(before, after, by, &mut self.room);
+        Some(Compacted {
+            kind: *kind,
+            mechanism,
+            phase: *phase,
+            before_request: noted.before_request,
+            at_ms: noted.at_ms,
+            before_tokens: size(before),
+            after_tokens: size(after),
+            invalidated_tokens: size(changed),
+            summary_tokens: summaries.map(|b| b.tokens(by)).sum(),
+            went,
+            came,
+            kept,
+        })
+    }
+}
 
 /// The compactions of a conversation in order.
 pub(super) fn records(
@@ -26,14 +83,7 @@ pub(super) fn records(
     background: &[BackgroundRecord],
     model: &Model,
 ) -> Vec<CompactionRecord> {
-    let compacted: Vec<(&Stamped, &Kept)> = conversation
-        .0
-        .iter()
-        .filter_map(|e| match e {
-            Event::Compacted { noted, kept } => Some((&**noted, kept)),
-            _ => None,
-        })
-        .collect();
+    let compacted: Vec<&Compacted> = conversation.compacted().collect();
     let completed = conversation.status().0 == Status::Completed;
     let requests: Vec<&RequestRecord> = conversation.requests().collect();
     // The number of a request is its place.
@@ -41,16 +91,10 @@ pub(super) fn records(
         let last = requests.len() as u64;
         requests[from.min(last) as usize..to.min(last) as usize].iter().copied()
     };
-    let by = &model.counting;
-    let size = |blocks: &[Arc<Block>]| context_editing::prompt_tokens(model, &[], blocks);
     let mut out: Vec<CompactionRecord> = Vec::new();
     let mut from = 0;
-    let mut room = exchange::WORDS;
-    for (i, (e, kept)) in compacted.iter().enumerate() {
-        let Noted::Compaction { kind, mechanism, phase, before, after } = &e.event else {
-            continue;
-        };
-        let at = e.before_request;
+    for (i, c) in compacted.iter().enumerate() {
+        let (at, kept) = (c.before_request, &c.kept);
         let own = || within(from, at).filter(|r| r.purpose == Purpose::Summary);
         let waited: Millis =
             own().filter(|r| r.phase != Some(Phase::Background)).map(|r| r.latency_ms).sum();
@@ -61,35 +105,30 @@ pub(super) fn records(
         let cost_usd = own().map(|r| r.cost_usd).sum::<f64>() + inside_usd;
         // A background summary that was waited for is taken at the moment of its compaction.
         let taken =
-            |b: &&BackgroundRecord| b.before_request == Some(at) && b.delivered_ms == Some(e.at_ms);
-        let raced: Millis = match kind {
+            |b: &&BackgroundRecord| b.before_request == Some(at) && b.delivered_ms == Some(c.at_ms);
+        let raced: Millis = match c.kind {
             CompactionKind::Summarise => background.iter().filter(taken).map(|b| b.waited_ms).sum(),
             _ => 0,
         };
-        let (before_tokens, after_tokens) = (size(before), size(after));
-        let changed = &after[common_prefix(before, after)..];
-        let invalidated_tokens = size(changed);
-        let summaries = changed.iter().filter(|b| place(b) == Place::Summary);
-        let saved = before_tokens.saturating_sub(after_tokens);
+        let saved = c.before_tokens.saturating_sub(c.after_tokens);
         from = at;
-        let break_even_calls = break_even(model, saved, invalidated_tokens, cost_usd);
-        let next = compacted.get(i + 1).map(|(e, _)| e.before_request);
+        let break_even_calls = break_even(model, saved, c.invalidated_tokens, cost_usd);
+        let next = compacted.get(i + 1).map(|c| c.before_request);
         let following = within(at, next.unwrap_or(u64::MAX));
         let calls_after = following.filter(|r| r.purpose == Purpose::Sample).count() as u64;
         // A run that broke off leaves its last one open.
         let over = completed || next.is_some();
-        let (went, came) = exchange::between(before, after, by, &mut room);
         out.push(CompactionRecord {
             seq: i as u64,
-            kind: *kind,
-            mechanism: (*mechanism).to_string(),
-            phase: *phase,
+            kind: c.kind,
+            mechanism: c.mechanism.to_string(),
+            phase: c.phase,
             before_request: at,
-            at_ms: e.at_ms,
-            before_tokens,
-            after_tokens,
-            invalidated_tokens,
-            summary_tokens: summaries.map(|b: &Arc<Block>| b.tokens(by)).sum(),
+            at_ms: c.at_ms,
+            before_tokens: c.before_tokens,
+            after_tokens: c.after_tokens,
+            invalidated_tokens: c.invalidated_tokens,
+            summary_tokens: c.summary_tokens,
             blocked_ms: waited + inside_ms + raced,
             cost_usd,
             facts_lost_verbatim: kept.lost,
@@ -100,8 +139,8 @@ pub(super) fn records(
             facts_needed_later: kept.needed_later,
             retained_pct: kept.after_pct,
             goal_kept: kept.goal,
-            went,
-            came,
+            went: c.went.clone(),
+            came: c.came.clone(),
         });
     }
     out

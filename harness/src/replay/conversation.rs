@@ -12,6 +12,7 @@ use ctxbench_reports::record::{
     FactRecord, IntegrityFailure, RequestRecord, RequestStatus, Rule, Status, TriggerRecord,
 };
 
+use super::compactions::Compacted;
 use super::events::{Begun, Event, Logged, Sent};
 use super::needs::unreached;
 use super::rewinds::Compared;
@@ -30,7 +31,7 @@ pub(super) fn conversations(
     for Logged { window, event } in log.try_iter() {
         match window {
             None => main.0.push(event),
-            Some(agent) => others[agent].0.push(event),
+            Some(agent) => others[agent as usize].0.push(event),
         }
     }
     (main, others)
@@ -39,7 +40,7 @@ pub(super) fn conversations(
 impl Conversation {
     /// How it began; `None` = never.
     pub(super) fn begun(&self) -> Option<&Begun> {
-        self.0.iter().find_map(|e| if let Event::Begun(b) = e { Some(b) } else { None })
+        self.0.iter().find_map(|e| if let Event::Begun(b) = e { Some(&**b) } else { None })
     }
 
     pub(super) fn sent(&self) -> impl Iterator<Item = &Sent> {
@@ -58,9 +59,8 @@ impl Conversation {
     /// What the engine noted, in order.
     pub(super) fn noted(&self) -> impl Iterator<Item = &Stamped> {
         self.0.iter().filter_map(|e| match e {
-            Event::Noted(n)
-            | Event::Compacted { noted: n, .. }
-            | Event::Rewound { noted: n, .. } => Some(&**n),
+            Event::Noted(n) => Some(&**n),
+            Event::Rewound(rewound) => Some(&*rewound.0),
             _ => None,
         })
     }
@@ -68,7 +68,7 @@ impl Conversation {
     /// Every rewind that it reached.
     pub(super) fn rewound(&self) -> impl Iterator<Item = (&Stamped, Compared)> {
         self.0.iter().filter_map(|e| match e {
-            Event::Rewound { noted, compared } => Some((&**noted, *compared)),
+            Event::Rewound(rewound) => Some((&*rewound.0, rewound.1)),
             _ => None,
         })
     }
@@ -82,7 +82,12 @@ impl Conversation {
     }
 
     pub(super) fn compactions(&self) -> u64 {
-        self.count(|e| matches!(e, Event::Compacted { .. }))
+        self.compacted().count() as u64
+    }
+
+    /// Every compaction, in order.
+    pub(super) fn compacted(&self) -> impl Iterator<Item = &Compacted> {
+        self.0.iter().filter_map(|e| if let Event::Compacted(c) = e { Some(&**c) } else { None })
     }
 
     /// Times a person had to step in.
@@ -179,7 +184,7 @@ impl Conversation {
             return (Status::Completed, None);
         }
         let why = self.0.iter().rev().find_map(|e| match e {
-            Event::TurnFailed(why) => Some(why.clone()),
+            Event::TurnFailed(why) => Some(why.to_string()),
             _ => None,
         });
         let why = why.unwrap_or_else(|| "the run ended before the session did".into());

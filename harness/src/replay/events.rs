@@ -9,13 +9,13 @@ use ctxbench_core::request::Usage;
 use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{FactMove, FactRecord, RequestRecord, Rule};
 
-use super::drift::Kept;
+use super::compactions::Compacted;
 use super::needs::Pair;
 use super::rewinds::Compared;
 
 /// In whose window something happens: that of a subagent, by its place among the session's, or
 /// that of the main conversation.
-pub(super) type Window = Option<usize>;
+pub(super) type Window = Option<u32>;
 
 #[derive(Debug)]
 pub(super) struct Logged {
@@ -23,10 +23,11 @@ pub(super) struct Logged {
     pub(super) event: Event,
 }
 
+/// Small, as a run has several for each step: what is large stands elsewhere.
 #[derive(Debug)]
 pub(super) enum Event {
     /// A conversation begins.
-    Begun(Begun),
+    Begun(Box<Begun>),
     /// Something comes from outside: a user message, a command, time.
     Moved,
     /// A request was answered or refused.
@@ -46,13 +47,14 @@ pub(super) enum Event {
     /// The conversation waited for a background summary.
     Waited { ms: Millis },
     /// The context was made smaller.
-    Compacted { noted: Arc<Stamped>, kept: Kept },
+    Compacted(Box<Compacted>),
     /// The user went back.
-    Rewound { noted: Arc<Stamped>, compared: Compared },
-    /// Anything else that the engine noted: triggers, restarts, interventions, ….
+    Rewound(Box<(Arc<Stamped>, Compared)>),
+    /// Anything else that the engine noted: triggers, restarts, interventions, …. Compactions, too,
+    /// while the session is yet to be opened again.
     Noted(Arc<Stamped>),
     /// A turn failed, and this is what the user read.
-    TurnFailed(String),
+    TurnFailed(Box<str>),
     /// The user asks to go on, since less was said than was recorded.
     AskedToGoOn,
     /// Requests without progress; nothing more is sent.
@@ -111,12 +113,22 @@ impl Log {
     }
 
     /// The same log, for a subagent.
-    pub(super) fn of_agent(&self, agent: usize) -> Log {
+    pub(super) fn of_agent(&self, agent: u32) -> Log {
         Log { window: Some(agent), sender: self.sender.clone() }
     }
 
     pub(super) fn note(&self, event: Event) {
         // Whoever does not read it, such as a test of a part, loses nothing else.
         let _ = self.sender.send(Logged { window: self.window, event });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_takes_no_more_than_four_words() {
+        assert!(size_of::<Logged>() <= 4 * size_of::<u64>(), "{}", size_of::<Logged>());
     }
 }

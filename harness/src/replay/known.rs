@@ -37,9 +37,9 @@ pub(super) struct Known {
 #[derive(Debug)]
 pub(super) struct Carried {
     /// Facts by their index, and how well.
-    pub(super) facts: Vec<(usize, Match)>,
+    pub(super) facts: Box<[(usize, Match)]>,
     /// Hashes of its words with digits.
-    pub(super) words: Vec<u64>,
+    pub(super) words: Box<[u64]>,
 }
 
 /// Longest piece of a first request that stands for its goal, in characters.
@@ -79,7 +79,7 @@ impl Known {
             return known.clone();
         }
         let folded = fold(text);
-        let facts = self.matcher.carried(text, &folded);
+        let facts = self.matcher.carried(text, &folded).into();
         let made = Arc::new(Carried { facts, words: said_words(&folded).collect() });
         self.remembered().entry(key).or_insert(made).clone()
     }

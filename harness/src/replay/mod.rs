@@ -169,12 +169,8 @@ pub async fn replay_in_full(
     options: &Options,
 ) -> FullReplay {
     let shared = Shared::of(scenario);
-    let keep = |engine: Engine| {
-        let (_, _, events, history) = engine.into_parts();
-        (events, history)
-    };
-    let (replayed, (events, history)) =
-        replay_keeping(scenario, spec, model, options, &shared, keep).await;
+    let (replayed, engine) = replay_one(scenario, spec, model, options, &shared, true).await;
+    let (_, _, events, history) = engine.expect("it was asked for").into_parts();
     FullReplay { replayed, events, history }
 }
 
@@ -199,19 +195,20 @@ pub(crate) async fn replay_with(
     options: &Options,
     shared: &Shared,
 ) -> Replayed {
-    replay_keeping(scenario, spec, model, options, shared, drop).await.0
+    replay_one(scenario, spec, model, options, shared, false).await.0
 }
 
-/// A replay, and what is kept of the engine of its main conversation. The rest of it is gone before
-/// the record is built: both together would be the most that a run holds.
-async fn replay_keeping<T>(
+/// A replay, and `in_full` the engine of its main conversation with all events. Otherwise it keeps
+/// none of them, and is gone before the record is built: both together would be the most that a run
+/// holds.
+async fn replay_one(
     scenario: &Scenario,
     spec: &Spec,
     model: &Model,
     options: &Options,
     shared: &Shared,
-    keep: impl FnOnce(Engine) -> T,
-) -> (Replayed, T) {
+    in_full: bool,
+) -> (Replayed, Option<Engine>) {
     let pulled = pulled(scenario, &spec.levers);
     let scenario = pulled.as_ref();
     let model = Arc::new(met(scenario, model, options));
@@ -225,6 +222,7 @@ async fn replay_keeping<T>(
         options,
         desk: &desk,
         known: shared.known.of(&scenario.session),
+        keeps_events: in_full,
     };
     let provider = SharedDoor::new(open(&scene).await);
     let watcher = options.watch.as_ref().map(|w| {
@@ -250,7 +248,7 @@ async fn replay_keeping<T>(
         subagents.run_uncalled(engine.now()).await;
     }
     drop(doors);
-    let kept = keep(engine);
+    let engine = in_full.then_some(engine);
     let seen = watcher.map(|w| w.take()).unwrap_or_default();
     let run = Run {
         scenario,
@@ -265,7 +263,7 @@ async fn replay_keeping<T>(
     };
     let measured = record::measured(&run, events);
     let record::Measured { record, trace, loadings } = measured;
-    (Replayed { record, trace, loadings, seen }, kept)
+    (Replayed { record, trace, loadings, seen }, engine)
 }
 
 /// The scenario as it is where levers are pulled.
@@ -309,6 +307,8 @@ struct Scene<'a> {
     desk: &'a SummaryDesk,
     /// Of its messages.
     known: Arc<Known>,
+    /// The engine keeps what happens; the log has all that is measured.
+    keeps_events: bool,
 }
 
 /// The door to a provider of this scene's model.
@@ -350,7 +350,7 @@ async fn play(
     start: Start,
     log: Log,
 ) -> Engine {
-    let Scene { scenario, session, agent, spec, model, options, desk, known } = scene;
+    let Scene { scenario, session, agent, spec, model, options, desk, known, keeps_events } = scene;
     let waited = subagents.iter().flat_map(|s| s.waited_in(*agent)).collect();
     let unseen = unseen(session, model, options.calibrate);
     let path = Path::without(session, &Defaults::STATED, &waited, &unseen);
@@ -371,6 +371,7 @@ async fn play(
     };
     let memory = options.memory.files(spec).iter().map(|(path, text)| memory_block(path, text));
     engine.fixed.context.extend(memory);
+    engine.keeps_events = *keeps_events;
     engine.ttl = lifetime(session);
     engine.summary_model = options.summary_model.map(|m| Arc::new(m.clone()));
     let mut strategy = spec.build(scenario.scale, model.window);

@@ -19,6 +19,7 @@ use ctxbench_reports::record::{RequestRecord, RequestStatus, Rule};
 use ctxbench_strategies::descriptor::Recovery;
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 
+use super::compactions::Measure;
 use super::events::{Begun, Event, Log, Sent};
 use super::grown::Special;
 use super::integrity::Integrity;
@@ -55,6 +56,7 @@ pub(super) struct Observer {
     log: Log,
     pub(super) retention: Retention,
     pub(super) rewinds: Rewinds,
+    compactions: Measure,
     prefix: Prefix,
     integrity: Integrity,
     special: Special,
@@ -71,6 +73,8 @@ pub(super) struct Observer {
     newest_user: Option<MessageId>,
     /// The provider stopped after this compaction and has not been asked to go on.
     paused: Option<Arc<str>>,
+    /// Times that the session is yet to be opened again.
+    restarts: usize,
     /// Messages that hold reasoning.
     reasoned: HashSet<MessageId>,
 }
@@ -94,6 +98,7 @@ impl Observer {
         Observer {
             retention: Retention::new(session, known, path, recovery, log.clone()),
             rewinds: Rewinds::new(session, model.counting),
+            compactions: Measure::with(model),
             prefix: Prefix::default(),
             integrity: Integrity::of(wire::of(model)),
             special: Special::default(),
@@ -106,6 +111,7 @@ impl Observer {
             most_requests: REQUESTS_FLOOR + REQUESTS_PER_STEP * path.steps,
             newest_user: None,
             paused: None,
+            restarts: path.moves.iter().filter(|m| matches!(m.action, Action::Restart)).count(),
             reasoned: HashSet::new(),
             log,
         }
@@ -123,19 +129,20 @@ impl Observer {
 
     /// The conversation begins; a subagent's by the reply to a request of its caller.
     pub(super) fn begun(&self, path: &Path, at_ms: Millis, by_request: Option<u64>) {
-        self.log.note(Event::Begun(Begun {
+        self.log.note(Event::Begun(Box::new(Begun {
             at_ms,
             by_request,
             steps: path.steps,
             pairs: self.retention.pairs(),
             distractors: self.retention.distractors(),
-        }));
+        })));
     }
 
     /// A move of the session begins.
     pub(super) fn moved(&mut self, m: &Move) {
         self.log.note(Event::Moved);
         self.paused = None;
+        self.restarts -= usize::from(matches!(m.action, Action::Restart));
         if matches!(m.action, Action::User(_)) {
             self.retention.begin(&m.keys);
             self.newest_user = None;
@@ -166,7 +173,7 @@ impl Observer {
     }
 
     pub(super) fn turn_failed(&self, reason: &str) {
-        self.log.note(Event::TurnFailed(reason.to_string()));
+        self.log.note(Event::TurnFailed(reason.into()));
     }
 
     pub(super) fn waited(&self, ms: Millis) {
@@ -179,11 +186,17 @@ impl Observer {
         self.log.note(match &noted.event {
             Noted::Compaction { before, after, .. } => {
                 let kept = self.retention.compacted(before, after);
-                Event::Compacted { noted, kept }
+                let compacted = self.compactions.compacted(&noted, kept);
+                compacted.into_iter().for_each(|c| self.log.note(Event::Compacted(Box::new(c))));
+                // What products write down of it is looked at when a session is opened again.
+                if self.restarts == 0 {
+                    return;
+                }
+                Event::Noted(noted)
             }
             Noted::Rewound { to, after, .. } => {
                 let compared = self.rewinds.went_back(to, after);
-                Event::Rewound { noted, compared }
+                Event::Rewound(Box::new((noted, compared)))
             }
             Noted::Said(text) => {
                 if let Some(tracer) = &mut self.tracer {

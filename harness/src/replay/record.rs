@@ -357,10 +357,7 @@ impl Measures<'_> {
         let later: u64 = c.sent().filter_map(|s| s.compared).map(|(_, later)| later).sum();
         let ratio = |a: u64, b: u64| (b > 0).then(|| a as f64 / b as f64);
         let percent = |a: u64, b: u64| ratio(a, b).map(|x| x * 100.0);
-        let curve = c.0.iter().filter_map(|e| match e {
-            Event::Compacted { kept, .. } => Some(kept),
-            _ => None,
-        });
+        let curve = c.compacted().map(|c| &c.kept);
         let kind = |k: FactKind| Some((k, self.retained(|x| x == k)?));
         Summary {
             cost_estimate_usd: None,

@@ -25,8 +25,8 @@ pub(super) struct Rereads {
     calls: HashMap<Arc<str>, CallShape>,
     /// Ids of the calls of every recorded reply, with what they returned.
     steps: HashMap<Arc<str>, Vec<Incoming>>,
-    /// What a call returned last.
-    latest: HashMap<CallShape, Incoming>,
+    /// What a call returned last: the recorded reply that made it, and which of its results.
+    latest: HashMap<CallShape, (Arc<str>, usize)>,
     /// Calls made again since a fact of theirs was last seen.
     made: HashSet<CallShape>,
     /// A re-read whose result the next request will show: its id and what the tool returned.
@@ -58,9 +58,10 @@ impl Rereads {
 
     /// The tools of a recorded reply have run.
     pub(super) fn ran(&mut self, step: &str) {
-        for o in self.steps.get(step).into_iter().flatten() {
+        let Some((step, results)) = self.steps.get_key_value(step) else { return };
+        for (at, o) in results.iter().enumerate() {
             if let Some(call) = self.calls.get(&o.key) {
-                self.latest.insert(call.clone(), o.clone());
+                self.latest.insert(call.clone(), (step.clone(), at));
             }
         }
     }
@@ -84,7 +85,8 @@ impl Rereads {
     /// already, or never before.
     pub(super) fn again(&mut self, call: &str) -> Option<Reread> {
         let call = self.calls.get(call)?;
-        let mut result = self.latest.get(call)?.clone();
+        let (step, at) = self.latest.get(call)?;
+        let mut result = self.steps.get(step)?.get(*at)?.clone();
         if !self.made.insert(call.clone()) {
             return None;
         }

@@ -140,9 +140,10 @@ impl Subagents {
                 options: &self.options,
                 desk: &self.desk,
                 known: self.known.of_window(&session, &self.whole),
+                keeps_events: false,
             };
             let start = Start { at_ms: now, by_request: request };
-            let log = self.log.of_agent(i);
+            let log = self.log.of_agent(i as u32);
             let engine =
                 play(&scene, self.doors.of(Some(id)), Some(self.clone()), start, log).await;
             engine.now().saturating_sub(now)

@@ -6,12 +6,54 @@ use std::sync::Arc;
 
 use ctxbench_core::content::Part;
 use ctxbench_core::session::{Entry, Session};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// A call with its arguments as JSON; text that is none is a string.
 pub(super) struct Call {
     pub(super) tool: Arc<str>,
-    pub(super) arguments: Value,
+    pub(super) arguments: Json,
+}
+
+/// A JSON value that takes no more room than it needs: those of all calls are held, and a `Value`
+/// with one member has the room of eleven.
+pub(super) enum Json {
+    Text(Box<str>),
+    Number(Number),
+    List(Box<[Json]>),
+    Object(Box<[(Box<str>, Json)]>),
+    /// Neither says anything.
+    NullOrBool,
+}
+
+impl Json {
+    pub(super) fn as_str(&self) -> Option<&str> {
+        if let Json::Text(text) = self { Some(text) } else { None }
+    }
+
+    /// The members of an object, by name.
+    pub(super) fn members(&self) -> &[(Box<str>, Json)] {
+        if let Json::Object(members) = self { members } else { &[] }
+    }
+
+    /// The text of a member.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        let member = self.members().iter().find(|(n, _)| **n == *name);
+        member.and_then(|(_, value)| value.as_str())
+    }
+}
+
+impl From<Value> for Json {
+    fn from(value: Value) -> Json {
+        match value {
+            Value::String(s) => Json::Text(s.into()),
+            Value::Number(n) => Json::Number(n),
+            Value::Array(list) => Json::List(list.into_iter().map(Json::from).collect()),
+            Value::Object(map) => {
+                Json::Object(map.into_iter().map(|(k, v)| (k.into(), v.into())).collect())
+            }
+            Value::Null | Value::Bool(_) => Json::NullOrBool,
+        }
+    }
 }
 
 /// A reply of the model.
@@ -92,7 +134,7 @@ pub(super) fn of(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
 
 fn call(call: &ctxbench_core::content::ToolCall) -> Call {
     let arguments = serde_json::from_str(&call.arguments)
-        .unwrap_or_else(|_| Value::String(call.arguments.to_string()));
+        .map_or_else(|_| Json::Text((&*call.arguments).into()), |value: Value| value.into());
     Call { tool: call.name.clone(), arguments }
 }
 
@@ -106,18 +148,18 @@ fn texts(parts: Vec<Part>) -> Box<[Arc<str>]> {
 
 /// The strings and numbers of a call's arguments, each with the name of the member that holds it;
 /// empty where the arguments are no object.
-pub(super) fn leaves(arguments: &Value) -> Vec<(&str, String)> {
+pub(super) fn leaves(arguments: &Json) -> Vec<(&str, String)> {
     let mut out = Vec::new();
     walk("", arguments, &mut out);
     out
 }
 
-fn walk<'a>(name: &'a str, value: &'a Value, out: &mut Vec<(&'a str, String)>) {
+fn walk<'a>(name: &'a str, value: &'a Json, out: &mut Vec<(&'a str, String)>) {
     match value {
-        Value::String(s) => out.push((name, s.clone())),
-        Value::Number(n) => out.push((name, n.to_string())),
-        Value::Array(list) => list.iter().for_each(|v| walk(name, v, out)),
-        Value::Object(map) => map.iter().for_each(|(k, v)| walk(k, v, out)),
-        _ => {}
+        Json::Text(s) => out.push((name, s.to_string())),
+        Json::Number(n) => out.push((name, n.to_string())),
+        Json::List(list) => list.iter().for_each(|v| walk(name, v, out)),
+        Json::Object(members) => members.iter().for_each(|(k, v)| walk(k, v, out)),
+        Json::NullOrBool => {}
     }
 }

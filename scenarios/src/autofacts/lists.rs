@@ -5,9 +5,8 @@ use std::collections::HashMap;
 
 use ctxbench_core::fact::FactKind;
 use ctxbench_core::gist;
-use serde_json::Value;
 
-use super::events::{Agent, Event, Reply, leaves};
+use super::events::{Agent, Event, Json, Reply, leaves};
 use super::{GAP, Need};
 
 /// Members that hold the text of a task.
@@ -96,27 +95,27 @@ fn named(text: &str) -> impl Iterator<Item = &str> {
 
 /// The texts of the tasks in the arguments of a call: those of a list whose members each have a
 /// `status`.
-pub(super) fn tasks(arguments: &Value) -> Vec<&str> {
+pub(super) fn tasks(arguments: &Json) -> Vec<&str> {
     let mut out = Vec::new();
     collect(arguments, &mut out);
     out
 }
 
-fn collect<'a>(value: &'a Value, out: &mut Vec<&'a str>) {
+fn collect<'a>(value: &'a Json, out: &mut Vec<&'a str>) {
     match value {
-        Value::Array(list) if !list.is_empty() && list.iter().all(|v| v["status"].is_string()) => {
+        Json::List(list) if !list.is_empty() && list.iter().all(|v| v.text("status").is_some()) => {
             out.extend(list.iter().filter_map(text_of));
         }
-        Value::Array(list) => list.iter().for_each(|v| collect(v, out)),
-        Value::Object(map) => map.values().for_each(|v| collect(v, out)),
+        Json::List(list) => list.iter().for_each(|v| collect(v, out)),
+        Json::Object(members) => members.iter().for_each(|(_, v)| collect(v, out)),
         _ => {}
     }
 }
 
-fn text_of(task: &Value) -> Option<&str> {
-    let members = || task.as_object().into_iter().flatten();
-    let named = members().filter(|(k, _)| TEXTS.contains(&k.as_str()));
-    let others = members().filter(|(k, _)| *k != "status");
+fn text_of(task: &Json) -> Option<&str> {
+    let members = || task.members().iter();
+    let named = members().filter(|(k, _)| TEXTS.contains(&&**k));
+    let others = members().filter(|(k, _)| **k != *"status");
     named
         .filter_map(|(_, v)| v.as_str())
         .max_by_key(|t| t.len())

@@ -126,7 +126,7 @@ pub(super) fn pieces(reply: &Reply<'_>, tools: &Tools, written: &Written) -> Vec
         let tasks = lists::tasks(&call.arguments);
         out.extend(tasks.iter().map(|t| (Piece::Task, t.to_string())));
         for (name, value) in leaves(&call.arguments) {
-            if !tasks.is_empty() && call.arguments[name] != value.as_str() {
+            if !tasks.is_empty() && call.arguments.text(name) != Some(&*value) {
                 // The rest of a task: its state, its text once more.
             } else if OLD.contains(&name) {
                 out.push((Piece::Old, value));

@@ -35,7 +35,7 @@ struct Statement {
     kind: FactKind,
     origin: String,
     at: usize,
-    stems: Vec<Stem>,
+    stems: Box<[Stem]>,
 }
 
 /// What one agent's window holds.
@@ -88,19 +88,19 @@ pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
 
 impl Vocabulary {
     /// Of a session, with the different stems of each event.
-    fn of(events: &[(Agent<'_>, Event<'_>)]) -> (Vocabulary, Vec<Vec<Stem>>) {
+    fn of(events: &[(Agent<'_>, Event<'_>)]) -> (Vocabulary, Vec<Box<[Stem]>>) {
         let mut out = Vocabulary::default();
         let mut messages = 0;
         let mut stems = |(_, event): &(Agent<'_>, Event<'_>)| {
             let texts = match event {
                 Event::Shown(shown) => &shown.texts,
                 Event::Reply(_, reply) => &reply.texts,
-                _ => return Vec::new(),
+                _ => return Box::default(),
             };
             messages += 1;
             out.stems_of(texts)
         };
-        let stems: Vec<Vec<Stem>> = events.iter().map(&mut stems).collect();
+        let stems: Vec<Box<[Stem]>> = events.iter().map(&mut stems).collect();
         let mut holding = vec![0_u32; out.numbers.len()];
         stems.iter().flatten().for_each(|s| holding[*s as usize] += 1);
         out.least = f64::ln((messages + 1) as f64);
@@ -109,7 +109,7 @@ impl Vocabulary {
     }
 
     /// The different stems of texts, in order.
-    fn stems_of(&mut self, texts: &[impl AsRef<str>]) -> Vec<Stem> {
+    fn stems_of(&mut self, texts: &[impl AsRef<str>]) -> Box<[Stem]> {
         let mut out = Vec::new();
         self.looks += 1;
         for text in texts {
@@ -126,7 +126,7 @@ impl Vocabulary {
             });
         }
         out.sort_unstable();
-        out
+        out.into()
     }
 
     /// A stem that stands only in arguments of calls is as rare as can be.

@@ -86,8 +86,7 @@ pub(super) fn list(
             kept += content.bytes;
             listed.ordinal = None;
         } else {
-            scenario.session.entries = vec![];
-            scenario.session.facts = vec![];
+            let_go(&mut scenario);
         }
         (scenario, listed)
     };
@@ -99,6 +98,12 @@ pub(super) fn list(
         one(at.is_on_disk.then_some(at.ordinal), scenario)
     })?);
     Ok(all)
+}
+
+/// Keeps of a session what must be known of it while it is not looked at.
+pub(super) fn let_go(scenario: &mut Scenario) {
+    scenario.session.entries = vec![];
+    scenario.session.facts = vec![];
 }
 
 /// Whether something else than its rows is wanted of a session.

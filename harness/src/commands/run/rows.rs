@@ -20,7 +20,7 @@ use crate::commands::corpus::Shown;
 use crate::commands::otel::Export;
 
 pub(super) struct RunRows<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: Plan,
     pub(super) listed: &'a [Listed],
     pub(super) keys: Keys,
     pub(super) store: RowStore,
