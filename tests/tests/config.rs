@@ -45,7 +45,7 @@ fn the_documented_file_is_read_and_the_command_line_wins() {
     let min = "retention_pct";
     let out = here.run("gate results --baseline base.json --min retention_pct=0").ok();
     assert!(!out.stderr.contains("options from ./ctxbench.toml\nnote"), "{}", out.stderr);
-    here.write("ctxbench.toml", format!("[gate]\nmin = [\"{min}=100.5\"]\n"));
+    here.write("ctxbench.toml", format!("[gate]\nmin = [\"{min}=100\"]\n"));
     here.run("gate results --baseline base.json").fails_with(1).prints(&[min]);
     here.run("gate results --baseline base.json --no-config").ok();
     // One that takes nothing from it says nothing.

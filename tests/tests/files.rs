@@ -147,7 +147,7 @@ fn verifying_nothing_is_no_success() {
     here.write("s.toml", scenario("aider"));
     here.run(line).fails_with(1).says(&["--verify checked nothing"]);
     here.write("s.toml", scenario("codx"));
-    here.run(line).fails_with(1).says(&["[expect.codx]", "did you mean codex"]);
+    here.run(line).fails_with(2).says(&["s.toml:5: [expect.codx]", "did you mean codex"]);
     here.write("s.toml", scenario("codex"));
     here.run(line).ok().says(&["all 1 expected answers were met"]);
 }

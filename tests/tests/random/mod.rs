@@ -186,12 +186,14 @@ impl Plan {
     pub fn scenario(&self) -> Scenario {
         let mut b = Builder { plan: self, entries: vec![], facts: vec![], results: 0 };
         b.fixed();
+        let mut said_before = 0;
         for (n, t) in self.turns.iter().enumerate() {
+            said_before = b.facts.len();
             b.turn(n, t);
         }
         let last = format!("u{}", self.turns.len() - 1);
-        for f in &mut b.facts {
-            f.needs = if f.arises == last { vec![] } else { vec![last.clone()] };
+        for f in &mut b.facts[..said_before] {
+            f.needs = vec![last.clone()];
         }
         let scale = if self.limits == Limits::Given {
             1.0
