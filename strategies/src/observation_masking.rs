@@ -104,7 +104,7 @@ impl Strategy for ObservationMasking {
         let live: Vec<usize> = (0..blocks.len())
             .filter(|&i| blocks[i].kind == BlockKind::Output && blocks[i].form != Form::Cleared)
             .collect();
-        if live.len() >= self.keep + self.batch {
+        if live.len() >= self.keep.saturating_add(self.batch) {
             let old = &live[..live.len() - self.keep];
             let masked = clear_outputs(blocks, old, &self.placeholder);
             // Clearing separates nothing.

@@ -278,10 +278,6 @@ fn a_broken_line_of_a_scenario_is_named_by_file_and_line() {
             "[expect.codex]\ncost_us = 1",
             "expect.toml:6: [expect.codex]: no metric is called `cost_us`; did you mean cost_usd",
         ),
-        (
-            "[expect.codx]\ncost_usd = 1",
-            "expect.toml:5: [expect.codx]: there is no strategy `codx`; did you mean codex?",
-        ),
     ] {
         refuses(&here, expecting(table), &[said]);
     }
@@ -293,6 +289,28 @@ fn a_broken_line_of_a_scenario_is_named_by_file_and_line() {
             "expect.toml:8: fact \"f\" is needed in \"m1\" and arises in \"m2\"; expected needs that",
         ],
     );
+}
+
+#[test]
+fn edges_of_sessions_and_settings_run() {
+    let here = Folder::new();
+    // A context above the threshold in which the only result is empty.
+    let long = "word and more ".repeat(2_600);
+    let call = json!({"id": "c1", "name": "bash", "arguments": "{}"});
+    let session = [
+        header(),
+        user("u1", &"word and more ".repeat(2_600)),
+        json!({"type": "assistant", "id": "a1", "text": "a", "calls": [call]}),
+        json!({"type": "tool", "call_id": "c1", "output": ""}),
+        json!({"type": "assistant", "id": "a2", "text": "done"}),
+    ];
+    here.write("empty.jsonl", jsonl(&session));
+    for line in [
+        "run empty.jsonl --strategy claude-code@described-002 --window 12k",
+        "run rewind-plain --strategy observation-masking:keep=18446744073709551615",
+    ] {
+        here.run(&format!("{line} --transport direct --out out")).ok();
+    }
 }
 
 #[test]

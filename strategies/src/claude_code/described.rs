@@ -173,7 +173,7 @@ impl ThreeTiers {
             .sum();
         // Less than a tenth left of a result is no result: then the third tier has to help.
         let left = all.saturating_sub(over * 4);
-        if over == 0 || left * 10 < all {
+        if over == 0 || all == 0 || left * 10 < all {
             return;
         }
         let shorter = |b: &Arc<Block>| {
