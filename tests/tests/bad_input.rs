@@ -295,7 +295,6 @@ fn a_broken_line_of_a_scenario_is_named_by_file_and_line() {
 fn edges_of_sessions_and_settings_run() {
     let here = Folder::new();
     // A context above the threshold in which the only result is empty.
-    let long = "word and more ".repeat(2_600);
     let call = json!({"id": "c1", "name": "bash", "arguments": "{}"});
     let session = [
         header(),

@@ -292,8 +292,9 @@ struct Scan<'b> {
 impl Scan<'_> {
     /// The next byte that is no whitespace.
     fn peek(&mut self) -> Option<u8> {
-        let rest = &self.body[self.at..];
-        self.at += rest.len() - rest.trim_ascii_start().len();
+        // JSON knows fewer kinds of whitespace than ASCII.
+        let is_space = |b: &&u8| matches!(b, b' ' | b'\n' | b'\r' | b'\t');
+        self.at += self.body[self.at..].iter().take_while(is_space).count();
         self.body.get(self.at).copied()
     }
 
@@ -466,6 +467,8 @@ mod tests {
             r#"{"model":"m","messages":[{"role":"user","content":"a"},{"role":"nobody","content":"b"}]}"#,
             r#"{"model":"m","messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}],"messages":[]}"#,
             r#"{"model":"m","messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}],"system":"s"}"#,
+            "{\"model\":\"m\",\"messages\":[{\"role\":\"user\",\"content\":\"a\"},\
+             {\"role\":\"user\",\"content\":\"b\"}]\x0c}",
             r#"{"model":"m","messages":"a"}"#,
             r#"{"model":"m","messages":[]}"#,
             "",
