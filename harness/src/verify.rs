@@ -4,8 +4,8 @@ use ctxbench_core::strategy::Standing;
 use ctxbench_core::toml_file::Wrong;
 use ctxbench_reports as reports;
 use ctxbench_reports::Cell;
-use ctxbench_reports::record::RunRecord;
-use ctxbench_scenarios::{Expected, ExpectedCell, Scenario};
+use ctxbench_reports::record::{AS_RECORDED, RunRecord};
+use ctxbench_scenarios::{Expected, ExpectedCell, ExpectedRow, Scenario};
 use ctxbench_strategies::Spec;
 
 /// How results stand to what a scenario expects.
@@ -36,7 +36,8 @@ pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Verified {
         same("requests of the reference", scenario.expect.requests, reference.summary.requests);
     }
     for row in &scenario.expect.strategies {
-        for r in runs.iter().filter(|r| r.strategy.label == row.label) {
+        let label = labelled(row);
+        for r in runs.iter().filter(|r| r.strategy.label == label) {
             let columns: Vec<_> = r.columns().collect();
             checks += row.cells.len();
             for ExpectedCell { column, value, .. } in &row.cells {
@@ -50,23 +51,37 @@ pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Verified {
     Verified { checks, wrong: out }
 }
 
-/// Refuses a scenario that expects something of a strategy or a column that there is not.
+/// Refuses a scenario that expects something of a column that there is not.
 pub fn known(scenario: &Scenario) -> Result<(), Wrong> {
-    let expect = &scenario.expect;
-    for row in &expect.strategies {
-        let wrong = |line: usize, why: String| Wrong {
-            file: expect.file.clone(),
-            line,
-            what: format!("[expect.{}]: {why}", quoted(&row.label)),
-        };
-        Spec::parse(&row.label).map_err(|e| wrong(row.line, e.to_string()))?;
+    for row in &scenario.expect.strategies {
         for cell in &row.cells {
             reports::is_column(&cell.column).map_err(|hint| {
-                wrong(cell.line, format!("no metric is called `{}`; {hint}", cell.column))
+                let why = format!("no metric is called `{}`; {hint}", cell.column);
+                wrong(scenario, row, cell.line, &why)
             })?;
         }
     }
     Ok(())
+}
+
+/// Refuses a scenario that expects something of a strategy that there is not, neither here nor among
+/// those of a run: a program has the name that the run gives it.
+pub fn known_to(specs: &[Spec], scenario: &Scenario) -> Result<(), Wrong> {
+    let is_row = |label: &str| label == AS_RECORDED || specs.iter().any(|s| s.label() == label);
+    for row in scenario.expect.strategies.iter().filter(|row| !is_row(&row.label)) {
+        Spec::parse(&row.label).map_err(|e| wrong(scenario, row, row.line, &e.to_string()))?;
+    }
+    Ok(())
+}
+
+/// The label of the row that is meant, however its settings are written.
+fn labelled(row: &ExpectedRow) -> String {
+    Spec::parse(&row.label).map_or_else(|_| row.label.clone(), |spec| spec.label())
+}
+
+fn wrong(scenario: &Scenario, row: &ExpectedRow, line: usize, why: &str) -> Wrong {
+    let what = format!("[expect.{}]: {why}", quoted(&row.label));
+    Wrong { file: scenario.expect.file.clone(), line, what }
 }
 
 /// A key as TOML writes it.

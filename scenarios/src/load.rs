@@ -392,7 +392,7 @@ impl Beside for OnDisk<'_> {
             return Err(NoBase::Name(what, "break the circle".to_string()));
         }
         if self.row.len() > DEEPEST {
-            let what = format!("{name:?} is the {DEEPEST}th scenario in a row that is extended");
+            let what = format!("{name:?} is extended over more than {DEEPEST} scenarios");
             return Err(NoBase::Name(what, "extend one that extends fewer".to_string()));
         }
         let base = load_file(&path, &self.row).map_err(|e| match e {

@@ -16,9 +16,9 @@ pub(crate) struct Args {
 
 #[derive(clap::Args)]
 pub(crate) struct ManArgs {
-    /// Command whose page is printed; without it that of ctxbench
+    /// Command whose page is printed, such as `sessions list`; without it that of ctxbench
     #[arg(conflicts_with = "output")]
-    command: Option<String>,
+    command: Vec<String>,
     /// Write a page per command into this folder instead
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -33,7 +33,7 @@ pub(crate) fn completions(args: &Args, mut root: Command) -> anyhow::Result<()> 
 pub(crate) fn man(args: &ManArgs, root: Command) -> anyhow::Result<()> {
     let Some(folder) = &args.output else {
         let mut out = Vec::new();
-        clap_mangen::Man::new(page(args.command.as_deref(), root)?).render(&mut out)?;
+        clap_mangen::Man::new(page(&args.command.join("-"), root)?).render(&mut out)?;
         return super::print(&String::from_utf8_lossy(&out));
     };
     let written = std::fs::create_dir_all(folder)
@@ -43,14 +43,25 @@ pub(crate) fn man(args: &ManArgs, root: Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn page(name: Option<&str>, mut root: Command) -> anyhow::Result<Command> {
-    let Some(name) = name else { return Ok(root) };
+/// The command of a page, which has the names of commands with a dash between them.
+fn page(name: &str, mut root: Command) -> anyhow::Result<Command> {
     // Gives commands the names of their pages.
     root.build();
-    if let Some(command) = root.find_subcommand(name) {
+    let inner = name.strip_prefix("ctxbench").map_or(name, |rest| rest.trim_start_matches('-'));
+    if let Some(command) = named(inner, &root) {
         return Ok(command.clone());
     }
     let known: Vec<&str> = root.get_subcommands().map(Command::get_name).collect();
     let otherwise = "`ctxbench help` lists them, and -o DIR writes the pages of all";
     bail!("there is no command `{name}`; {}", nearest::hint_or(name, &known, otherwise))
+}
+
+fn named<'c>(name: &str, of: &'c Command) -> Option<&'c Command> {
+    if name.is_empty() {
+        return Some(of);
+    }
+    of.get_subcommands().find_map(|sub| {
+        let rest = name.strip_prefix(sub.get_name())?;
+        if rest.is_empty() { Some(sub) } else { named(rest.strip_prefix('-')?, sub) }
+    })
 }

@@ -15,7 +15,7 @@ use crate::mock::Transport;
 use crate::replay::Options;
 use crate::run::{Plan, head};
 use crate::summarise::Summariser;
-use crate::verify::{Verified, verify};
+use crate::verify::{self, Verified};
 use crate::watch::{Team, Watch, team_section};
 use anyhow::{Context, bail};
 use clap::ValueHint;
@@ -181,6 +181,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     // Takes a moment of reading, in which the sessions are looked at.
     let program = std::thread::spawn(keys::program);
     let (plan, listed) = plan(&args)?;
+    if args.verify {
+        plan.scenarios.iter().try_for_each(|s| verify::known_to(&plan.specs, s))?;
+    }
     let goals = args.goals.as_deref().map(super::goals::named).transpose()?.unwrap_or_default();
     private::keep(plan.scenarios.iter().flat_map(|s| &s.files));
     outputs::restore(&args.out)?;
@@ -322,7 +325,7 @@ fn judged(args: &Args, plan: &Plan, all: &Results) -> anyhow::Result<()> {
             |r: &RunRecord| !beside || r.summariser.as_ref().is_none_or(|s| *s == default.name());
         let rows: Vec<RunRecord> = all.runs.iter().filter(|r| held(r)).cloned().collect();
         let here = plan.scenarios.iter().enumerate().filter(|(at, _)| plan.is_here(*at));
-        let verified: Vec<Verified> = here.map(|(_, s)| verify(s, &rows)).collect();
+        let verified: Vec<Verified> = here.map(|(_, s)| verify::verify(s, &rows)).collect();
         let wrong: Vec<&str> =
             verified.iter().flat_map(|v| v.wrong.iter().map(String::as_str)).collect();
         if !wrong.is_empty() {

@@ -91,6 +91,8 @@ pub fn failed(scenario: &Scenario, agent: &Agent, model: &Model, why: String) ->
     let spec = shown::row(&agent.name, sent);
     let mut record = not_run(scenario, &spec, model, Status::Error, why);
     record.strategy.driven = true;
+    record.strategy.program = Some(agent.title.clone());
+    record.window = model.window;
     record
 }
 

@@ -151,7 +151,7 @@ impl Reader<'_> {
 fn whole(key: &str, value: &DeValue<'_>, line: usize) -> Result<u64, Fault> {
     toml_tree::json(value, line)?.as_u64().ok_or_else(|| {
         let what = format!("{key:?} does not fit");
-        Fault::new(line, what, "a number from 0", "write a whole number")
+        Fault::new(line, what, "a whole number from 0 on", "correct the number")
     })
 }
 
