@@ -98,8 +98,7 @@ pub(crate) fn assemble(
     }
     let fact_ids: HashSet<String> = facts.iter().map(|(_, f)| f.id.clone()).collect();
     let mut seen = HashMap::new();
-    let sources = sources(&out.session, facts.iter().map(|(_, f)| f));
-    let places = if facts.is_empty() { HashMap::new() } else { places(&out.session) };
+    let places = places(&out.session, facts.iter().map(|(_, f)| f));
     for (line, mut fact) in facts {
         unique("fact", &mut seen, &fact.id, line)?;
         let mut carriers = fact.tokens.iter().chain(&fact.words).peekable();
@@ -152,7 +151,7 @@ pub(crate) fn assemble(
                 "correct the id or add that fact",
             ));
         }
-        let here = sources.get(&fact.arises).is_some_and(|parts| carry(parts, &fact));
+        let here = places.get(&fact.arises).is_some_and(|place| carry(&place.said, &fact));
         if !here && !stands_anywhere(&out.session, &fact) {
             out.warnings.push(format!(
                 "{file}:{line}: fact {:?} is said nowhere in the session, so nothing can keep it; \
@@ -166,48 +165,50 @@ pub(crate) fn assemble(
     Ok(out)
 }
 
-/// Where the messages, results and calls of a session stand, by their ids: the first place and the
-/// last, which for a call is its result.
-type Places = HashMap<String, (usize, usize)>;
-
-fn places(session: &Session) -> Places {
-    let mut out = Places::new();
-    for (at, entry) in session.entries.iter().enumerate() {
-        let content = entry.content();
-        let calls = content.iter().filter_map(Part::as_call).map(|call| &*call.id);
-        for id in calls.chain(entry.key()) {
-            out.entry(id.to_string()).or_insert((at, at)).1 = at;
-        }
-    }
-    out
+/// A message, result or call that a fact names.
+#[derive(Default)]
+struct Place {
+    /// Where it stands first among the entries, and last: of a call that is its result.
+    first: Option<usize>,
+    last: usize,
+    /// What it says.
+    said: Vec<Part>,
 }
 
-fn is_later(places: &Places, need: &str, arises: &str) -> bool {
-    let place = |id: &str| places.get(id).copied().unwrap_or_default();
-    need != arises && place(need).1 > place(arises).0
-}
-
-/// What stands in the messages, results and calls that facts arise in, by their ids.
-fn sources<'a>(session: &Session, facts: impl Iterator<Item = &'a Fact>) -> Sources {
-    let mut out: Sources = facts.map(|f| (f.arises.clone(), Vec::new())).collect();
+/// Those that facts arise or are needed in, by their ids.
+fn places<'a>(session: &Session, facts: impl Iterator<Item = &'a Fact>) -> HashMap<String, Place> {
+    let ids = facts.flat_map(|f| f.needs.iter().chain([&f.arises]));
+    let mut out: HashMap<String, Place> = ids.map(|id| (id.clone(), Place::default())).collect();
     if out.is_empty() {
         return out;
     }
-    for entry in &session.entries {
+    for (at, entry) in session.entries.iter().enumerate() {
         let content = entry.content();
         for call in content.iter().filter_map(Part::as_call) {
-            if let Some(parts) = out.get_mut(&*call.id) {
-                parts.push(Part::Call(call.clone()));
+            if let Some(place) = out.get_mut(&*call.id) {
+                place.add(at, [Part::Call(call.clone())]);
             }
         }
-        if let Some(parts) = entry.key().and_then(|id| out.get_mut(id)) {
-            parts.extend(content);
+        if let Some(place) = entry.key().and_then(|id| out.get_mut(id)) {
+            place.add(at, content);
         }
     }
     out
 }
 
-type Sources = HashMap<String, Vec<Part>>;
+impl Place {
+    fn add(&mut self, at: usize, parts: impl IntoIterator<Item = Part>) {
+        self.first.get_or_insert(at);
+        self.last = at;
+        self.said.extend(parts);
+    }
+}
+
+fn is_later(places: &HashMap<String, Place>, need: &str, arises: &str) -> bool {
+    let (need_at, arises_at) = (places.get(need), places.get(arises));
+    let after = |n: &Place, a: &Place| a.first.is_some_and(|first| n.last > first);
+    need != arises && need_at.zip(arises_at).is_some_and(|(n, a)| after(n, a))
+}
 
 /// Whether parts carry a fact, each of its literals in one of them.
 fn carry(parts: &[Part], fact: &Fact) -> bool {
