@@ -1,7 +1,7 @@
 //! What goes to a model and what comes back, neutral of any wire.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -43,15 +43,13 @@ pub enum Phase {
     Background,
 }
 
-/// The tool definitions that a request offers.
+/// Tool definitions that a model is offered, counted and hashed once for all who share them.
 #[derive(Debug)]
 pub struct Tools {
     /// The definitions as one JSON array, byte for byte what is sent.
     pub json: Box<RawValue>,
-    /// How many.
-    pub count: usize,
-    /// o200k tokens of the array.
-    pub o200k: u64,
+    o200k: OnceLock<u64>,
+    hash: OnceLock<u64>,
 }
 
 impl Tools {
@@ -62,13 +60,27 @@ impl Tools {
         }
         let json =
             serde_json::value::to_raw_value(definitions).expect("JSON values always serialise");
-        let o200k = tokens::o200k(json.get());
-        Some(Arc::new(Tools { json, count: definitions.len(), o200k }))
+        Some(Tools::of(json))
+    }
+
+    /// Those of a JSON array.
+    pub fn of(json: Box<RawValue>) -> Arc<Self> {
+        Arc::new(Tools { json, o200k: OnceLock::new(), hash: OnceLock::new() })
+    }
+
+    /// o200k tokens of the array.
+    pub fn o200k(&self) -> u64 {
+        *self.o200k.get_or_init(|| tokens::o200k(self.json.get()))
+    }
+
+    /// Hash of the array.
+    pub fn hash(&self) -> u64 {
+        *self.hash.get_or_init(|| tokens::content_hash(self.json.get().as_bytes()))
     }
 
     /// Billed tokens.
     pub fn tokens(&self, by: &Counting) -> u64 {
-        by.text(self.o200k)
+        by.text(self.o200k())
     }
 }
 

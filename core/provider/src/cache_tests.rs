@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::cache::{CacheUse, PromptCache};
-use super::prompt::{Content, Item, Prompt, ToolDefinitions};
+use super::prompt::{Content, Item, Prompt};
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{CacheRule, Counting, find};
-use ctxbench_core::request::{ErrorKind, Ttl};
+use ctxbench_core::request::{ErrorKind, Tools, Ttl};
 use ctxbench_core::tokens::Size;
 
 const MINUTE: u64 = 60_000;
@@ -160,7 +160,7 @@ fn five_breakpoints_and_a_wrong_order_are_refused() {
 fn tools_come_before_everything_else() {
     let with_tools = |json: &str| {
         let tools = serde_json::value::RawValue::from_string(json.into()).unwrap();
-        Prompt { tools: Some(ToolDefinitions::new(tools)), ..five(&[2_000], &[0]) }
+        Prompt { tools: Some(Tools::of(tools)), ..five(&[2_000], &[0]) }
     };
     let mut c = anthropic();
     let first = with_tools("[1]");

@@ -9,5 +9,5 @@ pub mod wire;
 
 pub use cache::{CacheUse, Prefix, PromptCache};
 pub use outline::Outline;
-pub use prompt::{Content, Item, Prompt, PromptThread, ToolDefinitions};
+pub use prompt::{Content, Item, Prompt, PromptThread};
 pub use wire::{Encoded, Wire, WireError};

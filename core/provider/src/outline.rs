@@ -8,7 +8,6 @@ use std::sync::Arc;
 use ctxbench_core::block::Block;
 use ctxbench_core::model::Counting;
 use ctxbench_core::request::{Request, Tools, Ttl};
-use ctxbench_core::tokens::content_hash;
 
 use crate::cache::Prefix;
 use crate::prompt::Item;
@@ -118,8 +117,7 @@ impl Outline {
             self.prefixes.clear();
             self.marked.clear();
             if let Some(t) = &request.tools {
-                self.base =
-                    self.base.with_tools(content_hash(t.json.get().as_bytes()), t.tokens(by), None);
+                self.base = self.base.with_tools(t.hash(), t.tokens(by), None);
                 self.prefixes.push(self.base);
             }
         }

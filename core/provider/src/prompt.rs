@@ -2,14 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use serde_json::value::RawValue;
-
 use crate::wire::Wire;
 use crate::wire::plan::{self, Show, Slot};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::context_editing::{Piece, What};
 use ctxbench_core::model::Counting;
-use ctxbench_core::request::{Request, ServerEdit, Thread, Ttl};
+use ctxbench_core::request::{Request, ServerEdit, Thread, Tools, Ttl};
 use ctxbench_core::tokens::{self, Size};
 
 /// What an item says.
@@ -277,35 +275,6 @@ pub(crate) fn chain(parts: &[u64]) -> u64 {
     tokens::content_hash(&bytes[..8 * parts.len().min(8)])
 }
 
-/// The tool definitions of a prompt, counted and hashed once.
-#[derive(Debug)]
-pub struct ToolDefinitions {
-    json: Box<RawValue>,
-    o200k: OnceLock<u64>,
-    hash: OnceLock<u64>,
-}
-
-impl ToolDefinitions {
-    /// Those of one JSON array.
-    pub fn new(json: Box<RawValue>) -> Arc<ToolDefinitions> {
-        Arc::new(ToolDefinitions { json, o200k: OnceLock::new(), hash: OnceLock::new() })
-    }
-
-    /// The array, byte for byte.
-    pub fn get(&self) -> &str {
-        self.json.get()
-    }
-
-    /// o200k tokens of the array.
-    pub fn o200k(&self) -> u64 {
-        *self.o200k.get_or_init(|| tokens::o200k(self.get()))
-    }
-
-    pub(crate) fn hash(&self) -> u64 {
-        *self.hash.get_or_init(|| tokens::content_hash(self.get().as_bytes()))
-    }
-}
-
 /// The conversation that a request belongs to, where the provider keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PromptThread {
@@ -323,7 +292,7 @@ pub struct Prompt {
     /// Largest reply, tokens.
     pub max_tokens: Option<u64>,
     /// The tool definitions.
-    pub tools: Option<Arc<ToolDefinitions>>,
+    pub tools: Option<Arc<Tools>>,
     /// A prompt-cache breakpoint after the tools.
     pub tools_cache: Option<Ttl>,
     /// Everything else in order.
@@ -350,7 +319,7 @@ impl Prompt {
         let edits = request.server_edits.iter();
         Prompt {
             max_tokens: wire.max_tokens(request),
-            tools: request.tools.as_ref().map(|t| ToolDefinitions::new(t.json.clone())),
+            tools: request.tools.clone(),
             server_edits: edits.filter_map(|e| wire.carried_edit(e)).collect(),
             thread: request.thread.as_ref().filter(|_| wire.carries_threads()).map(thread),
             ..Prompt::new(request.model.name.clone(), items)
@@ -380,7 +349,7 @@ impl Prompt {
 
     /// Billed tokens of the tool definitions.
     pub fn tools_tokens(&self, by: &Counting) -> u64 {
-        self.tools.as_ref().map_or(0, |t| by.text(t.o200k()))
+        self.tools.as_ref().map_or(0, |t| t.tokens(by))
     }
 
     /// Billed tokens of tools and items.
@@ -391,7 +360,7 @@ impl Prompt {
 
 impl PartialEq for Prompt {
     fn eq(&self, o: &Self) -> bool {
-        let tools = |p: &Prompt| p.tools.as_ref().map(|t| t.get().to_owned());
+        let tools = |p: &Prompt| p.tools.as_ref().map(|t| t.json.get().to_owned());
         let plain = |p: &Prompt| (p.model.clone(), p.max_tokens, p.tools_cache, p.thread.clone());
         plain(self) == plain(o)
             && (&self.server_edits, &self.stored) == (&o.server_edits, &o.stored)

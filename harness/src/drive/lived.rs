@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::agent::Purpose;
 use super::director::Exchange;
 use super::plan::{Plan, Planned, What};
-use super::shown::{draft, tools};
+use super::shown::draft;
 
 /// The prompts of an agent's own work that were answered, in order.
 pub(super) fn work(exchanges: &[Exchange]) -> impl Iterator<Item = (&Exchange, &Prompt)> {
@@ -156,7 +156,7 @@ pub(super) fn fixed(plan: &Plan, exchanges: &[Exchange]) -> Fixed {
         base: own,
         context: blocks(BlockKind::Context, context),
         reminder: reminder(plan, exchanges),
-        tools: tools(first),
+        tools: first.tools.clone(),
         ..Fixed::default()
     }
 }
@@ -198,7 +198,7 @@ fn prefix(plan: &Plan, exchanges: &[Exchange]) -> Vec<Entry> {
     let texts: Vec<&str> = head.iter().map(Item::text).filter(|t| !t.is_empty()).collect();
     let extra = Default::default;
     let mut out = vec![Entry::System { text: texts.join("\n\n"), agent: None, extra: extra() }];
-    let tools = first.tools.as_ref().and_then(|t| serde_json::from_str(t.get()).ok());
+    let tools = first.tools.as_ref().and_then(|t| serde_json::from_str(t.json.get()).ok());
     if let Some(definitions) = tools {
         let definitions: Vec<Value> = definitions;
         out.push(Entry::Tools { definitions, agent: None, extra: extra() });

@@ -13,7 +13,7 @@ use ctxbench_core::block::{
 };
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::engine::{Engine, Event, Incoming};
-use ctxbench_core::request::{ModelError, Phase, Reply, Request, Tools};
+use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::session::Millis;
 use ctxbench_core::settings::Settings;
 use ctxbench_core::strategy::{Flow, Standing, Strategy, Unsupported};
@@ -28,7 +28,6 @@ use ctxbench_strategies::descriptor::{
 use ctxbench_strategies::levers::Levers;
 use ctxbench_strategies::names::kept;
 use ctxbench_strategies::persist::OURS;
-use serde_json::value::RawValue;
 
 /// Name of the mechanism in tables.
 const MECHANISM: &str = "as sent";
@@ -134,7 +133,7 @@ impl Player {
             let Some(Shot { prompt, .. }) = self.shots.pop_front() else { return };
             let blocks = self.asks(&prompt);
             let mut request = s.summary_request(phase, blocks, false);
-            request.tools = tools(&prompt);
+            request.tools = prompt.tools.clone();
             request.max_tokens = prompt.max_tokens;
             request.breakpoints = breakpoints(&prompt);
             self.asked += 1;
@@ -337,14 +336,6 @@ pub(super) fn draft(item: &Item) -> Draft {
     }
 }
 
-pub(super) fn tools(prompt: &Prompt) -> Option<Arc<Tools>> {
-    let tools = prompt.tools.as_ref()?;
-    let json = RawValue::from_string(tools.get().to_owned()).ok()?;
-    let count =
-        serde_json::from_str::<Vec<serde::de::IgnoredAny>>(json.get()).map_or(0, |t| t.len());
-    Some(Arc::new(Tools { json, count, o200k: tools.o200k() }))
-}
-
 fn breakpoints(prompt: &Prompt) -> Vec<usize> {
     let marked = prompt.items.iter().enumerate().filter(|(_, i)| i.cache.is_some());
     marked.map(|(i, _)| i).collect()
@@ -385,7 +376,7 @@ impl Strategy for Player {
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
         if let Some(prompt) = &self.request {
-            r.tools = tools(prompt);
+            r.tools = prompt.tools.clone();
             r.max_tokens = prompt.max_tokens;
             r.breakpoints = breakpoints(prompt);
             r.ttl = prompt

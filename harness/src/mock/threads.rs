@@ -105,7 +105,7 @@ impl Threads {
             reply.parts.iter().map(|p| Item::new(Role::Assistant, content(p), message, None)),
         );
         let bytes = whole.items.iter().map(|i| i.text().len()).sum::<usize>()
-            + whole.tools.as_ref().map_or(0, |t| t.get().len());
+            + whole.tools.as_ref().map_or(0, |t| t.json.get().len());
         self.uses += 1;
         self.drop_end(id);
         self.bytes += bytes;

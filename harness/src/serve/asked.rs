@@ -33,8 +33,11 @@ pub(super) fn check(wire: Wire, prompt: &Prompt, most: u64) -> Result<(), ModelE
 
 /// The names of the tools that a prompt offers.
 pub(super) fn tools(wire: Wire, prompt: &Prompt) -> Vec<String> {
-    let all: Vec<Value> =
-        prompt.tools.as_ref().and_then(|t| serde_json::from_str(t.get()).ok()).unwrap_or_default();
+    let all: Vec<Value> = prompt
+        .tools
+        .as_ref()
+        .and_then(|t| serde_json::from_str(t.json.get()).ok())
+        .unwrap_or_default();
     all.iter().filter_map(|t| wire.tool_name(t)).map(str::to_string).collect()
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use axum::http::HeaderMap;
 use ctxbench_core::content::Part;
-use ctxbench_core::request::{ModelError, Reply};
+use ctxbench_core::request::{ModelError, Reply, Tools};
 use ctxbench_core::session::Millis;
 use ctxbench_provider::wire::Wire;
-use ctxbench_provider::{Content, Prompt, ToolDefinitions};
+use ctxbench_provider::{Content, Prompt};
 use serde_json::value::RawValue;
 
 use super::asked;
@@ -110,8 +110,8 @@ pub(super) fn public(headers: &HeaderMap) -> BTreeMap<String, String> {
 
 /// Tool definitions without the white space between them, in which a provider sees nothing; `None`
 /// for an empty list.
-pub(super) fn compact(tools: Arc<ToolDefinitions>) -> Option<Arc<ToolDefinitions>> {
-    let text = tools.get();
+pub(super) fn compact(tools: Arc<Tools>) -> Option<Arc<Tools>> {
+    let text = tools.json.get();
     let (mut quoted, mut escaped, mut out) = (false, false, String::new());
     let mut from = 0;
     for (i, b) in text.bytes().enumerate() {
@@ -130,9 +130,9 @@ pub(super) fn compact(tools: Arc<ToolDefinitions>) -> Option<Arc<ToolDefinitions
         tools
     } else {
         out.push_str(&text[from..]);
-        ToolDefinitions::new(RawValue::from_string(out).ok()?)
+        Tools::of(RawValue::from_string(out).ok()?)
     };
-    (tools.get() != "[]").then_some(tools)
+    (tools.json.get() != "[]").then_some(tools)
 }
 
 #[cfg(test)]
@@ -143,7 +143,7 @@ mod tests {
     fn white_space_between_tools_is_nothing() {
         let of = |t: &str| {
             let raw = RawValue::from_string(t.to_string()).unwrap();
-            compact(ToolDefinitions::new(raw)).map(|r| r.get().to_string())
+            compact(Tools::of(raw)).map(|r| r.json.get().to_string())
         };
         assert_eq!(of("[]"), None);
         assert_eq!(of("[ \n]"), None);

@@ -342,7 +342,7 @@ impl Program {
             Some(n) => {
                 self.last_count + estimate(&mut blocks[n..].iter().filter(|b| !made_by_model(b)))
             }
-            None => estimate(&mut blocks.iter()) + s.fixed.tools.as_ref().map_or(0, |t| t.o200k),
+            None => estimate(&mut blocks.iter()) + s.fixed.tools.as_ref().map_or(0, |t| t.o200k()),
         }
     }
 

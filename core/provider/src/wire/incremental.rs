@@ -9,12 +9,12 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use ctxbench_core::request::Ttl;
+use ctxbench_core::request::{Tools, Ttl};
 use serde::de::IgnoredAny;
 use serde_json::Deserializer;
 
 use super::{Wire, WireError};
-use crate::prompt::{Item, Prompt, ToolDefinitions};
+use crate::prompt::{Item, Prompt};
 
 /// How many requests are remembered: a conversation, its subagent and a summary take turns.
 const REMEMBERED: usize = 3;
@@ -44,7 +44,7 @@ struct Seen {
 #[derive(Clone, Debug)]
 struct Head {
     items: Vec<Item>,
-    tools: Option<Arc<ToolDefinitions>>,
+    tools: Option<Arc<Tools>>,
     tools_cache: Option<Ttl>,
 }
 

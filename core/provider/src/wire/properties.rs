@@ -251,7 +251,7 @@ proptest! {
         prop_assert_eq!(p.tokens(&r.model.counting), r.tokens());
         prop_assert_eq!(Prompt::of(wire, &r).tokens(&r.model.counting), r.tokens());
         prop_assert_eq!(p.items.len(), r.blocks.len());
-        prop_assert_eq!(p.tools.as_ref().map(|t| t.get()), r.tools.as_ref().map(|t| t.json.get()));
+        prop_assert_eq!(p.tools.as_ref().map(|t| t.json.get()), r.tools.as_ref().map(|t| t.json.get()));
         // Nothing is lost or renamed, whatever the layout did with roles and order.
         let sorted = |mut v: Vec<String>| { v.sort(); v };
         let shown = p.items.iter().map(|i| i.text().to_string()).collect();

@@ -305,7 +305,7 @@ impl Writer<'_> {
             out.push(piece);
         }
         let tools = e.prompt.as_ref().and_then(|p| p.tools.as_ref());
-        let tools = tools.and_then(|t| serde_json::from_str::<Vec<Value>>(t.get()).ok());
+        let tools = tools.and_then(|t| serde_json::from_str::<Vec<Value>>(t.json.get()).ok());
         let told = [
             ("kind".to_string(), "tools".into()),
             ("count".to_string(), tools.map_or(0, |t| t.len()).into()),

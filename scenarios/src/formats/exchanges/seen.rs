@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use ctxbench_core::block::Role;
-use ctxbench_core::request::Reply;
-use ctxbench_core::tokens::content_hash;
+use ctxbench_core::request::{Reply, Tools};
 use ctxbench_provider::wire;
-use ctxbench_provider::{Content, Item, Prompt, ToolDefinitions};
+use ctxbench_provider::{Content, Item, Prompt};
 
 use super::decode::{self, Unknown};
 use super::line::{Bodies, Ended, Exchange, Header, Line, VERSION};
@@ -48,7 +47,7 @@ pub(super) struct Exchanges {
     /// In the order of their numbers.
     pub(super) all: Vec<Seen>,
     pub(super) contents: HashMap<u64, (Role, Content)>,
-    pub(super) tools: HashMap<u64, Arc<ToolDefinitions>>,
+    pub(super) tools: HashMap<u64, Arc<Tools>>,
     /// Where requests went, and how many.
     pub(super) hosts: BTreeMap<String, usize>,
 }
@@ -178,8 +177,8 @@ impl Exchanges {
             self.contents.entry(item.hash).or_insert((item.role, item.content));
         }
         let standing = placed.drain(..begin).map(|p| p.hash).collect();
-        let tools = tools.filter(|t| t.get().len() > 2).map_or(0, |tools| {
-            let hash = content_hash(tools.get().as_bytes()).max(1);
+        let tools = tools.filter(|t| t.json.get().len() > 2).map_or(0, |tools| {
+            let hash = tools.hash().max(1);
             self.tools.entry(hash).or_insert(tools);
             hash
         });

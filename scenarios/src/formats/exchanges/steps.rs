@@ -231,7 +231,7 @@ impl Teller<'_> {
                 self.step(turn, seen.at_ms, turn.view, What::System(text));
             }
             let list = self.all.tools.get(&seen.tools);
-            let list = list.and_then(|t| serde_json::from_str::<Vec<Value>>(t.get()).ok());
+            let list = list.and_then(|t| serde_json::from_str::<Vec<Value>>(t.json.get()).ok());
             if let Some(list) = list {
                 self.step(turn, seen.at_ms, turn.view, What::Tools(definitions(&list)));
             }

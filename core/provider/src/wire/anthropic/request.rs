@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::edits;
-use crate::prompt::{Content, Item, Prompt, PromptThread, ToolDefinitions};
+use crate::prompt::{Content, Item, Prompt, PromptThread};
 use crate::wire::WireError;
 use crate::wire::json::{
     self, CacheControl, OneOrMany, Text, block_object, buffer, field, list, number, opt, or_empty,
@@ -15,7 +15,7 @@ use crate::wire::json::{
 };
 use crate::wire::plan::{PDF, Show, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
-use ctxbench_core::request::{Request, ServerEdit, Thread, Ttl};
+use ctxbench_core::request::{Request, ServerEdit, Thread, Tools, Ttl};
 
 /// Version and beta headers this request needs.
 pub(crate) fn headers(request: &Request, slots: &[Slot]) -> Vec<(&'static str, String)> {
@@ -311,7 +311,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     Ok(Prompt {
         max_tokens: body.max_tokens,
         tools_cache: body.tools.and_then(|t| tools_breakpoint(t.get())),
-        tools: body.tools.map(|t| ToolDefinitions::new(t.to_owned())),
+        tools: body.tools.map(|t| Tools::of(t.to_owned())),
         server_edits: body.context_management.map_or(Ok(Vec::new()), edits::Management::edits)?,
         thread: body.thread.map(|t| match t {
             ThreadParam::Create => PromptThread::Create,

@@ -1,13 +1,13 @@
 //! Gemini: requests.
 
 use ctxbench_core::block::{Block, Role};
-use ctxbench_core::request::Request;
+use ctxbench_core::request::{Request, Tools};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::calls::Calls;
 use super::part::{self, Form, Kind, TEXT, THOUGHT, Turn};
-use crate::prompt::{Item, Prompt, ToolDefinitions};
+use crate::prompt::{Item, Prompt};
 use crate::wire::WireError;
 use crate::wire::json::{self, Text, block_object, buffer, field, list, number, opt, raw};
 use crate::wire::plan::{Show, Slot};
@@ -180,7 +180,7 @@ pub(super) fn prompt(model: &str, body: Body<'_>, mut calls: Calls) -> Result<Pr
     }
     Ok(Prompt {
         max_tokens: body.generation_config.and_then(|c| c.max_output_tokens),
-        tools: body.tools.map(|t| declarations(&t).map(ToolDefinitions::new)).transpose()?,
+        tools: body.tools.map(|t| declarations(&t).map(Tools::of)).transpose()?,
         stored: opt(body.cached_content),
         ..Prompt::new(model, items)
     })

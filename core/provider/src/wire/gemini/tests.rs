@@ -100,7 +100,7 @@ fn what_other_clients_write_is_understood() {
     });
     let p = decode(&given).unwrap();
     assert_eq!((&*p.model, p.max_tokens), ("m", Some(9)));
-    assert_eq!(p.tools.unwrap().get(), r#"[{"name":"a"},{"name":"b"},{"googleSearch":{}}]"#);
+    assert_eq!(p.tools.unwrap().json.get(), r#"[{"name":"a"},{"name":"b"},{"googleSearch":{}}]"#);
     let shown: Vec<(Role, String)> = p
         .items
         .iter()

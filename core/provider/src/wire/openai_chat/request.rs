@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::prompt::{Content, Item, Prompt, ToolDefinitions};
+use crate::prompt::{Content, Item, Prompt};
 use crate::wire::WireError;
 use crate::wire::json::{self, OneOrMany, Text, buffer, field, list, number, opt, or_empty, raw};
 use crate::wire::openai::{output, result, texts};
 use crate::wire::plan::{PDF, Show, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
-use ctxbench_core::request::Request;
+use ctxbench_core::request::{Request, Tools};
 
 /// Writes a request body.
 pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
@@ -234,7 +234,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     }
     Ok(Prompt {
         max_tokens: body.max_completion_tokens.or(body.max_tokens),
-        tools: body.tools.map(|t| ToolDefinitions::new(t.to_owned())),
+        tools: body.tools.map(|t| Tools::of(t.to_owned())),
         ..Prompt::new(body.model.0, items)
     })
 }

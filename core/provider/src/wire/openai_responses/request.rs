@@ -6,13 +6,13 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::prompt::{Content, Item, Prompt, ToolDefinitions};
+use crate::prompt::{Content, Item, Prompt};
 use crate::wire::WireError;
 use crate::wire::json::{self, OneOrMany, Text, buffer, field, list, number, opt, or_empty, raw};
 use crate::wire::openai::{output, result, texts};
 use crate::wire::plan::{PDF, Show, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
-use ctxbench_core::request::{Request, ServerEdit};
+use ctxbench_core::request::{Request, ServerEdit, Tools};
 
 /// Writes a request body. Nothing is stored at the provider, so reasoning travels in its encrypted
 /// form.
@@ -200,7 +200,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     let edit = |trigger| ServerEdit::Compact { trigger, instructions: None, pause: false };
     Ok(Prompt {
         max_tokens: body.max_output_tokens,
-        tools: one_list(&tools)?.map(ToolDefinitions::new),
+        tools: one_list(&tools)?.map(Tools::of),
         server_edits: body
             .context_management
             .unwrap_or_default()
