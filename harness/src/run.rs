@@ -233,7 +233,13 @@ impl Plan {
             let (turns, pairs) = &mut *queue;
             while pairs.is_empty() {
                 let Turn { at, scenario, broken, pairs: own } = turns.recv().ok()?;
-                let of = Arc::new(Loaded { at, scenario, broken, shared: OnceLock::new() });
+                let of = Arc::new(Loaded {
+                    at,
+                    scenario,
+                    broken,
+                    shared: OnceLock::new(),
+                    silenced: OnceLock::new(),
+                });
                 pairs.extend(own.into_iter().map(|(k, model)| (of.clone(), k, model)));
             }
             pairs.pop_front()
@@ -260,12 +266,9 @@ impl Plan {
     fn pair(&self, taker: &dyn Taker, of: &Loaded<'_>, k: usize, model: &'static Model) {
         for variant in self.variants(of.at, (k, model)) {
             let asked = taker.known(variant).unwrap_or_else(|| {
-                let Variant { spec, model, summariser, seed, .. } = variant;
+                let Variant { spec, model, .. } = variant;
                 let one = match &of.broken {
-                    None => {
-                        let shared = of.shared.get_or_init(|| Shared::of(&of.scenario));
-                        self.one(&of.scenario, spec, model, shared, summariser, seed)
-                    }
+                    None => self.one(of, variant),
                     Some(why) => {
                         let why = why.clone();
                         let record = not_run(&of.scenario, spec, model, Status::Error, why);
@@ -282,15 +285,9 @@ impl Plan {
         }
     }
 
-    fn one(
-        &self,
-        scenario: &Scenario,
-        spec: &Spec,
-        model: &Model,
-        shared: &Shared,
-        summariser: &Summariser,
-        seed: u64,
-    ) -> Finished {
+    fn one(&self, of: &Loaded<'_>, variant: Variant<'_>) -> Finished {
+        let Variant { spec, model, summariser, seed, .. } = variant;
+        let scenario = &*of.scenario;
         let begin = Instant::now();
         let run = || -> Result<Replayed, String> {
             if let Some(why) = spec.unfit(model) {
@@ -307,16 +304,17 @@ impl Plan {
                 .build()
                 .map_err(|e| format!("the runtime could not be started: {e}"))?;
             let options = Options { summariser: summariser.clone(), seed, ..self.options.clone() };
-            let replay = |scenario: &Scenario, options: &Options| {
+            let shared = of.shared();
+            let replay = |options: &Options| {
                 runtime.block_on(replay_with(scenario, spec, model, options, shared))
             };
             let replayed = if spec.descriptor.factory.maker.is_run_twice() {
                 let traced = Options { trace: true, ..options.clone() };
-                let first = twice::held(replay(scenario, &traced), &replay(scenario, &traced));
+                let first = twice::held(replay(&traced), &replay(&traced));
                 let trace = if options.trace { first.trace } else { vec![] };
                 Replayed { trace, ..first }
             } else {
-                replay(scenario, &options)
+                replay(&options)
             };
             let record = replayed.record;
             let steering = if spec.descriptor.manual.exists()
@@ -325,13 +323,15 @@ impl Plan {
                 && steering::steers(scenario)
             {
                 let options = Options { trace: false, ..options.clone() };
-                let without = replay(&steering::silenced(scenario), &options).record;
+                let (silenced, shared) = of.silenced();
+                let without = replay_with(silenced, spec, model, &options, shared);
+                let without = runtime.block_on(without).record;
                 steering::compare(&scenario.session, &record, &without)
             } else {
                 None
             };
             let edges = self.at_edges(scenario, model, &|edge| {
-                replay(scenario, &Options { trace: false, watch: None, edge, ..options.clone() })
+                replay(&Options { trace: false, watch: None, edge, ..options.clone() })
             });
             let named = record.summariser.is_some() && self.names_seeds(summariser);
             let record = RunRecord { steering, edges, seed: named.then_some(seed), ..record };
@@ -373,6 +373,19 @@ struct Loaded<'a> {
     scenario: Cow<'a, Scenario>,
     broken: Option<String>,
     shared: OnceLock<Shared>,
+    silenced: OnceLock<(Scenario, Shared)>,
+}
+
+impl Loaded<'_> {
+    fn shared(&self) -> &Shared {
+        self.shared.get_or_init(|| Shared::of(&self.scenario))
+    }
+
+    /// The session without what its user asks summaries to keep.
+    fn silenced(&self) -> &(Scenario, Shared) {
+        let silenced = || (steering::silenced(&self.scenario), self.shared().reworded());
+        self.silenced.get_or_init(silenced)
+    }
 }
 
 type Pair<'a> = (Arc<Loaded<'a>>, usize, &'static Model);

@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use ctxbench_core::content::joined_text;
 use ctxbench_core::fact::{Fact, Match, fold};
@@ -12,11 +11,9 @@ use ctxbench_core::tokens::o200k;
 use ctxbench_reports::record::{Delegation, FactRecord, RequestRecord, Status};
 
 use super::agents::Subagent;
-use super::known::Known;
 use super::needs::{Needs, unreached};
 use super::path::{Defaults, Path};
 use super::record::{ConversationRecord, Run};
-use super::showings::Showings;
 
 /// A row for each subagent; `parts` are their conversations, `facts` the pairs of all windows.
 pub(super) fn records(
@@ -24,10 +21,10 @@ pub(super) fn records(
     parts: &[Option<ConversationRecord>],
     facts: &[FactRecord],
 ) -> Vec<Delegation> {
-    if run.agents.is_empty() {
+    if run.crew.all.is_empty() {
         return vec![];
     }
-    let agents = run.agents.iter().zip(parts);
+    let agents = run.crew.all.iter().zip(parts);
     let offsets: HashMap<&str, u64> =
         agents.filter_map(|(a, part)| Some((a.id.as_str(), part.as_ref()?.offset))).collect();
     let handed = Handed::of(&run.scenario.session, facts);
@@ -58,7 +55,7 @@ pub(super) fn records(
             ..row
         }
     };
-    run.agents.iter().zip(parts).map(row).collect()
+    run.crew.all.iter().zip(parts).map(row).collect()
 }
 
 /// What goes to subagents and comes back, by the session and the pairs alone.
@@ -133,12 +130,12 @@ pub(super) fn facts(
 ) -> Vec<FactRecord> {
     let session = &run.scenario.session;
     let mut out = main.conversation.facts(|i| &session.facts[i]);
-    let Some(windows) = run.windows else {
+    if run.crew.is_empty() {
         out.sort_by(order);
         return out;
-    };
-    let whole = run.known.of(session);
-    for (agent, part) in run.agents.iter().zip(parts) {
+    }
+    let windows = &run.crew.windows;
+    for (i, (agent, part)) in run.crew.all.iter().zip(parts).enumerate() {
         match part {
             Some(part) => {
                 let own = windows.facts(&agent.id);
@@ -152,63 +149,18 @@ pub(super) fn facts(
             None => {
                 let own = windows.session(session, &agent.id);
                 let path = Path::recorded(&own, &Defaults::STATED);
-                let showings = Arc::new(Showings::new(&path, &run.known.of_window(&own, &whole)));
+                let showings = run.crew.known(i, &own, run.known).showings(&own);
                 let pairs = Needs::new(&own, &path, showings).pairs();
                 out.extend(pairs.iter().map(|p| unreached(&own.facts[p.fact], p, 0)));
             }
         }
     }
     out.sort_by(order);
-    let said = Said::of(session, &whole);
     let undelivered =
-        |p: &FactRecord| p.found == Match::Absent && !said.delivered(&p.fact, &p.need);
+        |p: &FactRecord| p.found == Match::Absent && !run.crew.delivered(&p.fact, &p.need);
     out.into_iter().map(|p| FactRecord { undelivered: undelivered(&p), ..p }).collect()
 }
 
 fn order(a: &FactRecord, b: &FactRecord) -> Ordering {
     (&a.fact, &a.need, a.request).cmp(&(&b.fact, &b.need, b.request))
-}
-
-/// Where each window was first told a fact by a user or a tool. What a model says there without
-/// having seen it counts for nobody.
-struct Said<'a> {
-    session: &'a Session,
-    /// Entries by the names that facts use, the first of each.
-    places: HashMap<&'a str, usize>,
-    facts: HashMap<&'a str, usize>,
-    /// By fact and window.
-    first: HashMap<(usize, Option<&'a str>), usize>,
-}
-
-impl<'a> Said<'a> {
-    fn of(session: &'a Session, known: &Known) -> Said<'a> {
-        let facts = session.facts.iter().enumerate().map(|(i, f)| (f.id.as_str(), i)).collect();
-        let (mut places, mut first) = (HashMap::new(), HashMap::new());
-        for (at, e) in session.entries.iter().enumerate() {
-            if let Some(key) = e.key() {
-                places.entry(key).or_insert(at);
-            }
-            if matches!(e, Entry::User(_) | Entry::Tool(_)) {
-                for &(fact, _) in &known.carried(&joined_text(&e.content(), "\n")).facts {
-                    first.entry((fact, e.agent())).or_insert(at);
-                }
-            }
-        }
-        Said { session, places, facts, first }
-    }
-
-    /// Whether a fact that arises in another window is said in the window of a need before it.
-    fn delivered(&self, fact: &str, need: &str) -> bool {
-        let Some(&fact) = self.facts.get(fact) else { return true };
-        let from = self.places.get(self.session.facts[fact].arises.as_str());
-        let (Some(&from), Some(&at)) = (from, self.places.get(need)) else { return true };
-        let entries = &self.session.entries;
-        let here = entries[at].agent();
-        if entries[from].agent() == here {
-            return true;
-        }
-        // What a user says is there to answer it.
-        let end = at + usize::from(matches!(entries[at], Entry::User(_)));
-        self.first.get(&(fact, here)).is_some_and(|first| *first < end)
-    }
 }

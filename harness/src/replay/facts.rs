@@ -138,7 +138,7 @@ impl View {
         *self.messages.entry(b.message).or_default() += 1;
         let (place, said) = (place(b), is_said(b));
         self.summaries += usize::from(place == Place::Summary);
-        for &(fact, tier) in &carried.facts {
+        for (fact, tier) in carried.facts() {
             let shown = &mut self.facts[fact];
             if said {
                 shown.said_in.push(b.message);
@@ -164,7 +164,7 @@ impl View {
         }
         let (place, said) = (place(b), is_said(b));
         self.summaries -= usize::from(place == Place::Summary);
-        for &(fact, tier) in &carried.facts {
+        for (fact, tier) in carried.facts() {
             let shown = &mut self.facts[fact];
             if said && let Some(at) = shown.said_in.iter().position(|m| *m == b.message) {
                 shown.said_in.swap_remove(at);
@@ -291,7 +291,7 @@ impl FactBook {
         let mut best: Vec<Option<(Sighting, &Arc<Block>)>> = vec![None; self.known.facts.len()];
         for (b, carried) in blocks.iter().zip(&self.view.carried) {
             let place = place(b);
-            for &(fact, tier) in &carried.facts {
+            for (fact, tier) in carried.facts() {
                 let way = Sighting { tier, place };
                 if best[fact].is_none_or(|(w, _)| way > w) && self.licences.counts(b, fact) {
                     best[fact] = Some((way, b));
@@ -313,12 +313,12 @@ impl FactBook {
         let mut seen = view.best.clone();
         for &i in &left_out {
             let what = &view.carried[i];
-            for &(fact, _) in &what.facts {
+            for (fact, _) in what.facts() {
                 let mut ways = view.facts[fact].ways.clone();
                 for &k in &left_out {
                     let b = &view.blocks[k];
-                    let found = view.carried[k].facts.iter().filter(|(f, _)| *f == fact);
-                    for &(_, tier) in found.filter(|_| licences.counts(b, fact)) {
+                    let found = view.carried[k].facts().filter(|(f, _)| *f == fact);
+                    for (_, tier) in found.filter(|_| licences.counts(b, fact)) {
                         let way = Sighting { tier, place: place(b) };
                         ways.iter_mut().filter(|(w, _)| *w == way).for_each(|(_, n)| *n -= 1);
                     }

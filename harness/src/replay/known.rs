@@ -1,16 +1,24 @@
 //! What is known of a session's facts whatever it is replayed with: found out once per session, for
 //! all strategies, models and seeds.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::fact::{Fact, FactKind, Match, fold};
 use ctxbench_core::matcher::Matcher;
+use ctxbench_core::model::{Counting, Model};
 use ctxbench_core::session::Session;
 use ctxbench_core::tokens::content_hash;
+use ctxbench_reports::record::FactLife;
+use ctxbench_strategies::levers::Levers;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::altered::{Frames, said_words, words_before};
-use super::{distractors, texts};
+use super::crew::Crew;
+use super::path::{Defaults, Path};
+use super::recording::{Unseen, tells_sizes, unseen};
+use super::showings::Showings;
+use super::{distractors, histories, texts};
 
 /// The facts of a session, and what carries them.
 pub(super) struct Known {
@@ -31,15 +39,27 @@ pub(super) struct Known {
     matcher: Matcher,
     /// What texts carry, by their hash.
     carried: Mutex<HashMap<u64, Arc<Carried>>>,
+    showings: OnceLock<Arc<Showings>>,
+    lives: OnceLock<Vec<FactLife>>,
+    crew: OnceLock<Arc<Crew>>,
+    /// By how tokens are counted.
+    unseen: Mutex<Vec<(Counting, Arc<Unseen>)>>,
 }
 
 /// What a text carries.
 #[derive(Debug)]
 pub(super) struct Carried {
-    /// Facts by their index, and how well.
-    pub(super) facts: Box<[(usize, Match)]>,
+    /// Facts by their index, and how well; there is one of each text and fact that it carries.
+    facts: Box<[(u32, Match)]>,
     /// Hashes of its words with digits.
     pub(super) words: Box<[u64]>,
+}
+
+impl Carried {
+    /// Facts by their index, and how well.
+    pub(super) fn facts(&self) -> impl Iterator<Item = (usize, Match)> + '_ {
+        self.facts.iter().map(|&(fact, how)| (fact as usize, how))
+    }
 }
 
 /// Longest piece of a first request that stands for its goal, in characters.
@@ -48,6 +68,11 @@ const GOAL: usize = 200;
 impl Known {
     pub(super) fn of(session: &Session) -> Known {
         Known::with(session, distractors::made_up(&session.facts).into())
+    }
+
+    /// Of a subagent's window of a session of which the rest is known.
+    pub(super) fn of_window(window: &Session, whole: &Known) -> Known {
+        Known::with(window, whole.made_up.clone())
     }
 
     fn with(session: &Session, made_up: Arc<[Fact]>) -> Known {
@@ -69,7 +94,47 @@ impl Known {
             made_up,
             goal,
             carried: Mutex::default(),
+            showings: OnceLock::new(),
+            lives: OnceLock::new(),
+            crew: OnceLock::new(),
+            unseen: Mutex::default(),
         }
+    }
+
+    /// Where each needed fact was shown last. Here and below the session is the one that this is
+    /// known of.
+    pub(super) fn showings(&self, session: &Session) -> Arc<Showings> {
+        let of_path = || Showings::new(&Path::recorded(session, &Defaults::STATED), self);
+        self.showings.get_or_init(|| Arc::new(of_path())).clone()
+    }
+
+    /// What the session says of each fact.
+    pub(super) fn lives(&self, session: &Session) -> &[FactLife] {
+        self.lives.get_or_init(|| histories::lives(session))
+    }
+
+    /// The subagents.
+    pub(super) fn crew(&self, session: &Session) -> Arc<Crew> {
+        self.crew.get_or_init(|| Arc::new(Crew::of(session, self))).clone()
+    }
+
+    /// What the recording lacks.
+    pub(super) fn unseen(
+        &self,
+        session: &Session,
+        model: &Model,
+        calibrate: Calibrate,
+    ) -> Arc<Unseen> {
+        if calibrate != Calibrate::Recording || !tells_sizes(session, model) {
+            return Arc::default();
+        }
+        let mut known = self.unseen.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, unseen)) = known.iter().find(|(by, _)| *by == model.counting) {
+            return unseen.clone();
+        }
+        let found = Arc::new(unseen(session, &model.counting));
+        known.push((model.counting, found.clone()));
+        found
     }
 
     /// What a text carries.
@@ -79,7 +144,8 @@ impl Known {
             return known.clone();
         }
         let folded = fold(text);
-        let facts = self.matcher.carried(text, &folded).into();
+        let facts = self.matcher.carried(text, &folded).into_iter();
+        let facts = facts.map(|(fact, how)| (fact as u32, how)).collect();
         let made = Arc::new(Carried { facts, words: said_words(&folded).collect() });
         self.remembered().entry(key).or_insert(made).clone()
     }
@@ -108,48 +174,19 @@ impl Known {
     pub(super) fn distractors(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.facts.len()).filter(|&i| self.facts[i].distractor)
     }
-
-    fn is_of(&self, session: &Session) -> bool {
-        self.facts[..self.measured] == session.facts
-    }
 }
 
-/// What is known of the sessions that a scenario consists of: its own, those of its subagents, and
-/// what levers make of them.
+/// What is known of a session as it is, and as each set of levers makes it.
 #[derive(Default)]
-pub(crate) struct KnownSessions(Mutex<HashMap<u64, Vec<Arc<Known>>>>);
+pub(super) struct KnownSessions(Mutex<HashMap<String, Arc<Known>>>);
 
 impl KnownSessions {
-    pub(super) fn of(&self, session: &Session) -> Arc<Known> {
-        self.find(session, |k| k.is_of(session), || Known::of(session))
-    }
-
-    /// Of a subagent's window of a session of which the rest is known.
-    pub(super) fn of_window(&self, window: &Session, whole: &Known) -> Arc<Known> {
-        let made_up = &whole.made_up;
-        self.find(
-            window,
-            |k| k.is_of(window) && k.made_up == *made_up,
-            || Known::with(window, made_up.clone()),
-        )
-    }
-
-    fn find(
-        &self,
-        session: &Session,
-        is_it: impl Fn(&Known) -> bool,
-        make: impl FnOnce() -> Known,
-    ) -> Arc<Known> {
-        let said = texts::hash(session);
+    /// `session` = with these levers pulled.
+    pub(super) fn of(&self, session: &Session, levers: &Levers) -> Arc<Known> {
         // Whoever asks for the same meanwhile waits for it.
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let alike = all.entry(said).or_default();
-        if let Some(known) = alike.iter().find(|k| is_it(k)) {
-            return known.clone();
-        }
-        let known = Arc::new(make());
-        alike.push(known.clone());
-        known
+        let known = all.entry(levers.to_string()).or_insert_with(|| Known::of(session).into());
+        known.clone()
     }
 }
 
@@ -231,24 +268,5 @@ mod tests {
         );
         session.facts.push(Fact { kind: FactKind::Goal, ..fact("g", "login", "u9") });
         assert_eq!(Known::of(&session).goal, Some(1), "a marked one goes before");
-    }
-
-    #[test]
-    fn equal_sessions_are_known_once_and_others_are_not_taken_for_them() {
-        use ctxbench_core::session::{Entry, UserEntry};
-        let session = |text: &str, fact_of: &str| Session {
-            entries: vec![Entry::User(UserEntry {
-                id: "u1".into(),
-                text: Some(text.into()),
-                ..Default::default()
-            })],
-            facts: vec![fact("f", fact_of, "u1")],
-            ..Session::default()
-        };
-        let all = KnownSessions::default();
-        let first = all.of(&session("port 8443", "8443"));
-        assert!(Arc::ptr_eq(&first, &all.of(&session("port 8443", "8443"))));
-        assert!(!Arc::ptr_eq(&first, &all.of(&session("port 8444", "8443"))), "another text");
-        assert!(!Arc::ptr_eq(&first, &all.of(&session("port 8443", "port"))), "another fact");
     }
 }

@@ -5,6 +5,7 @@ mod altered;
 mod background;
 mod compactions;
 mod conversation;
+mod crew;
 mod delegation;
 mod distractors;
 mod drift;
@@ -65,7 +66,7 @@ use events::{Event, Log};
 use known::{Known, KnownSessions};
 use observer::Observer;
 use record::{Run, Stopped};
-use recording::{counted_by, lifetime, met, unseen};
+use recording::{counted_by, lifetime, met};
 pub(crate) use recording::{counting, text_of};
 use subagents::Subagents;
 use trace::Tracer;
@@ -177,13 +178,19 @@ pub async fn replay_in_full(
 /// What is the same whatever a scenario is replayed with: found out once.
 pub(crate) struct Shared {
     /// The files of the session at its rewinds.
-    files: Files,
-    known: Arc<KnownSessions>,
+    files: Arc<Files>,
+    known: KnownSessions,
 }
 
 impl Shared {
     pub(crate) fn of(scenario: &Scenario) -> Shared {
-        Shared { files: Files::played(&scenario.session), known: Arc::default() }
+        let files = Arc::new(Files::played(&scenario.session));
+        Shared { files, known: KnownSessions::default() }
+    }
+
+    /// For the scenario where other words are said of the same files.
+    pub(crate) fn reworded(&self) -> Shared {
+        Shared { files: self.files.clone(), known: KnownSessions::default() }
     }
 }
 
@@ -221,7 +228,7 @@ async fn replay_one(
         model: &model,
         options,
         desk: &desk,
-        known: shared.known.of(&scenario.session),
+        known: shared.known.of(&scenario.session, &spec.levers),
         keeps_events: in_full,
     };
     let provider = SharedDoor::new(open(&scene).await);
@@ -238,11 +245,10 @@ async fn replay_one(
     });
     let doors = Doors { provider, watcher: watcher.clone() };
     let (log, events) = Log::open();
-    let agents = agents::subagents(&scenario.session);
-    let subagents = (!agents.is_empty()).then(|| {
-        let known = shared.known.clone();
-        Subagents::new(&scene, known, doors.clone(), log.clone(), agents.clone())
-    });
+    let known = scene.known.clone();
+    let crew = known.crew(&scenario.session);
+    let subagents = (!crew.is_empty())
+        .then(|| Subagents::new(&scene, crew.clone(), doors.clone(), log.clone()));
     let engine = play(&scene, doors.of(None), subagents.clone(), Start::default(), log).await;
     if let Some(subagents) = &subagents {
         subagents.run_uncalled(engine.now()).await;
@@ -255,9 +261,8 @@ async fn replay_one(
         spec,
         model: &model,
         files: &shared.files,
-        known: &shared.known,
-        agents: &agents,
-        windows: subagents.as_ref().map(|s| s.windows()),
+        known: &known,
+        crew: &crew,
         summariser: desk.asked().then(|| options.summariser.name().into_owned()),
         stopped: Stopped { unsummarised: desk.trouble(), refused: seen.refused.clone() },
     };
@@ -351,8 +356,8 @@ async fn play(
     log: Log,
 ) -> Engine {
     let Scene { scenario, session, agent, spec, model, options, desk, known, keeps_events } = scene;
-    let waited = subagents.iter().flat_map(|s| s.waited_in(*agent)).collect();
-    let unseen = unseen(session, model, options.calibrate);
+    let waited = subagents.as_ref().map(|s| s.waited_in(*agent)).unwrap_or_default();
+    let unseen = known.unseen(session, model, options.calibrate);
     let path = Path::without(session, &Defaults::STATED, &waited, &unseen);
     let tracer = options.trace.then(|| Tracer::new(&scenario.id, &spec.label()));
     let recovery = spec.descriptor.recovery;

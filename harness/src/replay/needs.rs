@@ -97,7 +97,7 @@ impl Needs {
 
     /// A pair with its last showing.
     pub(super) fn pair(&self, need: &Arc<str>, fact: usize) -> Pair {
-        let last = self.showings.last(fact, need);
+        let last = self.showings.last(fact, need).cloned();
         let said = last.as_ref().map_or(&self.arises[fact], Last::key);
         let across =
             self.sessions.get(said) < self.sessions.get(need) && self.sessions.contains_key(said);

@@ -68,7 +68,7 @@ fn said(e: &Entry, known: &Known) -> Vec<usize> {
         _ => {
             let parts = e.content();
             let whole = known.carried(&joined_text(&parts, "\n"));
-            out.extend(whole.facts.iter().map(|(fact, _)| *fact));
+            out.extend(whole.facts().map(|(fact, _)| fact));
             let rest = parts.iter().filter(|p| p.as_text().is_none());
             rest.for_each(|p| out.extend(known.carried_once(p.words())));
         }

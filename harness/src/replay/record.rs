@@ -14,11 +14,10 @@ use ctxbench_reports::record::{
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
-use super::agents::Subagent;
 use super::conversation::{Conversation, conversations};
+use super::crew::Crew;
 use super::events::{Event, Logged};
-use super::known::KnownSessions;
-use super::windows::Windows;
+use super::known::Known;
 use super::{Loading, background, compactions, delegation, drift, histories, resume};
 use crate::rewind::{self, Files};
 
@@ -29,10 +28,9 @@ pub(super) struct Run<'a> {
     pub(super) model: &'a Model,
     /// The files of the session at its rewinds.
     pub(super) files: &'a Files,
-    pub(super) known: &'a KnownSessions,
-    pub(super) agents: &'a [Subagent],
-    /// Where there are subagents.
-    pub(super) windows: Option<&'a Windows>,
+    /// Of the session.
+    pub(super) known: &'a Known,
+    pub(super) crew: &'a Crew,
     /// Who wrote its summaries, if any was asked for.
     pub(super) summariser: Option<String>,
     /// What ended it that is no matter of the strategy: status and reason.
@@ -94,7 +92,7 @@ impl ConversationRecord {
 /// The record of a run by its log.
 pub(super) fn measured(run: &Run<'_>, log: Receiver<Logged>) -> Measured {
     let session = &run.scenario.session;
-    let (main, agents) = conversations(log, run.agents.len());
+    let (main, agents) = conversations(log, run.crew.all.len());
     let main = ConversationRecord::new(main, run.model, 0);
     let mut offset = main.conversation.requests().count() as u64;
     let mut parts = Vec::new();
@@ -122,7 +120,7 @@ pub(super) fn measured(run: &Run<'_>, log: Receiver<Logged>) -> Measured {
     let program = main.conversation.program().map(|(n, v)| (n.to_string(), v.to_string()));
     let (status, error) = run.stopped.ended(run.spec, played, error);
     let ConversationRecord { conversation, background, compactions, triggers, .. } = main;
-    let mut lives = histories::lives(session);
+    let mut lives = run.known.lives(session).to_vec();
     let mut trace = Vec::new();
     let mut requests = Vec::with_capacity(offset as usize);
     let windows = parts.into_iter().flatten().map(|p| (p.conversation, p.offset, false));
@@ -241,7 +239,7 @@ fn played(
     if main.status != Status::Completed {
         return (main.status, main.error.clone());
     }
-    let failed = run.agents.iter().zip(parts).find_map(|(agent, part)| {
+    let failed = run.crew.all.iter().zip(parts).find_map(|(agent, part)| {
         let part = part.as_ref().filter(|p| p.status != Status::Completed)?;
         let why = part.error.as_deref().unwrap_or_default();
         Some((part.status, Some(format!("subagent {}: {why}", agent.id))))
@@ -273,7 +271,7 @@ fn integrity(
     parts: &[Option<ConversationRecord>],
 ) -> Vec<IntegrityFailure> {
     let mut out = main.integrity.clone();
-    for (agent, part) in run.agents.iter().zip(parts) {
+    for (agent, part) in run.crew.all.iter().zip(parts) {
         let Some(part) = part else { continue };
         out.extend(part.integrity.iter().map(|i| IntegrityFailure {
             request: i.request + part.offset,

@@ -80,24 +80,19 @@ pub(super) fn counted_by(session: &Session, model: &Model, calibrate: Calibrate)
 }
 
 /// Whether a recording's counters tell the sizes of prompts as this model counts them.
-fn tells_sizes(session: &Session, model: &Model) -> bool {
+pub(super) fn tells_sizes(session: &Session, model: &Model) -> bool {
     let provider = session.header.model.as_deref().and_then(model::provider_of);
     provider == Some(model.provider) && session.has_counters()
 }
 
-/// What the recording lacks before each reply, o200k tokens of text by the reply's id. The text is
-/// the same whatever the run's model; only that of the recorded family counts it as recorded.
-pub(super) fn unseen(
-    session: &Session,
-    model: &Model,
-    calibrate: Calibrate,
-) -> HashMap<String, u64> {
-    if calibrate != Calibrate::Recording || !tells_sizes(session, model) {
-        return HashMap::new();
-    }
-    let by = model.counting;
+/// What a recording lacks before each reply, o200k tokens of text by the reply's id.
+pub(super) type Unseen = HashMap<String, u64>;
+
+/// What a recording lacks by its counters, which count so. The text is the same whatever the run's
+/// model; only that of the recorded family counts it as recorded.
+pub(super) fn unseen(session: &Session, by: &Counting) -> Unseen {
     let own = session.entries.iter().filter(|e| e.agent().is_none());
-    calibration::residuals(own, &by, session.header.model.as_deref())
+    calibration::residuals(own, by, session.header.model.as_deref())
         .into_iter()
         .map(|(reply, tokens)| (reply.to_string(), by.fitting(tokens)))
         .collect()

@@ -22,7 +22,7 @@ use super::needs::{Needs, Pair, unreached};
 use super::path::Path;
 use super::recovery::Store;
 use super::rereads::{Reread, Rereads};
-use super::showings::{Exposure, Showings};
+use super::showings::Exposure;
 
 /// The facts of a session in one replay.
 pub(super) struct Retention {
@@ -53,7 +53,7 @@ impl Retention {
         log: Log,
     ) -> Self {
         let facts = known.facts.len();
-        let showings = Arc::new(Showings::new(path, &known));
+        let showings = known.showings(session);
         let needs = Needs::new(session, path, showings.clone());
         let pairs = needs.pairs().into_iter().map(|p| (p.need, p.fact));
         Retention {

@@ -7,7 +7,7 @@ use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Action;
 use ctxbench_scenarios::autofacts::GAP;
-use rapidhash::{HashMapExt, HashSetExt, RapidHashMap as HashMap, RapidHashSet as HashSet};
+use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::facts::FactBook;
 use super::known::Known;
@@ -51,63 +51,109 @@ impl Last {
     }
 }
 
-/// The showings on a path.
+/// The last showings before all needs on a path.
 pub(super) struct Showings {
-    /// Of each fact its showings in order.
-    of: Vec<Vec<Showing>>,
-    /// Facts that replies say, with the number of the reply.
-    said: HashSet<(usize, usize)>,
-    /// Number of the reply, or of the one after a user message, and whether it is the user's.
-    needs: HashMap<Arc<str>, (usize, bool)>,
+    /// By the need: facts in order, each with its last showing.
+    last: HashMap<Arc<str>, Vec<(usize, Last)>>,
+    /// Numbers of the replies, from 1.
+    replies: HashMap<Arc<str>, usize>,
 }
 
 impl Showings {
     pub(super) fn new(path: &Path, known: &Known) -> Showings {
-        let mut out = Showings {
-            of: vec![Vec::new(); known.measured],
-            said: HashSet::new(),
-            needs: HashMap::new(),
-        };
-        let mut replies = 0;
+        let mut walk = Walk::of(known);
         for m in &path.moves {
             if let Action::User(message) = &m.action {
-                out.needs.extend(m.keys.iter().map(|k| (k.clone(), (replies + 1, true))));
-                out.show(known, &message.key, &said(&message.parts), replies);
+                // A message is no showing for itself. Those that were answered together are one, known
+                // by the first of them.
+                let (own, others) = m.keys.split_at(m.keys.len().min(1));
+                own.iter().for_each(|key| walk.needs(key, true));
+                walk.shows(&message.key, &said(&message.parts));
+                others.iter().for_each(|key| walk.needs(key, true));
             }
             for step in &m.steps {
-                replies += 1;
-                out.needs.insert(step.key.clone(), (replies, false));
-                let text = said(&step.parts);
-                let carried = known.carried(&text);
-                out.said.extend(carried.facts.iter().map(|&(fact, _)| (fact, replies)));
-                for r in &step.results {
-                    out.show(known, &r.key, &said(&r.parts), replies);
-                }
+                walk.needs(&step.key, false);
+                walk.replies(&step.key, &said(&step.parts));
+                step.results.iter().for_each(|r| walk.shows(&r.key, &said(&r.parts)));
             }
         }
-        out
+        Showings { last: walk.last, replies: walk.numbers }
     }
 
-    fn show(&mut self, known: &Known, key: &Arc<str>, text: &str, at: usize) {
-        for &(fact, _) in &known.carried(text).facts {
-            if let Some(showings) = self.of.get_mut(fact) {
-                showings.push(Showing { key: key.clone(), at });
-            }
-        }
-    }
-
-    /// The last showing of a fact before a need; `None` = nobody but the agent said it.
-    pub(super) fn last(&self, fact: usize, need: &str) -> Option<Last> {
-        let &(number, by_user) = self.needs.get(need)?;
-        let before = |s: &&Showing| s.at < number && !(by_user && &*s.key == need);
-        let showing = self.of[fact].iter().rev().find(before)?;
-        let at_hand = self.said.contains(&(fact, number - 1));
-        Some(Last { showing: showing.clone(), need: number, by_user, at_hand })
+    /// The last showing of a fact before a need; `None` = nobody but the agent said it, or it is not
+    /// needed there.
+    pub(super) fn last(&self, fact: usize, need: &str) -> Option<&Last> {
+        let facts = self.last.get(need)?;
+        let at = facts.binary_search_by_key(&fact, |(fact, _)| *fact).ok()?;
+        Some(&facts[at].1)
     }
 
     /// The number of a recorded reply.
     fn number(&self, step: &str) -> Option<usize> {
-        self.needs.get(step).map(|(number, _)| *number)
+        self.replies.get(step).copied()
+    }
+}
+
+/// A walk along a path.
+struct Walk<'a> {
+    known: &'a Known,
+    /// Facts that each message needs, in order.
+    needing: HashMap<&'a str, Vec<usize>>,
+    /// Replies so far.
+    count: usize,
+    /// Of each fact the newest showing, and the newest reply that says it.
+    newest: Vec<(Option<Showing>, Option<usize>)>,
+    last: HashMap<Arc<str>, Vec<(usize, Last)>>,
+    numbers: HashMap<Arc<str>, usize>,
+}
+
+impl<'a> Walk<'a> {
+    fn of(known: &'a Known) -> Walk<'a> {
+        let mut needing: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (i, fact) in known.facts[..known.measured].iter().enumerate() {
+            fact.needs.iter().for_each(|need| needing.entry(need).or_default().push(i));
+        }
+        Walk {
+            known,
+            needing,
+            count: 0,
+            newest: vec![(None, None); known.measured],
+            last: HashMap::new(),
+            numbers: HashMap::new(),
+        }
+    }
+
+    /// A message comes that needs facts.
+    fn needs(&mut self, key: &Arc<str>, by_user: bool) {
+        let Some(facts) = self.needing.get(&**key) else { return };
+        let last = |fact: &usize| {
+            let (showing, said) = &self.newest[*fact];
+            let at_hand = said.is_some_and(|said| said == self.count);
+            let showing = showing.clone()?;
+            Some((*fact, Last { showing, need: self.count + 1, by_user, at_hand }))
+        };
+        let last = facts.iter().filter_map(last).collect();
+        self.last.insert(key.clone(), last);
+    }
+
+    fn replies(&mut self, key: &Arc<str>, text: &str) {
+        self.count += 1;
+        self.numbers.insert(key.clone(), self.count);
+        for fact in self.carried(text) {
+            self.newest[fact].1 = Some(self.count);
+        }
+    }
+
+    fn shows(&mut self, key: &Arc<str>, text: &str) {
+        for fact in self.carried(text) {
+            self.newest[fact].0 = Some(Showing { key: key.clone(), at: self.count });
+        }
+    }
+
+    /// The session's own facts that a text carries.
+    fn carried(&self, text: &str) -> Vec<usize> {
+        let carried = self.known.carried(text);
+        carried.facts().map(|(fact, _)| fact).filter(|f| *f < self.newest.len()).collect()
     }
 }
 
@@ -149,7 +195,7 @@ impl Exposure {
         pairs: impl Iterator<Item = (Arc<str>, usize)>,
     ) -> Self {
         let watched = |(need, fact): (Arc<str>, usize)| {
-            let last = showings.last(fact, &need)?;
+            let last = showings.last(fact, &need)?.clone();
             Some(Watched { fact, need, last, looked_at: false })
         };
         let mut coming: Vec<Watched> = pairs.filter_map(watched).collect();
@@ -234,7 +280,7 @@ mod tests {
             lines.push(format!(r#"{{"type":"tool","call_id":"c{n}","output":"{shown}"}}"#));
         }
         lines.push(
-            r#"{"type":"fact","id":"f","kind":"value","tokens":["port 8443"],"arises":"c1","needs":["a8","a9"]}"#
+            r#"{"type":"fact","id":"f","kind":"value","tokens":["port 8443"],"arises":"c1","needs":["u1","a1","a2","a8","a9"]}"#
                 .into(),
         );
         ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap().session

@@ -1,7 +1,7 @@
 //! Subagents at work: each is a conversation of its own with the same strategy, settings and model,
 //! through the same provider and by the same clock, begun when its caller's call is made.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -11,11 +11,11 @@ use ctxbench_core::session::Millis;
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
-use super::agents::{self, Subagent};
+use super::agents::DEEPEST;
+use super::crew::Crew;
 use super::events::Log;
-use super::known::{Known, KnownSessions};
+use super::known::Known;
 use super::recording::{met, of_subagent};
-use super::windows::Windows;
 use super::{Doors, Options, Scene, Start, play};
 use crate::summarise::SummaryDesk;
 
@@ -28,63 +28,36 @@ pub(super) struct Subagents {
     desk: SummaryDesk,
     /// Of the whole session.
     whole: Arc<Known>,
-    known: Arc<KnownSessions>,
+    crew: Arc<Crew>,
     doors: Doors,
     log: Log,
-    all: Vec<Subagent>,
-    /// How many callers stand above each.
-    depths: Vec<usize>,
-    /// Which ones a call starts.
-    by_call: HashMap<String, Vec<usize>>,
-    /// The calls for whose agents a window waits; `None` = the main conversation.
-    waited: HashMap<Option<String>, Vec<String>>,
-    windows: Windows,
     started: Mutex<HashSet<usize>>,
 }
 
 impl Subagents {
     pub(super) fn new(
         scene: &Scene<'_>,
-        known: Arc<KnownSessions>,
+        crew: Arc<Crew>,
         doors: Doors,
         log: Log,
-        all: Vec<Subagent>,
     ) -> Arc<Subagents> {
-        let mut by_call: HashMap<String, Vec<usize>> = HashMap::new();
-        let mut waited: HashMap<Option<String>, Vec<String>> = HashMap::new();
-        for (i, agent) in all.iter().enumerate() {
-            let Some(call) = &agent.call else { continue };
-            by_call.entry(call.id.clone()).or_default().push(i);
-            if agent.waits {
-                waited.entry(call.caller.clone()).or_default().push(call.id.clone());
-            }
-        }
         Arc::new(Subagents {
             scenario: scene.scenario.clone(),
             spec: scene.spec.clone(),
             model: scene.model.clone(),
             options: scene.options.clone(),
             desk: scene.desk.clone(),
-            windows: Windows::of(&scene.scenario.session, &scene.known),
             whole: scene.known.clone(),
-            known,
+            crew,
             doors,
             log,
-            depths: agents::depths(&all),
-            by_call,
-            waited,
-            all,
             started: Mutex::default(),
         })
     }
 
-    pub(super) fn windows(&self) -> &Windows {
-        &self.windows
-    }
-
     /// The calls of a window whose time is that of the agents that it waits for.
-    pub(super) fn waited_in(&self, window: Option<&str>) -> impl Iterator<Item = &str> {
-        self.waited.get(&window.map(str::to_string)).into_iter().flatten().map(String::as_str)
+    pub(super) fn waited_in(&self, window: Option<&str>) -> HashSet<&str> {
+        self.crew.waited_in(window)
     }
 
     /// A reply made these calls: runs the subagents that they start, all from this moment on.
@@ -96,18 +69,19 @@ impl Subagents {
         request: Option<u64>,
     ) -> Millis {
         let mut waits = 0;
-        let started = calls.iter().filter_map(|id| self.by_call.get(&**id)).flatten();
+        let started = calls.iter().flat_map(|id| self.crew.called(id));
         // In the order in which they begin.
         for i in started.copied().collect::<BTreeSet<usize>>() {
             let took = self.clone().run(i, now, request).await;
-            waits = waits.max(if self.all[i].waits { took } else { 0 });
+            waits = waits.max(if self.crew.all[i].waits { took } else { 0 });
         }
         waits
     }
 
     /// The main conversation is over: runs the subagents that no call could be found for.
     pub(super) async fn run_uncalled(self: &Arc<Self>, now: Millis) {
-        for i in (0..self.all.len()).filter(|&i| self.all[i].call.is_none()) {
+        let all = &self.crew.all;
+        for i in (0..all.len()).filter(|&i| all[i].call.is_none()) {
             self.clone().run(i, now, None).await;
         }
     }
@@ -120,13 +94,12 @@ impl Subagents {
         request: Option<u64>,
     ) -> Pin<Box<dyn Future<Output = Millis> + Send>> {
         Box::pin(async move {
-            if self.depths[i] > agents::DEEPEST
-                || !self.started.lock().is_ok_and(|mut s| s.insert(i))
+            if self.crew.depths[i] > DEEPEST || !self.started.lock().is_ok_and(|mut s| s.insert(i))
             {
                 return 0;
             }
-            let id = &self.all[i].id;
-            let session = self.windows.session(&self.scenario.session, id);
+            let id = &self.crew.all[i].id;
+            let session = self.crew.windows.session(&self.scenario.session, id);
             let model = match self.spec.levers.subagents {
                 Some(own) => Arc::new(met(&self.scenario, own, &self.options)),
                 None => of_subagent(&self.scenario, &session, &self.model, &self.options),
@@ -139,7 +112,7 @@ impl Subagents {
                 model: &model,
                 options: &self.options,
                 desk: &self.desk,
-                known: self.known.of_window(&session, &self.whole),
+                known: self.crew.known(i, &session, &self.whole),
                 keeps_events: false,
             };
             let start = Start { at_ms: now, by_request: request };

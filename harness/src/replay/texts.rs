@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use ctxbench_core::content::Part;
 use ctxbench_core::fact::Fact;
 use ctxbench_core::session::{Entry, Session};
-use ctxbench_core::tokens::content_hash;
 
 /// Calls `found` with every text of a session and the id of its message or call; constant context
 /// has an empty id. The arguments of a call stand under the message that made it.
@@ -25,15 +24,6 @@ pub(super) fn each<'a>(session: &'a Session, mut found: impl FnMut(&'a str, &str
             }
         }
     }
-}
-
-/// A hash of all texts of a session with their ids.
-pub(super) fn hash(session: &Session) -> u64 {
-    let mut all = Vec::new();
-    each(session, |id, text| {
-        all.extend([id, text].map(|t| content_hash(t.as_bytes())).map(u64::to_le_bytes));
-    });
-    content_hash(all.as_flattened())
 }
 
 /// What `of` makes of each fact of a session and the text in which it arises: the first there that
