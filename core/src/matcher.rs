@@ -1,5 +1,7 @@
 //! Looking for many literals at once: one pass over a text, however many facts there are.
 
+use std::ops::Range;
+
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
@@ -78,20 +80,33 @@ impl Found<'_> {
     }
 }
 
-/// Facts that are matched against texts together: the same as [`Fact::matches`] for each of them.
+/// Facts that are matched against texts together: the same as [`Fact::matches`] for each of them. A
+/// text costs what it says, not how many facts there are.
 #[derive(Debug)]
 pub struct Matcher {
-    /// How many literals each fact has.
-    sizes: Vec<usize>,
-    /// All literals, fact by fact.
+    /// Where the literals of each fact stand among all of them, fact by fact.
+    literals: Vec<Range<usize>>,
     tokens: Vec<Box<str>>,
     folded: Literals,
     numbers: Vec<Option<u128>>,
+    has_numbers: bool,
+    first: First,
     /// Of each content word the facts without literals that it carries.
     words: HashMap<String, Vec<usize>>,
     beginnings: Beginnings,
     /// How many content words each fact without literals has.
     said: Vec<usize>,
+}
+
+/// By what a text shows the first literal of a fact, without which it carries no other.
+#[derive(Debug, Default)]
+struct First {
+    /// Of each literal the fact whose first one it is.
+    of: Vec<Option<usize>>,
+    /// By the number that it is.
+    numbers: HashMap<u128, Vec<usize>>,
+    /// It is nothing but quotes and blanks, which folding takes away.
+    blank: Vec<usize>,
 }
 
 impl Matcher {
@@ -104,14 +119,32 @@ impl Matcher {
         for (i, f) in facts.iter().enumerate().filter(|(_, f)| f.tokens.is_empty()) {
             f.words.iter().for_each(|w| words.entry(w.clone()).or_default().push(i));
         }
+        let mut at = 0;
+        let range = |f: &Fact| {
+            at += f.tokens.len();
+            at - f.tokens.len()..at
+        };
+        let literals: Vec<Range<usize>> = facts.iter().map(range).collect();
+        let numbers: Vec<Option<u128>> = folded.iter().map(|t| number_in(t)).collect();
+        let folded = Literals::new(&folded);
+        let mut first = First { of: vec![None; tokens.len()], ..First::default() };
+        for (fact, own) in literals.iter().enumerate().filter(|(_, own)| !own.is_empty()) {
+            first.of[own.start] = Some(fact);
+            if let Some(n) = numbers[own.start] {
+                first.numbers.entry(n).or_default().push(fact);
+            }
+            first.blank.extend(folded.is_empty(own.start).then_some(fact));
+        }
         Matcher {
             beginnings: Beginnings::of(words.keys().map(String::as_str)),
             words,
             said: facts.iter().map(|f| f.words.len()).collect(),
-            sizes: facts.iter().map(|f| f.tokens.len()).collect(),
-            folded: Literals::new(&folded),
-            numbers: folded.iter().map(|t| number_in(t)).collect(),
+            literals,
+            has_numbers: numbers.iter().any(Option::is_some),
+            folded,
+            numbers,
             tokens,
+            first,
         }
     }
 
@@ -121,12 +154,10 @@ impl Matcher {
         let normal = self.folded.found(folded, |_, _| true);
         let verbatim =
             |t: usize| memchr::memmem::find(text.as_bytes(), self.tokens[t].as_bytes()).is_some();
-        let mut said: Vec<u128> = if self.numbers.iter().any(Option::is_some) {
-            numbers(folded).collect()
-        } else {
-            Vec::new()
-        };
+        let mut said: Vec<u128> =
+            if self.has_numbers { numbers(folded).collect() } else { Vec::new() };
         said.sort_unstable();
+        said.dedup();
         // What stands in a text letter by letter stands folded in the folded text, unless it is
         // nothing but quotes and blanks.
         let tier = |t: usize| match self.numbers[t] {
@@ -136,34 +167,31 @@ impl Matcher {
             Some(n) if said.binary_search(&n).is_ok() => Match::Numeric,
             _ => Match::Absent,
         };
-        let said = self.most_words(text);
-        let mut out = Vec::new();
-        let mut first = 0;
-        for (fact, &size) in self.sizes.iter().enumerate() {
-            let carries = match size {
-                0 => match said.get(fact) {
-                    Some(&most) if most > 0 => words_tier(most, self.said[fact]),
-                    _ => Match::Absent,
-                },
-                _ => (first..first + size).map(tier).min().unwrap_or(Match::Absent),
-            };
-            first += size;
-            if carries > Match::Absent {
-                out.push((fact, carries));
-            }
-        }
+        let First { of, numbers, blank } = &self.first;
+        let mut likely: Vec<usize> = normal.all().filter_map(|t| of[t]).collect();
+        likely.extend(said.iter().filter_map(|n| numbers.get(n)).flatten());
+        likely.extend(blank);
+        likely.sort_unstable();
+        likely.dedup();
+        let all = |fact: usize| self.literals[fact].clone().map(tier).min();
+        let of_literals = likely.into_iter().map(|f| (f, all(f).unwrap_or(Match::Absent)));
+        let of_words =
+            self.most_words(text).into_iter().map(|(f, most)| (f, words_tier(most, self.said[f])));
+        let carried = |(_, how): &(usize, Match)| *how > Match::Absent;
+        let mut out: Vec<(usize, Match)> = of_literals.chain(of_words).filter(carried).collect();
+        out.sort_unstable_by_key(|(fact, _)| *fact);
         out
     }
 
-    /// How many words of each fact without literals stand in one line, at most; empty where no
-    /// fact is without literals.
-    fn most_words(&self, text: &str) -> Vec<usize> {
+    /// How many words of a fact without literals stand in one line, at most; of those of which any
+    /// does.
+    fn most_words(&self, text: &str) -> Vec<(usize, usize)> {
+        let mut most: Vec<(usize, usize)> = Vec::new();
         if self.words.is_empty() {
-            return Vec::new();
+            return most;
         }
-        let mut most = vec![0; self.sizes.len()];
-        let mut here = vec![0; self.sizes.len()];
         let mut stems: Vec<(&str, &[usize])> = Vec::new();
+        let mut facts: Vec<usize> = Vec::new();
         for line in text.lines() {
             stems.clear();
             let known = |word: &str| self.beginnings.has(word);
@@ -173,13 +201,14 @@ impl Matcher {
             });
             stems.sort_unstable();
             stems.dedup();
-            let facts = || stems.iter().flat_map(|(_, facts)| *facts).copied();
-            facts().for_each(|fact| here[fact] += 1);
-            for fact in facts() {
-                most[fact] = here[fact].max(most[fact]);
-                here[fact] = 0;
-            }
+            facts.clear();
+            facts.extend(stems.iter().flat_map(|(_, facts)| *facts));
+            facts.sort_unstable();
+            most.extend(facts.chunk_by(|a, b| a == b).map(|same| (same[0], same.len())));
         }
+        // The most of each first, which stays.
+        most.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        most.dedup_by_key(|(fact, _)| *fact);
         most
     }
 }
