@@ -32,7 +32,10 @@ pub fn utf16_div4_round(text: &str) -> u64 {
 
 /// Number of UTF-16 units of a text, which is JavaScript's `length`.
 pub fn utf16_len(text: &str) -> u64 {
-    if text.is_ascii() { text.len() as u64 } else { text.encode_utf16().count() as u64 }
+    // One for each character, two for those of four bytes; few enough at a time for a byte.
+    let units = |b: &u8| u8::from(b & 0xc0 != 0x80) + u8::from(*b >= 0xf0);
+    let chunks = text.as_bytes().chunks(64);
+    chunks.map(|chunk| u64::from(chunk.iter().map(units).sum::<u8>())).sum()
 }
 
 /// Bytes that a text grows by when it is written as a JSON string, quotes left out: one per escaped
@@ -208,6 +211,16 @@ mod tests {
         assert_eq!(utf16_div4_round(&"x".repeat(4000)), 1000);
         assert_eq!(utf16_len("é😀"), 3);
         assert_eq!(bytes_div4_down("abcdefg"), 1);
+    }
+
+    #[test]
+    fn utf16_units_are_those_of_the_encoding() {
+        let long = "aé日😀".repeat(100);
+        for from in (0..long.len()).filter(|i| long.is_char_boundary(*i)) {
+            let text = &long[from..];
+            assert_eq!(utf16_len(text), text.encode_utf16().count() as u64, "{from}");
+        }
+        assert_eq!(utf16_len(&"😀".repeat(64)), 128);
     }
 
     #[test]

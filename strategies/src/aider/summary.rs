@@ -99,18 +99,30 @@ pub trait Count: Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct Exact;
 
+impl Exact {
+    /// Tokens of a list by those of its messages.
+    pub fn of(messages: impl IntoIterator<Item = u64>) -> u64 {
+        3 + messages.into_iter().sum::<u64>()
+    }
+
+    /// Tokens of a message in a list.
+    pub fn in_list(m: &Message) -> u64 {
+        let text = match &m.content {
+            Content::Text(t) => o200k(t),
+            Content::Null => 0,
+            Content::Parts(json) => o200k(json),
+        };
+        o200k(&m.role) + text + 3
+    }
+}
+
 impl Count for Exact {
     fn one(&self, m: &Message) -> u64 {
         o200k(&m.json())
     }
 
     fn list(&self, m: &[Message]) -> u64 {
-        let text = |m: &Message| match &m.content {
-            Content::Text(t) => o200k(t),
-            Content::Null => 0,
-            Content::Parts(json) => o200k(json),
-        };
-        3 + m.iter().map(|m| o200k(&m.role) + text(m) + 3).sum::<u64>()
+        Exact::of(m.iter().map(Exact::in_list))
     }
 }
 

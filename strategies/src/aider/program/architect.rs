@@ -9,8 +9,7 @@ use ctxbench_core::engine::Engine;
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{Purpose, Reply, Request};
 
-use super::{ATTEMPTS, Program, as_text, has_edit, messages};
-use crate::aider::summary::{Count, Exact};
+use super::{ATTEMPTS, Program, as_text, has_edit};
 
 /// Who edits for whom by the program's own table; every other model edits for itself
 /// (docs/sources/aider.md §1.6).
@@ -43,7 +42,7 @@ impl Program {
 
     /// What the editor is shown: its rules, the files, and the proposal in the place of a user's
     /// message; neither history nor repository map.
-    fn editors_prompt(&self, s: &Engine, reply: &Reply, limit: u64) -> Vec<Arc<Block>> {
+    fn editors_prompt(&mut self, s: &Engine, reply: &Reply, limit: u64) -> Vec<Arc<Block>> {
         let mut text = Transcript::default();
         for draft in reply.parts.iter().filter_map(|p| p.draft(Role::Assistant)) {
             if draft.kind == BlockKind::Reasoning {
@@ -72,7 +71,7 @@ impl Program {
             model,
             ..s.sample_request()
         };
-        let believed = Exact.list(&messages(&request.blocks));
+        let believed = self.counted.list(&request.blocks);
         if !self.sends(s, &request.blocks, believed, limit) {
             return;
         }

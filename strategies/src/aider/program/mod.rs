@@ -3,6 +3,7 @@
 
 mod architect;
 mod background;
+mod counted;
 mod restore;
 
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use crate::aider::words::AiderWords;
 use ctxbench_core::compaction::tools::is_edit;
 
 use background::Pending;
+use counted::Counted;
 
 /// Attempts at a request that fails for a passing reason: pauses of 0.25 s doubled up to a minute
 /// (docs/sources/aider.md §1.1).
@@ -94,6 +96,7 @@ pub(crate) struct Program {
     /// There are others than the prompt shows.
     newer_files: bool,
     pending: Option<Pending>,
+    counted: Counted,
 }
 
 impl Program {
@@ -116,6 +119,7 @@ impl Program {
             created: Created::default(),
             newer_files: false,
             pending: None,
+            counted: Counted::default(),
             settings,
         }
     }
@@ -241,7 +245,7 @@ impl Program {
 
     /// What is sent: the context, with the reminder. An architect writes no edits and has none
     /// (docs/sources/aider.md §1.6).
-    fn prompt(&self, s: &Engine) -> Vec<Arc<Block>> {
+    fn prompt(&mut self, s: &Engine) -> Vec<Arc<Block>> {
         let blocks = s.context.blocks().to_vec();
         if self.settings.architect {
             return blocks;
@@ -253,7 +257,7 @@ impl Program {
     /// A prompt with the reminder where there is room for it. The current messages, which begin at
     /// `from`, count twice in that decision (docs/sources/aider.md §1.4).
     fn reminded(
-        &self,
+        &mut self,
         s: &Engine,
         mut blocks: Vec<Arc<Block>>,
         from: usize,
@@ -262,7 +266,7 @@ impl Program {
         let words = self.reminder(s);
         let reminder = passing(BlockKind::Reminder, Role::System, words.clone());
         let parts = [&blocks[..], std::slice::from_ref(&reminder), &blocks[from..]];
-        if parts.iter().map(|p| Exact.list(&messages(p))).sum::<u64>() >= limit {
+        if parts.iter().map(|p| self.counted.list(p)).sum::<u64>() >= limit {
             return blocks;
         }
         if self.settings.reminder == Reminder::Sys {
@@ -422,7 +426,7 @@ impl Strategy for Program {
         self.keep_alive.settle(s).await;
         self.summarize_end(s).await;
         let blocks = self.prompt(s);
-        let (believed, limit) = (Exact.list(&messages(&blocks)), Self::max_input(s));
+        let (believed, limit) = (self.counted.list(&blocks), Self::max_input(s));
         if self.sends(s, &blocks, believed, limit) {
             return Flow::Proceed;
         }

@@ -1,0 +1,56 @@
+//! Tokens of prompts. A prompt is counted before every request, and most of it was there before.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use ctxbench_core::block::{Block, Role};
+
+use super::{groups, message};
+use crate::aider::summary::Exact;
+
+/// Tokens of messages in lists, by what their blocks show.
+#[derive(Default)]
+pub(super) struct Counted(HashMap<(bool, Vec<u64>), u64>);
+
+impl Counted {
+    /// Tokens of blocks as messages, as [`Exact`] counts a list.
+    pub(super) fn list(&mut self, blocks: &[Arc<Block>]) -> u64 {
+        Exact::of(groups(blocks).into_iter().map(|g| self.message(&blocks[g])))
+    }
+
+    fn message(&mut self, blocks: &[Arc<Block>]) -> u64 {
+        let shown = blocks.iter().map(|b| b.hash).collect();
+        let key = (blocks[0].role == Role::Assistant, shown);
+        *self.0.entry(key).or_insert_with(|| Exact::in_list(&message(blocks)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ctxbench_core::block::{BlockKind, Draft, MessageId};
+
+    use super::super::messages;
+    use super::*;
+    use crate::aider::summary::Count;
+
+    #[test]
+    fn known_messages_count_as_they_do_at_first() {
+        let block = |role, text: &str, message| {
+            Draft::text(BlockKind::User, role, text).build(MessageId(message), vec![])
+        };
+        let mut counted = Counted::default();
+        // The same text of the other side, and as one message with another, is another message.
+        let blocks = [
+            block(Role::User, "a few words", 1),
+            block(Role::Assistant, "a few words", 2),
+            block(Role::Assistant, "and more", 2),
+            block(Role::Assistant, "a few words", 3),
+        ];
+        for upto in [1, 2, 3, 4, 4] {
+            let own = Exact.list(&messages(&blocks[..upto]));
+            assert_eq!(counted.list(&blocks[..upto]), own, "{upto}");
+        }
+        assert_eq!(counted.0.len(), 3, "the last is the second as it was before it grew");
+        assert_eq!(counted.list(&[]), 3);
+    }
+}
