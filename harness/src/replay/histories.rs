@@ -71,11 +71,11 @@ impl Histories {
             *moves += 1;
             let [words, now] = [0, 1].map(|side: usize| {
                 let block = carrying[side][fact].filter(|_| side == 0 || to.is_some());
-                block.map(|b| around(&facts[fact], readable(b))).unwrap_or_default()
+                block.map(|b| book.known.words_around(fact, b)).unwrap_or_default()
             });
             let now = match to {
                 Some(_) => now,
-                None => nearest(&facts[fact], &words, &summaries),
+                None => nearest(&facts[fact], &words, &summaries).into(),
             };
             let to = FactMove {
                 compaction,
@@ -89,11 +89,10 @@ impl Histories {
     }
 }
 
-fn once(told: &mut HashSet<Arc<str>>, text: String) -> Arc<str> {
-    if let Some(same) = told.get(text.as_str()) {
+fn once(told: &mut HashSet<Arc<str>>, text: Arc<str>) -> Arc<str> {
+    if let Some(same) = told.get(&text) {
         return same.clone();
     }
-    let text: Arc<str> = text.into();
     told.insert(text.clone());
     text
 }
@@ -121,7 +120,7 @@ pub(super) fn tell(lives: &mut [FactLife], event: Event) {
 
 /// The words around a fact in a text that carries it: around its first literal, or the line that is
 /// most like it.
-fn around(fact: &Fact, text: &str) -> String {
+pub(super) fn around(fact: &Fact, text: &str) -> String {
     if let Some((at, token)) =
         fact.tokens.iter().find_map(|t| text.find(t.as_str()).map(|at| (at, t)))
     {

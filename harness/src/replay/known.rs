@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use ctxbench_core::block::Block;
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::fact::{Fact, FactKind, Match, fold};
 use ctxbench_core::matcher::Matcher;
@@ -15,6 +16,7 @@ use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::altered::{Frames, said_words, words_before};
 use super::crew::Crew;
+use super::facts::readable;
 use super::path::{Defaults, Path};
 use super::recording::{Unseen, tells_sizes, unseen};
 use super::showings::Showings;
@@ -39,6 +41,8 @@ pub(super) struct Known {
     matcher: Matcher,
     /// What texts carry, by their hash.
     carried: Mutex<HashMap<u64, Arc<Carried>>>,
+    /// The words around a fact in a block, by that and the block's hash.
+    around: Mutex<HashMap<(usize, u64), Arc<str>>>,
     showings: OnceLock<Arc<Showings>>,
     lives: OnceLock<Vec<FactLife>>,
     crew: OnceLock<Arc<Crew>>,
@@ -94,6 +98,7 @@ impl Known {
             made_up,
             goal,
             carried: Mutex::default(),
+            around: Mutex::default(),
             showings: OnceLock::new(),
             lives: OnceLock::new(),
             crew: OnceLock::new(),
@@ -153,6 +158,13 @@ impl Known {
     fn remembered(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<Carried>>> {
         // What stands in it is whole, whatever became of who put it there.
         self.carried.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The words around a fact in a block that carries it.
+    pub(super) fn words_around(&self, fact: usize, block: &Block) -> Arc<str> {
+        let mut known = self.around.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = || histories::around(&self.facts[fact], readable(block)).into();
+        known.entry((fact, block.hash)).or_insert_with(words).clone()
     }
 
     /// The facts that a text carries, not remembered.

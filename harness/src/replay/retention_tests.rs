@@ -131,9 +131,8 @@ fn run(recovery: Recovery) -> RunRecord {
         spec: &spec,
         model: &model,
         files: &Files::default(),
-        known: &Default::default(),
-        agents: &[],
-        windows: None,
+        known: &Known::of(&scenario.session),
+        crew: &Default::default(),
         summariser: None,
         stopped: Stopped::default(),
     };

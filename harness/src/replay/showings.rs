@@ -280,7 +280,7 @@ mod tests {
             lines.push(format!(r#"{{"type":"tool","call_id":"c{n}","output":"{shown}"}}"#));
         }
         lines.push(
-            r#"{"type":"fact","id":"f","kind":"value","tokens":["port 8443"],"arises":"c1","needs":["u1","a1","a2","a8","a9"]}"#
+            r#"{"type":"fact","id":"f","kind":"value","tokens":["port 8443"],"arises":"c1","needs":["a2","a8","a9"]}"#
                 .into(),
         );
         ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap().session
