@@ -6,8 +6,8 @@ FROM rust:1.95-alpine AS build
 RUN apk add --no-cache build-base
 WORKDIR /src
 COPY . .
-RUN cargo build --release --locked --bin ctxbench \
-    && install -D -t /out target/release/ctxbench THIRD-PARTY-NOTICES.md LICENSE-MIT LICENSE-APACHE
+RUN cargo build --profile dist --locked --bin ctxbench \
+    && install -D -t /out target/dist/ctxbench THIRD-PARTY-NOTICES.md LICENSE-MIT LICENSE-APACHE
 
 FROM scratch
 COPY --from=build /out/ctxbench /usr/bin/ctxbench
