@@ -153,6 +153,11 @@ fn a_setting_of_the_wrong_kind_is_refused() {
     );
     refuses(
         &here,
+        "run login-bug --strategy codex:auto_compact_limit=0.0000001%",
+        &["0.01% to 100% of the window", "not `0.0000001%`"],
+    );
+    refuses(
+        &here,
         "run login-bug --strategy claude-code:threshold_percent=500",
         &["`threshold_percent` of `claude-code` takes a whole number from 0 to 100, not `500`"],
     );
