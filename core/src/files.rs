@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum FileError {
     #[error("{path}: could not {action} ({source}); {advice}")]
     Io { path: PathBuf, action: &'static str, source: io::Error, advice: &'static str },
+    #[error("- is not taken for standard output here; name a file, or /dev/stdout")]
+    Dash,
     #[error("{0} is a folder; name a file")]
     Folder(PathBuf),
     #[error("{path} is a link to {target}, which does not exist; make that or remove the link")]
@@ -111,7 +113,12 @@ fn put(
 /// Refuses an output that cannot be written or is one of the inputs, by whatever name it is reached
 /// (link, hard link, another spelling): good to call before long work. An input that is a folder
 /// stands for every file in it and below. What killed processes were writing beside it goes.
+///
+/// `-`, too: who can print asks for that before, and a file of this name is what nobody wants.
 pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), FileError> {
+    if path.as_os_str() == "-" {
+        return Err(FileError::Dash);
+    }
     for input in inputs {
         let files = if input.is_dir() { walk(input)? } else { vec![input.clone()] };
         if let Some(same) = files.into_iter().find(|f| same_place(f, path)) {

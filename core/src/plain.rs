@@ -8,8 +8,15 @@ pub fn plain(what: &str, table: &str) -> String {
         Some((found, expected)) => {
             format!("it is {}; expected {}", value(found, table), kind(expected, table))
         }
-        None => what.to_string(),
+        None => length(what, table).unwrap_or_else(|| what.to_string()),
     }
+}
+
+/// A list in the place of a table is read entry by entry, until one is missing.
+fn length(what: &str, table: &str) -> Option<String> {
+    let (n, expected) = what.strip_prefix("invalid length ")?.split_once(", expected ")?;
+    let is_list = expected.starts_with("struct ");
+    is_list.then(|| format!("it is a list of {n}; expected {table}"))
 }
 
 fn value(found: &str, table: &str) -> String {
@@ -61,6 +68,10 @@ mod tests {
             ("invalid type: map, expected a sequence", "it is a table; expected a list"),
             ("invalid type: null, expected struct Usage", "it is null; expected a table"),
             ("missing field `a`", "missing field `a`"),
+            (
+                "invalid length 1, expected struct Results with 6 elements",
+                "it is a list of 1; expected a table",
+            ),
         ] {
             assert_eq!(plain(theirs, "a table"), ours);
         }

@@ -15,7 +15,8 @@ pub enum Kind {
     /// A number of tokens, multiplied by a scenario's `scale`, or per cent of the model's context
     /// window.
     Tokens,
-    /// The same, but above 0: what every request has at once limits nothing.
+    /// The same, but above 0: what every request has at once limits nothing. A share is at least
+    /// [`LEAST_SHARE`].
     Limit,
     /// A number of bytes or characters standing for tokens; multiplied by a scenario's `scale`.
     Bytes,
@@ -23,7 +24,7 @@ pub enum Kind {
     Count,
     /// A whole number; one below zero means the same as zero.
     Whole,
-    /// A whole number from 0 to 100.
+    /// A whole number from 0 to 100, with or without its sign.
     Percent,
     /// A share between 0 and 1.
     Share,
@@ -38,6 +39,9 @@ pub enum Kind {
     /// Name of a model of the catalogue; a recorded case may use a name of its own.
     Model,
 }
+
+/// Per cent of the window that a limit is at least: less is no token of a window of 5,000.
+pub const LEAST_SHARE: f64 = 0.01;
 
 impl Kind {
     fn is_scaled(self) -> bool {
@@ -229,18 +233,18 @@ impl Settings {
     }
 
     /// As they hold for a model with a window of so many tokens, scale applied: every absolute
-    /// token or byte constant is multiplied by the scale, per cent of the window become tokens.
+    /// token or byte constant is multiplied by the scale, per cent of the window become tokens. A
+    /// limit stays above 0, however small scale and window are.
     pub fn applied(&self, scale: f64, window: u64) -> Self {
         let mut out = self.clone();
         for s in self.table.iter().filter(|s| s.kind.is_scaled()) {
-            match out.values.get_mut(s.name) {
-                Some(Value::Int(n)) => *n = scale_tokens(*n, scale),
-                Some(v @ Value::OfWindow(_)) => {
-                    let Value::OfWindow(pct) = *v else { continue };
-                    *v = Value::Int(scale_tokens(window, pct / 100.0));
-                }
-                _ => {}
-            }
+            let Some(value) = out.values.get_mut(s.name) else { continue };
+            let tokens = match *value {
+                Value::Int(n) => scale_tokens(n, scale),
+                Value::OfWindow(pct) => scale_tokens(window, pct / 100.0),
+                _ => continue,
+            };
+            *value = Value::Int(tokens.max(u64::from(s.kind == Kind::Limit)));
         }
         out
     }
@@ -448,9 +452,10 @@ fn parse_value(setting: &Setting, given: &str) -> Result<Value, String> {
     match setting.kind {
         Kind::Limit => match parse_value(&Setting { kind: Kind::Tokens, ..*setting }, given) {
             Ok(Value::Int(n)) if n > 0 => Ok(Value::Int(n)),
-            Ok(Value::OfWindow(pct)) if pct > 0.0 => Ok(Value::OfWindow(pct)),
-            _ => Err("a number of tokens above 0 such as 40k, or a share of the window up to 100%"
-                .to_string()),
+            Ok(Value::OfWindow(pct)) if pct >= LEAST_SHARE => Ok(Value::OfWindow(pct)),
+            _ => Err(format!(
+                "a number of tokens above 0 such as 40k, or {LEAST_SHARE}% to 100% of the window"
+            )),
         },
         Kind::Tokens if given.ends_with('%') => match given.trim_end_matches('%').parse::<f64>() {
             Ok(pct) if (0.0..=100.0).contains(&pct) => Ok(Value::OfWindow(pct)),
@@ -473,7 +478,7 @@ fn parse_value(setting: &Setting, given: &str) -> Result<Value, String> {
             Ok(n) => Ok(Value::Int(n.max(0).unsigned_abs())),
             Err(_) => Err("a whole number".to_string()),
         },
-        Kind::Percent => match given.parse::<u64>() {
+        Kind::Percent => match given.strip_suffix('%').unwrap_or(given).parse::<u64>() {
             Ok(n) if n <= 100 => Ok(Value::Int(n)),
             _ => Err("a whole number from 0 to 100".to_string()),
         },
@@ -514,6 +519,8 @@ mod tests {
             model: model = auto, "f";
             /// share
             share: share = 0.5, "g";
+            /// per cent
+            part: percent = 100, "j";
             /// on or off
             on: flag = true, "h";
             /// tools
@@ -573,6 +580,27 @@ mod tests {
         // The window was scaled already.
         assert_eq!(Given::read(&given.applied(0.05, 10_000)).limit, Some(6_250));
         for wrong in ["limit=101%", "limit=-1%", "limit=%", "keep=50%", "limit=0%", "limit=0"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn no_limit_is_of_nothing() {
+        let e = parse("limit=0.0000001%").unwrap_err().to_string();
+        assert!(e.contains("above 0 such as 40k, or 0.01% to 100% of the window"), "{e}");
+        for (given, scale, window) in [("limit=0.01%", 1.0, 1_000), ("limit=5", 0.05, 10_000)] {
+            let given = Settings::parse("x", Given::TABLE, given).unwrap();
+            assert_eq!(Given::read(&given.applied(scale, window)).limit, Some(1));
+        }
+    }
+
+    #[test]
+    fn per_cent_are_written_with_their_sign_or_without() {
+        for text in ["part=60", "part=60%"] {
+            let values = Settings::parse("x", Given::TABLE, text).unwrap();
+            assert_eq!((Given::read(&values).part, values.given_text()), (60, "part=60".into()));
+        }
+        for wrong in ["part=101%", "part=%", "part=6%%", "part=1.5%", "part=-1%"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -52,7 +52,8 @@ pub fn told(e: &toml::de::Error, text: &str) -> String {
         Some(key) => format!("{key}: {what}"),
         None => what.to_string(),
     };
-    unknown(&what).or_else(|| missing(&what)).unwrap_or_else(|| {
+    let unquoted = || e.span().and_then(|s| unquoted(text, s.start));
+    unknown(&what).or_else(|| missing(&what)).or_else(unquoted).unwrap_or_else(|| {
         let what = match what.strip_prefix("wanted ") {
             Some(kind) => format!("it does not fit; expected {}", plain::kind(kind, TABLE)),
             None => plain::plain(&what, TABLE),
@@ -63,6 +64,17 @@ pub fn told(e: &toml::de::Error, text: &str) -> String {
         };
         if what.starts_with("it ") { at(&what) } else { what }
     })
+}
+
+/// Says that the value that begins there is a text without quotes, if it is one.
+fn unquoted(text: &str, value: usize) -> Option<String> {
+    let key = key(text, value)?;
+    let rest = text.get(value..)?.lines().next()?;
+    let word = rest.split([',', '#', ']', '}']).next()?.trim();
+    let is_text = word.starts_with(char::is_alphabetic)
+        && !["true", "false", "nan", "inf"].contains(&word)
+        && !word.contains(['"', '\'']);
+    is_text.then(|| format!("{key}: {word} has no quotes; a text stands in them: \"{word}\""))
 }
 
 /// The key whose value begins there, or the table whose head does.
@@ -139,5 +151,13 @@ mod tests {
             "f.toml:1: window: it is a table; expected a whole number from 0 on"
         );
         assert!(told("window = = 1").starts_with("f.toml:1: "));
+        for text in ["foo", "open ai", "true-ish", "some.thing"] {
+            assert_eq!(
+                told(&format!("window = 1\nprovider = {text} # which\n")),
+                format!(
+                    "f.toml:2: provider: {text} has no quotes; a text stands in them: \"{text}\""
+                )
+            );
+        }
     }
 }

@@ -3,8 +3,8 @@
 use ctxbench_core::strategy::Standing;
 use ctxbench_core::toml_file::Wrong;
 use ctxbench_reports as reports;
-use ctxbench_reports::Cell;
 use ctxbench_reports::record::{AS_RECORDED, RunRecord};
+use ctxbench_reports::{Cell, Holds};
 use ctxbench_scenarios::{Expected, ExpectedCell, ExpectedRow, Scenario};
 use ctxbench_strategies::Spec;
 
@@ -51,18 +51,45 @@ pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Verified {
     Verified { checks, wrong: out }
 }
 
-/// Refuses a scenario that expects something of a column that there is not.
+/// Refuses a scenario that expects something of a column that there is not, or what a column never
+/// holds.
 pub fn known(scenario: &Scenario) -> Result<(), Wrong> {
     for row in &scenario.expect.strategies {
         for cell in &row.cells {
-            reports::is_column(&cell.column).map_err(|hint| {
-                let why = format!("no metric is called `{}`; {hint}", cell.column);
-                wrong(scenario, row, cell.line, &why)
-            })?;
+            can_be(cell).map_err(|why| wrong(scenario, row, cell.line, &why))?;
         }
     }
     Ok(())
 }
+
+fn can_be(cell: &ExpectedCell) -> Result<(), String> {
+    let column = &cell.column;
+    let holds = reports::column(column)
+        .map_err(|hint| format!("no metric is called `{column}`; {hint}"))?;
+    let held = match (&holds, &cell.value) {
+        (Holds::Words, value) => matches!(value, Expected::Word(_)),
+        (Holds::Numbers(_, word), Expected::Word(w)) => w == NONE || Some(&**w) == *word,
+        (Holds::Numbers(range, _), Expected::Number(n)) => range.contains(n),
+        (Holds::Numbers(range, _), Expected::Within(least, most)) => {
+            least.is_none_or(|n| n <= *range.end()) && most.is_none_or(|n| n >= *range.start())
+        }
+    };
+    if held {
+        return Ok(());
+    }
+    let can = match holds {
+        Holds::Words => "a word".to_string(),
+        Holds::Numbers(range, word) => {
+            let word = word.map(|w| format!(" or {w:?}")).unwrap_or_default();
+            format!("a number ({}), {NONE:?}{word}", reports::in_words(&range))
+        }
+    };
+    let value = &cell.value;
+    Err(format!("`{column}` is expected to be {value}, but holds {can}; correct the value"))
+}
+
+/// What a cell without a value shows.
+const NONE: &str = "n/a";
 
 /// Refuses a scenario that expects something of a strategy that there is not, neither here nor among
 /// those of a run: a program has the name that the run gives it.
@@ -97,7 +124,7 @@ fn differs(cell: Option<&Cell>, want: &Expected) -> Option<String> {
         Some(Cell::Int(n)) => Ok(*n as f64),
         Some(Cell::Real(x)) => Ok(*x),
         Some(Cell::Word(w)) => Err(w.as_str()),
-        Some(Cell::Na) => Err("n/a"),
+        Some(Cell::Na) => Err(NONE),
     };
     let as_wanted = match (want, found) {
         (Expected::Number(want), Ok(found)) => (want - found).abs() <= 1e-6,

@@ -7,8 +7,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::record::{Goal, RESULTS_VERSION, Results, RunRecord};
+use ctxbench_core::plain;
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::error::Category;
 
 use crate::formats::{Format, Make, ReportError};
 use crate::glance;
@@ -37,6 +39,14 @@ pub enum ReadError {
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
+    },
+    /// Nothing is in it.
+    #[error("{path}: the file is empty; expected {expected} as written by ctxbench")]
+    Empty {
+        /// Which file.
+        path: PathBuf,
+        /// What the file should be.
+        expected: &'static str,
     },
     /// Not JSON, or not of this shape.
     #[error(
@@ -84,6 +94,9 @@ pub(crate) fn versioned<T: for<'a> Deserialize<'a>>(
     what: &'static str,
     expected: u32,
 ) -> Result<T, ReadError> {
+    if text.trim().is_empty() {
+        return Err(ReadError::Empty { path: origin.into(), expected: what });
+    }
     let syntax = |e: serde_json::Error| syntax(origin, &e, what, 0);
     let head: Head = serde_json::from_str(text).map_err(syntax)?;
     if head.version != u64::from(expected) {
@@ -112,7 +125,15 @@ pub(crate) fn syntax(
 ) -> ReadError {
     let (line, column) = (before + e.line().max(1), e.column().max(1));
     let message = e.to_string();
-    let message = message.rsplit_once(" at line ").map_or(message.clone(), |(m, _)| m.to_string());
+    let message = message.rsplit_once(" at line ").map_or(&*message, |(m, _)| m);
+    let message = match e.classify() {
+        Category::Syntax | Category::Io => format!("this is no JSON ({message})"),
+        Category::Eof => "the file breaks off here".to_string(),
+        Category::Data => match message.strip_prefix("missing field ") {
+            Some(field) => format!("{field} is missing"),
+            None => plain::plain(message, "an object"),
+        },
+    };
     ReadError::Syntax { path: path.into(), line, column, message, expected }
 }
 

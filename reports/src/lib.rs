@@ -62,7 +62,7 @@ pub use gate::{Baseline, GateOptions, gate, read_baseline};
 pub use json::{ReadError, parse_results, read_results, results_file, results_text, write_json};
 pub use lost::{Lost, LostNeed, lost, to_json as lost_to_json, to_text as lost_to_text};
 pub use merge::{Complete, MergeError, Merged};
-pub use metrics::{Cell, is_column};
+pub use metrics::{Cell, Holds, column, in_words};
 pub use plots::Looks;
 pub use results_file::{ResultsFile, read_figures};
 pub use row_store::{Alone, Left, Row, RowStore, progress_dir, sort_runs};

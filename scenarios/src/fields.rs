@@ -156,15 +156,30 @@ pub(crate) fn fitted<T: DeserializeOwned>(
         Err(e) => e.to_string(),
     };
     let told = plain::plain(&e, "an object");
-    let object = again();
-    // Without the field that is wrong, nothing is, or the next one, or that it is missing; without
-    // the type, everything is.
-    let wrong = object.keys().filter(|name| *name != "type").find(|name| {
+    let is_it =
+        |others: Map<String, Value>| read(others).map_or_else(|f| f.to_string() != e, |_| true);
+    Err(wrong_field(&again(), &is_it).map_or(told.clone(), |name| format!("{name:?}: {told}")))
+}
+
+/// The field that is wrong, `outer.inner` inside others: without it nothing is wrong, or the next
+/// one, or that it is missing. Without the type, everything is.
+fn wrong_field(
+    object: &Map<String, Value>,
+    is_it: &dyn Fn(Map<String, Value>) -> bool,
+) -> Option<String> {
+    let name = object.keys().filter(|name| *name != "type").find(|name| {
         let mut others = object.clone();
         others.remove(*name);
-        read(others).map_or_else(|other| other.to_string() != e, |_| true)
+        is_it(others)
+    })?;
+    let within = object[name].as_object().and_then(|inner| {
+        wrong_field(inner, &|inner| {
+            let mut whole = object.clone();
+            whole.insert(name.clone(), Value::Object(inner));
+            is_it(whole)
+        })
     });
-    Err(wrong.map_or(told.clone(), |name| format!("{name:?}: {told}")))
+    Some(within.map_or_else(|| name.clone(), |inner| format!("{name}.{inner}")))
 }
 
 /// A rewind has a known mode, and instructions only where a summary is written.
@@ -224,7 +239,7 @@ mod tests {
             f.what
         );
         let f = read(r#"{"type":"assistant","id":"a","text":"x","usage":{"input":-1}}"#);
-        assert!(f.unwrap_err().what.contains("\"usage\": it is -1; expected a whole number"));
+        assert!(f.unwrap_err().what.contains("\"usage.input\": it is -1; expected a whole number"));
         let f = read(r#"{"type":"rewind","to":"m1","mode":"summarise_from"}"#).unwrap_err();
         assert!(f.fix.contains("summarize_from"), "{}", f.fix);
         for mode in RewindMode::ALL {

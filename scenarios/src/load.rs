@@ -271,6 +271,9 @@ fn of_source(
     match kind {
         Some(Kind::Scenario) => {
             let bytes = bytes()?;
+            if bytes.trim_ascii().is_empty() {
+                return Err(LoadError::Empty { path: path.to_path_buf() });
+            }
             let text = std::str::from_utf8(&bytes)
                 .map_err(|_| unknown(path, "a scenario in TOML as UTF-8 text"))?;
             let _ = take(path, Ok(scenario::read(text, &shown, beside)?));
@@ -347,13 +350,16 @@ fn of_members(archive: &Archive<'_>, path: &Path, take: &mut Take<'_>) -> Result
 
 struct Alone;
 
+/// Why there is nothing beside it.
+const ALONE: &str = "a scenario out of an archive or a pipe stands alone; unpack it into a folder";
+
 impl Beside for Alone {
     fn text(&self, _name: &str) -> Result<String, String> {
-        Err("there are no files beside it".into())
+        Err(ALONE.into())
     }
 
     fn base(&self, name: &str) -> Result<Scenario, NoBase> {
-        Err(NoBase::Name(format!("there is no {name:?} beside it"), another(name)))
+        Err(NoBase::Name(format!("cannot extend {name:?}: {ALONE}"), another(name)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! TOML with places: turning parsed values into JSON values.
 
-use ctxbench_core::toml_file::Lines;
+use ctxbench_core::toml_file::{self, Lines};
 use serde_json::{Map, Number, Value};
 use toml::de::{DeTable, DeValue};
 
@@ -10,7 +10,7 @@ use crate::error::Fault;
 pub(crate) fn parse<'a>(text: &'a str, lines: &Lines) -> Result<DeTable<'a>, Fault> {
     DeTable::parse(text).map(toml::Spanned::into_inner).map_err(|e| {
         let line = e.span().map_or(1, |s| lines.line_at(s.start));
-        let what = e.message().split_whitespace().collect::<Vec<_>>().join(" ");
+        let what = toml_file::told(&e, text);
         Fault::new(line, format!("not TOML: {what}"), "a scenario in TOML", "correct the syntax")
     })
 }
@@ -41,6 +41,10 @@ pub(crate) fn object(table: &DeTable<'_>, line: usize) -> Result<Map<String, Val
 }
 
 fn number(text: &str, line: usize) -> Fault {
+    if text.parse().is_ok_and(|n: f64| n.is_nan() || text.contains("inf")) {
+        let what = format!("{text} is not a number that can be measured");
+        return Fault::new(line, what, "a finite number", "write one, or leave the key out");
+    }
     Fault::new(
         line,
         format!("number {text} is out of range"),

@@ -153,6 +153,11 @@ fn a_setting_of_the_wrong_kind_is_refused() {
     );
     refuses(
         &here,
+        "run login-bug --strategy codex:auto_compact_limit=0.0000001%",
+        &["0.01% to 100% of the window", "not `0.0000001%`"],
+    );
+    refuses(
+        &here,
         "run login-bug --strategy claude-code:threshold_percent=500",
         &["`threshold_percent` of `claude-code` takes a whole number from 0 to 100, not `500`"],
     );
@@ -250,6 +255,8 @@ fn a_broken_line_of_a_scenario_is_named_by_file_and_line() {
     let here = Folder::new();
     here.write("broken.toml", "id = \"x\"\n\n[[step]]\ntype = \"user\"\ntext = hello\n");
     refuses(&here, "run broken.toml --out out", &["broken.toml:5", "TOML"]);
+    let quotes = "text: hello has no quotes; a text stands in them: \"hello\"";
+    refuses(&here, "run broken.toml --out out", &[quotes]);
     here.write("unknown.toml", "id = \"x\"\n[[step]]\ntype = \"usr\"\ntext = \"hello\"\n");
     refuses(&here, "run unknown.toml --out out", &["unknown.toml:", "usr", "user"]);
     here.write(
@@ -277,6 +284,22 @@ fn a_broken_line_of_a_scenario_is_named_by_file_and_line() {
         (
             "[expect.codex]\ncost_us = 1",
             "expect.toml:6: [expect.codex]: no metric is called `cost_us`; did you mean cost_usd",
+        ),
+        (
+            "[expect.codex]\nstatus = { min = 1 }",
+            "expect.toml:6: [expect.codex]: `status` is expected to be at least 1, but holds a word",
+        ),
+        (
+            "[expect.codex]\ncost_usd = \"cheap\"",
+            "`cost_usd` is expected to be cheap, but holds a number (at least 0), \"n/a\"; correct",
+        ),
+        (
+            "[expect.codex]\nretention_pct = { min = 101 }",
+            "but holds a number (from 0 to 100), \"n/a\"; correct the value",
+        ),
+        (
+            "[expect.codex]\nsteps_total = nan",
+            "expect.toml:6: nan is not a number that can be measured; expected a finite number",
         ),
     ] {
         refuses(&here, expecting(table), &[said]);
@@ -480,6 +503,24 @@ fn a_trace_that_cannot_be_written_is_refused_before_the_run() {
     let line = "run login-bug --strategy reference --transport direct --out out --trace \
         no/such/folder/trace.jsonl";
     refuses(&here, line, &["no/such/folder/trace.jsonl"]);
+    // What other options take for standard output is no file of that name.
+    for option in ["--trace", "--status", "--cassette"] {
+        let line = format!("run login-bug --strategy reference --out out {option} -");
+        refuses(&here, &line, &[option, "- is not taken for standard output here; name a file"]);
+    }
+}
+
+#[test]
+fn an_empty_file_is_called_empty() {
+    let here = Folder::new();
+    here.write("empty.json", "\n");
+    for command in ["run", "validate", "report"] {
+        refuses(&here, &format!("{command} empty.json"), &["empty.json", "the file is empty"]);
+    }
+    here.write("prose.json", "This is no result.");
+    refuses(&here, "report prose.json", &["prose.json, line 1, column 1: this is no JSON"]);
+    here.write("prose.json", "{}");
+    refuses(&here, "report prose.json", &["`version` is missing; expected results as written"]);
 }
 
 #[test]

@@ -134,6 +134,19 @@ fn a_mistake_in_it_is_told_with_file_line_and_the_nearest() {
     here.run("run --window 0").fails_with(2).says(&["error: invalid value '0'"]);
 }
 
+#[test]
+fn what_cannot_stand_beside_the_command_line_gives_way() {
+    let here = with("[man]\noutput = \"pages\"\n[gate]\nstore = true\nbaseline = \"b.json\"\n");
+    let page = here.run("man gate").ok().stdout;
+    assert!(page.contains(".TH ctxbench-gate 1"), "{page}");
+    // What has a page of its own is named, and nothing else.
+    assert!(!here.run("man --no-config").ok().stdout.contains("help(1)"));
+    here.run("man").ok();
+    assert!(here.path("pages/ctxbench-gate.1").exists());
+    let said = here.run("gate nowhere --max cost_usd=1").fails_with(2).stderr;
+    assert!(!said.contains("cannot be used with"), "{said}");
+}
+
 /// Every long option of a command's help stands in the file, too, so a new one needs nothing.
 #[test]
 fn every_option_of_every_command_may_stand_in_it() {

@@ -71,7 +71,7 @@ fn what_cannot_be_swept_is_told_in_a_line() {
         ("codex:auto_compact_limit=9k..3k/1k", "is not a range"),
         ("codex:auto_compact_limit=1..9k/1", "makes 9000 rows, more than 1000"),
         ("codex:auto_compact_limit=[9k,9000]", "is given twice"),
-        ("codex:auto_compact_limit=150%", "a share of the window up to 100%"),
+        ("codex:auto_compact_limit=150%", "0.01% to 100% of the window"),
         ("sliding-window:high=150%", "a share between 0 and 1, or 0% to 100%"),
         ("codex:compact_prompt=[a,b]", "takes a text, which stands as it is: one value"),
     ] {

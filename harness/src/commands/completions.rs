@@ -44,7 +44,8 @@ pub(crate) fn man(args: &ManArgs, root: Command) -> anyhow::Result<()> {
 }
 
 /// The command of a page, which has the names of commands with a dash between them.
-fn page(name: &str, mut root: Command) -> anyhow::Result<Command> {
+fn page(name: &str, root: Command) -> anyhow::Result<Command> {
+    let mut root = root.disable_help_subcommand(true);
     // Gives commands the names of their pages.
     root.build();
     let inner = name.strip_prefix("ctxbench").map_or(name, |rest| rest.trim_start_matches('-'));

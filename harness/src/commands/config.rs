@@ -12,7 +12,7 @@ use anyhow::Context;
 use clap::builder::ValueHint;
 use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use ctxbench_core::nearest;
 use ctxbench_core::toml_file::{self, Lines, Wrong};
 use toml::Spanned;
@@ -96,13 +96,35 @@ pub(super) fn merged(root: &Command, given: Vec<OsString>) -> anyhow::Result<Mer
         ctxbench_core::files::read_text(&path).with_context(|| format!("cannot read {file}"))?;
     let reader = Reader { root, file: &file, lines: Lines::new(&text), folder: folder(&path) };
     let mut options = reader.options(&text, command)?;
-    options.retain(|o| own.value_source(&o.id) != Some(ValueSource::CommandLine));
+    let given_here = |id: &str| own.value_source(id) == Some(ValueSource::CommandLine);
+    let excluded = excluded(root, &matches, &given_here);
+    options.retain(|o| !given_here(&o.id) && !excluded.contains(&o.id));
     let at = if matches.subcommand().is_some() { 2 } else { 1 }.min(given.len());
     let mut arguments = given;
     let extra: Vec<OsString> = options.iter().flat_map(|o| o.arguments.clone()).collect();
     arguments.splice(at..at, extra);
     let taken = options.into_iter().filter(|o| !o.arguments.is_empty()).map(|o| o.taken).collect();
     Ok(Merged { arguments, taken, file })
+}
+
+/// Options that cannot stand beside those of the command line, by what either says of the other.
+fn excluded(root: &Command, matches: &ArgMatches, given: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let mut root = root.clone();
+    root.build();
+    let (mut command, mut at) = (&root, matches);
+    while let Some((name, inner)) = at.subcommand() {
+        let Some(sub) = command.find_subcommand(name) else { break };
+        (command, at) = (sub, inner);
+    }
+    let is_given = |a: &Arg| given(a.get_id().as_str());
+    let mut out = Vec::new();
+    for one in command.get_arguments() {
+        for other in command.get_arg_conflicts_with(one) {
+            out.extend(is_given(one).then(|| other.get_id().to_string()));
+            out.extend(is_given(other).then(|| one.get_id().to_string()));
+        }
+    }
+    out
 }
 
 /// The nearest file from the working folder upwards, by its way from there.

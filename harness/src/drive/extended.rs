@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ctxbench_core::{files, toml_file};
 use serde::de::DeserializeOwned;
+use toml::de::DeTable;
 use toml::{Table, Value};
 
 use super::agent::AgentError;
@@ -23,13 +24,45 @@ pub(super) fn read<T: DeserializeOwned>(
     folder: Option<&Path>,
     named: Named<'_>,
 ) -> Result<T, String> {
-    match table(file, toml, folder, named)? {
+    let mut texts = Vec::new();
+    match table(file, toml, folder, named, &mut texts)? {
         // What goes on with nothing is read where it stands: an error says the line.
         None => toml_file::read(file, toml).map_err(|e| e.to_string()),
-        Some(whole) => whole
-            .try_into()
-            .map_err(|e| format!("{file}, with what it extends: {}", toml_file::told(&e, ""))),
+        Some(whole) => whole.try_into().map_err(|e| misfit(file, &e, &texts)),
     }
+}
+
+/// The texts that a description is joined of, each with its file: the outermost first.
+type Texts = Vec<(String, String)>;
+
+/// What does not fit, with the line at which the outermost of the files says it.
+fn misfit(file: &str, e: &toml::de::Error, texts: &Texts) -> String {
+    let (told, shown) = (toml_file::told(e, ""), e.to_string());
+    let path = shown.lines().find_map(|l| l.strip_prefix("in `")?.strip_suffix('`'));
+    // Of an unknown key the path leads to its table only.
+    let unknown = e.message().strip_prefix("unknown field `").and_then(|m| m.split('`').next());
+    let keys: Vec<&str> = path.into_iter().flat_map(|p| p.split('.')).chain(unknown).collect();
+    let said = match keys.last() {
+        Some(_) if told.starts_with("it ") => format!("{}: {told}", keys.join(".")),
+        _ => told,
+    };
+    let place = texts.iter().find_map(|(file, text)| Some((file, line_of(text, &keys)?)));
+    match place.filter(|_| !e.message().starts_with("missing field")) {
+        Some((file, line)) => format!("{file}:{line}: {said}"),
+        None => format!("{file}, with what it extends: {said}"),
+    }
+}
+
+/// The line of a key within tables.
+fn line_of(text: &str, keys: &[&str]) -> Option<usize> {
+    let (last, outer) = keys.split_last()?;
+    let whole = DeTable::parse(text).ok()?;
+    let mut table = whole.get_ref();
+    for key in outer {
+        table = table.get(*key)?.get_ref().as_table()?;
+    }
+    let (key, _) = table.get_key_value(*last)?;
+    Some(toml_file::Lines::new(text).line_at(key.span().start))
 }
 
 /// The joined tables; `None` = it goes on with nothing.
@@ -38,12 +71,14 @@ fn table(
     toml: &str,
     folder: Option<&Path>,
     named: Named<'_>,
+    texts: &mut Texts,
 ) -> Result<Option<Table>, String> {
     let own = parsed(file, toml)?;
+    texts.push((file.to_string(), toml.to_string()));
     if !["extends", "values"].iter().any(|name| own.contains_key(*name)) {
         return Ok(None);
     }
-    let mut whole = joined(file, own, folder, named, DEEPEST)?;
+    let mut whole = joined(file, own, folder, named, DEEPEST, texts)?;
     let Some(values) = whole.remove("values") else { return Ok(Some(whole)) };
     let Value::Table(values) = values else {
         return Err(format!("{file}: `values` must be a table of texts"));
@@ -76,6 +111,7 @@ fn joined(
     folder: Option<&Path>,
     named: Named<'_>,
     deepest: usize,
+    texts: &mut Texts,
 ) -> Result<Table, String> {
     let Some(extends) = own.remove("extends") else { return Ok(own) };
     let Value::String(extends) = extends else {
@@ -89,7 +125,10 @@ fn joined(
         return Err(wrong("they go on with each other without an end".into()));
     }
     let below = match named(&extends) {
-        Some(text) => joined(&extends, parsed(&extends, text)?, None, named, deepest - 1)?,
+        Some(text) => {
+            texts.push((extends.clone(), text.to_string()));
+            joined(&extends, parsed(&extends, text)?, None, named, deepest - 1, texts)?
+        }
         None if !extends.ends_with(".toml") => {
             return Err(wrong(AgentError::Unknown(extends.clone()).to_string()));
         }
@@ -97,7 +136,9 @@ fn joined(
             let path = folder.map_or_else(|| PathBuf::from(&extends), |f| f.join(&extends));
             let file = path.display().to_string();
             let text = files::read_text(&path).map_err(|e| wrong(format!("{file}: {e}")))?;
-            joined(&file, parsed(&file, &text)?, path.parent(), named, deepest - 1)?
+            let own = parsed(&file, &text)?;
+            texts.push((file.clone(), text));
+            joined(&file, own, path.parent(), named, deepest - 1, texts)?
         }
     };
     Ok(over(below, own))
@@ -142,10 +183,10 @@ mod tests {
     #[test]
     fn what_stands_beside_extends_is_said_instead() {
         let own = "extends = \"base\"\nname = \"b\"\nenv.A = \"2\"\nvalues.kind = \"other\"";
-        let got = table("f", own, None, &named).unwrap().unwrap();
+        let got = table("f", own, None, &named, &mut vec![]).unwrap().unwrap();
         let want = "name = \"b\"\nlist = [\"other {url}\"]\n[env]\nA = \"2\"\nB = \"other\"";
         assert_eq!(got, want.parse().unwrap());
-        let plain = table("f", BASE, None, &named).unwrap().unwrap();
+        let plain = table("f", BASE, None, &named, &mut vec![]).unwrap().unwrap();
         assert_eq!(plain["env"]["B"].as_str(), Some("plain"));
     }
 
@@ -153,13 +194,14 @@ mod tests {
     fn a_file_may_go_on_with_a_file_beside_it() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("b.toml"), "extends = \"base\"\nname = \"b\"").unwrap();
-        let got = table("f", "extends = \"b.toml\"", Some(dir.path()), &named).unwrap().unwrap();
+        let own = "extends = \"b.toml\"";
+        let got = table("f", own, Some(dir.path()), &named, &mut vec![]).unwrap().unwrap();
         assert_eq!(got["name"].as_str(), Some("b"));
     }
 
     #[test]
     fn errors_say_what_was_named() {
-        let error = |text: &str| table("f", text, None, &named).unwrap_err();
+        let error = |text: &str| table("f", text, None, &named, &mut vec![]).unwrap_err();
         assert!(error("extends = \"loop\"").contains("without an end"));
         assert!(error("extends = \"no.toml\"").contains("no.toml"));
         let near = error("extends = \"bse.toml\"");
@@ -171,6 +213,45 @@ mod tests {
         assert!(error("values.url = \"x\"").contains("values.url"));
         assert!(error("values.kind = 3").contains("values.kind must be a text"));
         assert!(error("a = ").starts_with("f:1: "));
-        assert_eq!(table("f", "a = 1", None, &named), Ok(None));
+        assert_eq!(table("f", "a = 1", None, &named, &mut vec![]), Ok(None));
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its shape matters")]
+    struct Form {
+        name: String,
+        list: Vec<String>,
+        env: Env,
+        size: Option<u64>,
+        must: Option<bool>,
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only its shape matters")]
+    struct Env {
+        #[serde(rename = "A")]
+        a: String,
+        #[serde(rename = "B")]
+        b: String,
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_with_the_line_that_says_it() {
+        let error = |text: &str| read::<Form>("f", text, None, &named).unwrap_err();
+        for (own, said) in [
+            (
+                "\nsize = \"a\"",
+                "f:3: size: it is the text \"a\"; expected a whole number from 0 on",
+            ),
+            ("env.A = 2", "f:2: env.A: it is 2; expected a string"),
+            ("\n[env]\nC = \"x\"", "f:4: unknown key `C`; "),
+            ("must = true\nnme = 1", "f:3: unknown key `nme`; did you mean name?"),
+        ] {
+            let told = error(&format!("extends = \"base\"\n{own}\n"));
+            assert!(told.starts_with(said), "{told}");
+        }
+        assert!(read::<Form>("f", "extends = \"base\"", None, &named).is_ok());
     }
 }

@@ -61,12 +61,9 @@ impl FromStr for Limit {
         let bound = value.parse().ok().filter(|x: &f64| x.is_finite());
         let bound =
             bound.ok_or_else(|| LimitError::Number { text: text.into(), value: value.into() })?;
-        let range = metric.unit.range();
+        let range = metric.range();
         if !range.contains(&bound) {
-            let range = match (*range.start(), *range.end()) {
-                (f64::NEG_INFINITY, most) => format!("at most {most}"),
-                (least, most) => format!("from {least} to {most}"),
-            };
+            let range = metrics::in_words(&range);
             return Err(LimitError::Range { text: text.into(), metric: metric.column, range });
         }
         Ok(Limit { metric: metric.column.into(), bound })
@@ -117,9 +114,12 @@ mod tests {
         let error = |text: &str| text.parse::<Limit>().unwrap_err().to_string();
         assert_eq!(
             error("retention_pct=500"),
-            "`retention_pct=500`: retention_pct is at most 100, so this decides nothing; correct \
+            "`retention_pct=500`: retention_pct is from 0 to 100, so this decides nothing; correct \
              the number"
         );
         assert!(error("cache_read_ratio=95").contains("cache_read_ratio is from 0 to 1"));
+        assert!(error("cost_usd=-1").contains("cost_usd is at least 0, so this"));
+        assert!(error("saved_pct=101").contains("saved_pct is at most 100"));
+        assert!("trigger_error_tokens=-500".parse::<Limit>().is_ok());
     }
 }

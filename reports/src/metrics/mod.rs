@@ -5,6 +5,7 @@
 mod table;
 mod unit;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use ctxbench_core::compaction::CompactionKind;
@@ -38,6 +39,10 @@ pub(crate) struct Metric {
     kind: Kind,
     read: fn(&RunRecord) -> Cell,
     pub(crate) unit: Unit,
+    /// Whether it can be below 0.
+    signed: bool,
+    /// A word that stands in a column of numbers, beside `n/a`.
+    or_word: Option<&'static str>,
     pub(crate) better: Better,
     /// Words for people, without the unit.
     pub(crate) name: &'static str,
@@ -188,6 +193,11 @@ impl Metric {
         self.cell(r).number().filter(|x| x.is_finite())
     }
 
+    /// The numbers that it can be.
+    pub(crate) fn range(&self) -> RangeInclusive<f64> {
+        (if self.signed { f64::NEG_INFINITY } else { 0.0 })..=self.unit.most()
+    }
+
     /// The number for people, `n/a` when there is none.
     pub(crate) fn text(&self, r: &RunRecord) -> String {
         self.value(r).map_or("n/a".into(), |x| self.unit.show(x))
@@ -318,9 +328,31 @@ pub(crate) fn find(name: &str) -> Result<&'static Metric, String> {
     named(name, numbers())
 }
 
-/// Whether a column of `summary.csv` has that name; the error is names near it.
-pub fn is_column(name: &str) -> Result<(), String> {
-    named(name, METRICS.iter()).map(|_| ())
+/// What the cells of a column can hold.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Holds {
+    /// Words only.
+    Words,
+    /// Numbers of this range, `n/a` and these words.
+    Numbers(RangeInclusive<f64>, Option<&'static str>),
+}
+
+/// What a column of `summary.csv` can hold; the error is names near it.
+pub fn column(name: &str) -> Result<Holds, String> {
+    named(name, METRICS.iter()).map(|m| match m.kind {
+        Kind::Number => Holds::Numbers(m.range(), m.or_word),
+        Kind::Key | Kind::Word => Holds::Words,
+    })
+}
+
+/// A range of numbers in words.
+pub fn in_words(range: &RangeInclusive<f64>) -> String {
+    match (*range.start(), *range.end()) {
+        (f64::NEG_INFINITY, f64::INFINITY) => "any number".into(),
+        (f64::NEG_INFINITY, most) => format!("at most {most}"),
+        (least, f64::INFINITY) => format!("at least {least}"),
+        (least, most) => format!("from {least} to {most}"),
+    }
 }
 
 fn named(

@@ -75,6 +75,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .bmf(Finished)
         .github_benchmark(30, Finished),
     summary!(saved_pct, Unit::Percent, Higher)
+        .signed()
         .named("tokens saved")
         .scored(
             30,
@@ -100,7 +101,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .stored(10, Stored::Always)
         .bmf(Finished)
         .github_benchmark(10, Finished),
-    summary!(cost_saved_pct, Unit::Percent, Higher).scored(
+    summary!(cost_saved_pct, Unit::Percent, Higher).signed().scored(
         50,
         ["cost", "saved%"],
         "dollars saved against the reference",
@@ -173,7 +174,7 @@ pub(crate) static METRICS: &[Metric] = &[
     summary!(provider_overflows, Unit::Count("refusals"), Lower).says("prompts refused as too long"),
     summary!(user_interventions, Unit::Count("interventions"), Lower).says("times a person had to step in"),
     // A guess may be wrong in either direction.
-    summary!(trigger_error_tokens, Unit::Tokens, Neither).says("mean of believed − billed tokens where a strategy decided that the context was too \
+    summary!(trigger_error_tokens, Unit::Tokens, Neither).signed().says("mean of believed − billed tokens where a strategy decided that the context was too \
              large"),
     summary!(integrity_failures, Unit::Count("failures"), Lower).says("broken rules")
         .named("integrity")
@@ -202,6 +203,7 @@ pub(crate) static METRICS: &[Metric] = &[
     summary!(drift_resistance, Unit::Ratio, Neither).says("1 = retention does not fall over the compactions, 0 = it falls to nothing; from five \
              on"),
     number("drift_cliff", Unit::Count("compactions"), Neither, cliff)
+        .or_word(NO_CLIFF)
         .says("the first compaction, from 1, after which less than half was retained"),
     summary!(invalidated_expired_tokens, Unit::Tokens, Neither).says("of the invalidated tokens, because the lifetime of the cache was over"),
     summary!(invalidated_changed_tokens, Unit::Tokens, Neither).says("of the invalidated tokens, because something before them had changed"),
@@ -239,7 +241,9 @@ pub(crate) static METRICS: &[Metric] = &[
     word("trust", |r| r.trust().cell()),
     summary!(cost_estimate_usd, Unit::Usd, Neither).says("of the row `as-recorded`: dollars with the visible output where the counted one is a \
              stub"),
+    // A summary may be larger than what it replaces.
     number("freed_pct", Unit::Percent, Neither, |r| freed_pct(r).cell())
+        .signed()
         .says("share of the context that compactions took out"),
     summary!(across_pct, Unit::Percent, Higher).says("needs whose fact was said last in an earlier session of the project and is in the context \
              all the same")
@@ -264,6 +268,8 @@ const fn row(column: &'static str, kind: Kind, unit: Unit, better: Better, read:
         kind,
         read,
         unit,
+        signed: false,
+        or_word: None,
         better,
         name: column,
         help: "",
@@ -292,6 +298,14 @@ const fn number(column: &'static str, unit: Unit, better: Better, read: Read) ->
 }
 
 impl Metric {
+    const fn signed(self) -> Metric {
+        Metric { signed: true, ..self }
+    }
+
+    const fn or_word(self, word: &'static str) -> Metric {
+        Metric { or_word: Some(word), ..self }
+    }
+
     const fn named(self, name: &'static str) -> Metric {
         Metric { name, ..self }
     }
@@ -347,10 +361,12 @@ fn freed_pct(r: &RunRecord) -> Option<f64> {
     (before > 0).then(|| 100.0 * (1.0 - after as f64 / before as f64))
 }
 
-/// `never` when there is a curve that stays above the cliff.
+const NO_CLIFF: &str = "never";
+
+/// [`NO_CLIFF`] when there is a curve that stays above the cliff.
 fn cliff(r: &RunRecord) -> Cell {
     match r.summary.drift_cliff {
-        None if r.has_curve() => "never".cell(),
+        None if r.has_curve() => NO_CLIFF.cell(),
         k => k.cell(),
     }
 }

@@ -1,7 +1,5 @@
 //! Units of columns, and how people read them.
 
-use std::ops::RangeInclusive;
-
 use crate::fmt;
 
 /// What the numbers of a column count.
@@ -33,14 +31,12 @@ impl Unit {
         }
     }
 
-    /// The numbers that a column can hold. Savings have no least one.
-    pub(crate) fn range(self) -> RangeInclusive<f64> {
+    /// The largest number that a column can hold.
+    pub(super) fn most(self) -> f64 {
         match self {
-            Unit::Percent => f64::NEG_INFINITY..=100.0,
-            Unit::Ratio | Unit::Share => 0.0..=1.0,
-            Unit::Tokens | Unit::Usd | Unit::Millis | Unit::Count(_) => {
-                f64::NEG_INFINITY..=f64::INFINITY
-            }
+            Unit::Percent => 100.0,
+            Unit::Ratio | Unit::Share => 1.0,
+            Unit::Tokens | Unit::Usd | Unit::Millis | Unit::Count(_) => f64::INFINITY,
         }
     }
 

@@ -24,6 +24,10 @@ const OWN: [(&str, &str, &str); 5] = [
     ("model_post_turn_compact_threshold_percent", "post_turn_percent", "integer"),
 ];
 
+/// The model's window in that file. A run has windows of its own (`--window`), so it is only held
+/// against what a window can be.
+const WINDOW: &str = "model_context_window";
+
 pub(crate) const SETTINGS: SettingsFile =
     SettingsFile { names: &["config.toml"], read: own_settings };
 
@@ -37,6 +41,9 @@ fn own_settings(text: &str) -> Result<Named, String> {
             Some(v) if v.type_str() == kind => out.push((ours, plain(v))),
             Some(v) => return Err(format!("{theirs}: expected a TOML {kind}, not {v}")),
         }
+    }
+    if let Some(v) = table.get(WINDOW).filter(|v| v.as_integer().is_none_or(|n| n < 1)) {
+        return Err(format!("{WINDOW}: expected a number of tokens above 0, not {v}"));
     }
     Ok(out)
 }
