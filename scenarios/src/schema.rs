@@ -9,6 +9,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
 use crate::fields::{KINDS, KindFields};
+use crate::scenario::expect::BOUNDS;
 use crate::scenario::steps::{step_keys, text_field};
 
 /// A scenario file, as far as it is not a session.
@@ -60,13 +61,34 @@ struct ScenarioFile {
 
 /// Checks of the outcome; a table named after a strategy holds checks of its row.
 #[derive(JsonSchema)]
-#[schemars(extend("additionalProperties" = { "type": "object" }))]
+#[schemars(extend("additionalProperties" = row()))]
 #[expect(dead_code, reason = "only its schema is used")]
 struct ExpectTable {
     /// Model requests of the reference.
     requests: Option<u64>,
     /// Steps of the recorded path.
     steps: Option<u64>,
+}
+
+/// What a strategy's row must hold: a value for each column.
+fn row() -> Value {
+    let bounds: Map<String, Value> =
+        BOUNDS.iter().map(|bound| (bound.to_string(), json!({ "type": "number" }))).collect();
+    json!({
+        "description": "The row of a strategy as it is labelled: columns of summary.csv.",
+        "type": "object",
+        "additionalProperties": { "anyOf": [
+            { "description": "This number.", "type": "number" },
+            { "description": "This word; n/a = no value.", "type": "string" },
+            {
+                "description": "A number within these bounds, one or both.",
+                "type": "object",
+                "properties": bounds,
+                "additionalProperties": false,
+                "minProperties": 1,
+            },
+        ] },
+    })
 }
 
 /// The schema of one line of a session file. Unknown fields are allowed.

@@ -180,6 +180,19 @@ fn the_built_in_scenarios_fit_their_schema() {
     assert!(!with("/step/2/txt", "x".into()));
     assert!(with("/expect", serde_json::json!({ "requests": 2, "codex": { "compactions": 1 } })));
     assert!(!with("/expect", serde_json::json!({ "request": 2 })));
+    for (cell, fits) in [
+        (serde_json::json!("completed"), true),
+        (serde_json::json!({ "min": 1 }), true),
+        (serde_json::json!({ "min": 1, "max": 2.5 }), true),
+        (serde_json::json!({}), false),
+        (serde_json::json!({ "mx": 1 }), false),
+        (serde_json::json!({ "min": "a" }), false),
+        (serde_json::json!(true), false),
+        (serde_json::json!([1]), false),
+    ] {
+        let row = serde_json::json!({ "codex": { "compactions": cell } });
+        assert_eq!(with("/expect", row), fits, "{cell}");
+    }
 }
 
 #[cfg(feature = "schema")]
