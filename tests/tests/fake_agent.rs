@@ -423,9 +423,31 @@ fn a_drive_that_is_told_to_end_takes_everything_with_it() {
         let agent = describe(&here, signal, "acp", "");
         // The agent itself sends the signal, in the middle of a turn.
         let out = drive(&here, &format!("small.jsonl {agent}"), code);
-        assert!(!here.path("ctxbench-out").exists(), "{signal}");
+        nothing_is_made(&here);
         out.says(&["broken off; nothing is written before every agent is through"]);
     }
+}
+
+/// Neither results nor what keeps other drives from writing them.
+fn nothing_is_made(here: &Folder) {
+    for name in ["ctxbench-out", "ctxbench-out.partial"] {
+        assert!(!here.path(name).exists(), "{name} is left");
+    }
+}
+
+#[test]
+fn a_drive_that_is_told_to_end_while_a_version_is_asked_leaves_nothing() {
+    if !has_python() {
+        return;
+    }
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let agent = describe(&here, "good", "acp", "");
+    let file = "fake-good-acp.toml";
+    let signals = "import os,signal; os.kill(os.getppid(), signal.SIGINT); signal.pause()";
+    here.write(file, here.read(file).replacen("print('0.169.0')", signals, 1));
+    drive(&here, &format!("small.jsonl {agent}"), 130);
+    nothing_is_made(&here);
 }
 
 /// A session whose every id, name and argument would do harm.

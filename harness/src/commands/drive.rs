@@ -22,7 +22,7 @@ use super::run::{nothing_ran, outputs, tokens, twice, width};
 use super::{number, private};
 use crate::drive::agent::{self, Agent};
 use crate::drive::{self, Fault, Options, Outcome};
-use crate::groups;
+use crate::groups::{self, Ours};
 use crate::replay;
 use crate::run::{Plan, results};
 use crate::summarise::Summariser;
@@ -101,9 +101,9 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     let is_private = private::keep(sessions.iter().flat_map(|s| &s.files));
     outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
-    let _alone = reports::Alone::with(&args.out)?;
-    let mut cases = args.record.as_deref().map(Cases::in_folder).transpose()?;
     groups::end_with_us();
+    let _alone = Ours::new(|| reports::Alone::with(&args.out))?;
+    let mut cases = args.record.as_deref().map(Cases::in_folder).transpose()?;
     groups::last_words(Some(
         "broken off; nothing is written before every agent is through, so nothing of this drive is \
          kept"
