@@ -312,6 +312,30 @@ fn a_drive_concludes_with_how_far_the_two_agree_and_ranks_neither() {
 }
 
 #[test]
+fn one_implementation_beside_two_agents_is_two_rows_in_every_report() {
+    if !has_python() {
+        return;
+    }
+    let here = Folder::new();
+    let agents = ["good", "wraps"].map(|how| describe(&here, how, "acp", "strategy = \"codex\""));
+    let out = drive(&here, &format!("login-bug ten-compactions {}", agents.join(" ")), 0);
+    let labels: BTreeSet<String> =
+        here.csv("ctxbench-out/summary.csv").into_iter().map(|r| r["strategy"].clone()).collect();
+    let ours = ["good", "wraps"].map(|how| format!("codex beside real-fake-{how}-acp"));
+    let real = ["good", "wraps"].map(|how| format!("real-fake-{how}-acp"));
+    assert_eq!(labels.into_iter().collect::<Vec<_>>(), [ours.clone(), real].concat());
+    let results = "ctxbench-out/results.json";
+    let markdown = here.run(&format!("report {results} --format markdown")).ok().stdout;
+    for label in ours {
+        assert!(markdown.contains(&format!("| {label} |")), "{label}: {markdown}");
+        for page in ["index.html", "drive.md"] {
+            assert!(here.read(&format!("ctxbench-out/{page}")).contains(&label), "{page}: {label}");
+        }
+        assert!(out.stdout.contains(label.split(' ').next_back().unwrap()));
+    }
+}
+
+#[test]
 fn a_gigabyte_on_standard_output_is_neither_kept_nor_waited_for() {
     if !has_python() {
         return;

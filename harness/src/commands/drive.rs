@@ -13,7 +13,7 @@ use clap::ValueHint;
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model::Model;
 use ctxbench_reports::record::{Results, RunRecord};
-use ctxbench_reports::{self as reports, Columns, TableOptions};
+use ctxbench_reports::{self as reports, Columns, TableOptions, agreement};
 use ctxbench_scenarios::Scenario;
 
 use self::cases::Cases;
@@ -116,6 +116,7 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
         }
     }
     groups::last_words(None);
+    agreement::tell_apart(&mut outcomes.iter_mut().flat_map(|o| &mut o.ours).collect::<Vec<_>>());
     let rows = outcomes.iter().flat_map(|o| std::iter::once(&o.real).chain(&o.ours));
     let all = assembled(&ready, rows.cloned().collect());
     let pages = told::pages(&outcomes, &args.fault)?;
