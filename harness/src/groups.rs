@@ -1,10 +1,11 @@
-//! Programs that we have started and the folders that they live in, so that none outlives us.
+//! Programs that we have started and the folders that we have made for a while, so that none outlives
+//! us.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static ALIVE: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
@@ -34,16 +35,56 @@ pub(crate) fn over(id: u32) {
     }
 }
 
-static FOLDERS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// What is on the disk for a while, by its number; whoever drops it clears it away.
+type Held = BTreeMap<u64, Box<dyn Send>>;
+static HELD: Mutex<Held> = Mutex::new(BTreeMap::new());
 
-/// A folder that goes with us.
-pub(crate) fn keeps(folder: &Path) {
-    if let Ok(mut folders) = FOLDERS.lock() {
-        folders.insert(folder.to_path_buf());
+fn held() -> MutexGuard<'static, Held> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Something that goes when this is dropped, or with this process if it is told to end before.
+#[derive(Debug)]
+pub(crate) struct Ours(u64);
+
+impl Ours {
+    /// Makes something whose drop clears it away. There is no moment at which it is there and does
+    /// not go with us.
+    pub(crate) fn new<T: Send + 'static, E>(
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Ours, E> {
+        let mut all = held();
+        while ENDING.load(Ordering::SeqCst) {
+            drop(all);
+            stay_if_ending();
+            all = held();
+        }
+        let id = all.last_key_value().map_or(0, |(last, _)| last + 1);
+        all.insert(id, Box::new(make()?));
+        Ok(Ours(id))
     }
 }
 
-/// Removes such a folder. What was ended a moment ago may still be writing there.
+impl Drop for Ours {
+    fn drop(&mut self) {
+        let it = held().remove(&self.0);
+        drop(it);
+        // What was done with something that went meanwhile is worth nothing.
+        stay_if_ending();
+    }
+}
+
+/// A folder that is removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        remove(&self.0);
+    }
+}
+
+/// Removes a folder. What was ended a moment ago may still be writing there.
 pub(crate) fn remove(folder: &Path) {
     for _ in 0..50 {
         match std::fs::remove_dir_all(folder) {
@@ -52,9 +93,6 @@ pub(crate) fn remove(folder: &Path) {
             }
             _ => break,
         }
-    }
-    if let Ok(mut folders) = FOLDERS.lock() {
-        folders.remove(folder);
     }
 }
 
@@ -69,7 +107,7 @@ pub(crate) fn stay_if_ending() {
     }
 }
 
-/// Ends all groups and removes all folders, for whoever ends this process.
+/// Ends all groups and clears away all that is ours, for whoever ends this process.
 fn end_all() {
     ENDING.store(true, Ordering::SeqCst);
     if let Ok(alive) = ALIVE.lock() {
@@ -77,8 +115,8 @@ fn end_all() {
     }
     #[cfg(target_os = "linux")]
     marked::end(None);
-    let folders = FOLDERS.lock().map(|f| f.clone()).unwrap_or_default();
-    folders.iter().for_each(|folder| remove(folder));
+    let ours = std::mem::take(&mut *held());
+    drop(ours);
 }
 
 static LAST_WORDS: Mutex<Option<String>> = Mutex::new(None);

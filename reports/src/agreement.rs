@@ -1,7 +1,7 @@
 //! A real agent beside our implementation of it, on the session as the agent lived it: how far the
 //! two agree is what a drive concludes with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ctxbench_core::request::Purpose;
 
@@ -155,6 +155,26 @@ fn row(beside: &Beside) -> Vec<String> {
     std::iter::once(beside.row.clone()).chain(cells).collect()
 }
 
+/// Rows of ours that would have one label, although each stands beside another program: which one
+/// becomes a part of their label, since a label is what every report knows a row by.
+pub fn tell_apart(rows: &mut [&mut RunRecord]) {
+    let mut pairs: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for r in rows.iter() {
+        let real = r.beside.iter().map(|b| b.row.clone());
+        pairs.entry(r.strategy.label.clone()).or_default().extend(real);
+    }
+    for r in rows {
+        let label = &mut r.strategy.label;
+        if let Some(beside) = r.beside.as_ref().filter(|_| pairs[label].len() > 1) {
+            label.push_str(&of(&beside.row));
+        }
+    }
+}
+
+fn of(real: &str) -> String {
+    format!(" beside {real}")
+}
+
 /// A difference in per cent as it is shown.
 pub fn percent(x: f64) -> String {
     format!("{} %", fmt::signed(x, |x| format!("{x:.2}")))
@@ -174,7 +194,8 @@ pub(crate) fn told(blocks: &[&Block<'_>]) -> Vec<String> {
     let mut pairs: BTreeMap<(&str, &str), Vec<Option<&Agreement>>> = BTreeMap::new();
     for r in blocks.iter().flat_map(|b| &b.runs) {
         if let Some(beside) = &r.beside {
-            let pair = (&*r.strategy.label, &*beside.row);
+            let label = &*r.strategy.label;
+            let pair = (label.strip_suffix(&of(&beside.row)).unwrap_or(label), &*beside.row);
             pairs.entry(pair).or_default().push(beside.agreement.as_ref());
         }
     }
@@ -313,6 +334,27 @@ mod tests {
                     differs by more than 0.5 % in 1 of 2 sessions; not held together in 1 of 3: \
                     one of them did not finish.";
         assert_eq!(told, [want]);
+    }
+
+    #[test]
+    fn rows_of_one_label_are_told_apart_by_what_they_stand_beside() {
+        let labels = |of_second: &str| {
+            let [one, two] = ["one", "two"].map(|s| beside(s, &[1000], &[1000], (0, 0)));
+            let mut three = beside("one", &[1000], &[1000], (0, 0));
+            three[1].beside.as_mut().unwrap().row = of_second.into();
+            let mut all = [one, two, three].concat();
+            tell_apart(&mut all.iter_mut().collect::<Vec<_>>());
+            let told = told_by(all.clone());
+            (all.into_iter().map(|r| r.strategy.label).collect::<Vec<_>>(), told)
+        };
+        let (same, _) = labels("real-codex");
+        assert_eq!(same, ["real-codex", "codex"].repeat(3));
+        let (other, told) = labels("real-mine");
+        let codex = ["real-codex", "codex beside real-codex"];
+        assert_eq!(other[..4], codex.repeat(2));
+        assert_eq!(other[4..], ["real-codex", "codex beside real-mine"]);
+        assert!(told[0].starts_with("codex against real-codex: "), "{told:?}");
+        assert!(told[1].starts_with("codex against real-mine: "), "{told:?}");
     }
 
     #[test]

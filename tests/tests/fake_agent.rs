@@ -312,6 +312,30 @@ fn a_drive_concludes_with_how_far_the_two_agree_and_ranks_neither() {
 }
 
 #[test]
+fn one_implementation_beside_two_agents_is_two_rows_in_every_report() {
+    if !has_python() {
+        return;
+    }
+    let here = Folder::new();
+    let agents = ["good", "wraps"].map(|how| describe(&here, how, "acp", "strategy = \"codex\""));
+    let out = drive(&here, &format!("login-bug ten-compactions {}", agents.join(" ")), 0);
+    let labels: BTreeSet<String> =
+        here.csv("ctxbench-out/summary.csv").into_iter().map(|r| r["strategy"].clone()).collect();
+    let ours = ["good", "wraps"].map(|how| format!("codex beside real-fake-{how}-acp"));
+    let real = ["good", "wraps"].map(|how| format!("real-fake-{how}-acp"));
+    assert_eq!(labels.into_iter().collect::<Vec<_>>(), [ours.clone(), real].concat());
+    let results = "ctxbench-out/results.json";
+    let markdown = here.run(&format!("report {results} --format markdown")).ok().stdout;
+    for label in ours {
+        assert!(markdown.contains(&format!("| {label} |")), "{label}: {markdown}");
+        for page in ["index.html", "drive.md"] {
+            assert!(here.read(&format!("ctxbench-out/{page}")).contains(&label), "{page}: {label}");
+        }
+        assert!(out.stdout.contains(label.split(' ').next_back().unwrap()));
+    }
+}
+
+#[test]
 fn a_gigabyte_on_standard_output_is_neither_kept_nor_waited_for() {
     if !has_python() {
         return;
@@ -423,9 +447,31 @@ fn a_drive_that_is_told_to_end_takes_everything_with_it() {
         let agent = describe(&here, signal, "acp", "");
         // The agent itself sends the signal, in the middle of a turn.
         let out = drive(&here, &format!("small.jsonl {agent}"), code);
-        assert!(!here.path("ctxbench-out").exists(), "{signal}");
+        nothing_is_made(&here);
         out.says(&["broken off; nothing is written before every agent is through"]);
     }
+}
+
+/// Neither results nor what keeps other drives from writing them.
+fn nothing_is_made(here: &Folder) {
+    for name in ["ctxbench-out", "ctxbench-out.partial"] {
+        assert!(!here.path(name).exists(), "{name} is left");
+    }
+}
+
+#[test]
+fn a_drive_that_is_told_to_end_while_a_version_is_asked_leaves_nothing() {
+    if !has_python() {
+        return;
+    }
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let agent = describe(&here, "good", "acp", "");
+    let file = "fake-good-acp.toml";
+    let signals = "import os,signal; os.kill(os.getppid(), signal.SIGINT); signal.pause()";
+    here.write(file, here.read(file).replacen("print('0.169.0')", signals, 1));
+    drive(&here, &format!("small.jsonl {agent}"), 130);
+    nothing_is_made(&here);
 }
 
 /// A session whose every id, name and argument would do harm.

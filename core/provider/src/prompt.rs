@@ -326,6 +326,11 @@ impl Prompt {
         }
     }
 
+    /// Whether it asks the provider for a compaction and nothing else.
+    pub fn asks_for_compaction(&self) -> bool {
+        self.items.iter().any(|i| matches!(i.content, Content::CompactionTrigger(_)))
+    }
+
     /// A prompt of these items and nothing else.
     pub fn new(model: impl Into<Arc<str>>, items: Vec<Item>) -> Self {
         Prompt {

@@ -44,6 +44,7 @@ struct Product {
 }
 
 pub(crate) fn described(args: &Args) -> anyhow::Result<()> {
+    crate::groups::end_with_us();
     let products = products(&args.strategy)?;
     let scenarios = match &args.inputs[..] {
         [] => builtin::defaults()?,

@@ -13,7 +13,7 @@ use clap::ValueHint;
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model::Model;
 use ctxbench_reports::record::{Results, RunRecord};
-use ctxbench_reports::{self as reports, Columns, TableOptions};
+use ctxbench_reports::{self as reports, Columns, TableOptions, agreement};
 use ctxbench_scenarios::Scenario;
 
 use self::cases::Cases;
@@ -22,7 +22,7 @@ use super::run::{nothing_ran, outputs, tokens, twice, width};
 use super::{number, private};
 use crate::drive::agent::{self, Agent};
 use crate::drive::{self, Fault, Options, Outcome};
-use crate::groups;
+use crate::groups::{self, Ours};
 use crate::replay;
 use crate::run::{Plan, results};
 use crate::summarise::Summariser;
@@ -101,9 +101,9 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     let is_private = private::keep(sessions.iter().flat_map(|s| &s.files));
     outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
-    let _alone = reports::Alone::with(&args.out)?;
-    let mut cases = args.record.as_deref().map(Cases::in_folder).transpose()?;
     groups::end_with_us();
+    let _alone = Ours::new(|| reports::Alone::with(&args.out))?;
+    let mut cases = args.record.as_deref().map(Cases::in_folder).transpose()?;
     groups::last_words(Some(
         "broken off; nothing is written before every agent is through, so nothing of this drive is \
          kept"
@@ -116,6 +116,7 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
         }
     }
     groups::last_words(None);
+    agreement::tell_apart(&mut outcomes.iter_mut().flat_map(|o| &mut o.ours).collect::<Vec<_>>());
     let rows = outcomes.iter().flat_map(|o| std::iter::once(&o.real).chain(&o.ours));
     let all = assembled(&ready, rows.cloned().collect());
     let pages = told::pages(&outcomes, &args.fault)?;

@@ -4,30 +4,22 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use ctxbench_core::model::{self, Model, UnknownModel};
 use ctxbench_core::{files, nearest};
 use ctxbench_provider::wire::{self, Api};
-use ctxbench_reports::printable;
 use ctxbench_strategies::Spec;
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
-use tokio::io::AsyncReadExt;
-use tokio::process::Command;
 
 use super::extended;
 use super::fill::{Fill, PLACES, put};
-use crate::groups;
-use crate::temporary::Temporary;
 
 /// How long an agent may neither print nor ask anything, unless it is told otherwise: what is
 /// started by Node or Python takes many seconds on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// So much of what it says is looked at, bytes.
-const MOST_VERSION: u64 = 64 << 10;
 
 /// The agents that come with the project.
 const BUILT_IN: &[(&str, &str)] = &[
@@ -292,28 +284,6 @@ pub struct Side {
     pub tools: Option<bool>,
 }
 
-/// Why the version of a program is not known.
-#[derive(Debug, Error)]
-pub enum NoVersion {
-    /// It could not be asked.
-    #[error("it cannot be asked for its version: {0}")]
-    NotAsked(#[from] std::io::Error),
-    /// It took too long.
-    #[error("it did not say its version within {} s", .0.as_secs())]
-    Silent(Duration),
-    /// The program failed.
-    #[error("asked for its version, it ended with {status}{said}")]
-    Failed {
-        /// How it ended.
-        status: ExitStatus,
-        /// What it printed, in a line that follows.
-        said: String,
-    },
-    /// What it printed holds none.
-    #[error("what it prints, asked for its version, holds none")]
-    NotSaid,
-}
-
 /// The nearest of the agents that come with the project, or all of them.
 pub(super) fn known(given: &str) -> String {
     let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
@@ -513,68 +483,6 @@ impl Agent {
         let found = found.and_then(|p| std::path::absolute(p).ok());
         found.ok_or_else(|| missing(self.program.names.join("` or `")))
     }
-
-    /// The version that a program says it has: the first word with digits and dots that it prints.
-    /// It is asked in a home of its own, and for so long at most.
-    pub fn version(&self, program: &Path, patience: Duration) -> Result<String, NoVersion> {
-        let home = Temporary::new()?;
-        let mut asking = Command::new(program);
-        asking.args(&self.program.version).current_dir(home.path()).env_clear();
-        asking.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        asking.env("HOME", home.path()).env("TMPDIR", home.path());
-        asking.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        #[cfg(unix)]
-        asking.process_group(0);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (text, ended, status) = runtime.block_on(async {
-            let mut child = asking.kill_on_drop(true).spawn()?;
-            let group = child.id();
-            group.inspect(|g| groups::begun(*g));
-            let piped = "both streams are pipes";
-            let stdout = child.stdout.take().expect(piped).take(MOST_VERSION);
-            let stderr = child.stderr.take().expect(piped).take(MOST_VERSION);
-            let (mut one, mut two) = (stdout, stderr);
-            let (mut out, mut err) = (Vec::new(), Vec::new());
-            let both = async { tokio::join!(one.read_to_end(&mut out), two.read_to_end(&mut err)) };
-            // What came in time is what there is.
-            let ended = tokio::time::timeout(patience, both).await.is_ok();
-            let text = [out, err].concat();
-            // One that has said it is not waited for.
-            let waits = ended && version_of(&text).is_none();
-            let waited = async { if waits { child.wait().await.ok() } else { None } };
-            let status = tokio::time::timeout(patience, waited).await.ok().flatten();
-            group.inspect(|g| groups::over(*g));
-            Ok::<_, std::io::Error>((text, ended, status))
-        })?;
-        version_of(&text).ok_or_else(|| match status.filter(|s| !s.success()) {
-            Some(status) => NoVersion::Failed { status, said: first_line(&text) },
-            None if ended => NoVersion::NotSaid,
-            None => NoVersion::Silent(patience),
-        })
-    }
-}
-
-fn version_of(text: &[u8]) -> Option<String> {
-    String::from_utf8_lossy(text).split_whitespace().find_map(version_in)
-}
-
-/// The first line of what a program printed, behind a colon.
-fn first_line(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
-    let line = text.lines().map(str::trim).find(|l| !l.is_empty());
-    line.map_or(String::new(), |l| {
-        format!(": {}", printable(l).chars().take(120).collect::<String>())
-    })
-}
-
-/// The version in a word, as in `v1.2.3` or `codex-cli/0.169.0`.
-fn version_in(word: &str) -> Option<String> {
-    let begin = word.find(|c: char| c.is_ascii_digit())?;
-    let rest = &word[begin..];
-    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-');
-    let end = rest.find(|c| !letter(c)).unwrap_or(rest.len());
-    let version = rest[..end].trim_end_matches('.');
-    (version.contains('.')).then(|| version.to_string())
 }
 
 #[cfg(test)]
@@ -635,14 +543,5 @@ mod tests {
         let own = of("[record]\narguments = [\"-c\", \"url={url}\"]\n[env]\nBASE = \"{url}\"\n");
         let own = own.unwrap();
         assert_eq!((own.env.len(), own.arguments[1].as_str()), (0, "url=http://h:1"));
-    }
-
-    #[test]
-    fn versions_are_found_in_what_programs_print() {
-        let of = |text: &str| text.split_whitespace().find_map(version_in);
-        assert_eq!(of("codex-cli 0.169.0").as_deref(), Some("0.169.0"));
-        assert_eq!(of("aider 0.86.2\n").as_deref(), Some("0.86.2"));
-        assert_eq!(of("v22.1.0-rc.1 (x)").as_deref(), Some("22.1.0-rc.1"));
-        assert_eq!(of("no number").as_deref(), None);
     }
 }

@@ -199,8 +199,11 @@ impl Director {
         self.faults.iter().find(|f| f.hits(on, *n)).cloned()
     }
 
-    /// What a request is for.
+    /// What a request is for; `None` = its description does not know.
     fn purpose(&self, asks: &Asks<'_>) -> Option<Purpose> {
+        if asks.compaction {
+            return Some(Purpose::Summary);
+        }
         if let Some(side) = self.sides.iter().find(|s| asks.fit(s)) {
             return Some(side.purpose);
         }
@@ -233,11 +236,12 @@ impl Director {
     /// order in which requests were answered, whichever is over first.
     fn begin_exchange(
         &mut self,
-        purpose: Purpose,
+        purpose: Option<Purpose>,
         wire: Option<Wire>,
         (path, body): (&str, &[u8]),
         on_purpose: bool,
     ) -> usize {
+        let purpose = purpose.unwrap_or(Purpose::Other);
         self.exchanges.push(Exchange {
             step: self.step,
             purpose,
@@ -262,9 +266,8 @@ impl Director {
         let (body, prompt) = (arrived.body, arrived.prompt);
         let purpose = self.purpose(&Asks { header: &header, body, prompt, compaction });
         let fault = purpose.and_then(|p| self.fault(p));
-        let kept = purpose.unwrap_or(Purpose::Other);
         let sent = (arrived.path, body);
-        let at = self.begin_exchange(kept, Some(arrived.wire), sent, fault.is_some());
+        let at = self.begin_exchange(purpose, Some(arrived.wire), sent, fault.is_some());
         self.open.insert(arrived.id, at);
         if let Some(fault) = fault {
             self.now = self.now.saturating_add(fault.after_ms);
@@ -277,7 +280,6 @@ impl Director {
             (None, Some(Purpose::Work)) => self.next(prompt),
             (None, Some(Purpose::Summary)) => summary(),
             (None, Some(_)) => aside(ASIDE),
-            (None, None) if compaction => summary(),
             (None, None) => return Err(unknown(arrived)),
         };
         let said = match &given.said {
@@ -302,23 +304,26 @@ struct Asks<'a> {
     header: &'a dyn Fn(&str) -> Option<String>,
     body: &'a [u8],
     prompt: &'a Prompt,
+    /// It asks the provider itself for a compaction: whatever else it says, it is for a summary.
     compaction: bool,
 }
 
 impl Asks<'_> {
     fn fit(&self, side: &Side) -> bool {
-        let Side { purpose, header, body, system, last, tools } = side;
-        if self.compaction {
-            return *purpose == Purpose::Summary;
-        }
+        let Side { purpose: _, header, body, system, last, tools } = side;
         let has_tools = self.prompt.tools.is_some();
         header
             .as_ref()
-            .is_none_or(|[name, piece]| (self.header)(name).is_some_and(|v| v.contains(piece)))
+            .is_none_or(|[name, piece]| self.headed(name).is_some_and(|v| v.contains(piece)))
             && body.as_ref().is_none_or(|[path, piece]| self.field(path, piece))
             && system.as_ref().is_none_or(|piece| self.system(piece))
             && last.as_ref().is_none_or(|piece| self.last(piece))
             && tools.is_none_or(|wanted| wanted == has_tools)
+    }
+
+    fn headed(&self, name: &str) -> Option<String> {
+        // A server has their names in small letters.
+        (self.header)(&name.to_ascii_lowercase())
     }
 
     fn field(&self, path: &str, piece: &str) -> bool {
@@ -392,6 +397,7 @@ impl Speaker for Shared {
 
     fn saw(&mut self, seen: Seen) {
         let mut d = self.lock();
+        let compaction = seen.wants_compaction();
         let Seen { id, wire, path, headers, body, prompt, http, on_purpose, outcome, .. } = seen;
         let at = match d.open.remove(&id) {
             Some(at) => at,
@@ -403,11 +409,9 @@ impl Speaker for Shared {
                 }
                 let header = |name: &str| headers.get(name).cloned();
                 let purpose = prompt.as_ref().and_then(|prompt| {
-                    let compaction = path.ends_with("/compact");
                     d.purpose(&Asks { header: &header, body: &body, prompt, compaction })
                 });
-                let purpose = purpose.unwrap_or(Purpose::Other);
-                if on_purpose {
+                if let Some(purpose) = purpose.filter(|_| on_purpose) {
                     *d.counted.entry(purpose).or_default() += 1;
                 }
                 d.begin_exchange(purpose, wire, (&path, &body), on_purpose)

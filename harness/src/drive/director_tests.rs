@@ -142,3 +142,47 @@ fn what_the_server_refuses_by_itself_without_end_is_not_kept_without_end() {
     assert_eq!(refused.message, format!("ctxbench: {why}"));
     assert_eq!(d.lock().stuck.as_ref(), Some(&why));
 }
+
+#[test]
+fn what_a_request_is_for_does_not_depend_on_who_refuses_it() {
+    let mut d = director(&["one"], &[]);
+    let side = Side {
+        purpose: Purpose::Title,
+        header: Some(["X-Kind".into(), "title".into()]),
+        body: None,
+        system: None,
+        last: None,
+        tools: None,
+    };
+    d.lock().sides.push(side);
+    let responses = ctxbench_provider::wire::named("openai-responses").unwrap();
+    let path = "/v1/responses";
+    let asks = |items: serde_json::Value| {
+        let body = serde_json::json!({"model": "gpt-5.5", "input": items}).to_string();
+        let prompt = responses.decode(path, body.as_bytes()).unwrap();
+        (body.into_bytes(), prompt)
+    };
+    let user = serde_json::json!({"type": "message", "role": "user", "content": "go"});
+    let compacts = asks(serde_json::json!([user, {"type": "compaction_trigger"}]));
+    let titles = asks(serde_json::json!([user]));
+    for (id, kind, (body, prompt)) in [(0, "none", compacts), (2, "title", titles)] {
+        let headers = HeaderMap::from_iter([("x-kind".parse().unwrap(), kind.parse().unwrap())]);
+        let (wire, thinking) = (responses, false);
+        let arrived =
+            Arrived { id, wire, path, headers: &headers, body: &body, prompt: &prompt, thinking };
+        d.say(&arrived).ok().unwrap();
+        d.saw(Seen {
+            id: id + 1,
+            wire: Some(wire),
+            path: path.into(),
+            headers: [("x-kind".to_string(), kind.to_string())].into(),
+            body,
+            prompt: Some(prompt),
+            http: 500,
+            on_purpose: true,
+            ..Seen::default()
+        });
+    }
+    let purposes: Vec<Purpose> = kept(&d).into_iter().map(|(_, purpose, _)| purpose).collect();
+    assert_eq!(purposes, [Purpose::Summary, Purpose::Summary, Purpose::Title, Purpose::Title]);
+}

@@ -1,9 +1,9 @@
 //! Real agents as rows: an installed, unmodified agent is driven through a session on loopback, and
 //! what it sent its model is measured like every other row.
 //!
-//! `agent` is its description, `plan` the session in its terms. A `scratch` folder is its home,
-//! `deliver` brings it the user's words, `director` answers as its model and keeps what it asked.
-//! `lived` makes of that the session as the agent lived it, on which our implementation runs beside
+//! `agent` is its description, `version` what its program says of itself, `plan` the session in its
+//! terms. A `scratch` folder is its home, `deliver` brings it the user's words, `director` answers as
+//! its model and keeps what it asked. `lived` makes of that the session as the agent lived it, on which our implementation runs beside
 //! it, and `shown` the row of what it sent; `outcome` measures both and holds the two together.
 
 pub mod agent;
@@ -20,6 +20,7 @@ pub mod record;
 mod scratch;
 mod shown;
 mod unsaid;
+mod version;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,7 +40,7 @@ use crate::groups;
 use crate::replay::{GO_ON, MOST_FAILURES};
 use crate::serve::{self, Server, Summaries};
 use crate::summarise::{Summariser, SummaryDesk};
-use agent::{Agent, AgentError, NoVersion, Purpose};
+use agent::{Agent, AgentError, Purpose};
 use child::{Patience, Stopped};
 use deliver::Turn;
 use director::{Exchange, Shared};
@@ -49,6 +50,7 @@ use scratch::Scratch;
 
 pub use faults::{BadDriveFault, Fault};
 pub use outcome::{Outcome, failed, measured};
+pub use version::NoVersion;
 
 use lived::Extent;
 

@@ -11,13 +11,14 @@ use std::time::Duration;
 use super::agent::Agent;
 use super::fill::Fill;
 use super::plan::output_file;
-use crate::groups;
+use crate::groups::{self, Folder, Ours};
 
 /// A scratch folder, gone when it is dropped unless it is kept.
 pub(super) struct Scratch {
     path: PathBuf,
-    keep: bool,
     environment: BTreeMap<String, String>,
+    /// Last but the lock, so that nobody else uses the folder before it is gone.
+    _ours: Option<Ours>,
     /// Held as long as the folder is in use; a killed process holds nothing.
     _lock: Option<File>,
 }
@@ -74,20 +75,26 @@ impl Scratch {
     /// An empty folder below the temporary folder. Its name is the same every time unless another
     /// drive is using it, since agents show it to their model.
     pub(super) fn new(name: &str, keep: bool) -> io::Result<Scratch> {
-        let path = place(&std::env::temp_dir().canonicalize()?, name)?;
+        let base = std::env::temp_dir().canonicalize()?;
+        let mut path = PathBuf::new();
+        let mut place = || {
+            path = place(&base, name)?;
+            Ok::<_, io::Error>(path.clone())
+        };
+        let ours = match keep {
+            true => place().map(|_| None),
+            false => Ours::new(|| place().map(Folder)).map(Some),
+        }?;
         let lock = File::create(path.join(LOCK))?;
         let lock = lock.try_lock().is_ok().then_some(lock);
         if keep {
             File::create(path.join(KEPT))?;
         }
-        let scratch = Scratch { path, keep, environment: BTreeMap::new(), _lock: lock };
+        let scratch = Scratch { path, environment: BTreeMap::new(), _ours: ours, _lock: lock };
         for folder in ["home", "project", "tmp"] {
             fs::create_dir(scratch.path.join(folder))?;
         }
         groups::marks(&scratch.mark());
-        if !keep {
-            groups::keeps(&scratch.path);
-        }
         Ok(scratch)
     }
 
@@ -190,9 +197,6 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         self.sweep();
         groups::unmarks(&self.mark());
-        if !self.keep {
-            groups::remove(&self.path);
-        }
     }
 }
 

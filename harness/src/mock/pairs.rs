@@ -7,13 +7,11 @@ use ctxbench_core::request::{ErrorKind, ModelError};
 use ctxbench_provider::wire::{ResultsDue, Wire};
 use ctxbench_provider::{Content, Item, Prompt};
 
-use super::rules;
-
 /// Refuses a conversation in which a call or a result stands alone, by when the wire wants results.
 /// What lies before the last compaction block is not looked at where the provider ignores it, and a
 /// request for a compaction has codes of its own.
 pub(super) fn check(wire: Wire, model: &Model, prompt: &Prompt) -> Result<(), ModelError> {
-    if rules::on_demand(prompt) {
+    if prompt.asks_for_compaction() {
         return Ok(());
     }
     let due = wire.results_due();

@@ -272,7 +272,7 @@ impl ProviderModel {
         let (usage, first_token) = self.bill(&prompt, model, now)?;
         let (parts, stop) = match plan {
             PlannedReply::Say { parts, stop } => (parts, stop),
-            _ if rules::on_demand(&prompt) => {
+            _ if prompt.asks_for_compaction() => {
                 return self.compact_on_demand(prompt, usage, first_token, model);
             }
             _ => {

@@ -14,11 +14,6 @@ use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens;
 use ctxbench_provider::{Content, Prompt};
 
-/// Whether the request asks for a compaction and nothing else.
-pub(super) fn on_demand(prompt: &Prompt) -> bool {
-    prompt.items.iter().any(|i| matches!(i.content, Content::CompactionTrigger(_)))
-}
-
 /// By what the provider knows a block that it made on demand.
 pub(super) fn signature(summary: &str) -> u64 {
     tokens::content_hash(summary.as_bytes())
@@ -88,7 +83,7 @@ pub(super) fn check(
             "a compaction block made on demand cannot be combined with compact_20260112",
         );
     }
-    if !on_demand(prompt) {
+    if !prompt.asks_for_compaction() {
         return Ok(());
     }
     if !prompt.server_edits.is_empty() {

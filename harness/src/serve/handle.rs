@@ -179,7 +179,8 @@ async fn answer(
     if lock(&shared.desk).looks() {
         let headers = speaker::public(&head.headers);
         let wire = Some(wire);
-        *seen = Some(Seen { id, wire, path: path.to_string(), headers, ..Seen::default() });
+        let path = path.to_string();
+        *seen = Some(Seen { id, wire, path, headers, compact, ..Seen::default() });
     }
     let body = read(body, wire, shared.body_limit).await?;
     if let Some(seen) = seen {

@@ -7,8 +7,8 @@ use axum::http::HeaderMap;
 use ctxbench_core::content::Part;
 use ctxbench_core::request::{ModelError, Reply, Tools};
 use ctxbench_core::session::Millis;
+use ctxbench_provider::Prompt;
 use ctxbench_provider::wire::Wire;
-use ctxbench_provider::{Content, Prompt};
 use serde_json::value::RawValue;
 
 use super::asked;
@@ -39,7 +39,7 @@ impl Arrived<'_> {
 
     /// Whether it asks the provider itself for a compaction.
     pub fn wants_compaction(&self) -> bool {
-        self.prompt.items.iter().any(|i| matches!(i.content, Content::CompactionTrigger(_)))
+        self.prompt.asks_for_compaction()
     }
 }
 
@@ -93,6 +93,15 @@ pub struct Seen {
     pub on_purpose: bool,
     /// What was said, or why nothing was.
     pub outcome: Option<Result<Reply, ModelError>>,
+    /// It came to the address at which nothing but a compaction is asked for.
+    pub compact: bool,
+}
+
+impl Seen {
+    /// Whether it asked the provider itself for a compaction: as in what had [`Arrived`].
+    pub fn wants_compaction(&self) -> bool {
+        self.compact || self.prompt.as_ref().is_some_and(Prompt::asks_for_compaction)
+    }
 }
 
 /// Headers that hold keys or a person's session with a provider.

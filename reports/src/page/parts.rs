@@ -117,7 +117,8 @@ fn wide(name: &str, table: &Markup) -> Markup {
 }
 
 fn sheet(s: &Sheet) -> Markup {
-    let table = html! { table {
+    let is_word = |c: &str| c.starts_with(char::is_alphabetic);
+    let table = html! { table.sheet {
         thead { tr { @for h in &s.head { th scope="col" { (clean(h)) } } } }
         tbody { @for g in &s.groups {
             @if !g.name.is_empty() {
@@ -125,7 +126,8 @@ fn sheet(s: &Sheet) -> Markup {
             }
             @for row in &g.rows { tr { @for (i, c) in row.iter().enumerate() {
                 @if i == 0 { th scope="row" { (clean(c)) } }
-                @else { td.note[c.chars().count() > LONG] { (clean(c)) } }
+                @else if c.chars().count() > LONG { td.note { (clean(c)) } }
+                @else { td.word[is_word(c)] { (clean(c)) } }
             } } }
         } }
     } };
