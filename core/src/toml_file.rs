@@ -68,7 +68,7 @@ pub fn told(e: &toml::de::Error, text: &str) -> String {
 
 /// Says that the value that begins there is a text without quotes, if it is one.
 fn unquoted(text: &str, value: usize) -> Option<String> {
-    let key = key(text, value)?;
+    let key = key(text, value).filter(|_| text[..value].trim_end().ends_with('='))?;
     let rest = text.get(value..)?.lines().next()?;
     let word = rest.split([',', '#', ']', '}']).next()?.trim();
     let is_text = word.starts_with(char::is_alphabetic)

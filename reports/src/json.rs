@@ -301,7 +301,7 @@ mod tests {
         let error =
             parse(r#"{"version":1,"generator":"x","assumptions":{}}"#).unwrap_err().to_string();
         assert!(
-            error.contains("missing field `runs`") && error.contains("expected results"),
+            error.contains("`runs` is missing") && error.contains("expected results"),
             "{error}"
         );
     }

@@ -66,6 +66,7 @@ fn fits(root: &Value, at: &Value, value: &Value) -> bool {
         .is_none_or(|t| t.as_array().map_or_else(|| of_type(t), |list| list.iter().any(of_type)))
         && at.get("const").is_none_or(|c| c == value)
         && at.get("enum").is_none_or(|e| e.as_array().unwrap().contains(value))
+        && at.get("minProperties").is_none_or(|n| object.len() as u64 >= n.as_u64().unwrap())
         && all("required").iter().all(|r| object.contains_key(r.as_str().unwrap()))
         && at
             .get("$ref")

@@ -504,9 +504,11 @@ fn a_trace_that_cannot_be_written_is_refused_before_the_run() {
         no/such/folder/trace.jsonl";
     refuses(&here, line, &["no/such/folder/trace.jsonl"]);
     // What other options take for standard output is no file of that name.
-    for option in ["--trace", "--status", "--cassette"] {
+    for option in ["--trace", "--status", "--summarizer openai+http://localhost:9/v1#m --cassette"]
+    {
         let line = format!("run login-bug --strategy reference --out out {option} -");
-        refuses(&here, &line, &[option, "- is not taken for standard output here; name a file"]);
+        let name = option.rsplit(' ').next().unwrap();
+        refuses(&here, &line, &[name, "- is not taken for standard output here; name a file"]);
     }
 }
 

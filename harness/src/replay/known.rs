@@ -1,5 +1,5 @@
-//! What is known of a session's facts whatever it is replayed with: found out once per session, for
-//! all strategies, models and seeds.
+//! What is known of a session whatever it is replayed with, its facts above all: found out once per
+//! session, for all strategies, models and seeds.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -53,7 +53,7 @@ pub(super) struct Known {
 /// What a text carries.
 #[derive(Debug)]
 pub(super) struct Carried {
-    /// Facts by their index, and how well; there is one of each text and fact that it carries.
+    /// Facts by their index, and how well. A long session has millions of these.
     facts: Box<[(u32, Match)]>,
     /// Hashes of its words with digits.
     pub(super) words: Box<[u64]>,
