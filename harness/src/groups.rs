@@ -1,5 +1,5 @@
-//! Programs that we have started and the folders that we have made for a while, so that none outlives
-//! us.
+//! Programs that we have started and the folders that we have made for a while, so that none
+//! outlives us.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,10 +1,11 @@
 //! Real agents as rows: an installed, unmodified agent is driven through a session on loopback, and
 //! what it sent its model is measured like every other row.
 //!
-//! `agent` is its description, `version` what its program says of itself, `plan` the session in its
-//! terms. A `scratch` folder is its home, `deliver` brings it the user's words, `director` answers as
-//! its model and keeps what it asked. `lived` makes of that the session as the agent lived it, on which our implementation runs beside
-//! it, and `shown` the row of what it sent; `outcome` measures both and holds the two together.
+//! `agent` is its description, `version` what its program says of itself, `plan` the session in
+//! its terms. A `scratch` folder is its home, `deliver` brings it the user's words, `director`
+//! answers as its model and keeps what it asked. `lived` makes of that the session as the agent
+//! lived it, on which our implementation runs beside it, and `shown` the row of what it sent;
+//! `outcome` measures both and holds the two together.
 
 pub mod agent;
 mod child;

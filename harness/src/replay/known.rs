@@ -45,7 +45,7 @@ pub(super) struct Known {
     around: Mutex<HashMap<(usize, u64), Arc<str>>>,
     showings: OnceLock<Arc<Showings>>,
     lives: OnceLock<Vec<FactLife>>,
-    crew: OnceLock<Arc<Crew>>,
+    crew: OnceLock<Crew>,
     /// By how tokens are counted.
     unseen: Mutex<Vec<(Counting, Arc<Unseen>)>>,
 }
@@ -119,8 +119,8 @@ impl Known {
     }
 
     /// The subagents.
-    pub(super) fn crew(&self, session: &Session) -> Arc<Crew> {
-        self.crew.get_or_init(|| Arc::new(Crew::of(session, self))).clone()
+    pub(super) fn crew(&self, session: &Session) -> &Crew {
+        self.crew.get_or_init(|| Crew::of(session, self))
     }
 
     /// What the recording lacks.
@@ -280,5 +280,14 @@ mod tests {
         );
         session.facts.push(Fact { kind: FactKind::Goal, ..fact("g", "login", "u9") });
         assert_eq!(Known::of(&session).goal, Some(1), "a marked one goes before");
+    }
+
+    #[test]
+    fn a_session_is_known_once_and_anew_with_other_levers() {
+        let (all, session) = (KnownSessions::default(), Session::default());
+        let pulled = Levers { deferred_tools: true, ..Levers::default() };
+        let plain = all.of(&session, &Levers::default());
+        assert!(Arc::ptr_eq(&plain, &all.of(&session, &Levers::default())));
+        assert!(!Arc::ptr_eq(&plain, &all.of(&session, &pulled)));
     }
 }

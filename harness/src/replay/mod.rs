@@ -246,9 +246,8 @@ async fn replay_one(
     let doors = Doors { provider, watcher: watcher.clone() };
     let (log, events) = Log::open();
     let known = scene.known.clone();
-    let crew = known.crew(&scenario.session);
-    let subagents = (!crew.is_empty())
-        .then(|| Subagents::new(&scene, crew.clone(), doors.clone(), log.clone()));
+    let alone = known.crew(&scenario.session).is_empty();
+    let subagents = (!alone).then(|| Subagents::new(&scene, doors.clone(), log.clone()));
     let engine = play(&scene, doors.of(None), subagents.clone(), Start::default(), log).await;
     if let Some(subagents) = &subagents {
         subagents.run_uncalled(engine.now()).await;
@@ -262,7 +261,6 @@ async fn replay_one(
         model: &model,
         files: &shared.files,
         known: &known,
-        crew: &crew,
         summariser: desk.asked().then(|| options.summariser.name().into_owned()),
         stopped: Stopped { unsummarised: desk.trouble(), refused: seen.refused.clone() },
     };

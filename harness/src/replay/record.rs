@@ -30,11 +30,16 @@ pub(super) struct Run<'a> {
     pub(super) files: &'a Files,
     /// Of the session.
     pub(super) known: &'a Known,
-    pub(super) crew: &'a Crew,
     /// Who wrote its summaries, if any was asked for.
     pub(super) summariser: Option<String>,
     /// What ended it that is no matter of the strategy: status and reason.
     pub(super) stopped: Stopped,
+}
+
+impl Run<'_> {
+    pub(super) fn crew(&self) -> &Crew {
+        self.known.crew(&self.scenario.session)
+    }
 }
 
 /// Why a run ended that did not end by itself.
@@ -92,7 +97,7 @@ impl ConversationRecord {
 /// The record of a run by its log.
 pub(super) fn measured(run: &Run<'_>, log: Receiver<Logged>) -> Measured {
     let session = &run.scenario.session;
-    let (main, agents) = conversations(log, run.crew.all.len());
+    let (main, agents) = conversations(log, run.crew().all.len());
     let main = ConversationRecord::new(main, run.model, 0);
     let mut offset = main.conversation.requests().count() as u64;
     let mut parts = Vec::new();
@@ -239,7 +244,7 @@ fn played(
     if main.status != Status::Completed {
         return (main.status, main.error.clone());
     }
-    let failed = run.crew.all.iter().zip(parts).find_map(|(agent, part)| {
+    let failed = run.crew().all.iter().zip(parts).find_map(|(agent, part)| {
         let part = part.as_ref().filter(|p| p.status != Status::Completed)?;
         let why = part.error.as_deref().unwrap_or_default();
         Some((part.status, Some(format!("subagent {}: {why}", agent.id))))
@@ -271,7 +276,7 @@ fn integrity(
     parts: &[Option<ConversationRecord>],
 ) -> Vec<IntegrityFailure> {
     let mut out = main.integrity.clone();
-    for (agent, part) in run.crew.all.iter().zip(parts) {
+    for (agent, part) in run.crew().all.iter().zip(parts) {
         let Some(part) = part else { continue };
         out.extend(part.integrity.iter().map(|i| IntegrityFailure {
             request: i.request + part.offset,

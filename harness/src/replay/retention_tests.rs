@@ -132,7 +132,6 @@ fn run(recovery: Recovery) -> RunRecord {
         model: &model,
         files: &Files::default(),
         known: &Known::of(&scenario.session),
-        crew: &Default::default(),
         summariser: None,
         stopped: Stopped::default(),
     };

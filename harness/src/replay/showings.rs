@@ -64,8 +64,8 @@ impl Showings {
         let mut walk = Walk::of(known);
         for m in &path.moves {
             if let Action::User(message) = &m.action {
-                // A message is no showing for itself. Those that were answered together are one, known
-                // by the first of them.
+                // A message is no showing for itself. Those that were answered together are one,
+                // known by the first of them.
                 let (own, others) = m.keys.split_at(m.keys.len().min(1));
                 own.iter().for_each(|key| walk.needs(key, true));
                 walk.shows(&message.key, &said(&message.parts));
@@ -80,8 +80,8 @@ impl Showings {
         Showings { last: walk.last, replies: walk.numbers }
     }
 
-    /// The last showing of a fact before a need; `None` = nobody but the agent said it, or it is not
-    /// needed there.
+    /// The last showing of a fact before a need; `None` = nobody but the agent said it, or it is
+    /// not needed there.
     pub(super) fn last(&self, fact: usize, need: &str) -> Option<&Last> {
         let facts = self.last.get(need)?;
         let at = facts.binary_search_by_key(&fact, |(fact, _)| *fact).ok()?;

@@ -28,19 +28,13 @@ pub(super) struct Subagents {
     desk: SummaryDesk,
     /// Of the whole session.
     whole: Arc<Known>,
-    crew: Arc<Crew>,
     doors: Doors,
     log: Log,
     started: Mutex<HashSet<usize>>,
 }
 
 impl Subagents {
-    pub(super) fn new(
-        scene: &Scene<'_>,
-        crew: Arc<Crew>,
-        doors: Doors,
-        log: Log,
-    ) -> Arc<Subagents> {
+    pub(super) fn new(scene: &Scene<'_>, doors: Doors, log: Log) -> Arc<Subagents> {
         Arc::new(Subagents {
             scenario: scene.scenario.clone(),
             spec: scene.spec.clone(),
@@ -48,16 +42,19 @@ impl Subagents {
             options: scene.options.clone(),
             desk: scene.desk.clone(),
             whole: scene.known.clone(),
-            crew,
             doors,
             log,
             started: Mutex::default(),
         })
     }
 
+    fn crew(&self) -> &Crew {
+        self.whole.crew(&self.scenario.session)
+    }
+
     /// The calls of a window whose time is that of the agents that it waits for.
     pub(super) fn waited_in(&self, window: Option<&str>) -> HashSet<&str> {
-        self.crew.waited_in(window)
+        self.crew().waited_in(window)
     }
 
     /// A reply made these calls: runs the subagents that they start, all from this moment on.
@@ -69,18 +66,18 @@ impl Subagents {
         request: Option<u64>,
     ) -> Millis {
         let mut waits = 0;
-        let started = calls.iter().flat_map(|id| self.crew.called(id));
+        let started = calls.iter().flat_map(|id| self.crew().called(id));
         // In the order in which they begin.
         for i in started.copied().collect::<BTreeSet<usize>>() {
             let took = self.clone().run(i, now, request).await;
-            waits = waits.max(if self.crew.all[i].waits { took } else { 0 });
+            waits = waits.max(if self.crew().all[i].waits { took } else { 0 });
         }
         waits
     }
 
     /// The main conversation is over: runs the subagents that no call could be found for.
     pub(super) async fn run_uncalled(self: &Arc<Self>, now: Millis) {
-        let all = &self.crew.all;
+        let all = &self.crew().all;
         for i in (0..all.len()).filter(|&i| all[i].call.is_none()) {
             self.clone().run(i, now, None).await;
         }
@@ -94,12 +91,13 @@ impl Subagents {
         request: Option<u64>,
     ) -> Pin<Box<dyn Future<Output = Millis> + Send>> {
         Box::pin(async move {
-            if self.crew.depths[i] > DEEPEST || !self.started.lock().is_ok_and(|mut s| s.insert(i))
+            if self.crew().depths[i] > DEEPEST
+                || !self.started.lock().is_ok_and(|mut s| s.insert(i))
             {
                 return 0;
             }
-            let id = &self.crew.all[i].id;
-            let session = self.crew.windows.session(&self.scenario.session, id);
+            let id = &self.crew().all[i].id;
+            let session = self.crew().windows.session(&self.scenario.session, id);
             let model = match self.spec.levers.subagents {
                 Some(own) => Arc::new(met(&self.scenario, own, &self.options)),
                 None => of_subagent(&self.scenario, &session, &self.model, &self.options),
@@ -112,7 +110,7 @@ impl Subagents {
                 model: &model,
                 options: &self.options,
                 desk: &self.desk,
-                known: self.crew.known(i, &session, &self.whole),
+                known: self.crew().known(i, &session, &self.whole),
                 keeps_events: false,
             };
             let start = Start { at_ms: now, by_request: request };

@@ -136,15 +136,14 @@ pub fn read(source: &Source<'_>, mut sink: impl FnMut(Result<Read, InputError>))
         Ok(head) => head,
         Err(e) => return sink(Err(e)),
     };
-    let is_file = head.entries.is_none() && head.members.is_none();
-    if is_file && head.text.trim().is_empty() {
-        let expected = "a recording in one of the formats that `ctxbench validate --help` lists";
-        return sink(Err(calls::wrong(file, 1, "the file is empty".into(), expected)));
-    }
     let Some(format) = formats::detect_head(&head) else {
-        let what = "not a format whose counters are known here".into();
+        let is_file = head.entries.is_none() && head.members.is_none();
+        let what = match is_file && head.text.trim().is_empty() {
+            true => "the file is empty",
+            false => "not a format whose counters are known here",
+        };
         let expected = "a recording in one of the formats that `ctxbench validate --help` lists";
-        return sink(Err(calls::wrong(file, 1, what, expected)));
+        return sink(Err(calls::wrong(file, 1, what.into(), expected)));
     };
     format.recordings(source, &mut |recording| {
         sink(recording.and_then(|recording| {
