@@ -3,8 +3,8 @@
     python read.py OUT
 
 `results.sqlite` holds the tables of the CSV files with exact numbers, NULL for what is unknown, and
-in `summary.record` every row whole as JSON. Both programs read it, and the CSV files, without loading
-the whole. Where DuckDB may fetch its extension for SQLite, `ATTACH 'results.sqlite' (TYPE sqlite)`
+in `records` every row whole as JSON, in pieces. Both programs read it, and the CSV files, without
+loading the whole. Where DuckDB may fetch its extension for SQLite, `ATTACH 'results.sqlite' (TYPE sqlite)`
 reads the same tables in place.
 """
 
@@ -44,10 +44,14 @@ def largest_requests(out, most=5):
 
 
 def settings(out):
-    """What no table has stands in the record."""
+    """What no table has stands in the records."""
+    sql = """
+        SELECT strategy, min(value) FROM summary JOIN records USING (run)
+        WHERE field = 'strategy' GROUP BY 1
+    """
     with closing(sqlite3.connect(f"file:{out}/results.sqlite?mode=ro", uri=True)) as db:
-        for strategy, record in db.execute("SELECT strategy, min(record) FROM summary GROUP BY 1"):
-            yield strategy, json.loads(record)["strategy"]["settings"]
+        for strategy, value in db.execute(sql):
+            yield strategy, json.loads(value)["settings"]
 
 
 def main(out):

@@ -1,10 +1,10 @@
-//! `results.sqlite`: the tables of the CSV files with exact numbers, and every row whole as JSON.
-//! What the CSV files call `n/a` is NULL here.
+//! `results.sqlite`: the tables of the CSV files with exact numbers, and every row whole as JSON in
+//! pieces. What the CSV files call `n/a` is NULL here.
 
 use std::path::Path;
 
-use rusqlite::Connection;
 use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
 
 use crate::csv::TABLES;
 use crate::formats::{Format, Make, ReportError};
@@ -47,6 +47,12 @@ impl Type {
     }
 }
 
+/// A row may be larger than a session, so that no text holds one as a whole.
+const BESIDE: &str = "
+    CREATE TABLE records (run INTEGER NOT NULL, field TEXT NOT NULL, at INTEGER, value TEXT NOT NULL);
+    CREATE TABLE results (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+";
+
 pub(crate) fn write(stored: &Stored<'_>, path: &Path) -> Result<(), ReportError> {
     let types = types(stored)?;
     let failed = |source| ReportError::Database { path: path.into(), source };
@@ -57,7 +63,7 @@ pub(crate) fn write(stored: &Stored<'_>, path: &Path) -> Result<(), ReportError>
         for (table, types) in TABLES.iter().zip(&types) {
             db.execute_batch(&create(table.name, &table.head(true), types, table.of_runs))?;
         }
-        db.execute_batch("CREATE TABLE results (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+        db.execute_batch(BESIDE)
     };
     begin().map_err(failed)?;
     let change = db.transaction().map_err(failed)?;
@@ -77,21 +83,21 @@ pub(crate) fn write(stored: &Stored<'_>, path: &Path) -> Result<(), ReportError>
         for run in session {
             number += 1;
             for (table, types) in TABLES.iter().zip(&types) {
-                let marks = vec!["?"; types.len() + 1 + usize::from(table.of_runs)].join(", ");
+                let marks = vec!["?"; types.len() + 1].join(", ");
                 let sql = format!("INSERT INTO {} VALUES ({marks})", table.name);
                 let mut insert = change.prepare_cached(&sql).map_err(failed)?;
                 for row in table.whole(run, &head.goals, true) {
-                    let whole =
-                        table.of_runs.then(|| Value::Text(json(serde_json::to_string(run))));
-                    let cells = row.into_iter().map(value).chain(whole);
+                    let cells = row.into_iter().map(value);
                     let all = std::iter::once(Value::Integer(number)).chain(cells);
-                    // One by one: SQLite copies what it is given, and a whole row is long.
-                    for (at, value) in (1..).zip(all) {
-                        insert.raw_bind_parameter(at, value).map_err(failed)?;
-                    }
-                    insert.raw_execute().map_err(failed)?;
+                    insert.execute(params_from_iter(all)).map_err(failed)?;
                 }
             }
+            let sql = "INSERT INTO records VALUES (?1, ?2, ?3, ?4)";
+            let mut insert = change.prepare_cached(sql).map_err(failed)?;
+            run.pieces(&mut |field, at, piece| {
+                let at = at.map(|at| at as i64);
+                insert.execute((number, field, at, piece)).map(drop).map_err(failed)
+            })?;
         }
         Ok(())
     })?;
@@ -123,11 +129,8 @@ fn create(name: &str, columns: &[&str], types: &[Type], of_runs: bool) -> String
     let columns = columns.iter().zip(types);
     let columns: Vec<String> =
         columns.map(|(name, is)| format!("\"{name}\" {}", is.word())).collect();
-    let (key, whole) = match of_runs {
-        true => ("INTEGER PRIMARY KEY", ", record TEXT NOT NULL"),
-        false => ("INTEGER NOT NULL", ""),
-    };
-    format!("CREATE TABLE {name} (run {key}, {}{whole})", columns.join(", "))
+    let key = if of_runs { "INTEGER PRIMARY KEY" } else { "INTEGER NOT NULL" };
+    format!("CREATE TABLE {name} (run {key}, {})", columns.join(", "))
 }
 
 fn value(cell: Cell) -> Value {
@@ -153,15 +156,34 @@ mod tests {
         let path = dir.path().join("r.sqlite");
         write(&Stored::new(&results, &results.runs).unwrap(), &path).unwrap();
         let db = Connection::open(&path).unwrap();
-        let rows: Vec<String> = db
-            .prepare("SELECT record FROM summary ORDER BY run")
-            .unwrap()
-            .query_map((), |r| r.get(0))
-            .unwrap()
-            .map(Result::unwrap)
-            .collect();
-        let back: Vec<RunRecord> = rows.iter().map(|r| serde_json::from_str(r).unwrap()).collect();
-        assert_eq!(back, results.runs);
+        let mut back = vec![serde_json::json!({}); results.runs.len()];
+        let sql = "SELECT run, field, at, value FROM records ORDER BY run, field, at";
+        let mut select = db.prepare(sql).unwrap();
+        let mut found = select.query(()).unwrap();
+        while let Some(piece) = found.next().unwrap() {
+            let run = &mut back[piece.get::<_, i64>(0).unwrap() as usize - 1];
+            let value: String = piece.get(3).unwrap();
+            let value = serde_json::from_str(&value).unwrap();
+            let field = &mut run[piece.get::<_, String>(1).unwrap()];
+            match piece.get::<_, Option<i64>>(2).unwrap() {
+                None => *field = value,
+                Some(at) => {
+                    if field.is_null() {
+                        *field = serde_json::json!([]);
+                    }
+                    let list = field.as_array_mut().unwrap();
+                    assert_eq!(list.len(), at as usize);
+                    list.push(value);
+                }
+            }
+        }
+        for (run, back) in results.runs.iter().zip(&mut back) {
+            // A list without entries has no piece.
+            for list in ["requests", "compactions", "facts", "triggers", "integrity"] {
+                back.as_object_mut().unwrap().entry(list).or_insert(serde_json::json!([]));
+            }
+            assert_eq!(&serde_json::from_value::<RunRecord>(back.take()).unwrap(), run);
+        }
         for table in &csv::TABLES {
             let text = csv::of(&format!("{}.csv", table.name), &results);
             let mut reader = ::csv::Reader::from_reader(text.as_bytes());

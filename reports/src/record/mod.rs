@@ -9,6 +9,7 @@ mod digest;
 mod facts;
 mod goals;
 mod integrity;
+mod pieces;
 mod restarts;
 pub mod yardstick;
 
