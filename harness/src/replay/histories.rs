@@ -8,6 +8,7 @@ use ctxbench_core::block::Block;
 use ctxbench_core::fact::Fact;
 use ctxbench_core::session::Session;
 use ctxbench_reports::record::{EXCERPT, FactLife, FactMove, Place};
+use rapidhash::{RapidHashMap, RapidHashSet};
 
 use super::events::{Event, Log};
 use super::facts::{FactBook, Sighting, place, readable};
@@ -23,13 +24,11 @@ const WORD: usize = 4;
 pub(super) struct Histories {
     shown: Vec<bool>,
     moves: Vec<usize>,
-    /// The words that moves hold, each once: many tell of the same place.
-    told: HashSet<Arc<str>>,
 }
 
 impl Histories {
     pub(super) fn new(facts: usize) -> Self {
-        Histories { shown: vec![false; facts], moves: vec![0; facts], told: HashSet::new() }
+        Histories { shown: vec![false; facts], moves: vec![0; facts] }
     }
 
     /// A request showed these facts.
@@ -75,26 +74,48 @@ impl Histories {
             });
             let now = match to {
                 Some(_) => now,
-                None => nearest(&facts[fact], &words, &summaries).into(),
+                None => book.known.told(nearest(&facts[fact], &words, &summaries)),
             };
             let to = FactMove {
                 compaction,
                 from,
                 to: to.unwrap_or_default(),
-                before: once(&mut self.told, words),
-                after: once(&mut self.told, now),
+                before: words,
+                after: now,
             };
             log.note(Event::FactMoved { fact, to: Box::new(to) });
         }
     }
 }
 
-fn once(told: &mut HashSet<Arc<str>>, text: Arc<str>) -> Arc<str> {
-    if let Some(same) = told.get(&text) {
-        return same.clone();
+/// Words that moves tell, each text once: many facts stand in the same place.
+#[derive(Default)]
+pub(super) struct Told {
+    /// By a fact and the hash of a block that carries it.
+    around: RapidHashMap<(usize, u64), Arc<str>>,
+    texts: RapidHashSet<Arc<str>>,
+}
+
+impl Told {
+    /// The words around the fact of this number in a block that carries it.
+    pub(super) fn around(&mut self, number: usize, fact: &Fact, block: &Block) -> Arc<str> {
+        let key = (number, block.hash);
+        if let Some(words) = self.around.get(&key) {
+            return words.clone();
+        }
+        let words = self.once(around(fact, readable(block)));
+        self.around.insert(key, words.clone());
+        words
     }
-    told.insert(text.clone());
-    text
+
+    pub(super) fn once(&mut self, text: String) -> Arc<str> {
+        if let Some(same) = self.texts.get(&*text) {
+            return same.clone();
+        }
+        let text: Arc<str> = text.into();
+        self.texts.insert(text.clone());
+        text
+    }
 }
 
 /// What the session says of each fact.

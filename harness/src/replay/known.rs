@@ -16,11 +16,11 @@ use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::altered::{Frames, said_words, words_before};
 use super::crew::Crew;
-use super::facts::readable;
+use super::histories::{self, Told};
 use super::path::{Defaults, Path};
 use super::recording::{Unseen, tells_sizes, unseen};
 use super::showings::Showings;
-use super::{distractors, histories, texts};
+use super::{distractors, texts};
 
 /// The facts of a session, and what carries them.
 pub(super) struct Known {
@@ -41,8 +41,7 @@ pub(super) struct Known {
     matcher: Matcher,
     /// What texts carry, by their hash.
     carried: Mutex<HashMap<u64, Arc<Carried>>>,
-    /// The words around a fact in a block, by that and the block's hash.
-    around: Mutex<HashMap<(usize, u64), Arc<str>>>,
+    told: Mutex<Told>,
     showings: OnceLock<Arc<Showings>>,
     lives: OnceLock<Vec<FactLife>>,
     crew: OnceLock<Crew>,
@@ -98,7 +97,7 @@ impl Known {
             made_up,
             goal,
             carried: Mutex::default(),
-            around: Mutex::default(),
+            told: Mutex::default(),
             showings: OnceLock::new(),
             lives: OnceLock::new(),
             crew: OnceLock::new(),
@@ -162,9 +161,16 @@ impl Known {
 
     /// The words around a fact in a block that carries it.
     pub(super) fn words_around(&self, fact: usize, block: &Block) -> Arc<str> {
-        let mut known = self.around.lock().unwrap_or_else(PoisonError::into_inner);
-        let words = || histories::around(&self.facts[fact], readable(block)).into();
-        known.entry((fact, block.hash)).or_insert_with(words).clone()
+        self.words().around(fact, &self.facts[fact], block)
+    }
+
+    /// The text, shared with whoever tells the same.
+    pub(super) fn told(&self, text: String) -> Arc<str> {
+        self.words().once(text)
+    }
+
+    fn words(&self) -> std::sync::MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The facts that a text carries, not remembered.
