@@ -1,9 +1,13 @@
-//! The door over HTTP: requests in the provider's wire format to wiremock on loopback, replies
-//! back.
+//! The door over HTTP: requests in the provider's wire format to a server on loopback, replies back.
 
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use axum::body::Body;
+use axum::extract::Request as Posted;
+use axum::http::{HeaderValue, Response, StatusCode, header};
 use ctxbench_core::block::Block;
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
 use ctxbench_core::session::Millis;
@@ -14,15 +18,18 @@ use hyper::body::Bytes;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use wiremock::matchers::any;
-use wiremock::{Mock, MockServer, Respond, ResponseTemplate};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 use super::{Door, PlannedReply, ProviderModel};
+use crate::serve::listen;
 
 /// Virtual latency is on no provider's wire; it travels in a header of our own.
 const LATENCY: &str = "x-ctxbench-latency-ms";
 /// So does what the cache let go when its time was over, tokens: no provider tells.
 const EXPIRED: &str = "x-ctxbench-expired-tokens";
+
+const PANICKED: &str = "the provider model panicked";
 
 struct Desk {
     provider: ProviderModel,
@@ -31,46 +38,94 @@ struct Desk {
     next: Option<(PlannedReply, Millis, Vec<Arc<Block>>)>,
 }
 
-struct Responder(Arc<Mutex<Desk>>);
-
-impl Respond for Responder {
-    fn respond(&self, request: &wiremock::Request) -> ResponseTemplate {
-        let Ok(mut desk) = self.0.lock() else {
-            return ResponseTemplate::new(500).set_body_string("the provider model panicked");
-        };
-        let wire = desk.provider.wire();
-        let mut prompt = match desk.decoder.decode(request.url.path(), &request.body) {
+impl Desk {
+    fn answer(&mut self, path: &str, body: &[u8]) -> Answer {
+        let wire = self.provider.wire();
+        let mut prompt = match self.decoder.decode(path, body) {
             Ok(p) => p,
-            Err(e) => return ResponseTemplate::new(400).set_body_string(e.to_string()),
+            Err(e) => return Answer::words(400, &e.to_string()),
         };
-        if wire.endpoint(request.url.path()) == Some(Endpoint::Count) {
-            let (tokens, original) = desk.provider.count(&prompt);
-            return json(200, wire.encode_count_reply(tokens, original));
+        if wire.endpoint(path) == Some(Endpoint::Count) {
+            let (tokens, original) = self.provider.count(&prompt);
+            return Answer::json(200, wire.encode_count_reply(tokens, original));
         }
-        let Some((plan, now, blocks)) = desk.next.take() else {
-            return ResponseTemplate::new(500).set_body_string("a request that nobody announced");
+        let Some((plan, now, blocks)) = self.next.take() else {
+            return Answer::words(500, "a request that nobody announced");
         };
         prompt.recognise(blocks);
-        let model = desk.provider.model(&prompt.model);
-        match desk.provider.answer(prompt, plan, now) {
-            Ok(reply) => json(200, wire.encode_reply(&reply, &model))
-                .insert_header(LATENCY, reply.latency_ms.to_string().as_str())
-                .insert_header(EXPIRED, reply.expired.to_string().as_str()),
+        let model = self.provider.model(&prompt.model);
+        match self.provider.answer(prompt, plan, now) {
+            Ok(reply) => Answer {
+                beside: Beside { latency_ms: reply.latency_ms, expired: reply.expired },
+                ..Answer::json(200, wire.encode_reply(&reply, &model))
+            },
             Err(e) => {
                 let (status, body) = wire.api().encode_error(&e);
-                json(status, body)
+                Answer::json(status, body)
             }
         }
     }
 }
 
-fn json(status: u16, body: Vec<u8>) -> ResponseTemplate {
-    ResponseTemplate::new(status).set_body_raw(body, "application/json")
+/// What comes back for a request.
+struct Answer {
+    status: u16,
+    content_type: &'static str,
+    body: Vec<u8>,
+    beside: Beside,
 }
 
-/// Sends requests over HTTP to a wiremock server of its own.
+impl Answer {
+    fn json(status: u16, body: Vec<u8>) -> Answer {
+        Answer { status, content_type: "application/json", body, beside: Beside::default() }
+    }
+
+    fn words(status: u16, words: &str) -> Answer {
+        Answer { content_type: "text/plain", ..Answer::json(status, words.into()) }
+    }
+
+    fn into_response(self) -> Response<Body> {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = Response::new(Body::from(self.body));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.content_type));
+        headers.insert(LATENCY, self.beside.latency_ms.into());
+        headers.insert(EXPIRED, self.beside.expired.into());
+        response
+    }
+}
+
+async fn respond(desk: Arc<Mutex<Desk>>, posted: Posted) -> Response<Body> {
+    let (head, body) = posted.into_parts();
+    let answer = match (body.collect().await, desk.lock()) {
+        (Ok(body), Ok(mut desk)) => desk.answer(head.uri.path(), &body.to_bytes()),
+        (Err(e), _) => Answer::words(400, &e.to_string()),
+        (_, Err(_)) => Answer::words(500, PANICKED),
+    };
+    answer.into_response()
+}
+
+/// A server that lives as long as this does.
+struct Server {
+    address: SocketAddr,
+    _lives: oneshot::Sender<()>,
+}
+
+impl Server {
+    async fn start(desk: Arc<Mutex<Desk>>) -> io::Result<Server> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        let (lives, ended) = oneshot::channel::<()>();
+        let until = async { drop(ended.await) };
+        tokio::spawn(listen(listener, move |posted| respond(desk.clone(), posted), until));
+        Ok(Server { address, _lives: lives })
+    }
+}
+
+/// Sends requests over HTTP to a server of its own, which starts with the first of them.
 pub struct HttpDoor {
-    server: MockServer,
+    server: Option<Server>,
     desk: Arc<Mutex<Desk>>,
     client: Client<HttpConnector, Full<Bytes>>,
     wire: Wire,
@@ -78,27 +133,27 @@ pub struct HttpDoor {
 }
 
 impl HttpDoor {
-    /// Starts a server; `counting` = the model has a counting endpoint.
-    pub async fn start(provider: ProviderModel, counting: bool) -> Self {
+    /// `counting` = the model has a counting endpoint.
+    pub fn new(provider: ProviderModel, counting: bool) -> Self {
         let wire = provider.wire();
         let decoder = IncrementalDecoder::new(wire);
         let desk = Arc::new(Mutex::new(Desk { provider, decoder, next: None }));
-        let server = MockServer::builder().disable_request_recording().start().await;
         let client = Client::builder(TokioExecutor::new()).build_http();
-        HttpDoor { server, desk, client, wire, counting }
+        HttpDoor { server: None, desk, client, wire, counting }
     }
 
-    /// Mounts the mock anew while no request is in flight: wiremock keeps every matched request for
-    /// as long as its mock is mounted (docs/sources/dependencies.md §c).
-    async fn mount(&self) {
-        self.server.reset().await;
-        Mock::given(any()).respond_with(Responder(self.desk.clone())).mount(&self.server).await;
+    async fn address(&mut self) -> io::Result<SocketAddr> {
+        if let Some(server) = &self.server {
+            return Ok(server.address);
+        }
+        let server = Server::start(self.desk.clone()).await?;
+        Ok(self.server.insert(server).address)
     }
 
     async fn post(&mut self, encoded: Encoded) -> Result<(u16, Beside, Bytes), ModelError> {
-        self.mount().await;
-        let mut builder = hyper::Request::post(format!("{}{}", self.server.uri(), encoded.path))
-            .header("content-type", "application/json");
+        let address = self.address().await.map_err(|e| broken(&e))?;
+        let mut builder = hyper::Request::post(format!("http://{address}{}", encoded.path))
+            .header(header::CONTENT_TYPE, "application/json");
         for (name, value) in &encoded.headers {
             builder = builder.header(*name, value);
         }
@@ -120,6 +175,7 @@ impl HttpDoor {
 }
 
 /// What travels beside the body.
+#[derive(Default)]
 struct Beside {
     latency_ms: Millis,
     expired: u64,
@@ -145,7 +201,7 @@ impl Door for HttpDoor {
         let mut encoded = self.wire.encode(request);
         match self.desk.lock() {
             Ok(mut d) => d.next = Some((plan, now, std::mem::take(&mut encoded.shows))),
-            Err(_) => return Err(broken(&"the provider model panicked")),
+            Err(_) => return Err(broken(&PANICKED)),
         }
         let (status, Beside { latency_ms, expired }, body) = self.post(encoded).await?;
         if status != 200 {

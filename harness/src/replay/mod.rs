@@ -3,7 +3,7 @@
 mod agents;
 mod altered;
 mod background;
-mod compactions;
+pub(crate) mod compactions;
 mod conversation;
 mod crew;
 mod delegation;
@@ -231,7 +231,7 @@ async fn replay_one(
         known: shared.known.of(&scenario.session, &spec.levers),
         keeps_events: in_full,
     };
-    let provider = SharedDoor::new(open(&scene).await);
+    let provider = SharedDoor::new(open(&scene));
     let watcher = options.watch.as_ref().map(|w| {
         let name = format!(
             "{}/{}/{}/{}/{}",
@@ -315,7 +315,7 @@ struct Scene<'a> {
 }
 
 /// The door to a provider of this scene's model.
-async fn open(scene: &Scene<'_>) -> Box<dyn Door> {
+fn open(scene: &Scene<'_>) -> Box<dyn Door> {
     let Scene { scenario, spec, model, options, desk, .. } = scene;
     let summariser =
         options.summariser.read_for(&scenario.session, &spec.label(), spec.descriptor.name);
@@ -330,7 +330,7 @@ async fn open(scene: &Scene<'_>) -> Box<dyn Door> {
         desk: (*desk).clone(),
     });
     match options.transport {
-        Transport::Http => Box::new(HttpDoor::start(provider, model.capabilities.counting).await),
+        Transport::Http => Box::new(HttpDoor::new(provider, model.capabilities.counting)),
         Transport::Direct => Box::new(DirectDoor::new(provider, model.capabilities.counting)),
     }
 }
