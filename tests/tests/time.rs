@@ -113,7 +113,7 @@ fn a_slow_user_finds_the_summary_in_time() {
     };
     assert_eq!(only(&r), want);
     assert_eq!(
-        (r.summary.blocked_ms, r.summary.compactions, r.compactions[0].blocked_ms),
+        (r.summary.blocked_ms, r.summary.compactions, r.compactions[0].blocked_ms.unwrap()),
         (0, 1, 0)
     );
     // The turn ended when its last reply did; the user came twenty seconds later.
@@ -132,7 +132,7 @@ fn a_fast_user_waits_for_aider() {
         (b.fate, b.waited_ms, b.delivered_ms),
         (Fate::LateWaited, took - 100, Some(asked.at_ms + took))
     );
-    assert_eq!((r.summary.blocked_ms, r.compactions[0].blocked_ms), (took - 100, took - 100));
+    assert_eq!((r.summary.blocked_ms, r.compactions[0].blocked_ms), (took - 100, Some(took - 100)));
     assert_eq!(r.summary.compaction_p50_ms, Some(took - 100));
     assert_eq!(of(&r, Purpose::Sample)[2].at_ms, asked.at_ms + took);
 }
@@ -360,6 +360,30 @@ fn an_edit_of_the_prefix_is_the_other_cause() {
     let q = of(&r, Purpose::Sample)[4];
     assert_eq!(q.invalidated_tokens, q.invalidated_changed_tokens);
     assert_eq!(q.invalidated_changed_tokens, asks(2) + result(2));
+}
+
+#[test]
+fn of_a_block_that_was_served_in_part_only_the_rest_counts() {
+    // This cache serves steps of 128 tokens, so that blocks are cut wherever a step ends.
+    let causes = |pause: u64| {
+        let r = run_with("gpt-5.5", &with_a_pause(pause), "reference", &as_told());
+        let [first, q] = [0, 1].map(|n| of(&r, Purpose::Sample)[n].clone());
+        let served_at_best = first.context_tokens / 128 * 128;
+        assert_eq!(
+            first.context_tokens - q.cache_read,
+            q.invalidated_tokens,
+            "shown before and not served"
+        );
+        (first.context_tokens, served_at_best, q)
+    };
+    let (shown, served, warm) = causes(1_000);
+    assert!(shown > served, "the last block ends within a step");
+    assert_eq!((warm.cache_read, warm.invalidated_tokens), (served, shown - served));
+    assert_eq!((warm.invalidated_expired_tokens, warm.invalidated_changed_tokens), (0, 0));
+    // A cache without lifetimes would have served as much as the warm one.
+    let (_, _, cold) = causes(48 * 3_600_000);
+    assert_eq!((cold.cache_read, cold.invalidated_tokens), (0, shown));
+    assert_eq!((cold.invalidated_expired_tokens, cold.invalidated_changed_tokens), (served, 0));
 }
 
 const IDLE: &str = "claude-code:cache_ttl=1h,idle_min_tokens=4000";

@@ -151,7 +151,7 @@ impl Prefix {
         let mut again = Again::default();
         let served = reply.usage.cache_read;
         let tools = request.tools_tokens();
-        // Blocks that were served whole, as far as sums tell.
+        // How many blocks were served whole, as far as sums tell.
         let from = sum.map_or(0, |sum| {
             let (mut low, mut high) = (0, sent.len());
             while low < high {
@@ -170,18 +170,19 @@ impl Prefix {
         let mut at = tools + before.tokens;
         let mut unchanged = same.saturating_sub(before.conversation);
         for (b, seen) in sent.iter().zip(logical).skip(from) {
+            let begin = at;
             at += seen.tokens(by);
             let stands = is_system(b) || unchanged > 0;
             unchanged = unchanged.saturating_sub(usize::from(!is_system(b)));
             if at <= served || !self.hashes.contains_key(&b.hash) {
                 continue;
             }
-            let cause = match () {
-                () if at <= served + reply.expired => &mut again.expired,
-                () if stands => &mut again.other,
-                () => &mut again.changed,
-            };
-            *cause += seen.tokens(by);
+            // Caches serve in steps, so a block may have been served in part.
+            let expired = begin.max(served)..at.min(served + reply.expired);
+            let cold = expired.end.saturating_sub(expired.start);
+            again.expired += cold;
+            let rest = at - begin.max(served) - cold;
+            *if stands { &mut again.other } else { &mut again.changed } += rest;
         }
         again
     }
