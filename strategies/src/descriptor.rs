@@ -229,6 +229,8 @@ pub type Named = Vec<(&'static str, String)>;
 /// The file in which people keep their settings of a product.
 #[derive(Clone, Copy, Debug)]
 pub struct SettingsFile {
+    /// The folder in which the product looks for it: several products call theirs alike.
+    pub folder: &'static str,
     /// How its name may end.
     pub names: &'static [&'static str],
     /// What its text says of our settings. The error says what is wrong with the text, and where.

@@ -15,6 +15,10 @@ pub(crate) enum Shape {
     Number,
     /// A share from 0 to 1.
     Share,
+    /// A number in a text, as variables of the shell have it.
+    Quoted,
+    /// A variable that turns off what the setting turns on.
+    Disabled,
     /// PROVIDER/MODEL; what stands before the last stroke is the way to it.
     Model,
 }
@@ -25,6 +29,15 @@ impl Shape {
             Shape::Flag => value.as_bool().map(|b| b.to_string()).ok_or("true or false"),
             Shape::Number => {
                 value.as_i64().map(|n| n.to_string()).ok_or("a whole number without quotes")
+            }
+            Shape::Quoted => {
+                let text = value.as_str().filter(|t| t.parse::<f64>().is_ok());
+                text.map(str::to_string).ok_or("a number in quotes such as \"60\"")
+            }
+            Shape::Disabled => {
+                let text = value.as_str().map(str::to_lowercase);
+                let disabled = |t: String| matches!(&*t, "1" | "true" | "yes" | "on");
+                text.map(|t| (!disabled(t)).to_string()).ok_or("a text such as \"1\"")
             }
             Shape::Share => value.as_f64().map(|f| f.to_string()).ok_or("a number such as 0.5"),
             Shape::Model => {

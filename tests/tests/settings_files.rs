@@ -35,6 +35,34 @@ fn codex_has_its_own_file() {
 }
 
 #[test]
+fn files_of_one_name_are_told_apart_by_their_folders() {
+    let here = Folder::new();
+    here.write(".gemini/settings.json", r#"{"model": {"compressionThreshold": 0.3}}"#);
+    here.write("home/.pi/agent/settings.json", r#"{"compaction": {"reserveTokens": 20000}}"#);
+    let env = r#"{"env": {"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "60", "DISABLE_AUTO_COMPACT": "1"}}"#;
+    here.write(".pi/.claude/settings.json", env);
+    here.write("settings.json", r#"{"compaction": {"keepRecentTokens": 5000}}"#);
+    for (strategy, file, row) in [
+        ("gemini-cli", ".gemini/settings.json", "gemini-cli:threshold=0.3"),
+        ("pi", "home/.pi/agent/settings.json", "pi:reserve=20000"),
+        ("claude-code", ".pi/.claude/settings.json", "claude-code:auto=false,threshold_percent=60"),
+        // In no product's folder: of the one that is asked for.
+        ("pi", "settings.json", "pi:keep_recent=5000"),
+    ] {
+        assert_eq!(rows(&here, &format!("--strategy {strategy} --settings {file}")), [row]);
+    }
+    let said =
+        |options: &str| here.run(&format!("run login-bug {options}")).fails_with(2).stderr.clone();
+    let wrong = said("--strategy pi --settings .gemini/settings.json");
+    assert!(wrong.contains("is of gemini-cli") && wrong.contains("add --strategy"), "{wrong}");
+    for two in ["--strategy pi --strategy gemini-cli", "--strategy codex"] {
+        let wrong = said(&format!("{two} --settings settings.json"));
+        assert!(wrong.contains(".gemini/settings.json (gemini-cli)"), "{wrong}");
+        assert!(wrong.contains("from the folder"), "{wrong}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_said_with_its_place() {
     let here = Folder::new();
     here.write("opencode.json", "{\n  \"compaction\": { \"auto\": tru }\n}\n");
@@ -50,7 +78,10 @@ fn what_is_wrong_is_said_with_its_place() {
     assert!(wrong.contains("my-opencode.json") && wrong.contains("reserved"), "{wrong}");
     assert!(said("codex", "my-opencode.json").contains("add --strategy opencode"));
     let wrong = said("codex", "other.json");
-    assert!(wrong.contains("config.toml (codex)") && wrong.contains("opencode.jsonc"), "{wrong}");
+    assert!(
+        wrong.contains(".codex/config.toml (codex)") && wrong.contains("opencode.jsonc"),
+        "{wrong}"
+    );
     assert!(said("codex", "nothing/config.toml").contains("cannot read"));
 }
 

@@ -1,8 +1,9 @@
 //! The strategies that a command is about, with the settings of people's own files.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
+use ctxbench_strategies::descriptor::SettingsFile;
 use ctxbench_strategies::{Spec, SpecError, all};
 
 use crate::exec;
@@ -70,7 +71,7 @@ pub(super) fn one(text: &str) -> Result<Spec, SpecError> {
 /// Fills in what settings files of the products say; `option` names the strategies of a command.
 pub(super) fn fill(specs: &mut [Spec], files: &[PathBuf], option: &str) -> anyhow::Result<()> {
     for file in files {
-        let product = product_of(file)?;
+        let product = product_of(file, specs)?;
         let text = ctxbench_core::files::read_text(file)
             .with_context(|| format!("--settings: cannot read {}", file.display()))?;
         // Editors on Windows put a byte order mark in front.
@@ -92,20 +93,33 @@ pub(super) fn fill(specs: &mut [Spec], files: &[PathBuf], option: &str) -> anyho
     Ok(())
 }
 
-/// Whose file it is, by how its name ends.
-fn product_of(file: &Path) -> anyhow::Result<&'static str> {
-    let with_file = || all().filter_map(|d| Some((d.name, d.settings_file?.names)));
+/// Whose file it is: by the end of its name and, where several products call theirs alike, by its
+/// folder, or else by whose strategies are asked for.
+fn product_of(file: &Path, specs: &[Spec]) -> anyhow::Result<&'static str> {
+    let known: Vec<_> = all().filter_map(|d| Some((d.name, d.settings_file?))).collect();
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    match with_file().find(|(_, ends)| ends.iter().any(|end| name.ends_with(end))) {
-        Some((product, _)) => Ok(product),
-        None => {
-            let known: Vec<String> =
-                with_file().map(|(p, ends)| format!("{} ({p})", ends.join(", "))).collect();
-            bail!(
-                "--settings: {}: whose settings these are is seen from the end of the name: {}",
-                file.display(),
-                known.join(" or ")
-            )
-        }
+    let called = |f: &SettingsFile| f.names.iter().any(|end| name.ends_with(end));
+    let mut alike: Vec<_> = known.iter().filter(|(_, f)| called(f)).collect();
+    let folders: Vec<_> = file.components().map(Component::as_os_str).collect();
+    let place = |f: &SettingsFile| folders.iter().rposition(|c| *c == f.folder);
+    let nearest = alike.iter().filter_map(|(_, f)| place(f)).max();
+    if nearest.is_some() {
+        alike.retain(|(_, f)| place(f) == nearest);
+    } else if alike.len() > 1 {
+        alike.retain(|(product, _)| specs.iter().any(|s| s.descriptor.name == *product));
     }
+    if let [(product, _)] = alike[..] {
+        return Ok(product);
+    }
+    let of = |(product, f): &(&str, SettingsFile)| {
+        let names: Vec<String> = f.names.iter().map(|n| format!("{}/{n}", f.folder)).collect();
+        format!("{} ({product})", names.join(", "))
+    };
+    let known: Vec<String> = known.iter().map(of).collect();
+    bail!(
+        "--settings: {}: whose settings these are is seen from the end of the name, and where \
+         several products share it from the folder or the strategies asked for: {}",
+        file.display(),
+        known.join(" or ")
+    )
 }

@@ -41,7 +41,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     conform: Conformance::NONE,
     look: Look::Hue(3),
     files: MemoryFiles::Read { load: crate::claude_code::files::load, follows: true },
-    settings_file: None,
+    settings_file: Some(crate::claude_code::files::SETTINGS),
     knobs: crate::claude_code::knobs::KNOBS,
     page: "docs/systems/claude-code.md",
     factory: Factory::of::<crate::claude_code::ClaudeCode>(),

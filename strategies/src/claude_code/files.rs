@@ -1,12 +1,28 @@
 //! Claude Code's memory files (docs/sources/claude-code.md §1.5).
 
-use ctxbench_kit::memory::{IndexLimit, Layout, Level, Levels, Loaded, Visit};
+use ctxbench_kit::memory::{IndexLimit, Layout, Level, Levels, Loaded, Visit, jsonc};
 
 use super::version::ClaudeCodeVersion;
-use crate::descriptor::{Version, known};
+use crate::descriptor::{Named, SettingsFile, Version, known};
+use crate::own_settings::{Own, Shape, named};
 
 /// Files that hold for their folder.
 pub(super) const OF_FOLDERS: [&str; 2] = ["CLAUDE.md", "CLAUDE.local.md"];
+
+/// What of a person's file is about compaction: variables that it sets for the program
+/// (<https://code.claude.com/docs/en/env-vars>, "In settings files").
+const OWN: [Own; 3] = [
+    (&["env", "DISABLE_AUTO_COMPACT"], "auto", Shape::Disabled),
+    (&["env", "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"], "threshold_percent", Shape::Quoted),
+    (&["env", "CLAUDE_CODE_AUTO_COMPACT_WINDOW"], "auto_compact_window", Shape::Quoted),
+];
+
+pub(crate) const SETTINGS: SettingsFile =
+    SettingsFile { folder: ".claude", names: &["settings.json"], read: own_settings };
+
+fn own_settings(text: &str) -> Result<Named, String> {
+    named(&jsonc(text)?, &OWN)
+}
 
 const LAYOUT: Layout = Layout {
     order: &[

@@ -29,7 +29,7 @@ const OWN: [(&str, &str, &str); 5] = [
 const WINDOW: &str = "model_context_window";
 
 pub(crate) const SETTINGS: SettingsFile =
-    SettingsFile { names: &["config.toml"], read: own_settings };
+    SettingsFile { folder: ".codex", names: &["config.toml"], read: own_settings };
 
 fn own_settings(text: &str) -> Result<Named, String> {
     let table: Table = text.parse().map_err(|e: toml::de::Error| e.to_string())?;

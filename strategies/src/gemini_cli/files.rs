@@ -18,7 +18,7 @@ const OWN: [Own; 3] = [
 ];
 
 pub(crate) const SETTINGS: SettingsFile =
-    SettingsFile { names: &["settings.json"], read: own_settings };
+    SettingsFile { folder: ".gemini", names: &["settings.json"], read: own_settings };
 
 fn own_settings(text: &str) -> Result<Named, String> {
     named(&jsonc(text)?, &OWN)

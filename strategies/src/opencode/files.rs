@@ -14,7 +14,8 @@ use crate::own_settings::{Own, Shape, named};
 const NAMES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
 
 /// Comments and commas at the end are allowed under both names (docs/sources/opencode.md §12).
-pub(crate) const SETTINGS: SettingsFile = SettingsFile { names: &NAMES, read: own_settings };
+pub(crate) const SETTINGS: SettingsFile =
+    SettingsFile { folder: ".opencode", names: &NAMES, read: own_settings };
 
 /// What of a person's file is about compaction, each with what it must be. The model is written
 /// PROVIDER/MODEL; what stands before the last stroke is the way to it.

@@ -20,7 +20,7 @@ const OWN: [Own; 4] = [
 ];
 
 pub(crate) const SETTINGS: SettingsFile =
-    SettingsFile { names: &["settings.json"], read: own_settings };
+    SettingsFile { folder: ".pi", names: &["settings.json"], read: own_settings };
 
 fn own_settings(text: &str) -> Result<Named, String> {
     named(&jsonc(text)?, &OWN)
