@@ -266,8 +266,8 @@ fn an_agent_whose_version_is_not_known_says_so_and_makes_no_case() {
     for (program, told) in [
         ("pass", "what it prints, asked for its version, holds none"),
         (
-            "raise SystemExit('no such thing')",
-            "asked for its version, it ended with exit status: 1: no such thing",
+            "raise SystemExit('no such thing as 3.11.7')",
+            "asked for its version, it ended with exit status: 1: no such thing as 3.11.7",
         ),
         ("import signal; signal.pause()", "it did not say its version within 1 s"),
     ] {
@@ -281,6 +281,20 @@ fn an_agent_whose_version_is_not_known_says_so_and_makes_no_case() {
         assert!(row["note"].as_str().is_some_and(|n| n.contains(told)), "{row}");
         assert!(here.files("cases").is_empty());
     }
+}
+
+#[test]
+fn an_agent_is_asked_for_its_version_with_its_places_filled() {
+    if !has_python() {
+        return;
+    }
+    let here = Folder::new();
+    let agent = describe(&here, "good", "acp", "strategy = \"codex\"");
+    let file = agent.replace("--agent ", "");
+    here.write("small.jsonl", session());
+    let asked = "import os; print('0.1.7' if os.path.isfile('{here}/small.jsonl') else '{here}')";
+    here.write(&file, here.read(&file).replace("print('0.169.0')", asked));
+    drive(&here, &format!("small.jsonl {agent}"), 0).says(&["Fake agent 0.1.7"]);
 }
 
 #[test]

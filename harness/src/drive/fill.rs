@@ -27,6 +27,14 @@ pub(super) struct Fill {
 }
 
 impl Fill {
+    /// What there is before a drive: the program, the folder of its description, a home.
+    pub(super) fn before(program: &Path, here: Option<&Path>, home: &Path) -> Fill {
+        let path = |p: &Path| p.display().to_string();
+        let here = here.map(|h| ("here", path(h)));
+        let always = [("program", path(program)), ("home", path(home))];
+        Fill { values: here.into_iter().chain(always).collect() }
+    }
+
     pub(super) fn new(
         program: &Path,
         here: Option<&Path>,
@@ -36,22 +44,16 @@ impl Fill {
         (window, max_output): (u64, u64),
     ) -> Fill {
         let path = |p: &Path| p.display().to_string();
-        let here = here.map(|h| ("here", path(h)));
-        Fill {
-            values: here
-                .into_iter()
-                .chain([
-                    ("program", path(program)),
-                    ("scratch", path(scratch)),
-                    ("project", path(&scratch.join("project"))),
-                    ("home", path(&scratch.join("home"))),
-                    ("url", url.to_string()),
-                    ("model", model.to_string()),
-                    ("window", window.to_string()),
-                    ("max_output", max_output.to_string()),
-                ])
-                .collect(),
-        }
+        let mut fill = Fill::before(program, here, &scratch.join("home"));
+        fill.values.extend([
+            ("scratch", path(scratch)),
+            ("project", path(&scratch.join("project"))),
+            ("url", url.to_string()),
+            ("model", model.to_string()),
+            ("window", window.to_string()),
+            ("max_output", max_output.to_string()),
+        ]);
+        fill
     }
 
     /// The text with everything in its place. What was put in is not looked at again.

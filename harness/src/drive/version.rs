@@ -10,6 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
 use super::agent::Agent;
+use super::fill::Fill;
 use crate::groups;
 use crate::temporary::Temporary;
 
@@ -43,8 +44,10 @@ impl Agent {
     /// It is asked in a home of its own, and for so long at most.
     pub fn version(&self, program: &Path, patience: Duration) -> Result<String, NoVersion> {
         let home = Temporary::new()?;
+        let fill = Fill::before(program, self.here.as_deref(), home.path());
         let mut asking = Command::new(program);
-        asking.args(&self.program.version).current_dir(home.path()).env_clear();
+        asking.args(self.program.version.iter().map(|a| fill.text(a)));
+        asking.current_dir(home.path()).env_clear();
         asking.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         asking.env("HOME", home.path()).env("TMPDIR", home.path());
         asking.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -64,18 +67,19 @@ impl Agent {
             // What came in time is what there is.
             let ended = tokio::time::timeout(patience, both).await.is_ok();
             let text = [out, err].concat();
-            // One that has said it is not waited for.
-            let waits = ended && version_of(&text).is_none();
-            let waited = async { if waits { child.wait().await.ok() } else { None } };
+            // One that still has its streams open goes on with something else.
+            let waited = async { if ended { child.wait().await.ok() } else { None } };
             let status = tokio::time::timeout(patience, waited).await.ok().flatten();
             group.inspect(|g| groups::over(*g));
             Ok::<_, std::io::Error>((text, ended, status))
         })?;
-        version_of(&text).ok_or_else(|| match status.filter(|s| !s.success()) {
-            Some(status) => NoVersion::Failed { status, said: first_line(&text) },
-            None if ended => NoVersion::NotSaid,
-            None => NoVersion::Silent(patience),
-        })
+        // What a program says when it fails may hold any number.
+        match (status.filter(|s| !s.success()), version_of(&text)) {
+            (Some(status), _) => Err(NoVersion::Failed { status, said: first_line(&text) }),
+            (None, Some(version)) => Ok(version),
+            (None, None) if ended => Err(NoVersion::NotSaid),
+            (None, None) => Err(NoVersion::Silent(patience)),
+        }
     }
 }
 
