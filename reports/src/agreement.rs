@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use ctxbench_core::request::Purpose;
 
 use crate::fmt;
-use crate::record::{Agreement, Beside, RequestRecord, RunRecord, Two, TwoFigures, TwoRequests};
+use crate::record::{
+    Agreement, Beside, RequestRecord, RequestStatus, RunRecord, Two, TwoFigures, TwoRequests,
+};
 use crate::sheet::ByBlock;
 use crate::view::Block;
 
@@ -28,14 +30,15 @@ pub fn compared(real: &RunRecord, ours: &RunRecord) -> Agreement {
         ours: of(ours),
     };
     let asked = |r: &RunRecord| {
-        let all = r.requests.iter().enumerate();
-        let summary = all.filter(|(_, q)| q.purpose == Purpose::Summary);
+        let summary = answered(r).enumerate().filter(|(_, q)| q.purpose == Purpose::Summary);
         summary.map(|(i, _)| i as u64 + 1).collect::<Vec<_>>()
     };
     Agreement {
         figures: vec![
-            figure(REQUESTS, |r| Some(r.summary.requests as f64)),
-            figure("requests for summaries", |r| Some(r.summary.summary_calls as f64)),
+            figure(REQUESTS, |r| Some(answered(r).count() as f64)),
+            figure("requests for summaries", |r| {
+                Some(answered(r).filter(|q| q.purpose == Purpose::Summary).count() as f64)
+            }),
             figure("compactions", |r| Some(r.summary.compactions as f64)),
             figure(PEAK, |r| Some(r.summary.peak_context_tokens as f64)),
             figure(INPUT, |r| Some(r.summary.input_tokens as f64)),
@@ -49,10 +52,16 @@ pub fn compared(real: &RunRecord, ours: &RunRecord) -> Agreement {
     }
 }
 
+/// What was refused is part of no conversation: the row of a program sends it again only where
+/// something follows from it, ours whenever the provider refuses it.
+fn answered(r: &RunRecord) -> impl Iterator<Item = &RequestRecord> {
+    r.requests.iter().filter(|q| q.status == RequestStatus::Ok)
+}
+
 fn first_difference(real: &RunRecord, ours: &RunRecord) -> Option<TwoRequests> {
     let work = |r: &RunRecord| -> Vec<u64> {
         let own = |q: &&RequestRecord| q.purpose == Purpose::Sample;
-        r.requests.iter().filter(own).map(|q| q.input_tokens).collect()
+        answered(r).filter(own).map(|q| q.input_tokens).collect()
     };
     let (real, ours) = (work(real), work(ours));
     (0..real.len().max(ours.len())).find_map(|i| {
@@ -263,6 +272,7 @@ mod tests {
     use super::*;
     use crate::record::Results;
     use crate::{sample, view};
+    use ctxbench_core::request::ErrorKind;
 
     /// Work of these tokens, and what was asked for a summary at `summary`, from 0.
     fn run(session: &str, label: &str, tokens: &[u64], summary: usize) -> RunRecord {
@@ -305,6 +315,24 @@ mod tests {
         let want = "codex against real-codex: input ±0 %, cost ±0 %, other \
                     requests ask for summaries, request 1 of its own is the first that differs.";
         assert_eq!(told_by(other.to_vec()), [want]);
+    }
+
+    #[test]
+    fn requests_that_were_refused_are_held_against_nothing() {
+        let real = run("one", "real-codex", &[1000, 1200, 500], 2);
+        let mut ours = run("one", "codex", &[1000, 0, 1200, 500], 3);
+        ours.requests[1].status = RequestStatus::Failed(ErrorKind::Server);
+        let agreement = compared(&real, &ours);
+        assert_eq!(agreement.first_difference, None);
+        assert_eq!((agreement.summary_requests.real, agreement.summary_requests.ours), {
+            (vec![3], vec![3])
+        });
+        let of = |what: &str| {
+            let figure = agreement.figures.iter().find(|f| f.what == what).unwrap();
+            (figure.real, figure.ours)
+        };
+        assert_eq!(of(REQUESTS), (Some(3.0), Some(3.0)));
+        assert_eq!(of("requests for summaries"), (Some(1.0), Some(1.0)));
     }
 
     #[test]
