@@ -60,9 +60,9 @@ impl From<&CompactionRecord> for Measured {
         Measured {
             summary_tokens: c.summary_tokens,
             cost_usd: c.cost_usd,
-            blocked_ms: c.blocked_ms,
-            facts_lost: c.facts_lost_verbatim,
-            facts_carried: c.facts_carried,
+            blocked_ms: c.blocked_ms.unwrap_or_default(),
+            facts_lost: c.facts_lost_verbatim.unwrap_or_default(),
+            facts_carried: c.facts_carried.unwrap_or_default(),
         }
     }
 }

@@ -19,6 +19,7 @@ use ctxbench_reports::record::{
 use ctxbench_scenarios::Scenario;
 
 use crate::models;
+use crate::replay::compactions::{break_even, paid_off};
 use crate::replay::exchange::recorded_summary;
 use crate::replay::scenario_info;
 
@@ -116,6 +117,8 @@ struct Reading<'a> {
     /// Replies without counters.
     uncounted: usize,
     last_ms: Millis,
+    /// What the newest compaction cost; `None` = not known.
+    compaction_usd: Option<f64>,
 }
 
 impl<'a> Reading<'a> {
@@ -132,6 +135,7 @@ impl<'a> Reading<'a> {
             unpriced: None,
             uncounted: 0,
             last_ms: 0,
+            compaction_usd: None,
         };
         for entry in &session.entries {
             read.entry(entry);
@@ -178,6 +182,7 @@ impl<'a> Reading<'a> {
                         &RecordedCall { model, at, usage, ..RecordedCall::default() },
                     )
                 });
+                self.compaction_usd = cost.filter(|_| self.unpriced.is_none());
                 let by = calibration::counting_of(Some(&*self.model.name)).of_visible_text();
                 let words = c.summary.as_deref().map(ctxbench_core::tokens::Size::text);
                 let summary_tokens = words.map_or(0, |w| by.block(w));
@@ -195,14 +200,14 @@ impl<'a> Reading<'a> {
                     after_tokens: c.post_tokens.unwrap_or_default(),
                     invalidated_tokens: 0,
                     summary_tokens,
-                    blocked_ms: 0,
+                    blocked_ms: None,
                     cost_usd: cost.unwrap_or_default(),
-                    facts_lost_verbatim: 0,
-                    facts_carried: 0,
+                    facts_lost_verbatim: None,
+                    facts_carried: None,
                     break_even_calls: None,
                     calls_after: 0,
                     paid_off: None,
-                    facts_needed_later: 0,
+                    facts_needed_later: None,
                     retained_pct: None,
                     goal_kept: None,
                     went: vec![],
@@ -220,13 +225,19 @@ impl<'a> Reading<'a> {
 
     /// The first prompt after a compaction is what it left, unless the recording says so itself.
     fn first_after_a_compaction(&mut self, usage: &RecordedUsage) {
-        if let Some(last) = self.compactions.last_mut() {
+        let Some(last) = self.compactions.last_mut() else { return };
+        if last.calls_after == 0 {
             if last.after_tokens == 0 {
                 last.after_tokens = usage.prompt();
-                last.invalidated_tokens = usage.cache_write + usage.cache_write_1h;
             }
-            last.calls_after += 1;
+            last.invalidated_tokens = usage.cache_write + usage.cache_write_1h;
+            let saved = last.before_tokens.saturating_sub(last.after_tokens);
+            let even = |usd| break_even(self.model, saved, last.invalidated_tokens, usd);
+            last.break_even_calls = self.compaction_usd.map(even);
         }
+        last.calls_after += 1;
+        // The recording is all that there is of the session.
+        last.paid_off = last.break_even_calls.and_then(|n| paid_off(n, last.calls_after, true));
     }
 
     /// Notes a call and returns its dollars.
@@ -291,4 +302,41 @@ impl<'a> Reading<'a> {
 pub(crate) fn rows(scenario: &Scenario, named: &[&'static Model]) -> Vec<RunRecord> {
     let all = models::of(&scenario.session, named);
     all.into_iter().filter_map(|m| as_recorded(scenario, m)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ctxbench_reports::record::BreakEven;
+
+    #[test]
+    fn what_a_recorded_compaction_took_is_told_as_far_as_it_is_known() {
+        let lines = [
+            r#"{"type":"session","version":1,"id":"s","model":"claude-sonnet-4-6"}"#,
+            r#"{"type":"user","id":"u","text":"go"}"#,
+            r#"{"type":"assistant","id":"a","text":"1","usage":{"input":0,"output":100,"cache_read":0,"cache_write":100000}}"#,
+            r#"{"type":"recorded_compaction","pre_tokens":100000,"usage":{"input":100000,"output":1000,"cache_read":0,"cache_write":0}}"#,
+            r#"{"type":"assistant","id":"b","text":"2","usage":{"input":0,"output":10,"cache_read":0,"cache_write":20000}}"#,
+            r#"{"type":"recorded_compaction","pre_tokens":20000,"post_tokens":5000}"#,
+            r#"{"type":"assistant","id":"c","text":"3","usage":{"input":0,"output":10,"cache_read":0,"cache_write":6000}}"#,
+        ];
+        let read = ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap();
+        let read = Reading::of(&read.session, model::find("claude-sonnet-4-6").unwrap());
+        let told: Vec<_> = read
+            .compactions
+            .iter()
+            .map(|c| (c.after_tokens, c.invalidated_tokens, c.break_even_calls, c.paid_off))
+            .collect();
+        // At 3, 0.30, 3.75 and 15 USD per million tokens (input, read, written, output): 0.315 for
+        // the summary and 20,000 × 3.45 µUSD to write instead of read, over 80,000 × 0.30 µUSD per
+        // call. What the second one cost is not known.
+        let Some(BreakEven::Calls(calls)) = told[0].2 else { panic!("{told:?}") };
+        assert!((calls - 16.0).abs() < 1e-9, "{calls}");
+        assert_eq!((told[0].0, told[0].1, told[0].3), (20_000, 20_000, Some(false)));
+        assert_eq!(told[1], (5_000, 6_000, None, None));
+        for c in &read.compactions {
+            assert_eq!((c.blocked_ms, c.facts_lost_verbatim), (None, None));
+            assert_eq!((c.facts_carried, c.facts_needed_later), (None, None));
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::record::{Goal, RESULTS_VERSION, Results, RunRecord};
+use crate::record::{BreakEven, Goal, RESULTS_VERSION, Results, RunRecord};
 use ctxbench_core::plain;
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Deserialize, Serialize, Serializer};
@@ -260,7 +260,8 @@ pub(crate) fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
     all.extend(run.delegation.iter().map(|d| ("delegation.cost_usd", d.cost_usd)));
     for c in &run.compactions {
         all.push(("compactions.cost_usd", c.cost_usd));
-        all.extend(c.break_even_calls.map(|x| ("compactions.break_even_calls", x)));
+        let even = c.break_even_calls.and_then(BreakEven::calls);
+        all.extend(even.map(|x| ("compactions.break_even_calls", x)));
         all.extend(c.retained_pct.map(|x| ("compactions.retained_pct", x)));
     }
     match all.iter().find(|(_, x)| !x.is_finite()) {

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::record::{
-    BlockText, CompactionRecord, FactRecord, IntegrityFailure, Place, Portion, RESULTS_VERSION,
-    RequestRecord, RequestStatus, Results, Rule, RunRecord, ScenarioInfo, Status, StrategyInfo,
-    Summary, TriggerRecord,
+    BlockText, BreakEven, CompactionRecord, FactRecord, IntegrityFailure, Place, Portion,
+    RESULTS_VERSION, RequestRecord, RequestStatus, Results, Rule, RunRecord, ScenarioInfo, Status,
+    StrategyInfo, Summary, TriggerRecord,
 };
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::fact::{FactKind, Match};
@@ -167,14 +167,14 @@ fn compact(r: &mut RunRecord, context: &mut u64, limit: u64, step: u64, seed: u6
         after_tokens: *context,
         invalidated_tokens: *context,
         summary_tokens: 1_200,
-        blocked_ms: 14_000 + seed * 900,
+        blocked_ms: Some(14_000 + seed * 900),
         cost_usd: 0.02,
-        facts_lost_verbatim: 9,
-        facts_carried: 5,
-        break_even_calls: Some(4.5),
+        facts_lost_verbatim: Some(9),
+        facts_carried: Some(5),
+        break_even_calls: Some(BreakEven::Calls(4.5)),
         calls_after: 30,
         paid_off: Some(true),
-        facts_needed_later: 6,
+        facts_needed_later: Some(6),
         retained_pct: Some(75.0),
         goal_kept: Some(true),
         went: vec![Portion {
@@ -266,7 +266,7 @@ fn score(r: &mut RunRecord, seed: u64) {
         prefix_stability: Some(1.0 - r.compactions.len() as f64 * 0.006),
         invalidated_tokens: r.compactions.iter().map(|c| c.invalidated_tokens).sum(),
         cache_read_ratio: Some(read as f64 / input as f64),
-        blocked_ms: r.compactions.iter().map(|c| c.blocked_ms).sum(),
+        blocked_ms: r.compactions.iter().map(|c| c.blocked_ms.unwrap_or(0)).sum(),
         total_ms: r.requests.last().map_or(0, |q| q.at_ms),
         step_p50_ms: Some(2_000),
         step_p95_ms: Some(4_000),

@@ -10,8 +10,8 @@ use ctxbench_core::model::Model;
 use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{
-    BackgroundRecord, CompactionRecord, IntegrityFailure, Place, Portion, RequestRecord, Rule,
-    Status, TriggerRecord,
+    BackgroundRecord, BreakEven, CompactionRecord, IntegrityFailure, Place, Portion, RequestRecord,
+    Rule, Status, TriggerRecord,
 };
 
 use super::conversation::Conversation;
@@ -112,7 +112,7 @@ pub(super) fn records(
         };
         let saved = c.before_tokens.saturating_sub(c.after_tokens);
         from = at;
-        let break_even_calls = break_even(model, saved, c.invalidated_tokens, cost_usd);
+        let even = break_even(model, saved, c.invalidated_tokens, cost_usd);
         let next = compacted.get(i + 1).map(|c| c.before_request);
         let following = within(at, next.unwrap_or(u64::MAX));
         let calls_after = following.filter(|r| r.purpose == Purpose::Sample).count() as u64;
@@ -129,14 +129,14 @@ pub(super) fn records(
             after_tokens: c.after_tokens,
             invalidated_tokens: c.invalidated_tokens,
             summary_tokens: c.summary_tokens,
-            blocked_ms: waited + inside_ms + raced,
+            blocked_ms: Some(waited + inside_ms + raced),
             cost_usd,
-            facts_lost_verbatim: kept.lost,
-            facts_carried: kept.carried,
-            break_even_calls,
+            facts_lost_verbatim: Some(kept.lost),
+            facts_carried: Some(kept.carried),
+            break_even_calls: Some(even),
             calls_after,
-            paid_off: paid_off(break_even_calls, calls_after, over),
-            facts_needed_later: kept.needed_later,
+            paid_off: paid_off(even, calls_after, over),
+            facts_needed_later: Some(kept.needed_later),
             retained_pct: kept.after_pct,
             goal_kept: kept.goal,
             went: c.went.clone(),
@@ -148,20 +148,20 @@ pub(super) fn records(
 
 /// Whether `calls` are more than break-even takes (never without one); `None` = not yet, and the
 /// calls were not over.
-fn paid_off(break_even: Option<f64>, calls: u64, over: bool) -> Option<bool> {
-    let paid = break_even.is_some_and(|n| calls as f64 > n);
-    (paid || over || break_even.is_none()).then_some(paid)
+pub(crate) fn paid_off(even: BreakEven, calls: u64, over: bool) -> Option<bool> {
+    let paid = even.calls().is_some_and(|n| calls as f64 > n);
+    (paid || over || even == BreakEven::Never).then_some(paid)
 }
 
 /// Calls until a compaction has paid for itself: what it cost at once (its own calls, the prefix
 /// written again instead of read) over what it saves per call (tokens no longer read). The standard
 /// form, docs/sources/failure-modes.md §6.
-fn break_even(model: &Model, removed: u64, rewritten: u64, own_usd: f64) -> Option<f64> {
+pub(crate) fn break_even(model: &Model, removed: u64, rewritten: u64, own_usd: f64) -> BreakEven {
     let p = &model.prices;
     let per_call = removed as f64 * p.read / 1e6;
     // Without a write fee the price list gives the input price for writes.
     let at_once = own_usd + rewritten as f64 * (p.write_5m - p.read) / 1e6;
-    (per_call > 0.0).then(|| at_once / per_call)
+    if per_call > 0.0 { BreakEven::Calls(at_once / per_call) } else { BreakEven::Never }
 }
 
 /// Rules that are judged on compactions and not on single requests.
@@ -251,9 +251,9 @@ mod tests {
         // docs/sources/failure-modes.md §6: w = 1.25, r = 0.10 gives n > 11.5 · R / D. Sonnet 4.6
         // has these shares.
         let m = model::find("claude-sonnet-4-6").unwrap();
-        let n = break_even(m, 10_000, 20_000, 0.0).unwrap();
+        let n = break_even(m, 10_000, 20_000, 0.0).calls().unwrap();
         assert!((n - 11.5 * 2.0).abs() < 1e-9, "{n}");
-        assert_eq!(break_even(m, 0, 20_000, 0.0), None);
+        assert_eq!(break_even(m, 0, 20_000, 0.0), BreakEven::Never);
         // n = (w − r) / r for R = D, by w and r as shares of the input price: 1.25 and 0.05 give
         // 24, 1.25 and 0.025 give 49; without a write fee w is 1: r = 0.1 gives 9, DeepSeek's 0.02
         // gives 49, xAI's 0.25 gives 3.
@@ -267,22 +267,23 @@ mod tests {
             ("deepseek-v4-flash", 49.0),
             ("grok-4.7", 3.0),
         ] {
-            let n = break_even(model::find(name).unwrap(), 10_000, 10_000, 0.0).unwrap();
+            let even = break_even(model::find(name).unwrap(), 10_000, 10_000, 0.0);
+            let n = even.calls().unwrap();
             assert!((n - calls).abs() < 1e-9, "{name}: {n}");
         }
         // Its own call of 0.03 USD on top, at 0.003 USD saved per call: ten calls more.
-        let n = break_even(m, 10_000, 10_000, 0.03).unwrap();
+        let n = break_even(m, 10_000, 10_000, 0.03).calls().unwrap();
         assert!((n - 21.5).abs() < 1e-9, "{n}");
     }
 
     #[test]
     fn a_compaction_has_paid_off_after_more_calls_than_break_even() {
-        assert_eq!(paid_off(Some(11.5), 11, true), Some(false));
-        assert_eq!(paid_off(Some(11.5), 12, true), Some(true));
-        assert_eq!(paid_off(Some(12.0), 12, true), Some(false));
-        assert_eq!(paid_off(None, 99, true), Some(false));
+        assert_eq!(paid_off(BreakEven::Calls(11.5), 11, true), Some(false));
+        assert_eq!(paid_off(BreakEven::Calls(11.5), 12, true), Some(true));
+        assert_eq!(paid_off(BreakEven::Calls(12.0), 12, true), Some(false));
+        assert_eq!(paid_off(BreakEven::Never, 99, true), Some(false));
         // The run broke off.
-        assert_eq!(paid_off(Some(11.5), 3, false), None);
-        assert_eq!(paid_off(Some(11.5), 12, false), Some(true));
+        assert_eq!(paid_off(BreakEven::Calls(11.5), 3, false), None);
+        assert_eq!(paid_off(BreakEven::Calls(11.5), 12, false), Some(true));
     }
 }

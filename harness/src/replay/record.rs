@@ -349,9 +349,9 @@ impl Measures<'_> {
         let sampled: Vec<u64> =
             c.samples().filter(|r| r.status == RequestStatus::Ok).map(|r| r.latency_ms).collect();
         let compacted: Vec<u64> =
-            compactions.iter().filter(|c| c.blocked_ms > 0).map(|c| c.blocked_ms).collect();
-        let lost: u64 = compactions.iter().map(|c| c.facts_lost_verbatim).sum();
-        let carried: u64 = compactions.iter().map(|c| c.facts_carried).sum();
+            compactions.iter().filter_map(|c| c.blocked_ms.filter(|ms| *ms > 0)).collect();
+        let lost: u64 = compactions.iter().filter_map(|c| c.facts_lost_verbatim).sum();
+        let carried: u64 = compactions.iter().filter_map(|c| c.facts_carried).sum();
         let errors: Vec<f64> =
             self.main.triggers.iter().map(|t| t.believed as f64 - t.billed as f64).collect();
         let common: u64 =

@@ -208,7 +208,7 @@ fn the_curve_and_the_lives_by_hand() {
     let c = &r.compactions[0];
     assert_eq!(
         (c.facts_lost_verbatim, c.facts_carried, c.facts_needed_later, c.goal_kept),
-        (8, 4, 6, Some(true))
+        (Some(8), Some(4), Some(6), Some(true))
     );
     assert!((c.retained_pct.unwrap() - 100.0 / 3.0).abs() < 1e-9);
     let life = |fact: &str| r.lives.iter().find(|l| l.fact == fact).unwrap();

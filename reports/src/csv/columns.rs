@@ -4,7 +4,8 @@ use super::Column;
 use crate::goals::Judged;
 use crate::metrics::{Cell, ToCell};
 use crate::record::{
-    CompactionRecord, Delegation, FactRecord, RequestRecord, ResumeRecord, RewindRecord, Status,
+    BreakEven, CompactionRecord, Delegation, FactRecord, RequestRecord, ResumeRecord, RewindRecord,
+    Status,
 };
 use crate::spend::Part;
 
@@ -67,7 +68,7 @@ pub(super) const REQUESTS: &[Column<RequestRecord>] = &[
 ];
 
 /// `retained_pct` is the drift curve; `break_even_calls` is `never` when a compaction cannot pay for
-/// itself.
+/// itself, and `n/a` when what it took is not known.
 pub(super) const COMPACTIONS: &[Column<CompactionRecord>] = &[
     own!(seq),
     own!(kind),
@@ -83,7 +84,10 @@ pub(super) const COMPACTIONS: &[Column<CompactionRecord>] = &[
     own!(cost_usd),
     own!(facts_lost_verbatim),
     own!(facts_carried),
-    ("break_even_calls", |c| c.break_even_calls.map_or("never".cell(), Cell::Real)),
+    ("break_even_calls", |c| {
+        let told = |even: BreakEven| even.calls().map_or("never".cell(), Cell::Real);
+        c.break_even_calls.map_or(Cell::Na, told)
+    }),
     own!(calls_after),
     own!(paid_off),
     own!(facts_needed_later),

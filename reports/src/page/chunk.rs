@@ -15,7 +15,9 @@ use serde::Serialize;
 
 use super::clean;
 use super::overview::Overview;
-use crate::record::{CompactionRecord, FactRecord, Place, Portion, RequestRecord, RunRecord};
+use crate::record::{
+    BreakEven, CompactionRecord, FactRecord, Place, Portion, RequestRecord, RunRecord,
+};
 use crate::view::{self, Block};
 
 /// How much of a session stands in the page: words give way before figures.
@@ -95,14 +97,14 @@ struct Compaction<'a> {
     after: u64,
     invalidated: u64,
     summary: u64,
-    blocked_ms: u64,
+    blocked_ms: Option<u64>,
     usd: f64,
-    lost: u64,
-    carried: u64,
-    break_even: Option<f64>,
+    lost: Option<u64>,
+    carried: Option<u64>,
+    break_even: Option<BreakEven>,
     calls: u64,
     paid: Option<bool>,
-    needed: u64,
+    needed: Option<u64>,
     retained: Option<f64>,
     goal: Option<bool>,
     went: Vec<Shown<'a>>,

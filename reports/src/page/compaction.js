@@ -1,19 +1,21 @@
 // One compaction: what went, what came, which facts went, in their words.
 
+const known = (value, told) => (value == null ? "n/a" : told(value));
+
 // Figures of a compaction: name, value, what it means.
 const COMPACTION = [
   ["context", (c) => `${tokens(c.before)} → ${tokens(c.after)} tokens`, "before and after"],
   ["rewritten", (c) => `${tokens(c.invalidated)} tokens`,
     "stand behind the first change, where the prompt cache cannot serve them any more"],
   ["summary", (c) => `${tokens(c.summary)} tokens`, "of what was written for the rest"],
-  ["waited", (c) => `${seconds(c.blocked_ms / 1e3)} s`, "modelled waiting that it caused"],
+  ["waited", (c) => known(c.blocked_ms, (ms) => `${seconds(ms / 1e3)} s`), "modelled waiting that it caused"],
   ["cost", (c) => `$${usd(c.usd)}`, "of its own requests"],
-  ["facts left the text", (c) => `${c.lost}, of these ${c.carried} carried on`,
+  ["facts left the text", (c) => known(c.lost, (n) => `${n}, of these ${c.carried} carried on`),
     "facts that no longer stand word for word, and those that a summary or restored file carries"],
-  ["still needed later", (c) => (c.retained == null ? `${c.needed}`
-    : `${c.needed}, of these ${fixed(c.retained, 1)} % there`),
+  ["still needed later", (c) => known(c.needed, (n) => (c.retained == null ? `${n}`
+    : `${n}, of these ${fixed(c.retained, 1)} % there`)),
     "facts said so far that the session needs later, and how many of them the context has after it"],
-  ["pays off after", (c) => (c.break_even == null ? "never" : `${fixed(c.break_even, 1)} calls`),
+  ["pays off after", (c) => known(c.break_even, (n) => (n === "never" ? n : `${fixed(n, 1)} calls`)),
     "later calls until the tokens that are no longer read have paid for it"],
   ["calls that followed", (c) => `${c.calls}${c.paid == null ? "" :
     c.paid ? ", it paid off" : ", it did not pay off"}`, "before the next compaction"],
@@ -95,7 +97,8 @@ function compactionsOf(run) {
     "facts left", "carried on", "paid off"];
   const rows = run.compactions.map((c) => [
     toCompaction(run, c, `${c.seq + 1}: ${c.mechanism}`), c.step, tokens(c.before),
-    tokens(c.after), seconds(c.blocked_ms / 1e3), usd(c.usd), c.lost, c.carried,
+    tokens(c.after), known(c.blocked_ms, (ms) => seconds(ms / 1e3)), usd(c.usd), known(c.lost, String),
+    known(c.carried, String),
     c.paid == null ? "n/a" : c.paid ? "yes" : "no",
   ]);
   const name = `Compactions of ${run.label}`;

@@ -61,7 +61,8 @@ function compactionMark(run, c, x, y) {
   return tells(a, () => [
     h("b", {}, `${run.label}: compaction ${c.seq + 1}`), `${c.mechanism}, at step ${c.step}`,
     `${tokens(c.before)} → ${tokens(c.after)} tokens`,
-    `${c.lost} facts left the text, ${c.carried} of them carried on`,
+    c.lost == null ? "which facts it took is not known"
+      : `${c.lost} facts left the text, ${c.carried} of them carried on`,
   ]);
 }
 

@@ -29,17 +29,21 @@ pub struct CompactionRecord {
     pub invalidated_tokens: u64,
     /// Tokens of the summary, if one was written.
     pub summary_tokens: u64,
-    /// Waiting that it caused, ms, modelled.
-    pub blocked_ms: Millis,
+    /// Waiting that it caused, ms, modelled; `None` = it was recorded, and not measured. The same
+    /// below.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked_ms: Option<Millis>,
     /// USD of its own calls.
     pub cost_usd: f64,
     /// Facts that left the verbatim context.
-    pub facts_lost_verbatim: u64,
-    /// Of these, how many the summary or restoration carries.
-    pub facts_carried: u64,
-    /// Later calls needed until it has paid for itself; `None` = never.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub break_even_calls: Option<f64>,
+    pub facts_lost_verbatim: Option<u64>,
+    /// Of these, how many the summary or restoration carries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub facts_carried: Option<u64>,
+    /// Later calls needed until it has paid for itself; `None` = what it took is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub break_even_calls: Option<BreakEven>,
     /// Calls that followed before the next compaction, the one that it was made for included.
     pub calls_after: u64,
     /// Whether these were more than break-even takes; `None` = not yet, and the run was broken off
@@ -47,8 +51,8 @@ pub struct CompactionRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paid_off: Option<bool>,
     /// Facts established so far that are still needed later.
-    #[serde(default)]
-    pub facts_needed_later: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub facts_needed_later: Option<u64>,
     /// Of these, the share that the context carries right after, per cent: a point of the drift
     /// curve.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,6 +67,27 @@ pub struct CompactionRecord {
     /// What stands there after and did not before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub came: Vec<Portion>,
+}
+
+/// Later calls until a compaction has paid for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BreakEven {
+    /// It saves nothing.
+    Never,
+    /// So many.
+    #[serde(untagged)]
+    Calls(f64),
+}
+
+impl BreakEven {
+    /// The number of calls; `None` = never.
+    pub fn calls(self) -> Option<f64> {
+        match self {
+            BreakEven::Never => None,
+            BreakEven::Calls(calls) => Some(calls),
+        }
+    }
 }
 
 /// Blocks of one kind, with the words of the largest.

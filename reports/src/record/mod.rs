@@ -25,7 +25,7 @@ use ctxbench_core::strategy::Standing;
 
 pub use agreement::{Agreement, Beside, Two, TwoFigures, TwoRequests};
 pub use background::{BackgroundRecord, Fate};
-pub use compactions::{BlockText, CompactionRecord, Portion, SUMMARY_TEXT};
+pub use compactions::{BlockText, BreakEven, CompactionRecord, Portion, SUMMARY_TEXT};
 pub use delegation::Delegation;
 pub use digest::Digest;
 pub use facts::{EXCERPT, FactLife, FactMove, FactRecord, Place};

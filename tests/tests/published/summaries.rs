@@ -86,8 +86,8 @@ fn in_summary(literal: fn(&str) -> &str) -> f64 {
         let strategy = "claude-code:restore_files=0";
         let record = run_with("claude-opus-4-6", &scenario, strategy, &options);
         assert_eq!(record.summary.compactions, 1, "{name}: as recorded");
-        lost += record.compactions[0].facts_lost_verbatim;
-        carried += record.compactions[0].facts_carried;
+        lost += record.compactions[0].facts_lost_verbatim.unwrap();
+        carried += record.compactions[0].facts_carried.unwrap();
     }
     assert!(lost >= 20, "{lost} paths");
     100.0 * carried as f64 / lost as f64
