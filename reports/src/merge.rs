@@ -39,8 +39,8 @@ pub enum MergeError {
 fn missing(parts: &[usize], of: usize) -> String {
     let named: Vec<String> = parts.iter().take(20).map(|i| format!("{i}/{of}")).collect();
     let more = if parts.len() > 20 { format!(" and {} more", parts.len() - 20) } else { "".into() };
-    let is = if parts.len() == 1 { "part" } else { "parts" };
-    format!("{is} {}{more} of the run is missing", named.join(", "))
+    let (part, is) = if parts.len() == 1 { ("part", "is") } else { ("parts", "are") };
+    format!("{part} {}{more} of the run {is} missing", named.join(", "))
 }
 
 /// What follows from the rows of one session together, such as savings.

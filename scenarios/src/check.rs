@@ -102,10 +102,12 @@ pub(crate) fn assemble(
     for (line, mut fact) in facts {
         unique("fact", &mut seen, &fact.id, line)?;
         let mut carriers = fact.tokens.iter().chain(&fact.words).peekable();
-        if carriers.peek().is_none() || carriers.any(|t| t.trim().is_empty()) {
+        let has_none = carriers.peek().is_none();
+        if has_none || carriers.any(|t| t.trim().is_empty()) {
+            let what = if has_none { "has no tokens" } else { "has an empty token" };
             return Err(Fault::new(
                 line,
-                format!("fact {:?} has an empty token", fact.id),
+                format!("fact {:?} {what}", fact.id),
                 "the literals (\"tokens\") or, without any, the stems (\"words\") that carry it",
                 "write them",
             ));

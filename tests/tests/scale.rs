@@ -102,6 +102,11 @@ fn the_parts_of_a_run_make_the_whole() {
         .says(&["part 2/3 of the run is missing", "--partial"]);
     assert!(!here.path("lacking").exists());
     here.run("merge part-1 part-3 --partial --out lacking").ok();
+    for own in ["merge part-1 part-2 part-3 --out part-1", "merge parts --out ./parts/0/"] {
+        here.run(own).fails_with(2).says(&["is merged, and would be replaced", "--out"]);
+    }
+    here.run("merge part-3 part-1 part-2 --out again").ok();
+    same(&here, "whole", "again");
     here.run("merge part-1 whole --out no").fails_with(2).says(&["is a part of 3 and"]);
     here.run("merge nowhere").fails_with(2).says(&["nowhere", "cannot be read"]);
     here.write("empty/x", "");

@@ -42,12 +42,12 @@ fn takes_value(option: &Arg) -> bool {
 }
 
 /// What clap has to say of wrong arguments, on one line, and where more is told.
-pub(super) fn told(e: &clap::Error) -> String {
+pub(super) fn told(e: &clap::Error, root: &Command, given: &[OsString]) -> String {
     if let Some(missing) = missing(e) {
         return missing;
     }
     let text = e.to_string();
-    let (what, usage) = text.split_once("Usage:").unwrap_or((&text, ""));
+    let what = text.split_once("Usage:").map_or(&*text, |(what, _)| what);
     let what = what.strip_prefix("error:").unwrap_or(what);
     let lines = what.lines().map(str::trim).filter(|l| !l.is_empty());
     let noise = ["For more information", "tip: to pass "];
@@ -62,10 +62,18 @@ pub(super) fn told(e: &clap::Error) -> String {
         out += if out.is_empty() { "" } else { join };
         out += line;
     }
-    let is_word = |w: &&str| w.bytes().all(|b| b.is_ascii_lowercase());
-    let command: Vec<&str> = usage.split_whitespace().take_while(is_word).collect();
-    let command = if command.is_empty() { "ctxbench".to_string() } else { command.join(" ") };
-    format!("{out}; see `{command} --help`")
+    format!("{out}; see `{} --help`", command_of(root, given))
+}
+
+/// The command that arguments name, with those that it is below.
+fn command_of(root: &Command, given: &[OsString]) -> String {
+    let (mut command, mut path) = (root, root.get_name().to_string());
+    for word in given.iter().skip(1) {
+        let Some(below) = command.find_subcommand(word) else { break };
+        path = format!("{path} {}", below.get_name());
+        command = below;
+    }
+    path
 }
 
 /// What a command takes where an argument is missing that it needs.
@@ -111,7 +119,10 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_one_line() {
-        let of = |line: &str| told(&root().try_get_matches_from(line.split(' ')).unwrap_err());
+        let of = |line: &str| {
+            let given: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            told(&root().try_get_matches_from(&given).unwrap_err(), &root(), &given)
+        };
         assert_eq!(
             of("ctxbench run f --mde fast"),
             "unexpected argument '--mde' found; a similar argument exists: '--mode'; see \
@@ -120,7 +131,7 @@ mod tests {
         assert_eq!(
             of("ctxbench run f --mode quick"),
             "invalid value 'quick' for '--mode <mode>' [possible values: fast, slow]; see \
-             `ctxbench --help`"
+             `ctxbench run --help`"
         );
         assert_eq!(of("ctxbench run"), "missing <FILE>: ctxbench run <FILE>");
     }

@@ -11,6 +11,7 @@ use crate::replay::Options;
 use anyhow::Context;
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model;
+use ctxbench_reports::many;
 use serde::Serialize;
 
 use super::specs::Chosen;
@@ -180,11 +181,11 @@ fn sentence(l: &Layout) -> String {
     );
     if let Some(m) = &l.measured {
         out += &format!(
-            "; summary {} tokens, ${:.4}, {:.1} s; {} facts lost, {} of them in the summary",
+            "; summary {} tokens, ${:.4}, {:.1} s; {} lost, {} of them in the summary",
             m.summary_tokens,
             m.cost_usd,
             m.blocked_ms as f64 / 1000.0,
-            m.facts_lost,
+            many(m.facts_lost as usize, "fact"),
             m.facts_carried
         );
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use ctxbench_core::{files, nearest};
@@ -66,14 +66,18 @@ pub(crate) fn gate(args: &Args) -> anyhow::Result<()> {
     let options = reports::GateOptions::parse(&args.max, &args.min)?;
     let report = reports::gate(&results, &baseline, &options);
     let inputs = [reports::results_file(&args.results), args.baseline.clone()];
-    let (stdout, file): (Vec<&PathBuf>, Vec<_>) =
-        args.markdown.iter().partition(|p| p.as_os_str() == "-");
-    let file = file.into_iter().map(|p| (p, report.to_markdown()));
-    for (path, text) in file.chain(args.junit.iter().map(|p| (p, report.to_junit()))) {
-        files::check_output(path, &inputs)?;
-        files::write(path, text)?;
+    let printed = args.markdown.as_deref().is_some_and(|p| p.as_os_str() == "-");
+    let markdown = args.markdown.as_deref().filter(|_| !printed).map(|p| ("--markdown", p));
+    let junit = args.junit.as_deref().map(|p| ("--junit", p));
+    let outputs: Vec<(&str, &Path)> = markdown.into_iter().chain(junit).collect();
+    super::check_outputs(&outputs, &inputs)?;
+    if let Some((_, path)) = markdown {
+        files::write(path, report.to_markdown())?;
     }
-    let text = if stdout.is_empty() { report.to_text() } else { report.to_markdown() };
+    if let Some((_, path)) = junit {
+        files::write(path, report.to_junit())?;
+    }
+    let text = if printed { report.to_markdown() } else { report.to_text() };
     super::print(&text)?;
     if args.annotations {
         super::print(&report.to_annotations())?;

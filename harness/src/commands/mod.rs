@@ -48,6 +48,7 @@ use std::process::ExitCode;
 use crate::choice::Choice;
 use anyhow::{Context, bail};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use ctxbench_core::files;
 use ctxbench_core::model::{self, OwnFile};
 use ctxbench_core::nearest::nearest;
 use ctxbench_reports::{ReportError, printable};
@@ -189,7 +190,7 @@ pub fn main(own: &'static [Descriptor]) -> ExitCode {
                 return exit_code(printed_whole(e.print()));
             }
             let place = merged.place(&e).map(|place| format!("{place}: ")).unwrap_or_default();
-            tell!("error: {place}{}", arguments::told(&e));
+            tell!("error: {place}{}", arguments::told(&e, &root, &merged.arguments));
             return ExitCode::from(2);
         }
     };
@@ -309,6 +310,22 @@ fn meant(name: &str, e: LoadError) -> anyhow::Error {
 
 /// Enough of a file to see what it is, bytes.
 const HEAD_BYTES: u64 = 1 << 20;
+
+/// Refuses outputs, with their options, that cannot be written, are among the inputs or would
+/// overwrite each other.
+fn check_outputs(outputs: &[(&str, &Path)], inputs: &[PathBuf]) -> anyhow::Result<()> {
+    for (i, (option, path)) in outputs.iter().enumerate() {
+        files::check_output(path, inputs).with_context(|| option.to_string())?;
+        if let Some((other, _)) = outputs[..i].iter().find(|(_, p)| files::same_place(p, path)) {
+            bail!(
+                "{other} and {option} both name {}, and one would overwrite the other; name two \
+                 files",
+                path.display()
+            );
+        }
+    }
+    Ok(())
+}
 
 /// Refuses an output that is a session, a recording or a scenario.
 pub(crate) fn not_a_session(option: &str, path: &Path) -> anyhow::Result<()> {

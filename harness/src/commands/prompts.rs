@@ -108,7 +108,7 @@ fn overview(args: &Args, text: &str, log: LogId) -> anyhow::Result<()> {
     }
     let mut out = vec![format!(
         "{}, {} bytes, file {}{}",
-        many(lines.len(), "prompt"),
+        many(lines.len() - unreadable, "prompt"),
         text.len(),
         log.0,
         match unreadable {

@@ -270,7 +270,8 @@ impl Work {
         let Export { title, ending, several, write: text, .. } = self.export;
         if self.written > 0 && !several && !self.folder {
             bail!(
-                "{title} holds one session per file, and {shown} has more; give a folder: -o DIR/"
+                "{title} holds one session per file, and {shown} is another one; give a folder: \
+                 -o DIR/"
             );
         }
         let redacted = self.redactor.as_mut().map(|r| r.session(session)).transpose()?;

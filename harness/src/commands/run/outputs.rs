@@ -6,15 +6,14 @@ use std::time::Duration;
 
 use crate::replay::with_savings;
 use crate::run::looks;
-use anyhow::{Context, bail};
-use ctxbench_core::files;
+use anyhow::bail;
 use ctxbench_reports as reports;
 use ctxbench_reports::{Artifact, Left, ReportError, Row, Rows, Stored, Take};
 use ctxbench_scenarios::Scenario;
 
 use super::Args;
 use super::rows::RunRows;
-use crate::commands::not_a_session;
+use crate::commands::{check_outputs, not_a_session};
 
 /// Refuses what would be overwritten or could not be written, before the run.
 pub(super) fn check(args: &Args, read: &[Scenario]) -> anyhow::Result<()> {
@@ -24,15 +23,8 @@ pub(super) fn check(args: &Args, read: &[Scenario]) -> anyhow::Result<()> {
     let named = named.chain(scripts).chain(goals).map(PathBuf::from).filter(|p| p.exists());
     let inputs: Vec<PathBuf> = named.chain(read.iter().flat_map(|s| s.files.clone())).collect();
     let outputs = outputs(args);
-    for (i, (option, path)) in outputs.iter().enumerate() {
-        files::check_output(path, &inputs).with_context(|| option.to_string())?;
-        if let Some((other, _)) = outputs[..i].iter().find(|(_, p)| files::same_place(p, path)) {
-            bail!(
-                "{other} and {option} both name {}, and one would overwrite the other; name two \
-                 files",
-                path.display()
-            );
-        }
+    check_outputs(&outputs, &inputs)?;
+    for (option, path) in &outputs {
         if reports::is_of_results(&args.out, path) {
             bail!("{option}: {} is a file of --out; name another file", path.display());
         }
