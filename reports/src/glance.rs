@@ -231,6 +231,9 @@ fn told(d: &Differences, labels: &BTreeSet<&str>) -> Option<Vec<String>> {
             let figure = &s.figures[*i];
             let said = match d.sessions {
                 1 => figure.own_mean.map_or("n/a".into(), |x| m.unit.say(x)),
+                _ if figure.sessions < s.sessions => {
+                    format!("{} in {} of them", stats::change(figure, m), figure.sessions)
+                }
                 _ => stats::change(figure, m),
             };
             format!("{} {said}", m.name)
@@ -305,8 +308,8 @@ fn standing(
     }
     let mut said = stats::change(figure, metric);
     said.extend(stats::interval(figure, metric).map(|i| format!(" {i}")));
-    if row.sessions < d.sessions {
-        said += &format!(" ({} of {})", row.sessions, d.sessions);
+    if figure.sessions < d.sessions {
+        said += &format!(" ({} of {})", figure.sessions, d.sessions);
     }
     Some((figure.mean?, name, said))
 }
@@ -469,6 +472,19 @@ mod tests {
             line(&r, "broken").text,
             "not finished by dead (2); in brackets: in how many sessions"
         );
+    }
+
+    #[test]
+    fn a_mean_over_fewer_sessions_says_so() {
+        let mut r = sessions();
+        let two = r.runs.iter_mut().filter(|r| r.scenario.id == "two");
+        two.for_each(|r| r.summary.needs_kept_pct = None);
+        assert_eq!(
+            line(&r, "keeps most facts").text,
+            "on average b −30.0 pp (1 of 2), a −50.0 pp (1 of 2)"
+        );
+        let said = &glances(&r)[0].sentences[0];
+        assert!(said.contains("b (cost −77.8 %, needs kept −30.0 pp in 1 of them)"), "{said}");
     }
 
     #[test]

@@ -20,13 +20,18 @@ pub(super) struct Reread {
 /// A call as the model wrote it; two equal ones ask for the same thing.
 type CallShape = (Arc<str>, Arc<str>);
 
+/// Where a result stands: the recorded reply that it follows, and which of its results it is.
+type Place = (Arc<str>, usize);
+
 pub(super) struct Rereads {
     /// Recorded calls by their id.
     calls: HashMap<Arc<str>, CallShape>,
+    /// Where each of them returned something.
+    returned: HashMap<Arc<str>, Place>,
     /// Ids of the calls of every recorded reply, with what they returned.
     steps: HashMap<Arc<str>, Vec<Incoming>>,
-    /// What a call returned last: the recorded reply that made it, and which of its results.
-    latest: HashMap<CallShape, (Arc<str>, usize)>,
+    /// What a call returned last.
+    latest: HashMap<CallShape, Place>,
     /// Calls made again since a fact of theirs was last seen.
     made: HashSet<CallShape>,
     /// A re-read whose result the next request will show: its id and what the tool returned.
@@ -36,7 +41,7 @@ pub(super) struct Rereads {
 
 impl Rereads {
     pub(super) fn new(path: &Path) -> Self {
-        let mut calls = HashMap::new();
+        let (mut calls, mut returned) = (HashMap::new(), HashMap::new());
         let mut steps = HashMap::new();
         for step in path.moves.iter().flat_map(|m| &m.steps) {
             for p in &step.parts {
@@ -44,10 +49,13 @@ impl Rereads {
                     calls.insert(id.clone(), (name.clone(), arguments.clone()));
                 }
             }
+            let places = step.results.iter().enumerate();
+            returned.extend(places.map(|(at, o)| (o.key.clone(), (step.key.clone(), at))));
             steps.insert(step.key.clone(), step.results.clone());
         }
         Rereads {
             calls,
+            returned,
             steps,
             latest: HashMap::new(),
             made: HashSet::new(),
@@ -82,8 +90,13 @@ impl Rereads {
     }
 
     /// The same call again, with what it returned last; `None` when it was made for this loss
-    /// already, or never before.
-    pub(super) fn again(&mut self, call: &str) -> Option<Reread> {
+    /// already or never before, or when what is lost (`carries`) never was in its result.
+    pub(super) fn again(&mut self, call: &str, carries: impl Fn(&str) -> bool) -> Option<Reread> {
+        let (step, at) = self.returned.get(call)?;
+        let own = self.steps.get(step)?.get(*at)?;
+        if !own.parts.first().is_some_and(|p| carries(p.words())) {
+            return None;
+        }
         let call = self.calls.get(call)?;
         let (step, at) = self.latest.get(call)?;
         let mut result = self.steps.get(step)?.get(*at)?.clone();
@@ -146,31 +159,41 @@ mod tests {
     #[test]
     fn the_latest_version_comes_back() {
         let mut r = rereads();
-        assert_eq!(returned(r.again("c1")), None, "it was not read yet");
+        assert_eq!(returned(r.again("c1", |_| true)), None, "it was not read yet");
         r.ran("a1");
-        assert_eq!(returned(r.again("c1")).as_deref(), Some("first"));
+        assert_eq!(returned(r.again("c1", |_| true)).as_deref(), Some("first"));
         r.ran("a2");
         r.seen("c1");
-        assert_eq!(returned(r.again("c1")).as_deref(), Some("second"));
+        assert_eq!(returned(r.again("c1", |_| true)).as_deref(), Some("second"));
+    }
+
+    #[test]
+    fn what_never_was_in_the_result_is_not_fetched_there() {
+        let mut r = rereads();
+        r.ran("a1");
+        r.ran("a2");
+        assert!(r.again("c1", |words| words == "second").is_none(), "the first result lacks it");
+        let again = r.again("c1", |words| words == "first");
+        assert_eq!(returned(again).as_deref(), Some("second"), "it has been overwritten since");
     }
 
     #[test]
     fn once_per_loss() {
         let mut r = rereads();
         r.ran("a1");
-        assert!(r.again("c1").is_some());
-        assert!(r.again("c1").is_none(), "a second call for the same loss");
+        assert!(r.again("c1", |_| true).is_some());
+        assert!(r.again("c1", |_| true).is_none(), "a second call for the same loss");
         r.ran("a2");
-        assert!(r.again("c2").is_none(), "the same call by another fact");
+        assert!(r.again("c2", |_| true).is_none(), "the same call by another fact");
         r.seen("c2");
-        assert!(r.again("c1").is_some(), "it came back and was lost anew");
+        assert!(r.again("c1", |_| true).is_some(), "it came back and was lost anew");
     }
 
     #[test]
     fn what_the_product_cut_is_not_charged() {
         let mut r = rereads();
         r.ran("a1");
-        let again = r.again("c1").unwrap();
+        let again = r.again("c1", |_| true).unwrap();
         let whole = Incoming::result(&again.call, false, "one two three four five six");
         let call = Some(Arc::new(CallRef { id: whole.key.clone(), name: "read".into() }));
         let cut = Draft { call, ..Draft::text(BlockKind::Output, Role::Tool, "one two") }

@@ -137,8 +137,11 @@ impl Retention {
             Some(_) => seen_without[*f].is_none(),
             None => seen[*f].is_none(),
         });
-        let facts = &self.book.known.facts;
-        lost.into_iter().find_map(|(f, _)| self.rereads.again(&facts[f].arises))
+        let known = &self.book.known;
+        lost.into_iter().find_map(|(f, _)| {
+            let carries = |text: &str| known.carried(text).facts().any(|(fact, _)| fact == f);
+            self.rereads.again(&known.facts[f].arises, carries)
+        })
     }
 
     /// Looks at the facts that are needed now, in what the model was shown.
