@@ -294,7 +294,8 @@ fn an_agent_is_asked_for_its_version_with_its_places_filled() {
     here.write("small.jsonl", session());
     let asked = "import os; print('0.1.7' if os.path.isfile('{here}/small.jsonl') else '{here}')";
     here.write(&file, here.read(&file).replace("print('0.169.0')", asked));
-    drive(&here, &format!("small.jsonl {agent}"), 0).says(&["Fake agent 0.1.7"]);
+    drive(&here, &format!("small.jsonl {agent}"), 0);
+    assert_eq!(row(&here, "fake-good-acp")["strategy"]["version"], "0.1.7");
 }
 
 #[test]
