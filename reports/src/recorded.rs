@@ -76,8 +76,17 @@ pub(crate) fn told(blocks: &[&Block<'_>]) -> Option<[(&'static str, String); 2]>
     let compactions: Vec<&CompactionRecord> =
         recorded.iter().flat_map(|(_, r)| &r.compactions).collect();
     let mut text = format!("${} in {}", fmt::usd(paid), fmt::sessions(recorded.len()));
+    let lacking = |r: &RunRecord| r.summary.steps_total.saturating_sub(r.summary.steps_completed);
+    let uncounted: u64 = recorded.iter().map(|(_, r)| lacking(r)).sum();
+    if likely > paid || uncounted > 0 {
+        text += " at least";
+    }
     if likely > paid {
-        text += &format!(" at least; about ${} with the visible output", fmt::usd(likely));
+        text += &format!("; about ${} with the visible output", fmt::usd(likely));
+    }
+    if uncounted > 0 {
+        let replies = if uncounted == 1 { "reply" } else { "replies" };
+        text += &format!("; {uncounted} {replies} without counters not in it");
     }
     text += &match compactions.len() {
         0 => "; no compaction".to_string(),
@@ -148,6 +157,24 @@ mod tests {
     use super::*;
     use crate::record::Results;
     use crate::{sample, view};
+
+    #[test]
+    fn dollars_without_all_replies_are_a_lower_bound() {
+        let told_of = |completed: u64| {
+            let mut run = sample::run("s", "as-recorded", 1);
+            run.strategy.standing = Standing::Recorded;
+            (run.summary.cost_usd, run.summary.cost_estimate_usd) = (2.0, Some(2.0));
+            (run.summary.steps_completed, run.summary.steps_total) = (completed, 14);
+            let results = Results { runs: vec![run], ..Results::default() };
+            let blocks = view::blocks(&results);
+            told(&blocks.iter().collect::<Vec<_>>()).unwrap()[0].1.clone()
+        };
+        let whole = told_of(14);
+        assert!(whole.starts_with("$2.000 in 1 session;"), "{whole}");
+        let part = told_of(11);
+        let want = "$2.000 in 1 session at least; 3 replies without counters not in it;";
+        assert!(part.starts_with(want), "{part}");
+    }
 
     #[test]
     fn another_cache_is_told_where_it_decides() {
