@@ -88,6 +88,8 @@ pub enum What {
     RolledBack {
         turns: usize,
     },
+    /// The user had the program forget the conversation.
+    Cleared,
     /// Something that can explain why a prefix was not served.
     Note {
         kind: NoteKind,

@@ -165,7 +165,7 @@ fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> 
                 note_unknown(&input.pieces, unknown);
                 open = None;
             }
-            What::Compaction(_) | What::RolledBack { .. } => open = None,
+            What::Compaction(_) | What::RolledBack { .. } | What::Cleared => open = None,
             What::Unknown(kind) => {
                 *unknown.entry(std::mem::take(kind)).or_default() += 1;
                 continue;
@@ -228,6 +228,11 @@ impl Builder {
             What::Compaction(_) if self.agent.is_some() => {}
             What::Compaction(c) => self.compaction(line, c, stamp),
             What::RolledBack { turns } => self.roll_back(turns),
+            What::Cleared if self.agent.is_some() => {}
+            What::Cleared => {
+                self.held.remove(&None);
+                self.entry(line, Entry::Clear { extra: Map::new() });
+            }
             _ => {}
         }
     }
