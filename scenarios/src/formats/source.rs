@@ -13,6 +13,7 @@ use super::archive::{self, Archive, Member, Raw};
 use super::json;
 use super::unpack::{self, Damaged, Packing};
 use crate::error::{Fault, InputError};
+use crate::escapes;
 use crate::jsonl::numbered;
 
 /// How much of a file decides what it is, bytes.
@@ -323,7 +324,7 @@ impl Head {
                 let mut out = Vec::new();
                 while let Some((_, line)) = lines.next() {
                     let cut = !self.whole && lines.peek().is_none();
-                    let value = match serde_json::from_str(line) {
+                    let value = match escapes::from_str(line) {
                         Err(_) if cut => json::beginning(line),
                         other => other.unwrap_or_default(),
                     };

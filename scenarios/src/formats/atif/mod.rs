@@ -26,6 +26,7 @@ use super::messages::{content as any_content, definitions};
 use super::recording::{Counters, Input, Piece, Place, Recording, Reply, Step, What};
 use super::{Format, Head, Sink, Source, time};
 use crate::error::InputError;
+use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
     title: "ATIF",
@@ -76,7 +77,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
 type Members<'a> = BTreeMap<String, &'a RawValue>;
 
 fn value(members: &Members<'_>, key: &str) -> Value {
-    members.get(key).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    members.get(key).and_then(|raw| escapes::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
 fn text_of(members: &Members<'_>, key: &str) -> Option<String> {
@@ -269,7 +270,7 @@ fn parts(source: &Source<'_>) -> Vec<PathBuf> {
     }
     let Some(folder) = source.beside().and_then(Path::parent) else { return Vec::new() };
     let Ok(text) = source.text() else { return Vec::new() };
-    let outline: Outline = serde_json::from_str(&text).unwrap_or_default();
+    let outline: Outline = escapes::from_str(&text).unwrap_or_default();
     let results = outline.steps.into_iter().filter_map(|s| s.observation).flat_map(|o| o.results);
     let refs = results.flat_map(|r| list(Some(&r), "subagent_trajectory_ref"));
     refs.filter_map(|r| beside(&r, folder)).collect()
