@@ -322,11 +322,7 @@ fn of_members(archive: &Archive<'_>, path: &Path, take: &mut Take<'_>) -> Result
     let mut ended = ControlFlow::Continue(());
     let mut any = false;
     for name in archive.names() {
-        // Hidden files, and those that macOS packs beside each file.
-        if name.split('/').any(|part| part.starts_with('.') || part == "__MACOSX") {
-            continue;
-        }
-        let place = path.join(&name);
+        let place = path.join(formats::below(&name));
         let member = archive.member(&name).map_err(LoadError::from);
         let read = member.and_then(|member| {
             if corpus::may_hold_sessions(Path::new(&name), &member) {

@@ -336,6 +336,34 @@ fn subagents_in_files_beside_a_session_are_part_of_it() {
 }
 
 #[test]
+fn a_member_of_an_archive_counts_wherever_it_lies() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("home.zip");
+    let mut zip = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
+    let plain = zip::write::SimpleFileOptions::default();
+    let stored = plain.compression_method(zip::CompressionMethod::Stored);
+    let mac = ["__MACOSX/.claude/projects/._b.jsonl", ".claude/projects/._c.jsonl", ".DS_Store"];
+    for name in [".claude/projects/a.jsonl", "./d.jsonl", "/abs/e.jsonl"].iter().chain(&mac) {
+        zip.start_file(*name, stored).unwrap();
+        let id = format!("\"id\":\"{}\"", name.rsplit('/').next().unwrap());
+        std::io::Write::write_all(&mut zip, SESSION.replace("\"id\":\"b\"", &id).as_bytes())
+            .unwrap();
+    }
+    zip.finish().unwrap();
+    let mut places = Vec::new();
+    let _ = corpus::read(&path, &mut |place, one| {
+        places.push((place.strip_prefix(&path).unwrap().display().to_string(), one.unwrap().id));
+        ControlFlow::Continue(())
+    });
+    let expected = [
+        ("d.jsonl", "d.jsonl"),
+        (".claude/projects/a.jsonl", "a.jsonl"),
+        ("abs/e.jsonl", "e.jsonl"),
+    ];
+    assert_eq!(places, expected.map(|(place, id)| (place.to_string(), id.to_string())));
+}
+
+#[test]
 fn a_file_of_several_sessions_gives_all_of_them() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("two.jsonl");
