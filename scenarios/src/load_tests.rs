@@ -329,10 +329,17 @@ fn subagents_in_files_beside_a_session_are_part_of_it() {
     let folder = dir.path().join("s/subagents");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::rename(dir.path().join("agent-x.jsonl"), folder.join("agent-x.jsonl")).unwrap();
-    assert_eq!(
-        load_path(&dir.path().join("s.jsonl")).unwrap().scenarios[0].session.entries.len(),
-        5
-    );
+    let entries = |path: &Path| load_path(path).unwrap().scenarios[0].session.entries.len();
+    assert_eq!(entries(&dir.path().join("s.jsonl")), 5);
+    // What lies beside a session lies there for a link to it, too.
+    #[cfg(unix)]
+    {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let link = elsewhere.path().join("called-otherwise.jsonl");
+        std::os::unix::fs::symlink(dir.path().join("s.jsonl"), &link).unwrap();
+        assert_eq!(entries(&link), 5);
+        assert_eq!(entries(elsewhere.path()), 5);
+    }
 }
 
 #[test]

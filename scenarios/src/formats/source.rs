@@ -99,9 +99,11 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Where files may lie beside it that belong to it.
-    pub fn beside(&self) -> Option<&'a Path> {
-        self.place().filter(|_| !self.alone)
+    /// Where files may lie beside it that belong to it; of a link, beside what it points to.
+    pub fn beside(&self) -> Option<Cow<'a, Path>> {
+        let path = self.place().filter(|_| !self.alone)?;
+        let target = path.is_symlink().then(|| fs::canonicalize(path).ok()).flatten();
+        Some(target.map_or(Cow::Borrowed(path), Cow::Owned))
     }
 
     /// Its beginning.

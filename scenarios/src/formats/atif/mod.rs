@@ -59,7 +59,8 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     if let Some(next) = text_of(&members, "continued_trajectory_ref") {
         out.left_out.push(format!("{}: the session goes on in {next}", source.name()));
     }
-    let folder = source.beside().and_then(Path::parent);
+    let beside = source.beside();
+    let folder = beside.as_deref().and_then(Path::parent);
     let mut reader = Reader { steps: Vec::new(), agents: Vec::new(), told: HashSet::new(), folder };
     reader.trajectory(&document, &members, &mut out);
     out.last_line = reader.steps.last().map_or(1, |s| s.line);
@@ -268,7 +269,8 @@ fn parts(source: &Source<'_>) -> Vec<PathBuf> {
     struct Observation {
         results: Vec<Value>,
     }
-    let Some(folder) = source.beside().and_then(Path::parent) else { return Vec::new() };
+    let beside_it = source.beside();
+    let Some(folder) = beside_it.as_deref().and_then(Path::parent) else { return Vec::new() };
     let Ok(text) = source.text() else { return Vec::new() };
     let outline: Outline = escapes::from_str(&text).unwrap_or_default();
     let results = outline.steps.into_iter().filter_map(|s| s.observation).flat_map(|o| o.results);

@@ -29,13 +29,14 @@ pub(super) fn beside(input: &Source<'_>) -> Vec<PathBuf> {
         return vec![];
     };
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut found: Vec<PathBuf> =
-        [folder.to_path_buf(), path.with_file_name(input.stem()).join("subagents")]
-            .iter()
-            .flat_map(|d| fs::read_dir(d).into_iter().flatten().filter_map(Result::ok))
-            .map(|e| e.path())
-            .filter(|p| p != path && is_agent_of(p, &session))
-            .collect();
+    // A link may be called otherwise.
+    let own = path.with_file_name(Source::at(&path).stem());
+    let mut found: Vec<PathBuf> = [folder.to_path_buf(), own.join("subagents")]
+        .iter()
+        .flat_map(|d| fs::read_dir(d).into_iter().flatten().filter_map(Result::ok))
+        .map(|e| e.path())
+        .filter(|p| *p != *path && is_agent_of(p, &session))
+        .collect();
     found.sort();
     found
 }
