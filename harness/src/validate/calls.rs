@@ -389,7 +389,7 @@ impl Builder {
 
 fn known(counters: &Counters) -> Result<Counters, String> {
     match &counters.wrong {
-        Some(what) => Err(what.clone()),
+        Some(wrong) => Err(wrong.told.clone()),
         None => Ok(counters.clone()),
     }
 }

@@ -13,7 +13,7 @@ use ctxbench_core::session::{
 use serde_json::Map;
 
 use super::recording::{
-    Compaction, Counters, Input, Piece, Place, Recording, Reply, Step, View, What,
+    Compaction, Counters, Input, Piece, Place, Recording, Reply, Step, View, What, wrong_counters,
 };
 use super::source::Source as Read;
 use super::time;
@@ -36,6 +36,7 @@ pub(super) fn put_together(
     for (kind, n) in &unknown {
         warnings.push(format!("{file}: {n} × {kind}, which this importer does not know; left out"));
     }
+    warnings.extend(wrong_counters(&steps, file));
     let mut builder = Builder { warnings, start: start(&steps), ..Builder::default() };
     for step in steps {
         builder.agent = step.agent.clone().filter(|_| !of_subagent);
