@@ -29,7 +29,7 @@ pub(crate) fn mended(text: &str) -> Cow<'_, str> {
                 at += UNIT;
                 done = at;
             }
-            // Not a half. A backslash behind this one is no beginning, and the next characters are.
+            // Another escape; what stands escaped, such as a backslash, begins none.
             (None, _) => at += 1 + usize::from(bytes.get(at + 1).is_some_and(u8::is_ascii)),
         }
         at = at.min(text.len());
