@@ -120,11 +120,19 @@ fn meaning(most: u64) -> &'static str {
     }
 }
 
+/// In a warning between a number that cannot be used and what stands in its place.
+pub(crate) const TAKEN: &str = "; taken as ";
+
+/// Whether a warning says that a number of a recording was replaced, so that figures of it are off.
+pub fn is_about_a_number(warning: &str) -> bool {
+    warning.contains(TAKEN)
+}
+
 /// Makes numbers that are too large the largest ones, and says so.
 pub(crate) fn clamp(numbers: Vec<Number<'_>>, file: &str, line: usize, warnings: &mut Vec<String>) {
     for n in numbers.into_iter().filter(|n| *n.value > n.most) {
         warnings.push(format!(
-            "{file}:{line}: {:?} is {}; taken as {}, the largest there is",
+            "{file}:{line}: {:?} is {}{TAKEN}{}, the largest there is",
             n.field, n.value, n.most
         ));
         *n.value = n.most;

@@ -115,6 +115,36 @@ fn numbers_of_a_scenario_are_bounded() {
 }
 
 #[test]
+fn counters_that_are_no_numbers_of_tokens_are_told_once() {
+    let reply = |n: u32, input: &str| {
+        format!(
+            r#"{{"type":"user","uuid":"u{n}","parentUuid":"a{}","sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","message":{{"role":"user","content":"go"}}}}
+{{"type":"assistant","uuid":"a{n}","parentUuid":"u{n}","sessionId":"s","requestId":"r{n}","timestamp":"2026-01-01T00:00:02.000Z","message":{{"id":"m{n}","role":"assistant","content":[{{"type":"text","text":"done"}}],"stop_reason":"end_turn","usage":{{"input_tokens":{input},"output_tokens":7.0}}}}}}
+"#,
+            n - 1
+        )
+    };
+    let told = |inputs: &[&str]| -> Vec<String> {
+        let text: String = (1..).zip(inputs).map(|(n, input)| reply(n, input)).collect();
+        let s = parse(text.replacen("\"a0\"", "null", 1).as_bytes(), "c.jsonl").unwrap();
+        s.warnings.into_iter().filter(|w| w.contains("no number")).collect()
+    };
+    assert_eq!(told(&["3", "4.0"]), Vec::<String>::new());
+    assert_eq!(
+        told(&["3", "3.5", "-1", "4"]),
+        [
+            "c.jsonl:4: input_tokens is 3.5, which is no number of tokens; taken as 0; so it is with one more reply"
+        ]
+    );
+    assert_eq!(
+        told(&["1e23"]),
+        [format!(
+            "c.jsonl:2: input_tokens is 1e+23, which is no number of tokens; taken as {TOKENS}, the largest there is"
+        )]
+    );
+}
+
+#[test]
 fn importers_go_on_with_the_largest_number_and_say_so() {
     let codex = format!(
         r#"{{"timestamp":"2026-01-01T00:00:00.000Z","type":"session_meta","payload":{{"id":"s"}}}}

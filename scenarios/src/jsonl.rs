@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::bounds;
 use crate::check::{Located, assemble};
 use crate::error::{Fault, InputError, Loaded};
+use crate::escapes;
 use crate::fields;
 use crate::formats::{millis, unread};
 
@@ -136,7 +137,7 @@ impl State {
         if content.is_empty() && !inside {
             return Ok(None);
         }
-        let parsed = serde_json::from_str::<Map<String, Value>>(content);
+        let parsed = escapes::from_str::<Map<String, Value>>(content);
         let begins = parsed.as_ref().is_ok_and(|o| o.get("type").is_some_and(|t| t == "session"));
         match self {
             State::Start if content.is_empty() => return Ok(None),
@@ -147,7 +148,7 @@ impl State {
                 }
                 match parsed {
                     Ok(object) => {
-                        let again = || serde_json::from_str(content).unwrap_or_default();
+                        let again = || escapes::from_str(content).unwrap_or_default();
                         open.items
                             .push(Located { line, entry: fields::entry(object, line, again)? });
                     }
@@ -219,7 +220,7 @@ fn absent(object: &Map<String, Value>, field: &str) -> String {
 }
 
 fn header(content: &str, line: usize) -> Result<Header, Fault> {
-    let mut object: Map<String, Value> = serde_json::from_str(content).map_err(|e| {
+    let mut object: Map<String, Value> = escapes::from_str(content).map_err(|e| {
         Fault::new(
             line,
             format!("the first line is not a JSON object: {e}"),

@@ -24,6 +24,13 @@ fn one_message_is_a_session() {
 }
 
 #[test]
+fn half_a_character_is_a_mark() {
+    let l = good(&[r#"{"type":"user","id":"a","text":"cut \ud83d"}"#]);
+    let Entry::User(user) = &l.session.entries[0] else { panic!("{:?}", l.session.entries) };
+    assert_eq!(user.text.as_deref(), Some("cut \u{fffd}"));
+}
+
+#[test]
 fn errors_name_place_fault_and_remedy() {
     let after = |line: &str| {
         bad(&format!(

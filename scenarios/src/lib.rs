@@ -14,6 +14,7 @@ pub mod builtin;
 mod check;
 pub mod corpus;
 mod error;
+mod escapes;
 pub mod exports;
 mod fields;
 pub mod formats;

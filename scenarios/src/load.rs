@@ -12,6 +12,7 @@ use ctxbench_core::session::Entry;
 
 use crate::corpus::{self, Corpus};
 use crate::error::LoadError;
+use crate::escapes;
 use crate::formats::{Archive, Head, Imported, Source, unpacked};
 use crate::scenario::{self, Beside, NoBase, Scenario};
 use crate::{builtin, formats, jsonl};
@@ -157,11 +158,11 @@ fn kind(head: &Head) -> Option<Kind> {
         return Some(Kind::Recording(format.name));
     }
     let (_, first) = jsonl::numbered(&head.text).next()?;
-    let about_session =
-        match serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(first) {
-            Ok(object) => object.get("type").is_some_and(|t| t == "session"),
-            Err(_) => first.starts_with('{') && first.contains("\"session\""),
-        };
+    let about_session = match escapes::from_str::<serde_json::Map<String, serde_json::Value>>(first)
+    {
+        Ok(object) => object.get("type").is_some_and(|t| t == "session"),
+        Err(_) => first.starts_with('{') && first.contains("\"session\""),
+    };
     (about_session || has_extension(name, &["jsonl"])).then_some(Kind::Session)
 }
 
@@ -321,11 +322,7 @@ fn of_members(archive: &Archive<'_>, path: &Path, take: &mut Take<'_>) -> Result
     let mut ended = ControlFlow::Continue(());
     let mut any = false;
     for name in archive.names() {
-        // Hidden files, and those that macOS packs beside each file.
-        if name.split('/').any(|part| part.starts_with('.') || part == "__MACOSX") {
-            continue;
-        }
-        let place = path.join(&name);
+        let place = path.join(formats::below(&name));
         let member = archive.member(&name).map_err(LoadError::from);
         let read = member.and_then(|member| {
             if corpus::may_hold_sessions(Path::new(&name), &member) {

@@ -329,10 +329,45 @@ fn subagents_in_files_beside_a_session_are_part_of_it() {
     let folder = dir.path().join("s/subagents");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::rename(dir.path().join("agent-x.jsonl"), folder.join("agent-x.jsonl")).unwrap();
-    assert_eq!(
-        load_path(&dir.path().join("s.jsonl")).unwrap().scenarios[0].session.entries.len(),
-        5
-    );
+    let entries = |path: &Path| load_path(path).unwrap().scenarios[0].session.entries.len();
+    assert_eq!(entries(&dir.path().join("s.jsonl")), 5);
+    // What lies beside a session lies there for a link to it, too.
+    #[cfg(unix)]
+    {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let link = elsewhere.path().join("called-otherwise.jsonl");
+        std::os::unix::fs::symlink(dir.path().join("s.jsonl"), &link).unwrap();
+        assert_eq!(entries(&link), 5);
+        assert_eq!(entries(elsewhere.path()), 5);
+    }
+}
+
+#[test]
+fn a_member_of_an_archive_counts_wherever_it_lies() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("home.zip");
+    let mut zip = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
+    let plain = zip::write::SimpleFileOptions::default();
+    let stored = plain.compression_method(zip::CompressionMethod::Stored);
+    let mac = ["__MACOSX/.claude/projects/._b.jsonl", ".claude/projects/._c.jsonl", ".DS_Store"];
+    for name in [".claude/projects/a.jsonl", "./d.jsonl", "/abs/e.jsonl"].iter().chain(&mac) {
+        zip.start_file(*name, stored).unwrap();
+        let id = format!("\"id\":\"{}\"", name.rsplit('/').next().unwrap());
+        std::io::Write::write_all(&mut zip, SESSION.replace("\"id\":\"b\"", &id).as_bytes())
+            .unwrap();
+    }
+    zip.finish().unwrap();
+    let mut places = Vec::new();
+    let _ = corpus::read(&path, &mut |place, one| {
+        places.push((place.strip_prefix(&path).unwrap().display().to_string(), one.unwrap().id));
+        ControlFlow::Continue(())
+    });
+    let expected = [
+        ("d.jsonl", "d.jsonl"),
+        (".claude/projects/a.jsonl", "a.jsonl"),
+        ("abs/e.jsonl", "e.jsonl"),
+    ];
+    assert_eq!(places, expected.map(|(place, id)| (place.to_string(), id.to_string())));
 }
 
 #[test]

@@ -214,6 +214,37 @@ fn an_archive_that_breaks_off_is_said_to_by_every_command() {
 }
 
 #[test]
+fn numbers_that_no_session_has_are_told_and_fill_no_memory() {
+    let here = Folder::new();
+    let line = |kind: &str, id: &str, parent: Value, message: Value| {
+        json!({"type": kind, "uuid": id, "parentUuid": parent, "sessionId": "s", "requestId": id,
+            "timestamp": "2026-01-01T00:00:00.000Z", "message": message})
+    };
+    let asks = || json!({"role": "user", "content": "go on"});
+    let says = |id: &str, read: Value| {
+        json!({"id": id, "role": "assistant", "model": "claude-sonnet-4-6", "stop_reason": "end_turn",
+            "content": [{"type": "text", "text": "done"}],
+            "usage": {"input_tokens": 3, "cache_read_input_tokens": read, "output_tokens": 7}})
+    };
+    let lines = [
+        line("user", "u1", Value::Null, asks()),
+        line("assistant", "a1", json!("u1"), says("m1", json!(2.5))),
+        line("user", "u2", json!("a1"), asks()),
+        line("assistant", "a2", json!("u2"), says("m2", json!(1_000_000_000))),
+    ];
+    here.write("c.jsonl", jsonl(&lines).as_bytes());
+    let wrong =
+        "c.jsonl:2: cache_read_input_tokens is 2.5, which is no number of tokens; taken as 0";
+    for command in ["list sessions c.jsonl", "import c.jsonl -o s.jsonl"] {
+        let told = here.run(command).ok().stderr;
+        assert!(told.contains(wrong), "{command}: {told}");
+    }
+    let told = here.run(&format!("run c.jsonl {REPLAY}")).ok().stderr;
+    assert!(told.contains(wrong), "{told}");
+    assert!(told.contains("a replay makes up 10000000 of them and leaves out the rest"), "{told}");
+}
+
+#[test]
 fn what_is_named_twice_counts_once_and_an_empty_archive_holds_nothing() {
     let here = Folder::new();
     here.write("s/pi.jsonl", data(PI));

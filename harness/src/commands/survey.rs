@@ -10,6 +10,7 @@ use anyhow::{Context, bail};
 use ctxbench_core::calendar;
 use ctxbench_reports::many;
 use ctxbench_reports::printable;
+use ctxbench_scenarios::bounds::is_about_a_number;
 use ctxbench_scenarios::formats::millis;
 use ctxbench_scenarios::{LoadError, is_path};
 use serde_json::json;
@@ -20,6 +21,8 @@ use super::corpus::{Met, Shown, Skipped, at, below, walk};
 struct Placed {
     path: String,
     row: Row,
+    /// The first of its numbers that were replaced, and how many there are.
+    replaced: Option<(String, usize)>,
 }
 
 #[derive(Default)]
@@ -40,7 +43,7 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
     if let Some(gone) = inputs.iter().find(|i| is_path(i) && !Path::new(i).exists()) {
         bail!("{gone}: no such file or folder");
     }
-    let mut out = Out { json: as_json, wrote: false, totals: Totals::default() };
+    let mut out = Out { json: as_json, wrote: false, totals: Totals::default(), replaced: vec![] };
     let mut chooser = Chooser::new(choice);
     let mut skipped = Skipped::default();
     let mut failed = None;
@@ -52,7 +55,9 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
                     return going(chooser.is_full());
                 };
                 let path = place.display().to_string();
-                let placed = Placed { path, row: Row::of(&scenario) };
+                let all = scenario.warnings.iter().filter(|w| is_about_a_number(w));
+                let replaced = all.clone().next().map(|first| (first.clone(), all.count()));
+                let placed = Placed { path, row: Row::of(&scenario), replaced };
                 match chooser.take(ticket, placed) {
                     Some(placed) => out.session(shown, &placed),
                     None => Ok(()),
@@ -80,7 +85,7 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
         }
         drop(sample);
         out.totals()?;
-        left_out.iter().for_each(|line| tell!("note: {line}"));
+        out.replaced.iter().chain(&left_out).for_each(|line| tell!("note: {line}"));
         Ok(())
     };
     let put = match failed {
@@ -108,6 +113,8 @@ struct Out {
     json: bool,
     wrote: bool,
     totals: Totals,
+    /// What is told of numbers of sessions that were shown.
+    replaced: Vec<String>,
 }
 
 impl Out {
@@ -127,7 +134,11 @@ impl Out {
     }
 
     fn session(&mut self, shown: &Shown, placed: &Placed) -> io::Result<()> {
-        let Placed { path, row } = placed;
+        let Placed { path, row, replaced } = placed;
+        if let Some((first, all)) = replaced {
+            let more = if *all > 1 { format!(", and {} more", all - 1) } else { String::new() };
+            self.replaced.push(format!("{path}: {first}{more}"));
+        }
         let totals = &mut self.totals;
         totals.sessions += 1;
         totals.tokens += row.tokens;

@@ -68,7 +68,7 @@ pub(super) fn depths(all: &[Subagent]) -> Vec<usize> {
 }
 
 /// What a person should know of a session's subagents before looking at figures.
-pub fn remarks(session: &Session) -> Vec<String> {
+pub(super) fn remarks(session: &Session) -> Vec<String> {
     let all = subagents(session);
     let quoted = |of: &mut dyn Iterator<Item = &Subagent>| {
         of.map(|a| format!("{:?}", a.id)).collect::<Vec<_>>().join(", ")

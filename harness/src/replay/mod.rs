@@ -71,13 +71,17 @@ pub(crate) use recording::{counting, text_of};
 use subagents::Subagents;
 use trace::Tracer;
 
-pub use agents::remarks;
 pub use path::{Defaults, Move, Path, Step};
 pub(crate) use record::{not_run, scenario_info, took_manual};
 pub use resume::Loading;
 pub(crate) use rewinds::Compared;
 pub use savings::with_savings;
 pub(crate) use world::{GO_ON, MOST_FAILURES, NEUTRAL};
+
+/// What a reader of a session's figures should know of how it is replayed.
+pub fn remarks(session: &Session) -> Vec<String> {
+    [agents::remarks(session), recording::unfilled(session)].concat()
+}
 
 /// How sessions are replayed.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! What a recording tells of the world that its session met: the model and its limits, how long
 //! caches lived, how tokens were counted, and what of the prompts was not recorded.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use ctxbench_core::calibration::{self, Calibrate};
@@ -9,7 +9,7 @@ use ctxbench_core::model::{self, Counting, Model};
 use ctxbench_core::request::Ttl;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::strategy::DEFAULT_TTL;
-use ctxbench_scenarios::Scenario;
+use ctxbench_scenarios::{Scenario, bounds};
 
 use super::Options;
 use crate::models;
@@ -89,13 +89,67 @@ pub(super) fn tells_sizes(session: &Session, model: &Model) -> bool {
 pub(super) type Unseen = HashMap<String, u64>;
 
 /// What a recording lacks by its counters, which count so. The text is the same whatever the run's
-/// model; only that of the recorded family counts it as recorded.
+/// model; only that of the recorded family counts it as recorded. With what stands before the first
+/// request it is no more than fits into memory, whatever the counters say; [`unfilled`] tells of
+/// what is beyond.
 pub(super) fn unseen(session: &Session, by: &Counting) -> Unseen {
     let own = session.entries.iter().filter(|e| e.agent().is_none());
+    let before = session.header.prefix_tokens.unwrap_or_default();
+    let mut left = bounds::FILLER_TOKENS.saturating_sub(before);
+    let mut take = |tokens: u64| {
+        let taken = by.fitting(tokens).min(left);
+        left -= taken;
+        taken
+    };
     calibration::residuals(own, by, session.header.model.as_deref())
         .into_iter()
-        .map(|(reply, tokens)| (reply.to_string(), by.fitting(tokens)))
+        .map(|(reply, tokens)| (reply.to_string(), take(tokens)))
         .collect()
+}
+
+/// A remark on each conversation whose counters tell of more text that it lacks than a replay makes
+/// up.
+pub(super) fn unfilled(session: &Session) -> Vec<String> {
+    let mut conversations: BTreeMap<Option<&str>, Vec<&Entry>> = BTreeMap::new();
+    for e in &session.entries {
+        conversations.entry(e.agent()).or_default().push(e);
+    }
+    let most = bounds::FILLER_TOKENS;
+    let remark = |(agent, own): (Option<&str>, Vec<&Entry>)| {
+        // Reckoning takes a count of all that was said, and hardly any session comes near.
+        if growth(&own) <= most {
+            return None;
+        }
+        let recorded = session.header.model.as_deref();
+        let by = calibration::counting_of(recorded).of_visible_text();
+        let before = match agent {
+            None => session.header.prefix_tokens,
+            Some(_) => calibration::prefix(own.iter().copied(), &by, recorded),
+        };
+        let residuals = calibration::residuals(own, &by, recorded).into_iter();
+        let lacks = residuals.map(|(_, n)| n).fold(before.unwrap_or_default(), u64::saturating_add);
+        let whose = agent.map(|id| format!(" of subagent {id:?}")).unwrap_or_default();
+        (lacks > most).then(|| {
+            format!(
+                "its counters{whose} tell of {lacks} tokens of text that is not in the recording; a \
+                 replay makes up {most} of them and leaves out the rest, so prompts are smaller \
+                 than recorded"
+            )
+        })
+    };
+    conversations.into_iter().filter_map(remark).collect()
+}
+
+/// How much the counted prompts of a conversation grew in all, tokens.
+fn growth(own: &[&Entry]) -> u64 {
+    let prompts = own.iter().filter_map(|e| match e {
+        Entry::Assistant(a) => Some(a.usage?.prompt()),
+        _ => None,
+    });
+    let grown = |(all, before): (u64, u64), prompt: u64| {
+        (all.saturating_add(prompt.saturating_sub(before)), prompt)
+    };
+    prompts.fold((0, 0), grown).0
 }
 
 /// Text of exactly `tokens` o200k tokens that stands for words that were not recorded. Four bytes a
@@ -116,7 +170,42 @@ pub(crate) fn readable(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use ctxbench_core::session::{AssistantEntry, Header, RecordedUsage};
+
     use super::*;
+
+    fn reply(id: &str, agent: Option<&str>, prompt: u64) -> Entry {
+        let usage = Some(RecordedUsage { cache_read: prompt, ..RecordedUsage::default() });
+        let (id, agent) = (id.to_string(), agent.map(str::to_string));
+        Entry::Assistant(AssistantEntry { id, agent, usage, ..AssistantEntry::default() })
+    }
+
+    #[test]
+    fn what_is_made_up_for_a_conversation_fits_into_memory() {
+        let model = Some("claude-sonnet-4-6".to_string());
+        let header = Header { model, prefix_tokens: Some(4_000_000), ..Header::default() };
+        let entries = vec![
+            reply("a1", None, 4_000_000),
+            reply("a2", None, 5_000_000),
+            reply("a3", None, 1_000_000_000),
+            reply("a4", None, 1_000_005_000),
+        ];
+        let mut session = Session { header, entries, facts: vec![] };
+        // A token counts as one here, and a block as four.
+        let unseen = unseen(&session, &Counting::O200K);
+        assert_eq!((unseen["a2"], unseen["a3"], unseen["a4"]), (999_996, 5_000_004, 0));
+        let told = unfilled(&session);
+        let [told] = told.as_slice() else { panic!("{told:?}") };
+        assert!(told.starts_with("its counters tell of 1000005000 tokens of text"), "{told}");
+        assert!(told.contains("makes up 10000000 of them"), "{told}");
+
+        session.entries = vec![reply("a1", None, 4_000_000), reply("b1", Some("x"), 20_000_000)];
+        let told = unfilled(&session);
+        assert!(told[0].starts_with("its counters of subagent \"x\" tell of 20000000"), "{told:?}");
+
+        session.entries = vec![reply("a1", None, 4_000_000), reply("b1", Some("x"), 2_000_000)];
+        assert_eq!(unfilled(&session), Vec::<String>::new());
+    }
 
     #[test]
     fn only_made_up_words_are_not_read() {

@@ -220,6 +220,9 @@ impl Builder {
             }
             What::Input(input) | What::Summary(input) => self.input(&at, conversation, input),
             What::Note { kind, text } => self.note(&at, conversation, *kind, text),
+            What::Cleared => {
+                self.note(&at, conversation, NoteKind::Edit, "the conversation was cleared");
+            }
             What::Compaction(c) => {
                 self.boundary(&at, conversation, c.pre_tokens, c.post_tokens);
             }
@@ -386,7 +389,7 @@ impl Builder {
 
 fn known(counters: &Counters) -> Result<Counters, String> {
     match &counters.wrong {
-        Some(what) => Err(what.clone()),
+        Some(wrong) => Err(wrong.told.clone()),
         None => Ok(counters.clone()),
     }
 }

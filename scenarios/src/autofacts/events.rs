@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::escapes;
 use ctxbench_core::content::Part;
 use ctxbench_core::session::{Entry, Session};
 use serde_json::{Number, Value};
@@ -133,7 +134,7 @@ pub(super) fn of(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
 }
 
 fn call(call: &ctxbench_core::content::ToolCall) -> Call {
-    let arguments = serde_json::from_str(&call.arguments)
+    let arguments = escapes::from_str(&call.arguments)
         .map_or_else(|_| Json::Text((&*call.arguments).into()), |value: Value| value.into());
     Call { tool: call.name.clone(), arguments }
 }

@@ -54,19 +54,20 @@ impl<'a> Archive<'a> {
         Ok(Archive { name: name.into(), raw, zip: zip.into() })
     }
 
-    /// The names of its files, with the folders in it before them: `samples/1.json`. Sorted.
+    /// The names of its files, with the folders in it before them: `samples/1.json`. Sorted. Hidden
+    /// ones are among them, since sessions lie in hidden folders; what macOS packs of its own is not.
     pub fn names(&self) -> Vec<String> {
         let zip = self.zip.borrow();
         let name = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
         let mut names: Vec<String> = zip.file_names_raw().map(name).collect();
-        names.retain(|n| !n.ends_with(['/', '\\']));
+        names.retain(|n| !n.ends_with(['/', '\\']) && !is_of_macos(n));
         names.sort_unstable();
         names
     }
 
     /// One of its files, called `ARCHIVE/NAME` in messages. Nothing is read yet.
     pub fn member(&self, name: &str) -> Result<Source<'a>, InputError> {
-        let called = format!("{}/{name}", self.name);
+        let called = format!("{}/{}", self.name, below(name));
         let mut zip = self.zip.borrow_mut();
         let found = zip.by_name_raw(name.as_bytes()).map_err(|e| damaged(&called, &e))?;
         if found.encrypted() {
@@ -92,6 +93,18 @@ impl<'a> Archive<'a> {
         };
         Ok(Source::member(member, called))
     }
+}
+
+/// Where a member lies below its archive, whatever its name says: `./a`, `/a` and `../a` at `a`.
+pub(crate) fn below(name: &str) -> String {
+    let parts = name.split('/').filter(|part| !matches!(*part, "" | "." | ".."));
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// Looks of folders and attributes of files.
+fn is_of_macos(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    file == ".DS_Store" || file.starts_with("._") || name.split('/').any(|p| p == "__MACOSX")
 }
 
 fn damaged(name: &str, e: &dyn std::fmt::Display) -> InputError {

@@ -1,5 +1,6 @@
 //! JSON documents: their beginnings, and lists in them with the lines where the items stand.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::BufRead;
@@ -12,13 +13,17 @@ use super::lines::RecordedLine;
 use super::recording::Recording;
 use super::source::unread;
 use crate::error::{Fault, InputError};
+use crate::escapes;
 
 /// The value that a text begins with, as far as the text goes: what breaks off is left out, a value
 /// that should follow its name is null.
 pub(super) fn beginning(text: &str) -> Value {
     let mut out = Value::Null;
     // What was read until it broke off is all that is wanted.
-    let _ = Partial(&mut out).deserialize(&mut serde_json::Deserializer::from_str(text));
+    let read = Partial(&mut out).deserialize(&mut serde_json::Deserializer::from_str(text));
+    if let (Err(_), Cow::Owned(mended)) = (read, escapes::mended(text)) {
+        return beginning(&mended);
+    }
     out
 }
 
@@ -137,7 +142,7 @@ impl<'a> Document<'a> {
 
     /// Any value.
     pub(super) fn value(&self, expected: &str) -> Result<Value, InputError> {
-        serde_json::from_str(self.text).map_err(|e| self.error(&e, expected))
+        escapes::from_str(self.text).map_err(|e| self.error(&e, expected))
     }
 
     fn error(&self, e: &serde_json::Error, expected: &str) -> InputError {
@@ -159,7 +164,7 @@ impl<'a> Document<'a> {
         let mut out = Vec::new();
         for (n, item) in (1..).zip(items) {
             let number = lines.of(item.get());
-            match serde_json::from_str(item.get()) {
+            match escapes::from_str(item.get()) {
                 Ok(object) => out.push(RecordedLine { number, object }),
                 Err(e) => {
                     let what = format!("item {n} is not an object ({e})");
@@ -277,6 +282,10 @@ mod tests {
         assert_eq!(beginning(&whole.to_string()), whole);
         assert_eq!(beginning(r#"{"a":[1,{"b":"x","c":[tr"#), json!({"a":[1,{"b":"x","c":[]}]}));
         assert_eq!(beginning(r#"{"a":"cut he"#), json!({"a":null}));
+        assert_eq!(
+            beginning(r#"{"a":"half \ud83d","b":{"c":"d","e":"cut"#),
+            json!({"a":"half \u{fffd}","b":{"c":"d","e":null}})
+        );
         assert_eq!(beginning("no json"), Value::Null);
         assert_eq!(beginning(""), Value::Null);
     }
@@ -291,6 +300,17 @@ mod tests {
         assert_eq!(lines.iter().map(|l| l.number).collect::<Vec<_>>(), [14, 16]);
         assert!(notes.warnings[0].starts_with("x.json:15: item 2 is not an object"));
         assert!(matches!(notes.broken, Some((15, _))));
+    }
+
+    #[test]
+    fn half_a_character_costs_no_item() {
+        let text = r#"{"list":[{"a":"\ud83d"},{"a":2}],"b":"\ude00"}"#;
+        let document = Document::new(text, "x.json");
+        let mut notes = Recording::default();
+        let lines = document.objects(document.members("an object").unwrap()["list"], &mut notes);
+        assert_eq!((lines[0].object["a"].as_str(), lines.len()), (Some("\u{fffd}"), 2));
+        assert!(notes.warnings.is_empty(), "{:?}", notes.warnings);
+        assert_eq!(document.value("a value").unwrap()["b"], "\u{fffd}");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::companions;
 use super::recording::Recording;
 use super::source::Source;
 use crate::error::InputError;
+use crate::escapes;
 
 /// One JSON object of a recording.
 #[derive(Clone, Debug)]
@@ -28,7 +29,7 @@ pub(super) fn of_lines(
     let file = source.name();
     while let Some(line) = lines.next() {
         let (number, content) = line?;
-        match serde_json::from_str(&content) {
+        match escapes::from_str(&content) {
             Ok(object) => out.push(RecordedLine { number, object }),
             Err(e) if lines.peek().is_none() && e.is_eof() => {
                 notes.warnings.push(format!(
@@ -96,5 +97,15 @@ mod tests {
         assert!(warnings[0].starts_with("r.jsonl:2: not a JSON object"), "{warnings:?}");
         assert!(warnings[1].starts_with("r.jsonl:5: the last line breaks off"), "{warnings:?}");
         assert!(matches!(notes.broken, Some((2, _))));
+    }
+
+    #[test]
+    fn half_a_character_costs_no_line() {
+        let mut notes = Recording::default();
+        let text = b"{\"a\":\"cut \\ud83d\"}\n{\"b\":\"\\ude00";
+        let lines = of_lines(&Source::of_bytes(text, "r.jsonl"), &mut notes).unwrap();
+        assert_eq!(lines[0].object["a"], "cut \u{fffd}");
+        assert_eq!(lines.len(), 1);
+        assert!(notes.warnings[0].contains("the last line breaks off"), "{:?}", notes.warnings);
     }
 }

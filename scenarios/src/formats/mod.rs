@@ -40,6 +40,7 @@ use crate::autofacts;
 use crate::error::{Fault, ImportError, InputError, LoadError, Loaded};
 
 pub use archive::Archive;
+pub(crate) use archive::below;
 pub use lines::RecordedLine;
 pub use recording::{
     Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, View, What,

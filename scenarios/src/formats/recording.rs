@@ -11,6 +11,8 @@ use ctxbench_core::content::Part;
 use ctxbench_core::session::Trigger;
 use serde_json::{Map, Value};
 
+use crate::bounds::{self, TAKEN};
+
 /// A recording as it was read.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
@@ -88,6 +90,8 @@ pub enum What {
     RolledBack {
         turns: usize,
     },
+    /// The user had the program forget the conversation.
+    Cleared,
     /// Something that can explain why a prefix was not served.
     Note {
         kind: NoteKind,
@@ -215,8 +219,17 @@ pub struct Counters {
     pub output: u64,
     /// Written for the long lifetime; `None` = nothing written or not told.
     pub long: Option<bool>,
-    /// The first counter that is no number of tokens; it is read as 0.
-    pub wrong: Option<String>,
+    /// The first counter that is no number of tokens.
+    pub wrong: Option<Wrong>,
+}
+
+/// A counter that is no number of tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wrong {
+    /// Which one, and what it is.
+    pub told: String,
+    /// What it is taken for.
+    pub taken: u64,
 }
 
 impl Counters {
@@ -240,14 +253,50 @@ impl Counters {
     }
 }
 
-fn count(usage: &Map<String, Value>, name: &str, wrong: &mut Option<String>) -> u64 {
+/// A counter; what is none is taken for 0, and what no session can have counted for the largest
+/// number there is.
+fn count(usage: &Map<String, Value>, name: &str, wrong: &mut Option<Wrong>) -> u64 {
     const MOST: u64 = 1 << 40;
-    let value = usage.get(name).filter(|v| !v.is_null());
-    let number = value.and_then(Value::as_u64);
-    if let Some(value) = value.filter(|_| number.is_none_or(|n| n > MOST)) {
-        wrong.get_or_insert_with(|| format!("{name} is {value}"));
+    let Some(value) = usage.get(name).filter(|v| !v.is_null()) else { return 0 };
+    let whole = || value.as_f64().filter(|f| f.fract() == 0.0 && *f >= 0.0);
+    let (taken, right) = match (value.as_u64(), whole()) {
+        (Some(n), _) => (n, n <= MOST),
+        // Some programs write each number with a point.
+        (None, Some(f)) if f <= MOST as f64 => (f as u64, true),
+        (None, Some(_)) => (bounds::TOKENS, false),
+        (None, None) => (0, false),
+    };
+    if !right {
+        wrong.get_or_insert_with(|| Wrong { told: format!("{name} is {value}"), taken });
     }
-    number.unwrap_or_default()
+    taken
+}
+
+/// Says of the first counter that is no number of tokens what it is taken for. One that is merely
+/// too large is told with the bounds.
+pub(super) fn wrong_counters(steps: &[Step], file: &str) -> Option<String> {
+    let wrong = |step: &Step| {
+        let reply = match &step.what {
+            What::Reply(reply) => reply,
+            What::Compaction(c) => c.reply.as_deref()?,
+            _ => return None,
+        };
+        let wrong = reply.counters.as_ref().ok()?.wrong.clone();
+        Some((step.line, wrong.filter(|w| w.taken <= bounds::TOKENS)?))
+    };
+    let mut all = steps.iter().filter_map(wrong);
+    let (line, first) = all.next()?;
+    let more = match all.count() {
+        0 => String::new(),
+        1 => "; so it is with one more reply".to_string(),
+        n => format!("; so it is with {n} more replies"),
+    };
+    let taken = match first.taken {
+        bounds::TOKENS => format!("{}, the largest there is", bounds::TOKENS),
+        n => n.to_string(),
+    };
+    let told = first.told;
+    Some(format!("{file}:{line}: {told}, which is no number of tokens{TAKEN}{taken}{more}"))
 }
 
 /// What between two calls of a conversation may have changed the prefix, as the file shows it.
@@ -275,5 +324,31 @@ pub enum Route {
 impl Default for Route {
     fn default() -> Route {
         Route::Unknown("the recording names no provider".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_counter_is_a_whole_number_of_tokens() {
+        let read = |value: Value| {
+            let usage = json!({"output": value});
+            let all =
+                Counters::read(usage.as_object().unwrap(), ["input", "read", "write", "output"]);
+            (all.output, all.wrong.map(|w| (w.told, w.taken)))
+        };
+        let wrong = |told: &str, taken: u64| Some((format!("output is {told}"), taken));
+        assert_eq!(read(json!(20)), (20, None));
+        assert_eq!(read(json!(20.0)), (20, None));
+        assert_eq!(read(json!(null)), (0, None));
+        assert_eq!(read(json!(20.5)), (0, wrong("20.5", 0)));
+        assert_eq!(read(json!(-20)), (0, wrong("-20", 0)));
+        assert_eq!(read(json!("20")), (0, wrong("\"20\"", 0)));
+        assert_eq!(read(json!(1e23)), (1_000_000_000, wrong("1e+23", 1_000_000_000)));
+        assert_eq!(read(json!(u64::MAX)), (u64::MAX, wrong("18446744073709551615", u64::MAX)));
     }
 }

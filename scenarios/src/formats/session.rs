@@ -13,7 +13,7 @@ use ctxbench_core::session::{
 use serde_json::Map;
 
 use super::recording::{
-    Compaction, Counters, Input, Piece, Place, Recording, Reply, Step, View, What,
+    Compaction, Counters, Input, Piece, Place, Recording, Reply, Step, View, What, wrong_counters,
 };
 use super::source::Source as Read;
 use super::time;
@@ -36,6 +36,7 @@ pub(super) fn put_together(
     for (kind, n) in &unknown {
         warnings.push(format!("{file}: {n} × {kind}, which this importer does not know; left out"));
     }
+    warnings.extend(wrong_counters(&steps, file));
     let mut builder = Builder { warnings, start: start(&steps), ..Builder::default() };
     for step in steps {
         builder.agent = step.agent.clone().filter(|_| !of_subagent);
@@ -165,7 +166,7 @@ fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> 
                 note_unknown(&input.pieces, unknown);
                 open = None;
             }
-            What::Compaction(_) | What::RolledBack { .. } => open = None,
+            What::Compaction(_) | What::RolledBack { .. } | What::Cleared => open = None,
             What::Unknown(kind) => {
                 *unknown.entry(std::mem::take(kind)).or_default() += 1;
                 continue;
@@ -228,6 +229,11 @@ impl Builder {
             What::Compaction(_) if self.agent.is_some() => {}
             What::Compaction(c) => self.compaction(line, c, stamp),
             What::RolledBack { turns } => self.roll_back(turns),
+            What::Cleared if self.agent.is_some() => {}
+            What::Cleared => {
+                self.held.remove(&None);
+                self.entry(line, Entry::Clear { extra: Map::new() });
+            }
             _ => {}
         }
     }

@@ -13,6 +13,7 @@ use super::archive::{self, Archive, Member, Raw};
 use super::json;
 use super::unpack::{self, Damaged, Packing};
 use crate::error::{Fault, InputError};
+use crate::escapes;
 use crate::jsonl::numbered;
 
 /// How much of a file decides what it is, bytes.
@@ -98,9 +99,11 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Where files may lie beside it that belong to it.
-    pub fn beside(&self) -> Option<&'a Path> {
-        self.place().filter(|_| !self.alone)
+    /// Where files may lie beside it that belong to it; of a link, beside what it points to.
+    pub fn beside(&self) -> Option<Cow<'a, Path>> {
+        let path = self.place().filter(|_| !self.alone)?;
+        let target = path.is_symlink().then(|| fs::canonicalize(path).ok()).flatten();
+        Some(target.map_or(Cow::Borrowed(path), Cow::Owned))
     }
 
     /// Its beginning.
@@ -323,7 +326,7 @@ impl Head {
                 let mut out = Vec::new();
                 while let Some((_, line)) = lines.next() {
                     let cut = !self.whole && lines.peek().is_none();
-                    let value = match serde_json::from_str(line) {
+                    let value = match escapes::from_str(line) {
                         Err(_) if cut => json::beginning(line),
                         other => other.unwrap_or_default(),
                     };

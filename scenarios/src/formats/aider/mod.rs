@@ -4,19 +4,25 @@
 //! Rules, where the format leaves a choice:
 //! - Each `# aider chat started at` begins a session, named by its time.
 //! - Lines of the user (`#### `) and of the program (`> `) end with the two blanks that Aider
-//!   writes; others that begin like that belong to a reply. Where no line ends so, since an editor
-//!   took the blanks away, the beginnings decide alone.
+//!   writes; others that begin like that belong to a reply, unless one stands right behind a line of
+//!   the program: then a text of several lines begins, the last of which ends so. Where no line ends
+//!   so, since an editor took the blanks away, the beginnings decide alone.
 //! - Commands (`/add`, `!ls`) are no messages, unless a reply follows: then what they asked is.
-//! - What the program says is not sent to the model, and left out; `Tokens:` are the counters of the
-//!   reply before, unless they are rounded (`12k`).
+//!   `/clear` and `/reset` are `clear`; which files `/reset` takes out of the chat is not known.
+//! - What the program says is not sent to the model, and left out. Between two replies it is, since
+//!   the program asked for the second by itself: it is taken without what is told to users alone.
+//! - `Tokens:` are the counters of the reply before, unless they are rounded (`12k`).
 //! - Of the history of requests, the system prompt of a session's first request is taken.
 
+mod asked;
 mod requests;
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use super::recording::{Counters, Input, Piece, Recording, Reply, Route, Step, What};
+use ctxbench_core::content::Part;
+
+use super::recording::{Counters, Input, Piece, Place, Recording, Reply, Route, Step, What};
 use super::{Format, Head, Sink, Source, time};
 use crate::error::InputError;
 
@@ -98,17 +104,23 @@ struct Chat {
     blocks: Vec<Block>,
     /// A blank line came since the newest block.
     parted: bool,
+    /// More lines come of a text of the program.
+    open: bool,
 }
 
 impl Chat {
     fn line(&mut self, number: usize, line: &str, strict: bool) {
         let ended = !strict || line.ends_with("  ");
         let program = || line.strip_prefix("> ").or_else(|| (line.trim_end() == ">").then_some(""));
+        // Replies have a blank line in front of them.
+        let told = !self.parted && self.blocks.last().is_some_and(|b| b.who == Who::Program);
         let (who, text) = match (line.strip_prefix("#### "), program()) {
             (Some(said), _) if ended => (Who::User, said.trim_end()),
-            (_, Some(told)) if ended => (Who::Program, told.trim_end()),
+            (_, Some(words)) if ended || told && !self.open => (Who::Program, words.trim_end()),
+            _ if self.open => (Who::Program, line.trim_end()),
             _ => (Who::Model, line),
         };
+        self.open = who == Who::Program && !ended;
         let parted = std::mem::take(&mut self.parted) && who != Who::Model;
         match self.blocks.last_mut().filter(|b| b.who == who && !parted) {
             Some(block) => {
@@ -146,6 +158,14 @@ impl Chat {
             out.beside.extend(beside.clone());
         }
         out.last_line = self.blocks.last().map_or(self.line, |b| b.line);
+        let add = |line: usize, what: What, out: &mut Recording| {
+            let name = Some(format!("step {}", out.steps.len()));
+            let parent = out.steps.last().and_then(|s| s.name.clone());
+            // Only the beginning has a time.
+            let first = !out.steps.iter().any(|s| s.stamp.is_some());
+            let stamp = stamp.clone().filter(|_| first);
+            out.steps.push(Step { line, name, parent, stamp, what, ..Step::default() });
+        };
         let mut model = None;
         for (n, block) in self.blocks.iter().enumerate() {
             let what = match block.who {
@@ -161,46 +181,58 @@ impl Chat {
                     blocks: 1,
                     ..Reply::default()
                 }),
+                Who::User if asked::clears(&block.text) => {
+                    if !said(&out.steps) {
+                        continue;
+                    }
+                    What::Cleared
+                }
                 Who::User => {
                     let mut after = self.blocks[n + 1..].iter().map(|b| b.who);
                     let answered = after.find(|w| *w != Who::Program) == Some(Who::Model);
-                    let Some(asked) = asked(&block.text, answered) else { continue };
-                    let pieces = vec![Piece::text(asked)];
-                    What::Input(Input { id: None, pieces, blocks: 1 })
+                    let Some(asked) = asked::by_user(&block.text, answered) else { continue };
+                    input(Piece::text(asked))
                 }
             };
-            let name = Some(format!("step {}", out.steps.len()));
-            let parent = out.steps.last().and_then(|s| s.name.clone());
-            // Only the beginning has a time.
-            let first = !out.steps.iter().any(|s| s.stamp.is_some());
-            let stamp = stamp.clone().filter(|_| first);
-            out.steps.push(Step { line: block.line, name, parent, stamp, what, ..Step::default() });
+            if block.who == Who::Model
+                && let Some((line, told)) = self.told_since_reply(n)
+            {
+                let words = asked::by_program(&told);
+                add(line, input(Piece::Added(Part::Text(words.into()), Place::Message)), &mut out);
+            }
+            add(block.line, what, &mut out);
         }
-        if out.steps.iter().all(|s| matches!(s.what, What::System(_))) {
+        if !said(&out.steps) {
             // Aider was started and left again.
             return ControlFlow::Continue(());
         }
         sink(Ok(out))
     }
+
+    /// What the program told, and from which line on, between the reply before and the one that a
+    /// block is, where nobody asked for it.
+    fn told_since_reply(&self, reply: usize) -> Option<(usize, String)> {
+        let before = self.blocks[..reply].iter().rposition(|b| b.who != Who::Program)?;
+        let told = &self.blocks[before + 1..reply];
+        let first = told.first().filter(|_| self.blocks[before].who == Who::Model)?;
+        let texts: Vec<&str> = told.iter().map(|b| b.text.as_str()).collect();
+        Some((first.line, texts.join("\n")))
+    }
+}
+
+fn input(piece: Piece) -> What {
+    What::Input(Input { id: None, pieces: vec![piece], blocks: 1 })
+}
+
+/// Whether there is a message among the steps.
+fn said(steps: &[Step]) -> bool {
+    steps.iter().any(|s| matches!(s.what, What::Input(_) | What::Reply(_)))
 }
 
 /// A time as part of a name.
 fn digits(time: &str) -> String {
     let kept = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     time.chars().map(kept).collect::<String>().trim_matches('-').to_string()
-}
-
-/// What of a user's words goes to the model, if anything.
-fn asked(text: &str, answered: bool) -> Option<&str> {
-    let text = text.trim();
-    let command = text.starts_with(['/', '!']);
-    match text {
-        "<blank>" => answered.then_some(""),
-        _ if !command => Some(text),
-        // `/ask why` asks "why".
-        _ if answered => Some(text.split_once(char::is_whitespace).map_or(text, |(_, t)| t.trim())),
-        _ => None,
-    }
 }
 
 /// The model that the program says it talks to.

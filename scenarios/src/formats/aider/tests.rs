@@ -15,6 +15,7 @@ fn words(session: &Session) -> Vec<String> {
     let said = |e: &Entry| match e {
         Entry::User(u) => format!("user {}", u.text.as_deref().unwrap_or("…")),
         Entry::Assistant(a) => format!("model {}", a.text.as_deref().unwrap_or("…")),
+        Entry::Clear { .. } => "clear".to_string(),
         other => format!("{other:?}"),
     };
     session.entries.iter().map(said).collect()
@@ -104,6 +105,102 @@ fn chats_of_a_file_are_sessions_of_what_was_asked_and_answered() {
     let bare = CHATS.replace("  \n", "\n");
     let loaded = FORMAT.import_all(&Source::of_bytes(bare.as_bytes(), "h.md")).unwrap();
     assert_eq!(words(&loaded[0].session)[1], "model Done:\n# a heading");
+}
+
+fn of(text: &str) -> Vec<String> {
+    words(&all(&Source::of_bytes(text.as_bytes(), "h.md"))[0].session)
+}
+
+#[test]
+fn commands_that_forget_are_clears() {
+    let chat = "
+# aider chat started at 2026-01-01 10:00:00
+
+#### /clear  
+> All chat history cleared.  
+#### one  
+
+Yes.
+
+> Tokens: 1,200 sent, 45 received.  
+#### /clear  
+
+#### /ask why  
+
+Because.
+
+#### /res  
+> All files dropped and chat history cleared.  
+#### /clone  
+
+#### two  
+";
+    // Before the first message there is nothing to forget.
+    let told = ["user one", "model Yes.", "clear", "user why", "model Because.", "clear"];
+    assert_eq!(of(chat), [&told[..], &["user two"]].concat());
+    let nothing = chat.split("#### one").next().unwrap();
+    let source = Source::of_bytes(nothing.as_bytes(), "h.md");
+    let none = FORMAT.import_all(&source).unwrap_err().to_string();
+    assert!(none.starts_with("h.md:1: nothing in it"), "{none}");
+}
+
+const REPAIRS: &str = "
+# aider chat started at 2026-01-01 10:00:00
+
+#### one  
+
+First.
+
+> Tokens: 1,200 sent, 45 received.  
+> The LLM did not conform to the edit format.  
+> https://aider.chat/docs/troubleshooting/edit-errors.html  
+> # 1 SEARCH/REPLACE block failed to match!  
+>   
+> <<<<<<< SEARCH  
+>     x = 1  
+> >>>>>>> REPLACE  
+
+Second.
+
+> Applied edit to a.py  
+> Commit abc1234 feat: x  
+> You can use /undo to revert and discard commit abc1234.  
+>   
+> ## Running: flake8 a.py  
+> a.py:1: unused  
+>   
+> Attempt to fix lint errors? (Y)es/(N)o [Yes]: y  
+
+Third.
+
+> Tokens: 1,300 sent, 45 received.  
+
+Fourth.
+";
+
+#[test]
+fn what_the_program_asks_by_itself_is_a_message() {
+    let failed =
+        "# 1 SEARCH/REPLACE block failed to match!\n\n<<<<<<< SEARCH\n    x = 1\n>>>>>>> REPLACE";
+    let told = [
+        "user one",
+        "model First.",
+        &format!("user {failed}"),
+        "model Second.",
+        "user ## Running: flake8 a.py\na.py:1: unused",
+        "model Third.",
+        "user (what Aider asked is not recorded)",
+        "model Fourth.",
+    ];
+    assert_eq!(of(REPAIRS), told);
+    // As newer versions write it: one text, whose end alone has the blanks.
+    let begin = REPAIRS.find("> # 1").unwrap();
+    let end = REPAIRS.find("\n\nSecond").unwrap();
+    let newer = [&REPAIRS[..begin], "> ", failed, "  ", &REPAIRS[end..]].concat();
+    assert_eq!(of(&newer), told);
+    // What nobody answered was not sent, or does not matter any more.
+    let unanswered = [&REPAIRS[..end], "\n\n#### two  \n"].concat();
+    assert_eq!(of(&unanswered), ["user one", "model First.", "user two"]);
 }
 
 #[test]

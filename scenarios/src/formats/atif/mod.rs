@@ -26,6 +26,7 @@ use super::messages::{content as any_content, definitions};
 use super::recording::{Counters, Input, Piece, Place, Recording, Reply, Step, What};
 use super::{Format, Head, Sink, Source, time};
 use crate::error::InputError;
+use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
     title: "ATIF",
@@ -58,7 +59,8 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     if let Some(next) = text_of(&members, "continued_trajectory_ref") {
         out.left_out.push(format!("{}: the session goes on in {next}", source.name()));
     }
-    let folder = source.beside().and_then(Path::parent);
+    let beside = source.beside();
+    let folder = beside.as_deref().and_then(Path::parent);
     let mut reader = Reader { steps: Vec::new(), agents: Vec::new(), told: HashSet::new(), folder };
     reader.trajectory(&document, &members, &mut out);
     out.last_line = reader.steps.last().map_or(1, |s| s.line);
@@ -76,7 +78,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
 type Members<'a> = BTreeMap<String, &'a RawValue>;
 
 fn value(members: &Members<'_>, key: &str) -> Value {
-    members.get(key).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    members.get(key).and_then(|raw| escapes::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
 fn text_of(members: &Members<'_>, key: &str) -> Option<String> {
@@ -267,9 +269,10 @@ fn parts(source: &Source<'_>) -> Vec<PathBuf> {
     struct Observation {
         results: Vec<Value>,
     }
-    let Some(folder) = source.beside().and_then(Path::parent) else { return Vec::new() };
+    let beside_it = source.beside();
+    let Some(folder) = beside_it.as_deref().and_then(Path::parent) else { return Vec::new() };
     let Ok(text) = source.text() else { return Vec::new() };
-    let outline: Outline = serde_json::from_str(&text).unwrap_or_default();
+    let outline: Outline = escapes::from_str(&text).unwrap_or_default();
     let results = outline.steps.into_iter().filter_map(|s| s.observation).flat_map(|o| o.results);
     let refs = results.flat_map(|r| list(Some(&r), "subagent_trajectory_ref"));
     refs.filter_map(|r| beside(&r, folder)).collect()

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::super::lines::{flag, str_of};
 use super::super::source::{NumberedLine, Source, unpacked};
+use crate::escapes;
 
 /// A first line that is longer is nobody's; bytes.
 const LONGEST_LINE: u64 = 4 << 20;
@@ -20,8 +21,7 @@ pub(super) fn beside(input: &Source<'_>) -> Vec<PathBuf> {
     let said = |o: &Map<String, Value>| {
         matches!(str_of(o, "type"), Some("user" | "assistant")) && !flag(o, "isSidechain")
     };
-    let object =
-        |line: NumberedLine| serde_json::from_str::<Map<String, Value>>(&line.ok()?.1).ok();
+    let object = |line: NumberedLine| escapes::from_str::<Map<String, Value>>(&line.ok()?.1).ok();
     let mut objects = input.lines().into_iter().flatten().filter_map(object);
     let Some(session) =
         objects.find(said).and_then(|o| str_of(&o, "sessionId").map(str::to_string))
@@ -29,13 +29,14 @@ pub(super) fn beside(input: &Source<'_>) -> Vec<PathBuf> {
         return vec![];
     };
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut found: Vec<PathBuf> =
-        [folder.to_path_buf(), path.with_file_name(input.stem()).join("subagents")]
-            .iter()
-            .flat_map(|d| fs::read_dir(d).into_iter().flatten().filter_map(Result::ok))
-            .map(|e| e.path())
-            .filter(|p| p != path && is_agent_of(p, &session))
-            .collect();
+    // A link may be called otherwise.
+    let own = path.with_file_name(Source::at(&path).stem());
+    let mut found: Vec<PathBuf> = [folder.to_path_buf(), own.join("subagents")]
+        .iter()
+        .flat_map(|d| fs::read_dir(d).into_iter().flatten().filter_map(Result::ok))
+        .map(|e| e.path())
+        .filter(|p| *p != *path && is_agent_of(p, &session))
+        .collect();
     found.sort();
     found
 }
@@ -53,5 +54,5 @@ fn is_agent_of(path: &Path, session: &str) -> bool {
 fn first(path: &Path) -> Option<Map<String, Value>> {
     let mut line = String::new();
     Source::at(path).open().ok()?.take(LONGEST_LINE).read_line(&mut line).ok()?;
-    serde_json::from_str(&line).ok()
+    escapes::from_str(&line).ok()
 }

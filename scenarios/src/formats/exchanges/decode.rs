@@ -3,6 +3,7 @@
 //! Real sessions hold more than a simulated provider must know. What a wire does not model is taken
 //! out of the body and told, and the rest is read.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::super::recording::{Counters, Piece};
+use crate::escapes;
 
 /// Kinds of content that were left out, and how many of each.
 pub(super) type Unknown = BTreeMap<String, usize>;
@@ -55,7 +57,10 @@ fn read<T>(
                 *unknown.entry(value).or_default() += n;
                 rest = Some(less);
             }
-            Err(_) => return None,
+            Err(_) => match escapes::mended(rest.as_deref().unwrap_or(body)) {
+                Cow::Owned(mended) => rest = Some(mended),
+                Cow::Borrowed(_) => return None,
+            },
         }
     }
     None

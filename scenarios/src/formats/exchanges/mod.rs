@@ -33,6 +33,7 @@ use ctxbench_provider::wire::{self, Wire};
 use super::recording::{Recording, Route};
 use super::{Format, Head, Sink, Source, no_parts};
 use crate::error::InputError;
+use crate::escapes;
 use crate::formats::lines::str_of;
 
 pub use line::{Bodies, Body, Ended, Exchange, Header, Line, Passed, VERSION};
@@ -108,7 +109,7 @@ pub fn summaries(source: &Source<'_>) -> Result<Vec<Summarised>, InputError> {
     let mut found = Vec::new();
     for line in source.lines()? {
         let (number, text) = line?;
-        let Ok(Line::Exchange(exchange)) = serde_json::from_str(&text) else { continue };
+        let Ok(Line::Exchange(exchange)) = escapes::from_str(&text) else { continue };
         let body = exchange.body.as_ref().and_then(|b| bodies.unpack(exchange.number, b).ok());
         let wrote = |i: &&usize| all.all[**i].line == number;
         let (Some(body), Some(i)) = (body, sorted.summaries.iter().find(wrote)) else { continue };

@@ -11,6 +11,7 @@ use ctxbench_provider::{Content, Item, Prompt};
 use super::decode::{self, Unknown};
 use super::line::{Bodies, Ended, Exchange, Header, Line, VERSION};
 use crate::error::{Fault, InputError};
+use crate::escapes;
 use crate::formats::{Recording, Source};
 
 /// What an exchange shows of one content.
@@ -77,7 +78,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
     while let Some(line) = lines.next() {
         let (number, text) = line?;
         out.last_line = number;
-        match serde_json::from_str::<Line>(&text) {
+        match escapes::from_str::<Line>(&text) {
             Ok(Line::CtxbenchRecording(header)) if header.version > VERSION => {
                 let what = format!("version {} of the recording", header.version);
                 let expected = format!("version {VERSION} or less");

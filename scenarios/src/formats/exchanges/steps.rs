@@ -16,6 +16,7 @@ use super::super::time;
 use super::decode;
 use super::seen::{Exchanges, Placed, Seen};
 use super::sorted::{Relation, Sorted, of_a_kind};
+use crate::escapes;
 
 /// What a conversation is in its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +71,7 @@ fn is_delegated(all: &Exchanges, sorted: &Sorted, conversation: usize) -> bool {
     let shown: HashSet<u64> = own.iter().flat_map(|i| &all.all[*i].items).map(|p| p.hash).collect();
     all.contents.iter().filter(|(hash, _)| !shown.contains(hash)).any(|(_, (_, c))| match c {
         Content::Call { arguments, .. } => {
-            serde_json::from_str(arguments).is_ok_and(|v: Value| says(&v, &prompts))
+            escapes::from_str(arguments).is_ok_and(|v: Value| says(&v, &prompts))
         }
         Content::Output { text, .. } => words.as_ref().is_some_and(|w| text.contains(w)),
         _ => false,
@@ -231,7 +232,7 @@ impl Teller<'_> {
                 self.step(turn, seen.at_ms, turn.view, What::System(text));
             }
             let list = self.all.tools.get(&seen.tools);
-            let list = list.and_then(|t| serde_json::from_str::<Vec<Value>>(t.json.get()).ok());
+            let list = list.and_then(|t| escapes::from_str::<Vec<Value>>(t.json.get()).ok());
             if let Some(list) = list {
                 self.step(turn, seen.at_ms, turn.view, What::Tools(definitions(&list)));
             }

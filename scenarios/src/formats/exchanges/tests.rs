@@ -411,3 +411,12 @@ fn a_refused_request_without_messages_is_no_session() {
     assert_eq!(loaded.warnings, ["r.jsonl:3: a request without messages (HTTP 400); left out"]);
     assert_eq!(short(&loaded)[2..], ["user: the task", "assistant: done"]);
 }
+
+#[test]
+fn half_a_character_costs_no_request() {
+    let text = made().asked(&[user("cut <half>")], &says("ok")).text();
+    let text = text.replace("<half>", r"\\ud83d");
+    let all = FORMAT.import_all(&Source::of_bytes(text.as_bytes(), "r.jsonl")).unwrap();
+    assert_eq!(all[0].warnings, Vec::<String>::new());
+    assert_eq!(short(&all[0])[2..], ["user: cut \u{fffd}", "assistant: ok"]);
+}

@@ -23,6 +23,7 @@ use super::messages::media;
 use super::recording::{Counters, Input, Piece, Recording, Reply, Route, Step, What};
 use super::{Format, Head, Sink, Source};
 use crate::error::InputError;
+use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
     title: "Gemini CLI",
@@ -68,7 +69,7 @@ fn document(document: &Document<'_>, out: &mut Recording) -> Result<Vec<Recorded
     let members = document.members(EXPECTED)?;
     let text = |key: &str| {
         let raw: &RawValue = members.get(key).copied()?;
-        serde_json::from_str::<String>(raw.get()).ok()
+        escapes::from_str::<String>(raw.get()).ok()
     };
     out.title = text("summary");
     out.of_subagent = text("kind").is_some_and(|k| k == "subagent");

@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use super::json::Document;
 use super::{Format, Head, Sink, Source};
 use crate::error::{Fault, InputError};
+use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
     title: "inspect_ai",
@@ -52,7 +53,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
             let header = header.map(|name| archive.member(name)?.text().map(|t| t.into_owned()));
             // Only the model's name is needed of it.
             let log = header.transpose()?.unwrap_or_default();
-            let model = model_of(&serde_json::from_str(&log).unwrap_or_default());
+            let model = model_of(&escapes::from_str(&log).unwrap_or_default());
             for name in names {
                 let Some(inner) = name.strip_prefix("samples/") else { continue };
                 let read = match inner.split_once('/') {
@@ -78,10 +79,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
             let document = Document::new(&text, source.name());
             let members = document.members(EXPECTED)?;
             let value = |key: &str| -> Value {
-                members
-                    .get(key)
-                    .and_then(|r| serde_json::from_str(r.get()).ok())
-                    .unwrap_or_default()
+                members.get(key).and_then(|r| escapes::from_str(r.get()).ok()).unwrap_or_default()
             };
             let model = model_of(&serde_json::json!({"eval": value("eval")}));
             let list = members.get("samples").and_then(|r| serde_json::from_str(r.get()).ok());

@@ -14,6 +14,7 @@ use super::super::time;
 use super::bare;
 use super::messages::{attached, chat};
 use crate::error::InputError;
+use crate::escapes;
 
 const EXPECTED: &str = "a sample of inspect_ai: an object with \"messages\"";
 
@@ -50,7 +51,7 @@ struct Compacted {
 pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recording, InputError> {
     let members = document.members(EXPECTED)?;
     let value = |key: &str| -> Value {
-        members.get(key).and_then(|r| serde_json::from_str(r.get()).ok()).unwrap_or_default()
+        members.get(key).and_then(|r| escapes::from_str(r.get()).ok()).unwrap_or_default()
     };
     let mut out = Recording { id: id(&value("id"), &value("epoch")), ..Recording::default() };
     let attachments = match value("attachments") {
@@ -180,7 +181,7 @@ impl Events {
         let mut aside: Option<Call> = None;
         let mut waiting: Vec<Compacted> = Vec::new();
         let mut known = HashSet::new();
-        for event in raw.iter().filter_map(|r| serde_json::from_str::<Event>(r.get()).ok()) {
+        for event in raw.iter().filter_map(|r| escapes::from_str::<Event>(r.get()).ok()) {
             match event.event.as_str() {
                 Some("model") => {
                     let call = Call { id: event.reply_id(), event };

@@ -13,6 +13,7 @@ use super::super::{Sink, Source, time};
 use super::content::{content, definitions, text_of};
 use super::{Reader, is_message};
 use crate::error::InputError;
+use crate::escapes;
 
 /// What a file must hold, for errors.
 const EXPECTED: &str = "a conversation: a list of messages, or an object with \"messages\"";
@@ -120,7 +121,7 @@ fn object(
 ) -> Result<(), InputError> {
     let members = document.members(EXPECTED)?;
     let value = |key: &str| -> Option<Value> {
-        members.get(key).and_then(|raw| serde_json::from_str(raw.get()).ok())
+        members.get(key).and_then(|raw| escapes::from_str(raw.get()).ok())
     };
     let text = |key: &str| match value(key) {
         Some(Value::String(text)) if !text.trim().is_empty() => Some(text),

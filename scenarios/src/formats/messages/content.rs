@@ -32,10 +32,11 @@ fn piece(block: &Map<String, Value>) -> Option<Piece> {
             let url = url.and_then(|u| u.as_str().or_else(|| u.get("url")?.as_str()));
             url.map_or(Piece::Opaque, |url| Piece::Said(Part::Image(media(url))))
         }
-        "tool_result" | "web_search_tool_result" | "code_execution_tool_result" => {
-            let call_id = str_of(block, "tool_use_id").unwrap_or_default().to_string();
-            let is_error = flag(block, "is_error");
-            Piece::Result { call_id, pieces: content(block.get("content")), is_error }
+        "tool_result" => result(block, content(block.get("content")), flag(block, "is_error")),
+        // Of a tool that ran at the provider.
+        kind if kind.ends_with("_tool_result") => {
+            let failed = block.get("content").and_then(|c| c.get("error_code")).is_some();
+            result(block, returned(block.get("content")), failed || flag(block, "is_error"))
         }
         "server_tool_use" | "mcp_tool_use" => {
             let call = Map::from_iter([("type".to_string(), "tool_use".into())]);
@@ -49,6 +50,36 @@ fn piece(block: &Map<String, Value>) -> Option<Piece> {
             None => Piece::Unknown(kind.to_string()),
         },
     })
+}
+
+fn result(block: &Map<String, Value>, pieces: Vec<Piece>, is_error: bool) -> Piece {
+    let call_id = str_of(block, "tool_use_id").unwrap_or_default().to_string();
+    Piece::Result { call_id, pieces, is_error }
+}
+
+/// What a tool of the provider returned: blocks that messages know, others as they stand. What is
+/// encrypted in them only the provider reads.
+fn returned(value: Option<&Value>) -> Vec<Piece> {
+    let blocks = match value {
+        Some(Value::Array(list)) => list.as_slice(),
+        Some(one @ Value::Object(_)) => std::slice::from_ref(one),
+        other => return content(other),
+    };
+    let mut out = Vec::new();
+    for block in blocks {
+        for piece in content(Some(block)) {
+            let Piece::Unknown(_) = piece else {
+                out.push(piece);
+                continue;
+            };
+            let mut plain = block.clone();
+            let fields = plain.as_object_mut();
+            let encrypted = fields.and_then(|o| o.remove("encrypted_content")).is_some();
+            out.push(Piece::text(&plain.to_string()));
+            out.extend(encrypted.then_some(Piece::Opaque));
+        }
+    }
+    out
 }
 
 /// An image by its address; one that holds its data says of which type it is.

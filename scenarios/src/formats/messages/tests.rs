@@ -243,6 +243,38 @@ fn anthropic_messages_become_a_session() {
 }
 
 #[test]
+fn what_a_tool_of_the_provider_returned_answers_its_call() {
+    let page = json!({"type": "web_search_result", "title": "Ports", "url": "https://a.b", "encrypted_content": "EqgB"});
+    let failed = json!({"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"});
+    let search = |id: &str| json!({"type": "server_tool_use", "id": id, "name": "web_search", "input": {"query": "q"}});
+    let found = |id: &str, content: Value| json!({"type": "web_search_tool_result", "tool_use_id": id, "content": content});
+    let text = |t: &str| json!({"type": "text", "text": t});
+    let talk = json!({"model": "claude-sonnet-4-6", "messages": [
+        {"role": "user", "content": "On which port?"},
+        {"role": "assistant", "usage": {"input_tokens": 9, "output_tokens": 5}, "content": [
+            text("I look."), search("s1"), found("s1", json!([page])),
+            text("Once more."), search("s2"), found("s2", failed), text("8443")]},
+    ]});
+    let loaded = all(&talk.to_string(), "chat.json").remove(0);
+    assert_eq!(loaded.warnings, Vec::<String>::new());
+    let session = loaded.session;
+    let told = told(&session);
+    assert_eq!(
+        told[1..],
+        [
+            r#"model: I look. + web_search[s1]{"query":"q"}"#,
+            r#"result[s1]: {"title":"Ports","type":"web_search_result","url":"https://a.b"}"#,
+            r#"model: Once more. + web_search[s2]{"query":"q"}"#,
+            r#"result![s2]: {"error_code":"max_uses_exceeded","type":"web_search_tool_result_error"}"#,
+            "model: 8443",
+        ]
+    );
+    let model = Some("claude-sonnet-4-6".to_string());
+    let counters = [Some([9, 0, 0, 5]), None, None];
+    assert_eq!(counted(&session), counters.map(|c| (model.clone(), c)));
+}
+
+#[test]
 fn times_of_messages_count_from_the_first() {
     let text = json!([
         {"role": "user", "content": "hi", "timestamp": 1_767_905_603},

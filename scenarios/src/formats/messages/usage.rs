@@ -74,7 +74,7 @@ mod tests {
     fn what_is_no_number_of_tokens_is_told() {
         let usage = json!({"prompt_tokens": -4, "completion_tokens": "x"});
         let c = counters(usage.as_object().unwrap()).unwrap();
-        assert_eq!(c.wrong.as_deref(), Some("prompt_tokens is -4"));
+        assert_eq!(c.wrong.map(|w| w.told).as_deref(), Some("prompt_tokens is -4"));
         let long = json!({"input_tokens": 1, "cache_creation_input_tokens": 8, "cache_creation": {"ephemeral_1h_input_tokens": 8}});
         assert_eq!(counters(long.as_object().unwrap()).unwrap().long, Some(true));
     }

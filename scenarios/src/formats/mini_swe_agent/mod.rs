@@ -17,6 +17,7 @@ use super::messages::Reader;
 use super::recording::Recording;
 use super::{Format, Head, Sink, Source};
 use crate::error::InputError;
+use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
     title: "mini-swe-agent",
@@ -57,7 +58,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
         document.objects(document.raw(EXPECTED)?, &mut out)
     } else {
         let members = document.members(EXPECTED)?;
-        let info = members.get("info").and_then(|i| serde_json::from_str::<Value>(i.get()).ok());
+        let info = members.get("info").and_then(|i| escapes::from_str::<Value>(i.get()).ok());
         let path = ["config", "model", "model_name"];
         let model = info.as_ref().and_then(|i| path.iter().try_fold(i, |at, k| at.get(*k)));
         reader.model = model.and_then(Value::as_str).map(str::to_string);

@@ -22,6 +22,7 @@ use super::lines::{RecordedLine, str_of, string};
 use super::recording::Recording;
 use super::{Format, Head, Sink, Source};
 use crate::error::InputError;
+use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
     title: "OpenCode",
@@ -85,7 +86,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
 fn export(document: &Document<'_>) -> Result<Recording, InputError> {
     let members = document.members(EXPECTED)?;
     let mut out = Recording::default();
-    let info = members.get("info").and_then(|raw| serde_json::from_str(raw.get()).ok());
+    let info = members.get("info").and_then(|raw| escapes::from_str(raw.get()).ok());
     let messages = members.get("messages").map(|list| document.objects(list, &mut out));
     let message = |RecordedLine { number: line, mut object }| {
         let Some(Value::Object(info)) = object.remove("info") else { return None };

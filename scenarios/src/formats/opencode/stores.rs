@@ -12,6 +12,7 @@ use super::super::recording::Recording;
 use super::super::{Sink, Source};
 use super::{Message, Stored, id_of, parent_of, reader};
 use crate::error::{Fault, InputError};
+use crate::escapes;
 
 /// A session that a store holds.
 struct Held {
@@ -110,7 +111,7 @@ fn listed(folder: &Path) -> Vec<PathBuf> {
 fn object(path: &Path) -> Result<Map<String, Value>, InputError> {
     let source = Source::at(path);
     let text = source.text()?;
-    serde_json::from_str(&text).map_err(|e| {
+    escapes::from_str(&text).map_err(|e| {
         let what = format!("not readable as JSON ({e})");
         Fault::new(e.line().max(1), what, "an object that OpenCode wrote", "remove the file")
             .at(source.name())
@@ -204,7 +205,7 @@ impl Database {
             self.db.prepare("SELECT id, data FROM part WHERE message_id = ?1 ORDER BY id")?;
         let row = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Map<String, Value>> {
             let data: String = row.get(1)?;
-            let mut object: Map<String, Value> = serde_json::from_str(&data).unwrap_or_default();
+            let mut object: Map<String, Value> = escapes::from_str(&data).unwrap_or_default();
             object.insert("id".into(), row.get::<_, String>(0)?.into());
             Ok(object)
         };

@@ -26,6 +26,7 @@ use super::messages::counters;
 use super::recording::{Counters, Recording, Step};
 use super::{Format, Head, Sink, Source};
 use crate::error::InputError;
+use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
     title: "OpenHands",
@@ -134,12 +135,12 @@ fn row(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputEr
 }
 
 fn read_value(members: &BTreeMap<String, &RawValue>, key: &str) -> Value {
-    members.get(key).and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+    members.get(key).and_then(|raw| escapes::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
 /// The events of a list; old rows pair an action with its observation.
 fn events_of(document: &Document<'_>, list: &RawValue, out: &mut Recording) -> Vec<RecordedLine> {
-    let items: Vec<Value> = serde_json::from_str(list.get()).unwrap_or_default();
+    let items: Vec<Value> = escapes::from_str(list.get()).unwrap_or_default();
     if !items.first().is_some_and(Value::is_array) {
         // The text of the list, for the lines of its items.
         return document.objects(list, out);

@@ -18,6 +18,7 @@ use super::super::recording::{
 use super::super::time;
 use super::{EVENTS, STATE, usages};
 use crate::error::InputError;
+use crate::escapes;
 
 /// The conversation in a folder: its events in the order of their names, which count up.
 pub(super) fn folder(folder: &Path) -> Result<Recording, InputError> {
@@ -36,7 +37,7 @@ pub(super) fn folder(folder: &Path) -> Result<Recording, InputError> {
     for (number, path) in (1..).zip(files) {
         let source = Source::at(&path);
         let text = source.text()?;
-        match serde_json::from_str(&text) {
+        match escapes::from_str(&text) {
             Ok(object) => events.push(RecordedLine { number, object }),
             Err(e) => {
                 let what = format!("not an event ({e})");

@@ -23,6 +23,7 @@ use super::messages::{Reader, content};
 use super::recording::{Input, Piece, Place, Recording, Step, What};
 use super::{Format, Head, Sink, Source};
 use crate::error::InputError;
+use crate::escapes;
 
 pub(super) const FORMAT: Format = Format {
     title: "SWE-agent",
@@ -128,9 +129,9 @@ fn demonstration(line: usize, message: &Map<String, Value>) -> Step {
 
 /// The configuration of the run, an object or one as text.
 fn config(members: &BTreeMap<String, &RawValue>) -> Value {
-    let read = |raw: &&RawValue| serde_json::from_str::<Value>(raw.get()).ok();
+    let read = |raw: &&RawValue| escapes::from_str::<Value>(raw.get()).ok();
     match members.get("replay_config").and_then(read) {
-        Some(Value::String(text)) => serde_json::from_str(&text).unwrap_or_default(),
+        Some(Value::String(text)) => escapes::from_str(&text).unwrap_or_default(),
         other => other.unwrap_or_default(),
     }
 }
