@@ -19,6 +19,15 @@ pub(super) const WORDS: usize = 120_000;
 const LARGEST: usize = 2;
 const FILES: usize = 6;
 
+/// What is left of two contexts without what both begin and end with.
+fn middles<'a>(a: &'a [Arc<Block>], b: &'a [Arc<Block>]) -> (&'a [Arc<Block>], &'a [Arc<Block>]) {
+    let same = |(a, b): &(&Arc<Block>, &Arc<Block>)| Arc::ptr_eq(a, b);
+    let head = a.iter().zip(b).take_while(same).count();
+    let (a, b) = (&a[head..], &b[head..]);
+    let tail = a.iter().rev().zip(b.iter().rev()).take_while(same).count();
+    (&a[..a.len() - tail], &b[..b.len() - tail])
+}
+
 /// What stands only in the first of two contexts: a block of the one answers for one of the other.
 fn only_in<'a>(these: &'a [Arc<Block>], others: &[Arc<Block>]) -> Vec<&'a Block> {
     let key = |b: &Block| (b.kind, b.form, b.hash);
@@ -41,6 +50,7 @@ pub(super) fn between(
     by: &Counting,
     room: &mut usize,
 ) -> (Vec<Portion>, Vec<Portion>) {
+    let (before, after) = middles(before, after);
     let came = portions(only_in(after, before), by, room);
     (portions(only_in(before, after), by, room), came)
 }
@@ -141,6 +151,21 @@ mod tests {
         assert_eq!(went[0].texts[0].text.chars().count(), EXCERPT);
         assert_eq!(went[0].texts[1].text, "a short result");
         assert_eq!(told(&came), [("summary", 1, vec!["the login\nis mended"])]);
+    }
+
+    #[test]
+    fn what_both_begin_and_end_with_is_not_looked_at() {
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(|t| block(BlockKind::User, t));
+        let left = |these: &[&Arc<Block>], those: &[&Arc<Block>]| {
+            let owned =
+                [these, those].map(|all| all.iter().map(|b| (*b).clone()).collect::<Vec<_>>());
+            let (these, those) = middles(&owned[0], &owned[1]);
+            [these, those].map(|all| all.iter().map(|b| b.text.to_string()).collect::<String>())
+        };
+        assert_eq!(left(&[&a, &b, &c, &a], &[&a, &d, &c, &a]), ["b", "d"]);
+        assert_eq!(left(&[&a, &b], &[&a, &b]), ["", ""]);
+        // No block is beginning and end at once.
+        assert_eq!(left(&[&a], &[&a, &a]), ["", "a"]);
     }
 
     #[test]

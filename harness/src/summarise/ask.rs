@@ -103,7 +103,12 @@ impl Ask {
 
     /// The heading for each topic, in the order of [`Topic::ALL`].
     pub fn places(&self) -> [usize; 10] {
-        topic::places(self.headings.len(), |h, t| self.strength(h, t))
+        // Each is asked for again and again, and reads the heading's words.
+        let of = |h: usize| Topic::ALL.map(|t| (t, self.strength(h, t)));
+        let all: Vec<[(Topic, f32); 10]> = (0..self.headings.len()).map(of).collect();
+        let strength =
+            |h: usize, t: Topic| all[h].iter().find(|(o, _)| *o == t).map_or(0.0, |s| s.1);
+        topic::places(all.len(), strength)
     }
 
     /// Another heading about what comes next, besides `first`.
