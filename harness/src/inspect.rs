@@ -59,7 +59,7 @@ impl From<&CompactionRecord> for Measured {
     fn from(c: &CompactionRecord) -> Self {
         Measured {
             summary_tokens: c.summary_tokens,
-            cost_usd: c.cost_usd,
+            cost_usd: c.cost_usd.unwrap_or_default(),
             blocked_ms: c.blocked_ms.unwrap_or_default(),
             facts_lost: c.facts_lost_verbatim.unwrap_or_default(),
             facts_carried: c.facts_carried.unwrap_or_default(),

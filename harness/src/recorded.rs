@@ -117,8 +117,6 @@ struct Reading<'a> {
     /// Replies without counters.
     uncounted: usize,
     last_ms: Millis,
-    /// What the newest compaction cost; `None` = not known.
-    compaction_usd: Option<f64>,
 }
 
 impl<'a> Reading<'a> {
@@ -135,7 +133,6 @@ impl<'a> Reading<'a> {
             unpriced: None,
             uncounted: 0,
             last_ms: 0,
-            compaction_usd: None,
         };
         for entry in &session.entries {
             read.entry(entry);
@@ -182,7 +179,7 @@ impl<'a> Reading<'a> {
                         &RecordedCall { model, at, usage, ..RecordedCall::default() },
                     )
                 });
-                self.compaction_usd = cost.filter(|_| self.unpriced.is_none());
+                let cost = cost.filter(|_| self.unpriced.is_none());
                 let by = calibration::counting_of(Some(&*self.model.name)).of_visible_text();
                 let words = c.summary.as_deref().map(ctxbench_core::tokens::Size::text);
                 let summary_tokens = words.map_or(0, |w| by.block(w));
@@ -197,11 +194,11 @@ impl<'a> Reading<'a> {
                     before_request: self.requests.len() as u64,
                     at_ms: at,
                     before_tokens: c.pre_tokens.or(before).unwrap_or_default(),
-                    after_tokens: c.post_tokens.unwrap_or_default(),
+                    after_tokens: c.post_tokens,
                     invalidated_tokens: 0,
                     summary_tokens,
                     blocked_ms: None,
-                    cost_usd: cost.unwrap_or_default(),
+                    cost_usd: cost,
                     facts_lost_verbatim: None,
                     facts_carried: None,
                     break_even_calls: None,
@@ -227,13 +224,12 @@ impl<'a> Reading<'a> {
     fn first_after_a_compaction(&mut self, usage: &RecordedUsage) {
         let Some(last) = self.compactions.last_mut() else { return };
         if last.calls_after == 0 {
-            if last.after_tokens == 0 {
-                last.after_tokens = usage.prompt();
-            }
-            last.invalidated_tokens = usage.cache_write + usage.cache_write_1h;
-            let saved = last.before_tokens.saturating_sub(last.after_tokens);
+            let after = *last.after_tokens.get_or_insert(usage.prompt());
+            // Providers whose cache costs nothing to write count no writes.
+            last.invalidated_tokens = usage.prompt() - usage.cache_read;
+            let saved = last.before_tokens.saturating_sub(after);
             let even = |usd| break_even(self.model, saved, last.invalidated_tokens, usd);
-            last.break_even_calls = self.compaction_usd.map(even);
+            last.break_even_calls = last.cost_usd.map(even);
         }
         last.calls_after += 1;
         // The recording is all that there is of the session.
@@ -332,11 +328,37 @@ mod tests {
         // call. What the second one cost is not known.
         let Some(BreakEven::Calls(calls)) = told[0].2 else { panic!("{told:?}") };
         assert!((calls - 16.0).abs() < 1e-9, "{calls}");
-        assert_eq!((told[0].0, told[0].1, told[0].3), (20_000, 20_000, Some(false)));
-        assert_eq!(told[1], (5_000, 6_000, None, None));
+        assert_eq!((told[0].0, told[0].1, told[0].3), (Some(20_000), 20_000, Some(false)));
+        assert_eq!(told[1], (Some(5_000), 6_000, None, None));
+        assert_eq!(
+            (read.compactions[0].cost_usd.is_some(), read.compactions[1].cost_usd),
+            (true, None)
+        );
         for c in &read.compactions {
             assert_eq!((c.blocked_ms, c.facts_lost_verbatim), (None, None));
             assert_eq!((c.facts_carried, c.facts_needed_later), (None, None));
         }
+    }
+
+    #[test]
+    fn where_writing_to_the_cache_is_free_what_was_not_read_counts() {
+        let lines = [
+            r#"{"type":"session","version":1,"id":"s","model":"gpt-5.4"}"#,
+            r#"{"type":"user","id":"u","text":"go"}"#,
+            r#"{"type":"assistant","id":"a","text":"1","usage":{"input":100500,"output":100,"cache_read":0,"cache_write":0}}"#,
+            r#"{"type":"recorded_compaction","usage":{"input":20000,"output":500,"cache_read":0,"cache_write":0}}"#,
+            r#"{"type":"assistant","id":"b","text":"2","usage":{"input":16000,"output":10,"cache_read":4000,"cache_write":0}}"#,
+            r#"{"type":"recorded_compaction","pre_tokens":20000}"#,
+        ];
+        let read = ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap();
+        let read = Reading::of(&read.session, model::find("gpt-5.4").unwrap());
+        // At 2.50, 0.25 and 15 USD per million tokens (input, read, output): (0.0575 + 16,000 × 2.25
+        // µUSD) ÷ (80,500 × 0.25 µUSD).
+        let Some(BreakEven::Calls(calls)) = read.compactions[0].break_even_calls else { panic!() };
+        assert!((calls - 4.645_962_732_919_254).abs() < 1e-9, "{calls}");
+        assert_eq!(read.compactions[0].invalidated_tokens, 16_000);
+        // Nothing came after the last one.
+        let last = &read.compactions[1];
+        assert_eq!((last.after_tokens, last.cost_usd, last.break_even_calls), (None, None, None));
     }
 }

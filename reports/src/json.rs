@@ -259,7 +259,7 @@ pub(crate) fn check_finite(run: &RunRecord) -> Result<(), ReportError> {
     all.extend(run.requests.iter().map(|q| ("requests.cost_usd", q.cost_usd)));
     all.extend(run.delegation.iter().map(|d| ("delegation.cost_usd", d.cost_usd)));
     for c in &run.compactions {
-        all.push(("compactions.cost_usd", c.cost_usd));
+        all.extend(c.cost_usd.map(|x| ("compactions.cost_usd", x)));
         let even = c.break_even_calls.and_then(BreakEven::calls);
         all.extend(even.map(|x| ("compactions.break_even_calls", x)));
         all.extend(c.retained_pct.map(|x| ("compactions.retained_pct", x)));

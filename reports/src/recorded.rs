@@ -29,14 +29,13 @@ fn rows(r: &RunRecord) -> Vec<Vec<String>> {
     let all = fmt::usd(r.summary.cost_usd);
     let tokens = |n: u64| fmt::tokens(n as f64);
     let row = |(c, replies): (&CompactionRecord, usize)| {
-        let unknown = r.strategy.standing == Standing::Recorded && c.cost_usd == 0.0;
         vec![
             (c.seq + 1).to_string(),
             replies.to_string(),
             tokens(c.before_tokens),
-            tokens(c.after_tokens),
+            c.after_tokens.map_or("n/a".into(), tokens),
             tokens(c.summary_tokens),
-            if unknown { "n/a".into() } else { fmt::usd(c.cost_usd) },
+            c.cost_usd.map_or("n/a".into(), fmt::usd),
             all.clone(),
         ]
     };
@@ -78,7 +77,8 @@ pub(crate) fn told(blocks: &[&Block<'_>]) -> Option<[(&'static str, String); 2]>
     let mut text = format!("${} in {}", fmt::usd(paid), fmt::sessions(recorded.len()));
     let lacking = |r: &RunRecord| r.summary.steps_total.saturating_sub(r.summary.steps_completed);
     let uncounted: u64 = recorded.iter().map(|(_, r)| lacking(r)).sum();
-    if likely > paid || uncounted > 0 {
+    let unbilled = compactions.iter().any(|c| c.cost_usd.is_none());
+    if likely > paid || uncounted > 0 || unbilled {
         text += " at least";
     }
     if likely > paid {
@@ -91,9 +91,16 @@ pub(crate) fn told(blocks: &[&Block<'_>]) -> Option<[(&'static str, String); 2]>
     text += &match compactions.len() {
         0 => "; no compaction".to_string(),
         n => {
-            let asked: f64 = compactions.iter().map(|c| c.cost_usd).sum();
-            let plural = if n == 1 { "" } else { "s" };
-            format!("; {n} compaction{plural}, their summaries ${}", fmt::usd(asked))
+            let billed: Vec<f64> = compactions.iter().filter_map(|c| c.cost_usd).collect();
+            let summaries = match (billed.len(), n - billed.len()) {
+                (0, _) => "whose summaries are not in it".to_string(),
+                (_, 0) => format!("their summaries ${}", fmt::usd(billed.iter().sum())),
+                (_, lacking) => {
+                    let asked = fmt::usd(billed.iter().sum());
+                    format!("their summaries ${asked} at least, {lacking} not in it")
+                }
+            };
+            format!("; {}, {summaries}", fmt::many(n, "compaction"))
         }
     };
     text += &another_cache(&recorded).unwrap_or_default();

@@ -20,7 +20,7 @@ pub(crate) const DATABASE_FILE: &str = "results.sqlite";
 
 /// What a column holds, the plainest that fits all its cells: who reads SQLite with types wants
 /// one for each column.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Type {
     Unknown,
     Integer,
@@ -35,6 +35,15 @@ impl Type {
             Cell::Int(_) => Type::Integer,
             Cell::Real(_) => Type::Real,
             Cell::Word(_) => Type::Text,
+        }
+    }
+
+    /// What holds both. A column of numbers with a word in it, such as `never`, stays one of
+    /// numbers: they would be stored as texts in a column of texts, words are words in both.
+    fn with(self, other: Type) -> Type {
+        match (self.min(other), self.max(other)) {
+            (number @ (Type::Integer | Type::Real), Type::Text) => number,
+            (_, most) => most,
         }
     }
 
@@ -114,7 +123,7 @@ fn types(stored: &Stored<'_>) -> Result<Vec<Vec<Type>>, ReportError> {
             for (table, types) in TABLES.iter().zip(&mut types) {
                 for row in table.whole(run, &stored.figures.goals, true) {
                     for (known, cell) in types.iter_mut().zip(&row) {
-                        *known = (*known).max(Type::of(cell));
+                        *known = known.with(Type::of(cell));
                     }
                 }
             }
@@ -145,13 +154,15 @@ fn value(cell: Cell) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::RunRecord;
+    use crate::record::{BreakEven, RunRecord};
     use crate::{csv, sample};
 
     #[test]
     fn it_holds_what_results_and_csv_files_hold() {
         let mut results = sample::results();
         results.runs[0].status = crate::record::Status::NotApplicable;
+        let never = results.runs.iter_mut().flat_map(|r| r.compactions.first_mut()).next().unwrap();
+        never.break_even_calls = Some(BreakEven::Never);
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("r.sqlite");
         write(&Stored::new(&results, &results.runs).unwrap(), &path).unwrap();
@@ -216,5 +227,9 @@ mod tests {
             .map(Result::unwrap)
             .collect();
         assert_eq!(types, ["TEXT", "INTEGER", "REAL"]);
+        // The word among them leaves numbers numbers.
+        let count = |sql: &str| db.query_row(sql, (), |r| r.get::<_, i64>(0)).unwrap();
+        let all = count("SELECT count(*) FROM compactions");
+        assert_eq!(count("SELECT count(*) FROM compactions WHERE break_even_calls < 5"), all - 1);
     }
 }

@@ -13,6 +13,8 @@ pub(crate) type Own = (&'static [&'static str], &'static str, Shape);
 pub(crate) enum Shape {
     Flag,
     Number,
+    /// The same, or a word that leaves it to the product.
+    NumberOr(&'static str),
     /// A share from 0 to 1.
     Share,
     /// A number in a text, as variables of the shell have it.
@@ -24,31 +26,35 @@ pub(crate) enum Shape {
 }
 
 impl Shape {
-    fn read(self, value: &Value) -> Result<String, &'static str> {
+    /// `None` = what stands there is no setting.
+    fn read(self, value: &Value) -> Result<Option<String>, &'static str> {
+        let number = || value.as_i64().map(|n| n.to_string());
         match self {
-            Shape::Flag => value.as_bool().map(|b| b.to_string()).ok_or("true or false"),
-            Shape::Number => {
-                value.as_i64().map(|n| n.to_string()).ok_or("a whole number without quotes")
-            }
+            Shape::Flag => value.as_bool().map(|b| Some(b.to_string())).ok_or("true or false"),
+            Shape::Number => number().map(Some).ok_or("a whole number without quotes"),
+            Shape::NumberOr(word) if value.as_str() == Some(word) => Ok(None),
+            Shape::NumberOr(_) => number().map(Some).ok_or("a whole number, or \"auto\""),
             Shape::Quoted => {
                 let text = value.as_str().filter(|t| t.parse::<f64>().is_ok());
-                text.map(str::to_string).ok_or("a number in quotes such as \"60\"")
+                text.map(|t| Some(t.into())).ok_or("a number in quotes such as \"60\"")
             }
             Shape::Disabled => {
                 let text = value.as_str().map(str::to_lowercase);
                 let disabled = |t: String| matches!(&*t, "1" | "true" | "yes" | "on");
-                text.map(|t| (!disabled(t)).to_string()).ok_or("a text such as \"1\"")
+                text.map(|t| disabled(t).then(|| "false".into())).ok_or("a text such as \"1\"")
             }
-            Shape::Share => value.as_f64().map(|f| f.to_string()).ok_or("a number such as 0.5"),
+            Shape::Share => {
+                value.as_f64().map(|f| Some(f.to_string())).ok_or("a number such as 0.5")
+            }
             Shape::Model => {
                 let name = value.as_str().map(|m| m.rsplit('/').next().unwrap_or(m).to_string());
-                name.ok_or("a text such as \"provider/model\"")
+                name.map(Some).ok_or("a text such as \"provider/model\"")
             }
         }
     }
 }
 
-/// The settings of ours that a file gives.
+/// The settings of ours that a file gives. Of several places for one, the first decides.
 pub(crate) fn named(settings: &Value, own: &[Own]) -> Result<Named, String> {
     let mut out = Named::new();
     for (place, ours, shape) in own {
@@ -56,7 +62,9 @@ pub(crate) fn named(settings: &Value, own: &[Own]) -> Result<Named, String> {
         let value = shape
             .read(value)
             .map_err(|e| format!("{}: expected {e}, not {}", place.join("."), short(value)))?;
-        out.push((*ours, value));
+        if let Some(value) = value.filter(|_| out.iter().all(|(known, _)| known != ours)) {
+            out.push((*ours, value));
+        }
     }
     Ok(out)
 }

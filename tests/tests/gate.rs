@@ -50,6 +50,20 @@ fn the_same_results_pass() {
 }
 
 #[test]
+fn a_report_replaces_neither_the_results_nor_another_report() {
+    let here = measured();
+    let before = here.files("out");
+    for (line, said) in [
+        ("--markdown out/summary.csv", "--markdown: out/summary.csv is a file of the results"),
+        ("--junit ./out/index.html", "--junit: ./out/index.html is a file of the results"),
+        ("--junit v --markdown ./v", "--markdown and --junit both name"),
+    ] {
+        here.run(&format!("gate out --baseline base.json {line}")).fails_with(2).says(&[said]);
+    }
+    assert!(here.files("out") == before && !here.path("v").exists());
+}
+
+#[test]
 fn each_gated_metric_turns_the_gate_red_and_is_named_with_its_row() {
     let here = measured();
     // Worse by clearly more than the tolerances: half a point, one per cent, half a point, 0.005,

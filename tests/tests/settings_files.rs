@@ -41,11 +41,21 @@ fn files_of_one_name_are_told_apart_by_their_folders() {
     here.write("home/.pi/agent/settings.json", r#"{"compaction": {"reserveTokens": 20000}}"#);
     let env = r#"{"env": {"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "60", "DISABLE_AUTO_COMPACT": "1"}}"#;
     here.write(".pi/.claude/settings.json", env);
+    let both = r#"{"env": {"DISABLE_AUTO_COMPACT": "0", "DISABLE_COMPACT": "1",
+        "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}, "autoCompactEnabled": true,
+        "autoCompactWindow": 400000}"#;
+    here.write("other/.claude/settings.json", both);
     here.write("settings.json", r#"{"compaction": {"keepRecentTokens": 5000}}"#);
     for (strategy, file, row) in [
         ("gemini-cli", ".gemini/settings.json", "gemini-cli:threshold=0.3"),
         ("pi", "home/.pi/agent/settings.json", "pi:reserve=20000"),
         ("claude-code", ".pi/.claude/settings.json", "claude-code:auto=false,threshold_percent=60"),
+        // What turns it off wins over what leaves it on, and a variable over a setting.
+        (
+            "claude-code",
+            "other/.claude/settings.json",
+            "claude-code:auto=false,auto_compact_window=150000",
+        ),
         // In no product's folder: of the one that is asked for.
         ("pi", "settings.json", "pi:keep_recent=5000"),
     ] {

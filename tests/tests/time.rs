@@ -323,6 +323,27 @@ fn a_pause_beyond_the_lifetime_is_paid_for_and_has_its_cause() {
 }
 
 #[test]
+fn definitions_of_tools_go_cold_like_what_stands_behind_them() {
+    let words = words(2_000);
+    let tools = format!(
+        r#"{{"type":"tools","definitions":[{{"name":"read_file","description":"{words}","input_schema":{{"type":"object"}}}}]}}"#
+    );
+    let lines = [
+        system(500),
+        tools,
+        user("u1", "look", 1_000),
+        says("a1", "Seen.", 5_000),
+        user("u2", "again", 905_000),
+        says("a2", "Done.", 906_000),
+    ];
+    let r = run(&session(1.0, &lines), "reference");
+    let [first, q] = [0, 1].map(|n| of(&r, Purpose::Sample)[n].clone());
+    assert!(first.context_tokens > block(&words));
+    assert_eq!((q.cache_read, q.invalidated_tokens), (0, first.context_tokens));
+    assert_eq!(q.invalidated_expired_tokens, first.context_tokens);
+}
+
+#[test]
 fn an_edit_of_the_prefix_is_the_other_cause() {
     let mut lines = vec![system(2_000), user("u1", "look", 0)];
     for n in 0..4 {

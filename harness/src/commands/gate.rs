@@ -71,6 +71,11 @@ pub(crate) fn gate(args: &Args) -> anyhow::Result<()> {
     let junit = args.junit.as_deref().map(|p| ("--junit", p));
     let outputs: Vec<(&str, &Path)> = markdown.into_iter().chain(junit).collect();
     super::check_outputs(&outputs, &inputs)?;
+    for (option, path) in &outputs {
+        if reports::is_of_results(&args.results, path) {
+            bail!("{option}: {} is a file of the results; name another file", path.display());
+        }
+    }
     if let Some((_, path)) = markdown {
         files::write(path, report.to_markdown())?;
     }

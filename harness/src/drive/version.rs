@@ -75,7 +75,7 @@ impl Agent {
         })?;
         // What a program says when it fails may hold any number.
         match (status.filter(|s| !s.success()), version_of(&text)) {
-            (Some(status), _) => Err(NoVersion::Failed { status, said: first_line(&text) }),
+            (Some(status), _) => Err(NoVersion::Failed { status, said: complaint(&text) }),
             (None, Some(version)) => Ok(version),
             (None, None) if ended => Err(NoVersion::NotSaid),
             (None, None) => Err(NoVersion::Silent(patience)),
@@ -87,10 +87,15 @@ fn version_of(text: &[u8]) -> Option<String> {
     String::from_utf8_lossy(text).split_whitespace().find_map(version_in)
 }
 
-/// The first line of what a program printed, behind a colon.
-fn first_line(text: &[u8]) -> String {
+/// The line of what a program printed that says what is wrong, behind a colon: the first, or the
+/// last below a traceback of Python.
+fn complaint(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
-    let line = text.lines().map(str::trim).find(|l| !l.is_empty());
+    let mut lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
+    let line = match lines.next() {
+        Some(first) if first.starts_with("Traceback") => lines.next_back().or(Some(first)),
+        first => first,
+    };
     line.map_or(String::new(), |l| {
         format!(": {}", printable(l).chars().take(120).collect::<String>())
     })

@@ -126,11 +126,11 @@ pub(super) fn records(
             before_request: at,
             at_ms: c.at_ms,
             before_tokens: c.before_tokens,
-            after_tokens: c.after_tokens,
+            after_tokens: Some(c.after_tokens),
             invalidated_tokens: c.invalidated_tokens,
             summary_tokens: c.summary_tokens,
             blocked_ms: Some(waited + inside_ms + raced),
-            cost_usd,
+            cost_usd: Some(cost_usd),
             facts_lost_verbatim: Some(kept.lost),
             facts_carried: Some(kept.carried),
             break_even_calls: Some(even),
@@ -175,11 +175,10 @@ pub(super) fn broken_rules(
         if c.kind != CompactionKind::Summarise {
             continue;
         }
-        if c.after_tokens > c.before_tokens {
-            let detail = format!(
-                "compaction {}: {} tokens became {}",
-                c.seq, c.before_tokens, c.after_tokens
-            );
+        let Some(after) = c.after_tokens else { continue };
+        if after > c.before_tokens {
+            let detail =
+                format!("compaction {}: {} tokens became {}", c.seq, c.before_tokens, after);
             out.push(IntegrityFailure {
                 request: c.before_request,
                 rule: Rule::LargerSummary,

@@ -17,6 +17,8 @@ use rapidhash::RapidHashMap as HashMap;
 #[derive(Default)]
 pub(super) struct Prefix {
     blocks: Vec<Arc<Block>>,
+    /// Hash of its tool definitions.
+    tools: Option<u64>,
     /// Up to each of its blocks.
     sums: Vec<Sum>,
     /// How often each content stands in it.
@@ -124,6 +126,7 @@ impl Prefix {
                     }
                 }
             }
+            self.tools = request.tools.as_ref().map(|t| t.hash());
             self.sums.truncate(head);
             self.sums.extend(sums);
             self.blocks.truncate(head);
@@ -167,6 +170,17 @@ impl Prefix {
             (Some(sum), Some(last)) => sum(last),
             _ => Sum::default(),
         };
+        // Caches serve in steps, so what stands here may have been served in part.
+        let mut missed = |from: u64, to: u64, stands: bool| {
+            let from = from.max(served);
+            let cold = to.min(served + reply.expired).saturating_sub(from);
+            again.expired += cold;
+            let rest = to.saturating_sub(from) - cold;
+            *if stands { &mut again.other } else { &mut again.changed } += rest;
+        };
+        if self.tools == request.tools.as_ref().map(|t| t.hash()) {
+            missed(0, tools, true);
+        }
         let mut at = tools + before.tokens;
         let mut unchanged = same.saturating_sub(before.conversation);
         for (b, seen) in sent.iter().zip(logical).skip(from) {
@@ -174,15 +188,9 @@ impl Prefix {
             at += seen.tokens(by);
             let stands = is_system(b) || unchanged > 0;
             unchanged = unchanged.saturating_sub(usize::from(!is_system(b)));
-            if at <= served || !self.hashes.contains_key(&b.hash) {
-                continue;
+            if at > served && self.hashes.contains_key(&b.hash) {
+                missed(begin, at, stands);
             }
-            // Caches serve in steps, so a block may have been served in part.
-            let expired = begin.max(served)..at.min(served + reply.expired);
-            let cold = expired.end.saturating_sub(expired.start);
-            again.expired += cold;
-            let rest = at - begin.max(served) - cold;
-            *if stands { &mut again.other } else { &mut again.changed } += rest;
         }
         again
     }

@@ -18,7 +18,8 @@ pub fn with_savings(runs: Vec<RunRecord>) -> Vec<RunRecord> {
         let mut same = reference.iter().filter(|(s, m, ..)| *s == r.scenario.id && *m == r.model);
         let Some((_, _, tokens, cost)) = same.next().filter(|_| completed(&&r)) else { return r };
         // A recording that lacks counters was not as cheap as those that it has.
-        if r.summary.steps_completed < r.summary.steps_total {
+        let unbilled = r.compactions.iter().any(|c| c.cost_usd.is_none());
+        if r.summary.steps_completed < r.summary.steps_total || unbilled {
             return r;
         }
         let saved = |own: f64, all: f64| (all > 0.0).then(|| 100.0 * (1.0 - own / all));

@@ -44,6 +44,15 @@ macro_rules! ran {
     };
 }
 
+/// Of these, what no recording tells.
+pub(super) const REPLAYED: &[&str] = &[
+    "latency_ms",
+    "common_prefix_tokens",
+    "invalidated_tokens",
+    "invalidated_expired_tokens",
+    "invalidated_changed_tokens",
+];
+
 pub(super) const REQUESTS: &[Column<RequestRecord>] = &[
     own!(seq),
     own!(purpose),

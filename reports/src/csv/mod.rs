@@ -8,6 +8,8 @@ mod columns;
 use std::borrow::Borrow;
 use std::{io, iter};
 
+use ctxbench_core::strategy::Standing;
+
 use crate::formats::{Format, Make, ReportError};
 use crate::metrics::{Cell, METRICS, ToCell};
 use crate::plots::Looks;
@@ -32,6 +34,8 @@ pub(crate) struct Table {
     pub(crate) columns: fn() -> Vec<&'static str>,
     /// The rows of a run.
     rows: for<'a> fn(&'a RunRecord, &'a [Goal]) -> CellRows<'a>,
+    /// Columns that only a replay knows.
+    replayed: &'static [&'static str],
     /// It is the table of runs.
     pub(crate) of_runs: bool,
 }
@@ -42,9 +46,17 @@ pub(crate) const TABLES: [Table; 9] = [
         name: "summary",
         columns: || METRICS.iter().map(|m| m.column).collect(),
         rows: |r, _| Box::new(iter::once(r.columns().map(|(_, cell)| cell).collect())),
+        replayed: &[],
         of_runs: true,
     },
-    inner("requests", || names(columns::REQUESTS), |r, _| cells(columns::REQUESTS, &r.requests)),
+    Table {
+        replayed: columns::REPLAYED,
+        ..inner(
+            "requests",
+            || names(columns::REQUESTS),
+            |r, _| cells(columns::REQUESTS, &r.requests),
+        )
+    },
     inner(
         "compactions",
         || names(columns::COMPACTIONS),
@@ -72,7 +84,7 @@ const fn inner(
     columns: fn() -> Vec<&'static str>,
     rows: for<'a> fn(&'a RunRecord, &'a [Goal]) -> CellRows<'a>,
 ) -> Table {
-    Table { name, columns, rows, of_runs: false }
+    Table { name, columns, rows, replayed: &[], of_runs: false }
 }
 
 fn names<T>(columns: &[Column<T>]) -> Vec<&'static str> {
@@ -119,7 +131,12 @@ impl Table {
         seeded: bool,
     ) -> impl Iterator<Item = Vec<Cell>> + use<'a> {
         let of_runs = self.of_runs;
+        let recorded = r.strategy.standing == Standing::Recorded && !self.replayed.is_empty();
+        let names = if recorded { (self.columns)() } else { vec![] };
+        let unknown: Vec<usize> =
+            (0..names.len()).filter(|&i| self.replayed.contains(&names[i])).collect();
         (self.rows)(r, goals).map(move |mut row| {
+            unknown.iter().for_each(|&i| row[i] = Cell::Na);
             if !of_runs {
                 let keys = [&r.scenario.id, &r.strategy.label, &r.model];
                 row.splice(0..0, keys.map(ToCell::cell));

@@ -193,12 +193,12 @@ fn what_compactions_took_out_by_hand() {
     let mut run = sample::run("s", "codex", 1);
     run.compactions.truncate(1);
     run.compactions[0].before_tokens = 92_000;
-    run.compactions[0].after_tokens = 50_000;
+    run.compactions[0].after_tokens = Some(50_000);
     let freed = |r: &RunRecord| metrics::find("freed_pct").unwrap().value(r);
     // 42 of 92.
     assert!((freed(&run).unwrap() - 45.652_173_9).abs() < 1e-6);
     run.compactions.push(run.compactions[0].clone());
-    run.compactions[1].after_tokens = 134_000;
+    run.compactions[1].after_tokens = Some(134_000);
     // What the second added, the first had taken.
     assert_eq!(freed(&run), Some(0.0));
     run.compactions.clear();

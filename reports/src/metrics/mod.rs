@@ -13,6 +13,7 @@ use ctxbench_core::engine::RewindStatus;
 use ctxbench_core::fact::{FactKind, Match};
 use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::session::RewindMode;
+use ctxbench_core::strategy::Standing;
 
 use crate::record::{KeptBy, Place, RequestStatus, RunRecord, Status, word};
 
@@ -41,6 +42,8 @@ pub(crate) struct Metric {
     pub(crate) unit: Unit,
     /// Whether it can be below 0.
     signed: bool,
+    /// Only a replay knows it.
+    replayed: bool,
     /// A word that stands in a column of numbers, beside `n/a`.
     or_word: Option<&'static str>,
     pub(crate) better: Better,
@@ -176,7 +179,11 @@ impl When {
 impl Metric {
     /// The cell as it was measured, whether or not the pair can exist.
     pub(crate) fn measured(&self, r: &RunRecord) -> Cell {
-        (self.read)(r)
+        // A recording does not tell which pause was for a compaction, nor what was shown twice.
+        match r.strategy.standing {
+            Standing::Recorded if self.replayed => Cell::Na,
+            _ => (self.read)(r),
+        }
     }
 
     fn cell(&self, r: &RunRecord) -> Cell {

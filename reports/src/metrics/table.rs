@@ -1,7 +1,6 @@
 //! The table: a row per column of `summary.csv`, in their order.
 
 use ctxbench_core::fact::FactKind;
-use ctxbench_core::strategy::Standing;
 
 use super::Better::{Higher, Lower, Neither};
 use super::Named::{Best, Worst};
@@ -35,6 +34,7 @@ macro_rules! races {
         number($column, Unit::Count("summaries"), Neither, |r| {
             (r.background.iter().filter(|b| b.fate == Fate::$fate).count() as u64).cell()
         })
+        .replayed()
         .says("background summaries whose race with the user ended so")
     };
 }
@@ -119,17 +119,15 @@ pub(crate) static METRICS: &[Metric] = &[
         .stored(50, Stored::WhereKnown)
         .bmf(Finished)
         .github_benchmark(40, Finished),
-    summary!(invalidated_tokens, Unit::Tokens, Lower).says("tokens shown before that the cache nevertheless did not serve").detail(70, "invalidated"),
+    summary!(invalidated_tokens, Unit::Tokens, Lower).replayed().says("tokens shown before that the cache nevertheless did not serve").detail(70, "invalidated"),
     summary!(cache_read_ratio, Unit::Share, Higher)
         .scored(70, ["cache", "read%"], "share of the input tokens read from the prompt cache")
         .bmf(Finished),
-    // A recording does not tell which pause was for a compaction, and an agent that was driven did
-    // not wait.
-    number("blocked_ms", Unit::Millis, Lower, |r| match r.strategy.standing {
-        Standing::Recorded => Cell::Na,
-        _ if r.strategy.driven => Cell::Na,
-        _ => r.summary.blocked_ms.cell(),
+    // An agent that was driven did not wait.
+    number("blocked_ms", Unit::Millis, Lower, |r| {
+        (!r.strategy.driven).then_some(r.summary.blocked_ms).cell()
     })
+    .replayed()
     .named("waited")
     .scored(80, ["waited", "s"], "seconds of waiting caused by compaction, modelled")
     .detail(50, "waited s")
@@ -169,14 +167,14 @@ pub(crate) static METRICS: &[Metric] = &[
     kept!("retention_value_pct", 6, "value %", Value),
     kept!("retention_todo_pct", 7, "todo %", Todo),
     kept!("retention_superseded_pct", 8, "superseded %", Superseded),
-    summary!(reread_tokens, Unit::Tokens, Lower).says("tokens of what was fetched again with a tool, as the product cut it").detail(60, "re-read"),
-    summary!(extra_requests, Unit::Count("requests"), Lower).says("requests beyond the recorded path"),
-    summary!(provider_overflows, Unit::Count("refusals"), Lower).says("prompts refused as too long"),
-    summary!(user_interventions, Unit::Count("interventions"), Lower).says("times a person had to step in"),
+    summary!(reread_tokens, Unit::Tokens, Lower).replayed().says("tokens of what was fetched again with a tool, as the product cut it").detail(60, "re-read"),
+    summary!(extra_requests, Unit::Count("requests"), Lower).replayed().says("requests beyond the recorded path"),
+    summary!(provider_overflows, Unit::Count("refusals"), Lower).replayed().says("prompts refused as too long"),
+    summary!(user_interventions, Unit::Count("interventions"), Lower).replayed().says("times a person had to step in"),
     // A guess may be wrong in either direction.
     summary!(trigger_error_tokens, Unit::Tokens, Neither).signed().says("mean of believed − billed tokens where a strategy decided that the context was too \
              large"),
-    summary!(integrity_failures, Unit::Count("failures"), Lower).says("broken rules")
+    summary!(integrity_failures, Unit::Count("failures"), Lower).replayed().says("broken rules")
         .named("integrity")
         .compared(10, 1e6)
         .bmf(Always)
@@ -205,11 +203,12 @@ pub(crate) static METRICS: &[Metric] = &[
     number("drift_cliff", Unit::Count("compactions"), Neither, cliff)
         .or_word(NO_CLIFF)
         .says("the first compaction, from 1, after which less than half was retained"),
-    summary!(invalidated_expired_tokens, Unit::Tokens, Neither).says("of the invalidated tokens, because the lifetime of the cache was over"),
-    summary!(invalidated_changed_tokens, Unit::Tokens, Neither).says("of the invalidated tokens, because something before them had changed"),
+    summary!(invalidated_expired_tokens, Unit::Tokens, Neither).replayed().says("of the invalidated tokens, because the lifetime of the cache was over"),
+    summary!(invalidated_changed_tokens, Unit::Tokens, Neither).replayed().says("of the invalidated tokens, because something before them had changed"),
     number("background_summaries", Unit::Count("summaries"), Neither, |r| {
         (r.background.len() as u64).cell()
     })
+    .replayed()
     .says("summaries written beside the conversation"),
     summary!(restore_success_pct, Unit::Percent, Neither).says("files that were brought back ÷ files that had changed, over all rewinds of files"),
     summary!(rewind_equal_pct, Unit::Percent, Neither).says("rewinds of the conversation after which the context is what it was at that message"),
@@ -255,7 +254,8 @@ pub(crate) static METRICS: &[Metric] = &[
     })
     .says("input and output of the requests that wrote summaries"),
     number("summary_usd", Unit::Usd, Neither, |r| {
-        r.summary_calls().cost_usd.cell()
+        let unbilled = r.compactions.iter().any(|c| c.cost_usd.is_none());
+        (!unbilled).then_some(r.summary_calls().cost_usd).cell()
     })
     .says("what these requests cost"),
 ];
@@ -269,6 +269,7 @@ const fn row(column: &'static str, kind: Kind, unit: Unit, better: Better, read:
         read,
         unit,
         signed: false,
+        replayed: false,
         or_word: None,
         better,
         name: column,
@@ -300,6 +301,10 @@ const fn number(column: &'static str, unit: Unit, better: Better, read: Read) ->
 impl Metric {
     const fn signed(self) -> Metric {
         Metric { signed: true, ..self }
+    }
+
+    const fn replayed(self) -> Metric {
+        Metric { replayed: true, ..self }
     }
 
     const fn or_word(self, word: &'static str) -> Metric {

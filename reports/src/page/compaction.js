@@ -4,12 +4,12 @@ const known = (value, told) => (value == null ? "n/a" : told(value));
 
 // Figures of a compaction: name, value, what it means.
 const COMPACTION = [
-  ["context", (c) => `${tokens(c.before)} → ${tokens(c.after)} tokens`, "before and after"],
+  ["context", (c) => `${tokens(c.before)} → ${known(c.after, tokens)} tokens`, "before and after"],
   ["rewritten", (c) => `${tokens(c.invalidated)} tokens`,
     "stand behind the first change, where the prompt cache cannot serve them any more"],
   ["summary", (c) => `${tokens(c.summary)} tokens`, "of what was written for the rest"],
   ["waited", (c) => known(c.blocked_ms, (ms) => `${seconds(ms / 1e3)} s`), "modelled waiting that it caused"],
-  ["cost", (c) => `$${usd(c.usd)}`, "of its own requests"],
+  ["cost", (c) => known(c.usd, (n) => `$${usd(n)}`), "of its own requests"],
   ["facts left the text", (c) => known(c.lost, (n) => `${n}, of these ${c.carried} carried on`),
     "facts that no longer stand word for word, and those that a summary or restored file carries"],
   ["still needed later", (c) => known(c.needed, (n) => (c.retained == null ? `${n}`
@@ -97,7 +97,7 @@ function compactionsOf(run) {
     "facts left", "carried on", "paid off"];
   const rows = run.compactions.map((c) => [
     toCompaction(run, c, `${c.seq + 1}: ${c.mechanism}`), c.step, tokens(c.before),
-    tokens(c.after), known(c.blocked_ms, (ms) => seconds(ms / 1e3)), usd(c.usd), known(c.lost, String),
+    known(c.after, tokens), known(c.blocked_ms, (ms) => seconds(ms / 1e3)), known(c.usd, usd), known(c.lost, String),
     known(c.carried, String),
     c.paid == null ? "n/a" : c.paid ? "yes" : "no",
   ]);

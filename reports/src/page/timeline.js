@@ -56,11 +56,11 @@ function compactionMark(run, c, x, y) {
     href: link({ compaction: run.side === "b" ? `b${c.seq}` : String(c.seq) }),
     class: `compaction ${run.side}`, transform: `translate(${x},${y})`,
     "aria-label": `${run.label}, compaction ${c.seq + 1} at step ${c.step}: ` +
-      `${tokens(c.before)} to ${tokens(c.after)} tokens`,
+      `${tokens(c.before)} to ${known(c.after, tokens)} tokens`,
   }, s("path", { d: SHAPES[3](6) }));
   return tells(a, () => [
     h("b", {}, `${run.label}: compaction ${c.seq + 1}`), `${c.mechanism}, at step ${c.step}`,
-    `${tokens(c.before)} → ${tokens(c.after)} tokens`,
+    `${tokens(c.before)} → ${known(c.after, tokens)} tokens`,
     c.lost == null ? "which facts it took is not known"
       : `${c.lost} facts left the text, ${c.carried} of them carried on`,
   ]);
@@ -82,7 +82,7 @@ function contextChart(runs, windowSize) {
       runs.map((r) => s("path", { class: `line ${r.side}`, d: path(xs, ys, r.step, r.context) })),
       runs.map((r) => r.compactions.map((c) => [
         s("line", { class: `fall ${r.side}`, x1: xs(c.step), x2: xs(c.step), y1: ys(c.before),
-          y2: ys(c.after) }),
+          y2: ys(c.after ?? c.before) }),
         compactionMark(r, c, xs(c.step), ys(Math.min(high, c.before)) - 9),
       ])),
     ],

@@ -23,8 +23,9 @@ pub struct CompactionRecord {
     pub at_ms: Millis,
     /// Context before, tokens.
     pub before_tokens: u64,
-    /// Context after, tokens.
-    pub after_tokens: u64,
+    /// Context after, tokens; `None` = it was recorded, and nothing tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after_tokens: Option<u64>,
     /// Tokens behind the first change, which the prompt cache cannot serve any more.
     pub invalidated_tokens: u64,
     /// Tokens of the summary, if one was written.
@@ -33,8 +34,9 @@ pub struct CompactionRecord {
     /// below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_ms: Option<Millis>,
-    /// USD of its own calls.
-    pub cost_usd: f64,
+    /// USD of its own calls; `None` = it was recorded, and nothing tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
     /// Facts that left the verbatim context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub facts_lost_verbatim: Option<u64>,

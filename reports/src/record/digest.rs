@@ -98,13 +98,14 @@ impl RunRecord {
         }
     }
 
-    /// Tokens before and after all compactions together.
+    /// Tokens before and after all compactions together of which both are known.
     pub(crate) fn sizes_at_compactions(&self) -> (u64, u64) {
         if let Some(d) = &self.digest {
             return d.sizes;
         }
-        let sum = |of: fn(&super::CompactionRecord) -> u64| self.compactions.iter().map(of).sum();
-        (sum(|c| c.before_tokens), sum(|c| c.after_tokens))
+        let known =
+            self.compactions.iter().filter_map(|c| Some((c.before_tokens, c.after_tokens?)));
+        known.fold((0, 0), |(before, after), (b, a)| (before + b, after + a))
     }
 
     /// Whether retention was measured at any compaction.

@@ -9,12 +9,16 @@ use crate::own_settings::{Own, Shape, named};
 /// Files that hold for their folder.
 pub(super) const OF_FOLDERS: [&str; 2] = ["CLAUDE.md", "CLAUDE.local.md"];
 
-/// What of a person's file is about compaction: variables that it sets for the program
+/// What of a person's file is about compaction: variables that it sets for the program, and settings of its own. The variables win
+/// (docs/sources/claude-code.md §1.1)
 /// (<https://code.claude.com/docs/en/env-vars>, "In settings files").
-const OWN: [Own; 3] = [
+const OWN: [Own; 6] = [
+    (&["env", "DISABLE_COMPACT"], "auto", Shape::Disabled),
     (&["env", "DISABLE_AUTO_COMPACT"], "auto", Shape::Disabled),
+    (&["autoCompactEnabled"], "auto", Shape::Flag),
     (&["env", "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"], "threshold_percent", Shape::Quoted),
     (&["env", "CLAUDE_CODE_AUTO_COMPACT_WINDOW"], "auto_compact_window", Shape::Quoted),
+    (&["autoCompactWindow"], "auto_compact_window", Shape::NumberOr("auto")),
 ];
 
 pub(crate) const SETTINGS: SettingsFile =

@@ -163,12 +163,16 @@ impl Output {
     }
 }
 
-/// The program, in the profile of the test and beside it. Built as `cargo test` builds it: another
+/// The program: what `CTXBENCH_PROGRAM` names, such as one that was built without the tests'
+/// dependencies and their features, or else in the profile of the test and beside it. Built as `cargo test` builds it: another
 /// selection of packages would unify features differently and compile half of the tree a second
 /// time.
 pub fn binary() -> &'static Path {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
+        if let Some(named) = std::env::var_os("CTXBENCH_PROGRAM") {
+            return Ok(named.into());
+        }
         // <target>/<profile>/deps/<test>
         let test = std::env::current_exe().unwrap();
         let target = test.ancestors().nth(3).expect("a test stands in the target folder");

@@ -1,5 +1,5 @@
 //! A small agent on the engine: sessions in SQLite, a checkpoint per prompt, compaction in the
-//! background. `ctxbench serve --port 8085`, then `cargo run -p ctxbench-core --example agent --
+//! background. `ctxbench serve --port 8085`, then `cargo run -p ctxbench-kit --example agent --
 //! http://127.0.0.1:8085 FOLDER 'call write {"path":"a","text":"b"}' more`
 
 use std::sync::Arc;
