@@ -255,6 +255,7 @@ fn what_a_tool_of_the_provider_returned_answers_its_call() {
             text("I look."), search("s1"), found("s1", json!([page])),
             text("Once more."), search("s2"), found("s2", failed), text("8443")]},
     ]});
+    assert_eq!(format_of(&talk.to_string()), Some("anthropic-messages"));
     let loaded = all(&talk.to_string(), "chat.json").remove(0);
     assert_eq!(loaded.warnings, Vec::<String>::new());
     let session = loaded.session;
