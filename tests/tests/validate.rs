@@ -246,6 +246,15 @@ fn folders_are_searched_and_one_bad_file_hides_no_other() {
         .fails_with(2)
         .prints(&["good.jsonl (claude-code)"])
         .says(&["all/notes.jsonl:1", "nowhere.jsonl"]);
+    // An archive is as a folder.
+    let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/packed/tree.zip");
+    here.write("tree.zip", std::fs::read(packed).unwrap());
+    here.run("validate tree.zip")
+        .ok()
+        .prints(&[
+            "tree.zip/claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl (claude-code)",
+        ])
+        .says(&["skipped: tree.zip/messages/openai-chat.jsonl"]);
     here.write("empty/README.md", "");
     here.run("validate empty").fails_with(2).says(&["no recording with counters among 0 files"]);
 }
