@@ -133,7 +133,18 @@ fn counters_that_are_no_numbers_of_tokens_are_told_once() {
     assert_eq!(
         told(&["3", "3.5", "-1", "4"]),
         [
-            "c.jsonl:4: input_tokens is 3.5, which is no number of tokens; taken as 0; so it is with one more reply"
+            "c.jsonl:4: input_tokens is 3.5, which is no number of tokens; taken as 0; so is one more counter"
+        ]
+    );
+    // Those that make the figures are told first, and the two treatments apart.
+    let large = r#"1e23,"cache_read_input_tokens":-1,"cache_creation_input_tokens":"x""#;
+    assert_eq!(
+        told(&["-1", large, "1e24"]),
+        [
+            format!(
+                "c.jsonl:4: input_tokens is 1e+23, which is no number of tokens; taken as {TOKENS}, the largest there is; so is one more counter"
+            ),
+            "c.jsonl:2: input_tokens is -1, which is no number of tokens; taken as 0; so are 2 more counters".into(),
         ]
     );
     assert_eq!(

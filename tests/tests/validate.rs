@@ -6,19 +6,19 @@ use crate::common;
 use std::path::Path;
 
 use common::{Folder, Output};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn data(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data/validate").join(name).display().to_string()
 }
 
-fn json(out: &Output) -> Value {
+fn parsed(out: &Output) -> Value {
     serde_json::from_str(&out.stdout).unwrap_or_else(|e| panic!("{e}: {}", out.stdout))
 }
 
 /// The only file of a result.
 fn file(line: &str) -> Value {
-    json(&Folder::new().run(&format!("validate --json {line}")).ok())["files"][0].clone()
+    parsed(&Folder::new().run(&format!("validate --json {line}")).ok())["files"][0].clone()
 }
 
 /// Line, cause and whether it was predicted, of every miss.
@@ -84,7 +84,7 @@ fn a_new_turn_is_served_up_to_the_thinking_that_it_leaves_out() {
     let text = std::fs::read_to_string(data("claude-code-thinking.jsonl")).unwrap();
     let folder = Folder::new();
     folder.write("kept.jsonl", text.replace("sonnet-4-5-20250929", "opus-4-6"));
-    let f = json(&folder.run("validate --json kept.jsonl").ok())["files"][0].clone();
+    let f = parsed(&folder.run("validate --json kept.jsonl").ok())["files"][0].clone();
     let wrong: Vec<(u64, bool)> = misses(&f).iter().map(|m| (m.0, m.2)).collect();
     assert_eq!(wrong, [(8, false), (10, false), (15, false)]);
 }
@@ -117,7 +117,7 @@ fn gateways_are_reported_apart_and_do_not_count() {
     let both =
         format!("{} {}", data("claude-code-gateway.jsonl"), data("claude-code-one-hour.jsonl"));
     let here = Folder::new();
-    let all = json(&here.run(&format!("validate --json --min 100 {both}")).ok());
+    let all = parsed(&here.run(&format!("validate --json --min 100 {both}")).ok());
     assert_eq!((&all["counted"]["exact"], &all["gateways"]["compared"]), (&2.into(), &2.into()));
     // Without ids the pattern tells: of five compared calls three are served nothing or an older
     // prefix seconds after the one before.
@@ -159,6 +159,29 @@ fn codex_and_pi_have_their_own_counters() {
             miss(17, "compaction", true), // 1,200 of the system part are known from line 8
         ]
     );
+}
+
+#[test]
+fn a_reply_in_which_a_tool_of_the_provider_ran_is_one_call() {
+    let reply = |id: &str, read: u64, write: u64| {
+        json!({"role": "assistant", "content": [
+            {"type": "server_tool_use", "id": id, "name": "web_search", "input": {}},
+            {"type": "web_search_tool_result", "tool_use_id": id, "content": []},
+            {"type": "text", "text": "port 9443"}],
+            "usage": {"input_tokens": 5, "output_tokens": 60, "cache_read_input_tokens": read,
+                "cache_creation_input_tokens": write}})
+    };
+    let user = json!({"role": "user", "content": "more"});
+    let talk = json!({"model": "claude-sonnet-4-5", "messages": [user, reply("s1", 0, 3000), user,
+        reply("s2", 3000, 200), user, reply("s3", 3200, 200)]});
+    let here = Folder::new();
+    here.write("searched.json", talk.to_string());
+    // Each reads what the one before had read and written.
+    here.run("validate searched.json --min 100")
+        .ok()
+        .prints(&["calls         3, compared 2, exactly right 2 = 100.0 %", "misses        none"]);
+    let run = here.run("run searched.json --strategy none").ok();
+    assert!(!run.stdout.contains("without counters"), "{}", run.stdout);
 }
 
 #[test]
@@ -223,6 +246,15 @@ fn folders_are_searched_and_one_bad_file_hides_no_other() {
         .fails_with(2)
         .prints(&["good.jsonl (claude-code)"])
         .says(&["all/notes.jsonl:1", "nowhere.jsonl"]);
+    // An archive is as a folder.
+    let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/packed/tree.zip");
+    here.write("tree.zip", std::fs::read(packed).unwrap());
+    here.run("validate tree.zip")
+        .ok()
+        .prints(&[
+            "tree.zip/claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl (claude-code)",
+        ])
+        .says(&["skipped: tree.zip/messages/openai-chat.jsonl"]);
     here.write("empty/README.md", "");
     here.run("validate empty").fails_with(2).says(&["no recording with counters among 0 files"]);
 }

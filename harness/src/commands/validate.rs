@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use crate::validate::{Calibration, Options, Validated, compaction, read, validate as compare};
 use ctxbench_core::files;
 use ctxbench_core::request::Ttl;
-use ctxbench_scenarios::formats::{self, Source};
+use ctxbench_scenarios::InputError;
+use ctxbench_scenarios::formats::{self, Head, Source};
 
 use super::{CheckFailed, input};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[arg(required = true, value_name = "FILE")]
-    #[arg(help = format!("Recordings of {}, or folders of them", formats::titles()))]
+    #[arg(help = format!("Recordings of {}, or folders or archives of them", formats::titles()))]
     files: Vec<PathBuf>,
     /// Fail when fewer per cent of the compared calls are exactly right; gateways do not count
     #[arg(long, value_name = "SHARE", value_parser = per_cent)]
@@ -63,19 +64,9 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let options = Options { lifetimes: !args.no_lifetimes, ttl: args.ttl };
     // The sessions of a file, and what of it cannot be validated.
-    let one = |path: &Path| -> Vec<anyhow::Result<Validated>> {
+    let one = |source: &Source<'_>| -> Vec<anyhow::Result<Validated>> {
         let mut out = Vec::new();
-        let shown = path.display().to_string();
-        let through = match input::is_pipe(path).then(|| input::piped(path)).transpose() {
-            Ok(through) => through,
-            Err(e) => return vec![Err(e.into())],
-        };
-        let source = match &through {
-            Some(bytes) => Source::of_bytes(bytes, &shown),
-            // The files of subagents are recordings of their own here.
-            None => Source::at(path).called(&shown).alone(),
-        };
-        read(&source, |one| {
+        read(source, |one| {
             out.push(one.map_err(Into::into).map(|one| {
                 let mut v = compare(&one.calls, &one.name(), options, args.calibrate);
                 if !args.no_replay {
@@ -89,32 +80,64 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
     };
     let (mut all, mut bad) = (Vec::new(), Vec::new());
     for path in &args.files {
-        if path.is_dir() && formats::detect(&Source::at(path)).is_none() {
-            let inside = recordings(path)?;
-            let before = all.len();
-            for file in &inside {
-                // A folder holds what it holds; only a file that was named has to be a recording.
-                for one in one(file) {
-                    match one {
-                        Ok(v) => all.push(v),
-                        Err(e) => tell!("skipped: {e:#}"),
-                    }
-                }
+        let shown = path.display().to_string();
+        let through = match input::is_pipe(path).then(|| input::piped(path)).transpose() {
+            Ok(through) => through,
+            Err(e) => {
+                bad.push(e.into());
+                continue;
             }
-            if all.len() == before {
-                bad.push(anyhow::anyhow!(
-                    "{}: no recording with counters among {} files in it",
-                    path.display(),
-                    inside.len()
-                ));
-            }
-        } else {
-            for one in one(path) {
+        };
+        let source = match &through {
+            Some(bytes) => Source::of_bytes(bytes, &shown),
+            None => on_disk(path, &shown),
+        };
+        let Some(inside) = inside(path, &source).transpose() else {
+            for one in one(&source) {
                 match one {
                     Ok(v) => all.push(v),
                     Err(e) => bad.push(e),
                 }
             }
+            continue;
+        };
+        let before = all.len();
+        // A folder holds what it holds; only a file that was named has to be a recording.
+        let mut take = |source: Result<&Source<'_>, InputError>| {
+            let found = source.map_or_else(|e| vec![Err(e.into())], &one);
+            for one in found {
+                match one {
+                    Ok(v) => all.push(v),
+                    Err(e) => tell!("skipped: {e:#}"),
+                }
+            }
+        };
+        let files = match inside {
+            Ok(Inside::Folder(files)) => {
+                for file in &files {
+                    take(Ok(&on_disk(file, &file.display().to_string())));
+                }
+                files.len()
+            }
+            Ok(Inside::Archive(members)) => {
+                let files = members.len();
+                for member in members {
+                    match member {
+                        Ok(member) => take(Ok(&member)),
+                        Err(e) => take(Err(e)),
+                    }
+                }
+                files
+            }
+            Err(e) => {
+                bad.push(e);
+                continue;
+            }
+        };
+        if all.len() == before {
+            bad.push(anyhow::anyhow!(
+                "{shown}: no recording with counters among {files} files in it"
+            ));
         }
     }
     if !all.is_empty() {
@@ -140,14 +163,41 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// The files in a folder and the folders in it that may be recordings.
-fn recordings(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut files = files::walk(dir)?;
-    files.retain(|path| {
-        let named = || path.extension().is_some_and(|e| e == "jsonl");
-        path.is_file() && (named() || formats::detect(&Source::at(path)).is_some())
+/// The files of subagents are recordings of their own here.
+fn on_disk<'a>(path: &'a Path, shown: &str) -> Source<'a> {
+    Source::at(path).called(shown).alone()
+}
+
+/// What may be recordings of several files.
+enum Inside<'a> {
+    Folder(Vec<PathBuf>),
+    Archive(Vec<Result<Source<'a>, InputError>>),
+}
+
+/// The files of a folder and those below it, or of an archive, unless these are one recording.
+fn inside<'a>(path: &Path, source: &Source<'a>) -> anyhow::Result<Option<Inside<'a>>> {
+    let may_be = |name: &Path, source: &Source<'_>| {
+        let named = name.extension().is_some_and(|e| e == "jsonl");
+        named || formats::detect(source).is_some()
+    };
+    if path.is_dir() && formats::detect(&Source::at(path)).is_none() {
+        let mut files = files::walk(path)?;
+        files.retain(|path| path.is_file() && may_be(path, &Source::at(path)));
+        return Ok(Some(Inside::Folder(files)));
+    }
+    // What cannot be read at all is told by whoever reads it.
+    let is_archive = |head: Head| head.members.is_some() && formats::detect_head(&head).is_none();
+    if !source.head().is_ok_and(is_archive) {
+        return Ok(None);
+    }
+    let Some(archive) = source.archive()? else { return Ok(None) };
+    let names = archive.names().into_iter();
+    let members = names.map(|name| (archive.member(&name), name));
+    let wanted = members.filter(|(member, name)| match member {
+        Ok(member) => may_be(Path::new(name), member),
+        Err(_) => true,
     });
-    Ok(files)
+    Ok(Some(Inside::Archive(wanted.map(|(member, _)| member).collect())))
 }
 
 /// Recordings, and exactly right and compared calls, of those that are meant.

@@ -388,7 +388,7 @@ impl Builder {
 }
 
 fn known(counters: &Counters) -> Result<Counters, String> {
-    match &counters.wrong {
+    match counters.wrong.first() {
         Some(wrong) => Err(wrong.told.clone()),
         None => Ok(counters.clone()),
     }

@@ -219,8 +219,8 @@ pub struct Counters {
     pub output: u64,
     /// Written for the long lifetime; `None` = nothing written or not told.
     pub long: Option<bool>,
-    /// The first counter that is no number of tokens.
-    pub wrong: Option<Wrong>,
+    /// Those that are no numbers of tokens.
+    pub wrong: Vec<Wrong>,
 }
 
 /// A counter that is no number of tokens.
@@ -247,56 +247,69 @@ impl Counters {
 
     /// Counters under these names: input, read, write, output.
     pub fn read(usage: &Map<String, Value>, names: [&str; 4]) -> Counters {
-        let mut wrong = None;
+        let mut wrong = Vec::new();
         let [input, read, write, output] = names.map(|name| count(usage, name, &mut wrong));
         Counters { input, read, write, output, long: None, wrong }
     }
+
+    /// With what was put out besides, under a further name.
+    pub(super) fn and_output(mut self, usage: &Map<String, Value>, name: &str) -> Counters {
+        let more = count(usage, name, &mut self.wrong);
+        Counters { output: self.output.saturating_add(more), ..self }
+    }
+}
+
+/// Most tokens of a counter; what is larger is no number of tokens.
+const MOST: u64 = 1 << 40;
+
+/// A whole number of tokens. Some programs write each number with a point.
+pub(super) fn tokens(value: &Value) -> Option<u64> {
+    let whole = |f: &f64| f.fract() == 0.0 && (0.0..=MOST as f64).contains(f);
+    value.as_u64().or_else(|| value.as_f64().filter(whole).map(|f| f as u64))
 }
 
 /// A counter; what is none is taken for 0, and what no session can have counted for the largest
 /// number there is.
-fn count(usage: &Map<String, Value>, name: &str, wrong: &mut Option<Wrong>) -> u64 {
-    const MOST: u64 = 1 << 40;
+fn count(usage: &Map<String, Value>, name: &str, wrong: &mut Vec<Wrong>) -> u64 {
     let Some(value) = usage.get(name).filter(|v| !v.is_null()) else { return 0 };
-    let whole = || value.as_f64().filter(|f| f.fract() == 0.0 && *f >= 0.0);
-    let (taken, right) = match (value.as_u64(), whole()) {
-        (Some(n), _) => (n, n <= MOST),
-        // Some programs write each number with a point.
-        (None, Some(f)) if f <= MOST as f64 => (f as u64, true),
-        (None, Some(_)) => (bounds::TOKENS, false),
-        (None, None) => (0, false),
+    let taken = match tokens(value) {
+        Some(n) if n <= MOST => return n,
+        Some(n) => n,
+        None if value.as_f64().is_some_and(|f| f > MOST as f64) => bounds::TOKENS,
+        None => 0,
     };
-    if !right {
-        wrong.get_or_insert_with(|| Wrong { told: format!("{name} is {value}"), taken });
-    }
+    wrong.push(Wrong { told: format!("{name} is {value}"), taken });
     taken
 }
 
-/// Says of the first counter that is no number of tokens what it is taken for. One that is merely
-/// too large is told with the bounds.
-pub(super) fn wrong_counters(steps: &[Step], file: &str) -> Option<String> {
+/// Says of counters that are no numbers of tokens what they are taken for: the first of those that
+/// make the figures large, then the first of the others. One that is merely too large is told with
+/// the bounds.
+pub(super) fn wrong_counters(steps: &[Step], file: &str) -> Vec<String> {
     let wrong = |step: &Step| {
         let reply = match &step.what {
             What::Reply(reply) => reply,
             What::Compaction(c) => c.reply.as_deref()?,
             _ => return None,
         };
-        let wrong = reply.counters.as_ref().ok()?.wrong.clone();
-        Some((step.line, wrong.filter(|w| w.taken <= bounds::TOKENS)?))
+        let wrong = reply.counters.as_ref().ok()?.wrong.iter();
+        Some(wrong.map(|w| (step.line, w.clone())).collect::<Vec<_>>())
     };
-    let mut all = steps.iter().filter_map(wrong);
-    let (line, first) = all.next()?;
-    let more = match all.count() {
-        0 => String::new(),
-        1 => "; so it is with one more reply".to_string(),
-        n => format!("; so it is with {n} more replies"),
+    let all: Vec<(usize, Wrong)> = steps.iter().filter_map(wrong).flatten().collect();
+    let taken = [(bounds::TOKENS, ", the largest there is"), (0, "")];
+    let note = |(taken, meaning): (u64, &str)| {
+        let mut all = all.iter().filter(|(_, w)| w.taken == taken);
+        let (line, Wrong { told, .. }) = all.next()?;
+        let more = match all.count() {
+            0 => String::new(),
+            1 => "; so is one more counter".to_string(),
+            n => format!("; so are {n} more counters"),
+        };
+        Some(format!(
+            "{file}:{line}: {told}, which is no number of tokens{TAKEN}{taken}{meaning}{more}"
+        ))
     };
-    let taken = match first.taken {
-        bounds::TOKENS => format!("{}, the largest there is", bounds::TOKENS),
-        n => n.to_string(),
-    };
-    let told = first.told;
-    Some(format!("{file}:{line}: {told}, which is no number of tokens{TAKEN}{taken}{more}"))
+    taken.into_iter().filter_map(note).collect()
 }
 
 /// What between two calls of a conversation may have changed the prefix, as the file shows it.
@@ -339,7 +352,7 @@ mod tests {
             let usage = json!({"output": value});
             let all =
                 Counters::read(usage.as_object().unwrap(), ["input", "read", "write", "output"]);
-            (all.output, all.wrong.map(|w| (w.told, w.taken)))
+            (all.output, all.wrong.into_iter().next().map(|w| (w.told, w.taken)))
         };
         let wrong = |told: &str, taken: u64| Some((format!("output is {told}"), taken));
         assert_eq!(read(json!(20)), (20, None));

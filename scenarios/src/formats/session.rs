@@ -320,7 +320,19 @@ impl Builder {
     fn reply(&mut self, line: usize, reply: Reply, stamp: Option<&str>) {
         let usage = counted(&reply);
         let Reply { id, pieces, model, .. } = reply;
+        let (results, pieces): (Vec<Piece>, Vec<Piece>) =
+            pieces.into_iter().partition(|p| matches!(p, Piece::Result { .. }));
         let mut parts: Vec<Part> = pieces.into_iter().filter_map(Piece::into_part).collect();
+        // A tool of the provider answers within the reply, which is one request all the same.
+        // What it was asked for in a reply before stands before this one.
+        let (own, earlier): (Vec<Piece>, Vec<Piece>) = results.into_iter().partition(|result| {
+            let called = |part: &Part| match (part, result) {
+                (Part::Call(call), Piece::Result { call_id, .. }) => *call.id == **call_id,
+                _ => false,
+            };
+            parts.iter().any(called)
+        });
+        self.input(line, Input { pieces: earlier, ..Input::default() }, stamp);
         if self.held.contains_key(&self.agent) {
             let agent = &self.agent;
             match self
@@ -361,6 +373,7 @@ impl Builder {
                 ..AssistantEntry::default()
             }),
         );
+        self.input(line, Input { pieces: own, ..Input::default() }, stamp);
     }
 
     fn result(

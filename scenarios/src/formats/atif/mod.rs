@@ -335,9 +335,10 @@ fn counters(o: &Map<String, Value>) -> Option<Counters> {
     let mut flat = metrics.clone();
     let extra = metrics.get("extra").and_then(Value::as_object);
     let names = ["cache_creation_input_tokens", "cache_write_tokens"];
-    let written = names.iter().find_map(|n| extra?.get(*n));
-    flat.insert("written".into(), written.cloned().unwrap_or_default());
-    let names = ["prompt_tokens", "cached_tokens", "written", "completion_tokens"];
+    let written = names.into_iter().find_map(|n| Some((n, extra?.get(n)?)));
+    let (written, value) = written.unwrap_or((names[0], &Value::Null));
+    flat.insert(written.into(), value.clone());
+    let names = ["prompt_tokens", "cached_tokens", written, "completion_tokens"];
     Some(Counters::read(&flat, names).of_whole_prompt())
 }
 

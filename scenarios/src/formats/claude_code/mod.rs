@@ -37,7 +37,7 @@ use serde_json::{Map, Value};
 
 use super::lines::{self, RecordedLine, flag, str_of, string};
 use super::recording::{
-    Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Step, View, What,
+    Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Step, View, What, tokens,
 };
 use super::{Format, Head};
 use content::{is_command_trace, pieces};
@@ -255,8 +255,8 @@ fn counters(usage: &Map<String, Value>) -> Counters {
     let names =
         ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];
     let written = |key: &str| {
-        let tokens = usage.get("cache_creation").and_then(|c| c.get(key)).and_then(Value::as_u64);
-        tokens.is_some_and(|n| n > 0)
+        let written = usage.get("cache_creation").and_then(|c| c.get(key)).and_then(tokens);
+        written.is_some_and(|n| n > 0)
     };
     let long = if written("ephemeral_1h_input_tokens") {
         Some(true)
@@ -270,15 +270,15 @@ fn system(o: &Map<String, Value>) -> What {
     match str_of(o, "subtype").unwrap_or_default() {
         "compact_boundary" => {
             let meta = o.get("compactMetadata");
-            let tokens = |key: &str| meta.and_then(|m| m.get(key)).and_then(Value::as_u64);
+            let number = |key: &str| meta.and_then(|m| m.get(key)).and_then(tokens);
             let trigger = match meta.and_then(|m| m.get("trigger")).and_then(Value::as_str) {
                 Some("manual") => Some(Trigger::Manual),
                 Some("auto") => Some(Trigger::Auto),
                 _ => None,
             };
             What::Compaction(Compaction {
-                pre_tokens: tokens("preTokens"),
-                post_tokens: tokens("postTokens"),
+                pre_tokens: number("preTokens"),
+                post_tokens: number("postTokens"),
                 trigger,
                 ..Compaction::default()
             })

@@ -27,6 +27,7 @@ use serde_json::{Map, Value};
 use super::lines::{self, RecordedLine, str_of, string};
 use super::recording::{
     Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, What,
+    tokens,
 };
 use super::{Format, Head};
 use content::{content, context_path};
@@ -171,7 +172,7 @@ impl Reader {
     }
 
     fn event(&mut self, at: At, payload: &Map<String, Value>) {
-        let number = |key: &str| payload.get(key).and_then(Value::as_u64);
+        let number = |key: &str| payload.get(key).and_then(tokens);
         match str_of(payload, "type") {
             Some("token_count") => self.counted(at, payload),
             Some("task_started") => {
@@ -206,7 +207,7 @@ impl Reader {
     /// ones before are a reminder.
     fn counted(&mut self, at: At, payload: &Map<String, Value>) {
         let Some(info) = payload.get("info").and_then(Value::as_object) else { return };
-        self.window = info.get("model_context_window").and_then(Value::as_u64).or(self.window);
+        self.window = info.get("model_context_window").and_then(tokens).or(self.window);
         let Some(last) = info.get("last_token_usage").and_then(Value::as_object) else { return };
         let names =
             ["input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens"];

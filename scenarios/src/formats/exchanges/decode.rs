@@ -137,7 +137,7 @@ pub(super) fn counters(usage: &Usage) -> Option<Counters> {
         write,
         output: usage.output,
         long: (write > 0).then_some(usage.cache_write_1h > 0),
-        wrong: None,
+        wrong: Vec::new(),
     })
 }
 

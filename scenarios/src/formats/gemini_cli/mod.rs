@@ -192,9 +192,7 @@ fn call_id(call: &Map<String, Value>, message: usize, n: usize) -> String {
 fn counters(o: &Map<String, Value>) -> Option<Counters> {
     let tokens = o.get("tokens")?.as_object()?;
     let all = Counters::read(tokens, ["input", "cached", "write", "output"]);
-    let thoughts = tokens.get("thoughts").and_then(Value::as_u64).unwrap_or_default();
-    let output = all.output.saturating_add(thoughts);
-    Some(Counters { output, ..all.of_whole_prompt() })
+    Some(all.and_output(tokens, "thoughts").of_whole_prompt())
 }
 
 /// A list of parts, a part or a text.

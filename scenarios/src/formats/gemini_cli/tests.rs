@@ -98,3 +98,23 @@ fn changes_in_lines_end_with_the_last_state() {
     let told = loaded.warnings.join("\n");
     assert!(told.contains("line 12 replaces 5 messages"), "{told}");
 }
+
+#[test]
+fn thoughts_are_counters_like_others() {
+    let read = |thoughts: Value| {
+        let tokens = json!({"input": 10, "output": 5, "cached": 4, "thoughts": thoughts});
+        let text = json!({"sessionId": "s", "projectHash": "p", "messages": [
+            {"id": "a", "type": "user", "content": "hi"},
+            {"id": "b", "type": "gemini", "content": "yes", "tokens": tokens},
+        ]});
+        let loaded = all(&Source::of_bytes(text.to_string().as_bytes(), "session-1.json"));
+        let output = loaded.session.entries.iter().find_map(|e| match e {
+            Entry::Assistant(a) => Some(a.usage?.output),
+            _ => None,
+        });
+        (output, loaded.warnings)
+    };
+    assert_eq!(read(json!(7.0)), (Some(12), vec![]));
+    let told = "session-1.json:1: thoughts is \"7\", which is no number of tokens; taken as 0";
+    assert_eq!(read(json!("7")), (Some(5), vec![told.to_string()]));
+}

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::super::json::Document;
 use super::super::lines::{RecordedLine, flag, str_of, string};
 use super::super::messages::{Reader, content, definitions};
-use super::super::recording::{Compaction, Counters, Input, Recording, Reply, Step, What};
+use super::super::recording::{Compaction, Counters, Input, Recording, Reply, Step, What, tokens};
 use super::super::time;
 use super::bare;
 use super::messages::{attached, chat};
@@ -254,7 +254,7 @@ impl Event {
             "output_tokens",
         ];
         let counters = Counters::read(usage, names);
-        let total = usage.get("total_tokens").and_then(Value::as_u64);
+        let total = usage.get("total_tokens").and_then(tokens);
         let of_whole = total == counters.input.checked_add(counters.output);
         Ok(if of_whole { counters.of_whole_prompt() } else { counters })
     }

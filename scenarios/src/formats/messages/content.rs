@@ -18,6 +18,12 @@ pub(in super::super) fn content(value: Option<&Value>) -> Vec<Piece> {
     }
 }
 
+/// Whether a type names a call or a result as Anthropic writes them, also of tools that run there.
+pub(super) fn is_tool(kind: &str) -> bool {
+    matches!(kind, "tool_use" | "tool_result" | "server_tool_use" | "mcp_tool_use")
+        || kind.ends_with("_tool_result")
+}
+
 fn piece(block: &Map<String, Value>) -> Option<Piece> {
     let said = |text: &str| (!text.is_empty()).then(|| Piece::text(text));
     Some(match str_of(block, "type").unwrap_or_default() {

@@ -103,10 +103,7 @@ fn of_messages(messages: &[Value]) -> Option<Dialect> {
         let blocks = || blocks(m);
         answer
             || blocks().any(|b| {
-                matches!(
-                    b,
-                    "tool_use" | "tool_result" | "thinking" | "redacted_thinking" | "document"
-                )
+                content::is_tool(b) || matches!(b, "thinking" | "redacted_thinking" | "document")
             })
             || content_blocks(m)
                 .any(|b| b.contains_key("source") || b.contains_key("cache_control"))

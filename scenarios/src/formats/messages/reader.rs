@@ -179,36 +179,7 @@ impl Reader {
         // A message of the Responses API is a part of a reply, as the items around it are.
         let item = str_of(o, "type") == Some("message") && !o.contains_key("usage");
         let response = (!item).then(|| format!("message {}", self.count));
-        self.parted(step, o, pieces, response);
-    }
-
-    /// A reply. What tools of the provider returned while it was written stands between the call and
-    /// what was said behind that, which is a part of its own.
-    fn parted(
-        &mut self,
-        step: Step,
-        o: &Map<String, Value>,
-        pieces: Vec<Piece>,
-        mut response: Option<String>,
-    ) {
-        let is_result = |p: &Piece| matches!(p, Piece::Result { .. });
-        if !pieces.iter().any(is_result) {
-            return self.add(step, o, pieces, response);
-        }
-        // Counters and id are those of the whole, which begins with the first part.
-        let mut own = Some(o);
-        let later = Map::from_iter(o.get("model").map(|m| ("model".to_string(), m.clone())));
-        for (n, pieces) in (2..).zip(pieces.chunk_by(|a, b| is_result(a) == is_result(b))) {
-            let pieces = pieces.to_vec();
-            if pieces.iter().any(is_result) {
-                let input = Input { id: None, blocks: pieces.len(), pieces };
-                self.push(Step { what: What::Input(input), ..step.clone() });
-                continue;
-            }
-            let next = Some(format!("message {}, part {n}", self.count));
-            let response = std::mem::replace(&mut response, next);
-            self.add(step.clone(), own.take().unwrap_or(&later), pieces, response);
-        }
+        self.add(step, o, pieces, response);
     }
 
     fn call(&mut self, o: &Map<String, Value>) -> Piece {

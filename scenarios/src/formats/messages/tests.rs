@@ -255,6 +255,7 @@ fn what_a_tool_of_the_provider_returned_answers_its_call() {
             text("I look."), search("s1"), found("s1", json!([page])),
             text("Once more."), search("s2"), found("s2", failed), text("8443")]},
     ]});
+    assert_eq!(format_of(&talk.to_string()), Some("anthropic-messages"));
     let loaded = all(&talk.to_string(), "chat.json").remove(0);
     assert_eq!(loaded.warnings, Vec::<String>::new());
     let session = loaded.session;
@@ -262,16 +263,32 @@ fn what_a_tool_of_the_provider_returned_answers_its_call() {
     assert_eq!(
         told[1..],
         [
-            r#"model: I look. + web_search[s1]{"query":"q"}"#,
+            r#"model: I look. + web_search[s1]{"query":"q"} + Once more. + web_search[s2]{"query":"q"} + 8443"#,
             r#"result[s1]: {"title":"Ports","type":"web_search_result","url":"https://a.b"}"#,
-            r#"model: Once more. + web_search[s2]{"query":"q"}"#,
             r#"result![s2]: {"error_code":"max_uses_exceeded","type":"web_search_tool_result_error"}"#,
-            "model: 8443",
         ]
     );
+    // One request was billed.
     let model = Some("claude-sonnet-4-6".to_string());
-    let counters = [Some([9, 0, 0, 5]), None, None];
-    assert_eq!(counted(&session), counters.map(|c| (model.clone(), c)));
+    assert_eq!(counted(&session), [(model, Some([9, 0, 0, 5]))]);
+}
+
+#[test]
+fn what_a_reply_went_on_with_answers_the_call_of_the_one_before() {
+    let talk = json!({"messages": [
+        {"role": "user", "content": "On which port?"},
+        {"role": "assistant", "stop_reason": "pause_turn", "content": [
+            {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}]},
+        {"role": "assistant", "content": [
+            {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []},
+            {"type": "text", "text": "8443"}]},
+    ]});
+    let loaded = all(&talk.to_string(), "chat.json").remove(0);
+    assert_eq!(loaded.warnings, Vec::<String>::new());
+    assert_eq!(
+        told(&loaded.session)[1..],
+        ["model: web_search[s1]{}", "result[s1]: ", "model: 8443"]
+    );
 }
 
 #[test]

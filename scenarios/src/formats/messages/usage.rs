@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::super::recording::Counters;
+use super::super::recording::{Counters, tokens};
 
 /// The counters of a `usage`; `None` where it has none of a prompt.
 ///
@@ -10,7 +10,7 @@ use super::super::recording::Counters;
 /// the one under the names of the other is understood.
 pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters> {
     let has = |name: &str| usage.get(name).is_some_and(|v| !v.is_null());
-    let within = |outer: &str, name: &str| usage.get(outer)?.as_object()?.get(name).cloned();
+    let within = |outer: &str, name: &str| usage.get(outer)?.as_object()?.get(name);
     let (input, output) = if has("prompt_tokens") {
         ("prompt_tokens", "completion_tokens")
     } else if has("input_tokens") {
@@ -20,23 +20,19 @@ pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters>
     };
     let anthropic = input == "input_tokens"
         && (has("cache_read_input_tokens") || has("cache_creation_input_tokens"));
-    let read = ["cache_read_input_tokens", "cached_tokens", "prompt_cache_hit_tokens"]
-        .iter()
-        .find_map(|n| usage.get(*n).cloned())
-        .or_else(|| within("prompt_tokens_details", "cached_tokens"))
-        .or_else(|| within("input_tokens_details", "cached_tokens"));
-    let mut flat = Map::new();
-    let mut put = |name: &str, value: Option<Value>| {
-        flat.insert(name.to_string(), value.unwrap_or_default());
-    };
-    put(input, usage.get(input).cloned());
-    put(output, usage.get(output).cloned());
-    put("read", read);
-    put("write", usage.get("cache_creation_input_tokens").cloned());
-    let all = Counters::read(&flat, [input, "read", "write", output]);
+    let (cached, written) = ("cached_tokens", "cache_creation_input_tokens");
+    let read = ["cache_read_input_tokens", cached, "prompt_cache_hit_tokens"]
+        .into_iter()
+        .find_map(|n| Some((n, usage.get(n).filter(|v| !v.is_null())?)))
+        .or_else(|| Some((cached, within("prompt_tokens_details", cached)?)))
+        .or_else(|| Some((cached, within("input_tokens_details", cached)?)));
+    let (read, value) = read.unwrap_or((cached, &Value::Null));
+    let flat = [input, output, written].into_iter().filter_map(|n| Some((n, usage.get(n)?)));
+    let flat = flat.chain([(read, value)]).map(|(n, value)| (n.to_string(), value.clone()));
+    let all = Counters::read(&flat.collect(), [input, read, written, output]);
     if anthropic {
         let long = within("cache_creation", "ephemeral_1h_input_tokens");
-        let long = long.and_then(|n| n.as_u64()).map(|n| n > 0);
+        let long = long.and_then(tokens).map(|n| n > 0);
         return Some(Counters { long: long.filter(|_| all.write > 0), ..all });
     }
     Some(all.of_whole_prompt())
@@ -74,8 +70,12 @@ mod tests {
     fn what_is_no_number_of_tokens_is_told() {
         let usage = json!({"prompt_tokens": -4, "completion_tokens": "x"});
         let c = counters(usage.as_object().unwrap()).unwrap();
-        assert_eq!(c.wrong.map(|w| w.told).as_deref(), Some("prompt_tokens is -4"));
-        let long = json!({"input_tokens": 1, "cache_creation_input_tokens": 8, "cache_creation": {"ephemeral_1h_input_tokens": 8}});
+        let told: Vec<String> = c.wrong.into_iter().map(|w| w.told).collect();
+        assert_eq!(told, ["prompt_tokens is -4", "completion_tokens is \"x\""]);
+        let usage = json!({"input_tokens": 9, "input_tokens_details": {"cached_tokens": -1}});
+        let c = counters(usage.as_object().unwrap()).unwrap();
+        assert_eq!(c.wrong[0].told, "cached_tokens is -1");
+        let long = json!({"input_tokens": 1, "cache_creation_input_tokens": 8, "cache_creation": {"ephemeral_1h_input_tokens": 8.0}});
         assert_eq!(counters(long.as_object().unwrap()).unwrap().long, Some(true));
     }
 }

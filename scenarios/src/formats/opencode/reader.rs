@@ -151,7 +151,7 @@ impl Reader<'_, '_> {
                 model: string(&info, "modelID"),
                 blocks: pieces.len(),
                 pieces,
-                counters: counters.filter(|c| c.prompt() > 0 || c.wrong.is_some()).ok_or_else(
+                counters: counters.filter(|c| c.prompt() > 0 || !c.wrong.is_empty()).ok_or_else(
                     || {
                         let error = info.get("error").and_then(|e| e.get("name")?.as_str());
                         format!("a request without counters ({})", error.unwrap_or("no error"))
@@ -292,8 +292,7 @@ fn counters(tokens: &Value) -> Option<Counters> {
         flat.insert(key.clone(), value.clone());
     }
     let all = Counters::read(&flat, ["input", "read", "write", "output"]);
-    let reasoning = tokens.get("reasoning").and_then(Value::as_u64).unwrap_or_default();
-    Some(Counters { output: all.output.saturating_add(reasoning), ..all })
+    Some(all.and_output(tokens, "reasoning"))
 }
 
 fn time_of(info: &Map<String, Value>, key: &str) -> Option<String> {

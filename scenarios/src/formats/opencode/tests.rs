@@ -69,7 +69,7 @@ fn an_export_becomes_a_session_with_its_compactions() {
 }
 
 fn parts() -> Vec<(Value, Vec<Value>)> {
-    let tokens = |input: u64| json!({"input": input, "output": 5, "reasoning": 2, "cache": {"read": 10, "write": 3}});
+    let tokens = |input: u64| json!({"input": input, "output": 5, "reasoning": 2.0, "cache": {"read": 10, "write": 3}});
     vec![
         (
             json!({"id": "msg_1", "sessionID": "ses_1", "role": "user", "time": {"created": 1_795_293_988_000_u64}}),

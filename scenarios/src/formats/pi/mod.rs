@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use super::lines::{self, RecordedLine, str_of, string};
 use super::recording::{
     Compaction, Counters, Input, NoteKind, Piece, Place, Recording, Reply, Route, Step, View, What,
+    tokens,
 };
 use super::{Format, Head};
 
@@ -125,7 +126,7 @@ impl Reader {
                 What::Link
             }
             ("compaction", _) => What::Compaction(Compaction {
-                pre_tokens: o.get("tokensBefore").and_then(Value::as_u64),
+                pre_tokens: o.get("tokensBefore").and_then(tokens),
                 summary: string(o, "summary"),
                 ..Compaction::default()
             }),
@@ -234,7 +235,7 @@ fn reply(
     line: usize,
 ) -> What {
     let counters = counters(m);
-    let counters = if counters.prompt() > 0 || counters.wrong.is_some() {
+    let counters = if counters.prompt() > 0 || !counters.wrong.is_empty() {
         Ok(counters)
     } else {
         let why = str_of(m, "stopReason").unwrap_or("unknown");
