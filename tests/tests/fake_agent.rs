@@ -271,7 +271,8 @@ fn an_agent_whose_version_is_not_known_says_so_and_makes_no_case() {
         ),
         (
             "import none",
-            "it ended with exit status: 1: ModuleNotFoundError: No module named 'none'",
+            "asked for its version, it ended with exit status: 1: ModuleNotFoundError: No module \
+             named 'none'",
         ),
         ("import signal; signal.pause()", "it did not say its version within 1 s"),
     ] {

@@ -9,9 +9,9 @@ use crate::own_settings::{Own, Shape, named};
 /// Files that hold for their folder.
 pub(super) const OF_FOLDERS: [&str; 2] = ["CLAUDE.md", "CLAUDE.local.md"];
 
-/// What of a person's file is about compaction: variables that it sets for the program, and settings of its own. The variables win
-/// (docs/sources/claude-code.md §1.1)
-/// (<https://code.claude.com/docs/en/env-vars>, "In settings files").
+/// What of a person's file is about compaction: variables that it sets for the program
+/// (<https://code.claude.com/docs/en/env-vars>, "In settings files"), and settings of its own. The
+/// variables win (docs/sources/claude-code.md §1.1).
 const OWN: [Own; 6] = [
     (&["env", "DISABLE_COMPACT"], "auto", Shape::Disabled),
     (&["env", "DISABLE_AUTO_COMPACT"], "auto", Shape::Disabled),

@@ -163,8 +163,8 @@ impl Output {
     }
 }
 
-/// The program: what `CTXBENCH_PROGRAM` names, such as one that was built without the tests'
-/// dependencies and their features, or else in the profile of the test and beside it. Built as `cargo test` builds it: another
+/// The program: what `CTXBENCH_PROGRAM` names, such as one that was built without what tests bring,
+/// or else in the profile of the test and beside it, built as `cargo test` builds it: another
 /// selection of packages would unify features differently and compile half of the tree a second
 /// time.
 pub fn binary() -> &'static Path {
