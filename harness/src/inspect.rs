@@ -59,6 +59,7 @@ impl From<&CompactionRecord> for Measured {
     fn from(c: &CompactionRecord) -> Self {
         Measured {
             summary_tokens: c.summary_tokens,
+            // A replay knows all of them; only a recording leaves some open.
             cost_usd: c.cost_usd.unwrap_or_default(),
             blocked_ms: c.blocked_ms.unwrap_or_default(),
             facts_lost: c.facts_lost_verbatim.unwrap_or_default(),

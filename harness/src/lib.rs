@@ -2,6 +2,7 @@
 //! its measured records, and the `ctxbench` command, to which another crate may add strategies of its
 //! own.
 
+mod accept;
 pub mod choice;
 mod commands;
 pub mod conform;

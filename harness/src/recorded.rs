@@ -51,10 +51,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
         ));
     }
     if uncounted > 0 {
-        remarks.push(match uncounted {
-            1 => "1 reply without counters is not in it".to_string(),
-            n => format!("{n} replies without counters are not in it"),
-        });
+        remarks.push(ctxbench_reports::uncounted(uncounted as u64));
     }
     remarks.extend(stand_ins.iter().map(|(name, listed)| {
         format!("{name} is not in the table of models: its calls are priced as {listed}")

@@ -85,6 +85,12 @@ pub fn many(n: usize, thing: &str) -> String {
     format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
+/// Replies of a recording that its figures lack, in words.
+pub fn uncounted(replies: u64) -> String {
+    let replies = if replies == 1 { "1 reply".into() } else { format!("{replies} replies") };
+    format!("{replies} without counters not in it")
+}
+
 /// At most `max` characters; the middle gives way to `…`, so that both the name and the last
 /// setting stay readable.
 pub(crate) fn elide(text: &str, max: usize) -> String {

@@ -85,8 +85,7 @@ pub(crate) fn told(blocks: &[&Block<'_>]) -> Option<[(&'static str, String); 2]>
         text += &format!("; about ${} with the visible output", fmt::usd(likely));
     }
     if uncounted > 0 {
-        let replies = if uncounted == 1 { "reply" } else { "replies" };
-        text += &format!("; {uncounted} {replies} without counters not in it");
+        text += &format!("; {}", fmt::uncounted(uncounted));
     }
     text += &match compactions.len() {
         0 => "; no compaction".to_string(),

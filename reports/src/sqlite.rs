@@ -20,7 +20,7 @@ pub(crate) const DATABASE_FILE: &str = "results.sqlite";
 
 /// What a column holds, the plainest that fits all its cells: who reads SQLite with types wants
 /// one for each column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Type {
     Unknown,
     Integer,

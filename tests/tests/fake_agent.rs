@@ -68,6 +68,14 @@ body = ["client_metadata.x-codex-turn-metadata", "\"compaction\""]
     format!("--agent ./{name}.toml")
 }
 
+/// The same, good one, with a program of Python that is asked for its version.
+fn asked_for_its_version(here: &Folder, program: &str) -> String {
+    let agent = describe(here, "good", "acp", "strategy = \"codex\"");
+    let file = agent.replace("--agent ", "");
+    here.write(&file, here.read(&file).replace("print('0.169.0')", program));
+    agent
+}
+
 /// Two turns, with a call in the first.
 fn session() -> String {
     let call = json!({"id": "c1", "name": "read", "arguments": "{\"path\":\"a.ts\"}"});
@@ -277,9 +285,7 @@ fn an_agent_whose_version_is_not_known_says_so_and_makes_no_case() {
         ("import signal; signal.pause()", "it did not say its version within 1 s"),
     ] {
         let here = Folder::new();
-        let agent = describe(&here, "good", "acp", "strategy = \"codex\"");
-        let file = agent.replace("--agent ", "");
-        here.write(&file, here.read(&file).replace("print('0.169.0')", program));
+        let agent = asked_for_its_version(&here, program);
         let out = drive(&here, &format!("login-bug {agent} --record cases --timeout 1"), 1);
         out.says(&[&format!("note: Fake agent: {told}"), "of which version the case would be"]);
         let row = row(&here, "fake-good-acp");
@@ -294,11 +300,9 @@ fn an_agent_is_asked_for_its_version_with_its_places_filled() {
         return;
     }
     let here = Folder::new();
-    let agent = describe(&here, "good", "acp", "strategy = \"codex\"");
-    let file = agent.replace("--agent ", "");
     here.write("small.jsonl", session());
     let asked = "import os; print('0.1.7' if os.path.isfile('{here}/small.jsonl') else '{here}')";
-    here.write(&file, here.read(&file).replace("print('0.169.0')", asked));
+    let agent = asked_for_its_version(&here, asked);
     drive(&here, &format!("small.jsonl {agent}"), 0);
     assert_eq!(row(&here, "fake-good-acp")["strategy"]["version"], "0.1.7");
 }

@@ -29,21 +29,19 @@ pub(crate) fn merge(args: &Args) -> anyhow::Result<()> {
     reports::check_out(&args.out)?;
     let results = args.results.iter().map(|p| below(p)).collect::<anyhow::Result<Vec<_>>>()?;
     let results = results.concat();
-    let of = |path: &Path| reports::results_file(path);
-    if let Some(part) = results.iter().find(|p| files::same_place(&of(p), &of(&args.out))) {
+    let replaced = reports::results_file(&args.out);
+    let is_replaced = |p: &&PathBuf| files::same_place(&reports::results_file(p), &replaced);
+    if let Some(part) = results.iter().find(is_replaced) {
         bail!("--out: {} is merged, and would be replaced; name another folder", part.display());
     }
     let merged = Merged::open(&results, args.partial, with_savings)?;
     let stored = Stored::new(&merged.head, &merged)?;
-    let private = private::keep(results.iter().map(|p| of(p)));
+    let private = private::keep(results.iter().map(|p| reports::results_file(p)));
     let matrix = super::list::matrix();
     reports::write_results(&args.out, &stored, &looks(), &matrix, &[], private)?;
     let rows = stored.figures.runs.len();
-    let several = results.len();
-    tell!(
-        "{rows} rows of {several} results; files in {}/ (index.html to look at)",
-        args.out.display()
-    );
+    let of = results.len();
+    tell!("{rows} rows of {of} results; files in {}/ (index.html to look at)", args.out.display());
     Ok(())
 }
 

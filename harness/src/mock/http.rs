@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use super::{Door, PlannedReply, ProviderModel};
-use crate::serve::listen;
+use crate::accept::listen;
 
 /// Virtual latency is on no provider's wire; it travels in a header of our own.
 const LATENCY: &str = "x-ctxbench-latency-ms";

@@ -26,7 +26,8 @@ use tokio::net::TcpListener;
 pub use address::{AddressError, Upstream, Upstreams, variables};
 pub use child::{Ended, Program, run};
 
-use crate::serve::{Clock, listen};
+use crate::accept::listen;
+use crate::serve::Clock;
 
 /// A recorder that listens.
 pub struct Recorder {

@@ -1,6 +1,7 @@
 //! What is known of a session whatever it is replayed with, its facts above all: found out once per
 //! session, for all strategies, models and seeds.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ctxbench_core::block::Block;
@@ -8,7 +9,7 @@ use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::fact::{Fact, FactKind, Match, fold};
 use ctxbench_core::matcher::Matcher;
 use ctxbench_core::model::{Counting, Model};
-use ctxbench_core::session::Session;
+use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::content_hash;
 use ctxbench_reports::record::FactLife;
 use ctxbench_strategies::levers::Levers;
@@ -36,6 +37,8 @@ pub(super) struct Known {
     pub(super) frames: Frames,
     /// Facts that each one replaced, directly or by way of others.
     older: Vec<Vec<usize>>,
+    /// Facts in memory files, which a call may bring along without having them in its result.
+    pub(super) brought: HashSet<usize>,
     /// Facts by the id under which they arise, but for those without one.
     arising: HashMap<String, Vec<usize>>,
     matcher: Matcher,
@@ -87,9 +90,15 @@ impl Known {
         for (i, f) in facts.iter().enumerate().filter(|(_, f)| !f.arises.is_empty()) {
             arising.entry(f.arises.clone()).or_default().push(i);
         }
+        let matcher = Matcher::new(&facts);
+        let memory = session.entries.iter().filter_map(|e| match e {
+            Entry::Memory { text, .. } => Some(matcher.carried(text, &fold(text))),
+            _ => None,
+        });
         Known {
             older: older(&session.facts),
-            matcher: Matcher::new(&facts),
+            brought: memory.flatten().map(|(fact, _)| fact).collect(),
+            matcher,
             frames: Frames::new(&session.facts, texts::in_sources(session, words_before)),
             arising,
             facts,

@@ -8,7 +8,7 @@ use ctxbench_core::block::{Block, BlockKind, MessageId};
 use ctxbench_core::context_editing;
 use ctxbench_core::fact::Match;
 use ctxbench_core::request::Request;
-use ctxbench_core::session::{Entry, Session};
+use ctxbench_core::session::Session;
 use ctxbench_core::world::Incoming;
 use ctxbench_reports::record::{FactRecord, Place};
 use ctxbench_strategies::descriptor::Recovery;
@@ -31,8 +31,6 @@ pub(super) struct Retention {
     needs: Needs,
     exposure: Exposure,
     rereads: Rereads,
-    /// Facts in memory files, which a call may bring along without having them in its result.
-    brought: HashSet<usize>,
     drift: Drift,
     histories: Histories,
     store: Store,
@@ -58,17 +56,11 @@ impl Retention {
         let showings = known.showings(session);
         let needs = Needs::new(session, path, showings.clone());
         let pairs = needs.pairs().into_iter().map(|p| (p.need, p.fact));
-        let memory = session.entries.iter().filter_map(|e| match e {
-            Entry::Memory { text, .. } => Some(known.carried(text)),
-            _ => None,
-        });
-        let brought = memory.flat_map(|c| c.facts().map(|(f, _)| f).collect::<Vec<_>>()).collect();
         Retention {
             log,
             exposure: Exposure::new(showings, pairs),
             needs,
             rereads: Rereads::new(path),
-            brought,
             drift: Drift::new(facts),
             histories: Histories::new(known.measured),
             store: Store::new(recovery, path, session.facts.len()),
@@ -148,7 +140,7 @@ impl Retention {
         let known = &self.book.known;
         lost.into_iter().find_map(|(f, _)| {
             let carries = |text: &str| {
-                self.brought.contains(&f) || known.carried(text).facts().any(|(fact, _)| fact == f)
+                known.brought.contains(&f) || known.carried(text).facts().any(|(fact, _)| fact == f)
             };
             self.rereads.again(&known.facts[f].arises, carries)
         })

@@ -7,7 +7,6 @@
 //! reply and turns those bytes into events where the client wants them. There is no second way to write a reply: a stream is the whole
 //! reply, cut up.
 
-mod accept;
 mod asked;
 mod desk;
 mod echo;
@@ -38,7 +37,8 @@ use ctxbench_provider::wire::Api;
 use http_body_util::BodyExt;
 use tokio::net::TcpListener;
 
-pub(crate) use accept::listen;
+use crate::accept::listen;
+
 pub use desk::Summaries;
 pub use faults::{BadFault, Fault, FaultPlan};
 pub use handle::FAULT_HEADER;
