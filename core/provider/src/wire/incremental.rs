@@ -2,8 +2,9 @@
 //! before.
 //!
 //! A request repeats the conversation so far, so most of its bytes are those of an earlier one.
-//! What stands beside the conversation and the messages that are the same bytes are taken from
-//! there, and the body is decoded without them.
+//! What stands beside the conversation, and the messages that are the same bytes at the same place
+//! in it, are taken from there; the body is decoded without them. So a request costs what is new in
+//! it, also where an old result in the middle was cleared or cut.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -34,10 +35,10 @@ struct Seen {
     body: Vec<u8>,
     layout: Layout,
     head: Head,
-    /// The messages but for the last that says anything: what stands behind the conversation may be
-    /// about that one.
-    messages: Vec<Message>,
-    items: Vec<Item>,
+    /// What its messages say. Nothing is kept of the last that says anything, since what stands
+    /// behind the conversation may be about that one, nor of one that says nothing, since it may
+    /// stand for something beside the conversation.
+    said: Vec<Vec<Item>>,
 }
 
 /// What stands beside the conversation.
@@ -46,15 +47,6 @@ struct Head {
     items: Vec<Item>,
     tools: Option<Arc<Tools>>,
     tools_cache: Option<Ttl>,
-}
-
-/// The end of a message.
-#[derive(Clone, Copy, Debug)]
-struct Message {
-    /// Counted from where the conversation begins.
-    byte: usize,
-    /// Items of all messages up to here.
-    items: usize,
 }
 
 impl IncrementalDecoder {
@@ -88,80 +80,95 @@ impl Seen {
             path: path.to_owned(),
             body: body.to_vec(),
             head: Head::of(prompt),
-            messages: Vec::new(),
-            items: Vec::new(),
+            said: Vec::new(),
             layout,
         };
         seen.note(&prompt.items);
         Some(seen)
     }
 
-    /// Becomes the request of this body and reads it; `None`, and nothing changes, where it has
-    /// none of the messages or must be read as a whole.
+    /// Becomes the request of this body and reads it; `None`, and nothing changes, where it does
+    /// not begin with the same message or must be read as a whole.
     fn go_on(&mut self, wire: Wire, path: &str, body: &[u8]) -> Option<Prompt> {
         if self.path != path {
             return None;
         }
         let layout = Layout::of(wire, body, Some(self))?;
-        let kept = *self.messages[..layout.kept].last()?;
         let known = wire.head_fields();
         let same_head = known.iter().all(|name| {
             let (old, new) = (self.layout.field(&self.body, name), layout.field(body, name));
             old == new
         });
-        let short = layout.without_kept(body, if same_head { known } else { &[] });
-        let mut prompt = wire.decode_rest(path, &short, &self.items[..kept.items]).ok()?;
+        let short = layout.with_new(body, if same_head { known } else { &[] });
+        let first_new = *layout.new.first()?;
+        let mut prompt = wire.decode_rest(path, &short, &self.said[..first_new]).ok()?;
         let first = prompt.items.iter().position(|i| i.message > 0)?;
+        // What ends a request is about its last item.
+        let last = prompt.items.iter().map(|i| i.message).max()?;
+        if last != layout.new.len() || same_head && (first > 0 || prompt.tools.is_some()) {
+            return None;
+        }
         for item in prompt.items.iter_mut().filter(|i| i.message > 0) {
-            item.message += layout.kept;
+            item.message = layout.new[item.message - 1] + 1;
         }
         if !same_head {
             self.head = Head::of(&prompt);
-        } else if first > 0 {
-            return None;
         }
         (prompt.tools, prompt.tools_cache) = (self.head.tools.clone(), self.head.tools_cache);
-        self.replace(body, layout, kept);
+        self.replace(body, layout, first_new);
         self.note(&prompt.items[first..]);
-        let before = self.head.items.iter().chain(&self.items[..kept.items]).cloned();
-        prompt.items.splice(..first, before);
+        prompt.items = self.whole(&prompt.items[first..]);
         Some(prompt)
     }
 
-    /// Takes the body in the place of its own, of which messages are kept.
-    fn replace(&mut self, body: &[u8], layout: Layout, kept: Message) {
-        let begin = layout.list.start;
-        if begin == self.layout.list.start {
-            self.body.truncate(begin + layout.shared);
-            let same = common(&self.body[..begin], &body[..begin]);
-            self.body[same..begin].copy_from_slice(&body[same..begin]);
+    /// Takes the body in the place of its own. The messages before `first` are the same.
+    fn replace(&mut self, body: &[u8], layout: Layout, first: usize) {
+        let (begin, from) = (layout.list.start, layout.messages[first].start);
+        let before = self.layout.messages.get(..first);
+        if begin == self.layout.list.start && before == layout.messages.get(..first) {
+            self.body.truncate(from);
+            self.body[..begin].copy_from_slice(&body[..begin]);
         } else {
             self.body.clear();
         }
         self.body.extend_from_slice(&body[self.body.len()..]);
-        self.messages.truncate(layout.kept);
-        self.items.truncate(kept.items);
         self.layout = layout;
     }
 
-    /// Notes the messages behind those that are noted, by what they say. One that says nothing
-    /// ends it: it may stand for something beside the conversation.
+    /// Notes what the new messages say.
     fn note(&mut self, items: &[Item]) {
-        let said = || items.iter().filter(|i| i.message > 0);
-        let last = said().last().map_or(0, |i| i.message);
-        let mut said = said().peekable();
-        for &byte in &self.layout.ends {
-            let number = self.messages.len() + 1;
-            if number == last || said.peek().is_none_or(|i| i.message != number) {
-                return;
-            }
-            while let Some(item) = said.next_if(|i| i.message == number) {
-                // Counted once, and known to every copy.
-                item.size();
-                self.items.push(item.clone());
-            }
-            self.messages.push(Message { byte, items: self.items.len() });
+        self.said.resize_with(self.layout.messages.len(), Vec::new);
+        self.layout.new.iter().for_each(|&n| self.said[n].clear());
+        let last = items.iter().map(|i| i.message).max().unwrap_or(0);
+        for item in items.iter().filter(|i| (1..last).contains(&i.message)) {
+            // Counted once, and known to every copy.
+            item.size();
+            self.said[item.message - 1].push(item.clone());
         }
+    }
+
+    /// A message of which is known what it says.
+    fn message(&self, n: usize) -> Option<&[u8]> {
+        let is_known = self.said.get(n).is_some_and(|items| !items.is_empty());
+        is_known.then(|| &self.body[self.layout.messages[n].clone()])
+    }
+
+    /// The items of the whole request: these are of its new messages, and what stands behind them.
+    fn whole(&self, items: &[Item]) -> Vec<Item> {
+        let all =
+            self.head.items.len() + items.len() + self.said.iter().map(Vec::len).sum::<usize>();
+        let mut whole = Vec::with_capacity(all);
+        whole.extend_from_slice(&self.head.items);
+        let (mut rest, mut next) = (items, 0);
+        for &n in &self.layout.new {
+            whole.extend(self.said[next..n].iter().flatten().cloned());
+            let count = rest.iter().take_while(|i| i.message == n + 1).count();
+            let (own, behind) = rest.split_at(count);
+            whole.extend_from_slice(own);
+            (rest, next) = (behind, n + 1);
+        }
+        whole.extend_from_slice(rest);
+        whole
     }
 }
 
@@ -182,28 +189,18 @@ struct Layout {
     fields: Vec<(Range<usize>, Range<usize>)>,
     /// The value that is the conversation.
     list: Range<usize>,
-    /// How many bytes of it are the same as in the body before, and how many messages.
-    shared: usize,
-    kept: usize,
-    /// Where the first of the other messages begins.
-    rest: usize,
-    /// Where they end, counted from the beginning of the list.
-    ends: Vec<usize>,
+    messages: Vec<Range<usize>>,
+    /// Which of the messages are not those of the body before. The last always is one.
+    new: Vec<usize>,
 }
 
 impl Layout {
-    /// `None` where the body is no object with a list of messages, has a field twice, or none of
-    /// the messages is one of those before.
+    /// `None` where the body is no object with a list of messages, has a field twice, or does not
+    /// begin with the same message as the one before.
     fn of(wire: Wire, body: &[u8], before: Option<&Seen>) -> Option<Layout> {
         let mut scan = Scan { body, at: 0 };
-        let mut all = Layout {
-            fields: Vec::new(),
-            list: 0..0,
-            shared: 0,
-            kept: 0,
-            rest: 0,
-            ends: Vec::new(),
-        };
+        let mut all =
+            Layout { fields: Vec::new(), list: 0..0, messages: Vec::new(), new: Vec::new() };
         scan.take(b'{')?;
         while scan.peek()? != b'}' {
             if !all.fields.is_empty() {
@@ -218,9 +215,9 @@ impl Layout {
             scan.take(b':')?;
             let old = before.and_then(|b| b.layout.field(&b.body, name));
             let value = if name == wire.conversation_field() {
-                all.conversation(&mut scan, before)?
+                all.conversation(&mut scan, wire, before)?
             } else {
-                scan.value_like(old.unwrap_or_default())?
+                scan.value_like(old.unwrap_or_default())?.0
             };
             all.fields.push((key, value));
         }
@@ -228,26 +225,30 @@ impl Layout {
         (scan.peek().is_none() && all.list.end > 0).then_some(all)
     }
 
-    fn conversation(&mut self, scan: &mut Scan<'_>, before: Option<&Seen>) -> Option<Range<usize>> {
+    fn conversation(
+        &mut self,
+        scan: &mut Scan<'_>,
+        wire: Wire,
+        before: Option<&Seen>,
+    ) -> Option<Range<usize>> {
         scan.peek()?;
         let begin = scan.at;
         scan.take(b'[')?;
-        if let Some(b) = before {
-            self.shared = common(&b.body[b.layout.list.clone()], &scan.body[begin..]);
-            self.kept = b.messages.partition_point(|m| m.byte < self.shared);
-            scan.at = begin + b.messages[..self.kept].last()?.byte;
-        }
-        let mut is_first = self.kept == 0;
         while scan.peek()? != b']' {
-            if !is_first {
+            if !self.messages.is_empty() {
                 scan.take(b',')?;
             }
-            let message = scan.value()?;
-            if self.ends.is_empty() {
-                self.rest = message.start;
+            let n = self.messages.len();
+            let told = self.new.is_empty() || wire.reads_messages_alone();
+            let old = before.filter(|_| told).and_then(|b| b.message(n)).unwrap_or_default();
+            let (message, same) = scan.value_like(old)?;
+            if !same || scan.peek()? == b']' {
+                self.new.push(n);
             }
-            self.ends.push(message.end - begin);
-            is_first = false;
+            if before.is_some() && self.new.first() == Some(&0) {
+                return None;
+            }
+            self.messages.push(message);
         }
         scan.take(b']')?;
         self.list = begin..scan.at;
@@ -260,9 +261,10 @@ impl Layout {
         Some(&body[value.clone()])
     }
 
-    /// The body without the messages that are kept and without some fields.
-    fn without_kept(&self, body: &[u8], without: &[&str]) -> Vec<u8> {
-        let mut out = Vec::with_capacity(body.len() - self.rest + 256);
+    /// The body with the new messages only, and without some fields.
+    fn with_new(&self, body: &[u8], without: &[&str]) -> Vec<u8> {
+        let bytes = |n: &usize| self.messages[*n].len() + 1;
+        let mut out = Vec::with_capacity(self.new.iter().map(bytes).sum::<usize>() + 1024);
         for (key, value) in &self.fields {
             let name = &body[key.start + 1..key.end - 1];
             if without.iter().any(|w| w.as_bytes() == name) {
@@ -272,8 +274,11 @@ impl Layout {
             out.extend_from_slice(&body[key.clone()]);
             out.push(b':');
             if *value == self.list {
-                out.push(b'[');
-                out.extend_from_slice(&body[self.rest..value.end]);
+                for (i, n) in self.new.iter().enumerate() {
+                    out.push(if i == 0 { b'[' } else { b',' });
+                    out.extend_from_slice(&body[self.messages[*n].clone()]);
+                }
+                out.push(b']');
             } else {
                 out.extend_from_slice(&body[value.clone()]);
             }
@@ -312,31 +317,24 @@ impl Scan<'_> {
         Some(begin..self.at)
     }
 
-    /// The same for the value of a field that was probably the same before.
-    fn value_like(&mut self, before: &[u8]) -> Option<Range<usize>> {
+    /// The same for a value that was probably the same before, and whether it is.
+    fn value_like(&mut self, before: &[u8]) -> Option<(Range<usize>, bool)> {
         self.peek()?;
         let begin = self.at;
         if !before.is_empty() && self.body[begin..].starts_with(before) {
             self.at += before.len();
-            if matches!(self.peek(), Some(b',' | b'}')) {
-                return Some(begin..begin + before.len());
+            if matches!(self.peek(), Some(b',' | b'}' | b']')) {
+                return Some((begin..begin + before.len(), true));
             }
             self.at = begin;
         }
-        self.value()
+        Some((self.value()?, false))
     }
-}
-
-/// How many bytes two texts have in common at their beginning.
-fn common(a: &[u8], b: &[u8]) -> usize {
-    const PAGE: usize = 4096;
-    let pages = a.chunks_exact(PAGE).zip(b.chunks_exact(PAGE)).take_while(|(a, b)| a == b).count();
-    let rest = a[pages * PAGE..].iter().zip(&b[pages * PAGE..]).take_while(|(a, b)| a == b);
-    pages * PAGE + rest.count()
 }
 
 #[cfg(test)]
 mod tests {
+    use ctxbench_core::block::Form;
     use ctxbench_core::request::Request;
     use proptest::prelude::*;
     use serde_json::{Value, json};
@@ -357,7 +355,8 @@ mod tests {
                 (Err(ours), Err(whole)) => assert_eq!(ours.to_string(), whole.to_string()),
                 (ours, whole) => panic!("{ours:?} but {whole:?}"),
             }
-            known.push(decoder.seen.front().map_or(0, |s| s.layout.kept));
+            let known_of = |l: &Layout| l.messages.len() - l.new.len();
+            known.push(decoder.seen.front().map_or(0, |s| known_of(&s.layout)));
         }
         known
     }
@@ -379,6 +378,29 @@ mod tests {
         let said = |text: &str| json!({"role": "user", "content": text});
         let known = growing(wire, &["a", "b", "c", "d"].map(said), json!({"model": "m"}));
         assert_eq!(known, [0, 0, 1, 2]);
+    }
+
+    #[test]
+    fn what_changes_in_the_middle_is_read_alone() {
+        let said = |text: &str| json!({"role": "user", "content": text});
+        let body = |texts: &[&str]| {
+            let said: Vec<_> = texts.iter().map(|t| said(t)).collect();
+            // A field on each side of the conversation.
+            let body = json!({"a": 1, "messages": said, "model": "m"});
+            body.to_string().into_bytes()
+        };
+        let bodies = [
+            body(&["a", "b", "c", "d", "e"]),
+            body(&["a", "longer", "c", "d", "e", "f"]),
+            body(&["a", "longer", "", "d", "short", "f", "g"]),
+            // One is gone, and what stands behind it has another place.
+            body(&["a", "", "d", "short", "f", "g"]),
+            body(&["a", "", "d", "short"]),
+            body(&["other", "", "d", "short"]),
+        ];
+        // `e` was the last, and so is the last of each.
+        let known = read(named("openai-chat").unwrap(), "/v1/chat/completions", &bodies);
+        assert_eq!(known, [0, 3, 3, 1, 3, 0]);
     }
 
     #[test]
@@ -453,6 +475,9 @@ mod tests {
         let tools = json!({"type": "additional_tools", "tools": [{"name": "t"}]});
         let messages = [said("a"), tools, said("b"), said("c"), said("d")];
         growing(wire, &messages, json!({"model": "m", "instructions": "i"}));
+        // They may come when something is known already.
+        let [a, tools, b, c, d] = messages;
+        growing(wire, &[a, b, c, tools, d], json!({"model": "m", "instructions": "i"}));
     }
 
     #[test]
@@ -488,12 +513,15 @@ mod tests {
         fn read_as_each_by_itself(
             (wire, requests) in any_wire(|w| (request(w), request(w)).boxed()),
             keep_messages in any::<bool>(),
-            cuts in prop::collection::vec((0..40_usize, any::<bool>()), 1..12),
+            cuts in prop::collection::vec((0..40_usize, any::<bool>(), 0..20_usize), 1..12),
         ) {
             let bodies: Vec<_> = [&requests.0, &requests.1]
                 .iter()
-                .flat_map(|r| cuts.iter().map(move |&(end, marked)| {
-                    let blocks = r.blocks[..end.min(r.blocks.len())].to_vec();
+                .flat_map(|r| cuts.iter().map(move |&(end, marked, cleared)| {
+                    let mut blocks = r.blocks[..end.min(r.blocks.len())].to_vec();
+                    if let Some(b) = blocks.get_mut(cleared) {
+                        *b = b.altered(Form::Cleared, "cleared");
+                    }
                     let mut breakpoints = r.breakpoints.clone();
                     breakpoints.retain(|b| marked && *b < blocks.len());
                     let request = Request { blocks, breakpoints, keep_messages, ..(*r).clone() };

@@ -257,8 +257,17 @@ pub trait WireFormat: Sync {
     }
     /// Reads the body that was posted to a path.
     fn decode(&self, path: &str, body: &[u8]) -> Result<Prompt, WireError>;
-    /// The same for a body that lacks the first messages of its conversation: these items.
-    fn decode_rest(&self, path: &str, body: &[u8], _first: &[Item]) -> Result<Prompt, WireError> {
+    /// Whether a message reads the same whatever stands before it.
+    fn reads_messages_alone(&self) -> bool {
+        true
+    }
+    /// The same for a body that lacks the first messages of its conversation, which say this.
+    fn decode_rest(
+        &self,
+        path: &str,
+        body: &[u8],
+        _first: &[Vec<Item>],
+    ) -> Result<Prompt, WireError> {
         self.decode(path, body)
     }
     /// Reads how a request wants its reply, from a body that is known to be one of the wire; an

@@ -17,10 +17,10 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Those of a conversation that begins with these items.
-    pub(super) fn of(items: &[Item]) -> Calls {
+    /// Those of a conversation whose first messages say this.
+    pub(super) fn of(said: &[Vec<Item>]) -> Calls {
         let mut calls = Calls::default();
-        for item in items {
+        for item in said.iter().flatten() {
             match &item.content {
                 Content::Call { id, name, .. } => drop(calls.call(Some(id.clone()), name)),
                 Content::Output { id, .. } => drop(calls.result(Some(id.clone()), "")),

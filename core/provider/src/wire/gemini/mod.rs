@@ -60,7 +60,16 @@ impl WireFormat for Gemini {
     fn decode(&self, path: &str, body: &[u8]) -> Result<Prompt, WireError> {
         self.decode_rest(path, body, &[])
     }
-    fn decode_rest(&self, path: &str, body: &[u8], first: &[Item]) -> Result<Prompt, WireError> {
+    /// A result that has no id answers the first open call of its name.
+    fn reads_messages_alone(&self) -> bool {
+        false
+    }
+    fn decode_rest(
+        &self,
+        path: &str,
+        body: &[u8],
+        first: &[Vec<Item>],
+    ) -> Result<Prompt, WireError> {
         let known = path::read(path);
         let model = known.as_ref().map_or("", |(model, _)| model);
         match known {
