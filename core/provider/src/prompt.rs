@@ -66,8 +66,8 @@ pub enum Content {
 pub struct Item {
     /// Who speaks, as far as the wire says.
     pub role: Role,
-    /// What is said.
-    pub content: Content,
+    /// What is said; shared by the prompts of a conversation.
+    pub content: Arc<Content>,
     /// Wire message it belongs to: 0 = beside the messages (Anthropic's `system`, `instructions`),
     /// then 1, 2, … in order.
     pub message: usize,
@@ -92,7 +92,7 @@ impl Item {
     /// An item; hashes its content.
     pub fn new(role: Role, content: Content, message: usize, cache: Option<Ttl>) -> Self {
         let (hash, size) = (content.hash(role), OnceLock::new());
-        Item { hash, role, content, message, cache, shows: None, size }
+        Item { hash, role, content: content.into(), message, cache, shows: None, size }
     }
 
     /// The same with other content in its place.
@@ -114,7 +114,7 @@ impl Item {
 
     /// The text it shows: words, thinking, arguments or tool output; empty for images.
     pub fn text(&self) -> &str {
-        match &self.content {
+        match &*self.content {
             Content::Text(t) | Content::CompactionTrigger(t) => t,
             Content::Reasoning { text, .. }
             | Content::Output { text, .. }
@@ -133,7 +133,7 @@ impl Item {
         let hash = kept.map_or_else(|| content.hash(slot.role), |i| i.hash);
         let item = Item {
             role: slot.role,
-            content,
+            content: content.into(),
             message: slot.message,
             cache: slot.cache,
             hash,
@@ -152,7 +152,7 @@ impl Item {
 
 impl Piece for Item {
     fn what(&self, _head: bool) -> What<'_> {
-        match &self.content {
+        match &*self.content {
             _ if self.role == Role::System && self.message == 0 => What::System,
             Content::Call { id, name, .. } => What::Call(id, name),
             Content::Output { id, .. } => What::Result(id),
@@ -169,7 +169,7 @@ impl Piece for Item {
         Item::tokens(self, by)
     }
     fn cleared(&self, words: &str) -> Self {
-        let content = match self.content.clone() {
+        let content = match Content::clone(&self.content) {
             Content::Output { id, is_error, .. } => {
                 Content::Output { id, text: words.into(), is_error, image: None }
             }
@@ -328,7 +328,7 @@ impl Prompt {
 
     /// Whether it asks the provider for a compaction and nothing else.
     pub fn asks_for_compaction(&self) -> bool {
-        self.items.iter().any(|i| matches!(i.content, Content::CompactionTrigger(_)))
+        self.items.iter().any(|i| matches!(*i.content, Content::CompactionTrigger(_)))
     }
 
     /// A prompt of these items and nothing else.

@@ -72,7 +72,7 @@ impl Given {
     fn is_shown(&self, asked: &Prompt) -> bool {
         let Told::Parts(parts) = &self.said else { return false };
         let shows = |part: &Part| match part {
-            Part::Call(call) => asked.items.iter().any(|i| match &i.content {
+            Part::Call(call) => asked.items.iter().any(|i| match &*i.content {
                 Content::Call { id, .. } => **id == *call.id,
                 _ => false,
             }),

@@ -104,7 +104,7 @@ fn result(part: &Part, plan: &Plan, shown: &HashMap<&str, &Item>) -> Option<Entr
         let number = call.id.strip_prefix("call_").and_then(|n| n.parse::<usize>().ok());
         number.and_then(|n| plan.outputs.get(n).cloned()).unwrap_or_default()
     };
-    let (output, is_error) = match shown.get(&*call.id).map(|i| &i.content) {
+    let (output, is_error) = match shown.get(&*call.id).map(|i| &*i.content) {
         Some(Content::Output { text, is_error, .. }) => (text.clone(), *is_error),
         _ => (printed(), false),
     };
@@ -121,7 +121,7 @@ fn result(part: &Part, plan: &Plan, shown: &HashMap<&str, &Item>) -> Option<Entr
 fn outputs(exchanges: &[Exchange]) -> HashMap<&str, &Item> {
     let mut all = HashMap::new();
     for item in work(exchanges).flat_map(|(_, p)| &p.items) {
-        if let Content::Output { id, .. } = &item.content {
+        if let Content::Output { id, .. } = &*item.content {
             all.entry(&**id).or_insert(item);
         }
     }
@@ -215,7 +215,7 @@ fn said(step: &super::plan::Step) -> Option<&str> {
 
 fn says(item: &Item, words: &str) -> bool {
     item.role == Role::User
-        && matches!(item.content, Content::Text(_))
+        && matches!(*item.content, Content::Text(_))
         && item.text().contains(words.trim())
 }
 

@@ -159,7 +159,7 @@ impl Player {
     }
 
     fn known_of(&self, item: &Item) -> Option<Arc<Block>> {
-        let found = match &item.content {
+        let found = match &*item.content {
             Content::Call { id, .. } => self.known.calls.get(&**id),
             Content::Output { id, .. } => self.known.outputs.get(&**id),
             Content::Text(t) => {
@@ -235,7 +235,7 @@ impl Player {
     /// The block that an item shows, if the conversation or an earlier request has brought it.
     fn shown(&mut self, item: &Item, used: &mut HashSet<(MessageId, u64)>) -> Option<Arc<Block>> {
         let text = |b: &Arc<Block>| *b.text == *item.text();
-        match &item.content {
+        match &*item.content {
             Content::Call { id, .. } => self.known.calls.get(&**id).filter(|b| text(b)).cloned(),
             Content::Output { id, is_error, .. } => {
                 let known = self.known.outputs.get(&**id)?;
@@ -279,7 +279,7 @@ impl Player {
     fn is_summary(&self, item: &Item) -> bool {
         let written = &self.sent.summaries[..self.asked.min(self.sent.summaries.len())];
         let holds = |t: &Arc<str>| !t.trim().is_empty() && item.text().contains(t.trim());
-        matches!(item.content, Content::Text(_)) && written.iter().any(holds)
+        matches!(*item.content, Content::Text(_)) && written.iter().any(holds)
     }
 
     /// A block of what the agent itself has put into a request.
@@ -310,7 +310,7 @@ fn origins(gone: &[Arc<Block>], after: &[Arc<Block>]) -> Vec<Origin> {
 pub(super) fn draft(item: &Item) -> Draft {
     let text = |kind| Draft::text(kind, item.role, item.text());
     let call = |id: &str, name: &str| Some(Arc::new(CallRef { id: id.into(), name: name.into() }));
-    match &item.content {
+    match &*item.content {
         Content::Text(_) => text(match item.role {
             Role::Instructions | Role::System => BlockKind::Base,
             Role::Developer => BlockKind::Context,

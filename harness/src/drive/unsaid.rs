@@ -29,7 +29,7 @@ pub(super) fn note(plan: &Plan, exchanges: &[Exchange]) -> Option<String> {
     };
     let ends = work(exchanges).filter_map(|(_, prompt)| {
         let last = prompt.items.last()?;
-        let of_user = last.role == Role::User && matches!(last.content, Content::Text(_));
+        let of_user = last.role == Role::User && matches!(*last.content, Content::Text(_));
         of_user.then(|| last.text()).filter(|text| nobodys(text))
     });
     let ends: Vec<&str> = ends.collect();

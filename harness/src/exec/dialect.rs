@@ -143,7 +143,7 @@ impl Dialect {
         let mut items = self.items(message)?;
         // An empty text beside calls is nothing said.
         if items.len() > 1 {
-            items.retain(|i| !matches!(&i.content, Content::Text(t) if t.is_empty()));
+            items.retain(|i| !matches!(&*i.content, Content::Text(t) if t.is_empty()));
         }
         let mut items: Vec<Option<Item>> = items.into_iter().map(Some).collect();
         let mut out = Vec::new();
@@ -172,14 +172,14 @@ impl Dialect {
     /// `kind`.
     pub(super) fn drafts(&self, message: &RawValue, kind: BlockKind) -> Result<Vec<Draft>, String> {
         let said = self.items(message)?.into_iter();
-        let some = |i: &Item| !matches!(&i.content, Content::Text(t) if t.is_empty());
+        let some = |i: &Item| !matches!(&*i.content, Content::Text(t) if t.is_empty());
         said.filter(some).map(|i| draft(i, kind)).collect()
     }
 }
 
 /// Whether an item of an altered message is what a block said.
 fn is_of(item: &Item, b: &Block) -> bool {
-    match &item.content {
+    match &*item.content {
         Content::Call { id, .. } => b.kind == BlockKind::Call && b.call_id() == Some(id),
         Content::Output { id, .. } => b.kind == BlockKind::Output && b.call_id() == Some(id),
         Content::Reasoning { .. } => b.kind == BlockKind::Reasoning,
@@ -198,7 +198,7 @@ fn turned(b: &Arc<Block>, item: Item) -> Arc<Block> {
         let value = |t: &str| serde_json::from_str::<Value>(t).ok();
         b.kind == BlockKind::Call && value(text).is_some_and(|v| value(&b.text) == Some(v))
     };
-    let lost_media = match &item.content {
+    let lost_media = match &*item.content {
         Content::Output { image, .. } => image.is_none() && b.media.is_some(),
         _ => false,
     };
@@ -225,7 +225,7 @@ fn form(before: &str, after: &str) -> Form {
 fn draft(item: Item, kind: BlockKind) -> Result<Draft, String> {
     let call = |id: Arc<str>, name: Arc<str>| Some(Arc::new(CallRef { id, name }));
     let made = |kind, role, text: Arc<str>| Draft::synthetic(kind, role, text);
-    Ok(match item.content {
+    Ok(match Arc::unwrap_or_clone(item.content) {
         Content::Text(text) if item.role == Role::Assistant => {
             made(BlockKind::Assistant, Role::Assistant, text)
         }

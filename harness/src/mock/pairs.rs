@@ -17,7 +17,7 @@ pub(super) fn check(wire: Wire, model: &Model, prompt: &Prompt) -> Result<(), Mo
     let due = wire.results_due();
     let talk: Vec<&Item> = prompt.items.iter().filter(|i| i.message > 0).collect();
     let from = if model.capabilities.context_editing {
-        talk.iter().rposition(|i| matches!(i.content, Content::Compaction { .. })).unwrap_or(0)
+        talk.iter().rposition(|i| matches!(*i.content, Content::Compaction { .. })).unwrap_or(0)
     } else {
         0
     };
@@ -28,7 +28,7 @@ pub(super) fn check(wire: Wire, model: &Model, prompt: &Prompt) -> Result<(), Mo
         {
             return refused(wire, true, id);
         }
-        match &item.content {
+        match &*item.content {
             Content::Call { id, .. } => open.push((id, item.message)),
             Content::Output { id, .. } => match open.iter().position(|(o, _)| **o == **id) {
                 Some(at) => drop(open.remove(at)),

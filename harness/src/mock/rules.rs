@@ -94,7 +94,7 @@ pub(super) fn check(
     }
     let answered: HashSet<&str> = talk
         .iter()
-        .filter_map(|i| match &i.content {
+        .filter_map(|i| match &*i.content {
             Content::Output { id, .. } => Some(&**id),
             _ => None,
         })

@@ -100,7 +100,7 @@ impl Threads {
             i.cache = None;
         }
         let message = whole.items.iter().map(|i| i.message).max().unwrap_or(0) + 1;
-        whole.items.retain(|i| !matches!(i.content, Content::CompactionTrigger(_)));
+        whole.items.retain(|i| !matches!(*i.content, Content::CompactionTrigger(_)));
         whole.items.extend(
             reply.parts.iter().map(|p| Item::new(Role::Assistant, content(p), message, None)),
         );

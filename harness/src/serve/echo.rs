@@ -42,7 +42,7 @@ fn echo(arrived: &Arrived<'_>, number: u64) -> Vec<Part> {
         let said: Vec<String> = prompt
             .items
             .iter()
-            .filter_map(|i| match &i.content {
+            .filter_map(|i| match &*i.content {
                 Content::Output { id, text, is_error, .. } if tail.results.contains(id) => {
                     let how = if *is_error { "failed" } else { "returned" };
                     Some(format!("The call {id} {how}: {}", short(text)))

@@ -96,7 +96,7 @@ impl LogLine {
 }
 
 fn shown(by: &Counting, item: &Item, longest: usize) -> Shown {
-    let (kind, id, name) = match &item.content {
+    let (kind, id, name) = match &*item.content {
         Content::Text(_) => match item.role {
             Role::Instructions | Role::System => (BlockKind::Base, None, None),
             Role::Developer => (BlockKind::Context, None, None),

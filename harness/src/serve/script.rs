@@ -32,7 +32,7 @@ impl Tail {
     pub(super) fn of(prompt: &Prompt) -> Tail {
         let mut tail = Tail::default();
         for item in prompt.items.iter().rev().take_while(|i| i.role != Role::Assistant) {
-            match &item.content {
+            match &*item.content {
                 Content::Output { id, .. } => tail.results.push(id.clone()),
                 Content::Text(t) if item.role == Role::User => tail.words.push(t.clone()),
                 _ => {}

@@ -94,7 +94,7 @@ const TALK: [&str; 3] = ["conversation", "transcript", "history"];
 pub(super) fn read(prompt: &Prompt) -> Reading<'_> {
     let beside = |i: &Item| matches!(i.role, Role::Instructions | Role::System | Role::Developer);
     let (fixed, said): (Vec<&Item>, Vec<&Item>) =
-        prompt.items.iter().partition(|i| beside(i) && matches!(i.content, Content::Text(_)));
+        prompt.items.iter().partition(|i| beside(i) && matches!(*i.content, Content::Text(_)));
     let system = || fixed.iter().map(|i| i.text()).collect::<Vec<_>>().join("\n");
     let mut r = Reading::default();
     let (rest, last) = match said.split_last() {
@@ -121,7 +121,7 @@ pub(super) fn read(prompt: &Prompt) -> Reading<'_> {
 
 /// Whether an item is what asks for the summary.
 fn asks(item: &Item) -> bool {
-    match (&item.shows, &item.content) {
+    match (&item.shows, &*item.content) {
         (Some(b), _) => matches!(b.kind, BlockKind::SummaryPrompt | BlockKind::CompactionTrigger),
         (None, Content::Text(_)) => item.role == Role::User,
         (None, content) => matches!(content, Content::CompactionTrigger(_)),
@@ -131,7 +131,7 @@ fn asks(item: &Item) -> bool {
 impl<'a> Reading<'a> {
     fn push(&mut self, item: &'a Item) {
         let text = item.text();
-        let segment = match &item.content {
+        let segment = match &*item.content {
             Content::Text(_) => match &item.shows {
                 Some(block) if !block.quotes.is_empty() => return self.quotes(block),
                 Some(block) => Segment::new(who(block.kind, text), text),

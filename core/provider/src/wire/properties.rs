@@ -266,7 +266,7 @@ proptest! {
         }
         for b in r.blocks.iter().filter(|b| b.kind == BlockKind::Call) {
             let c = b.call.as_ref().unwrap();
-            let same = |i: &crate::prompt::Item| matches!(&i.content, Content::Call { id, name, arguments } if **id == *c.id && **name == *c.name && *arguments == b.text);
+            let same = |i: &crate::prompt::Item| matches!(&*i.content, Content::Call { id, name, arguments } if **id == *c.id && **name == *c.name && *arguments == b.text);
             prop_assert!(p.items.iter().any(same));
         }
     }

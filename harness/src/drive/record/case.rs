@@ -110,7 +110,7 @@ fn shown<'a>(
     }
     let mut outputs = HashMap::new();
     for item in rows.iter().flatten().flat_map(|r| &r.items) {
-        if let Content::Output { id, text, .. } = &item.content {
+        if let Content::Output { id, text, .. } = &*item.content {
             let first = *outputs.entry(&**id).or_insert(&**text);
             masked.learn(first, driven.plan.printed(id).unwrap_or_default());
         }
@@ -213,7 +213,7 @@ impl Writer<'_> {
         if row.items.iter().any(|i| i.cache.is_some()) {
             put("cache", true.into());
         }
-        match &first.content {
+        match &*first.content {
             Content::Call { id, name, .. } => {
                 put("id", json!(id));
                 put("name", json!(name));
@@ -251,7 +251,7 @@ impl Writer<'_> {
                 let parts = row.texts().into_iter().map(|t| Value::Object(self.told(t)));
                 put("parts", parts.collect());
             }
-            As::Said(_) => match &first.content {
+            As::Said(_) => match &*first.content {
                 Content::Compaction { text, opaque: Some(o) } if text.is_empty() => {
                     out.extend(self.told(o));
                 }
@@ -351,7 +351,7 @@ fn fixed_piece(p: &Piece<'_>, kind: BlockKind) -> Map<String, Value> {
 }
 
 fn bytes(row: &Row<'_>) -> Value {
-    let size = |i: &&ctxbench_provider::Item| match &i.content {
+    let size = |i: &&ctxbench_provider::Item| match &*i.content {
         Content::Compaction { text, opaque: Some(o) } if text.is_empty() => o.len(),
         _ => i.text().len(),
     };

@@ -33,7 +33,7 @@ impl<'a> Row<'a> {
 
 /// The rows of a request. `apart` = the texts of a message are rows of their own.
 pub(super) fn of(prompt: &Prompt, apart: bool) -> Vec<Row<'_>> {
-    let text = |i: &Item| matches!(i.content, Content::Text(_));
+    let text = |i: &Item| matches!(*i.content, Content::Text(_));
     let together = |a: &Item, b: &Item| {
         let one = a.message == b.message && a.role == b.role && a.role != Role::Assistant;
         !apart && one && text(a) && text(b)
@@ -47,7 +47,7 @@ pub(super) fn of(prompt: &Prompt, apart: bool) -> Vec<Row<'_>> {
 }
 
 fn kind(item: &Item) -> BlockKind {
-    match item.content {
+    match *item.content {
         Content::Text(_) if item.role == Role::Assistant => BlockKind::Assistant,
         Content::Text(_) => BlockKind::User,
         Content::Reasoning { .. } => BlockKind::Reasoning,
@@ -61,7 +61,7 @@ fn kind(item: &Item) -> BlockKind {
 
 /// Who speaks, as cases tell it: on some wires what tools returned stands in the user's place.
 fn role(item: &Item) -> Role {
-    match item.content {
+    match *item.content {
         Content::Output { .. } => Role::Tool,
         _ => item.role,
     }

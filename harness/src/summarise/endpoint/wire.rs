@@ -113,7 +113,7 @@ impl Question {
 
 /// One item as text.
 fn words(item: &Item) -> String {
-    match &item.content {
+    match &*item.content {
         Content::Text(t) | Content::Compaction { text: t, .. } => t.to_string(),
         Content::Call { name, arguments, .. } => format!("[call of {name}] {arguments}"),
         Content::Output { text, is_error, image, .. } => {

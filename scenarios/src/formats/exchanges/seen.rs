@@ -47,15 +47,16 @@ pub(super) struct Exchanges {
     pub(super) header: Header,
     /// In the order of their numbers.
     pub(super) all: Vec<Seen>,
-    pub(super) contents: HashMap<u64, (Role, Content)>,
+    pub(super) contents: HashMap<u64, (Role, Arc<Content>)>,
     pub(super) tools: HashMap<u64, Arc<Tools>>,
     /// Where requests went, and how many.
     pub(super) hosts: BTreeMap<String, usize>,
 }
 
 impl Exchanges {
-    pub(super) fn content(&self, hash: u64) -> &(Role, Content) {
-        &self.contents[&hash]
+    pub(super) fn content(&self, hash: u64) -> (Role, &Content) {
+        let (role, content) = &self.contents[&hash];
+        (*role, content)
     }
 
     /// Whether the model said it.

@@ -87,7 +87,7 @@ pub(super) fn of_a_kind(all: &Exchanges, a: &Seen, b: &Seen) -> bool {
 
 fn half_alike(all: &Exchanges, a: &Seen, b: &Seen) -> bool {
     let lines = |e: &Seen| -> HashSet<&str> {
-        let texts = e.standing.iter().map(|h| &all.content(*h).1);
+        let texts = e.standing.iter().map(|h| all.content(*h).1);
         let texts = texts.filter_map(|c| if let Content::Text(t) = c { Some(&**t) } else { None });
         texts.flat_map(str::lines).map(str::trim).filter(|l| !l.is_empty()).collect()
     };
@@ -197,7 +197,7 @@ impl Sorter<'_> {
         let works = last_work.is_some();
         let begun = !before.iter().any(work) && known.len() == 1.max(before.len() / 2);
         let calls = |items: &[Placed]| -> HashSet<String> {
-            let id = |p: &Placed| match &self.all.content(p.hash).1 {
+            let id = |p: &Placed| match self.all.content(p.hash).1 {
                 Content::Call { id, .. } => Some(id.to_string()),
                 _ => None,
             };
@@ -215,7 +215,7 @@ impl Sorter<'_> {
         let to = common(before, items);
         let is_user = |p: &Placed| {
             let (role, content) = self.all.content(p.hash);
-            *role == Role::User && matches!(content, Content::Text(_) | Content::Image { .. })
+            role == Role::User && matches!(content, Content::Text(_) | Content::Image { .. })
         };
         let gone = before.get(to..)?;
         let replied = gone.iter().any(|p| self.all.is_said(p.hash));
@@ -233,7 +233,7 @@ impl Sorter<'_> {
             let Ok(reply) = &self.seen(by).reply else { continue };
             let shows = |at: &&usize| {
                 let (role, content) = self.all.content(self.seen(i).items[**at].hash);
-                let reply_again = own && *role == Role::Assistant;
+                let reply_again = own && role == Role::Assistant;
                 match content {
                     Content::Text(text) => !reply_again && holds(text, reply),
                     Content::Compaction { text, opaque } => reply.parts.iter().any(|p| {

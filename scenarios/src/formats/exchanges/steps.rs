@@ -63,13 +63,13 @@ fn is_delegated(all: &Exchanges, sorted: &Sorted, conversation: usize) -> bool {
     let first = &all.all[own[0]];
     let mut prompts =
         first.items.iter().map(|p| all.content(p.hash)).filter_map(|(r, c)| match c {
-            Content::Text(t) if *r == Role::User && t.trim().len() >= 10 => Some(t.trim()),
+            Content::Text(t) if r == Role::User && t.trim().len() >= 10 => Some(t.trim()),
             _ => None,
         });
     let prompts: HashSet<&str> = prompts.by_ref().collect();
     let words = last_words(all, own);
     let shown: HashSet<u64> = own.iter().flat_map(|i| &all.all[*i].items).map(|p| p.hash).collect();
-    all.contents.iter().filter(|(hash, _)| !shown.contains(hash)).any(|(_, (_, c))| match c {
+    all.contents.iter().filter(|(hash, _)| !shown.contains(hash)).any(|(_, (_, c))| match &**c {
         Content::Call { arguments, .. } => {
             escapes::from_str(arguments).is_ok_and(|v: Value| says(&v, &prompts))
         }
@@ -224,7 +224,7 @@ impl Teller<'_> {
         let standing = std::mem::replace(&mut state.standing, seen.standing.clone());
         let tools = std::mem::replace(&mut state.tools, seen.tools);
         if *relation == Relation::Begins {
-            let texts = seen.standing.iter().map(|h| &self.all.content(*h).1);
+            let texts = seen.standing.iter().map(|h| self.all.content(*h).1);
             let texts: Vec<String> = texts
                 .filter_map(|c| if let Content::Text(t) = c { Some(t.to_string()) } else { None })
                 .collect();
@@ -359,7 +359,7 @@ impl Teller<'_> {
 
     fn piece(&self, placed: &Placed) -> Option<Piece> {
         let (role, content) = self.all.content(placed.hash);
-        decode::shown(content, *role)
+        decode::shown(content, role)
     }
 
     fn reply(&mut self, turn: &Turn<'_>, i: usize) {

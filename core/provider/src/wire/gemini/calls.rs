@@ -21,7 +21,7 @@ impl Calls {
     pub(super) fn of(said: &[Vec<Item>]) -> Calls {
         let mut calls = Calls::default();
         for item in said.iter().flatten() {
-            match &item.content {
+            match &*item.content {
                 Content::Call { id, name, .. } => drop(calls.call(Some(id.clone()), name)),
                 Content::Output { id, .. } => drop(calls.result(Some(id.clone()), "")),
                 _ => {}
@@ -58,7 +58,7 @@ pub(super) fn out_of_turn(prompt: &Prompt) -> Option<String> {
     let talk: Vec<_> = prompt.items.iter().filter(|i| i.message > 0).collect();
     talk.chunk_by(|a, b| a.message == b.message)
         .scan(None, |before: &mut Option<Role>, turn| {
-            let calls = turn.iter().any(|i| matches!(i.content, Content::Call { .. }));
+            let calls = turn.iter().any(|i| matches!(*i.content, Content::Call { .. }));
             let refused = calls && !matches!(before, Some(Role::User | Role::Tool));
             *before = turn.first().map(|i| i.role);
             Some(refused)

@@ -105,7 +105,7 @@ fn what_other_clients_write_is_understood() {
         .items
         .iter()
         .map(|Item { role, content, .. }| {
-            let text = match content {
+            let text = match &**content {
                 Content::Reasoning { text, encrypted } => format!("thought {text:?} {encrypted:?}"),
                 Content::Call { id, arguments, .. } => format!("call {id} {arguments}"),
                 Content::Output { id, text, is_error, image } => {
@@ -145,7 +145,7 @@ fn results_without_ids_answer_calls_that_have_some() {
     };
     let ids = |results: Value| -> Vec<String> {
         let items = decode(&talk(results)).unwrap().items;
-        let id = |i: &Item| match &i.content {
+        let id = |i: &Item| match &*i.content {
             Content::Output { id, .. } => Some(id.to_string()),
             _ => None,
         };

@@ -96,14 +96,14 @@ pub(super) fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &Model) ->
         .items
         .iter()
         .filter(|i| {
-            i.role == Role::User && matches!(i.content, Content::Text(_) | Content::Image { .. })
+            i.role == Role::User && matches!(*i.content, Content::Text(_) | Content::Image { .. })
         })
         .collect();
     for group in kept.chunk_by(|a, b| a.message == b.message) {
         raw(o, "{\"id\":\"msg_");
         number(o, group[0].message as u64);
         raw(o, "\",\"type\":\"message\",\"status\":\"completed\",\"role\":\"user\",\"content\":[");
-        list(o, group, |o, item| match &item.content {
+        list(o, group, |o, item| match &*item.content {
             Content::Image { url, .. } => {
                 field(o, "{\"type\":\"input_image\",\"detail\":\"auto\",\"image_url\":", url);
                 o.push(b'}');
