@@ -83,10 +83,18 @@ pub struct Engine {
     pub ttl: Ttl,
     world: Box<dyn World>,
     requests: u64,
-    /// What the provider cleared in the last request.
-    server_cleared: Applied,
-    /// Places in `events` of the compactions of the view that can be taken back, oldest first.
-    undoable: Vec<usize>,
+    /// What the provider was asked to edit in the last request, and what it cleared of it.
+    server_cleared: (Vec<ServerEdit>, Applied),
+    /// The compactions of the view that can be taken back, oldest first.
+    undoable: Vec<Undoable>,
+}
+
+/// A compaction that can be taken back.
+struct Undoable {
+    /// Its place in `events`.
+    event: usize,
+    /// The view before it.
+    view: Vec<Arc<Block>>,
 }
 
 /// Why a compaction cannot be taken back.
@@ -120,7 +128,7 @@ impl Engine {
             model,
             world,
             requests: 0,
-            server_cleared: Applied::default(),
+            server_cleared: Default::default(),
             undoable: Vec::new(),
         }
     }
@@ -246,7 +254,8 @@ impl Engine {
         if request.purpose != Purpose::Sample {
             return;
         }
-        let known = std::mem::replace(&mut self.server_cleared, cleared);
+        let now = (request.server_edits.clone(), cleared);
+        let (_, known) = std::mem::replace(&mut self.server_cleared, now);
         let mechanism = match (
             cleared.cleared_tool_uses > known.cleared_tool_uses,
             cleared.cleared_thinking_turns > known.cleared_thinking_turns,
@@ -378,26 +387,47 @@ impl Engine {
         phase: Phase,
         blocks: Vec<Arc<Block>>,
     ) -> Result<(), EditError> {
-        let before = self.context.blocks().to_vec();
+        let before = self.provider_view();
+        let view = self.context.blocks().to_vec();
         self.context.set(blocks)?;
         let after = self.context.blocks().to_vec();
         let changed =
-            before.len() != after.len() || before.iter().zip(&after).any(|(a, b)| a.hash != b.hash);
+            view.len() != after.len() || view.iter().zip(&after).any(|(a, b)| a.hash != b.hash);
+        if kind == CompactionKind::Summarise {
+            // What the provider clears of the new view it decides anew.
+            self.server_cleared = Default::default();
+        }
         if changed || kind == CompactionKind::Summarise {
             if self.keeps_events {
-                self.undoable.push(self.events.len());
+                self.undoable.push(Undoable { event: self.events.len(), view });
             }
             self.note(Event::Compaction { kind, mechanism, phase, before, after });
         }
         Ok(())
     }
 
+    /// What the model had before it: what was sent last as the provider showed it, in which results
+    /// may be cleared that the view still holds, and what came since, but for the block with which
+    /// the provider itself compacts all that.
+    fn provider_view(&self) -> Vec<Arc<Block>> {
+        let (edits, cleared) = &self.server_cleared;
+        let (sent, new) = self.context.blocks().split_at(self.context.changed_from());
+        let mut view = sent.to_vec();
+        if *cleared != Applied::default() {
+            let server_edits = edits.clone();
+            let request = Request { blocks: view, server_edits, ..self.sample_request() };
+            view = context_editing::edited_view(&request, *cleared).into_owned();
+        }
+        view.extend(new.iter().filter(|b| b.kind != BlockKind::Compaction).cloned());
+        view
+    }
+
     /// Takes the last compaction back: the view is again what it was before it, followed by what
     /// was said since. The log has lost nothing, so this needs no model. Again and again it takes
     /// back the ones before. A strategy that keeps a state of its own must be told.
     pub fn undo_compaction(&mut self) -> Result<(), UndoError> {
-        let at = *self.undoable.last().ok_or(UndoError::Nothing)?;
-        let Event::Compaction { mechanism, before, after, .. } = &self.events[at].event else {
+        let Undoable { event, view } = self.undoable.last().ok_or(UndoError::Nothing)?;
+        let Event::Compaction { mechanism, after, .. } = &self.events[*event].event else {
             return Err(UndoError::Nothing);
         };
         let now = self.context.blocks();
@@ -407,7 +437,7 @@ impl Engine {
             return Err(UndoError::Changed);
         }
         let mechanism = *mechanism;
-        let view = [before, &now[after.len()..]].concat();
+        let view = [view, &now[after.len()..]].concat();
         self.context.set(view).map_err(|_| UndoError::Changed)?;
         self.undoable.pop();
         self.note(Event::CompactionUndone { mechanism });

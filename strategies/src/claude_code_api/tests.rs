@@ -1,11 +1,13 @@
 //! What the API is asked for, and what is left to the client.
 
+use std::sync::Arc;
+
 use ctxbench_core::block::BlockKind::{
     Assistant, Base, Call, Compaction, CompactionTrigger, Context, Output, SummaryPrompt, User,
 };
-use ctxbench_core::block::{BlockKind, Role};
+use ctxbench_core::block::{Block, BlockKind, Form, Role};
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::Action;
+use ctxbench_core::engine::{Action, Event};
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, Purpose, Reply, Request, ServerEdit, StopReason, Usage,
 };
@@ -106,6 +108,52 @@ fn what_a_compaction_replaced_is_dropped_and_memory_files_stay() {
     // The summary stands for what the user asked.
     let asked = p.requests[0].blocks[2].message;
     assert!(p.requests[2].blocks[2].origin.iter().any(|o| o.message == asked));
+}
+
+#[test]
+fn a_compaction_begins_with_what_the_provider_shows() {
+    let mut compacts = compaction("so far", vec![call("c")]);
+    // With the same request it cleared the first result.
+    compacts.as_mut().unwrap().applied.cleared_tool_uses = 1;
+    let script = Script {
+        actions: vec![user("u1", "go")],
+        replies: vec![
+            calls("", "a", "read", "{}"),
+            calls("", "b", "read", "{}"),
+            compacts,
+            says("done"),
+        ],
+        outputs: ["of a", "of b", "of c"].map(String::from).into(),
+        ..Script::default()
+    };
+    let mut p = play_on(MODEL, "claude-code-api", 1.0, script);
+    let shown = |blocks: &[Arc<Block>]| {
+        let line = |b: &Arc<Block>| (b.kind, b.form == Form::Cleared);
+        blocks.iter().skip(1).map(line).collect::<Vec<_>>()
+    };
+    let compacted = p.engine.events.iter().find_map(|e| match &e.event {
+        Event::Compaction { mechanism: "compact_20260112", before, after, .. } => {
+            Some((shown(before), shown(after)))
+        }
+        _ => None,
+    });
+    let before = [
+        (User, false),
+        (Assistant, false),
+        (Call, false),
+        (Output, true),
+        (Assistant, false),
+        (Call, false),
+        (Output, false),
+        (Call, false),
+        (Output, false),
+    ];
+    let after = [(Compaction, false), (Call, false), (Output, false)];
+    assert_eq!(compacted, Some((before.to_vec(), after.to_vec())));
+    // What is taken back is what the client holds.
+    p.engine.undo_compaction().unwrap();
+    let kept: Vec<_> = p.engine.context.blocks().iter().map(|b| &*b.text).collect();
+    assert!(kept.contains(&"of a"), "{kept:?}");
 }
 
 fn paused(keep: usize) -> Played {
