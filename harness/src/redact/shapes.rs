@@ -266,7 +266,9 @@ pub(super) static ANY: LazyLock<Regex> = LazyLock::new(|| {
         Form::Within(pattern) => format!("(?:{pattern})"),
     };
     let all: Vec<String> = ALL.iter().map(whole).collect();
-    Regex::new(&all.join("|")).expect("the patterns are constants, and a test compiles them")
+    // With boundaries of Unicode no automaton takes a text that is not ASCII: forty times as slow.
+    let all = all.join("|").replace(r"\b", r"(?-u:\b)");
+    Regex::new(&all).expect("the patterns are constants, and a test compiles them")
 });
 
 /// Whether a field of this name and content is a secret as a whole: a password is one whatever it
