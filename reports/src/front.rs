@@ -65,8 +65,8 @@ pub(crate) struct Pooled<'a> {
     pub(crate) fewer: usize,
 }
 
-/// The rows on the front over sessions. A row that compacted nowhere, or that finished fewer
-/// sessions than another, is compared with none: the sessions that it left out may be the dear
+/// The rows on the front over sessions. A row that compacted in none of the sessions that have a
+/// figure, or that finished fewer sessions than another, is compared with none: the sessions that it left out may be the dear
 /// ones. `labels` = the products.
 pub(crate) fn pooled<'a>(d: &'a Differences, labels: &BTreeSet<&str>) -> Pooled<'a> {
     let rows: Vec<&StrategyDifference> =
@@ -74,7 +74,7 @@ pub(crate) fn pooled<'a>(d: &'a Differences, labels: &BTreeSet<&str>) -> Pooled<
     let most = rows.iter().map(|s| s.sessions).max().unwrap_or(0);
     let point = |s: &&StrategyDifference| {
         let figures = metrics().map(|(i, metric)| {
-            let f = &s.figures[i];
+            let f = Some(&s.figures[i]).filter(|f| f.compacted > 0)?;
             let x = if d.sessions == 1 { f.own_mean } else { f.mean };
             x.map(|x| downward(metric.better, x))
         });
@@ -161,6 +161,21 @@ mod tests {
         all.iter_mut().filter(|r| r.strategy.label == "aider").take(1).for_each(|r| {
             r.status = Status::Overflow;
         });
+        assert_eq!(pooled(&all), ["codex"]);
+        // Who compacted only where needs are unknown keeps all of them, which says nothing.
+        let idle = ["one", "two"].map(|session| row(session, "aider", 1.0, 100.0));
+        all.splice(
+            ..,
+            rows("one").into_iter().chain(rows("two")).filter(|r| r.strategy.label != "aider"),
+        );
+        all.extend(idle);
+        for r in &mut all {
+            match (&*r.scenario.id, &*r.strategy.label) {
+                ("one", "aider") => r.summary.compactions = 0,
+                ("two", _) => r.summary.needs_kept_pct = None,
+                _ => {}
+            }
+        }
         assert_eq!(pooled(&all), ["codex"]);
     }
 }

@@ -301,6 +301,9 @@ fn standing(
     metric: &Metric,
     d: &Differences,
 ) -> Option<(f64, String, String)> {
+    if figure.compacted == 0 {
+        return None;
+    }
     let name = stats::name(row);
     if d.sessions == 1 {
         let own = figure.own_mean?;

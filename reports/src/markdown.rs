@@ -128,7 +128,7 @@ fn differences(out: &mut String, found: &[Differences]) {
             let figures = row.figures.iter().zip(stats::judged());
             [text(&stats::name(row)), stats::seen(row)]
                 .into_iter()
-                .chain(figures.map(|(f, m)| text(&stats::cell(row, f, m))))
+                .chain(figures.map(|(f, m)| text(&stats::cell(f, m))))
                 .collect()
         });
         out.push_str(&grid::markdown(&head, 1..head.len(), rows));

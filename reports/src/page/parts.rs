@@ -180,7 +180,7 @@ fn difference_table(d: &Differences) -> Markup {
                 @if said.bill { td { (stats::bill(f).unwrap_or_default()) } }
                 @if said.verdict {
                     td.l.better[f.verdict == Verdict::Better].worse[f.verdict == Verdict::Worse]
-                        title=[p] { (stats::verdict(row, f)) }
+                        title=[p] { (stats::verdict(f)) }
                 }
             }
         } } }
@@ -200,7 +200,7 @@ impl Said {
         Said {
             interval: rows().any(|(_, f)| stats::interval(f, m).is_some()),
             bill: rows().any(|(_, f)| stats::bill(f).is_some()),
-            verdict: rows().any(|(s, f)| !matches!(stats::verdict(s, f), "" | "n/a")),
+            verdict: rows().any(|(_, f)| !matches!(stats::verdict(f), "" | "n/a")),
         }
     }
 }

@@ -37,6 +37,9 @@ pub struct Figure {
     pub scale: Scale,
     /// Sessions with a number on both sides.
     pub sessions: usize,
+    /// Of these, those in which the strategy compacted. Where it did in none the figure says nothing
+    /// of it.
+    pub compacted: usize,
     /// Plain mean of the baseline over them, in the unit of the column; `None` without a session.
     pub base_mean: Option<f64>,
     /// The strategy's; the long sessions decide it, as they decide a bill.
@@ -86,6 +89,7 @@ pub(super) fn figures(strategies: &[Vec<Pair<'_>>]) -> Vec<Vec<Figure>> {
                 column: metric.column,
                 scale,
                 sessions: values.len(),
+                compacted: values.iter().filter(|v| v.pair.compacted()).count(),
                 base_mean: mean(values.iter().map(|v| v.base)),
                 own_mean: mean(values.iter().map(|v| v.own)),
                 mean: mean(sample.changes.iter().copied()).map(told),

@@ -91,10 +91,10 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The word on a figure of a row. Where nothing was compacted, that nothing differs says nothing.
-pub(crate) fn verdict(row: &StrategyDifference, figure: &Figure) -> &'static str {
+/// The word on a figure. Where nothing was compacted, that nothing differs says nothing.
+pub(crate) fn verdict(figure: &Figure) -> &'static str {
     match figure.verdict {
-        Verdict::Equal if row.compacted == 0 => "n/a",
+        Verdict::Equal if figure.compacted == 0 => "n/a",
         found => word(found),
     }
 }
@@ -143,19 +143,19 @@ pub(crate) fn interval(figure: &Figure, metric: &Metric) -> Option<String> {
 }
 
 /// Everything about one figure in one cell.
-pub(crate) fn cell(row: &StrategyDifference, figure: &Figure, metric: &Metric) -> String {
+pub(crate) fn cell(figure: &Figure, metric: &Metric) -> String {
     if figure.sessions == 0 {
         return "n/a".into();
     }
     if figure.verdict == Verdict::Equal {
-        return verdict(row, figure).into();
+        return verdict(figure).into();
     }
     let parts = [
         Some(change(figure, metric)),
         interval(figure, metric),
         Some(format!("median {}", median(figure, metric))),
         bill(figure).map(|b| format!("bill {b}")),
-        Some(verdict(row, figure).into()),
+        Some(verdict(figure).into()),
     ];
     parts.into_iter().flatten().filter(|p| !p.is_empty()).collect::<Vec<_>>().join(" ")
 }
@@ -190,6 +190,7 @@ mod tests {
             column: "cost_usd",
             scale,
             sessions: 3,
+            compacted: 1,
             base_mean: Some(34.0),
             own_mean: Some(51.0),
             mean: Some(mean),
@@ -214,16 +215,15 @@ mod tests {
     #[test]
     fn nothing_differs_where_nothing_was_compacted_and_that_is_no_verdict() {
         let equal = Figure { verdict: Verdict::Equal, ..figure(Scale::Ratio, 0.0) };
-        let tried = row(&[], None);
-        let idle = StrategyDifference { compacted: 0, ..row(&[], None) };
-        assert_eq!((verdict(&tried, &equal), verdict(&idle, &equal)), ("equal", "n/a"));
-        assert_eq!(verdict(&idle, &figure(Scale::Ratio, -1.0)), "");
+        let idle = Figure { compacted: 0, ..equal.clone() };
+        assert_eq!((verdict(&equal), verdict(&idle)), ("equal", "n/a"));
+        assert_eq!(verdict(&Figure { compacted: 0, ..figure(Scale::Ratio, -1.0) }), "");
     }
 
     #[test]
     fn a_cell_tells_typical_session_and_bill() {
         let metric = |column| judged().find(|m| m.column == column).unwrap();
-        let cost = cell(&row(&[], None), &figure(Scale::Ratio, -37.0), metric("cost_usd"));
+        let cost = cell(&figure(Scale::Ratio, -37.0), metric("cost_usd"));
         assert_eq!(cost, "−37.0 % median −50.0 % bill +50.0 %");
         let told = |column| change(&figure(Scale::Difference, -2_500.0), metric(column));
         assert_eq!([told("blocked_ms"), told("cost_usd")], ["−2.5 s", "−2500.0 $"]);

@@ -66,7 +66,7 @@ fn difference_table(d: &Differences, width: usize) -> Vec<String> {
             for (i, m) in shown() {
                 let f = &row.figures[i];
                 cells.push(grid::figure(stats::change(f, m)));
-                cells.extend(with_verdicts.then(|| Cell::new(stats::verdict(row, f))));
+                cells.extend(with_verdicts.then(|| Cell::new(stats::verdict(f))));
             }
             cells
         });
