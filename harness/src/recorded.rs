@@ -280,6 +280,7 @@ impl<'a> Reading<'a> {
             context_tokens: usage.prompt(),
             cost_usd,
             compaction_usd: 0.0,
+            compaction_tokens: 0,
             compaction_ms: 0,
             at_ms,
             latency_ms: 0,

@@ -132,6 +132,7 @@ fn replay(r: &mut RunRecord, limit: u64, seed: u64) {
             context_tokens: context,
             cost_usd: context as f64 * 3e-6 - read as f64 * 2.7e-6,
             compaction_usd: 0.0,
+            compaction_tokens: 0,
             compaction_ms: 0,
             at_ms: step * 9_000,
             latency_ms: 2_000,

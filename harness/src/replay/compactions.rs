@@ -11,7 +11,7 @@ use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{
     BackgroundRecord, BreakEven, CompactionRecord, IntegrityFailure, Place, Portion, RequestRecord,
-    Rule, Status, TriggerRecord,
+    RequestStatus, Rule, Status, TriggerRecord,
 };
 
 use super::conversation::Conversation;
@@ -115,7 +115,9 @@ pub(super) fn records(
         let even = break_even(model, saved, c.invalidated_tokens, cost_usd);
         let next = compacted.get(i + 1).map(|c| c.before_request);
         let following = within(at, next.unwrap_or(u64::MAX));
-        let calls_after = following.filter(|r| r.purpose == Purpose::Sample).count() as u64;
+        let answered =
+            |r: &&RequestRecord| r.purpose == Purpose::Sample && r.status == RequestStatus::Ok;
+        let calls_after = following.filter(answered).count() as u64;
         // A run that broke off leaves its last one open.
         let over = completed || next.is_some();
         out.push(CompactionRecord {

@@ -253,6 +253,7 @@ impl Observer {
             cost_usd: reply.map_or(0.0, |r| model::cost_of_reply(model, r).total()),
             compaction_usd: inside.map_or(0.0, |c| c.usd),
             compaction_ms: inside.map_or(0, |c| c.ms),
+            compaction_tokens: inside.map_or(0, |c| c.tokens),
             at_ms,
             latency_ms,
             common_prefix_tokens: shared.common,
@@ -377,6 +378,8 @@ impl Observer {
 struct Inside {
     usd: f64,
     ms: Millis,
+    /// Input and output.
+    tokens: u64,
 }
 
 fn provider_compaction(model: &Model, reply: &Reply) -> Option<Inside> {
@@ -390,7 +393,11 @@ fn provider_compaction(model: &Model, reply: &Reply) -> Option<Inside> {
         + l.b_ms * fresh as f64
         + l.c_ms * own.cache_read as f64
         + l.d_ms * own.output as f64;
-    Some(Inside { usd: model::cost(model, own).total(), ms: ms.round() as Millis })
+    Some(Inside {
+        usd: model::cost(model, own).total(),
+        ms: ms.round() as Millis,
+        tokens: own.prompt() + own.output,
+    })
 }
 
 /// What the model saw: the request after the edits that the provider says it made.

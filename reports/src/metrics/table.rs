@@ -252,12 +252,12 @@ pub(crate) static METRICS: &[Metric] = &[
     number("summary_tokens", Unit::Tokens, Neither, |r| {
         r.summary_calls().tokens.cell()
     })
-    .says("input and output of the requests that wrote summaries"),
+    .says("input and output of the requests that wrote summaries, the provider's own included"),
     number("summary_usd", Unit::Usd, Neither, |r| {
         let unbilled = r.compactions.iter().any(|c| c.cost_usd.is_none());
         (!unbilled).then_some(r.summary_calls().cost_usd).cell()
     })
-    .says("what these requests cost"),
+    .says("what these cost"),
 ];
 
 type Read = fn(&RunRecord) -> Cell;

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use ctxbench_core::request::Purpose;
 
-use super::RunRecord;
+use super::{RequestRecord, RunRecord};
 use crate::{recorded, spend};
 
 /// See [`RunRecord::digested`].
@@ -86,15 +86,20 @@ impl RunRecord {
         Sent { requests: self.requests.len(), figures: hash.finish() }
     }
 
-    /// What a strategy asked models for on its own account.
+    /// What summaries took: those that a strategy asked for, and those that the provider wrote
+    /// inside a request.
     pub(crate) fn summary_calls(&self) -> SummaryCalls {
         if let Some(d) = &self.digest {
             return d.summaries;
         }
-        let own = || self.requests.iter().filter(|q| q.purpose == Purpose::Summary);
+        let own = |q: &RequestRecord| match q.purpose {
+            Purpose::Summary => (q.input_tokens + q.output_tokens, q.cost_usd),
+            // What the provider did inside it.
+            _ => (q.compaction_tokens, q.compaction_usd),
+        };
         SummaryCalls {
-            tokens: own().map(|q| q.input_tokens + q.output_tokens).sum(),
-            cost_usd: own().map(|q| q.cost_usd).sum(),
+            tokens: self.requests.iter().map(|q| own(q).0).sum(),
+            cost_usd: self.requests.iter().map(|q| own(q).1).sum(),
         }
     }
 

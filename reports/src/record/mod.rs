@@ -501,6 +501,9 @@ pub struct RequestRecord {
     /// Of this, for a compaction that the provider made inside the request, USD.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub compaction_usd: f64,
+    /// Input and output of that compaction, tokens.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub compaction_tokens: u64,
     /// Of the latency, for that compaction, ms.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub compaction_ms: Millis,
