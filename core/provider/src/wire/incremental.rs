@@ -143,7 +143,9 @@ impl Seen {
         for item in items.iter().filter(|i| (1..last).contains(&i.message)) {
             // Counted once, and known to every copy.
             item.size();
-            self.said[item.message - 1].push(item.clone());
+            if let Some(said) = self.said.get_mut(item.message - 1) {
+                said.push(item.clone());
+            }
         }
     }
 
