@@ -16,6 +16,7 @@ pub mod context;
 pub mod context_editing;
 pub mod engine;
 pub mod fact;
+pub mod escapes;
 pub mod files;
 pub mod gist;
 pub mod history;
