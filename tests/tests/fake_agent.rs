@@ -215,7 +215,7 @@ fn an_agent_that_ends_without_a_word_is_an_error() {
     let (_, error) = goes_wrong("mute", "acp", "");
     assert!(error.contains("it ended with exit status: 0"), "{error}");
     let (_, error) = goes_wrong("mute", "exec", "");
-    assert!(error.contains("it did not ask for 3 of the 3 replies"), "{error}");
+    assert!(error.contains("it did not ask for 3 of the session's 3 replies"), "{error}");
 }
 
 #[test]
@@ -406,7 +406,10 @@ fn an_agent_that_ignores_its_window_is_refused_and_told() {
         return;
     }
     let (_, error) = goes_wrong("ignores-window", "acp", "--window 30k");
-    assert!(error.contains("3 of the 3 replies") && error.contains("context_length"), "{error}");
+    assert!(
+        error.contains("3 of the session's 3 replies") && error.contains("context_length"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -456,7 +459,7 @@ fn a_daemon_that_leaves_its_group_is_ended() {
         let row = row(&here, &format!("fake-daemon-{deliver}"));
         assert_eq!(row["status"], "completed", "{row}");
         let note = row["note"].as_str().unwrap_or_default();
-        assert!(note.contains("processes that it left behind were ended"), "{note:?}");
+        assert!(note.contains("behind, which we ended"), "{note:?}");
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::validate::{Calibration, Options, Validated, compaction, read, validate as compare};
 use ctxbench_core::files;
 use ctxbench_core::request::Ttl;
+use ctxbench_reports::many;
 use ctxbench_scenarios::InputError;
 use ctxbench_scenarios::formats::{self, Head, Source};
 
@@ -289,7 +290,7 @@ fn file(out: &mut String, v: &Validated) {
     let c = &v.cost;
     if v.compared > c.unpriced_calls {
         let unpriced = if c.unpriced_calls > 0 {
-            format!("; {} calls without a price list left out", c.unpriced_calls)
+            format!("; {} without a price list left out", many(c.unpriced_calls, "call"))
         } else {
             String::new()
         };
@@ -366,8 +367,8 @@ fn counts(out: &mut String, v: &Validated) {
     let f = |x: Option<f64>| x.map_or("n/a".to_string(), |x| format!("{x:.3}"));
     let _ = writeln!(
         out,
-        "  token counts  provider ÷ ours (o200k) over what {} calls added: {} ({} ÷ {} tokens)",
-        b.calls,
+        "  token counts  provider ÷ ours (o200k) over what {} added: {} ({} ÷ {} tokens)",
+        many(b.calls, "call"),
         f(b.ratio),
         b.provider,
         b.ours

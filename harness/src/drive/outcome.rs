@@ -2,6 +2,7 @@
 //! as the agent lived it.
 
 use ctxbench_core::calibration::Calibrate;
+use ctxbench_core::counted::many;
 use ctxbench_core::model::Model;
 use ctxbench_core::session::Session;
 use ctxbench_reports::agreement::compared;
@@ -155,9 +156,9 @@ impl Driven {
             let first = first.map(|(at, why)| format!("; move {} failed: {why}", at + 1));
             real.status = Status::Failed;
             real.error = Some(format!(
-                "it did not ask for {} of the {} replies of the session{}",
+                "it did not ask for {} of the session's {}{}",
                 self.unasked,
-                self.plan.replies(),
+                many(self.plan.replies(), "reply"),
                 first.unwrap_or_default()
             ));
         } else if let Some((at, why)) = self.failures.first() {
@@ -167,8 +168,8 @@ impl Driven {
             add_note(real, why.to_string());
         }
         if self.left_behind > 0 {
-            let n = self.left_behind;
-            add_note(real, format!("{n} processes that it left behind were ended"));
+            let n = many(self.left_behind, "process");
+            add_note(real, format!("it left {n} behind, which we ended"));
         }
     }
 

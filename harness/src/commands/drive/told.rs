@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use crate::drive::Outcome;
+use ctxbench_core::counted::many;
 use ctxbench_core::request::Purpose;
 use ctxbench_reports::agreement::{COST, INPUT, PEAK, numbers, percent};
 use ctxbench_reports::record::{
@@ -99,13 +100,12 @@ fn became(r: &RunRecord, refused: usize) -> String {
     let mut out = format!(
         "{}, {} steps, {} refused or broken off, {} summaries, {} compactions",
         r.status.word(),
-        s.steps_completed,
-        refused,
-        r.requests.iter().filter(written).count(),
-        s.compactions
+        many(s.steps_completed, "step"),
+        many(r.requests.iter().filter(written).count(), "summary"),
+        many(s.compactions, "compaction")
     );
     if s.user_interventions > 0 {
-        let _ = write!(out, ", asked to go on {} times", s.user_interventions);
+        let _ = write!(out, ", asked to go on {}", many(s.user_interventions, "time"));
     }
     out
 }

@@ -187,7 +187,7 @@ fn a_retry_replaces_the_branch_before_it() {
 {"type":"assistant","uuid":"3","parentUuid":"1","message":{"id":"n","content":"second try"}}"#;
     let (s, warnings) = import(text);
     assert_eq!(s.entries.len(), 2);
-    assert!(warnings[0].contains("1 lines belong to branches"), "{warnings:?}");
+    assert!(warnings[0].contains("left out 1 line of branches"), "{warnings:?}");
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn beside(main: &str, request: &str) -> Loaded {
     std::fs::write(dir.path().join("agent-acompact-1.jsonl"), request).unwrap();
     let mut loaded = FORMAT.import_all(&Source::at(&path)).unwrap().remove(0);
     let told = loaded.warnings.pop().unwrap();
-    assert!(told.contains("1 files beside it belong to it"), "{told}");
+    assert!(told.contains("with it was read 1 file beside it"), "{told}");
     loaded
 }
 
