@@ -231,6 +231,61 @@ fn an_archive_that_breaks_off_is_said_to_by_every_command() {
     }
 }
 
+/// A zip file of stored members, of which several may have one name.
+fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let (mut out, mut list) = (Vec::new(), Vec::new());
+    for (name, bytes) in members {
+        let mut crc = flate2::Crc::new();
+        crc.update(bytes);
+        let size = u32::try_from(bytes.len()).unwrap().to_le_bytes();
+        let long = u16::try_from(name.len()).unwrap().to_le_bytes();
+        // Version 2.0, stored, without a time; then checksum, sizes, and the length of the name.
+        let mut common = vec![20, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        for part in [&crc.sum().to_le_bytes()[..], &size, &size, &long, &[0, 0]] {
+            common.extend(part);
+        }
+        list.extend([&b"PK\x01\x02\x14\0"[..], &common, &[0; 10]].concat());
+        list.extend(u32::try_from(out.len()).unwrap().to_le_bytes());
+        list.extend(name.as_bytes());
+        out.extend([&b"PK\x03\x04"[..], &common, name.as_bytes(), bytes].concat());
+    }
+    let n = u16::try_from(members.len()).unwrap().to_le_bytes();
+    let [size, start] = [list.len(), out.len()].map(|n| u32::try_from(n).unwrap().to_le_bytes());
+    out.extend(list);
+    out.extend([&b"PK\x05\x06\0\0\0\0"[..], &n, &n, &size, &start, &[0, 0]].concat());
+    out
+}
+
+#[test]
+fn what_of_an_archive_is_not_read_is_told() {
+    let here = Folder::new();
+    let (one, two) = (session("one", "2026-01-01", 5), session("two", "2026-02-02", 9));
+    let inner = zip(&[("a.jsonl", one.as_bytes())]);
+    let log = data("packed/tree.zip");
+    here.write("twice.zip", zip(&[("s/a.jsonl", one.as_bytes()), ("s/a.jsonl", two.as_bytes())]));
+    here.write(
+        "deep.zip",
+        zip(&[("in.zip", &inner), ("x.eval", &log), ("b.jsonl", two.as_bytes())]),
+    );
+    let twice =
+        "twice.zip/s/a.jsonl:1: the archive has 2 files of this name; only the last is read";
+    let deep = |name: &str| format!("deep.zip/{name}:1: an archive in an archive is not read");
+    let rows = listed(&here, "twice.zip");
+    assert_eq!(names(&rows), ["twice.zip/s/a.jsonl two"]);
+    let error = |row: &Value| row["error"].as_str().unwrap_or_default().to_string();
+    assert!(error(&rows[0]).contains(twice), "{rows:?}");
+    let rows = listed(&here, "deep.zip");
+    assert_eq!(names(&rows), ["deep.zip/b.jsonl two"]);
+    assert!(error(&rows[1]).contains(&deep("in.zip")), "{rows:?}");
+    assert!(
+        error(&rows[1]).contains("unpack it first") && error(&rows[2]).contains(&deep("x.eval"))
+    );
+    here.run(&format!("run twice.zip {REPLAY}")).ok().says(&[twice]);
+    let told = [&deep("in.zip")[..], &deep("x.eval")];
+    here.run("import deep.zip -o out.jsonl").fails_with(2).says(&told);
+    here.run("validate twice.zip deep.zip").fails_with(2).says(&[twice, &deep("in.zip")]);
+}
+
 #[test]
 fn numbers_that_no_session_has_are_told_and_fill_no_memory() {
     let here = Folder::new();
