@@ -256,6 +256,26 @@ fn an_agent_that_crashed_on_its_way_was_measured_as_far_as_it_came() {
 }
 
 #[test]
+fn a_fault_that_never_struck_is_told() {
+    if !has_python() {
+        return;
+    }
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let agent = describe(&here, "good", "acp", "");
+    let out = drive(&here, &format!("small.jsonl {agent} --fault 9:500 --fault summary:1:500"), 0);
+    let told = [
+        "the fault `9:500` never struck: the agent made 3 requests",
+        "the fault `summary:1:500` never struck: the agent made 0 requests for a summary",
+    ];
+    out.prints(&told);
+    let row = row(&here, "fake-good-acp");
+    let note = row["note"].as_str().unwrap_or_default();
+    assert!(told.iter().all(|line| note.contains(line)), "{note}");
+    assert_eq!(here.json("ctxbench-out/drive.json")[0]["faults_that_never_struck"], json!(told));
+}
+
+#[test]
 fn a_model_of_another_provider_is_refused_before_anything_starts() {
     let here = Folder::new();
     here.write("small.jsonl", session());
