@@ -60,6 +60,6 @@ mod tests {
         let error = held(run(&[a]), &run(&[c])).record.error.unwrap();
         assert!(error.contains("request 0 shows something else from item 0"), "{error}");
         let error = held(run(&[a]), &run(&[a, a])).record.error.unwrap();
-        assert!(error.contains("1 requests, then 2"), "{error}");
+        assert!(error.contains("1 request, then 2"), "{error}");
     }
 }
