@@ -167,7 +167,7 @@ impl Persistence for Transcript {
         let (shown, unfinished) = chain(&lines);
         if unfinished > 0 {
             let passed = many(unfinished, "compaction");
-            notes.push(format!("passed over {passed} without a summary"));
+            notes.push(format!("passed over {passed} with no summary"));
         }
         Ok(Loaded {
             context: shown.into_iter().map(|(s, _)| s).collect(),
