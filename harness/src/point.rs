@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use ctxbench_core::counted::many;
 use ctxbench_core::model::Counting;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::Size;
@@ -29,7 +30,11 @@ pub struct BadPoint(String);
 
 /// A point that lies behind the end of a session.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error("{point} is not in the session, which has {turns} turns and {steps} replies")]
+#[error(
+    "{point} is not in the session, which has {} and {}",
+    many(*.turns, "turn"),
+    many(*.steps, "reply")
+)]
 pub struct NoSuchPoint {
     point: Point,
     turns: u64,

@@ -53,12 +53,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     if uncounted > 0 {
         remarks.push(ctxbench_reports::uncounted(uncounted as u64));
     }
-    remarks.extend(stand_ins.iter().map(|(name, listed)| {
-        format!("{name} is not in the table of models: its calls are priced as {listed}")
-    }));
-    if let Some(name) = unpriced {
-        remarks.push(format!("calls of {name} have no price here and are not in the dollars"));
-    }
+    remarks.extend(priced_otherwise(&stand_ins, unpriced.as_deref()));
     let summary = Summary {
         steps_completed: counted,
         steps_total: steps,
@@ -97,9 +92,29 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     })
 }
 
+/// What a reader of the dollars of a session must know of their prices.
+pub fn about_prices(session: &Session) -> Vec<String> {
+    let Some(model) = models::recorded(session) else { return Vec::new() };
+    let read = Reading::of(session, model);
+    priced_otherwise(&read.stand_ins, read.unpriced.as_deref())
+}
+
+fn priced_otherwise(
+    stand_ins: &BTreeMap<String, &'static str>,
+    unpriced: Option<&str>,
+) -> Vec<String> {
+    let stand_in = |(name, listed): (&String, &&str)| {
+        format!("{name} is not in the table of models: its calls are priced as {listed}")
+    };
+    let without = |name| format!("calls of {name} have no price here and are not in the dollars");
+    stand_ins.iter().map(stand_in).chain(unpriced.map(without)).collect()
+}
+
 /// What the counters of a session tell, entry by entry.
 struct Reading<'a> {
     model: &'a Model,
+    /// The name of the session's model, as recorded.
+    told: Option<&'a str>,
     requests: Vec<RequestRecord>,
     compactions: Vec<CompactionRecord>,
     /// Replies of the main conversation.
@@ -123,6 +138,7 @@ impl<'a> Reading<'a> {
     fn of(session: &'a Session, model: &'a Model) -> Self {
         let mut read = Reading {
             model,
+            told: session.header.model.as_deref(),
             requests: Vec::new(),
             compactions: Vec::new(),
             steps: 0,
@@ -251,8 +267,9 @@ impl<'a> Reading<'a> {
         self.stubs += usize::from(visible.is_some());
         let (cost_usd, estimate) = match model::priced_as(name) {
             Some(m) => {
-                if model::find_recorded(name).is_none() {
-                    self.stand_ins.insert(name.to_string(), &m.name);
+                let told = call.model.as_deref().or(self.told);
+                if let Some(told) = told.filter(|told| model::find_recorded(told).is_none()) {
+                    self.stand_ins.insert(told.to_string(), &m.name);
                 }
                 let all = Usage { output: visible.unwrap_or(usage.output), ..usage };
                 (model::cost(m, &usage).total(), model::cost(m, &all).total())

@@ -1,13 +1,13 @@
 //! What a session is, in one row: for choosing among many.
 
 use ctxbench_core::calibration;
-use ctxbench_core::session::{Entry, Session};
+use ctxbench_core::session::Entry;
 use ctxbench_scenarios::Scenario;
 use serde::Serialize;
 
 use crate::choice;
 use crate::models;
-use crate::recorded::as_recorded;
+use crate::recorded::{about_prices, as_recorded};
 
 /// A session in one row. `None` = the recording does not tell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,9 +22,12 @@ pub struct Row {
     pub started: Option<String>,
     /// Replies of the main conversation.
     pub steps: u64,
+    /// Those with counters of the provider.
+    pub counted_steps: u64,
     /// Tokens of the content of all its conversations, each once, as the family of its model counts.
     pub tokens: u64,
-    /// The largest prompt of the main conversation, tokens.
+    /// The largest prompt of the main conversation, tokens; a lower bound where some replies have
+    /// no counters.
     pub peak: u64,
     /// The provider counted that prompt; else we did, without what the recording lacks.
     pub peak_is_counted: bool,
@@ -32,6 +35,8 @@ pub struct Row {
     pub compactions: u64,
     /// Counters × prices, USD.
     pub cost_usd: Option<f64>,
+    /// Calls that are priced as those of another model, or that have no price.
+    pub cost_notes: Vec<String>,
 }
 
 impl Row {
@@ -42,31 +47,40 @@ impl Row {
         let recorded = models::recorded(session).and_then(|model| as_recorded(scenario, model));
         let main = || session.entries.iter().filter(|e| e.agent().is_none());
         let count = |of: fn(&Entry) -> bool| main().filter(|e| of(e)).count() as u64;
-        let counted = counted_peak(session);
+        let steps = count(|e| matches!(e, Entry::Assistant(_)));
+        let counted: Vec<u64> = main().filter_map(counted_prompt).collect();
+        let counted_steps = counted.len() as u64;
         let model = header.model.as_deref();
         let by = calibration::counting_of(model).of_visible_text();
+        let counted_peak = counted.into_iter().max();
+        // A prompt that nobody counted may be larger than those that were.
+        let shown = (counted_steps < steps || counted_peak.is_none())
+            .then(|| calibration::largest_prompt(main(), &by, model));
+        let peak = counted_peak.max(shown).unwrap_or_default();
+        let cost_usd = recorded.map(|r| r.summary.cost_usd);
         Row {
             agent: header.source.as_ref().map(|s| s.format.clone()),
             id: header.id.clone(),
             model: header.model.clone(),
             started: header.started.clone(),
-            steps: count(|e| matches!(e, Entry::Assistant(_))),
+            steps,
+            counted_steps,
             tokens: choice::tokens(session),
-            peak: counted.unwrap_or_else(|| calibration::largest_prompt(main(), &by, model)),
-            peak_is_counted: counted.is_some(),
+            peak,
+            peak_is_counted: counted_peak == Some(peak),
             compactions: count(|e| matches!(e, Entry::RecordedCompaction(_))),
-            cost_usd: recorded.map(|r| r.summary.cost_usd),
+            cost_usd,
+            cost_notes: cost_usd.map(|_| about_prices(session)).unwrap_or_default(),
         }
     }
 }
 
-/// The largest prompt that the provider counted in the main conversation.
-fn counted_peak(session: &Session) -> Option<u64> {
-    let prompt = |e: &Entry| match e {
-        Entry::Assistant(a) if a.agent.is_none() => a.usage.map(|u| u.prompt()),
+/// What the provider counted of the prompt of a reply.
+fn counted_prompt(entry: &Entry) -> Option<u64> {
+    match entry {
+        Entry::Assistant(a) => a.usage.map(|u| u.prompt()),
         _ => None,
-    };
-    session.entries.iter().filter_map(prompt).max()
+    }
 }
 
 #[cfg(test)]
@@ -99,6 +113,23 @@ mod tests {
         assert_eq!(row.agent.as_deref(), Some("claude-code"));
         // 0.6 M in and 0.2 M out at 3 and 15 USD per million, as listed.
         assert!((row.cost_usd.unwrap() - (0.6 * 3.0 + 0.2 * 15.0)).abs() < 1e-9, "{row:?}");
+    }
+
+    #[test]
+    fn of_replies_without_counters_the_peak_is_a_lower_bound() {
+        let header = json!({"type": "session", "version": 1, "id": "s", "model": "gpt-5.9-foo"});
+        let user = json!({"type": "user", "id": "u", "text": "hello ".repeat(100)});
+        let reply = |id: &str, usage: serde_json::Value| json!({"type": "assistant", "id": id, "text": "hello", "usage": usage});
+        let told = |input: u64| {
+            let counted = reply("a", json!({"input": input, "output": 1}));
+            let row = row(&[header.clone(), user.clone(), counted, reply("b", json!(null))]);
+            (row.steps, row.counted_steps, row.peak_is_counted, row.peak, row.cost_notes)
+        };
+        let priced = "gpt-5.9-foo is not in the table of models: its calls are priced as gpt-5.5";
+        assert_eq!(told(5_000), (2, 1, true, 5_000, vec![priced.to_string()]));
+        // The second prompt holds a hundred words, of which each is a token.
+        let (.., is_counted, peak, _) = told(5);
+        assert!(!is_counted && peak > 100, "{peak}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A session run twice: a program that answers otherwise the second time measures nothing.
 
+use ctxbench_core::counted::many;
 use ctxbench_reports::record::{RunRecord, Status};
 use serde_json::Value;
 
@@ -23,12 +24,12 @@ fn difference(first: &[String], second: &[String]) -> Option<String> {
             let items = |v: &Value| v["items"].as_array().cloned().unwrap_or_default();
             let (a, b) = (items(&a), items(&b));
             let at = a.iter().zip(&b).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()));
-            format!("from item {at} on; {} items, then {}", a.len(), b.len())
+            format!("from item {at} on; {}, then {}", many(a.len(), "item"), b.len())
         };
         return Some(format!("request {n} shows something else {}", item()));
     }
     let (a, b) = (first.len(), second.len());
-    (a != b).then(|| format!("{a} requests, then {b}"))
+    (a != b).then(|| format!("{}, then {b}", many(a, "request")))
 }
 
 /// What a line of the trace says of the request itself.
@@ -59,6 +60,6 @@ mod tests {
         let error = held(run(&[a]), &run(&[c])).record.error.unwrap();
         assert!(error.contains("request 0 shows something else from item 0"), "{error}");
         let error = held(run(&[a]), &run(&[a, a])).record.error.unwrap();
-        assert!(error.contains("1 requests, then 2"), "{error}");
+        assert!(error.contains("1 request, then 2"), "{error}");
     }
 }

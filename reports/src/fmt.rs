@@ -1,5 +1,7 @@
 //! How numbers are written for people. Files for machines use [`exact`] only.
 
+pub use ctxbench_core::counted::many;
+
 /// Tokens in at most five characters: `950`, `9.5k`, `182k`, `1.23M`.
 pub(crate) fn tokens(n: f64) -> String {
     match n {
@@ -80,15 +82,9 @@ pub(crate) fn sessions(n: usize) -> String {
     many(n, "session")
 }
 
-/// A number of things in words: `1 file`, `2 files`.
-pub fn many(n: usize, thing: &str) -> String {
-    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
-}
-
 /// Replies of a recording that its figures lack, in words.
 pub fn uncounted(replies: u64) -> String {
-    let replies = if replies == 1 { "1 reply".into() } else { format!("{replies} replies") };
-    format!("{replies} without counters not in it")
+    format!("{} without counters not in it", many(replies, "reply"))
 }
 
 /// At most `max` characters; the middle gives way to `…`, so that both the name and the last

@@ -113,14 +113,17 @@ fn parts(file: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether a file may hold sessions: its name says so, or a format knows it, or it is compressed
-/// and damaged, of which somebody wants to hear. Most TOML files are manifests and the like.
+/// and cannot be read, of which somebody wants to hear. Most TOML files are manifests and the like.
 pub(crate) fn may_hold_sessions(name: &Path, source: &Source<'_>) -> bool {
     let file = name.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
     let toml = formats::unpacked(&file).to_lowercase().ends_with(".toml");
     match source.head() {
         Ok(head) if toml => is_scenario(&head.text),
         Ok(head) => named_session(name) || formats::detect_head(&head).is_some(),
-        Err(_) => named_session(name) || formats::unpacked(&file) != file,
+        Err(_) => {
+            let log = file.to_lowercase().ends_with(".eval");
+            named_session(name) || log || formats::unpacked(&file) != file
+        }
     }
 }
 

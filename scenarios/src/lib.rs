@@ -14,7 +14,6 @@ pub mod builtin;
 mod check;
 pub mod corpus;
 mod error;
-mod escapes;
 pub mod exports;
 mod fields;
 pub mod formats;
@@ -28,6 +27,8 @@ pub mod schema;
 #[cfg(test)]
 mod schema_tests;
 mod toml_tree;
+
+use ctxbench_core::escapes;
 
 pub use corpus::Corpus;
 pub use error::{ImportError, InputError, LoadError, Loaded};

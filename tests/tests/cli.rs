@@ -500,6 +500,8 @@ fn a_folder_of_sessions_runs_them_all() {
 fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
     let here = Folder::new();
     here.run(&format!("{FAST} --out out")).ok();
+    here.run("report out --format html -o -").fails_with(2).says(&["`-` is none"]);
+    assert!(!here.path("-").exists());
     for format in FORMATS {
         let folder = format!("as-{}", format.name);
         here.run(&format!("report out --format {} -o {folder}", format.name)).ok();

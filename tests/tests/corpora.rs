@@ -129,6 +129,24 @@ fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
     assert_eq!(out.stdout.lines().count(), 1 + 13 + 2 + 1, "{}", out.stdout);
 }
 
+/// Aider writes counters of some replies only, and its models are often no longer sold.
+#[test]
+fn what_was_counted_of_a_part_and_priced_as_another_model_is_told() {
+    let here = Folder::new();
+    let chat = "# aider chat started at 2024-08-06 08:55:14\n\n> Model: claude-3-5-sonnet-20240620 \
+                with diff edit format  \n\n#### hello\n\nHello!\n\n> Tokens: 5,000 sent, 3 received.  \n\n\
+                #### and you\n\nFine.\n";
+    here.write("a/.aider.chat.history.md", chat);
+    let row = &listed(&here, "a")[0];
+    assert_eq!((&row["steps"], &row["counted_steps"]), (&json!(2), &json!(1)));
+    assert_eq!((&row["peak"], &row["peak_is_counted"]), (&json!(5000), &json!(true)));
+    let priced = "claude-3-5-sonnet-20240620 is not in the table of models: its calls are priced as \
+                  claude-sonnet-4-5";
+    assert_eq!(row["cost_notes"], json!([priced]));
+    let out = here.run("list sessions a").ok();
+    out.prints(&["≥5000"]).says(&[&format!("note: {priced} (1 session)")]);
+}
+
 /// As a shell's `**/*.jsonl` names them.
 #[test]
 fn files_of_subagents_that_are_named_too_count_once() {
@@ -211,6 +229,61 @@ fn an_archive_that_breaks_off_is_said_to_by_every_command() {
         let told = format!("{}{}", out.stdout, out.stderr);
         assert!(told.contains("the gzip data in it breaks off"), "{line}: {told}");
     }
+}
+
+/// A zip file of stored members, of which several may have one name.
+fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let (mut out, mut list) = (Vec::new(), Vec::new());
+    for (name, bytes) in members {
+        let mut crc = flate2::Crc::new();
+        crc.update(bytes);
+        let size = u32::try_from(bytes.len()).unwrap().to_le_bytes();
+        let long = u16::try_from(name.len()).unwrap().to_le_bytes();
+        // Version 2.0, stored, without a time; then checksum, sizes, and the length of the name.
+        let mut common = vec![20, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        for part in [&crc.sum().to_le_bytes()[..], &size, &size, &long, &[0, 0]] {
+            common.extend(part);
+        }
+        list.extend([&b"PK\x01\x02\x14\0"[..], &common, &[0; 10]].concat());
+        list.extend(u32::try_from(out.len()).unwrap().to_le_bytes());
+        list.extend(name.as_bytes());
+        out.extend([&b"PK\x03\x04"[..], &common, name.as_bytes(), bytes].concat());
+    }
+    let n = u16::try_from(members.len()).unwrap().to_le_bytes();
+    let [size, start] = [list.len(), out.len()].map(|n| u32::try_from(n).unwrap().to_le_bytes());
+    out.extend(list);
+    out.extend([&b"PK\x05\x06\0\0\0\0"[..], &n, &n, &size, &start, &[0, 0]].concat());
+    out
+}
+
+#[test]
+fn what_of_an_archive_is_not_read_is_told() {
+    let here = Folder::new();
+    let (one, two) = (session("one", "2026-01-01", 5), session("two", "2026-02-02", 9));
+    let inner = zip(&[("a.jsonl", one.as_bytes())]);
+    let log = data("packed/tree.zip");
+    here.write("twice.zip", zip(&[("s/a.jsonl", one.as_bytes()), ("s/a.jsonl", two.as_bytes())]));
+    here.write(
+        "deep.zip",
+        zip(&[("in.zip", &inner), ("x.eval", &log), ("b.jsonl", two.as_bytes())]),
+    );
+    let twice =
+        "twice.zip/s/a.jsonl:1: the archive has 2 files of this name; only the last is read";
+    let deep = |name: &str| format!("deep.zip/{name}:1: an archive in an archive is not read");
+    let rows = listed(&here, "twice.zip");
+    assert_eq!(names(&rows), ["twice.zip/s/a.jsonl two"]);
+    let error = |row: &Value| row["error"].as_str().unwrap_or_default().to_string();
+    assert!(error(&rows[0]).contains(twice), "{rows:?}");
+    let rows = listed(&here, "deep.zip");
+    assert_eq!(names(&rows), ["deep.zip/b.jsonl two"]);
+    assert!(error(&rows[1]).contains(&deep("in.zip")), "{rows:?}");
+    assert!(
+        error(&rows[1]).contains("unpack it first") && error(&rows[2]).contains(&deep("x.eval"))
+    );
+    here.run(&format!("run twice.zip {REPLAY}")).ok().says(&[twice]);
+    let told = [&deep("in.zip")[..], &deep("x.eval")];
+    here.run("import deep.zip -o out.jsonl").fails_with(2).says(&told);
+    here.run("validate twice.zip deep.zip").fails_with(2).says(&[twice, &deep("in.zip")]);
 }
 
 #[test]

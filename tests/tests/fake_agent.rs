@@ -215,7 +215,7 @@ fn an_agent_that_ends_without_a_word_is_an_error() {
     let (_, error) = goes_wrong("mute", "acp", "");
     assert!(error.contains("it ended with exit status: 0"), "{error}");
     let (_, error) = goes_wrong("mute", "exec", "");
-    assert!(error.contains("it did not ask for 3 of the 3 replies"), "{error}");
+    assert!(error.contains("it did not ask for 3 of the session's 3 replies"), "{error}");
 }
 
 #[test]
@@ -253,6 +253,26 @@ fn an_agent_that_crashed_on_its_way_was_measured_as_far_as_it_came() {
     let note = row["note"].as_str().unwrap_or_default();
     assert!(!note.contains("never triggered"), "{note}");
     out.says(&["no session was gone through to its end: small × real-fake-crashes-acp ended with"]);
+}
+
+#[test]
+fn a_fault_that_never_struck_is_told() {
+    if !has_python() {
+        return;
+    }
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let agent = describe(&here, "good", "acp", "");
+    let out = drive(&here, &format!("small.jsonl {agent} --fault 9:500 --fault summary:1:500"), 0);
+    let told = [
+        "the fault `9:500` never struck: the agent made 3 requests",
+        "the fault `summary:1:500` never struck: the agent made 0 requests for a summary",
+    ];
+    out.prints(&told);
+    let row = row(&here, "fake-good-acp");
+    let note = row["note"].as_str().unwrap_or_default();
+    assert!(told.iter().all(|line| note.contains(line)), "{note}");
+    assert_eq!(here.json("ctxbench-out/drive.json")[0]["faults_that_never_struck"], json!(told));
 }
 
 #[test]
@@ -406,7 +426,10 @@ fn an_agent_that_ignores_its_window_is_refused_and_told() {
         return;
     }
     let (_, error) = goes_wrong("ignores-window", "acp", "--window 30k");
-    assert!(error.contains("3 of the 3 replies") && error.contains("context_length"), "{error}");
+    assert!(
+        error.contains("3 of the session's 3 replies") && error.contains("context_length"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -456,7 +479,7 @@ fn a_daemon_that_leaves_its_group_is_ended() {
         let row = row(&here, &format!("fake-daemon-{deliver}"));
         assert_eq!(row["status"], "completed", "{row}");
         let note = row["note"].as_str().unwrap_or_default();
-        assert!(note.contains("processes that it left behind were ended"), "{note:?}");
+        assert!(note.contains("behind, which we ended"), "{note:?}");
     }
 }
 

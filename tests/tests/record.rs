@@ -350,7 +350,7 @@ fn secrets_in_prompts_are_taken_out_when_that_is_asked_for() {
 fn a_recording_is_a_session_for_every_command() {
     let here = Folder::new();
     let imported = here.run(&format!("import {RECORDING} --cassette c.jsonl")).ok();
-    imported.says(&["1 summaries, 1 of them new in c.jsonl"]);
+    imported.says(&["1 summary, 1 of them new in c.jsonl"]);
     imported.prints(&[
         "\"format\":\"ctxbench-record\"",
         "\"agent\":\"agent-1\"",

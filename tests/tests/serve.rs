@@ -314,6 +314,14 @@ fn whatever_comes_in_an_answer_in_the_providers_shape_goes_out() {
                 };
                 assert_eq!(error.code.as_deref(), Some(code), "{path}: {shown}");
             }
+            // Half a character, as JavaScript writes a text that was cut in the middle of one.
+            let halved = asking(wire, "cut HERE").to_string().replace("HERE", "\\ud83d");
+            let at = halved.find("\\ud83d").unwrap();
+            let answer = here.ask("POST", path, &[], halved).await;
+            let error = decode_error(wire, answer.status, &answer.body);
+            let told = format!("no low surrogate in string: line 1 column {} (char {at})", at + 1);
+            assert_eq!((error.status, error.kind), (400, ErrorKind::Invalid), "{path}");
+            assert!(error.message.contains(&told), "{path}: {}", error.message);
             let large = here.ask("POST", path, &[], " ".repeat(4_001)).await;
             let (status, code) = match wire {
                 "gemini" => (400, "INVALID_ARGUMENT"),

@@ -255,6 +255,12 @@ fn folders_are_searched_and_one_bad_file_hides_no_other() {
             "tree.zip/claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl (claude-code)",
         ])
         .says(&["skipped: tree.zip/messages/openai-chat.jsonl"]);
+    // So it is in a folder.
+    here.write("some/below/tree.zip", std::fs::read(here.path("tree.zip")).unwrap());
+    here.run("validate some")
+        .ok()
+        .prints(&["some/below/tree.zip/claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl"])
+        .says(&["skipped: some/below/tree.zip/messages/openai-chat.jsonl"]);
     here.write("empty/README.md", "");
     here.run("validate empty").fails_with(2).says(&["no recording with counters among 0 files"]);
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::choice::{self, Choice};
 use crate::mock::Transport;
 use crate::models;
-use crate::recorded::as_recorded;
+use crate::recorded::{about_prices, as_recorded};
 use crate::replay::Options;
 use crate::run::Plan;
 use anyhow::bail;
@@ -181,7 +181,12 @@ fn of_use(s: &Scenario, products: &[Spec]) -> Result<(), String> {
 
 /// What a reader of the dollars must know of the model.
 fn remarks(s: &Scenario) -> Vec<String> {
-    models::remarks(&s.session, models::own(&s.session)).collect()
+    let of_session = models::remarks(&s.session, models::own(&s.session));
+    // That of its own model is said there; subagents may have others.
+    let own = s.session.header.model.as_deref();
+    let of_calls = about_prices(&s.session).into_iter();
+    let of_others = of_calls.filter(|line| own.is_none_or(|name| !line.starts_with(name)));
+    of_session.chain(of_others).collect()
 }
 
 /// Sessions that nothing was made of, by the reason.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::replay::with_savings;
 use crate::run::looks;
 use anyhow::{Context, bail};
+use ctxbench_core::counted::many;
 use ctxbench_core::files;
 use ctxbench_reports::{self as reports, Merged, Stored};
 
@@ -40,8 +41,8 @@ pub(crate) fn merge(args: &Args) -> anyhow::Result<()> {
     let matrix = super::list::matrix();
     reports::write_results(&args.out, &stored, &looks(), &matrix, &[], private)?;
     let rows = stored.figures.runs.len();
-    let of = results.len();
-    tell!("{rows} rows of {of} results; files in {}/ (index.html to look at)", args.out.display());
+    let (rows, of) = (many(rows, "row"), many(results.len(), "result"));
+    tell!("{rows} of {of}; files in {}/ (index.html to look at)", args.out.display());
     Ok(())
 }
 

@@ -38,6 +38,12 @@ pub(crate) struct Args {
 pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
     let formats =
         args.format.iter().map(|name| reports::format(name)).collect::<Result<Vec<_>, _>>()?;
+    if args.output.as_ref().is_some_and(|dir| dir.as_os_str() == "-") {
+        bail!(
+            "-o names a folder, and `-` is none; a format of one file goes to standard output \
+             without -o, and a folder of this name is ./-"
+        );
+    }
     let source = reports::results_file(&args.results);
     let unprinted = formats.iter().find(|f| args.output.is_none() && !f.prints);
     // That there are no results weighs more.

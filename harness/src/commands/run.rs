@@ -498,7 +498,8 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
         shard,
     };
     if swept {
-        tell!("note: {} strategies, {} runs", plan.specs.len(), plan.pairs());
+        let (rows, runs) = (many(plan.specs.len(), "strategy"), many(plan.pairs(), "run"));
+        tell!("note: {rows}, {runs}");
     }
     for model in plan.all_models() {
         plan.specs.iter().try_for_each(|spec| own_models(spec, model))?;

@@ -1,5 +1,6 @@
 //! `ctxbench list sessions`: what a folder of recordings holds, a row for each session.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -9,7 +10,7 @@ use crate::survey::Row;
 use anyhow::{Context, bail};
 use ctxbench_core::calendar;
 use ctxbench_reports::many;
-use ctxbench_reports::printable;
+use ctxbench_reports::{one_line, printable};
 use ctxbench_scenarios::bounds::is_about_a_number;
 use ctxbench_scenarios::formats::millis;
 use ctxbench_scenarios::{LoadError, is_path};
@@ -43,7 +44,7 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
     if let Some(gone) = inputs.iter().find(|i| is_path(i) && !Path::new(i).exists()) {
         bail!("{gone}: no such file or folder");
     }
-    let mut out = Out { json: as_json, wrote: false, totals: Totals::default(), replaced: vec![] };
+    let mut out = Out { json: as_json, ..Out::default() };
     let mut chooser = Chooser::new(choice);
     let mut skipped = Skipped::default();
     let mut failed = None;
@@ -85,6 +86,8 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
         }
         drop(sample);
         out.totals()?;
+        let prices = out.prices.iter().map(|(what, n)| format!("{what} ({})", many(*n, "session")));
+        prices.for_each(|line| tell!("note: {line}"));
         out.replaced.iter().chain(&left_out).for_each(|line| tell!("note: {line}"));
         Ok(())
     };
@@ -109,12 +112,15 @@ fn going(full: bool) -> ControlFlow<()> {
     if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }
 
+#[derive(Default)]
 struct Out {
     json: bool,
     wrote: bool,
     totals: Totals,
     /// What is told of numbers of sessions that were shown.
     replaced: Vec<String>,
+    /// What is told of prices, and of how many sessions.
+    prices: BTreeMap<String, usize>,
 }
 
 impl Out {
@@ -139,6 +145,9 @@ impl Out {
             let more = if *all > 1 { format!(", and {} more", all - 1) } else { String::new() };
             self.replaced.push(format!("{path}: {first}{more}"));
         }
+        for note in &row.cost_notes {
+            *self.prices.entry(one_line(note)).or_default() += 1;
+        }
         let totals = &mut self.totals;
         totals.sessions += 1;
         totals.tokens += row.tokens;
@@ -149,9 +158,10 @@ impl Out {
             value["path"] = path.as_str().into();
             return self.line(shown, &value.to_string());
         }
-        let peak = match row.peak_is_counted {
-            true => row.peak.to_string(),
-            false => format!("~{}", row.peak),
+        let peak = match (row.peak_is_counted, row.counted_steps < row.steps) {
+            (true, false) => row.peak.to_string(),
+            (true, true) => format!("≥{}", row.peak),
+            (false, _) => format!("~{}", row.peak),
         };
         let began = row.started.as_deref().and_then(millis);
         let began = began.and_then(|ms| u64::try_from(ms).ok()).map(calendar::iso);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::validate::{Calibration, Options, Validated, compaction, read, validate as compare};
 use ctxbench_core::files;
 use ctxbench_core::request::Ttl;
+use ctxbench_reports::many;
 use ctxbench_scenarios::InputError;
 use ctxbench_scenarios::formats::{self, Head, Source};
 
@@ -92,18 +93,9 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
             Some(bytes) => Source::of_bytes(bytes, &shown),
             None => on_disk(path, &shown),
         };
-        let Some(inside) = inside(path, &source).transpose() else {
-            for one in one(&source) {
-                match one {
-                    Ok(v) => all.push(v),
-                    Err(e) => bad.push(e),
-                }
-            }
-            continue;
-        };
-        let before = all.len();
         // A folder holds what it holds; only a file that was named has to be a recording.
-        let mut take = |source: Result<&Source<'_>, InputError>| {
+        let before = all.len();
+        let inside = inside(path, &source, &mut |source| {
             let found = source.map_or_else(|e| vec![Err(e.into())], &one);
             for one in found {
                 match one {
@@ -111,33 +103,22 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
                     Err(e) => tell!("skipped: {e:#}"),
                 }
             }
-        };
-        let files = match inside {
-            Ok(Inside::Folder(files)) => {
-                for file in &files {
-                    take(Ok(&on_disk(file, &file.display().to_string())));
-                }
-                files.len()
-            }
-            Ok(Inside::Archive(members)) => {
-                let files = members.len();
-                for member in members {
-                    match member {
-                        Ok(member) => take(Ok(&member)),
-                        Err(e) => take(Err(e)),
+        });
+        match inside {
+            Ok(None) => {
+                for one in one(&source) {
+                    match one {
+                        Ok(v) => all.push(v),
+                        Err(e) => bad.push(e),
                     }
                 }
-                files
             }
-            Err(e) => {
-                bad.push(e);
-                continue;
-            }
-        };
-        if all.len() == before {
-            bad.push(anyhow::anyhow!(
-                "{shown}: no recording with counters among {files} files in it"
-            ));
+            Ok(Some(files)) if all.len() == before => bad.push(anyhow::anyhow!(
+                "{shown}: no recording with counters among {} in it",
+                many(files, "file")
+            )),
+            Ok(Some(_)) => {}
+            Err(e) => bad.push(e),
         }
     }
     if !all.is_empty() {
@@ -168,36 +149,63 @@ fn on_disk<'a>(path: &'a Path, shown: &str) -> Source<'a> {
     Source::at(path).called(shown).alone()
 }
 
-/// What may be recordings of several files.
-enum Inside<'a> {
-    Folder(Vec<PathBuf>),
-    Archive(Vec<Result<Source<'a>, InputError>>),
+type TakeSource<'a> = dyn FnMut(Result<&Source<'_>, InputError>) + 'a;
+
+/// Hands over what may be recordings in a folder, in those below it and in the archives there, or in
+/// an archive, and says how many that were. `None` = the source is one recording, or no archive.
+fn inside(
+    path: &Path,
+    source: &Source<'_>,
+    take: &mut TakeSource<'_>,
+) -> anyhow::Result<Option<usize>> {
+    if !path.is_dir() || formats::detect(&Source::at(path)).is_some() {
+        return Ok(members(source, take)?);
+    }
+    let mut met = 0;
+    for file in files::walk(path)?.iter().filter(|file| file.is_file()) {
+        let shown = file.display().to_string();
+        let source = on_disk(file, &shown);
+        met += match members(&source, take) {
+            Ok(Some(members)) => members,
+            Ok(None) if !may_be_recording(file, &source) => 0,
+            Ok(None) => {
+                take(Ok(&source));
+                1
+            }
+            Err(e) => {
+                take(Err(e));
+                1
+            }
+        };
+    }
+    Ok(Some(met))
 }
 
-/// The files of a folder and those below it, or of an archive, unless these are one recording.
-fn inside<'a>(path: &Path, source: &Source<'a>) -> anyhow::Result<Option<Inside<'a>>> {
-    let may_be = |name: &Path, source: &Source<'_>| {
-        let named = name.extension().is_some_and(|e| e == "jsonl");
-        named || formats::detect(source).is_some()
-    };
-    if path.is_dir() && formats::detect(&Source::at(path)).is_none() {
-        let mut files = files::walk(path)?;
-        files.retain(|path| path.is_file() && may_be(path, &Source::at(path)));
-        return Ok(Some(Inside::Folder(files)));
-    }
+/// The same of an archive; `None` for all that is none, or one recording.
+fn members(source: &Source<'_>, take: &mut TakeSource<'_>) -> Result<Option<usize>, InputError> {
     // What cannot be read at all is told by whoever reads it.
     let is_archive = |head: Head| head.members.is_some() && formats::detect_head(&head).is_none();
     if !source.head().is_ok_and(is_archive) {
         return Ok(None);
     }
     let Some(archive) = source.archive()? else { return Ok(None) };
-    let names = archive.names().into_iter();
-    let members = names.map(|name| (archive.member(&name), name));
-    let wanted = members.filter(|(member, name)| match member {
-        Ok(member) => may_be(Path::new(name), member),
-        Err(_) => true,
-    });
-    Ok(Some(Inside::Archive(wanted.map(|(member, _)| member).collect())))
+    let shadowed = archive.shadowed();
+    let mut met = shadowed.len();
+    shadowed.into_iter().for_each(|(_, why)| take(Err(why)));
+    for name in archive.names() {
+        match archive.member(&name) {
+            Ok(member) if !may_be_recording(Path::new(&name), &member) => continue,
+            Ok(member) => take(Ok(&member)),
+            Err(e) => take(Err(e)),
+        }
+        met += 1;
+    }
+    Ok(Some(met))
+}
+
+fn may_be_recording(name: &Path, source: &Source<'_>) -> bool {
+    let named = |ending: &str| name.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
+    named("jsonl") || named("zip") || formats::detect(source).is_some()
 }
 
 /// Recordings, and exactly right and compared calls, of those that are meant.
@@ -289,7 +297,7 @@ fn file(out: &mut String, v: &Validated) {
     let c = &v.cost;
     if v.compared > c.unpriced_calls {
         let unpriced = if c.unpriced_calls > 0 {
-            format!("; {} calls without a price list left out", c.unpriced_calls)
+            format!("; {} without a price list left out", many(c.unpriced_calls, "call"))
         } else {
             String::new()
         };
@@ -366,8 +374,8 @@ fn counts(out: &mut String, v: &Validated) {
     let f = |x: Option<f64>| x.map_or("n/a".to_string(), |x| format!("{x:.3}"));
     let _ = writeln!(
         out,
-        "  token counts  provider ÷ ours (o200k) over what {} calls added: {} ({} ÷ {} tokens)",
-        b.calls,
+        "  token counts  provider ÷ ours (o200k) over what {} added: {} ({} ÷ {} tokens)",
+        many(b.calls, "call"),
         f(b.ratio),
         b.provider,
         b.ours

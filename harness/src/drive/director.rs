@@ -18,6 +18,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::agent::{Agent, Purpose, Side};
+use super::faults::Made;
 use super::plan::{Plan, Planned};
 use crate::replay::{NEUTRAL, text_of as text_of_tokens};
 use crate::serve::{Arrived, Said, Seen, Speaker};
@@ -197,6 +198,13 @@ impl Director {
             _ => return None,
         };
         self.faults.iter().find(|f| f.hits(on, *n)).cloned()
+    }
+
+    /// How many requests it heard, where so many exchanges were kept.
+    pub(super) fn made(&self, exchanges: usize) -> Made {
+        let of = |purpose| self.counted.get(&purpose).copied().unwrap_or_default();
+        let (summaries, work) = (of(Purpose::Summary), of(Purpose::Work));
+        Made { all: exchanges as u64, summaries, work }
     }
 
     /// What a request is for; `None` = its description does not know.

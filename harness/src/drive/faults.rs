@@ -1,8 +1,10 @@
 //! What goes wrong on purpose while an agent is driven: by the number of the request as the
 //! provider counts them, or by that of the summary or of the agent's own request.
 
+use std::fmt;
 use std::str::FromStr;
 
+use ctxbench_core::counted::many;
 use ctxbench_scenarios::{FaultOn, ProviderFault};
 
 use crate::serve::{BadFault, FaultPlan};
@@ -68,9 +70,68 @@ fn of_sort(spec: &str, on: FaultOn) -> Option<Fault> {
     }))
 }
 
+/// What is to be said of the faults that never struck: the agent did not ask so often. `made` = its
+/// requests of all, for summaries and of its own.
+pub(super) fn unstruck(all: &[Fault], made: Made) -> Vec<String> {
+    let told = |fault: &Fault| {
+        let (from, n, of_sort) = match fault {
+            Fault::Request(plan) => (plan.from(), made.all, ""),
+            Fault::Sort(f) if f.on == FaultOn::Summary => (f.nth, made.summaries, " for a summary"),
+            Fault::Sort(f) => (f.nth, made.work, " of its own"),
+        };
+        let made = many(n, "request");
+        (from > n)
+            .then(|| format!("the fault `{fault}` never struck: the agent made {made}{of_sort}"))
+    };
+    all.iter().filter_map(told).collect()
+}
+
+/// How many requests an agent made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Made {
+    pub(super) all: u64,
+    pub(super) summaries: u64,
+    pub(super) work: u64,
+}
+
+/// As the command line takes it; those of scenarios may say more.
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fault = match self {
+            Fault::Request(plan) => return plan.fmt(f),
+            Fault::Sort(fault) => fault,
+        };
+        let ProviderFault { on, nth, times, status, text, tokens, .. } = fault;
+        let sort = if *on == FaultOn::Summary { "summary" } else { "work" };
+        let range = if *times > 1 { format!("-{}", nth + times - 1) } else { String::new() };
+        write!(f, "{sort}:{nth}{range}:")?;
+        match (status, tokens, text.as_deref()) {
+            (Some(status), ..) => status.fmt(f),
+            (None, Some(tokens), _) => write!(f, "a reply of {tokens} tokens"),
+            (None, None, None | Some("")) => f.write_str("empty"),
+            (None, None, Some(_)) => f.write_str("another text"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn faults_of_requests_that_were_not_made_never_struck() {
+        let all = ["9:500", "8:500", "summary:1:500", "work:7-9:empty"];
+        let all = all.map(|spec| spec.parse::<Fault>().unwrap());
+        let told = unstruck(&all, Made { all: 8, summaries: 0, work: 1 });
+        assert_eq!(
+            told,
+            [
+                "the fault `9:500` never struck: the agent made 8 requests",
+                "the fault `summary:1:500` never struck: the agent made 0 requests for a summary",
+                "the fault `work:7-9:empty` never struck: the agent made 1 request of its own",
+            ]
+        );
+    }
 
     #[test]
     fn faults_are_read() {
@@ -80,6 +141,9 @@ mod tests {
         let Ok(Fault::Sort(f)) = "work:3:529".parse() else { panic!("not read") };
         assert_eq!((f.on, f.nth, f.times, f.status), (FaultOn::Sample, 3, 1, Some(529)));
         assert!(matches!("3:429;retry-after=1".parse(), Ok(Fault::Request(_))));
+        for spec in ["summary:2-4:empty", "work:3:529", "3:429;retry-after=1", "2-4:overflow"] {
+            assert_eq!(spec.parse::<Fault>().unwrap().to_string(), spec);
+        }
         for bad in ["summary:0:500", "summary:1:200", "summary:1", "work:2-1:500", "title:1:500"] {
             let told = bad.parse::<Fault>().unwrap_err().to_string();
             assert!(told.contains(bad) && told.contains("expected"), "{told}");

@@ -131,6 +131,8 @@ pub struct Driven {
     /// What it was driven through.
     session: Session,
     faults: Vec<ProviderFault>,
+    /// What is to be said of the faults that never struck.
+    unstruck: Vec<String>,
     /// What it left on disk that its cases need.
     notes: serde_json::Map<String, serde_json::Value>,
     /// What it said of its compactions beside its requests.
@@ -363,9 +365,13 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
     let Ended { failures, stopped, unasked, asked_to_go_on, told } = ended;
     let mut d = director.lock();
     let exchanges = std::mem::take(&mut d.exchanges);
+    let made = d.made(exchanges.len());
     let stopped = d.stuck.take().or(stopped);
     drop(d);
     drop(director);
+    let asked = options.faults.iter().cloned();
+    let all: Vec<Fault> = asked.chain(scenario.faults.iter().cloned().map(Fault::Sort)).collect();
+    let unstruck = faults::unstruck(&all, made);
     let plan = Arc::try_unwrap(plan).unwrap_or_default();
     Ok(Driven {
         agent: agent.name.clone(),
@@ -383,6 +389,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
         summariser: options.summariser.clone(),
         session,
         faults,
+        unstruck,
         notes,
         told,
         plan,

@@ -2,6 +2,7 @@
 //! as the agent lived it.
 
 use ctxbench_core::calibration::Calibrate;
+use ctxbench_core::counted::many;
 use ctxbench_core::model::Model;
 use ctxbench_core::session::Session;
 use ctxbench_reports::agreement::compared;
@@ -29,13 +30,15 @@ pub struct Outcome {
     pub refused: Vec<u16>,
     /// Moves of the session that failed for the user.
     pub failed: usize,
+    /// What is to be said of the faults that never struck.
+    pub unstruck: Vec<String>,
 }
 
 impl Outcome {
     /// A row with nothing beside it.
     pub fn of_row(real: RunRecord) -> Outcome {
         let (asides, refused) = (vec![], vec![]);
-        Outcome { real, ours: None, asides, refused, failed: 0 }
+        Outcome { real, ours: None, asides, refused, failed: 0, unstruck: vec![] }
     }
 
     /// The two held together, where both came to the end of the session.
@@ -58,11 +61,12 @@ pub fn measured(scenario: &Scenario, driven: &Driven) -> Outcome {
     let given = replay::scenario_info(&Scenario { scale: 1.0, ..scenario.clone() }, &[]);
     real.scenario = given.clone();
     let (asides, refused, failed) = (driven.asides(), driven.refused(), driven.failures.len());
+    let unstruck = driven.unstruck.clone();
     driven.told(&mut real);
     if !driven.has_asked() {
         // There is nothing to measure, and nothing to hold ours against.
         real.status = Status::Error;
-        return Outcome { asides, refused, failed, ..Outcome::of_row(real) };
+        return Outcome { asides, refused, failed, unstruck, ..Outcome::of_row(real) };
     }
     driven.counted(&mut real);
     let ours = driven.strategy.as_ref().map(|spec| {
@@ -71,7 +75,7 @@ pub fn measured(scenario: &Scenario, driven: &Driven) -> Outcome {
         ours.scenario = given.clone();
         beside(&real, ours)
     });
-    Outcome { real, ours, asides, refused, failed }
+    Outcome { real, ours, asides, refused, failed, unstruck }
 }
 
 /// Our row held against the agent's own.
@@ -155,9 +159,9 @@ impl Driven {
             let first = first.map(|(at, why)| format!("; move {} failed: {why}", at + 1));
             real.status = Status::Failed;
             real.error = Some(format!(
-                "it did not ask for {} of the {} replies of the session{}",
+                "it did not ask for {} of the session's {}{}",
                 self.unasked,
-                self.plan.replies(),
+                many(self.plan.replies(), "reply"),
                 first.unwrap_or_default()
             ));
         } else if let Some((at, why)) = self.failures.first() {
@@ -166,9 +170,10 @@ impl Driven {
         if let Err(why) = &self.version {
             add_note(real, why.to_string());
         }
+        self.unstruck.iter().for_each(|line| add_note(real, line.clone()));
         if self.left_behind > 0 {
-            let n = self.left_behind;
-            add_note(real, format!("{n} processes that it left behind were ended"));
+            let n = many(self.left_behind, "process");
+            add_note(real, format!("it left {n} behind, which we ended"));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use ctxbench_core::counted::many;
 use ctxbench_core::tokens::o200k;
 use ctxbench_kit::memory::{Level, MemoryFile, Site, Visit, When};
 use ctxbench_strategies::Spec;
@@ -88,9 +89,8 @@ impl MemoryPrefix {
             n if follows => format!(", {n} of them for some paths only"),
             n => format!(", {n} more for some paths are left out"),
         };
-        let n = files.len();
-        let s = if n == 1 { "" } else { "s" };
-        let told = format!("{n} file{s}, {tokens} tokens at the start{waiting}");
+        let n = many(files.len(), "file");
+        let told = format!("{n}, {tokens} tokens at the start{waiting}");
         let notes = loaded.notes.iter().map(|n| site.shorten(&n.to_string()));
         MemoryPrefix { files, told, notes: notes.collect() }
     }

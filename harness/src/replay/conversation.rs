@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::mpsc::Receiver;
 
+use ctxbench_core::counted::many;
 use ctxbench_core::engine::{Event as Noted, Stamped};
 use ctxbench_core::fact::Fact;
 use ctxbench_core::model;
@@ -177,7 +178,7 @@ impl Conversation {
         }
         if self.0.iter().any(|e| matches!(e, Event::Livelocked)) {
             let requests = self.requests().count();
-            let why = format!("{requests} requests for {total} recorded steps");
+            let why = format!("{} for {}", many(requests, "request"), many(total, "recorded step"));
             return (Status::Livelock, Some(why));
         }
         if self.steps() >= total {

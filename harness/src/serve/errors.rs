@@ -1,7 +1,9 @@
 //! Refusals that come from the server and not from the model, in the shape of the client's
 //! provider.
 
+use ctxbench_core::escapes;
 use ctxbench_core::request::{ErrorKind, ModelError};
+use ctxbench_provider::WireError;
 use ctxbench_provider::wire::Api;
 
 /// A refusal with the code that the provider uses for its status.
@@ -13,6 +15,23 @@ pub(super) fn refusal(api: Api, status: u16, message: String) -> ModelError {
 /// The request is not what the wire prescribes.
 pub(super) fn invalid(message: impl Into<String>) -> ModelError {
     ModelError { kind: ErrorKind::Invalid, status: 400, code: None, message: message.into() }
+}
+
+/// A body that cannot be read. Half a character, as programs in JavaScript write it, is told as
+/// Anthropic's API does, with its place.
+pub(super) fn unread(body: &[u8], why: &WireError) -> ModelError {
+    let half = std::str::from_utf8(body).ok().and_then(|text| {
+        let read = serde_json::from_str::<serde_json::Value>(text);
+        read.err().and_then(|_| Some((text, escapes::first_half(text)?)))
+    });
+    let Some((text, at)) = half else { return invalid(why.to_string()) };
+    let line = text[..at].matches('\n').count() + 1;
+    let column = at - text[..at].rfind('\n').map_or(0, |end| end + 1) + 1;
+    invalid(format!(
+        "The request body is not valid JSON: no low surrogate in string: line {line} column \
+         {column} (char {at}); {:?} is half a character",
+        &text[at..at + 6]
+    ))
 }
 
 /// No such model here.

@@ -103,6 +103,20 @@ pub struct FaultPlan {
     fault: Fault,
 }
 
+impl FaultPlan {
+    /// The first request that it is for.
+    pub(crate) fn from(&self) -> u64 {
+        self.from
+    }
+}
+
+impl fmt::Display for FaultPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FaultPlan { from, to, fault } = self;
+        if from == to { write!(f, "{from}:{fault}") } else { write!(f, "{from}-{to}:{fault}") }
+    }
+}
+
 impl FromStr for FaultPlan {
     type Err = BadFault;
 

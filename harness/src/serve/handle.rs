@@ -281,7 +281,7 @@ fn understood(
     body: &[u8],
     line: &mut LogLine,
 ) -> Result<(Prompt, Asked, Model), ModelError> {
-    let mut prompt = wire.decode(path, body).map_err(|e| errors::invalid(e.to_string()))?;
+    let mut prompt = wire.decode(path, body).map_err(|e| errors::unread(body, &e))?;
     let model = lock(&shared.desk).model(wire, &prompt.model);
     let counting = model.as_ref().map(|m| m.counting).unwrap_or_default();
     prompt.tools = prompt.tools.take().and_then(speaker::compact);

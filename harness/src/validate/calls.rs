@@ -413,7 +413,7 @@ fn count(pieces: &[Piece]) -> Counted {
                 }
             }
             Piece::Shown(_) => {}
-            Piece::Opaque | Piece::Unknown(_) => c.unknown += 1,
+            Piece::Opaque | Piece::Unknown(_) | Piece::Unanswered { .. } => c.unknown += 1,
         }
     }
     c

@@ -22,6 +22,7 @@ use crate::record::{Results, RunRecord, Status};
 use crate::stats::MIN_SESSIONS;
 use crate::terms::{Terms, terms};
 use crate::{seeds, view};
+use ctxbench_core::counted::many;
 use ctxbench_core::natural;
 use splits::{Field, SPLITS, Splits, Values, splits};
 
@@ -280,7 +281,8 @@ fn undecided(most: &Row, candidates: &[&Candidate<'_>], rows: usize) -> Option<S
         .count();
     if apart < MIN_SESSIONS {
         return Some(format!(
-            "{apart} recordings in which one of these compacted; a choice takes {MIN_SESSIONS}"
+            "{} in which one of these compacted; a choice takes {MIN_SESSIONS}",
+            many(apart, "recording")
         ));
     }
     (most.chosen_pct / 100.0 < DECIDED).then(|| "no row is chosen by 199 of 200 halves".into())

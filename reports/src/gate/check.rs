@@ -1,5 +1,6 @@
 //! The comparison itself: row by row, metric by metric.
 
+use ctxbench_core::counted::many;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -208,7 +209,9 @@ impl Checks<'_> {
             ));
         } else if unknown > 0 {
             self.report.remarks.push(format!(
-                "the {word} on {metric} could not be held against {unknown} rows that read n/a"
+                "the {word} on {metric} could not be held against {} that {} n/a",
+                many(unknown, "row"),
+                if unknown == 1 { "reads" } else { "read" }
             ));
         }
         let gated = metrics::shown(|m| &m.gated);

@@ -172,7 +172,7 @@ fn difference_table(d: &Differences) -> Markup {
             td data-v=(row.compacted) { (stats::seen(row)) }
             @for (f, (m, said)) in row.figures.iter().zip(&metrics) {
                 @let p = f.p.zip(f.p_holm).map(|(p, holm)| format!(
-                    "p = {}, after Holm {}; {} sessions", fmt::exact(p), fmt::exact(holm), f.sessions
+                    "p = {}, after Holm {}; {}", fmt::exact(p), fmt::exact(holm), fmt::sessions(f.sessions)
                 ));
                 td data-v=(number(f.mean)) { (stats::change(f, m)) }
                 @if said.interval { td.l { (stats::interval(f, m).unwrap_or_default()) } }

@@ -50,7 +50,7 @@ pub(super) fn draw(terms: &Terms<'_, '_>, styles: &Styles) -> Option<Result<Stri
     }
     let relative = d.strategies.iter().any(|s| s.figures[i].scale == Scale::Ratio);
     Some(cloud::draw(&Cloud {
-        title: format!("Cost against needs kept, {} sessions, {}", d.sessions, terms.name()),
+        title: format!("Cost against needs kept, {}, {}", fmt::sessions(d.sessions), terms.name()),
         below: format!(
             "mean change against {} with its interval; further up and further left is better; \
              diamonds = on the front; hollow = finished fewer sessions",

@@ -1,6 +1,7 @@
 //! Zip archives: what lies in them, and each member as a [`Source`].
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -63,6 +64,45 @@ impl<'a> Archive<'a> {
         names.retain(|n| !n.ends_with(['/', '\\']) && !is_of_macos(n));
         names.sort_unstable();
         names
+    }
+
+    /// The names that several of its files have, of which only the last can be read: why the others
+    /// cannot.
+    pub fn shadowed(&self) -> Vec<(String, InputError)> {
+        if !self.zip.borrow().has_duplicate_names() {
+            return Vec::new();
+        }
+        let mut all: BTreeMap<String, usize> = BTreeMap::new();
+        // What of the list cannot be read was told when the archive was opened.
+        let _ = self.each_entry(|name| *all.entry(name).or_default() += 1);
+        all.retain(|name, n| *n > 1 && !is_of_macos(name));
+        let told = all.into_iter().map(|(name, n)| {
+            let what = format!("the archive has {n} files of this name; only the last is read");
+            let fix = "pack it again with a name for each";
+            let called = format!("{}/{}", self.name, below(&name));
+            (name, Fault::new(1, what, "one file of each name", fix).at(&called))
+        });
+        told.collect()
+    }
+
+    /// Hands over the name of every entry of the list at its end, whose reader keeps each once.
+    fn each_entry(&self, mut take: impl FnMut(String)) -> io::Result<()> {
+        const ENTRY: [u8; 4] = *b"PK\x01\x02";
+        let mut list = self.raw.open()?;
+        list.seek(SeekFrom::Start(self.zip.borrow().central_directory_start()))?;
+        loop {
+            let mut fixed = [0; 46];
+            list.read_exact(&mut fixed)?;
+            if fixed[..4] != ENTRY {
+                return Ok(());
+            }
+            let [name, extra, comment] =
+                [28, 30, 32].map(|at| u16::from_le_bytes([fixed[at], fixed[at + 1]]));
+            let mut bytes = vec![0; name.into()];
+            list.read_exact(&mut bytes)?;
+            list.seek_relative(i64::from(extra) + i64::from(comment))?;
+            take(String::from_utf8_lossy(&bytes).into_owned());
+        }
     }
 
     /// One of its files, called `ARCHIVE/NAME` in messages. Nothing is read yet.

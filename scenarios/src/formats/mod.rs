@@ -34,6 +34,7 @@ mod unpack;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use ctxbench_core::counted::many;
 use ctxbench_core::nearest;
 
 use crate::autofacts;
@@ -219,9 +220,8 @@ impl Format {
 /// Which files were taken in.
 fn told(beside: &[PathBuf]) -> String {
     let names: Vec<String> = beside.iter().map(|p| p.display().to_string()).collect();
-    let n = names.len();
-    let names = names.join(", ");
-    format!("{n} files beside it belong to it, and line numbers are those of all together: {names}")
+    let (n, names) = (many(names.len(), "file"), names.join(", "));
+    format!("with it was read {n} beside it; line numbers are those of all together: {names}")
 }
 
 /// A session of a source.

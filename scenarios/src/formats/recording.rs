@@ -176,6 +176,8 @@ pub enum Piece {
     Result { call_id: String, pieces: Vec<Piece>, is_error: bool },
     /// Shown to people; what the model is sent instead counts as [`Piece::Opaque`] or not at all.
     Shown(Part),
+    /// What a tool of the provider was asked, of a `kind` of item that lacks what it returned.
+    Unanswered { kind: String, asked: Part },
     /// Content that cannot be counted.
     Opaque,
     /// A block of a kind that the reader does not know.
@@ -201,7 +203,10 @@ impl Piece {
     /// The part that a session shows.
     pub fn into_part(self) -> Option<Part> {
         match self {
-            Piece::Said(part) | Piece::Added(part, _) | Piece::Shown(part) => Some(part),
+            Piece::Said(part)
+            | Piece::Added(part, _)
+            | Piece::Shown(part)
+            | Piece::Unanswered { asked: part, .. } => Some(part),
             Piece::Result { .. } | Piece::Opaque | Piece::Unknown(_) => None,
         }
     }

@@ -34,7 +34,7 @@ pub(super) fn put_together(
     let given_up = given_up(&steps);
     let steps = joined(steps, &mut unknown);
     for (kind, n) in &unknown {
-        warnings.push(format!("{file}: {n} × {kind}, which this importer does not know; left out"));
+        warnings.push(format!("{file}: {n} × {kind}"));
     }
     warnings.extend(wrong_counters(&steps, file));
     let mut builder = Builder { warnings, start: start(&steps), ..Builder::default() };
@@ -109,7 +109,7 @@ fn given_up(steps: &[Step]) -> Vec<(usize, RecordedCall, Option<String>)> {
 }
 
 /// The steps that belong to the session, each reply and each compaction in one step where it
-/// begins. Counts what no reader knows.
+/// begins. Counts what no reader knows, by what is to be said of it.
 fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> {
     let mut out: Vec<Step> = Vec::new();
     // Place of each reply by conversation and response, and of the one whose parts still come.
@@ -168,7 +168,7 @@ fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> 
             }
             What::Compaction(_) | What::RolledBack { .. } | What::Cleared => open = None,
             What::Unknown(kind) => {
-                *unknown.entry(std::mem::take(kind)).or_default() += 1;
+                *unknown.entry(format!("{kind}{UNKNOWN}")).or_default() += 1;
                 continue;
             }
             What::System(_) | What::Tools(_) => {}
@@ -179,11 +179,19 @@ fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> 
     out
 }
 
+/// Said of what was left out, and of what the recording lacks, behind their kind.
+const UNKNOWN: &str = ", which this importer does not know; left out";
+const UNANSWERED: &str =
+    ", which the recording holds without what came back; kept as a line of text";
+
 fn note_unknown(pieces: &[Piece], unknown: &mut BTreeMap<String, usize>) {
     for piece in pieces {
         match piece {
             Piece::Unknown(kind) => {
-                *unknown.entry(format!("content block {kind:?}")).or_default() += 1;
+                *unknown.entry(format!("content block {kind:?}{UNKNOWN}")).or_default() += 1;
+            }
+            Piece::Unanswered { kind, .. } => {
+                *unknown.entry(format!("{kind}{UNANSWERED}")).or_default() += 1;
             }
             Piece::Result { pieces, .. } => note_unknown(pieces, unknown),
             _ => {}

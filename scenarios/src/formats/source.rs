@@ -135,6 +135,10 @@ impl<'a> Source<'a> {
     pub fn archive(&self) -> Result<Option<Archive<'a>>, InputError> {
         match (&self.lies, self.form()?) {
             (Lies::Alone(raw), Form::Zip) => Archive::open(&self.name, *raw).map(Some),
+            (Lies::In(_), Form::Zip) => {
+                let (what, fix) = ("an archive in an archive is not read", "unpack it first");
+                Err(Fault::new(1, what, "a file that is no archive", fix).at(&self.name))
+            }
             _ => Ok(None),
         }
     }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::counted::many;
 use ctxbench_kit::transcript;
 use serde_json::{Value, json};
 
@@ -165,7 +166,8 @@ impl Persistence for Transcript {
         let (lines, mut notes) = jsonl::objects(&self.path)?;
         let (shown, unfinished) = chain(&lines);
         if unfinished > 0 {
-            notes.push(format!("{unfinished} compactions have no summary and were passed over"));
+            let passed = many(unfinished, "compaction");
+            notes.push(format!("passed over {passed} with no summary"));
         }
         Ok(Loaded {
             context: shown.into_iter().map(|(s, _)| s).collect(),

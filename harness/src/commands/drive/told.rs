@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use crate::drive::Outcome;
+use ctxbench_core::counted::many;
 use ctxbench_core::request::Purpose;
 use ctxbench_reports::agreement::{COST, INPUT, PEAK, numbers, percent};
 use ctxbench_reports::record::{
@@ -97,15 +98,14 @@ fn became(r: &RunRecord, refused: usize) -> String {
     let written =
         |q: &&RequestRecord| q.purpose == Purpose::Summary && q.status == RequestStatus::Ok;
     let mut out = format!(
-        "{}, {} steps, {} refused or broken off, {} summaries, {} compactions",
+        "{}, {}, {refused} refused or broken off, {}, {}",
         r.status.word(),
-        s.steps_completed,
-        refused,
-        r.requests.iter().filter(written).count(),
-        s.compactions
+        many(s.steps_completed, "step"),
+        many(r.requests.iter().filter(written).count(), "summary"),
+        many(s.compactions, "compaction")
     );
     if s.user_interventions > 0 {
-        let _ = write!(out, ", asked to go on {} times", s.user_interventions);
+        let _ = write!(out, ", asked to go on {}", many(s.user_interventions, "time"));
     }
     out
 }
@@ -140,6 +140,7 @@ fn lines(o: &Outcome) -> String {
         }
         _ => {}
     }
+    o.unstruck.iter().for_each(|told| line(told));
     for a in &o.asides {
         line(&format!(
             "beside the work: {} × {}, {} tokens in, ${:.4}",
@@ -156,6 +157,9 @@ fn section(o: &Outcome) -> String {
     let mut out = format!("\n## {}\n\n", title(o));
     if let Some(error) = &o.real.error {
         let _ = writeln!(out, "{}: {error}\n", o.real.status.word());
+    }
+    for told in &o.unstruck {
+        let _ = writeln!(out, "Note: {told}.\n");
     }
     if let (Some(b), Some(ours)) = (o.agreement(), &o.ours) {
         let _ = writeln!(out, "| | real | `{}` | difference |", ours.strategy.label);
@@ -244,6 +248,7 @@ fn data(o: &Outcome) -> Value {
         "beside": beside,
         "refused": o.refused,
         "failed_moves": o.failed,
+        "faults_that_never_struck": o.unstruck,
         "side_requests": o.asides.iter().map(aside).collect::<Vec<_>>(),
     })
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::replay::with_savings;
 use crate::run::looks;
 use anyhow::bail;
+use ctxbench_core::counted::many;
 use ctxbench_reports as reports;
 use ctxbench_reports::{Artifact, Left, ReportError, Row, Rows, Stored, Take};
 use ctxbench_scenarios::Scenario;
@@ -70,7 +71,9 @@ pub(super) fn recover(out: &Path, left: Left) -> anyhow::Result<()> {
             None => String::new(),
         };
         left.discard()?;
-        format!("the {rows} rows that it finished are in {}{torn}", place.display())
+        let are = if rows == 1 { "is" } else { "are" };
+        let rows = many(rows, "row");
+        format!("the {rows} that it finished {are} in {}{torn}", place.display())
     } else {
         let why = left.unreadable.as_ref().map(ToString::to_string).unwrap_or_default();
         left.move_aside(&place)?;

@@ -38,6 +38,14 @@ const NOTICES: &[&str] = &[
     "^C again to exit",
 ];
 
+/// Whether a line is a question to the user with the answer: `Run shell command? (Y)es/(N)o [Yes]: y`,
+/// in older versions `Run shell command? y`.
+fn is_answered(line: &str) -> bool {
+    const ANSWERS: &[&str] = &["y", "n", "a", "s", "d", "yes", "no"];
+    let answered = |(_, answer): (&str, &str)| ANSWERS.contains(&answer.trim());
+    line.contains("(Y)es/(N)o") || line.rsplit_once("? ").is_some_and(answered)
+}
+
 /// What the program asked the model by itself after a reply, by what it told the user: why an edit
 /// failed, what a linter or a test found, which files it added.
 pub(super) fn by_program(told: &str) -> String {
@@ -48,7 +56,7 @@ pub(super) fn by_program(told: &str) -> String {
         let address = lines.first().is_some_and(|l| l.contains("https://"));
         lines.drain(..usize::from(address));
     }
-    lines.retain(|line| !NOTICES.iter().any(|n| line.starts_with(n)));
+    lines.retain(|line| !NOTICES.iter().any(|n| line.starts_with(n)) && !is_answered(line));
     let words = lines.join("\n");
     match words.trim() {
         "" => "(what Aider asked is not recorded)".to_string(),

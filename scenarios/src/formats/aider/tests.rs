@@ -169,11 +169,14 @@ Second.
 > ## Running: flake8 a.py  
 > a.py:1: unused  
 >   
+> pytest -q  
+> Run shell command? (Y)es/(N)o/(D)on't ask again [Yes]: y  
 > Attempt to fix lint errors? (Y)es/(N)o [Yes]: y  
 
 Third.
 
 > Tokens: 1,300 sent, 45 received.  
+> Add b.py to the chat? y  
 
 Fourth.
 ";
@@ -187,7 +190,7 @@ fn what_the_program_asks_by_itself_is_a_message() {
         "model First.",
         &format!("user {failed}"),
         "model Second.",
-        "user ## Running: flake8 a.py\na.py:1: unused",
+        "user ## Running: flake8 a.py\na.py:1: unused\n\npytest -q",
         "model Third.",
         "user (what Aider asked is not recorded)",
         "model Fourth.",

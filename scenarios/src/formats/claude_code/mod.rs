@@ -32,6 +32,7 @@ mod sidechains;
 use std::collections::HashSet;
 
 use ctxbench_core::content::Part;
+use ctxbench_core::counted::many;
 use ctxbench_core::session::Trigger;
 use serde_json::{Map, Value};
 
@@ -72,8 +73,8 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
         conversations.windows().into_iter().flat_map(|w| chain::left_out(&w)).collect();
     if !left.is_empty() {
         out.left_out.push(format!(
-            "{file}: {} lines belong to branches that the session did not end with; left out",
-            left.len()
+            "{file}: left out {} of branches that the session did not end with",
+            many(left.len(), "line")
         ));
     }
     let mut reader = Reader::default();

@@ -187,7 +187,7 @@ fn a_retry_replaces_the_branch_before_it() {
 {"type":"assistant","uuid":"3","parentUuid":"1","message":{"id":"n","content":"second try"}}"#;
     let (s, warnings) = import(text);
     assert_eq!(s.entries.len(), 2);
-    assert!(warnings[0].contains("1 lines belong to branches"), "{warnings:?}");
+    assert!(warnings[0].contains("left out 1 line of branches"), "{warnings:?}");
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn beside(main: &str, request: &str) -> Loaded {
     std::fs::write(dir.path().join("agent-acompact-1.jsonl"), request).unwrap();
     let mut loaded = FORMAT.import_all(&Source::at(&path)).unwrap().remove(0);
     let told = loaded.warnings.pop().unwrap();
-    assert!(told.contains("1 files beside it belong to it"), "{told}");
+    assert!(told.contains("with it was read 1 file beside it"), "{told}");
     loaded
 }
 
@@ -289,4 +289,43 @@ fn a_manual_compaction_has_the_words_and_the_time_of_its_command() {
     assert_eq!(one(command), (Some("keep the ports".into()), Some(11_000)));
     assert_eq!(one(&command.replace("keep the ports", "")), (None, Some(11_000)));
     assert_eq!(one(&command.replace("/compact<", "/cost<")), (None, Some(89_000)));
+}
+
+#[test]
+fn what_a_tool_of_the_provider_returned_answers_its_call() {
+    let line = |n: u32, block: &str| {
+        format!(
+            r#"{{"type":"assistant","uuid":"a{n}","parentUuid":"a{}","message":{{"id":"m","model":"claude-x","content":[{block}],"stop_reason":"end_turn","usage":{{"input_tokens":9,"output_tokens":5}}}}}}"#,
+            n - 1
+        )
+    };
+    let text = [
+        r#"{"type":"user","uuid":"a0","parentUuid":null,"sessionId":"s","message":{"content":"On which port?"}}"#.to_string(),
+        line(1, r#"{"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"q"}}"#),
+        line(2, r#"{"type":"web_search_tool_result","tool_use_id":"s1","content":[{"type":"web_search_result","title":"Ports","url":"https://a.b","encrypted_content":"EqgB"}]}"#),
+        line(3, r#"{"type":"server_tool_use","id":"s2","name":"code_execution","input":{"code":"1"}}"#),
+        line(4, r#"{"type":"code_execution_tool_result","tool_use_id":"s2","content":{"type":"code_execution_tool_result_error","error_code":"unavailable"}}"#),
+        line(5, r#"{"type":"text","text":"8443"}"#),
+    ];
+    let (session, warnings) = import(&text.join("\n"));
+    assert_eq!(warnings, Vec::<String>::new());
+    let [_, Entry::Assistant(reply), results @ ..] = &session.entries[..] else {
+        panic!("{:#?}", session.entries)
+    };
+    let expected = [
+        Part::Call(ToolCall::new("s1", "web_search", r#"{"query":"q"}"#)),
+        Part::Call(ToolCall::new("s2", "code_execution", r#"{"code":"1"}"#)),
+        Part::Text("8443".into()),
+    ];
+    assert_eq!(reply.parts.as_deref(), Some(&expected[..]));
+    let told = results.iter().map(|entry| match entry {
+        Entry::Tool(t) => (t.call_id.as_str(), t.output.as_deref(), t.is_error),
+        other => panic!("{other:#?}"),
+    });
+    let found = r#"{"title":"Ports","type":"web_search_result","url":"https://a.b"}"#;
+    let failed = r#"{"error_code":"unavailable","type":"code_execution_tool_result_error"}"#;
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [("s1", Some(found), None), ("s2", Some(failed), Some(true))]
+    );
 }

@@ -14,6 +14,7 @@
 use std::collections::HashMap;
 
 use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::counted::many;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -98,9 +99,8 @@ fn changes(lines: Vec<RecordedLine>, out: &mut Recording) -> Vec<RecordedLine> {
             if let Some(Value::Array(list)) = set.get("messages") {
                 if !messages.is_empty() {
                     out.left_out.push(format!(
-                        "line {number} replaces {} messages, as a compression does; they are \
-                         left out",
-                        messages.len()
+                        "line {number} replaces {}, as a compression does; left out",
+                        many(messages.len(), "message")
                     ));
                 }
                 let message =

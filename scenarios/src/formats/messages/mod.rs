@@ -13,8 +13,10 @@
 //! - Each assistant message is a reply. Items of the Responses API up to the next input are one.
 //! - Old `function_call`s have no ids; they get one, and a `function` message answers the last call
 //!   of its name.
+//! - An item of a tool that ran at the provider is a call and its result; see `at_provider.rs`.
 //! - Counters stand in `usage` of a message, or beside the answer.
 
+mod at_provider;
 mod containers;
 mod content;
 mod reader;
@@ -46,8 +48,8 @@ pub(super) const CHAT: Format = Format {
 pub(super) const RESPONSES: Format = Format {
     title: "OpenAI Responses items",
     name: "openai-responses",
-    untold: "what encrypted reasoning says, what tools of the provider returned, and compactions \
-             before the items begin",
+    untold: "what encrypted reasoning says, what a web search found, and compactions before the \
+             items begin",
     sniff: |head| is(head, |kind| kind == Dialect::Responses),
     read: containers::read,
     parts: super::no_parts,

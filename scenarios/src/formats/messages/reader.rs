@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::super::lines::{flag, str_of, string};
 use super::super::recording::{Compaction, Input, Piece, Place, Reply, Step, What};
+use super::at_provider;
 use super::containers::stamp;
 use super::content::{content, text_of};
 use super::usage;
@@ -21,20 +22,10 @@ const CALLS: &[&str] = &[
     "computer_call",
 ];
 
-/// Items that ran at the provider; what they returned stands in no item.
-const AT_PROVIDER: &[&str] = &[
-    "web_search_call",
-    "file_search_call",
-    "code_interpreter_call",
-    "image_generation_call",
-    "mcp_call",
-    "mcp_list_tools",
-];
-
 /// Whether a type names an item of the Responses API.
 pub(super) fn is_item(kind: &str) -> bool {
     CALLS.contains(&kind)
-        || AT_PROVIDER.contains(&kind)
+        || at_provider::KINDS.contains(&kind)
         || kind.ends_with("_call_output")
         || matches!(kind, "reasoning" | "compaction")
 }
@@ -231,12 +222,7 @@ impl Reader {
                 }
                 vec![self.call(&call)]
             }
-            _ => {
-                let asked = o.get("action").and_then(|a| a.get("query")).and_then(Value::as_str);
-                let name = str_of(o, "name").unwrap_or(kind.trim_end_matches("_call"));
-                let text = format!("[{name}: {}]", asked.unwrap_or_default());
-                vec![Piece::Shown(Part::Text(text.into()))]
-            }
+            _ => at_provider::pieces(kind, o, &format!("call-{}-{}", self.count, self.steps.len())),
         };
         self.add(step, o, pieces, response);
     }
@@ -249,7 +235,9 @@ impl Reader {
         // Ids of items are not that of the reply.
         for (n, item) in items.iter().enumerate() {
             let mut item = (*item).clone();
-            item.remove("id");
+            if item.contains_key("role") {
+                item.remove("id");
+            }
             if n == 0 {
                 for key in ["usage", "model"] {
                     item.extend(o.get(key).map(|v| (key.to_string(), v.clone())));

@@ -274,6 +274,68 @@ fn what_a_tool_of_the_provider_returned_answers_its_call() {
 }
 
 #[test]
+fn what_tools_of_openai_returned_answers_their_calls() {
+    let items = json!([
+        {"type": "message", "role": "user", "content": "look"},
+        {"type": "code_interpreter_call", "id": "ci", "status": "completed", "container_id": "cn",
+         "code": "print(1)", "outputs": [{"type": "logs", "logs": "1\n"},
+            {"type": "image", "url": "data:image/png;base64,QUJD"}]},
+        {"type": "file_search_call", "id": "fs", "status": "completed", "queries": ["ports"],
+         "results": [{"file_id": "f", "filename": "a.md", "score": 0.9, "text": "8443"}]},
+        {"type": "mcp_call", "id": "mc1", "server_label": "s", "name": "roll", "arguments": "{\"n\":2}",
+         "output": "7", "error": null},
+        {"type": "mcp_call", "id": "mc2", "server_label": "s", "name": "roll", "arguments": "{}",
+         "output": null, "error": "no dice"},
+        {"type": "file_search_call", "id": "f2", "queries": ["none"], "results": []},
+        {"type": "web_search_call", "id": "w1", "action": {"type": "search", "query": "cats",
+            "sources": [{"type": "url", "url": "https://a.b"}]}},
+        {"type": "file_search_call", "id": "f3", "queries": ["x", "y"], "results": null},
+        {"type": "web_search_call", "id": "w2", "action": {"type": "open_page", "url": "https://c.d"}},
+        {"type": "web_search_call", "id": "w3", "action": {"type": "search", "query": "q", "queries": ["q"]}},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]},
+    ]);
+    let file = r#"{"file_id":"f","filename":"a.md","score":0.9,"text":"8443"}"#;
+    let reply = [
+        r#"code_interpreter[ci]{"code":"print(1)"}"#,
+        r#"file_search[fs]{"queries":["ports"]}"#,
+        r#"roll[mc1]{"n":2}"#,
+        "roll[mc2]{}",
+        r#"file_search[f2]{"queries":["none"]}"#,
+        r#"web_search[w1]{"query":"cats","type":"search"}"#,
+        "[file_search: x, y]",
+        "[web_search: https://c.d]",
+        "[web_search: q]",
+        "done",
+    ];
+    let expected = [
+        "user: look".to_string(),
+        format!("model: {}", reply.join(" + ")),
+        "result[ci]: 1\n + <image/png 26>".to_string(),
+        format!("result[fs]: {file}"),
+        "result[mc1]: 7".to_string(),
+        "result![mc2]: no dice".to_string(),
+        "result[f2]: ".to_string(),
+        r#"result[w1]: {"type":"url","url":"https://a.b"}"#.to_string(),
+    ];
+    let lacking = |n: u32, kind: &str| {
+        format!(
+            "chat.json: {n} × {kind}, which the recording holds without what came back; kept as a \
+             line of text"
+        )
+    };
+    let notes = [lacking(1, "file_search_call"), lacking(2, "web_search_call")];
+    let loaded = all(&items.to_string(), "chat.json").remove(0);
+    assert_eq!(told(&loaded.session), expected);
+    assert_eq!(loaded.warnings, notes);
+    // The same as the answer to a request.
+    let answer = json!({"model": "gpt-5.5", "input": [items[0]],
+        "output": items.as_array().unwrap()[1..]});
+    let loaded = all(&answer.to_string(), "chat.json").remove(0);
+    assert_eq!(told(&loaded.session), expected);
+    assert_eq!(loaded.warnings, notes);
+}
+
+#[test]
 fn what_a_reply_went_on_with_answers_the_call_of_the_one_before() {
     let talk = json!({"messages": [
         {"role": "user", "content": "On which port?"},

@@ -14,6 +14,7 @@ use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::counted::many;
 use serde_json::{Map, Value};
 
 use super::lines::{self, RecordedLine, str_of, string};
@@ -50,8 +51,8 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
     let left = left_out(&lines);
     if !left.is_empty() {
         out.left_out.push(format!(
-            "{file}: {} messages belong to branches that the session did not end with; left out",
-            left.len()
+            "{file}: left out {} of branches that the session did not end with",
+            many(left.len(), "message")
         ));
     }
     out.route = Route::Unknown("pi records no request ids".into());
@@ -379,7 +380,7 @@ mod tests {
             .collect();
         assert_eq!(said, ["second try"]);
         assert!(
-            loaded.warnings[0].contains("1 messages belong to branches"),
+            loaded.warnings[0].contains("left out 1 message of branches"),
             "{:?}",
             loaded.warnings
         );

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde::de::DeserializeOwned;
 
 /// What a text says. Halves of characters are looked for only where the text cannot be read.
-pub(crate) fn from_str<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
+pub fn from_str<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(text).or_else(|e| match mended(text) {
         Cow::Owned(mended) => serde_json::from_str(&mended),
         Cow::Borrowed(_) => Err(e),
@@ -16,7 +16,7 @@ pub(crate) fn from_str<T: DeserializeOwned>(text: &str) -> serde_json::Result<T>
 
 /// The text with U+FFFD in the place of each half of a character, as long as before, so that places
 /// in it stay what they are.
-pub(crate) fn mended(text: &str) -> Cow<'_, str> {
+pub fn mended(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let (mut out, mut done, mut at) = (String::new(), 0, 0);
     while let Some(found) = text[at..].find('\\') {
@@ -39,6 +39,14 @@ pub(crate) fn mended(text: &str) -> Cow<'_, str> {
     }
     out.push_str(&text[done..]);
     Cow::Owned(out)
+}
+
+/// Where the first half of a character without its other half stands, in bytes.
+pub fn first_half(text: &str) -> Option<usize> {
+    let Cow::Owned(mended) = mended(text) else { return None };
+    let differs = |(a, b): (u8, u8)| a != b;
+    let at = text.bytes().zip(mended.bytes()).position(differs)?;
+    text[..at].rfind('\\')
 }
 
 /// Bytes of `\ud83d`.
@@ -75,6 +83,13 @@ mod tests {
         assert_eq!(read(r"\ud83dé\ud83d\u00e9"), "\u{fffd}é\u{fffd}é");
         // No escape is one whose backslash is escaped.
         assert_eq!(read(r"\\ud83d \ud83d\\ude00 \\\ud83d"), "\\ud83d \u{fffd}\\ude00 \\\u{fffd}");
+    }
+
+    #[test]
+    fn the_place_of_the_first_half_is_found() {
+        assert_eq!(first_half(r"é \\ \ud83d\ude00 \ude00 \ud83d"), Some(19));
+        assert_eq!(first_half(r"\uD83D"), Some(0));
+        assert_eq!(first_half(r"\\ud83d"), None);
     }
 
     #[test]

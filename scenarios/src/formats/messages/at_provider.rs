@@ -1,0 +1,106 @@
+//! Items of the Responses API whose tool ran at the provider: call and result in one item.
+//! Field names as in the types of OpenAI's own packages (`openai/types/responses`).
+
+use ctxbench_core::content::{Part, ToolCall};
+use serde_json::{Map, Value};
+
+use super::super::lines::{str_of, string};
+use super::super::recording::Piece;
+use super::content::media;
+
+pub(super) const KINDS: &[&str] = &[
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "image_generation_call",
+    "mcp_call",
+    "mcp_list_tools",
+];
+
+/// The call and its result; one that the item has no result of is a line of what was asked, since
+/// no call stands without its result.
+pub(super) fn pieces(kind: &str, o: &Map<String, Value>, unnamed: &str) -> Vec<Piece> {
+    let name = str_of(o, "name").unwrap_or(kind.trim_end_matches("_call"));
+    let error = o.get("error").filter(|e| !e.is_null());
+    let mut found: Vec<Piece> =
+        RETURNED.iter().flat_map(|path| returned(within(o, path))).collect();
+    found.extend(error.map(|e| Piece::text(&words(e))));
+    if found.is_empty() && !is_empty_answer(o) {
+        let asked = asked(o).map(|a| if a.is_object() { asked_words(&a) } else { words(&a) });
+        let line = format!("[{name}: {}]", asked.unwrap_or_default());
+        return vec![Piece::Unanswered { kind: kind.into(), asked: Part::Text(line.into()) }];
+    }
+    let id = string(o, "id").or(string(o, "call_id")).filter(|id| !id.is_empty());
+    let id = id.unwrap_or_else(|| unnamed.to_string());
+    let arguments = asked(o).map_or_else(|| "{}".to_string(), |a| words(&a));
+    let is_error = error.is_some() || str_of(o, "status") == Some("failed");
+    let call = ToolCall::new(id.as_str(), name, arguments);
+    vec![Piece::Said(Part::Call(call)), Piece::Result { call_id: id, pieces: found, is_error }]
+}
+
+/// Where an item holds what its tool returned.
+const RETURNED: &[&[&str]] = &[&["outputs"], &["results"], &["output"], &["action", "sources"]];
+
+/// The members in which an item says what was asked.
+const ASKED: &[&str] = &["code", "queries"];
+
+fn asked(o: &Map<String, Value>) -> Option<Value> {
+    if let Some(arguments) = o.get("arguments").filter(|a| !a.is_null()) {
+        return Some(arguments.clone());
+    }
+    if let Some(action) = o.get("action").and_then(Value::as_object) {
+        let mut action = action.clone();
+        action.remove("sources");
+        return Some(action.into());
+    }
+    let member = |k: &&str| Some((k.to_string(), o.get(*k).filter(|v| !v.is_null())?.clone()));
+    let all: Map<String, Value> = ASKED.iter().filter_map(member).collect();
+    (!all.is_empty()).then(|| all.into())
+}
+
+/// What is worth reading of what was asked: the texts in it, but for the kind of action.
+fn asked_words(asked: &Value) -> String {
+    let members = asked.as_object().into_iter().flatten().filter(|(key, _)| *key != "type");
+    let mut out: Vec<String> = Vec::new();
+    for text in members.flat_map(|(_, v)| match v {
+        Value::Array(list) => list.iter().map(words).collect(),
+        other => vec![words(other)],
+    }) {
+        // Newer items repeat the one query in a list.
+        if !out.contains(&text) {
+            out.push(text);
+        }
+    }
+    out.join(", ")
+}
+
+/// Whether the item says that nothing came back: a list that is there and empty.
+fn is_empty_answer(o: &Map<String, Value>) -> bool {
+    let is_empty = |v: &Value| v.as_array().is_some_and(Vec::is_empty) || v.as_str() == Some("");
+    RETURNED.iter().filter_map(|path| within(o, path)).any(is_empty)
+}
+
+fn returned(value: Option<&Value>) -> Vec<Piece> {
+    match value {
+        Some(Value::Array(list)) => list.iter().flat_map(|one| returned(Some(one))).collect(),
+        Some(Value::Object(o)) => vec![match (str_of(o, "logs"), str_of(o, "url")) {
+            (Some(logs), _) => Piece::text(logs),
+            (None, Some(url)) if str_of(o, "type") == Some("image") => {
+                Piece::Said(Part::Image(media(url)))
+            }
+            _ => Piece::text(&Value::from(o.clone()).to_string()),
+        }],
+        Some(Value::String(text)) if !text.is_empty() => vec![Piece::text(text)],
+        _ => Vec::new(),
+    }
+}
+
+fn words(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+}
+
+fn within<'a>(o: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Value> {
+    let (last, way) = path.split_last()?;
+    let o = way.iter().try_fold(o, |at, key| at.get(*key)?.as_object())?;
+    o.get(*last).filter(|v| !v.is_null())
+}
