@@ -115,6 +115,38 @@ fn the_parts_of_a_run_make_the_whole() {
 }
 
 #[test]
+fn parts_between_which_the_list_of_sessions_changed_are_not_put_together() {
+    let here = Folder::new();
+    let line = |i: u64| {
+        let text = format!("Question {i}");
+        [
+            serde_json::json!({"type": "session", "version": 1, "id": format!("s{i}")}),
+            serde_json::json!({"type": "user", "id": "u1", "text": text}),
+            serde_json::json!({"type": "assistant", "id": "a1", "text": "Done."}),
+        ]
+    };
+    let add = |i: u64| {
+        let text: String = line(i).iter().map(|l| format!("{l}\n")).collect();
+        here.write(&format!("corpus/{i}.jsonl"), text);
+    };
+    (1..=4).for_each(add);
+    let run = "run corpus --strategy none --transport direct";
+    here.run(&format!("{run} --shard 1/2 --out p1")).ok();
+    here.run(&format!("{run} --shard 2/2 --out p2")).ok();
+    here.run(&format!("{run} --shard 2/2 --limit 3 --out fewer")).ok();
+    here.run("merge p1 p2 --out all").ok();
+    assert_eq!(here.json("p1/results.json")["list"]["sessions"], 4);
+    assert!(here.json("all/results.json").get("list").is_none());
+    add(0);
+    here.run(&format!("{run} --shard 2/2 --out more")).ok();
+    for (other, n) in [("more", "5 sessions"), ("fewer", "3 sessions")] {
+        let said = here.run(&format!("merge p1 {other} --out out")).fails_with(2);
+        said.says(&["part 1/2 in p1", "4 sessions", &format!("part 2/2 in {other}"), n]);
+        assert!(!here.path("out").exists());
+    }
+}
+
+#[test]
 fn runs_of_other_strategies_are_put_together_too() {
     let here = Folder::new();
     let run = sessions(&here);
