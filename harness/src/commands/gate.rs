@@ -110,8 +110,9 @@ fn store(args: &Args, results: &reports::record::Results) -> anyhow::Result<()> 
 }
 
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
-    let (mut base, new) = (reports::read_figures(&args.base)?, reports::read_figures(&args.new)?);
-    let called = mapped(&args.map, &mut base, &new)?;
+    let mut base = reports::read_figures(&args.base)?;
+    let mut new = reports::read_figures(&args.new)?;
+    let called = mapped(&args.map, &mut base, &mut new)?;
     let yardstick = reports::record::yardstick::of;
     let other = reports::record::yardstick::differences(&yardstick(&base), &yardstick(&new));
     if !other.is_empty() {
@@ -144,10 +145,14 @@ fn mapped(
             bail!("--map {pair}: {other} is held against {to} already; leave one of the two out");
         }
     }
-    // Another strategy that has the label in the base is compared with nothing.
+    // What has the label of the one in the other results is compared with nothing.
     base.runs.retain(|r| {
         let label = &r.strategy.label;
         renamed.contains_key(label) || !called.contains_key(label)
+    });
+    new.runs.retain(|r| {
+        let label = &r.strategy.label;
+        called.contains_key(label) || !renamed.contains_key(label)
     });
     for run in &mut base.runs {
         if let Some(to) = renamed.get(&run.strategy.label) {
