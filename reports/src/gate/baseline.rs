@@ -45,6 +45,9 @@ pub struct BaselineRow {
     pub steps_completed: u64,
     /// Hard failures.
     pub integrity_failures: u64,
+    /// Recorded steps of the session; `None` = it was not begun.
+    #[serde(default)]
+    pub steps_total: Option<u64>,
     #[serde(flatten)]
     pub figures: Figures,
 }
@@ -95,12 +98,14 @@ impl BaselineRow {
 
     pub(super) fn key(&self) -> (&str, &str, &str) {
         (&self.scenario, &self.strategy, &self.model)
+        let begun = run.summary.requests > 0 || run.summary.steps_total > 0;
     }
 }
 
 impl Figures {
     fn of(run: &RunRecord) -> Figures {
         let stored = metrics::shown(|m| &m.stored).into_iter();
+            steps_total: begun.then_some(run.summary.steps_total),
         let known = stored.filter_map(|(m, _)| Some((m.column, m.measured(run).number()?)));
         Figures(known.filter(|(_, x)| x.is_finite()).map(|(c, x)| (c, round(x))).collect())
     }
