@@ -97,7 +97,7 @@ fn store(args: &Args, results: &reports::record::Results) -> anyhow::Result<()> 
     match reports::read_baseline(path) {
         Ok(_) | Err(reports::ReadError::Version { .. }) => {}
         Err(reports::ReadError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
-        Err(_) if std::fs::read(path).is_ok_and(|text| text.is_empty()) => {}
+        Err(reports::ReadError::Empty { .. }) => {}
         Err(e) => {
             let advice = "--store replaces nothing else; choose another file, or remove that one";
             return Err(anyhow::Error::new(e)
@@ -131,7 +131,7 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
 fn mapped(
     pairs: &[String],
     base: &mut Results,
-    new: &Results,
+    new: &mut Results,
 ) -> anyhow::Result<BTreeMap<String, String>> {
     let (old, fresh) = (labels(base), labels(new));
     let mut renamed: BTreeMap<String, String> = BTreeMap::new();
