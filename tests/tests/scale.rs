@@ -115,6 +115,23 @@ fn the_parts_of_a_run_make_the_whole() {
 }
 
 #[test]
+fn what_a_team_needs_is_told_by_the_whole_and_by_no_part() {
+    let here = Folder::new();
+    let run = "run login-bug login-bug-tight ten-compactions --strategy codex --strategy opencode";
+    let run = format!("{run} --transport direct --team 5 --tpm 40k");
+    here.run(&format!("{run} --out whole")).ok();
+    for i in 1..=2 {
+        let part = here.run(&format!("{run} --shard {i}/2 --out part-{i}")).ok();
+        part.says(&["--team: a part of a run has no team.md", "ctxbench merge"]);
+        assert!(!part.stdout.contains("tokens per minute") && here.path("whole/team.md").exists());
+        assert!(!here.path(&format!("part-{i}/team.md")).exists());
+    }
+    here.run("merge part-1 part-2 --team 5 --tpm 40k --out merged").ok();
+    same(&here, "whole", "merged");
+    here.run("merge part-1 part-2 --tpm 40k").fails_with(2).says(&["--team"]);
+}
+
+#[test]
 fn parts_between_which_the_list_of_sessions_changed_are_not_put_together() {
     let here = Folder::new();
     let line = |i: u64| {
