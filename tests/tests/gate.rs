@@ -228,6 +228,13 @@ fn another_version_or_a_broken_file_is_bad_input_not_a_failed_check() {
         "a row has no `cost_usd`",
         "store a new one",
     ]);
+    let text = here.read("base.json").replacen("saved_pct", "saved_pctt", 1);
+    here.write("slip.json", text);
+    here.run("gate out --baseline slip.json").fails_with(2).says(&[
+        "slip.json, line",
+        "a row has no key `saved_pctt`",
+        "did you mean saved_pct?",
+    ]);
     here.write("half.json", &here.read("base.json")[..40]);
     here.run("gate out --baseline half.json").fails_with(2).says(&["half.json, line"]);
     here.run("gate out --baseline nowhere.json").fails_with(2).says(&["nowhere.json"]);
