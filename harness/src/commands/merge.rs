@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::groups;
 use crate::replay::with_savings;
 use crate::watch::Team;
 use anyhow::{Context, bail};
@@ -42,6 +43,11 @@ pub(crate) fn merge(args: &Args) -> anyhow::Result<()> {
     if let Some(part) = results.iter().find(is_replaced) {
         bail!("--out: {} is merged, and would be replaced; name another folder", part.display());
     }
+    groups::end_with_us();
+    groups::last_words(Some(format!(
+        "broken off before {} was written; the same command begins again",
+        args.out.display()
+    )));
     let merged = Merged::open(&results, args.partial, with_savings)?;
     let stored = Stored::new(&merged.head, &merged)?;
     let team = |users| run::team(&stored, Team { users, tpm: args.tpm });
@@ -49,6 +55,7 @@ pub(crate) fn merge(args: &Args) -> anyhow::Result<()> {
     let beside = team.map(|text| Artifact { file: "team.md".into(), text });
     let private = private::keep(results.iter().map(|p| reports::results_file(p)));
     run::outputs::write(&args.out, &stored, beside.as_slice(), private)?;
+    groups::last_words(None);
     let rows = stored.figures.runs.len();
     let of = results.len();
     tell!("{rows} rows of {of} results; files in {}/ (index.html to look at)", args.out.display());
