@@ -146,7 +146,7 @@ fn diff(base: &RunRecord, new: &RunRecord) -> Option<RowDiff> {
             continue;
         }
         weight += match (b, n) {
-            (Some(b), Some(n)) if m.unit.is_relative() => percent(b, n).abs() * per_unit,
+            (Some(b), Some(n)) if m.unit.is_relative() => moved(b, n) * per_unit,
             (Some(b), Some(n)) => (n - b).abs() * per_unit,
             _ => 100.0,
         };
@@ -163,11 +163,12 @@ fn diff(base: &RunRecord, new: &RunRecord) -> Option<RowDiff> {
 }
 
 fn percent(base: f64, new: f64) -> f64 {
-    match (base, new) {
-        (b, n) if b == n => 0.0,
-        (0.0, _) => 100.0,
-        (b, n) => ((n - b) / b * 100.0).clamp(-1000.0, 1000.0),
-    }
+    (new - base) / base * 100.0
+}
+
+/// How many per cent a change weighs: bounded, so that no single figure decides the order of rows.
+fn moved(base: f64, new: f64) -> f64 {
+    if base == 0.0 { 100.0 } else { percent(base, new).abs().min(1000.0) }
 }
 
 impl Comparison {
@@ -341,6 +342,29 @@ mod tests {
             "{text}"
         );
         assert!(c.to_markdown().contains("| tokens saved % |"));
+    }
+
+    #[test]
+    fn a_change_in_per_cent_is_the_true_one_and_from_nothing_there_is_none() {
+        let (mut old, mut new) = (sample::results(), sample::results());
+        old.runs[0].summary.cost_usd = 0.06;
+        new.runs[0].summary.cost_usd = 4.482;
+        old.runs[1].summary.cost_usd = 0.0;
+        new.runs[1].summary.cost_usd = 0.5;
+        let c = compare(&old, &new, &BTreeMap::new());
+        let changes: Vec<[String; 4]> =
+            c.rows.iter().flat_map(|r| r.deltas.iter().map(Delta::cells)).collect();
+        // 4.482 is 74.7 times 0.06.
+        assert_eq!(changes[0][3], "+7370.0 %");
+        assert_eq!(changes[1][3], "+0.500");
+    }
+
+    #[test]
+    fn results_without_a_session_in_common_say_so() {
+        let mut new = sample::results();
+        new.runs.iter_mut().for_each(|r| r.scenario.id = "other".into());
+        let text = compare(&sample::results(), &new, &BTreeMap::new()).to_text();
+        assert!(text.contains(", 0 sessions: nothing to average"), "{text}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::record::{BreakEven, Goal, RESULTS_VERSION, Results, RunRecord};
+use crate::record::{BreakEven, Goal, RESULTS_VERSION, Results, RunRecord, SessionList};
 use ctxbench_core::plain;
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Deserialize, Serialize, Serializer};
@@ -178,6 +178,8 @@ struct Written<'a> {
     goals: &'a [Goal],
     #[serde(skip_serializing_if = "Option::is_none")]
     shard: Option<(usize, usize)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    list: Option<&'a SessionList>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     differences: Vec<Differences>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -227,6 +229,7 @@ pub fn write_json(stored: &Stored<'_>, mut out: &mut dyn Write) -> Result<(), Re
         assumptions: &results.assumptions,
         goals: &results.goals,
         shard: results.shard,
+        list: results.list.as_ref(),
         differences: stats::over_sessions(results)
             .into_iter()
             .filter(|d| !d.strategies.is_empty())

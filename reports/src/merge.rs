@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::fmt;
 use crate::formats::ReportError;
 use crate::json::ReadError;
-use crate::record::{Goal, Results, RunRecord};
+use crate::record::{Goal, Results, RunRecord, SessionList};
 use crate::results_file::ResultsFile;
 use crate::row_store::sort_runs;
 use crate::stored::{Rows, Take};
@@ -32,6 +33,17 @@ pub enum MergeError {
     Goals { first: String, second: String },
     #[error("{first} is a part of {n} and {second} is not; merge the parts of one run")]
     Parts { first: String, second: String, n: usize },
+    #[error(
+        "the parts are not of one list of sessions: {}; run the parts again over the same files and \
+         with the same --limit, --sample, --min-tokens and --since",
+        told.join(", ")
+    )]
+    Lists { told: Vec<String> },
+    #[error(
+        "{part} does not say which sessions it is a part of, so nobody can tell whether one is \
+         missing; run it again with this version"
+    )]
+    NoList { part: String },
     #[error("{}; run it and merge again, or merge what there is with --partial", missing(parts, *of))]
     Missing { parts: Vec<usize>, of: usize },
 }
@@ -72,7 +84,8 @@ impl Merged {
             agree(first, other)?;
             take_assumptions(&mut head.assumptions, &files, other)?;
         }
-        head.shard = rest(&files, partial)?;
+        of_one_list(&files)?;
+        (head.shard, head.list) = (rest(&files, partial)?, None);
         let mut sessions: BTreeMap<String, Vec<(usize, usize)>> = BTreeMap::new();
         for (f, file) in files.iter().enumerate() {
             for (at, id) in file.ids().into_iter().enumerate() {
@@ -172,6 +185,29 @@ fn take_assumptions(
     Ok(())
 }
 
+/// Parts of other lists than the first are refused: each names how many sessions it saw.
+fn of_one_list(files: &[ResultsFile]) -> Result<(), MergeError> {
+    let mut lists: Vec<(&SessionList, String)> = Vec::new();
+    for file in files {
+        let Some((i, n)) = file.head.shard else { continue };
+        let part = format!("part {i}/{n} in {}", named(file));
+        let Some(list) = &file.head.list else { return Err(MergeError::NoList { part }) };
+        if lists.iter().all(|(known, _)| *known != list) {
+            lists.push((list, part));
+        }
+    }
+    if lists.len() < 2 {
+        return Ok(());
+    }
+    let mut told: Vec<String> = Vec::new();
+    for (at, (list, part)) in lists.iter().enumerate() {
+        let as_many = lists[..at].iter().any(|(other, _)| other.sessions == list.sessions);
+        let others = if as_many { " with other names or in another order" } else { "" };
+        told.push(format!("{part} is of {}{others}", fmt::many(list.sessions, "session")));
+    }
+    Err(MergeError::Lists { told })
+}
+
 /// The part that these make together: none when they are the whole.
 fn rest(files: &[ResultsFile], partial: bool) -> Result<Option<(usize, usize)>, MergeError> {
     let of = |f: &ResultsFile| f.head.shard.map(|(_, n)| n);
@@ -201,7 +237,8 @@ mod tests {
     fn of(sessions: &[&str], shard: Option<(usize, usize)>) -> Results {
         let labels = || ["codex", "none"].into_iter();
         let runs = sessions.iter().flat_map(|s| labels().map(move |l| sample::run(s, l, 1)));
-        Results { version: 1, shard, runs: runs.collect(), ..Results::default() }
+        let list = shard.map(|_| SessionList::of(["s1", "s2", "s3"]));
+        Results { version: 1, shard, list, runs: runs.collect(), ..Results::default() }
     }
 
     fn merged(paths: &[std::path::PathBuf], partial: bool) -> Result<Vec<RunRecord>, String> {
@@ -229,6 +266,37 @@ mod tests {
         let error = merged(&[a, other], false).unwrap_err();
         assert!(error.contains("is a part of 3 and"), "{error}");
         assert!(merged(&[], false).unwrap_err().contains("nothing to merge"));
+    }
+
+    #[test]
+    fn parts_of_other_lists_of_sessions_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let part = |name: &str, i: usize, list: Option<&[&str]>| {
+            let list = list.map(|ids| SessionList::of(ids.iter().copied()));
+            folder(name, &Results { list, ..of(&["s1"], Some((i, 3))) }, &dir)
+        };
+        let four = part("four", 1, Some(&["s1", "s2", "s3", "s4"]));
+        let five = part("five", 2, Some(&["s0", "s1", "s2", "s3", "s4"]));
+        let other = part("other", 3, Some(&["s1", "s2", "s4", "s3"]));
+        // A part that is missing is not what matters here.
+        for partial in [false, true] {
+            let all = [four.clone(), five.clone(), other.clone()];
+            let error = merged(&all, partial).unwrap_err();
+            let told = [
+                "part 1/3 in ",
+                "four is of 4 sessions, part 2/3 in ",
+                "five is of 5 sessions, ",
+                "part 3/3 in ",
+                "other is of 4 sessions with other names",
+                "--limit",
+            ];
+            told.iter().for_each(|t| assert!(error.contains(t), "{t}: {error}"));
+        }
+        let mute = part("mute", 2, None);
+        let error = merged(&[four, mute], true).unwrap_err();
+        assert!(error.contains("mute does not say which sessions"), "{error}");
+        // Names that run into each other are other names.
+        assert_ne!(SessionList::of(["ab", "c"]), SessionList::of(["a", "bc"]));
     }
 
     #[test]

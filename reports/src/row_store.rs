@@ -2,10 +2,11 @@
 //! is never computed again. A run keeps its own beside the output folder until they are in results;
 //! a cache keeps them for other runs.
 //!
-//! A file appears whole or not at all, and is believed only when it names its own hash: what a
-//! power cut tore or somebody put there is computed again.
+//! A file appears whole or not at all, and is believed only when it names its own hash and its
+//! checksum is that of its content: what a power cut tore or somebody changed is computed again.
 
 mod leftover;
+mod sum;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -246,7 +247,7 @@ impl RowStore {
     fn write(&self, place: &Path, row: &RowOut<'_>, private: bool) -> Result<(), WriteError> {
         let folder = place.parent().unwrap_or(&self.dir);
         fs::create_dir_all(folder).map_err(io_error(folder, "make the folder"))?;
-        let content = |out: &mut dyn Write| Ok(serde_json::to_writer(out, row)?);
+        let content = |out: &mut dyn Write| sum::write(out, row);
         Ok(files::write_scratch_by(&self.dir, place, content, private)?)
     }
 
@@ -286,11 +287,12 @@ fn place(dir: &Path, key: &str, ending: &str) -> PathBuf {
 
 /// A row and the length of its file; `None` = there is none that can be believed.
 fn read(path: &Path, key: &str) -> Option<(Row, usize)> {
-    let text = fs::read(path).ok()?;
-    let found: RowIn = serde_json::from_slice(&text).ok()?;
+    let file = fs::read(path).ok()?;
+    let (json, true) = sum::checked(&file) else { return None };
+    let found: RowIn = serde_json::from_slice(json).ok()?;
     let believed = found.version == RESULTS_VERSION && found.key == key;
     let RowIn { run, trace, status, timing, .. } = found;
-    believed.then_some((Row { run, trace, status, timing }, text.len()))
+    believed.then_some((Row { run, trace, status, timing }, file.len()))
 }
 
 /// The order of runs in results: scenario, strategy label, model, summariser, seed.

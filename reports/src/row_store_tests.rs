@@ -91,12 +91,23 @@ fn what_is_torn_foreign_or_of_another_version_is_not_believed() {
     let path = fresh().place(KEY, ENDING);
     let whole = fs::read_to_string(&path).unwrap();
     let cuts = (0..whole.len()).step_by(whole.len() / 50).map(|at| whole[..at].to_string());
+    let json = whole.lines().next().unwrap();
     let others = [
-        whole.replacen("\"version\":1", "\"version\":2", 1),
-        whole.replacen(KEY, OTHER, 1),
+        json.replacen("\"version\":1", "\"version\":2", 1),
+        json.replacen(KEY, OTHER, 1),
         "{}".into(),
     ];
-    for text in cuts.chain(others) {
+    // As they would be stored.
+    let others = others.map(|json| {
+        let mut crc = flate2::Crc::new();
+        crc.update(json.as_bytes());
+        format!("{json}\n{:08x}\n", crc.sum())
+    });
+    let cost = whole.find("\"cost_usd\":").unwrap() + "\"cost_usd\":".len();
+    let digit = if whole[cost..].starts_with('7') { "8" } else { "7" };
+    let dearer = format!("{}{digit}{}", &whole[..cost], &whole[cost + 1..]);
+    assert_ne!(dearer, whole);
+    for text in cuts.chain(others).chain([json.to_string(), dearer]) {
         fs::write(&path, &text).unwrap();
         assert!(fresh().find(KEY).is_none() && fresh().get(KEY).is_none(), "{text}");
     }

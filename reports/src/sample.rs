@@ -47,6 +47,7 @@ pub(crate) fn results() -> Results {
         assumptions,
         goals: vec![],
         shard: None,
+        list: None,
         runs,
     }
 }

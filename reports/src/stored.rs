@@ -63,6 +63,7 @@ impl Results {
             assumptions: self.assumptions.clone(),
             goals: self.goals.clone(),
             shard: self.shard,
+            list: self.list.clone(),
             runs: vec![],
         }
     }

@@ -106,6 +106,11 @@ pub fn write_results(
     swapped
 }
 
+/// The folder in which this process writes what is to become `dir`.
+pub fn unfinished(dir: &Path) -> Result<PathBuf, WriteError> {
+    Place::of(dir).map(|place| place.fresh)
+}
+
 /// Refuses a folder that is neither ours nor empty nor absent; good to call before a long run.
 pub fn check_out(dir: &Path) -> Result<(), WriteError> {
     let meta = match fs::metadata(dir) {

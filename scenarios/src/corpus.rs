@@ -119,6 +119,8 @@ pub(crate) fn may_hold_sessions(name: &Path, source: &Source<'_>) -> bool {
     let toml = formats::unpacked(&file).to_lowercase().ends_with(".toml");
     match source.head() {
         Ok(head) if toml => is_scenario(&head.text),
+        // Nothing in it is read, which is said.
+        Ok(head) if head.is_tar() => true,
         Ok(head) => named_session(name) || formats::detect_head(&head).is_some(),
         Err(_) => {
             let log = file.to_lowercase().ends_with(".eval");

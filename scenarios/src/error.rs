@@ -68,6 +68,15 @@ pub enum LoadError {
         /// The formats that can be read.
         expected: String,
     },
+    /// Archives of other kinds than zip are not read.
+    #[error(
+        "{}: a tar archive, which is not read; unpack it and name the folder, or pack it as .zip",
+        path.display()
+    )]
+    Tar {
+        /// Which file.
+        path: PathBuf,
+    },
     /// Nobody says anything in it.
     #[error(
         "{}: no messages in session {id:?}; expected at least one user message or reply",
@@ -103,6 +112,16 @@ pub enum LoadError {
         /// The nearest names, or all of them.
         hint: String,
     },
+}
+
+impl LoadError {
+    /// Something else than a session, of which a folder may hold many.
+    pub fn is_other(&self) -> bool {
+        matches!(
+            self,
+            LoadError::Unknown { .. } | LoadError::Tar { .. } | LoadError::NoMessages { .. }
+        )
+    }
 }
 
 /// A fault whose file is not known yet: readers of one line or one step raise it, their caller adds

@@ -265,6 +265,9 @@ fn of_source(
         },
         (Err(e), None) => return Err(e.into()),
     };
+    if head.is_tar() {
+        return Err(LoadError::Tar { path: path.to_path_buf() });
+    }
     let (kind, is_archive) = (kind(&head), head.members.is_some());
     let is_blank = head.text.trim().is_empty();
     // A long beginning is not held while the rest is read.

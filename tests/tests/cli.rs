@@ -587,6 +587,10 @@ fn compare_tells_what_changed_and_what_did_not() {
     // Each against the other.
     let both = here.run("compare a a --map codex=reference --map reference=codex").ok();
     both.prints(&["codex → reference", "reference → codex"]);
+    // The row that bears the name of the one in the other results is not there alone.
+    let one = here.run("compare a a --map codex=reference").ok();
+    one.prints(&["codex → reference"]);
+    assert!(!one.stdout.contains("only in new"), "{}", one.stdout);
     assert_ne!(here.run("compare a a").ok().stdout, here.run("compare a b").ok().stdout);
 }
 

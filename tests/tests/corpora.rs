@@ -39,6 +39,25 @@ fn session(id: &str, day: &str, words: usize) -> String {
 const PORT: &str = "id = \"port\"\n[[step]]\ntype = \"user\"\ntext = \"Which port?\"\n\
                     [[step]]\ntype = \"assistant\"\ntext = \"8080\"\n";
 
+#[test]
+fn archives_of_tar_are_named_and_not_read() {
+    let here = Folder::new();
+    // A header: the name of a file, and at byte 257 what all of them have.
+    let mut tar = vec![0; 1024];
+    tar[..9].copy_from_slice(b"one.jsonl");
+    tar[257..262].copy_from_slice(b"ustar");
+    here.write("all/one.jsonl", session("one", "2026-01-01", 5));
+    here.write("all/x.tar.gz", gzip(&tar));
+    here.write("all/y.tar.xz", "what nobody unpacks here");
+    let said = "x.tar.gz: a tar archive, which is not read; unpack it and name the folder";
+    let run = here.run(&format!("run all {REPLAY}")).ok();
+    run.says(&["all: 2 of 3 files hold no session", said, "y.tar.xz: a tar archive"]);
+    here.run("list sessions all").ok();
+    for line in [&format!("run all/x.tar.gz {REPLAY}"), "import all/x.tar.gz"] {
+        here.run(line).fails_with(2).says(&[said]);
+    }
+}
+
 /// A tree as a stranger would keep it.
 fn tree(here: &Folder, at: &str) {
     let put = |name: &str, bytes: &[u8]| here.write(&format!("{at}/{name}"), bytes);

@@ -538,4 +538,11 @@ fn what_never_ends_is_refused() {
         assert!(told.contains("/dev/zero"), "{line}: {told}");
         assert!(!here.path("zero").exists(), "{line}");
     }
+    // What is read once more would take all memory.
+    for device in ["/dev/zero", "/dev/full"] {
+        let line = format!("ctxbench gate out --baseline {device} --store");
+        let (code, said) = in_a_shell(&here, &format!("ulimit -v 2000000; {line}"));
+        assert_eq!(code, Some(2), "{device}: {said}");
+        assert!(said.contains(&format!("{device} is there and is not a baseline")), "{said}");
+    }
 }

@@ -96,6 +96,23 @@ fn each_gated_metric_turns_the_gate_red_and_is_named_with_its_row() {
 }
 
 #[test]
+fn a_session_that_has_grown_is_another_one_and_fails() {
+    let here = measured();
+    changed(&here, |r| {
+        for steps in ["steps_completed", "steps_total"] {
+            add(r, steps, 96.0);
+            r["summary"][steps] = json!(r["summary"][steps].as_f64().unwrap() as u64);
+        }
+        add(r, "cost_usd", 4.0);
+    });
+    let out = here.run("gate new.json --baseline base.json").fails_with(1);
+    out.prints(&["login-bug-tight × codex: another session than in the baseline", "(--store)"]);
+    assert!(!out.stdout.contains("better"), "{}", out.stdout);
+    here.run("gate new.json --baseline base.json --store").ok();
+    here.run("gate new.json --baseline base.json").ok();
+}
+
+#[test]
 fn one_bad_row_is_not_hidden_by_good_ones() {
     let here = measured();
     let mut results = here.json("out/results.json");
@@ -210,6 +227,13 @@ fn another_version_or_a_broken_file_is_bad_input_not_a_failed_check() {
         "poor.json, line",
         "a row has no `cost_usd`",
         "store a new one",
+    ]);
+    let text = here.read("base.json").replacen("saved_pct", "saved_pctt", 1);
+    here.write("slip.json", text);
+    here.run("gate out --baseline slip.json").fails_with(2).says(&[
+        "slip.json, line",
+        "a row has no key `saved_pctt`",
+        "did you mean saved_pct?",
     ]);
     here.write("half.json", &here.read("base.json")[..40]);
     here.run("gate out --baseline half.json").fails_with(2).says(&["half.json, line"]);

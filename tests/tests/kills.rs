@@ -495,3 +495,29 @@ fn a_run_that_is_told_to_end_says_what_is_kept_and_until_then_its_folder_is_its_
     assert!(told.contains(want), "{told}");
     here.run(second).ok();
 }
+
+#[test]
+fn a_merge_that_is_told_to_end_says_so_and_leaves_nothing_unfinished() {
+    let here = Folder::new();
+    let merge = WRITERS.iter().find(|w| w.line.starts_with("merge")).unwrap();
+    (merge.prepare)(&here);
+    let unfinished = || {
+        let names = std::fs::read_dir(here.path("")).unwrap().map(|e| e.unwrap().file_name());
+        names.into_iter().any(|n| n.to_string_lossy().starts_with(merge.sign.1))
+    };
+    // It may be faster than we are.
+    let told = (0..50).find_map(|_| {
+        let mut run = here.run(merge.line).command();
+        let mut run = run.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        while !unfinished() && run.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        let _ = Command::new("kill").args(["-INT", &run.id().to_string()]).status();
+        let out = run.wait_with_output().unwrap();
+        assert!(!unfinished());
+        (out.status.code() == Some(130)).then(|| String::from_utf8(out.stderr).unwrap())
+    });
+    let told = told.expect("some merge is told to end before it is through");
+    assert!(told.contains("broken off before out was written"), "{told}");
+    here.run(merge.line).ok();
+}

@@ -127,9 +127,7 @@ impl Met {
         let known = |scenario: &Scenario| verify::known(scenario).map_err(LoadError::from);
         match one.and_then(|scenario| known(&scenario).map(|()| scenario)) {
             Ok(scenario) => Met::Session(scenario.into()),
-            Err(e @ (LoadError::Unknown { .. } | LoadError::NoMessages { .. })) if many => {
-                Met::Other(e)
-            }
+            Err(e) if many && e.is_other() => Met::Other(e),
             Err(e) => Met::Damaged(e),
         }
     }

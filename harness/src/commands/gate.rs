@@ -97,7 +97,7 @@ fn store(args: &Args, results: &reports::record::Results) -> anyhow::Result<()> 
     match reports::read_baseline(path) {
         Ok(_) | Err(reports::ReadError::Version { .. }) => {}
         Err(reports::ReadError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
-        Err(_) if std::fs::read(path).is_ok_and(|text| text.is_empty()) => {}
+        Err(reports::ReadError::Empty { .. }) => {}
         Err(e) => {
             let advice = "--store replaces nothing else; choose another file, or remove that one";
             return Err(anyhow::Error::new(e)
@@ -110,8 +110,9 @@ fn store(args: &Args, results: &reports::record::Results) -> anyhow::Result<()> 
 }
 
 pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
-    let (mut base, new) = (reports::read_figures(&args.base)?, reports::read_figures(&args.new)?);
-    let called = mapped(&args.map, &mut base, &new)?;
+    let mut base = reports::read_figures(&args.base)?;
+    let mut new = reports::read_figures(&args.new)?;
+    let called = mapped(&args.map, &mut base, &mut new)?;
     let yardstick = reports::record::yardstick::of;
     let other = reports::record::yardstick::differences(&yardstick(&base), &yardstick(&new));
     if !other.is_empty() {
@@ -130,7 +131,7 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
 fn mapped(
     pairs: &[String],
     base: &mut Results,
-    new: &Results,
+    new: &mut Results,
 ) -> anyhow::Result<BTreeMap<String, String>> {
     let (old, fresh) = (labels(base), labels(new));
     let mut renamed: BTreeMap<String, String> = BTreeMap::new();
@@ -144,10 +145,14 @@ fn mapped(
             bail!("--map {pair}: {other} is held against {to} already; leave one of the two out");
         }
     }
-    // Another strategy that has the label in the base is compared with nothing.
+    // What has the label of the one in the other results is compared with nothing.
     base.runs.retain(|r| {
         let label = &r.strategy.label;
         renamed.contains_key(label) || !called.contains_key(label)
+    });
+    new.runs.retain(|r| {
+        let label = &r.strategy.label;
+        called.contains_key(label) || !renamed.contains_key(label)
     });
     for run in &mut base.runs {
         if let Some(to) = renamed.get(&run.strategy.label) {

@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::groups;
 use crate::replay::with_savings;
-use crate::run::looks;
+use crate::watch::Team;
 use anyhow::{Context, bail};
 use ctxbench_core::counted::many;
 use ctxbench_core::files;
-use ctxbench_reports::{self as reports, Merged, Stored};
+use ctxbench_reports::{self as reports, Artifact, Merged, Stored};
 
-use super::private;
+use super::{number, private, run};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -23,6 +24,14 @@ pub(crate) struct Args {
     /// Merge what there is although parts are missing
     #[arg(long)]
     partial: bool,
+    /// Write team.md: what a team of N users, each with one of the sessions, needs of a shared limit
+    /// of tokens per minute
+    #[arg(long, value_name = "N", value_parser = number::within(1..=100_000))]
+    team: Option<u64>,
+    /// The shared limit for --team, tokens per minute (default: the upper recommendation for a team
+    /// of that size)
+    #[arg(long, value_name = "M", value_parser = run::tokens, requires = "team")]
+    tpm: Option<u64>,
 }
 
 pub(crate) fn merge(args: &Args) -> anyhow::Result<()> {
@@ -35,11 +44,19 @@ pub(crate) fn merge(args: &Args) -> anyhow::Result<()> {
     if let Some(part) = results.iter().find(is_replaced) {
         bail!("--out: {} is merged, and would be replaced; name another folder", part.display());
     }
+    groups::end_with_us();
+    groups::last_words(Some(format!(
+        "broken off before {} was written; the same command begins again",
+        args.out.display()
+    )));
     let merged = Merged::open(&results, args.partial, with_savings)?;
     let stored = Stored::new(&merged.head, &merged)?;
+    let team = |users| run::team(&stored, Team { users, tpm: args.tpm });
+    let team = args.team.map(team).transpose()?;
+    let beside = team.map(|text| Artifact { file: "team.md".into(), text });
     let private = private::keep(results.iter().map(|p| reports::results_file(p)));
-    let matrix = super::list::matrix();
-    reports::write_results(&args.out, &stored, &looks(), &matrix, &[], private)?;
+    run::outputs::write(&args.out, &stored, beside.as_slice(), private)?;
+    groups::last_words(None);
     let rows = stored.figures.runs.len();
     let (rows, of) = (many(rows, "row"), many(results.len(), "result"));
     tell!("{rows} of {of}; files in {}/ (index.html to look at)", args.out.display());

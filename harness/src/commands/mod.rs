@@ -65,7 +65,7 @@ use ctxbench_strategies::descriptor::Descriptor;
         on the same sessions.",
     long_about = None,
     after_help = "Exit codes: 0 fine, 1 a check failed, 2 bad usage or input, 3 a fault of \
-        ctxbench itself.",
+        ctxbench itself; told to end by a signal: 130 Ctrl-C, 143 TERM, 129 HUP.",
     args_conflicts_with_subcommands = true
 )]
 struct Cli {

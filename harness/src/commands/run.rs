@@ -260,7 +260,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         more.for_each(|w| tell!("note: {}: {w}", s.id));
     }
     super::goals::tell_unheld(all);
-    let team = args.team.map(|users| team(&stored, Team { users, tpm: args.tpm })).transpose()?;
+    // A part knows some of the sessions that the team works on.
+    let asked = args.team.filter(|_| head.shard.is_none());
+    if asked.is_none() && args.team.is_some() {
+        tell!("note: --team: a part of a run has no team.md; give --team to `ctxbench merge`");
+    }
+    let team = asked.map(|users| team(&stored, Team { users, tpm: args.tpm })).transpose()?;
     // What was measured is worth more than what was asked for beside it: nothing that fails keeps
     // the rest from being written and shown.
     let mut failures = Vec::new();
@@ -346,7 +351,7 @@ fn judged(args: &Args, plan: &Plan, all: &Results) -> anyhow::Result<()> {
 }
 
 /// What a team needs, which takes every request of every row.
-fn team(stored: &Stored<'_>, team: Team) -> anyhow::Result<String> {
+pub(super) fn team(stored: &Stored<'_>, team: Team) -> anyhow::Result<String> {
     let mut asking = Vec::new();
     stored.sessions(&mut |session| {
         asking.extend(session.iter().map(RunRecord::as_asked));

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::record::yardstick::{self, Yardstick};
 use crate::record::{Results, RunRecord, Status};
+use ctxbench_core::nearest;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -18,6 +19,7 @@ pub const BASELINE_VERSION: u32 = 1;
 
 /// What later results are held against.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Baseline {
     /// Version of the format.
     pub version: u32,
@@ -43,6 +45,9 @@ pub struct BaselineRow {
     pub status: Status,
     /// Recorded steps taken.
     pub steps_completed: u64,
+    /// Recorded steps of the session; `None` = it was not begun.
+    #[serde(default)]
+    pub steps_total: Option<u64>,
     /// Hard failures.
     pub integrity_failures: u64,
     #[serde(flatten)]
@@ -81,13 +86,26 @@ impl Baseline {
 }
 
 impl BaselineRow {
+    /// Its keys in files beside the figures.
+    const FIELDS: [&str; 7] = [
+        "scenario",
+        "strategy",
+        "model",
+        "status",
+        "steps_completed",
+        "steps_total",
+        "integrity_failures",
+    ];
+
     pub(super) fn of(run: &RunRecord) -> BaselineRow {
+        let begun = run.summary.requests > 0 || run.summary.steps_total > 0;
         BaselineRow {
             scenario: run.scenario.id.clone(),
             strategy: run.strategy.label.clone(),
             model: run.model.clone(),
             status: run.status,
             steps_completed: run.summary.steps_completed,
+            steps_total: begun.then_some(run.summary.steps_total),
             integrity_failures: run.broken_rules(),
             figures: Figures::of(run),
         }
@@ -118,7 +136,16 @@ impl Serialize for Figures {
 
 impl<'de> Deserialize<'de> for Figures {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Figures, D::Error> {
+        // What the row itself does not know: a figure under another name would be passed over, and
+        // with it what it gates.
         let fields = BTreeMap::<String, Value>::deserialize(from)?;
+        let figures: Vec<&str> =
+            metrics::shown(|m| &m.stored).iter().map(|(m, _)| m.column).collect();
+        if let Some(other) = fields.keys().find(|k| !figures.contains(&k.as_str())) {
+            let known: Vec<&str> = BaselineRow::FIELDS.into_iter().chain(figures).collect();
+            let hint = nearest::hint(other, &known);
+            return Err(D::Error::custom(format!("a row has no key `{other}`; {hint}")));
+        }
         let mut out = Figures::default();
         for (metric, stored) in metrics::shown(|m| &m.stored) {
             match fields.get(metric.column) {
@@ -152,6 +179,8 @@ fn round(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::sample;
     use proptest::prelude::*;
@@ -167,13 +196,14 @@ mod tests {
 
     #[test]
     fn a_row_without_a_figure_that_every_run_has_is_refused() {
-        let text = Baseline::from_results(&sample::results()).to_text();
-        let parse = |from: &str, to: &str| {
-            let other = text.replacen(&format!("\"{from}\": "), &format!("\"{to}\": "), 1);
-            Baseline::parse(&other, Path::new("b.json")).map_err(|e| e.to_string())
+        let lacking = |column: &str| {
+            let text = Baseline::from_results(&sample::results()).to_text();
+            let mut all: Value = serde_json::from_str(&text).unwrap();
+            all["rows"][0].as_object_mut().unwrap().remove(column);
+            Baseline::parse(&all.to_string(), Path::new("b.json")).map_err(|e| e.to_string())
         };
         for (metric, stored) in metrics::shown(|m| &m.stored) {
-            match (parse(metric.column, "other"), stored) {
+            match (lacking(metric.column), stored) {
                 (Ok(_), Stored::WhereKnown) => {}
                 (Err(e), Stored::Always) => {
                     assert!(e.contains(&format!("a row has no `{}`", metric.column)), "{e}")
@@ -181,6 +211,27 @@ mod tests {
                 (other, _) => panic!("{}: {other:?}", metric.column),
             }
         }
+    }
+
+    #[test]
+    fn a_key_that_no_row_has_is_refused_with_the_nearest() {
+        let text = Baseline::from_results(&sample::results()).to_text();
+        let parse = |from: &str, to: &str| {
+            let other = text.replacen(&format!("\"{from}\": "), &format!("\"{to}\": "), 1);
+            Baseline::parse(&other, Path::new("b.json")).unwrap_err().to_string()
+        };
+        for (column, wrong) in [("saved_pct", "saved_pctt"), ("steps_total", "step_total")] {
+            let error = parse(column, wrong);
+            let said = format!("a row has no key `{wrong}`; did you mean {column}");
+            assert!(error.starts_with("b.json, line ") && error.contains(&said), "{error}");
+        }
+        assert!(parse("yardstick", "yardstik").contains("`yardstik`"));
+        // Every key that is written is known.
+        let row = serde_json::to_value(BaselineRow::default()).unwrap();
+        let figures = metrics::shown(|m| &m.stored).into_iter().map(|(m, _)| m.column);
+        let known: BTreeSet<&str> = BaselineRow::FIELDS.into_iter().chain(figures).collect();
+        let written = row.as_object().unwrap().keys().map(String::as_str);
+        assert_eq!(written.collect::<BTreeSet<_>>(), known);
     }
 
     proptest! {

@@ -112,7 +112,7 @@ impl Checks<'_> {
 
     fn row(&mut self, base: &BaselineRow, new: &BaselineRow) {
         self.integrity(base, new);
-        if !self.same_ending(base, new) {
+        if !self.same_session(base, new) || !self.same_ending(base, new) {
             return;
         }
         for (metric, gate) in metrics::shown(|m| &m.gated) {
@@ -146,6 +146,24 @@ impl Checks<'_> {
             outcome,
             format!("integrity failures {b} → {n} (allowed +0)"),
         );
+    }
+
+    /// Whether both were measured on one session, as far as its length tells; says so if not. More
+    /// steps of a longer session are no progress, and what they cost is compared with nothing.
+    fn same_session(&mut self, base: &BaselineRow, new: &BaselineRow) -> bool {
+        // Who took every step gets no further in the same session.
+        let whole = (base.status == Status::Completed).then_some(base.steps_completed);
+        let lengths = match (base.steps_total, new.steps_total) {
+            (Some(b), Some(n)) => Some((b, n)).filter(|(b, n)| b != n),
+            _ => whole.map(|b| (b, new.steps_completed)).filter(|(b, n)| n > b),
+        };
+        let Some((b, n)) = lengths else { return true };
+        let text = format!(
+            "another session than in the baseline ({b} → {n} recorded steps), so its figures are \
+             not compared; store a new one (--store)"
+        );
+        self.put(new, "session", Outcome::Fail, text);
+        false
     }
 
     /// Whether the figures measure the same work; says so if not.

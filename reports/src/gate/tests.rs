@@ -130,6 +130,57 @@ fn a_death_at_an_earlier_step_fails() {
     assert_eq!(report.of(Outcome::Improved).count(), 0, "a shorter life is not a cheaper one");
 }
 
+/// What the gate says of a row whose baseline was changed.
+fn told(base: impl Fn(&mut BaselineRow), new: impl Fn(&mut RunRecord)) -> Vec<(Outcome, String)> {
+    let mut baseline = Baseline::from_results(&results());
+    base(baseline.rows.iter_mut().find(|r| r.strategy == "codex").unwrap());
+    let mut changed = results();
+    new(codex(&mut changed));
+    let report = gate(&changed, &baseline, &GateOptions::default());
+    let passes = |c: &&Check| c.outcome != Outcome::Pass;
+    report.checks.iter().filter(passes).map(|c| (c.outcome, c.told())).collect()
+}
+
+#[test]
+fn a_session_that_has_grown_or_shrunk_is_another_one_whatever_it_costs() {
+    let said = |b: u64, n: u64| {
+        format!(
+            "login-bug × codex: another session than in the baseline ({b} → {n} recorded steps), \
+             so its figures are not compared; store a new one (--store)"
+        )
+    };
+    for n in [24, 150] {
+        let longer = |r: &mut RunRecord| {
+            (r.summary.steps_completed, r.summary.steps_total) = (n, n);
+            r.summary.cost_usd *= 75.0;
+        };
+        assert_eq!(told(|_| {}, longer), [(Outcome::Fail, said(120, n))]);
+    }
+    // A baseline that does not say how long the session was: who finished it gets no further.
+    let longer = |r: &mut RunRecord| r.summary.steps_completed = 150;
+    assert_eq!(told(|b| b.steps_total = None, longer), [(Outcome::Fail, said(120, 150))]);
+}
+
+#[test]
+fn who_gets_further_in_the_same_session_is_better() {
+    let died = |b: &mut BaselineRow| (b.status, b.steps_completed) = (Status::Overflow, 24);
+    let further = "login-bug × codex: status overflow → completed, steps 24 → 120; its other \
+                   figures are not compared";
+    assert_eq!(told(died, |_| {}), [(Outcome::Improved, further.to_string())]);
+    let old = |b: &mut BaselineRow| (died(b), b.steps_total = None).1;
+    assert_eq!(told(old, |_| {}), [(Outcome::Improved, further.to_string())]);
+    // In a longer one it is not.
+    let longer = |r: &mut RunRecord| (r.summary.steps_completed, r.summary.steps_total) = (60, 200);
+    let found = told(died, |r| (r.status = Status::Overflow, longer(r)).1);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].0 == Outcome::Fail && found[0].1.contains("(120 → 200 recorded steps)"));
+    // What was not begun says nothing of its session.
+    let none = |b: &mut BaselineRow| {
+        (b.status, b.steps_completed, b.steps_total) = (Status::Error, 0, None);
+    };
+    assert!(told(none, |_| {}).iter().all(|(outcome, _)| *outcome == Outcome::Improved));
+}
+
 #[test]
 fn absolute_limits_hold_for_products_only_and_replace_the_tolerance() {
     let baseline = Baseline::from_results(&results());

@@ -9,6 +9,7 @@ mod digest;
 mod facts;
 mod goals;
 mod integrity;
+mod list;
 mod pieces;
 mod restarts;
 pub mod yardstick;
@@ -31,6 +32,7 @@ pub use digest::Digest;
 pub use facts::{EXCERPT, FactLife, FactMove, FactRecord, Place};
 pub use goals::{About, Comparison, Goal};
 pub use integrity::{IntegrityFailure, Rule};
+pub use list::SessionList;
 pub use restarts::{CodeRewind, KeptBy, ResumeFile, ResumeRecord, RewindRecord};
 
 /// Version of `results.json`; a file of another version is refused.
@@ -51,6 +53,9 @@ pub struct Results {
     /// Which part of the sessions of a run: index from 1, of how many; `None` = all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<(usize, usize)>,
+    /// What it is a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list: Option<SessionList>,
     /// One per scenario × strategy × model × summariser × seed, in sorted order.
     pub runs: Vec<RunRecord>,
 }

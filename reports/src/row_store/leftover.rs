@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::files;
 
-use super::{ABOUT, About, ENDING, FAILED, RowIn, neighbour, place, sort_runs};
+use super::{ABOUT, About, ENDING, FAILED, RowIn, neighbour, place, sort_runs, sum};
 use crate::formats::ReportError;
 use crate::json::{self, ReadError};
 use crate::record::{RESULTS_VERSION, Results, RunRecord};
@@ -122,7 +123,15 @@ pub(super) fn sort_out(progress: &Path, earlier: Vec<Leftover>) -> Result<Left, 
 
 fn row(path: &Path) -> Result<RunRecord, ReadError> {
     let text = json::read_text(path)?;
-    let RowIn { run, .. } = json::versioned(&text, path, "a stored run", RESULTS_VERSION)?;
+    let (json, is_whole) = sum::checked(text.as_bytes());
+    // What is of another version is told first: its checksum may stand elsewhere.
+    let json = &text[..json.len()];
+    let RowIn { run, .. } = json::versioned(json, path, "a stored run", RESULTS_VERSION)?;
+    if !is_whole {
+        let why = "its checksum is not that of its content, so it was changed since it was stored";
+        let source = io::Error::new(io::ErrorKind::InvalidData, why);
+        return Err(ReadError::Io { path: path.into(), source });
+    }
     Ok(run)
 }
 

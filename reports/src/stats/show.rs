@@ -37,7 +37,10 @@ pub(crate) fn caption(d: &Differences) -> String {
 pub(crate) fn allowed(d: &Differences) -> String {
     let n = d.sessions;
     let mut out = match (n, d.recordings) {
-        (0 | 1, _) => return format!("{n} session: nothing to average, no intervals, no verdicts"),
+        (0 | 1, _) => {
+            let sessions = fmt::many(n, "session");
+            return format!("{sessions}: nothing to average, no intervals, no verdicts");
+        }
         (_, 0) => format!("{n} sessions: differences only; scripted ones retell one story"),
         (_, r) if r < n => format!("{n} sessions, {r} recorded"),
         _ => format!("{n} sessions"),

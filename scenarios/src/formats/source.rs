@@ -19,6 +19,11 @@ use crate::jsonl::numbered;
 /// How much of a file decides what it is, bytes.
 const HEAD_BYTES: u64 = 1 << 20;
 
+/// How the names of archives of `tar` end, also of those that are compressed in ways that are not
+/// read.
+const TAR_ENDINGS: &[&str] =
+    &[".tar", ".tgz", ".tzst", ".tbz2", ".txz", ".tar.gz", ".tar.zst", ".tar.bz2", ".tar.xz"];
+
 /// How many lines of it are looked at.
 const HEAD_LINES: usize = 20;
 
@@ -343,6 +348,14 @@ impl Head {
             .iter()
     }
 
+    /// An archive of `tar`, as its first header or its name says.
+    pub fn is_tar(&self) -> bool {
+        let name = self.name.to_lowercase();
+        let named = TAR_ENDINGS.iter().any(|ending| name.ends_with(ending));
+        let marked = self.text.as_bytes().get(257..262) == Some(b"ustar");
+        self.entries.is_none() && (named || marked)
+    }
+
     /// The file holds one JSON value over several lines, and not a value per line.
     pub fn is_document(&self) -> bool {
         let Some((_, first)) = numbered(&self.text).next() else { return false };
@@ -382,6 +395,14 @@ mod tests {
         let is = |t: &str| Head::of(t, "x").is_document();
         assert!(is("{\n \"a\": 1\n}") && is("[\n{}\n]"));
         assert!(!is("{\"a\":1}\n{\"a\":2}") && !is("{\"a\":1}") && !is("") && !is("text"));
+    }
+
+    #[test]
+    fn an_archive_of_tar_is_known_by_its_header_or_its_name() {
+        let header = |magic: &str| format!("{:\0<257}{magic}\0", "a/1.jsonl");
+        let is = |text: &str, name: &str| Head::of(text, name).is_tar();
+        assert!(is(&header("ustar"), "sessions") && !is(&header("other"), "sessions"));
+        assert!(is("", "x.tar") && is("", "X.TGZ") && is("", "x.tar.xz") && !is("", "tar.jsonl"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::groups::{self, Ours};
 use crate::replay::with_savings;
 use crate::run::looks;
 use anyhow::bail;
@@ -100,6 +101,8 @@ pub(in crate::commands) fn write(
     private: bool,
 ) -> anyhow::Result<()> {
     let matrix = crate::commands::list::matrix();
+    // What is not in its place when we are told to end goes with us.
+    let _unfinished = Ours::new(|| reports::unfinished(out).map(groups::Folder))?;
     Ok(reports::write_results(out, stored, &looks(), &matrix, beside, private)?)
 }
 
