@@ -34,8 +34,8 @@ pub enum MergeError {
     #[error("{first} is a part of {n} and {second} is not; merge the parts of one run")]
     Parts { first: String, second: String, n: usize },
     #[error(
-        "the parts are not of one list of sessions: {}; run the parts again over the same files and \
-         with the same --limit, --sample, --min-tokens and --since",
+        "the parts are not of one list of sessions: {}; run the parts again over the same files \
+         and with the same --limit, --sample, --min-tokens and --since",
         told.join(", ")
     )]
     Lists { told: Vec<String> },

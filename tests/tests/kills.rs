@@ -205,12 +205,24 @@ fn is_timed(name: &str) -> bool {
     name.ends_with("/timings.json") || name.ends_with(".run.json")
 }
 
+/// Whether such a file ends where it should: JSON, and behind that of a row its checksum.
+fn is_whole(name: &str, bytes: &[u8]) -> bool {
+    let is_json = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes).is_ok();
+    if !name.ends_with(".run.json") {
+        return is_json(bytes);
+    }
+    let json = bytes.split(|b| *b == b'\n').next().unwrap();
+    let mut crc = flate2::Crc::new();
+    crc.update(json);
+    is_json(json) && bytes[json.len()..] == *format!("\n{:08x}\n", crc.sum()).as_bytes()
+}
+
 /// What a kill may leave: every file as it was or as it will be, results all of one kind.
 fn nothing_is_half(now: &Files, before: &Files, after: &Files) {
     for (name, bytes) in now.iter().filter(|(name, _)| !is_leftover(name)) {
         let old = before.get(name).is_some_and(|b| b == bytes);
         let new = after.get(name).is_some_and(|b| b == bytes);
-        let timed = || after.contains_key(name) && serde_json::from_slice::<Value>(bytes).is_ok();
+        let timed = || after.contains_key(name) && is_whole(name, bytes);
         assert!(old || new || is_timed(name) && timed(), "{name} is half or nobody's");
     }
     for (name, bytes) in before {

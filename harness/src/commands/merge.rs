@@ -24,8 +24,8 @@ pub(crate) struct Args {
     /// Merge what there is although parts are missing
     #[arg(long)]
     partial: bool,
-    /// Write team.md: what a team of N users, each with one of the sessions, needs of a shared limit
-    /// of tokens per minute
+    /// Write team.md: what a team of N users, each with one of the sessions, needs of a shared
+    /// limit of tokens per minute
     #[arg(long, value_name = "N", value_parser = number::within(1..=100_000))]
     team: Option<u64>,
     /// The shared limit for --team, tokens per minute (default: the upper recommendation for a team

@@ -1,4 +1,5 @@
-//! The checksum of a row, in a line of its own behind the JSON: JSON with another digit is JSON still.
+//! The checksum of a row, in a line of its own behind the JSON: JSON with another digit is JSON
+//! still.
 
 use std::io::{self, BufWriter, Write};
 
