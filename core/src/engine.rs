@@ -111,6 +111,15 @@ pub enum UndoError {
     Changed,
 }
 
+/// How many of the last blocks of a view are among these that no request has shown. The block with
+/// which a provider compacts is there because of it.
+fn count_new(view: &[Arc<Block>], unsent: &[Arc<Block>]) -> usize {
+    let is_new = |b: &&Arc<Block>| {
+        b.kind != BlockKind::Compaction && unsent.iter().any(|u| Arc::ptr_eq(u, b))
+    };
+    view.iter().rev().take_while(is_new).count()
+}
+
 impl Engine {
     /// An engine for one conversation.
     pub fn new(model: Arc<Model>, world: Box<dyn World>) -> Self {
@@ -266,13 +275,20 @@ impl Engine {
         };
         let before = context_editing::edited_view(request, known).into_owned();
         let after = context_editing::edited_view(request, cleared).into_owned();
+        let new = count_new(&after, self.unsent());
         self.note(Event::Compaction {
             kind: CompactionKind::Clear,
             mechanism,
             phase: Phase::MidTurn,
             before,
             after,
+            new,
         });
+    }
+
+    /// Blocks of the view that no request has shown.
+    fn unsent(&self) -> &[Arc<Block>] {
+        &self.context.blocks()[self.context.changed_from()..]
     }
 
     /// The provider's count of a request if it offers one, else the exact local count. Never an
@@ -389,6 +405,7 @@ impl Engine {
     ) -> Result<(), EditError> {
         let before = self.provider_view();
         let view = self.context.blocks().to_vec();
+        let new = count_new(&blocks, self.unsent());
         self.context.set(blocks)?;
         let after = self.context.blocks().to_vec();
         let changed =
@@ -401,7 +418,7 @@ impl Engine {
             if self.keeps_events {
                 self.undoable.push(Undoable { event: self.events.len(), view });
             }
-            self.note(Event::Compaction { kind, mechanism, phase, before, after });
+            self.note(Event::Compaction { kind, mechanism, phase, before, after, new });
         }
         Ok(())
     }

@@ -183,6 +183,8 @@ pub enum Event {
         before: Vec<Arc<Block>>,
         /// Context after.
         after: Vec<Arc<Block>>,
+        /// How many of its last blocks no request has shown yet: they would be new without it, too.
+        new: usize,
     },
     /// A compaction was begun and came to nothing.
     CompactionFailed {

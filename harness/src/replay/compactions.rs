@@ -52,12 +52,13 @@ impl Measure {
 
     /// A compaction that the engine noted, and what it left of the facts; `None` = something else.
     pub(super) fn compacted(&mut self, noted: &Stamped, kept: Kept) -> Option<Compacted> {
-        let Noted::Compaction { kind, mechanism, phase, before, after } = &noted.event else {
+        let Noted::Compaction { kind, mechanism, phase, before, after, new } = &noted.event else {
             return None;
         };
         let by = &self.model.counting;
         let size = |blocks: &[Arc<Block>]| context_editing::prompt_tokens(&self.model, &[], blocks);
         let changed = &after[common_prefix(before, after)..];
+        let again = &changed[..changed.len().saturating_sub(*new)];
         let summaries = changed.iter().filter(|b| place(b) == Place::Summary);
         let (went, came) = exchange::between(before, after, by, &mut self.room);
         Some(Compacted {
@@ -68,7 +69,7 @@ impl Measure {
             at_ms: noted.at_ms,
             before_tokens: size(before),
             after_tokens: size(after),
-            invalidated_tokens: size(changed),
+            invalidated_tokens: size(again),
             summary_tokens: summaries.map(|b| b.tokens(by)).sum(),
             went,
             came,

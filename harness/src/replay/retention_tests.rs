@@ -120,6 +120,7 @@ fn run(recovery: Recovery) -> RunRecord {
         phase: Phase::PreTurn,
         before: shown,
         after: after.clone(),
+        new: 0,
     };
     o.noted(&Arc::new(Stamped { before_request: 3, at_ms: 0, event }));
     o.moved(&path.moves[2]);

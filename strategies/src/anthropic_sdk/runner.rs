@@ -208,6 +208,7 @@ fn note_server_compaction(s: &mut Engine, summary: &Arc<str>) {
         phase: Phase::MidTurn,
         before,
         after,
+        new: 0,
     });
 }
 

@@ -132,8 +132,8 @@ fn a_compaction_begins_with_what_the_provider_shows() {
         blocks.iter().skip(1).map(line).collect::<Vec<_>>()
     };
     let compacted = p.engine.events.iter().find_map(|e| match &e.event {
-        Event::Compaction { mechanism: "compact_20260112", before, after, .. } => {
-            Some((shown(before), shown(after)))
+        Event::Compaction { mechanism: "compact_20260112", before, after, new, .. } => {
+            Some((shown(before), shown(after), *new))
         }
         _ => None,
     });
@@ -149,7 +149,8 @@ fn a_compaction_begins_with_what_the_provider_shows() {
         (Output, false),
     ];
     let after = [(Compaction, false), (Call, false), (Output, false)];
-    assert_eq!(compacted, Some((before.to_vec(), after.to_vec())));
+    // The call of the same reply and its result are new, with and without the compaction.
+    assert_eq!(compacted, Some((before.to_vec(), after.to_vec(), 2)));
     // What is taken back is what the client holds.
     p.engine.undo_compaction().unwrap();
     let kept: Vec<_> = p.engine.context.blocks().iter().map(|b| &*b.text).collect();
