@@ -205,7 +205,7 @@ struct Candidate<'a> {
 }
 
 fn of_runs(about: String, runs: &[&RunRecord], question: &Question) -> Answer {
-    let (rows, set_aside) = candidates(runs, question.by);
+    let (rows, set_aside) = candidates(runs, question);
     let first = rows.first().map_or(&[][..], |c| &c.runs);
     let sessions: Vec<usize> = (0..first.len()).collect();
     let recorded = |i: &&usize| first[**i].scenario.recorded;
@@ -333,7 +333,12 @@ fn field(rows: &[Candidate<'_>], question: &Question, relative: bool) -> Field {
 /// The products that can be chosen, and why the others cannot. A row that left a session out may
 /// have left out the dear one, so only those are candidates that finished every session that any
 /// of them finished; a lever changes more than compaction.
-fn candidates<'a>(runs: &[&'a RunRecord], by: &Metric) -> (Vec<Candidate<'a>>, Vec<SetAside>) {
+fn candidates<'a>(
+    runs: &[&'a RunRecord],
+    question: &Question,
+) -> (Vec<Candidate<'a>>, Vec<SetAside>) {
+    let by = question.by;
+    let asked = || std::iter::once(by).chain(question.conditions.iter().map(|c| c.metric));
     let mut labels: Vec<&'a str> = runs
         .iter()
         .copied()
@@ -351,9 +356,16 @@ fn candidates<'a>(runs: &[&'a RunRecord], by: &Metric) -> (Vec<Candidate<'a>>, V
     };
     labels.retain(|label| {
         if of(label).any(|r| r.strategy.without_levers.is_some()) {
-            leave(label, "its lever changes more than compaction".into())
-        } else if !of(label).any(|r| r.summary.compactions > 0 && r.is_whole()) {
+            leave(label, "its lever changes more than compaction".into());
+            return false;
+        }
+        let compacted = || of(label).filter(|r| r.summary.compactions > 0 && r.is_whole());
+        let unknown = asked().find(|m| compacted().all(|r| m.value(r).is_none()));
+        if compacted().next().is_none() {
             leave(label, "compacted in no session that it finished".into())
+        } else if let Some(m) = unknown {
+            // Others say nothing of it.
+            leave(label, format!("its {} is known in no session in which it compacted", m.name))
         } else {
             true
         }

@@ -116,6 +116,28 @@ fn who_left_sessions_out_is_set_aside_with_the_reason() {
 }
 
 #[test]
+fn who_compacted_only_where_a_figure_is_unknown_is_set_aside_by_it() {
+    let mut all = clear(12);
+    // Needs are known in the first half, and good compacted in the other.
+    for r in &mut all.runs {
+        if &*r.scenario.id >= "s06" {
+            r.summary.needs_kept_pct = None;
+        } else if r.strategy.label == "good" {
+            r.summary.compactions = 0;
+        }
+    }
+    let why = "its needs kept is known in no session in which it compacted".to_string();
+    let aside = |found: Answer| {
+        let told = found.set_aside.into_iter().map(|s| (s.strategy, s.why));
+        told.collect::<Vec<_>>()
+    };
+    let of_good = [("good".to_string(), why)];
+    assert_eq!(aside(ask(&all, "needs_kept_pct", &[], &[])), of_good);
+    assert_eq!(aside(ask(&all, "cost_usd", &["needs_kept_pct=90"], &[])), of_good);
+    assert_eq!(aside(ask(&all, "cost_usd", &[], &[])), []);
+}
+
+#[test]
 fn rows_with_the_same_figures_are_one() {
     let mut all = clear(12);
     let twins: Vec<RunRecord> = all

@@ -104,7 +104,12 @@ pub(crate) fn verdict(figure: &Figure) -> &'static str {
 
 /// The mean change, signed, with its unit.
 pub(crate) fn change(figure: &Figure, metric: &Metric) -> String {
-    figure.mean.map_or("n/a".into(), |x| told(figure, metric, x))
+    known(figure, figure.mean).map_or("n/a".into(), |x| told(figure, metric, x))
+}
+
+/// What is told of a figure; where nothing was compacted and nothing differs, nothing.
+fn known(figure: &Figure, told: Option<f64>) -> Option<f64> {
+    told.filter(|_| figure.compacted > 0 || figure.verdict != Verdict::Equal)
 }
 
 fn told(figure: &Figure, metric: &Metric, x: f64) -> String {
@@ -128,7 +133,7 @@ pub(crate) fn apart(from: &Figure, to: &Figure, metric: &Metric) -> Option<Strin
 
 /// The change of the session in the middle.
 pub(crate) fn median(figure: &Figure, metric: &Metric) -> String {
-    figure.median.map_or("n/a".into(), |x| told(figure, metric, x))
+    known(figure, figure.median).map_or("n/a".into(), |x| told(figure, metric, x))
 }
 
 /// The change of the sum, where that is another question.
