@@ -179,24 +179,25 @@ impl Rounds {
                 "The cause is clear, the change to {noun} is small. I write it down for the train."
             ),
         });
+        if kind == Place::Path {
+            // What writes the file names it first.
+            out.push(StoryBlock::Fact(fact(
+                &format!("t{turn}"),
+                FactKind::Artifact,
+                self.next_report(turn),
+                &[path.clone()],
+            )));
+        }
         out.push(StoryBlock::Call(StoryCall {
             tool: "write".into(),
             failed: false,
-            args: path.clone(),
+            args: path,
             label: None,
             body: format!(
                 "# {ticket}\n\nStaff can {verb} a {noun} again. The service checks the \
                 state before the role."
             ),
         }));
-        if kind == Place::Path {
-            out.push(StoryBlock::Fact(fact(
-                &format!("t{turn}"),
-                FactKind::Artifact,
-                self.next_report(turn),
-                &[path],
-            )));
-        }
         let end = if kind == Place::Answer { format!(" {}", said.sentence) } else { String::new() };
         out.push(StoryBlock::Say {
             label: None,
