@@ -185,7 +185,7 @@ impl Rounds {
                 &format!("t{turn}"),
                 FactKind::Artifact,
                 self.next_report(turn),
-                &[path.clone()],
+                std::slice::from_ref(&path),
             )));
         }
         out.push(StoryBlock::Call(StoryCall {
