@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use ctxbench_core::calibration;
+use ctxbench_core::counted::many;
 use ctxbench_core::session::Session;
 use ctxbench_core::tokens::content_hash;
-use ctxbench_reports::many;
 use ctxbench_scenarios::formats::millis;
 
 /// What is asked for; nothing = every session.

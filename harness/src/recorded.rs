@@ -92,10 +92,12 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     })
 }
 
-/// What a reader of the dollars of a session must know of their prices.
-pub fn about_prices(session: &Session) -> Vec<String> {
+/// What a reader of the dollars of a session must know of their prices. `told` = a model of which
+/// it is said elsewhere.
+pub fn about_prices(session: &Session, told: Option<&str>) -> Vec<String> {
     let Some(model) = models::recorded(session) else { return Vec::new() };
-    let read = Reading::of(session, model);
+    let mut read = Reading::of(session, model);
+    read.stand_ins.retain(|name, _| told != Some(name));
     priced_otherwise(&read.stand_ins, read.unpriced.as_deref())
 }
 
@@ -322,6 +324,21 @@ pub(crate) fn rows(scenario: &Scenario, named: &[&'static Model]) -> Vec<RunReco
 mod tests {
     use super::*;
     use ctxbench_reports::record::BreakEven;
+
+    #[test]
+    fn prices_of_other_models_are_told_whatever_their_names_begin_with() {
+        let lines = [
+            r#"{"type":"session","version":1,"id":"s","model":"gpt-5.9"}"#,
+            r#"{"type":"user","id":"u","text":"go"}"#,
+            r#"{"type":"assistant","id":"a","text":"1","usage":{"input":100,"output":1}}"#,
+            r#"{"type":"recorded_call","model":"gpt-5.9-foo","usage":{"input":100,"output":1}}"#,
+        ];
+        let session = ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap();
+        let told = |own| about_prices(&session.session, own).len();
+        assert_eq!((told(None), told(Some("gpt-5.9"))), (2, 1));
+        let of_others = about_prices(&session.session, Some("gpt-5.9"));
+        assert!(of_others[0].starts_with("gpt-5.9-foo is not"), "{of_others:?}");
+    }
 
     #[test]
     fn what_a_recorded_compaction_took_is_told_as_far_as_it_is_known() {

@@ -70,7 +70,7 @@ impl Row {
             peak_is_counted: counted_peak == Some(peak),
             compactions: count(|e| matches!(e, Entry::RecordedCompaction(_))),
             cost_usd,
-            cost_notes: cost_usd.map(|_| about_prices(session)).unwrap_or_default(),
+            cost_notes: cost_usd.map(|_| about_prices(session, None)).unwrap_or_default(),
         }
     }
 }

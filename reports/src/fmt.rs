@@ -1,6 +1,6 @@
 //! How numbers are written for people. Files for machines use [`exact`] only.
 
-pub use ctxbench_core::counted::many;
+pub(crate) use ctxbench_core::counted::many;
 
 /// Tokens in at most five characters: `950`, `9.5k`, `182k`, `1.23M`.
 pub(crate) fn tokens(n: f64) -> String {

@@ -56,7 +56,7 @@ mod write;
 
 pub use compare::compare;
 pub use explain::{Filter, explain};
-pub use fmt::{many, one_line, printable, uncounted};
+pub use fmt::{one_line, printable, uncounted};
 pub use formats::{Artifact, FORMATS, Format, ReportError, format};
 pub use gate::{Baseline, GateOptions, gate, read_baseline};
 pub use json::{ReadError, parse_results, read_results, results_file, results_text, write_json};

@@ -11,10 +11,10 @@ use crate::recorded::{about_prices, as_recorded};
 use crate::replay::Options;
 use crate::run::Plan;
 use anyhow::bail;
+use ctxbench_core::counted::many;
 use ctxbench_reports::advise::{
     Advice, Change, LeftOut, Tried, advise as judge, disagreement, to_text,
 };
-use ctxbench_reports::many;
 use ctxbench_reports::one_line;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::Scenario;
@@ -184,9 +184,7 @@ fn remarks(s: &Scenario) -> Vec<String> {
     let of_session = models::remarks(&s.session, models::own(&s.session));
     // That of its own model is said there; subagents may have others.
     let own = s.session.header.model.as_deref();
-    let of_calls = about_prices(&s.session).into_iter();
-    let of_others = of_calls.filter(|line| own.is_none_or(|name| !line.starts_with(name)));
-    of_session.chain(of_others).collect()
+    of_session.chain(about_prices(&s.session, own)).collect()
 }
 
 /// Sessions that nothing was made of, by the reason.

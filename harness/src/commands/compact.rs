@@ -10,8 +10,8 @@ use crate::point::Point;
 use crate::replay::Options;
 use anyhow::Context;
 use ctxbench_core::calibration::Calibrate;
+use ctxbench_core::counted::many;
 use ctxbench_core::model;
-use ctxbench_reports::many;
 use serde::Serialize;
 
 use super::specs::Chosen;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
+use ctxbench_core::counted::many;
 use ctxbench_kit::rollout::{HistoryFile, LogId, TypedPrompt, soft_cap, trimmed};
-use ctxbench_reports::many;
 use ctxbench_reports::printable;
 use serde_json::json;
 

@@ -14,7 +14,7 @@ use super::serve::told_to_stop;
 use crate::drive;
 use crate::recorder::{self, Program, Recorder, Upstream, Upstreams, Witness};
 use crate::serve::wall_clock;
-use ctxbench_reports::many;
+use ctxbench_core::counted::many;
 
 #[derive(clap::Args)]
 #[command(

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use ctxbench_reports::many;
+use ctxbench_core::counted::many;
 use ctxbench_reports::printable;
 use ctxbench_strategies::codex::reopened::{Reopened, Shown};
 

@@ -9,7 +9,7 @@ use crate::choice::{Choice, Chooser};
 use crate::survey::Row;
 use anyhow::{Context, bail};
 use ctxbench_core::calendar;
-use ctxbench_reports::many;
+use ctxbench_core::counted::many;
 use ctxbench_reports::{one_line, printable};
 use ctxbench_scenarios::bounds::is_about_a_number;
 use ctxbench_scenarios::formats::millis;

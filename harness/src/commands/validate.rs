@@ -5,9 +5,9 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use crate::validate::{Calibration, Options, Validated, compaction, read, validate as compare};
+use ctxbench_core::counted::many;
 use ctxbench_core::files;
 use ctxbench_core::request::Ttl;
-use ctxbench_reports::many;
 use ctxbench_scenarios::InputError;
 use ctxbench_scenarios::formats::{self, Head, Source};
 

@@ -21,7 +21,7 @@ use ctxbench_scenarios::formats::{Format, Recording, Source};
 use ctxbench_scenarios::{InputError, formats};
 use serde::Serialize;
 
-use ctxbench_reports::many;
+use ctxbench_core::counted::many;
 
 pub use bias::{Bias, Calibration, KindBias};
 pub use calls::{Boundary, Call, Calls, Counters, Route};

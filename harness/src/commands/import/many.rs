@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::choice::{Choice, Chooser};
 use anyhow::{anyhow, bail};
-use ctxbench_reports::many;
+use ctxbench_core::counted::many;
 use ctxbench_scenarios::Scenario;
 use ctxbench_scenarios::formats::{self, Source};
 

@@ -9,9 +9,9 @@ pub(super) mod words;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use ctxbench_core::counted::many;
 use ctxbench_kit::rewind::{Restore, Rewinder, Rewound};
 use ctxbench_kit::store::{At, Store};
-use ctxbench_reports::many;
 use ctxbench_reports::printable;
 use serde_json::{Value, json};
 

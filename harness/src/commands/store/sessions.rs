@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use anyhow::bail;
+use ctxbench_core::counted::many;
 use ctxbench_core::model;
 use ctxbench_core::request::Usage;
 use ctxbench_kit::store::{LoadedMessage, Overview, Place, Store, Ulid};
-use ctxbench_reports::many;
 use ctxbench_reports::printable;
 use serde_json::{Value, json};
 
