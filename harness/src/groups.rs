@@ -43,6 +43,18 @@ fn held() -> MutexGuard<'static, Held> {
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// As [`held`]; a thread of a process that is ending stays here for good.
+fn held_unless_ending() -> MutexGuard<'static, Held> {
+    loop {
+        let all = held();
+        if !ENDING.load(Ordering::SeqCst) {
+            return all;
+        }
+        drop(all);
+        stay_if_ending();
+    }
+}
+
 /// Something that goes when this is dropped, or with this process if it is told to end before.
 #[derive(Debug)]
 pub(crate) struct Ours(u64);
@@ -53,15 +65,20 @@ impl Ours {
     pub(crate) fn new<T: Send + 'static, E>(
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<Ours, E> {
-        let mut all = held();
-        while ENDING.load(Ordering::SeqCst) {
-            drop(all);
-            stay_if_ending();
-            all = held();
-        }
+        let mut all = held_unless_ending();
         let id = all.last_key_value().map_or(0, |(last, _)| last + 1);
         all.insert(id, Box::new(make()?));
         Ok(Ours(id))
+    }
+
+    /// Lets it become something that stays, by `put`. If this process is told to end meanwhile, it
+    /// ends after that. What is left of it is cleared away.
+    pub(crate) fn settle<T>(self, put: impl FnOnce() -> T) -> T {
+        let mut all = held_unless_ending();
+        let put = put();
+        drop(all.remove(&self.0));
+        drop(all);
+        put
     }
 }
 
@@ -87,12 +104,11 @@ impl Drop for Folder {
 /// Removes a folder. What was ended a moment ago may still be writing there.
 pub(crate) fn remove(folder: &Path) {
     for _ in 0..50 {
-        match std::fs::remove_dir_all(folder) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                std::thread::sleep(std::time::Duration::from_millis(20));
-            }
-            _ => break,
+        // Something in it may be gone before it is removed; that is no reason to leave the rest.
+        if std::fs::remove_dir_all(folder).is_ok() || !folder.exists() {
+            return;
         }
+        std::thread::sleep(std::time::Duration::from_millis(20));
     }
 }
 

@@ -68,6 +68,4 @@ pub use results_file::{ResultsFile, read_figures};
 pub use row_store::{Alone, Left, Row, RowStore, progress_dir, sort_runs};
 pub use stored::{Files, Folder, InMemory, Rows, Stored, Take};
 pub use table::{Columns, ColumnsError, TableOptions, table};
-pub use write::{
-    check_out, is_listed, is_of_results, is_private, restore, unfinished, write_results,
-};
+pub use write::{Placing, check_out, is_listed, is_of_results, is_private, restore};

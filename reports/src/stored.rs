@@ -88,7 +88,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// A folder that is made when its first file is. `private` = only its owner may read the files.
+    /// A folder that is there already. `private` = only its owner may read the files.
     pub fn new(dir: &Path, private: bool) -> Folder {
         Folder { dir: dir.into(), private, names: vec![] }
     }
@@ -104,7 +104,10 @@ impl Files for Folder {
     fn place(&mut self, name: &str) -> Result<PathBuf, ReportError> {
         let path = self.dir.join(name);
         let folder = path.parent().unwrap_or(&self.dir);
-        fs::create_dir_all(folder).map_err(|e| unwritten(folder, e))?;
+        // Where somebody has removed the folder itself, it is not to come back.
+        if folder != self.dir && !folder.is_dir() {
+            fs::create_dir(folder).map_err(|e| unwritten(folder, e))?;
+        }
         if self.private {
             keep_private(&self.dir, &path).map_err(|e| unwritten(&path, e))?;
         }

@@ -80,35 +80,16 @@ pub(crate) fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Err
     move |source| WriteError::Io { path, action, source }
 }
 
-/// Writes `results.json`, `results.sqlite`, the CSV files, `plots/*.svg`, `index.html`, unless empty
-/// `matrix.md`, and what stands `beside` these into `dir`. `private` = for their owner only.
-///
-/// Everything is written to a folder beside `dir` first, so that a reader finds the old results or
-/// the new ones, never a mixture. Files in a folder of ours that we did not write are kept.
-pub fn write_results(
-    dir: &Path,
-    stored: &Stored<'_>,
-    looks: &Looks,
-    matrix_md: &str,
-    beside: &[Artifact],
-    private: bool,
-) -> Result<(), WriteError> {
-    check_out(dir)?;
-    let place = Place::of(dir)?;
-    place.clear_leftovers()?;
-    let written = place.fill(stored, looks, matrix_md, beside, private);
-    let _alone = Alone::in_folder_of(&place.dir);
-    // Held until it is in its place.
-    let swapped = written.and_then(|_held| place.swap());
-    if swapped.is_err() {
-        let _ = fs::remove_dir_all(&place.fresh);
-    }
-    swapped
-}
-
-/// The folder in which this process writes what is to become `dir`.
-pub fn unfinished(dir: &Path) -> Result<PathBuf, WriteError> {
-    Place::of(dir).map(|place| place.fresh)
+/// Results on their way into a folder: everything is written to a new folder beside it, which then
+/// takes its place, so that a reader finds the old results or the new ones, never a mixture. Files
+/// in a folder of ours that we did not write are kept.
+#[derive(Debug)]
+pub struct Placing {
+    dir: PathBuf,
+    fresh: PathBuf,
+    old: PathBuf,
+    /// Held, so that another run knows that the new folder is not what a killed one left.
+    held: Option<File>,
 }
 
 /// Refuses a folder that is neither ours nor empty nor absent; good to call before a long run.
@@ -163,7 +144,7 @@ pub fn is_private(_: &Path) -> bool {
     false
 }
 
-/// Whether a path leads to what [`write_results`] or a run puts into `dir`.
+/// Whether a path leads to what a run puts into `dir`.
 pub fn is_of_results(dir: &Path, path: &Path) -> bool {
     let (Ok(dir), Ok(path)) = (files::real(dir), files::real(path)) else { return false };
     let Ok(below) = path.strip_prefix(&dir) else { return false };
@@ -180,11 +161,11 @@ pub fn restore(dir: &Path) -> Result<Vec<String>, WriteError> {
     // A link may lead to the folder that is gone.
     let behind = fs::read_link(dir).map(|to| parent_of(dir).join(to));
     let dir = behind.as_deref().unwrap_or(dir);
-    let Ok(place) = Place::of(dir) else { return Ok(notes) };
+    let Ok(Placing { dir, .. }) = Placing::into_folder(dir) else { return Ok(notes) };
     // Nobody else is at it, so whatever is there is of a run that broke off.
-    let Some(_alone) = Alone::in_folder_of(&place.dir) else { return Ok(notes) };
-    let dir = &place.dir;
-    for fresh in neighbours(&place.dir, "new")? {
+    let Some(_alone) = Alone::in_folder_of(&dir) else { return Ok(notes) };
+    let dir = &dir;
+    for fresh in neighbours(dir, "new")? {
         // Held by a run that is writing at this moment.
         if File::open(&fresh).is_ok_and(|f| matches!(f.try_lock(), Err(TryLockError::WouldBlock))) {
             continue;
@@ -192,7 +173,7 @@ pub fn restore(dir: &Path) -> Result<Vec<String>, WriteError> {
         // Never whole in its place; its rows are stored apart.
         fs::remove_dir_all(&fresh).map_err(io_error(&fresh, "remove what an earlier run left"))?;
     }
-    for old in neighbours(&place.dir, "old")? {
+    for old in neighbours(dir, "old")? {
         let Some(ours) = manifest(&old) else {
             notes.push(format!("{} was left by an earlier run; look into it", old.display()));
             continue;
@@ -260,15 +241,9 @@ impl Alone {
     }
 }
 
-/// The folder and its two neighbours for the time of the exchange.
-struct Place {
-    dir: PathBuf,
-    fresh: PathBuf,
-    old: PathBuf,
-}
-
-impl Place {
-    fn of(dir: &Path) -> Result<Place, WriteError> {
+impl Placing {
+    /// Names the folder that is to be replaced, and touches nothing.
+    pub fn into_folder(dir: &Path) -> Result<Placing, WriteError> {
         // A link to a folder stays a link: the folder behind it is exchanged.
         let dir = if dir.exists() {
             dir.canonicalize().map_err(io_error(dir, "resolve it"))?
@@ -283,7 +258,17 @@ impl Place {
         let id = std::process::id();
         let fresh = dir.with_file_name(format!(".{name}.new-{id}"));
         let old = dir.with_file_name(format!(".{name}.old-{id}"));
-        Ok(Place { dir, fresh, old })
+        Ok(Placing { dir, fresh, old, held: None })
+    }
+
+    /// Makes the new folder and gives its path. It is the caller's to remove, unless it is
+    /// [put in its place](Placing::put).
+    pub fn begin(&mut self) -> Result<PathBuf, WriteError> {
+        check_out(&self.dir)?;
+        self.clear_leftovers()?;
+        fs::create_dir_all(&self.fresh).map_err(io_error(&self.fresh, "make the folder"))?;
+        self.held = File::open(&self.fresh).ok().filter(|f| f.try_lock().is_ok());
+        Ok(self.fresh.clone())
     }
 
     /// A process with our number died earlier: its unfinished new folder goes, an old one may hold
@@ -304,17 +289,16 @@ impl Place {
         Ok(())
     }
 
-    fn fill(
+    /// Writes `results.json`, `results.sqlite`, the CSV files, `plots/*.svg`, `index.html`, unless
+    /// empty `matrix.md`, and what stands `beside` these. `private` = for their owner only.
+    pub fn fill(
         &self,
         stored: &Stored<'_>,
         looks: &Looks,
         matrix_md: &str,
         beside: &[Artifact],
         private: bool,
-    ) -> Result<Option<File>, WriteError> {
-        fs::create_dir_all(&self.fresh).map_err(io_error(&self.fresh, "make the folder"))?;
-        // Held, so that another run knows that this is not what a killed one left.
-        let held = File::open(&self.fresh).ok().filter(|f| f.try_lock().is_ok());
+    ) -> Result<(), WriteError> {
         let mut files = Folder::new(&self.fresh, private);
         for format in [json::FORMAT, csv::FORMAT, sqlite::FORMAT] {
             format.write(stored, looks, &mut files)?;
@@ -334,20 +318,18 @@ impl Place {
         let kept = self.fresh.join(json::RESULTS_FILE);
         File::open(&kept).and_then(|f| f.sync_all()).map_err(io_error(&kept, "write it"))?;
         let marker = self.fresh.join(MARKER);
-        fs::write(&marker, list).map_err(io_error(&marker, "write it"))?;
-        Ok(held)
+        fs::write(&marker, list).map_err(io_error(&marker, "write it"))
     }
 
-    fn swap(&self) -> Result<(), WriteError> {
+    /// Puts the new folder in its place.
+    pub fn put(self) -> Result<(), WriteError> {
+        let _alone = Alone::in_folder_of(&self.dir);
         if !self.dir.exists() {
             return fs::rename(&self.fresh, &self.dir)
                 .map_err(io_error(&self.dir, "move the new folder into place"));
         }
         // Looked at again: the folder may have changed while the reports were made.
-        if let Err(e) = check_out(&self.dir) {
-            let _ = fs::remove_dir_all(&self.fresh);
-            return Err(e);
-        }
+        check_out(&self.dir)?;
         let ours = manifest(&self.dir).unwrap_or_default();
         fs::rename(&self.dir, &self.old)
             .map_err(io_error(&self.dir, "move the former results aside"))?;
@@ -408,7 +390,10 @@ mod tests {
 
     fn write_results(dir: &Path, results: &Results, matrix_md: &str) -> Result<(), WriteError> {
         let stored = Stored::new(results, &results.runs)?;
-        super::write_results(dir, &stored, &Looks::default(), matrix_md, &[], false)
+        let mut new = Placing::into_folder(dir)?;
+        new.begin()?;
+        new.fill(&stored, &Looks::default(), matrix_md, &[], false)?;
+        new.put()
     }
 
     fn names(dir: &Path) -> Vec<String> {

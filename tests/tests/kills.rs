@@ -171,17 +171,22 @@ fn whole(mut child: Child) -> u64 {
     unreachable!("it ends")
 }
 
-/// Kills a command after so many turns, from its beginning or, where there is one, from the moment
-/// on in which a sign appears. Whether it had not ended before.
-fn kill(mut child: Child, sign: Option<(&Path, &str)>, after: u64) -> bool {
-    let seen = |(dir, begin): (&Path, &str)| {
+/// Waits until something whose name begins so is in a folder, or the command has ended.
+fn wait_for(child: &mut Child, (dir, begin): (&Path, &str)) {
+    let seen = || {
         let all = std::fs::read_dir(dir).into_iter().flatten().flatten();
         all.into_iter().any(|e| e.file_name().to_string_lossy().starts_with(begin))
     };
+    while !seen() && child.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+}
+
+/// Kills a command after so many turns, from its beginning or, where there is one, from the moment
+/// on in which a sign appears. Whether it had not ended before.
+fn kill(mut child: Child, sign: Option<(&Path, &str)>, after: u64) -> bool {
     if let Some(sign) = sign {
-        while !seen(sign) && child.try_wait().unwrap().is_none() {
-            std::thread::yield_now();
-        }
+        wait_for(&mut child, sign);
     }
     turns(after);
     child.kill().unwrap();
@@ -509,27 +514,37 @@ fn a_run_that_is_told_to_end_says_what_is_kept_and_until_then_its_folder_is_its_
 }
 
 #[test]
-fn a_merge_that_is_told_to_end_says_so_and_leaves_nothing_unfinished() {
-    let here = Folder::new();
+fn a_merge_that_is_told_to_end_leaves_former_results_or_new_ones_and_says_which() {
     let merge = WRITERS.iter().find(|w| w.line.starts_with("merge")).unwrap();
-    (merge.prepare)(&here);
-    let unfinished = || {
-        let names = std::fs::read_dir(here.path("")).unwrap().map(|e| e.unwrap().file_name());
-        names.into_iter().any(|n| n.to_string_lossy().starts_with(merge.sign.1))
-    };
+    let first = Folder::new();
+    (merge.prepare)(&first);
+    let before = first.files("");
+    let longest = whole(start(&first, merge.line));
+    let after = first.files("");
+    let mut random = SplitMix64::new(23);
+    let (mut round, mut told, mut finished) = (0, 0, 0);
     // It may be faster than we are.
-    let told = (0..50).find_map(|_| {
+    while round < 2 * kills() || told == 0 && round < 200 {
+        let here = folder_of(&before);
         let mut run = here.run(merge.line).command();
         let mut run = run.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        while !unfinished() && run.try_wait().unwrap().is_none() {
-            std::thread::yield_now();
-        }
+        // While it writes, and while its results take the place of the former ones.
+        let (sign, after_it) = match round % 2 {
+            0 => (".out.new-", random.below(longest / 8 + 1)),
+            _ => (".out.old-", 0),
+        };
+        wait_for(&mut run, (&here.path(""), sign));
+        turns(after_it);
         let _ = Command::new("kill").args(["-INT", &run.id().to_string()]).status();
         let out = run.wait_with_output().unwrap();
-        assert!(!unfinished());
-        (out.status.code() == Some(130)).then(|| String::from_utf8(out.stderr).unwrap())
-    });
-    let told = told.expect("some merge is told to end before it is through");
-    assert!(told.contains("broken off before out was written"), "{told}");
-    here.run(merge.line).ok();
+        let words = String::from_utf8(out.stderr).unwrap();
+        assert!(matches!(out.status.code(), Some(0 | 130)), "{}: {words}", out.status);
+        let broken_off = words.contains("broken off before out was written");
+        nothing_is_left(&here.files(""), if broken_off { &before } else { &after });
+        told += u64::from(broken_off);
+        finished += u64::from(!broken_off);
+        round += 1;
+    }
+    assert!(told > 0 && finished > 0, "{told} told, {finished} finished");
+    println!("a merge told to end: {told} broken off, {finished} finished");
 }

@@ -115,7 +115,6 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
             outcomes.push(one(session, ready, &mut cases));
         }
     }
-    groups::last_words(None);
     agreement::tell_apart(&mut outcomes.iter_mut().flat_map(|o| &mut o.ours).collect::<Vec<_>>());
     let rows = outcomes.iter().flat_map(|o| std::iter::once(&o.real).chain(&o.ours));
     let all = assembled(&ready, rows.cloned().collect());

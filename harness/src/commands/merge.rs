@@ -56,7 +56,6 @@ pub(crate) fn merge(args: &Args) -> anyhow::Result<()> {
     let beside = team.map(|text| Artifact { file: "team.md".into(), text });
     let private = private::keep(results.iter().map(|p| reports::results_file(p)));
     run::outputs::write(&args.out, &stored, beside.as_slice(), private)?;
-    groups::last_words(None);
     let rows = stored.figures.runs.len();
     let (rows, of) = (many(rows, "row"), many(results.len(), "result"));
     tell!("{rows} of {of}; files in {}/ (index.html to look at)", args.out.display());

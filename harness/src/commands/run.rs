@@ -275,7 +275,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let mut beside = vec![file("timings.json", timings)];
     beside.extend(team.clone().map(|text| file("team.md", text)));
     let written = outputs::write(&args.out, &stored, &beside, private);
-    groups::last_words(None);
     let in_results = match written {
         Ok(()) => true,
         Err(e) if lost => {

@@ -10,7 +10,7 @@ use crate::run::looks;
 use anyhow::bail;
 use ctxbench_core::counted::many;
 use ctxbench_reports as reports;
-use ctxbench_reports::{Artifact, Left, ReportError, Row, Rows, Stored, Take};
+use ctxbench_reports::{Artifact, Left, Placing, ReportError, Row, Rows, Stored, Take};
 use ctxbench_scenarios::Scenario;
 
 use super::Args;
@@ -65,8 +65,7 @@ pub(super) fn recover(out: &Path, left: Left) -> anyhow::Result<()> {
     let what = if rows > 0 {
         let completed = Completed(&left);
         let stored = Stored::new(&left.head(), &completed)?;
-        let matrix = crate::commands::list::matrix();
-        reports::write_results(&place, &stored, &looks(), &matrix, &[], true)?;
+        write(&place, &stored, &[], true)?;
         let torn = match &left.unreadable {
             Some(e) => format!("; others cannot be read: {e}"),
             None => String::new(),
@@ -93,7 +92,8 @@ impl Rows for Completed<'_> {
     }
 }
 
-/// Writes results and what stands beside them.
+/// Writes results and what stands beside them. Once they are in their place, nothing is told any
+/// more of what was kept of a command that is broken off.
 pub(in crate::commands) fn write(
     out: &Path,
     stored: &Stored<'_>,
@@ -101,9 +101,15 @@ pub(in crate::commands) fn write(
     private: bool,
 ) -> anyhow::Result<()> {
     let matrix = crate::commands::list::matrix();
+    let mut new = Placing::into_folder(out)?;
     // What is not in its place when we are told to end goes with us.
-    let _unfinished = Ours::new(|| reports::unfinished(out).map(groups::Folder))?;
-    Ok(reports::write_results(out, stored, &looks(), &matrix, beside, private)?)
+    let unfinished = Ours::new(|| new.begin().map(groups::Folder))?;
+    new.fill(stored, &looks(), &matrix, beside, private)?;
+    unfinished.settle(|| {
+        new.put()?;
+        groups::last_words(None);
+        Ok(())
+    })
 }
 
 /// The text of `timings.json`: how long each row took when it was computed.
