@@ -352,8 +352,8 @@ pub struct Reply {
     pub applied: Applied,
     /// Virtual time until the reply was complete, ms.
     pub latency_ms: Millis,
-    /// Tokens of the prompt that a cache without lifetimes would have served besides those that
-    /// were read; 0 where nobody knows.
+    /// Tokens of the prompt, of the summarised one where the provider compacts, that a cache
+    /// without lifetimes would have served besides those that were read; 0 where nobody knows.
     pub expired: u64,
 }
 

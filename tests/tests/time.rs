@@ -323,6 +323,33 @@ fn a_pause_beyond_the_lifetime_is_paid_for_and_has_its_cause() {
 }
 
 #[test]
+fn what_the_provider_summarises_within_a_request_goes_cold_like_any_prompt() {
+    let lines = [
+        system(2_000),
+        user("u1", &words(45_000), 1_000),
+        says("a1", &words(1_000), 5_000),
+        user("u2", &words(10_000), 605_000),
+        says("a2", "Done.", 606_000),
+    ];
+    let first = block(&words(2_000)) + block(&words(45_000));
+    let scenario = session(1.0, &lines);
+    for more in ["", ",pause=true,keep_last=1", ",compact=off"] {
+        for transport in [Transport::Direct, Transport::Http] {
+            let spec = format!("claude-code-api:compact_trigger=50000{more}");
+            let options = Options { transport, ..as_told() };
+            let r = run_with(MODEL, &scenario, &spec, &options);
+            assert_eq!(r.summary.compactions, u64::from(more != ",compact=off"), "{spec}");
+            let q = of(&r, Purpose::Sample)[1].clone();
+            assert_eq!(
+                (q.invalidated_tokens, q.invalidated_expired_tokens, q.invalidated_changed_tokens),
+                (first, first, 0),
+                "{spec}"
+            );
+        }
+    }
+}
+
+#[test]
 fn definitions_of_tools_go_cold_like_what_stands_behind_them() {
     let words = words(2_000);
     let tools = format!(

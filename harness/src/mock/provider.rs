@@ -324,6 +324,7 @@ impl ProviderModel {
         now: Millis,
     ) -> Result<Reply, ModelError> {
         let (mut compaction, first) = self.bill(&prompt, model, now)?;
+        let expired = self.expired;
         let mut asked = prompt.clone();
         let words = due.instructions.unwrap_or_else(|| ASK.into());
         let ask = Draft::synthetic(BlockKind::SummaryPrompt, Role::User, words.clone());
@@ -348,6 +349,8 @@ impl ProviderModel {
         rest.items.push(Item::new(Role::Assistant, block, 1, None));
         let later = now.saturating_add(latency(model, &compaction, first));
         let (usage, second) = self.bill(&rest, model, later)?;
+        // What the first prompt has just written is not over yet.
+        self.expired = expired;
         let mut parts = vec![Part::Compaction(Some(summary))];
         let stop = match plan {
             PlannedReply::Say { parts: said, stop } => {

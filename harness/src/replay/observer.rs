@@ -25,7 +25,7 @@ use super::grown::Special;
 use super::integrity::Integrity;
 use super::known::Known;
 use super::path::{Move, Path};
-use super::prefix::Prefix;
+use super::prefix::{Prefix, Served, Shared};
 use super::retention::Retention;
 use super::rewinds::Rewinds;
 use super::trace::Tracer;
@@ -225,16 +225,18 @@ impl Observer {
         let sample = request.purpose == Purpose::Sample;
         let reply = result.as_ref().ok();
         let billed = reply.map_or(Usage::default(), |r| r.billed);
-        if let Some(r) = reply.filter(|r| r.compaction().is_some()) {
-            self.retention.provider_compacted(&context_editing::edited_view(request, r.applied));
+        let model = &request.model;
+        let summarised = reply.filter(|r| r.compaction().is_some());
+        let summarised = summarised.map(|r| context_editing::edited_view(request, r.applied));
+        if let Some(prompt) = &summarised {
+            self.retention.provider_compacted(prompt);
         }
+        let inside = reply.and_then(|r| provider_compaction(model, r));
         let logical = self.logical_view(request, reply);
         let shared = match sample {
-            true => self.prefix.compare(request, &logical, reply),
+            true => self.compare(request, reply, inside.zip(summarised.as_deref()), &logical),
             false => Default::default(),
         };
-        let model = &request.model;
-        let inside = reply.and_then(|r| provider_compaction(model, r));
         let again = shared.again;
         let record = RequestRecord {
             seq: self.requests,
@@ -288,6 +290,29 @@ impl Observer {
             trace,
         })));
         self.requests += 1;
+    }
+
+    /// What a normal request shares with the one before. A provider that compacts within it works
+    /// through two prompts: what it summarises, and the summary, which it leaves to the next request
+    /// if it pauses.
+    fn compare(
+        &mut self,
+        request: &Request,
+        reply: Option<&Reply>,
+        inside: Option<(Inside, &[Arc<Block>])>,
+        logical: &[Arc<Block>],
+    ) -> Shared {
+        let served = reply.map(|r| Served { read: r.usage.cache_read, expired: r.expired });
+        let (Some((inside, summarised)), Some(served)) = (inside, served) else {
+            return self.prefix.compare(request, logical, served);
+        };
+        let whole = Served { read: inside.cache_read, ..served };
+        let first = self.prefix.compare(request, summarised, Some(whole));
+        let mut then = self.prefix.compare(request, logical, Some(Served { expired: 0, ..served }));
+        if reply.is_some_and(|r| r.usage.prompt() == 0) {
+            then.again = Default::default();
+        }
+        first.followed_by(then)
     }
 
     /// What the model saw. Where nothing is edited that is what was sent.
@@ -380,6 +405,8 @@ struct Inside {
     ms: Millis,
     /// Input and output.
     tokens: u64,
+    /// Of the input.
+    cache_read: u64,
 }
 
 fn provider_compaction(model: &Model, reply: &Reply) -> Option<Inside> {
@@ -397,6 +424,7 @@ fn provider_compaction(model: &Model, reply: &Reply) -> Option<Inside> {
         usd: model::cost(model, own).total(),
         ms: ms.round() as Millis,
         tokens: own.prompt() + own.output,
+        cache_read: own.cache_read,
     })
 }
 

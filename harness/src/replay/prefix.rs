@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, common_prefix, total_tokens};
 use ctxbench_core::context_editing;
 use ctxbench_core::model::Counting;
-use ctxbench_core::request::{Reply, Request};
+use ctxbench_core::request::Request;
 use ctxbench_core::strategy::is_system;
 use rapidhash::RapidHashMap as HashMap;
 
@@ -45,6 +45,14 @@ impl Sum {
     }
 }
 
+/// What the cache did for a prompt that was answered, tokens.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Served {
+    pub(super) read: u64,
+    /// Those that it would have served besides if entries had no lifetime.
+    pub(super) expired: u64,
+}
+
 /// A request held against the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shared {
@@ -67,13 +75,28 @@ pub(super) struct Again {
     pub(super) other: u64,
 }
 
+impl Shared {
+    /// What a request and the one after the next share, when the next and that one share `then`.
+    pub(super) fn followed_by(self, then: Shared) -> Shared {
+        Shared {
+            common: self.common.min(then.common),
+            sizes: self.sizes.zip(then.sizes).map(|((before, _), (_, after))| (before, after)),
+            again: Again {
+                expired: self.again.expired + then.again.expired,
+                changed: self.again.changed + then.again.changed,
+                other: self.again.other + then.again.other,
+            },
+        }
+    }
+}
+
 impl Prefix {
-    /// Holds a normal request against the one before; an answered one takes its place.
+    /// Holds what a normal request showed against the one before; an answered one takes its place.
     pub(super) fn compare(
         &mut self,
         request: &Request,
         logical: &[Arc<Block>],
-        reply: Option<&Reply>,
+        served: Option<Served>,
     ) -> Shared {
         // `cache_edits` leaves results out behind the prefix: the cache sees them as they were sent.
         let by = &request.model.counting;
@@ -106,18 +129,18 @@ impl Prefix {
         let shared = Shared {
             common: at_head.conversation_tokens + total_tokens(by, &new_rest[..further]),
             sizes: (!first).then_some((old.conversation_tokens, new.conversation_tokens)),
-            again: match reply {
-                Some(r) if !first => {
+            again: match served {
+                Some(served) if !first => {
                     let sum = |i: usize| match i < head {
                         true => self.sums[i],
                         false => sums[i - head],
                     };
-                    self.again(request, &sent, (!kept).then_some(&sum), logical, same, r)
+                    self.again(request, &sent, (!kept).then_some(&sum), logical, same, served)
                 }
                 _ => Again::default(),
             },
         };
-        if reply.is_some() {
+        if served.is_some() {
             for b in &self.blocks[head..] {
                 if let Some(n) = self.hashes.get_mut(&b.hash) {
                     *n -= 1;
@@ -148,11 +171,10 @@ impl Prefix {
         sum: Option<&dyn Fn(usize) -> Sum>,
         logical: &[Arc<Block>],
         same: usize,
-        reply: &Reply,
+        Served { read: served, expired }: Served,
     ) -> Again {
         let by = &request.model.counting;
         let mut again = Again::default();
-        let served = reply.usage.cache_read;
         let tools = request.tools_tokens();
         // How many blocks were served whole, as far as sums tell.
         let from = sum.map_or(0, |sum| {
@@ -173,7 +195,7 @@ impl Prefix {
         // Caches serve in steps, so what stands here may have been served in part.
         let mut missed = |from: u64, to: u64, stands: bool| {
             let from = from.max(served);
-            let cold = to.min(served + reply.expired).saturating_sub(from);
+            let cold = to.min(served + expired).saturating_sub(from);
             again.expired += cold;
             let rest = to.saturating_sub(from) - cold;
             *if stands { &mut again.other } else { &mut again.changed } += rest;
