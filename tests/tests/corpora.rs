@@ -56,6 +56,9 @@ fn archives_of_tar_are_named_and_not_read() {
     for line in [&format!("run all/x.tar.gz {REPLAY}"), "import all/x.tar.gz"] {
         here.run(line).fails_with(2).says(&[said]);
     }
+    for line in ["validate all", "validate all/x.tar.gz"] {
+        here.run(line).fails_with(2).says(&["x.tar.gz:1: a tar archive, which is not read"]);
+    }
 }
 
 /// A tree as a stranger would keep it.

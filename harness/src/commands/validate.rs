@@ -205,7 +205,9 @@ fn members(source: &Source<'_>, take: &mut TakeSource<'_>) -> Result<Option<usiz
 
 fn may_be_recording(name: &Path, source: &Source<'_>) -> bool {
     let named = |ending: &str| name.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
-    named("jsonl") || named("zip") || formats::detect(source).is_some()
+    // Nothing in a tar archive is read, which is said.
+    let known = |head: Head| head.is_tar() || formats::detect_head(&head).is_some();
+    named("jsonl") || named("zip") || source.head().is_ok_and(known)
 }
 
 /// Recordings, and exactly right and compared calls, of those that are meant.
@@ -239,7 +241,9 @@ fn table(all: &[Validated], args: &Args) -> String {
     let group = |name: &str, yes: fn(&Validated) -> bool| {
         let (n, e, c) = counted(all, yes);
         format!(
-            "{name:<22} {n:>3} recordings   {e:>5} of {c:>5} calls exactly right   {}\n",
+            "{name:<22} {:>14}   {e:>5} of {:>11} exactly right   {}\n",
+            many(n, "recording"),
+            many(c, "call"),
             share(e, c)
         )
     };
@@ -387,10 +391,10 @@ fn counts(out: &mut String, v: &Validated) {
     for k in b.kinds.iter().filter(|k| k.calls > 0) {
         let _ = writeln!(
             out,
-            "    {:<12} {:>4} calls   {:>8} ÷ {:>8}   ratio {}   median {}   without the per-block \
+            "    {:<12} {:>10}   {:>8} ÷ {:>8}   ratio {}   median {}   without the per-block \
              part {}",
             k.kind.name(),
-            k.calls,
+            many(k.calls, "call"),
             k.provider,
             k.ours,
             f(k.ratio),
