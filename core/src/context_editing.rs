@@ -311,12 +311,7 @@ fn decide(edits: &[ServerEdit], fixed: u64, prompt: &Reading<'_>) -> Decision {
 fn reported(edits: &[ServerEdit], applied: Applied, prompt: &Reading<'_>) -> Decision {
     let mut d = Decision { gone: prompt.ignored.clone(), applied, ..Decision::default() };
     d.clear_thinking(prompt.thinking_turns(), applied.cleared_thinking_turns);
-    let rule = edits.iter().find_map(|e| match e {
-        ServerEdit::ClearToolUses { exclude, inputs, .. } => Some((&**exclude, inputs)),
-        _ => None,
-    });
-    let (exclude, inputs) = rule.unwrap_or((&[], &ClearInputs::None));
-    let uses = prompt.tool_uses(exclude, inputs);
+    let uses = clearable(edits, prompt);
     d.clear_uses(&uses[..applied.cleared_tool_uses.min(uses.len())]);
     d
 }
@@ -345,6 +340,37 @@ pub fn will_apply(request: &Request) -> Applied {
     let fixed = request.tools_tokens();
     let blocks = entering(request);
     decide(&request.server_edits, fixed, &Reading::of(&blocks, &request.model)).applied
+}
+
+/// Tokens of a request as the provider will show it to the model.
+pub fn shown_tokens(request: &Request) -> u64 {
+    let (model, fixed) = (&request.model, request.tools_tokens());
+    let (shown, _) = apply(model, &request.server_edits, fixed, request.blocks.clone());
+    fixed + shown.iter().map(|b| b.tokens(&model.counting)).sum::<u64>()
+}
+
+/// The first block that clearing further results would change, where some are cleared already: what
+/// stands before it stays the same from request to request.
+pub fn next_change(request: &Request) -> Option<usize> {
+    let cleared = will_apply(request).cleared_tool_uses;
+    (cleared > 0).then_some(())?;
+    let prompt = Reading::of(&request.blocks, &request.model);
+    change_behind(cleared, &request.server_edits, &prompt)
+}
+
+fn change_behind(cleared: usize, edits: &[ServerEdit], prompt: &Reading<'_>) -> Option<usize> {
+    let uses = clearable(edits, prompt);
+    uses.get(cleared..)?.iter().map(|u| u.input.unwrap_or(u.result)).min()
+}
+
+/// The tool uses that the edits of a request may clear, the oldest first.
+fn clearable(edits: &[ServerEdit], prompt: &Reading<'_>) -> Vec<ToolUse> {
+    let rule = edits.iter().find_map(|e| match e {
+        ServerEdit::ClearToolUses { exclude, inputs, .. } => Some((&**exclude, inputs)),
+        _ => None,
+    });
+    let (exclude, inputs) = rule.unwrap_or((&[], &ClearInputs::None));
+    prompt.tool_uses(exclude, inputs)
 }
 
 /// What of a request editing begins with.

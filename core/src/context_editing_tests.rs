@@ -79,6 +79,31 @@ fn arguments_go_where_asked() {
 }
 
 #[test]
+fn the_next_change_is_at_the_call_whose_arguments_go_and_else_at_the_result() {
+    let p = [
+        (System, 10),
+        (Call("a", "read"), 50),
+        (Result("a"), 100),
+        (User, 5),
+        (Call("w", "web"), 50),
+        (Call("b", "read"), 50),
+        (Result("w"), 100),
+        (Result("b"), 100),
+    ];
+    let at = |inputs, cleared| {
+        let mut edit = clear(ClearTrigger::ToolUses(1), 0, 0);
+        if let ServerEdit::ClearToolUses { inputs: of, .. } = &mut edit {
+            *of = inputs;
+        }
+        change_behind(cleared, &[edit], &Reading::of(&p, model()))
+    };
+    assert_eq!(at(ClearInputs::None, 1), Some(7));
+    assert_eq!(at(ClearInputs::All, 1), Some(5));
+    assert_eq!(at(ClearInputs::Of(vec!["edit".into()]), 1), Some(7));
+    assert_eq!(at(ClearInputs::All, 2), None);
+}
+
+#[test]
 fn thinking_stays_for_the_newest_turns_and_within_a_tool_cycle() {
     let p = [
         (User, 5),

@@ -186,18 +186,12 @@ pub fn default_breakpoints(blocks: &[Arc<Block>]) -> Vec<usize> {
     out
 }
 
-/// The default places and one more, before the oldest result that is still shown in full. Clearing
-/// changes the prompt from there on, far beyond the positions that a read looks back from the last
-/// message; what stands before it stays in the cache. `cleared` = how many of the oldest results
-/// are shown as a placeholder, `result` tells which blocks are results that may be cleared.
-pub fn frontier_breakpoints(
-    blocks: &[Arc<Block>],
-    cleared: usize,
-    result: impl Fn(&Block) -> bool,
-) -> Vec<usize> {
+/// The default places and one more, before the block that the next clearing of old results changes
+/// first. Clearing changes the prompt from there on, far beyond the positions that a read looks back
+/// from the last message; what stands before it stays in the cache.
+pub fn frontier_breakpoints(blocks: &[Arc<Block>], next_change: Option<usize>) -> Vec<usize> {
     let mut out = default_breakpoints(blocks);
-    let oldest = (0..blocks.len()).filter(|&i| result(&blocks[i])).nth(cleared);
-    if let Some(before) = oldest.filter(|_| cleared > 0).and_then(|i| i.checked_sub(1)) {
+    if let Some(before) = next_change.and_then(|i| i.checked_sub(1)) {
         out.push(before);
         out.sort_unstable();
         out.dedup();

@@ -11,7 +11,7 @@ use crate::descriptor::{
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Form};
+use ctxbench_core::block::{BlockKind, Form};
 use ctxbench_core::compaction::{CompactionKind, clear_outputs};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{Phase, Request};
@@ -116,9 +116,12 @@ impl Strategy for ObservationMasking {
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
         if self.marks_frontier && s.default_breakpoints {
-            let output = |b: &Block| b.kind == BlockKind::Output;
-            let cleared = r.blocks.iter().filter(|b| output(b) && b.form == Form::Cleared).count();
-            r.breakpoints = frontier_breakpoints(&r.blocks, cleared, output);
+            let outputs =
+                || r.blocks.iter().enumerate().filter(|(_, b)| b.kind == BlockKind::Output);
+            // The oldest are masked first.
+            let masked = outputs().take_while(|(_, b)| b.form == Form::Cleared).count();
+            let next = outputs().nth(masked).filter(|_| masked > 0).map(|(at, _)| at);
+            r.breakpoints = frontier_breakpoints(&r.blocks, next);
         }
         r
     }

@@ -349,6 +349,61 @@ fn what_the_provider_summarises_within_a_request_goes_cold_like_any_prompt() {
     }
 }
 
+/// Turns of 10,000 words, of which five go beyond what compacts.
+fn long_turns() -> Scenario {
+    let mut lines = vec![system(2_000)];
+    for n in 1..=8 {
+        lines.push(user(&format!("u{n}"), &words(10_000), 10_000 * n));
+        lines.push(says(&format!("a{n}"), "Seen.", 10_000 * n + 5_000));
+    }
+    session(1.0, &lines)
+}
+
+#[test]
+fn what_the_provider_takes_for_a_summary_is_waited_for_once() {
+    for more in ["", ",pause=true,keep_last=1", ",compact=on_demand"] {
+        let r = run(&long_turns(), &format!("claude-code-api:compact_trigger=50000{more}"));
+        let s = &r.summary;
+        assert!(s.compactions > 0 && s.summary_calls == s.compactions, "{more}");
+        let each: Vec<u64> = r.compactions.iter().map(|c| c.blocked_ms.unwrap()).collect();
+        assert_eq!(s.blocked_ms, each.iter().sum::<u64>(), "{more}");
+        if more == ",compact=on_demand" {
+            let asked = of(&r, Purpose::Summary);
+            assert_eq!(each, asked.iter().map(|q| q.latency_ms).collect::<Vec<_>>());
+            assert!(asked.iter().all(|q| q.compaction_ms == 0));
+        }
+    }
+}
+
+#[test]
+fn a_request_that_ends_with_the_summary_showed_what_was_summarised() {
+    let turn = block(&words(10_000)) + block("Seen.");
+    let system = block(&words(2_000));
+    // The fifth message is the first with 50,000 tokens before it.
+    let fifth = system + 5 * turn - block("Seen.");
+    for (more, purpose) in
+        [(",pause=true,keep_last=1", Purpose::Sample), (",compact=on_demand", Purpose::Summary)]
+    {
+        let r = run(&long_turns(), &format!("claude-code-api:compact_trigger=50000{more}"));
+        let q = r
+            .requests
+            .iter()
+            .find(|q| q.purpose == purpose && (purpose == Purpose::Summary || q.extra));
+        let q = q.unwrap();
+        assert_eq!(q.context_tokens, q.input_tokens, "{more}");
+        if purpose == Purpose::Sample {
+            assert_eq!(
+                (q.context_tokens, q.common_prefix_tokens),
+                (fifth, 4 * turn - block("Seen."))
+            );
+            assert_eq!(r.summary.peak_context_tokens, fifth);
+        }
+    }
+    // Where it answers in the same request, the larger of its two prompts counts.
+    let r = run(&long_turns(), "claude-code-api:compact_trigger=50000");
+    assert_eq!(r.summary.peak_context_tokens, fifth);
+}
+
 #[test]
 fn definitions_of_tools_go_cold_like_what_stands_behind_them() {
     let words = words(2_000);

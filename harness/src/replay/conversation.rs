@@ -101,10 +101,9 @@ impl Conversation {
         self.0.iter().map(|e| if let Event::Reread { tokens } = e { *tokens } else { 0 }).sum()
     }
 
-    /// Requests that wrote summaries. A reply that contains one made by the provider bills more than
-    /// the context that it shows.
+    /// Requests that wrote summaries, those in which the provider did included.
     pub(super) fn summary_calls(&self) -> u64 {
-        let by_provider = |r: &&RequestRecord| r.input_tokens > r.context_tokens;
+        let by_provider = |r: &&RequestRecord| r.compaction_tokens > 0;
         let own = self.requests().filter(|r| r.purpose == Purpose::Summary).count();
         (own + self.samples().filter(by_provider).count()) as u64
     }
@@ -126,7 +125,11 @@ impl Conversation {
     /// Largest prompt of an answered normal request, tokens.
     pub(super) fn peak(&self) -> u64 {
         let answered = self.samples().filter(|r| r.status == RequestStatus::Ok);
-        answered.map(|r| r.context_tokens).max().unwrap_or_default()
+        // What the provider summarised within a request was a prompt of its own.
+        let prompts = |r: &RequestRecord| {
+            r.context_tokens.max(r.input_tokens.saturating_sub(r.context_tokens))
+        };
+        answered.map(prompts).max().unwrap_or_default()
     }
 
     /// Of what was never said, the share that no request showed, per cent; `None` where there is

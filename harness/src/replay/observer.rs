@@ -231,7 +231,8 @@ impl Observer {
         if let Some(prompt) = &summarised {
             self.retention.provider_compacted(prompt);
         }
-        let inside = reply.and_then(|r| provider_compaction(model, r));
+        // A request that asks for nothing but the summary is no other part of itself.
+        let inside = reply.filter(|_| sample).and_then(|r| provider_compaction(model, r));
         let logical = self.logical_view(request, reply);
         let shared = match sample {
             true => self.compare(request, reply, inside.zip(summarised.as_deref()), &logical),
@@ -251,7 +252,7 @@ impl Observer {
             cache_write: billed.cache_write + billed.cache_write_1h,
             cache_write_1h: billed.cache_write_1h,
             output_tokens: billed.output,
-            context_tokens: reply.map_or_else(|| request.tokens(), |r| r.usage.prompt()),
+            context_tokens: reply.map_or_else(|| request.tokens(), shown),
             cost_usd: reply.map_or(0.0, |r| model::cost_of_reply(model, r).total()),
             compaction_usd: inside.map_or(0.0, |c| c.usd),
             compaction_ms: inside.map_or(0, |c| c.ms),
@@ -308,10 +309,10 @@ impl Observer {
         };
         let whole = Served { read: inside.cache_read, ..served };
         let first = self.prefix.compare(request, summarised, Some(whole));
-        let mut then = self.prefix.compare(request, logical, Some(Served { expired: 0, ..served }));
-        if reply.is_some_and(|r| r.usage.prompt() == 0) {
-            then.again = Default::default();
+        if reply.is_some_and(|r| r.stop == StopReason::Compaction) {
+            return first;
         }
+        let then = self.prefix.compare(request, logical, Some(Served { expired: 0, ..served }));
         first.followed_by(then)
     }
 
@@ -350,10 +351,10 @@ impl Observer {
         result: &Result<Reply, ModelError>,
     ) -> Option<(Rule, String)> {
         let limit = self.model.input_limit.unwrap_or(self.model.window);
-        let over = result.as_ref().is_err_and(ModelError::is_overflow) && request.tokens() > limit;
-        over.then(|| {
-            let detail =
-                format!("{} tokens in a window of {}", request.tokens(), self.model.window);
+        let overflow = result.as_ref().is_err_and(ModelError::is_overflow);
+        let shown = overflow.then(|| context_editing::shown_tokens(request))?;
+        (shown > limit).then(|| {
+            let detail = format!("{shown} tokens in a window of {}", self.model.window);
             (Rule::OverTheWindow, detail)
         })
     }
@@ -426,6 +427,14 @@ fn provider_compaction(model: &Model, reply: &Reply) -> Option<Inside> {
         tokens: own.prompt() + own.output,
         cache_read: own.cache_read,
     })
+}
+
+/// Tokens of the prompt that a reply answers; one that is a compaction answers what it summarises.
+fn shown(reply: &Reply) -> u64 {
+    match reply.usage.prompt() {
+        0 => reply.billed.prompt(),
+        own => own,
+    }
 }
 
 /// What the model saw: the request after the edits that the provider says it made.

@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Origin, Role};
 use ctxbench_core::compaction::{CompactionKind, behind_compaction, group_starts, passing};
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::context_editing::{edited_view, will_apply};
+use ctxbench_core::context_editing::{edited_view, next_change, will_apply};
 use ctxbench_core::engine::{Engine, Incoming};
 use ctxbench_core::request::{
     Applied, ClearInputs, ClearTrigger, Phase, Reply, Request, ServerEdit, StopReason, Tools,
@@ -330,9 +330,7 @@ impl Strategy for Api {
             r.server_edits.extend(self.compact.clone());
         }
         if self.marks_frontier && s.default_breakpoints {
-            let cleared = will_apply(&r).cleared_tool_uses;
-            let result = |b: &Block| b.kind == BlockKind::Output && !self.excluded(b);
-            r.breakpoints = frontier_breakpoints(&r.blocks, cleared, result);
+            r.breakpoints = frontier_breakpoints(&r.blocks, next_change(&r));
         }
         r
     }
