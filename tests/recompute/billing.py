@@ -27,9 +27,9 @@ class Models:
         cache = self[name]["cache"]
         return {**self.rules["cache"][cache["rule"]], **cache}
 
-    def first_token_ms(self, name, new, read):
-        speed = self.rules["speed"][self[name]["speed"]]
-        return speed["a_ms"] + speed["b_ms"] * new + speed["c_ms"] * read
+    def first_possible_ms(self, name):
+        """No reply begins before so long after its request."""
+        return self.rules["speed"][self[name]["speed"]]["a_ms"]
 
     def dollars(self, name, prompt, read, written, output, long_lived):
         p = self[name]["prices"]
@@ -91,7 +91,7 @@ class Cache:
         read -= read % step
         last = sizes[ends[-1]] if ends else 0
         written = max(last - read, 0) if rule.get("write_fee") else 0
-        begun = at + self.models.first_token_ms(model, size - read, read)
+        usable = at + self.models.first_possible_ms(model)
         # Using a prefix renews every entry that it contains.
         for n in range(0 if found is None else found + 1):
             if live(n):
@@ -100,5 +100,5 @@ class Cache:
             old = self.entries.get(chain[n])
             if old and old.usable <= at < old.ends:
                 continue
-            self.entries[chain[n]] = Entry(sizes[n], begun, at + life, life)
+            self.entries[chain[n]] = Entry(sizes[n], usable, usable + life, life)
         return read, written

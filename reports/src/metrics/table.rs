@@ -179,7 +179,7 @@ pub(crate) static METRICS: &[Metric] = &[
         .compared(10, 1e6)
         .bmf(Always)
         .github_benchmark(50, Always),
-    summary!(reusable, Unit::Ratio, Higher).says("share of a prompt that the one before begins with: the ceiling of any hit rate"),
+    summary!(reusable, Unit::Ratio, Higher).says("share of a prompt that the one before begins with, system part and tools left out"),
     summary!(cost_read_005_usd, Unit::Usd, Lower).says("cost with cache reads at 0.05 of the input price"),
     summary!(cost_read_0025_usd, Unit::Usd, Lower).says("cost with cache reads at 0.025 of the input price"),
     word("summariser", |r| r.summariser.cell()),
