@@ -85,6 +85,8 @@ pub struct Engine {
     requests: u64,
     /// What the provider was asked to edit in the last request, and what it cleared of it.
     server_cleared: (Vec<ServerEdit>, Applied),
+    /// Tokens of a reply that is not in the context yet.
+    unrecorded: u64,
     /// The compactions of the view that can be taken back, oldest first.
     undoable: Vec<Undoable>,
 }
@@ -138,6 +140,7 @@ impl Engine {
             world,
             requests: 0,
             server_cleared: Default::default(),
+            unrecorded: 0,
             undoable: Vec::new(),
         }
     }
@@ -240,6 +243,7 @@ impl Engine {
     /// Sends a request; usage and cost go to the ledger.
     pub async fn send(&mut self, request: &Request) -> Result<Reply, ModelError> {
         let request = &*self.with_summary_model(request);
+        self.unrecorded = 0;
         let reply = self.world.send(request).await;
         if let Ok(r) = &reply {
             self.note_server_clear(request, r.applied);
@@ -252,6 +256,7 @@ impl Engine {
             self.context.mark_sent();
             if let Ok(r) = &reply {
                 self.last_usage = Some(r.usage);
+                self.unrecorded = r.usage.output;
             }
         }
         reply
@@ -388,10 +393,16 @@ impl Engine {
         }
     }
 
-    /// Notes that a check fired: what the strategy believed beside what would be billed.
+    /// Notes that a check fired: what the strategy believed beside what would be billed, the newest
+    /// reply included.
     pub fn trigger(&mut self, check: &'static str, believed: u64, limit: u64) {
-        let billed = self.billed_tokens();
+        let billed = self.prompt_tokens(&self.provider_view()) + self.unrecorded;
         self.note(Event::Trigger { check, believed, billed, limit });
+    }
+
+    /// The same of a check by the provider, which believes what it bills.
+    pub fn provider_trigger(&mut self, check: &'static str, billed: u64, limit: u64) {
+        self.note(Event::Trigger { check, believed: billed, billed, limit });
     }
 
     /// Shows these blocks from now on and notes the compaction. An edit that changes nothing is
@@ -495,6 +506,7 @@ impl Engine {
         reply: &Reply,
     ) -> (MessageId, Vec<ToolCall>) {
         let id = self.record(strategy, "".into(), Role::Assistant, reply.parts.clone());
+        self.unrecorded = 0;
         self.world.recorded(id);
         (id, reply.calls().cloned().collect())
     }

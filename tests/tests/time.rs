@@ -376,6 +376,19 @@ fn what_the_provider_takes_for_a_summary_is_waited_for_once() {
 }
 
 #[test]
+fn who_counts_what_the_provider_told_is_not_wrong() {
+    for spec in [
+        "claude-code-api:compact_trigger=50000",
+        "claude-code-api:compact_trigger=50000,compact=on_demand",
+        "anthropic-sdk:threshold=50000",
+    ] {
+        let r = run(&long_turns(), spec);
+        assert!(r.summary.compactions > 0, "{spec}");
+        assert_eq!(r.summary.trigger_error_tokens, Some(0.0), "{spec}");
+    }
+}
+
+#[test]
 fn a_request_that_ends_with_the_summary_showed_what_was_summarised() {
     let turn = block(&words(10_000)) + block("Seen.");
     let system = block(&words(2_000));

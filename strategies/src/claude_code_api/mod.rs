@@ -339,7 +339,8 @@ impl Strategy for Api {
         if reply.compaction().is_some()
             && let Some(ServerEdit::Compact { trigger, .. }) = self.compact
         {
-            s.trigger("provider_compaction", s.billed_tokens(), trigger);
+            let summarised = reply.billed.prompt() - reply.usage.prompt();
+            s.provider_trigger("provider_compaction", summarised, trigger);
         }
         if reply.stop == StopReason::Compaction {
             self.pauses += 1;
