@@ -114,8 +114,8 @@ fn twelve_sessions_are_judged_by_the_figures_of_run() {
 fn the_newest_are_taken_and_few_of_them_decide_nothing() {
     let here = sessions(5);
     let out = here.run("advise mine --window 60k --last 3").ok();
-    let told = "Too few sessions to say for claude-code: no value tried changes anything in more \
-                than 3 of 3 sessions, and a verdict needs 10. Below are differences only.";
+    let told = "Too few sessions to say for claude-code: the value that changes most changes 3 of \
+                3 sessions, and a verdict needs 10. Below are differences only.";
     assert_eq!(out.stdout.lines().next(), Some(told));
     out.says(&["2 sessions left out: 2 older"]);
     assert!(out.stdout.contains("Each value alone; combinations are not tried."), "{}", out.stdout);

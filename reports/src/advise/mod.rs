@@ -272,8 +272,8 @@ fn decide(
     }
     if seen < MIN_SESSIONS {
         let text = format!(
-            "Too few sessions to say for {name}: no value tried changes anything in more than \
-             {seen} of {over}, and a verdict needs {MIN_SESSIONS}. Below are differences only."
+            "Too few sessions to say for {name}: the value that changes most changes {seen} of \
+             {over}, and a verdict needs {MIN_SESSIONS}. Below are differences only."
         );
         return (Decision::TooFew, text);
     }

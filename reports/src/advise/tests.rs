@@ -134,8 +134,8 @@ fn nine_sessions_are_too_few() {
     assert_eq!(a.decision, Decision::TooFew);
     assert_eq!(
         a.sentence,
-        "Too few sessions to say for claude-code: no value tried changes anything in more than 9 \
-         of 9 sessions, and a verdict needs 10. Below are differences only."
+        "Too few sessions to say for claude-code: the value that changes most changes 9 of 9 \
+         sessions, and a verdict needs 10. Below are differences only."
     );
     assert!(to_text(&a).contains("export CLAUDE_AUTOCOMPACT_PCT_OVERRIDE=50"));
 }

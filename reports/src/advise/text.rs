@@ -13,7 +13,8 @@ const HEAD: [&str; 7] =
 const LEGEND: &str = "In brackets the change; median $: what a session costs, and its change;\n\
                       changed: sessions in which any request differs.";
 const WORDS: &str = "BETTER, WORSE: beyond chance (sign-flip test over sessions, Holm, 5 %).";
-const FRONT: &str = "no other row is at least as good in dollars and needs kept, and better in one";
+const FRONT: &str = "by the mean change of a session, in dollars and in needs kept, no other value \
+                     tried\nis at least as good in both and better in one";
 
 pub(super) fn page(a: &Advice) -> String {
     let mut out = format!("{}\n", a.sentence);
