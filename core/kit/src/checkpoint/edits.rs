@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::blobs::{entries, put_file, sync_folder};
+use super::blobs::{clear_unfinished, entries, put_file, sync_folder};
 use super::{
     Blobs, CheckpointError, Content, Digest, Durability, FileOutcome, FileState, PathError,
     Restored, Root, Snapshots, Stored, io,
@@ -87,6 +87,7 @@ impl EditCheckpoints {
         let lists = store.join("checkpoints");
         create_private_dir(&lists).map_err(io(&lists, "make the folder"))?;
         let lock = lock(store)?;
+        clear_unfinished(&lists);
         let mut all: Vec<Checkpoint> = Vec::new();
         for path in
             entries(&lists)?.into_iter().filter(|p| p.extension().is_some_and(|e| e == "json"))
@@ -100,6 +101,7 @@ impl EditCheckpoints {
         all.sort_by_key(|c| c.number);
         let next = all.last().map_or(1, |c| c.number + 1);
         let blobs = Blobs::open(&store.join("blobs"), durability)?;
+        blobs.clear_unfinished()?;
         for folder in [Some(store), store.parent().filter(|p| !p.as_os_str().is_empty())]
             .into_iter()
             .flatten()
