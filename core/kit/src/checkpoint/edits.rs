@@ -32,7 +32,7 @@ impl Default for Keep {
 
 /// A restoration of which all is kept that it will overwrite.
 #[derive(Debug)]
-pub(crate) struct Saved {
+pub struct Saved {
     /// What comes of it where every file can be written.
     restored: Restored,
     /// By place among its files, what is still to be written.
@@ -41,7 +41,7 @@ pub(crate) struct Saved {
 
 impl Saved {
     /// The number of the checkpoint that takes it back.
-    pub(crate) fn undo(&self) -> u64 {
+    pub fn undo(&self) -> u64 {
         self.restored.undo
     }
 }
@@ -209,11 +209,7 @@ impl EditCheckpoints {
 
     /// The first half of going back: a checkpoint of what the files are now. Nothing is written to
     /// them yet, so that whoever keeps account of checkpoints can note this one before.
-    pub(crate) fn save_present(
-        &mut self,
-        to: u64,
-        now_ms: Millis,
-    ) -> Result<Saved, CheckpointError> {
+    pub fn save_present(&mut self, to: u64, now_ms: Millis) -> Result<Saved, CheckpointError> {
         let wanted = self.wanted(to)?;
         let mut undo = Checkpoint {
             number: self.next,
@@ -242,7 +238,7 @@ impl EditCheckpoints {
     }
 
     /// The second half: the files are written.
-    pub(crate) fn go_back(&self, saved: Saved) -> Restored {
+    pub fn go_back(&self, saved: Saved) -> Restored {
         let Saved { mut restored, due } = saved;
         for (i, want) in due {
             let (path, done) = &mut restored.files[i];

@@ -219,8 +219,8 @@ impl HistoryFile {
         }
     }
 
-    /// Puts the newest lines and one more in the place of a file that would be past its limit, whole
-    /// or not at all. The newest line always stays.
+    /// Puts the newest lines and one more in the place of a file that would be past its limit,
+    /// whole or not at all. The newest line always stays.
     fn replace(&self, file: &mut File, line: &str) -> Result<(), HistoryError> {
         let mut bytes = self.bytes(file)?;
         bytes.extend_from_slice(line.as_bytes());
