@@ -16,7 +16,10 @@ use ctxbench_core::rng::SplitMix64;
 use serde_json::{Value, json};
 
 use crate::common::Folder;
-use crate::{fake_agent, sdks, stores};
+use crate::{fake_agent, sdks};
+
+#[path = "kills/kept.rs"]
+mod kept;
 
 /// The files of a folder, and its folders with a `/` behind their names.
 type Files = BTreeMap<String, Vec<u8>>;
@@ -446,46 +449,6 @@ fn a_drive_that_is_killed_leaves_no_half_case_and_the_next_one_clears_up() {
         here.run("conform cases").ok();
     }
     println!("{killed} kills of drive, a case after {cases} of them");
-}
-
-#[test]
-fn a_restoration_that_is_killed_loses_no_file_and_can_be_made_again() {
-    // A session knows its folder by its path, so everything happens in one.
-    let here = stores::worked();
-    let before = here.files("");
-    let prompts = |here: &Folder| {
-        let sessions = here.run("sessions --json").ok().stdout;
-        let session: Value = serde_json::from_str(sessions.lines().next().unwrap()).unwrap();
-        let show = format!("sessions show {} --json", session["id"].as_str().unwrap());
-        let shown: Value = serde_json::from_str(&here.run(&show).ok().stdout).unwrap();
-        shown["checkpoints"].as_array().unwrap().clone()
-    };
-    // Before the third prompt the file said "second".
-    let third = prompts(&here)[2]["id"].as_str().unwrap().to_string();
-    let line = format!("checkpoints restore {third} --restore code");
-    let longest = whole(start(&here, &line));
-    assert_eq!(here.read("a.txt"), "second");
-    let mut random = SplitMix64::new(17);
-    let (mut killed, mut restored) = (0, 0);
-    while killed < kills() {
-        fill(&here, &before);
-        for _ in 0..=random.below(2) {
-            killed += u64::from(kill(start(&here, &line), None, random.below(longest)));
-            let now = here.read("a.txt");
-            assert!(now == "third" || now == "second", "{now:?}");
-            restored += u64::from(now == "second");
-            assert!(prompts(&here).len() >= 4);
-        }
-        let undone = here.read("a.txt");
-        here.run(&line).ok();
-        assert_eq!(here.read("a.txt"), "second");
-        // What was there before the first of them is still kept.
-        let kept = here.files(".agent").into_values();
-        assert!(undone == "second" || kept.into_iter().any(|b| b == b"third"));
-        let left: Vec<String> = here.files("").into_keys().filter(|n| is_leftover(n)).collect();
-        assert_eq!(left, Vec::<String>::new());
-    }
-    println!("{killed} kills of a restoration, {restored} after the file was written");
 }
 
 #[test]

@@ -69,6 +69,23 @@ pub(super) fn put_file(
     path.parent().map_or(Ok(()), |folder| sync_folder(folder, durability))
 }
 
+/// Whether a name is one that [`put_file`] writes under. Only a killed writer leaves it.
+fn is_unfinished(path: &Path) -> bool {
+    let numbers = path.extension().and_then(|e| e.to_str()).and_then(|e| e.strip_prefix("tmp-"));
+    let is_number = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
+    numbers.and_then(|n| n.split_once('-')).is_some_and(|(a, b)| is_number(a) && is_number(b))
+}
+
+/// Removes what killed writers left in a folder; only for whoever is its only writer. What cannot
+/// be removed is in nobody's way.
+pub(super) fn clear_unfinished(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if is_unfinished(&entry.path()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Makes the names in a folder last, where a program can see to that.
 pub(super) fn sync_folder(folder: &Path, durability: Durability) -> Result<(), CheckpointError> {
     match durability {
@@ -150,6 +167,12 @@ impl Blobs {
         }
         out.sort();
         Ok(out)
+    }
+
+    /// [`clear_unfinished`] in every folder of contents.
+    pub(super) fn clear_unfinished(&self) -> Result<(), CheckpointError> {
+        entries(&self.dir)?.iter().for_each(|folder| clear_unfinished(folder));
+        Ok(())
     }
 
     /// Removes every content that is not in `live`; returns the bytes that this frees.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::blobs::{entries, put_file, sync_folder};
+use super::blobs::{clear_unfinished, entries, put_file, sync_folder};
 use super::{
     Blobs, CheckpointError, Content, Digest, Durability, FileOutcome, FileState, PathError,
     Restored, Root, Snapshots, Stored, io,
@@ -27,6 +27,22 @@ pub struct Keep {
 impl Default for Keep {
     fn default() -> Self {
         Keep { days: 30, newest: 100 }
+    }
+}
+
+/// A restoration of which all is kept that it will overwrite.
+#[derive(Debug)]
+pub struct Saved {
+    /// What comes of it where every file can be written.
+    restored: Restored,
+    /// By place among its files, what is still to be written.
+    due: Vec<(usize, FileState)>,
+}
+
+impl Saved {
+    /// The number of the checkpoint that takes it back.
+    pub fn undo(&self) -> u64 {
+        self.restored.undo
     }
 }
 
@@ -87,6 +103,7 @@ impl EditCheckpoints {
         let lists = store.join("checkpoints");
         create_private_dir(&lists).map_err(io(&lists, "make the folder"))?;
         let lock = lock(store)?;
+        clear_unfinished(&lists);
         let mut all: Vec<Checkpoint> = Vec::new();
         for path in
             entries(&lists)?.into_iter().filter(|p| p.extension().is_some_and(|e| e == "json"))
@@ -100,6 +117,7 @@ impl EditCheckpoints {
         all.sort_by_key(|c| c.number);
         let next = all.last().map_or(1, |c| c.number + 1);
         let blobs = Blobs::open(&store.join("blobs"), durability)?;
+        blobs.clear_unfinished()?;
         for folder in [Some(store), store.parent().filter(|p| !p.as_os_str().is_empty())]
             .into_iter()
             .flatten()
@@ -189,6 +207,56 @@ impl EditCheckpoints {
         self.blobs.get(digest)
     }
 
+    /// The first half of going back: a checkpoint of what the files are now. Nothing is written to
+    /// them yet, so that whoever keeps account of checkpoints can note this one before.
+    pub fn save_present(&mut self, to: u64, now_ms: Millis) -> Result<Saved, CheckpointError> {
+        let wanted = self.wanted(to)?;
+        let mut undo = Checkpoint {
+            number: self.next,
+            prompt: format!("before going back to checkpoint {to}"),
+            made_ms: now_ms,
+            files: BTreeMap::new(),
+        };
+        let (mut files, mut due) = (Vec::new(), Vec::new());
+        for (path, want) in wanted {
+            let is = self.present(&path).and_then(|c| self.state(c.as_ref()));
+            let done = match is {
+                Ok(is) if is == want => FileOutcome::Unchanged,
+                Ok(is) => {
+                    undo.files.insert(path.clone(), is);
+                    due.push((files.len(), want));
+                    FileOutcome::Restored
+                }
+                // What cannot be saved is not overwritten.
+                Err(e) => outcome(e),
+            };
+            files.push((path, done));
+        }
+        let number = undo.number;
+        self.add(undo)?;
+        Ok(Saved { restored: Restored { undo: number, files }, due })
+    }
+
+    /// The second half: the files are written.
+    pub fn go_back(&self, saved: Saved) -> Restored {
+        let Saved { mut restored, due } = saved;
+        for (i, want) in due {
+            let (path, done) = &mut restored.files[i];
+            if let Err(e) = self.write(path, &want) {
+                *done = outcome(e);
+            }
+        }
+        restored
+    }
+
+    /// Stores the next checkpoint.
+    fn add(&mut self, new: Checkpoint) -> Result<(), CheckpointError> {
+        self.save(&new)?;
+        self.next = new.number + 1;
+        self.all.push(new);
+        Ok(())
+    }
+
     fn write(&self, path: &str, want: &FileState) -> Result<(), CheckpointError> {
         let path = self.root.resolve(path)?;
         match want {
@@ -235,10 +303,9 @@ impl Snapshots for EditCheckpoints {
             made_ms: now_ms,
             files: BTreeMap::new(),
         };
-        self.save(&new)?;
-        self.all.push(new);
-        self.next += 1;
-        Ok(self.next - 1)
+        let number = new.number;
+        self.add(new)?;
+        Ok(number)
     }
 
     fn before_edit(&mut self, path: &str) -> Result<(), CheckpointError> {
@@ -258,34 +325,8 @@ impl Snapshots for EditCheckpoints {
     }
 
     fn restore(&mut self, to: u64, now_ms: Millis) -> Result<Restored, CheckpointError> {
-        let wanted = self.wanted(to)?;
-        let undo = self.begin(&format!("before going back to checkpoint {to}"), now_ms)?;
-        let mut files: Vec<(String, FileOutcome)> = Vec::new();
-        let mut saved = self.all.last().expect("begun above").clone();
-        let mut due: Vec<(usize, FileState)> = Vec::new();
-        for (path, want) in wanted {
-            let is = self.present(&path).and_then(|c| self.state(c.as_ref()));
-            let done = match is {
-                Ok(is) if is == want => FileOutcome::Unchanged,
-                Ok(is) => {
-                    saved.files.insert(path.clone(), is);
-                    due.push((files.len(), want));
-                    FileOutcome::Restored
-                }
-                // What cannot be saved is not overwritten.
-                Err(e) => outcome(e),
-            };
-            files.push((path, done));
-        }
-        // Everything is saved before anything is written.
-        self.save(&saved)?;
-        *self.all.last_mut().expect("begun above") = saved;
-        for (i, want) in due {
-            if let Err(e) = self.write(&files[i].0, &want) {
-                files[i].1 = outcome(e);
-            }
-        }
-        Ok(Restored { undo, files })
+        let saved = self.save_present(to, now_ms)?;
+        Ok(self.go_back(saved))
     }
 
     fn tracked(&self, to: u64) -> Result<Vec<String>, CheckpointError> {

@@ -26,7 +26,7 @@ use ctxbench_core::session::Millis;
 
 pub use blobs::{Blobs, Digest, Durability};
 pub use compare::Difference;
-pub use edits::{Checkpoint, EditCheckpoints, Keep};
+pub use edits::{Checkpoint, EditCheckpoints, Keep, Saved};
 pub use git::{ShadowGit, git_version};
 pub use root::{Content, PathError, Root, SafePath, Why};
 pub use tree::{FileState, Success, Tree};

@@ -272,6 +272,32 @@ fn what_a_killed_writer_left_is_removed_and_what_another_one_writes_is_not() {
 }
 
 #[test]
+fn what_a_killed_program_was_keeping_goes_when_the_next_one_has_the_folder_alone() {
+    let p = place();
+    p.write("a", "one");
+    let mut c = p.edits();
+    c.begin("first", 0).unwrap();
+    edit(&mut c, &p, "a", "two");
+    let blob = Digest::sha256(b"one");
+    let (head, tail) = blob.as_str().split_at(2);
+    let left =
+        ["checkpoints/00000002.tmp-4711-0".to_string(), format!("blobs/{head}/{tail}.tmp-4711-12")];
+    let mine = ["checkpoints/notes.tmp-of-mine".to_string(), format!("blobs/{head}/x.tmp")];
+    for name in left.iter().chain(&mine) {
+        fs::write(p.store.join(name), "half a").unwrap();
+    }
+    let there = |name: &String| p.store.join(name).exists();
+    // Whoever is refused touches nothing: it may be what the other is writing.
+    assert!(EditCheckpoints::open(&p.root, &p.store, Keep::default()).is_err());
+    assert!(left.iter().chain(&mine).all(there));
+    drop(c);
+    let mut c = p.edits();
+    assert_eq!((left.iter().any(there), mine.iter().all(there)), (false, true));
+    c.restore(1, 1).unwrap();
+    assert_eq!(p.read("a").as_deref(), Some("one"));
+}
+
+#[test]
 fn paths_that_leave_the_folder_are_refused_with_the_reason() {
     let p = place();
     let root = Root::open(&p.root).unwrap();

@@ -2,7 +2,7 @@
 //! (docs/sources/openoxide.md §1.8), and checkpoints with names to go back to.
 //!
 //! Nothing that was there is lost. What is given up of the conversation lives on as a fork, and the
-//! files as they were are a checkpoint of their own, which stands in that fork. Contents of files
+//! files as they were are a checkpoint of their own, which that fork takes along. Contents of files
 //! lie beside the store, as [`EditCheckpoints`] keeps them; the store's checkpoints say by
 //! [`manifest`] which of those they mean.
 
@@ -136,7 +136,12 @@ impl Rewinder {
         Ok(self.store.add_checkpoint(session, &new)?)
     }
 
-    /// Goes back at a time (ms). Files go first: what they refuse leaves the conversation as it is.
+    /// Goes back at a time (ms). Files go before the conversation: what they refuse leaves that as
+    /// it is.
+    ///
+    /// Wherever this ends too soon, the session has a checkpoint of the files as they were, and the
+    /// same target still means the same: that checkpoint is entered before a file is written, and
+    /// only the conversation, which goes in one step, takes it along into its branch.
     pub fn rewind(
         &mut self,
         session: Ulid,
@@ -153,16 +158,14 @@ impl Rewinder {
             self.store.require_message(session, place.message())?;
         }
         // Held until the end: an agent that is at work would go on as if nothing had happened.
-        let _at_rest = match what {
-            Restore::Conversation => self.at_rest(session)?,
-            Restore::Code | Restore::Both => None,
-        };
-        let files = match what {
-            Restore::Conversation => None,
+        let (_at_rest, files) = match what {
+            Restore::Conversation => (self.at_rest(session)?, None),
             Restore::Code | Restore::Both => {
                 let number = self.number(session, to)?;
                 let folder = self.folder(session)?.ok_or(RewindError::NoFolder(session))?;
-                Some(self.files(&folder)?.restore(number, ms(now))?)
+                let mut kept = self.files(&folder)?;
+                let files = self.restore(session, &mut kept, number, now)?;
+                (Some(kept), Some(files))
             }
         };
         let given_up = match what {
@@ -175,7 +178,7 @@ impl Rewinder {
         let branch = given_up.and_then(|g| g.branch);
         let undo = match &files {
             None => None,
-            Some(done) => self.undo(branch.unwrap_or(session), done.undo)?,
+            Some(done) => self.holding(branch.unwrap_or(session), done.undo)?,
         };
         Ok(Rewound { branch, messages: given_up.map_or(0, |g| g.messages), files, undo })
     }
@@ -225,13 +228,28 @@ impl Rewinder {
         }
     }
 
-    fn undo(&mut self, session: Ulid, number: u64) -> Result<Option<Ulid>, RewindError> {
-        let Some(place) = self.newest(session)? else { return Ok(None) };
+    /// Brings files back. What they were is a checkpoint of the session before one is written.
+    fn restore(
+        &mut self,
+        session: Ulid,
+        kept: &mut EditCheckpoints,
+        number: u64,
+        now: At,
+    ) -> Result<Restored, RewindError> {
+        let place = self.newest(session)?.ok_or(RewindError::Empty(session))?;
+        let saved = kept.save_present(number, ms(now))?;
         let new = NewCheckpoint {
             name: Some("before going back".to_string()),
-            ..NewCheckpoint::new(place, manifest(Some(number)))
+            ..NewCheckpoint::new(place, manifest(Some(saved.undo())))
         };
-        Ok(Some(self.store.add_checkpoint(session, &new)?))
+        self.store.add_checkpoint(session, &new)?;
+        Ok(kept.go_back(saved))
+    }
+
+    /// The checkpoint in a session that holds these files: a branch gives it another id.
+    fn holding(&self, session: Ulid, number: u64) -> Result<Option<Ulid>, RewindError> {
+        let all = self.store.checkpoints(session)?;
+        Ok(all.iter().rfind(|c| files_of(c) == Some(number)).map(|c| c.id))
     }
 
     fn newest(&self, session: Ulid) -> Result<Option<Place>, RewindError> {

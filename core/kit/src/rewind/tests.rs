@@ -173,6 +173,93 @@ fn differences_of_files_are_told_with_their_lines() {
     assert_eq!(told(&one, Some(&one)), [""; 0]);
 }
 
+/// A store that refuses what a trigger says, as one on a full disk does; `None` = it takes all
+/// again.
+fn refuse(a: &Agent, at: Option<&str>) {
+    let db = rusqlite::Connection::open(a.dir.path().join(".agent/sessions.db")).unwrap();
+    db.execute_batch("DROP TRIGGER IF EXISTS refuse").unwrap();
+    if let Some(at) = at {
+        let no = "BEGIN SELECT RAISE(ABORT, 'the disk is full'); END";
+        db.execute_batch(&format!("CREATE TRIGGER refuse BEFORE INSERT ON {at} {no}")).unwrap();
+    }
+}
+
+#[test]
+fn wherever_going_back_ends_too_soon_a_checkpoint_has_the_files_of_before_and_it_can_go_on() {
+    let written = |content: &str| {
+        let all = ["a", "b", "c"].map(|f| (f.to_string(), format!("{content} {f}")));
+        BTreeMap::from(all)
+    };
+    for what in [Restore::Code, Restore::Both] {
+        let mut a = agent();
+        for file in ["a", "b", "c"] {
+            a.turn(&format!("old {file}"), file, &format!("old {file}"));
+        }
+        let now = a.tick();
+        a.kept.mark(a.session, Some("old"), &BTreeSet::new(), now).unwrap();
+        for file in ["a", "b", "c"] {
+            a.turn(&format!("new {file}"), file, &format!("new {file}"));
+        }
+        let to = Target::Checkpoint(a.checkpoint(a.session, "old"));
+        let before = texts(&a.kept.store().log(a.session).unwrap());
+        let names = |a: &Agent, session: Ulid| -> Vec<Ulid> {
+            let all = a.kept.store().checkpoints(session).unwrap();
+            let undo = |c: &&Checkpoint| c.what.name.as_deref() == Some("before going back");
+            all.iter().filter(undo).map(|c| c.id).collect()
+        };
+
+        // The checkpoint cannot be entered: no file is touched.
+        refuse(&a, Some("checkpoints"));
+        let now = a.tick();
+        let e = a.kept.rewind(a.session, &to, what, now).unwrap_err();
+        assert!(e.to_string().contains("the disk is full"), "{e}");
+        assert_eq!((a.files(), names(&a, a.session).len()), (written("new"), 0));
+        assert_eq!(texts(&a.kept.store().log(a.session).unwrap()), before);
+
+        // The conversation cannot go: the files have gone, and what they were is named.
+        refuse(&a, Some("sessions"));
+        let now = a.tick();
+        let ended = a.kept.rewind(a.session, &to, what, now);
+        assert_eq!(ended.is_err(), what == Restore::Both, "{ended:?}");
+        assert_eq!(a.files(), written("old"));
+        assert_eq!(texts(&a.kept.store().log(a.session).unwrap()), before);
+        assert_eq!(names(&a, a.session).len(), 1);
+        // As if it had ended in the middle of the files.
+        fs::write(a.dir.path().join("c"), "new c").unwrap();
+
+        // The same again ends right, and the first of the two is still there.
+        refuse(&a, None);
+        let now = a.tick();
+        let done = a.kept.rewind(a.session, &to, what, now).unwrap();
+        assert_eq!(a.files(), written("old"));
+        let kept_in = done.branch.unwrap_or(a.session);
+        assert_eq!(done.branch.is_some(), what == Restore::Both);
+        let [first, second] = names(&a, kept_in)[..] else { panic!("two times") };
+        assert_eq!(done.undo, Some(second));
+        let all = a.kept.store().checkpoints(kept_in).unwrap();
+        let back = Target::Checkpoint(all.into_iter().find(|c| c.id == first).unwrap());
+        let now = a.tick();
+        a.kept.rewind(kept_in, &back, Restore::Code, now).unwrap();
+        assert_eq!(a.files(), written("new"));
+    }
+}
+
+#[test]
+fn files_do_not_go_back_where_no_checkpoint_can_say_what_they_were() {
+    let mut a = agent();
+    let [first, _] = a.turn("one", "a", "1");
+    let now = a.tick();
+    a.kept.mark(a.session, Some("x"), &BTreeSet::new(), now).unwrap();
+    let marked = a.checkpoint(a.session, "x");
+    fs::write(a.dir.path().join("a"), "2").unwrap();
+    let now = a.tick();
+    a.kept.store_mut().rewind_keeping(a.session, Place::Before(first), "rest", now).unwrap();
+    let to = Target::Checkpoint(marked);
+    let e = a.kept.rewind(a.session, &to, Restore::Code, now).unwrap_err();
+    assert!(matches!(e, RewindError::Empty(s) if s == a.session), "{e}");
+    assert_eq!(a.read("a").as_deref(), Some("2"));
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Turn(u8, u8),

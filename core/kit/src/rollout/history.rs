@@ -2,14 +2,16 @@
 //! docs/sources/chat-history.md §3.2). No model ever sees it.
 //!
 //! Several programs append to one file under an advisory lock. A file past its limit loses its
-//! oldest lines; it is rewritten in place, because the lock belongs to the file and not to its
-//! name, so that places taken before then mean later lines: the file is the same. Only when the
-//! file was replaced by another does a lookup notice.
+//! oldest lines: what stays is written beside it and takes its place, with the new line, so that
+//! whoever is killed on the way leaves the one or the other. The lock belongs to the file and not
+//! to its name; whoever waited for it looks whether the name still means this file, and opens it
+//! again if not. Places taken before mean another file from then on, which a lookup notices.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::fs::{File, Metadata as FileMetadata, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use ctxbench_core::files::{self, FileError};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -61,6 +63,9 @@ pub enum HistoryError {
         /// The system's words.
         source: std::io::Error,
     },
+    /// A trimmed history did not take the place of the former one.
+    #[error(transparent)]
+    Replace(#[from] FileError),
     /// Another program holds the lock.
     #[error("{} is locked by another program; {LOCK_TRIES} tries failed, try again \
         later", path.display())]
@@ -82,17 +87,25 @@ pub struct HistoryFile {
 /// What stays of a history under a limit in bytes: all of it up to the limit; beyond, its newest
 /// lines, as many as fit into 80 % of the limit, and the newest one whatever its size.
 pub fn trimmed(text: &str, max_bytes: u64) -> &str {
-    let mut kept = text;
-    if kept.len() as u64 <= max_bytes {
-        return kept;
+    &text[first_kept(text.as_bytes(), max_bytes)..]
+}
+
+/// Where [`trimmed`] begins: behind a line break.
+fn first_kept(text: &[u8], max_bytes: u64) -> usize {
+    if text.len() as u64 <= max_bytes {
+        return 0;
     }
-    let newest = text.split_inclusive('\n').next_back().map_or(0, str::len) as u64;
+    let lines = || text.split_inclusive(|b| *b == b'\n').map(<[u8]>::len);
+    let newest = lines().next_back().unwrap_or_default() as u64;
     let target = soft_cap(max_bytes).max(newest);
-    while kept.len() as u64 > target {
-        let Some(end) = kept.find('\n') else { break };
-        kept = &kept[end + 1..];
+    let mut start = 0;
+    for line in lines() {
+        if (text.len() - start) as u64 <= target {
+            break;
+        }
+        start += line;
     }
-    kept
+    start
 }
 
 /// Bytes that a file past its limit is trimmed to: 80 % of the limit.
@@ -126,15 +139,21 @@ impl HistoryFile {
         options.read(true).append(true).create(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&self.path).map_err(|e| self.io("open it", e))?;
-        self.locked(|| file.try_lock())?;
+        // The lock ends with the file.
+        let mut file = self.locked(|| options.open(&self.path), File::try_lock)?;
         self.only_for_its_owner(&file)?;
         if self.ends_torn(&mut file)? {
             line.insert(0, '\n');
         }
-        file.write_all(line.as_bytes()).map_err(|e| self.io("write to it", e))?;
-        // The lock ends with the file.
-        self.trim(&mut file)
+        let length = file.metadata().map_err(|e| self.io("measure it", e))?.len();
+        if self.max_bytes.is_some_and(|max| length + line.len() as u64 > max) {
+            return self.replace(&mut file, &line);
+        }
+        file.write_all(line.as_bytes()).map_err(|e| {
+            // Half a line, as a full disk leaves it, is no use to anybody.
+            let _ = file.set_len(length);
+            self.io("write to it", e)
+        })
     }
 
     /// Which file it is and how many lines it has; a missing file has none.
@@ -162,39 +181,51 @@ impl HistoryFile {
     }
 
     fn open(&self) -> Result<Option<File>, HistoryError> {
-        let file = match File::open(&self.path) {
-            Ok(f) => f,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(self.io("open it", e)),
-        };
-        self.locked(|| file.try_lock_shared())?;
-        Ok(Some(file))
+        match self.locked(|| File::open(&self.path), File::try_lock_shared) {
+            Err(HistoryError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                Ok(None)
+            }
+            opened => opened.map(Some),
+        }
     }
 
-    fn locked(&self, lock: impl Fn() -> Result<(), TryLockError>) -> Result<(), HistoryError> {
+    /// Opens the file and locks it. Opened anew in each try, since another may stand there by then.
+    pub(super) fn locked(
+        &self,
+        open: impl Fn() -> std::io::Result<File>,
+        lock: impl Fn(&File) -> Result<(), TryLockError>,
+    ) -> Result<File, HistoryError> {
         for attempt in 0..LOCK_TRIES {
             if attempt > 0 {
                 (self.pause)(LOCK_PAUSE_MS);
             }
-            match lock() {
-                Ok(()) => return Ok(()),
-                Err(TryLockError::WouldBlock) => {}
+            let file = open().map_err(|e| self.io("open it", e))?;
+            match lock(&file) {
+                Ok(()) if self.is_still(&file)? => return Ok(file),
+                Ok(()) | Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(e)) => return Err(self.io("lock it", e)),
             }
         }
         Err(HistoryError::Locked { path: self.path.clone() })
     }
 
-    /// Drops the oldest lines of a file past its limit. The newest line always stays.
-    fn trim(&self, file: &mut File) -> Result<(), HistoryError> {
-        let Some(max) = self.max_bytes else { return Ok(()) };
-        if file.metadata().map_err(|e| self.io("measure it", e))?.len() <= max {
-            return Ok(());
+    /// Whether the path still leads to an open file.
+    fn is_still(&self, file: &File) -> Result<bool, HistoryError> {
+        let is = file.metadata().map_err(|e| self.io("identify it", e))?;
+        match std::fs::metadata(&self.path) {
+            Ok(named) => Ok(same_file(&is, &named)),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(self.io("identify it", e)),
         }
-        let text = self.text(file)?;
-        let kept = trimmed(&text, max);
-        file.set_len(0).map_err(|e| self.io("trim it", e))?;
-        file.write_all(kept.as_bytes()).map_err(|e| self.io("trim it", e))
+    }
+
+    /// Puts the newest lines and one more in the place of a file that would be past its limit,
+    /// whole or not at all. The newest line always stays.
+    fn replace(&self, file: &mut File, line: &str) -> Result<(), HistoryError> {
+        let mut bytes = self.bytes(file)?;
+        bytes.extend_from_slice(line.as_bytes());
+        let start = first_kept(&bytes, self.max_bytes.unwrap_or(u64::MAX));
+        Ok(files::write(&self.path, &bytes[start..])?)
     }
 
     /// Whether the last line has no line break: a write was cut off.
@@ -210,11 +241,15 @@ impl HistoryFile {
     }
 
     fn text(&self, file: &mut File) -> Result<String, HistoryError> {
+        Ok(String::from_utf8_lossy(&self.bytes(file)?).into_owned())
+    }
+
+    fn bytes(&self, file: &mut File) -> Result<Vec<u8>, HistoryError> {
         let mut bytes = Vec::new();
         file.rewind()
             .and_then(|()| file.read_to_end(&mut bytes))
             .map_err(|e| self.io("read it", e))?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(bytes)
     }
 
     #[cfg(unix)]
@@ -255,4 +290,18 @@ impl HistoryFile {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+#[cfg(unix)]
+fn same_file(a: &FileMetadata, b: &FileMetadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+/// The system tells no number of a file: its times and its size, which nobody changes who has not
+/// the lock. A file that takes another's name may have its time of creation.
+#[cfg(not(unix))]
+fn same_file(a: &FileMetadata, b: &FileMetadata) -> bool {
+    let of = |m: &FileMetadata| (m.created().ok(), m.modified().ok(), m.len());
+    of(a) == of(b)
 }

@@ -265,6 +265,121 @@ fn a_torn_entry_does_not_spoil_the_next() {
 }
 
 #[test]
+fn a_trimmed_history_takes_the_place_of_the_former_one_which_nobody_empties() {
+    let home = Folder::new();
+    let h = history(&home, Some(150));
+    h.append("s", "one").unwrap();
+    h.append("s", "two").unwrap();
+    // Not UTF-8, as a program that was cut off leaves it: it is nobody's to mend.
+    let strange = b"{\"text\":\"\xe4\"}\n";
+    let mut file = std::fs::OpenOptions::new().append(true).open(h.path()).unwrap();
+    std::io::Write::write_all(&mut file, strange).unwrap();
+    let former = std::fs::read(h.path()).unwrap();
+    let mut open = std::fs::File::open(h.path()).unwrap();
+    let places = h.metadata().unwrap().unwrap().log;
+    h.append("s", "three").unwrap();
+    let mut held = Vec::new();
+    std::io::Read::read_to_end(&mut open, &mut held).unwrap();
+    assert_eq!(held, former, "whoever has it open reads on");
+    // Lines of 48, 48 and 13 bytes and the new one of 50: 159, of which 120 may stay.
+    let now = std::fs::read(h.path()).unwrap();
+    let third = r#"{"session_id":"s","ts":1778488039,"text":"three"}"#;
+    assert_eq!(now, [&former[48..], third.as_bytes(), b"\n"].concat());
+    assert_eq!(h.lookup(places, 0).unwrap(), None, "another file");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(h.path()).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn who_waited_for_the_lock_of_a_file_that_was_replaced_opens_the_new_one() {
+    let home = Folder::new();
+    history(&home, None).append("s", "one").unwrap();
+    let path = home.0.join("history.jsonl");
+    let held = std::fs::File::open(&path).unwrap();
+    held.lock().unwrap();
+    // What another program does while this one waits.
+    let (beside, place) = (home.0.join("beside"), path.clone());
+    std::fs::write(&beside, "new\n").unwrap();
+    let h = HistoryFile::new(&path, None, clock(), move |_| {
+        if beside.exists() {
+            std::fs::rename(&beside, &place).unwrap();
+            held.unlock().unwrap();
+        }
+    });
+    h.append("s", "two").unwrap();
+    let now = std::fs::read_to_string(&path).unwrap();
+    assert!(now.starts_with("new\n") && now.contains("two"), "{now}");
+}
+
+#[test]
+fn a_file_that_is_replaced_between_opening_and_locking_is_opened_again() {
+    let home = Folder::new();
+    let h = history(&home, None);
+    h.append("s", "one").unwrap();
+    let beside = home.0.join("beside");
+    std::fs::write(&beside, "new\n").unwrap();
+    let replaced = |file: &std::fs::File| {
+        let _ = std::fs::rename(&beside, h.path());
+        file.try_lock()
+    };
+    let mut file = h.locked(|| std::fs::File::open(h.path()), replaced).unwrap();
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut file, &mut text).unwrap();
+    assert_eq!(text, "new\n");
+}
+
+#[test]
+fn writers_at_once_lose_no_line_while_they_trim() {
+    let home = Folder::new();
+    let new = |path: PathBuf| {
+        let pause = |_| std::thread::sleep(std::time::Duration::from_millis(1));
+        HistoryFile::new(path, Some(3_000), clock(), pause)
+    };
+    let add = |writer: usize, n: usize| {
+        let h = new(home.0.join("history.jsonl"));
+        // Others may be faster ten times.
+        while let Err(e) = h.append(&writer.to_string(), &n.to_string()) {
+            assert!(matches!(e, HistoryError::Locked { .. }), "{e}");
+        }
+    };
+    let whole = |text: &str| {
+        let mut last = [None; 3];
+        for line in text.lines() {
+            let p: TypedPrompt = serde_json::from_str(line).unwrap();
+            let (writer, n): (usize, usize) =
+                (p.session_id.parse().unwrap(), p.text.parse().unwrap());
+            assert!(last[writer].is_none_or(|before| n == before + 1), "{n} of {writer}: {text}");
+            last[writer] = Some(n);
+        }
+        last
+    };
+    let ended = AtomicU64::new(0);
+    std::thread::scope(|s| {
+        for writer in 0..2 {
+            let (add, ended) = (&add, &ended);
+            s.spawn(move || {
+                (0..150).for_each(|n| add(writer, n));
+                ended.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+        let reader = new(home.0.join("history.jsonl"));
+        while ended.load(Ordering::Relaxed) < 2 {
+            match reader.read() {
+                Ok(text) => drop(whole(&text.unwrap_or_default())),
+                Err(e) => assert!(matches!(e, HistoryError::Locked { .. }), "{e}"),
+            }
+        }
+    });
+    // Whoever was last; the other's lines may have gone by then.
+    let last = whole(&std::fs::read_to_string(home.0.join("history.jsonl")).unwrap());
+    assert!(last[..2].contains(&Some(149)), "{last:?}");
+    assert_eq!(std::fs::read_dir(&home.0).unwrap().count(), 1, "nothing is left beside it");
+}
+
+#[test]
 fn trimming_leaves_a_fifth_of_room() {
     // docs/sources/codex.md §4: at most max(floor(0.8 × max), newest line).
     let lines =
