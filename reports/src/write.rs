@@ -104,8 +104,7 @@ pub fn check_out(dir: &Path) -> Result<(), WriteError> {
     if !meta.is_dir() {
         return Err(WriteError::NotAFolder(dir.into()));
     }
-    let empty = fs::read_dir(dir).map_err(io_error(dir, "list it"))?.next().is_none();
-    if !empty && manifest(dir).is_none() {
+    if !is_empty(dir)? && manifest(dir).is_none() {
         return Err(WriteError::Foreign(dir.into()));
     }
     // It would be exchanged under the feet of whoever stands in it.
@@ -116,6 +115,19 @@ pub fn check_out(dir: &Path) -> Result<(), WriteError> {
     // Files of others can only be taken along out of a folder that may be changed.
     files::check_output(&dir.join(MARKER), &[])?;
     Ok(())
+}
+
+/// Whether a folder holds nothing, or only what others of us are writing at this moment and what was
+/// being written when they were killed.
+pub(crate) fn is_empty(dir: &Path) -> Result<bool, WriteError> {
+    let unfinished = |name: &str| name.starts_with(".ctxbench-") && name.ends_with(".tmp");
+    for entry in fs::read_dir(dir).map_err(io_error(dir, "list it"))? {
+        let name = entry.map_err(io_error(dir, "list it"))?.file_name();
+        if !name.to_str().is_some_and(unfinished) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The files that we put into a folder; `None` when it has no marker of ours.
