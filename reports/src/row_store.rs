@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::write::{WriteError, io_error, is_empty};
 
+pub(crate) use leftover::INTERRUPTED;
 pub use leftover::{Left, Leftover};
 
 const ENDING: &str = ".run.json";
