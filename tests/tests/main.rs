@@ -103,6 +103,8 @@ mod redaction;
 mod reference;
 #[path = "resume.rs"]
 mod resume;
+#[path = "room.rs"]
+mod room;
 #[path = "scale.rs"]
 mod scale;
 #[path = "sdk_runner.rs"]
