@@ -119,6 +119,8 @@ mod serve;
 mod settings;
 #[path = "settings_files.rs"]
 mod settings_files;
+#[path = "signals.rs"]
+mod signals;
 #[path = "stores.rs"]
 mod stores;
 #[path = "summarizers.rs"]
