@@ -223,7 +223,9 @@ fn a_folder_that_is_just_being_made_is_not_taken_for_a_leftover() {
             while !is_over() {
                 restore(&out).unwrap();
                 // Others get their turn.
-                (0..200_000).for_each(|i| drop(std::hint::black_box(i)));
+                (0..200_000).for_each(|i| {
+                    std::hint::black_box(i);
+                });
             }
         });
         for _ in 0..40 {
