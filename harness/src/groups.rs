@@ -168,12 +168,13 @@ pub(crate) fn end_with_us() {
 /// signal is missed any more.
 #[cfg(unix)]
 async fn told_to_end(listens: Sender<()>) -> i32 {
-    use tokio::signal::unix::{Signal, SignalKind, signal};
+    use crate::signals::Heard;
+    use tokio::signal::unix::SignalKind;
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-    let [interrupt, terminate, hangup] = kinds.map(|kind| signal(kind).ok());
+    let [interrupt, terminate, hangup] = kinds.map(|kind| Heard::of(kind).ok());
     drop(listens);
-    let waits = async |signal: Option<Signal>| match signal {
-        Some(mut signal) => drop(signal.recv().await),
+    let waits = async |signal: Option<Heard>| match signal {
+        Some(mut signal) => signal.next().await,
         None => std::future::pending().await,
     };
     tokio::select! {

@@ -27,6 +27,7 @@ pub mod run;
 #[cfg(test)]
 mod run_tests;
 pub mod serve;
+mod signals;
 pub mod steering;
 pub mod summarise;
 pub mod survey;

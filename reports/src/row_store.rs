@@ -18,8 +18,9 @@ use crate::record::{RESULTS_VERSION, RunRecord, Status};
 use ctxbench_core::{files, natural};
 use serde::{Deserialize, Serialize};
 
-use crate::write::{WriteError, io_error};
+use crate::write::{WriteError, io_error, is_empty};
 
+pub(crate) use leftover::INTERRUPTED;
 pub use leftover::{Left, Leftover};
 
 const ENDING: &str = ".run.json";
@@ -181,16 +182,15 @@ impl RowStore {
         // Also of one that was killed before it had marked the folder.
         files::remove_unfinished(dir);
         let marker = dir.join(CACHE_MARKER);
+        // Looked at in this order: another run that has just begun the cache marks it before it puts
+        // a row there.
+        let is_new = is_empty(dir)?;
         match fs::read_to_string(&marker) {
             Ok(text) if text == CACHE_HEAD => {}
-            Ok(_) => return Err(WriteError::ForeignCache(dir.into())),
-            Err(_) => {
-                let mut found = fs::read_dir(dir).map_err(io_error(dir, "list it"))?;
-                if found.next().is_some() {
-                    return Err(WriteError::ForeignCache(dir.into()));
-                }
+            Err(e) if is_new && e.kind() == io::ErrorKind::NotFound => {
                 files::write(&marker, CACHE_HEAD)?;
             }
+            _ => return Err(WriteError::ForeignCache(dir.into())),
         }
         let kind = Kind::Cache;
         Ok(RowStore { dir: dir.into(), kind, held: Mutex::default(), failed: Mutex::default() })

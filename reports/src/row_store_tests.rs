@@ -171,3 +171,18 @@ fn a_private_row_is_read_by_its_owner_alone() {
         assert_eq!(mode & 0o777 == 0o600, private, "{mode:o}");
     }
 }
+
+#[test]
+fn a_new_cache_in_which_another_run_is_writing_its_marker_is_no_foreign_folder() {
+    let tmp = tempfile::tempdir().unwrap();
+    let dir = tmp.path().join("cache");
+    std::fs::create_dir(&dir).unwrap();
+    let writing = dir.join(".ctxbench-1-0.tmp");
+    std::fs::write(&writing, CACHE_HEAD).unwrap();
+    let held = File::open(&writing).unwrap();
+    held.lock().unwrap();
+    let ours = RowStore::cache(&dir).unwrap();
+    std::fs::rename(&writing, dir.join(CACHE_MARKER)).unwrap();
+    ours.put(KEY, row("codex"), false).unwrap();
+    assert!(RowStore::cache(&dir).unwrap().find(KEY).is_some());
+}

@@ -11,6 +11,7 @@ use ctxbench_core::files::{self, FileError};
 
 use crate::formats::{Artifact, ReportError};
 use crate::plots::{self, Looks};
+use crate::row_store::INTERRUPTED;
 use crate::stored::{Files, Folder, Stored};
 use crate::{csv, json, page, sqlite};
 
@@ -87,7 +88,6 @@ pub(crate) fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Err
 pub struct Placing {
     dir: PathBuf,
     fresh: PathBuf,
-    old: PathBuf,
     /// Held, so that another run knows that the new folder is not what a killed one left.
     held: Option<File>,
 }
@@ -104,8 +104,7 @@ pub fn check_out(dir: &Path) -> Result<(), WriteError> {
     if !meta.is_dir() {
         return Err(WriteError::NotAFolder(dir.into()));
     }
-    let empty = fs::read_dir(dir).map_err(io_error(dir, "list it"))?.next().is_none();
-    if !empty && manifest(dir).is_none() {
+    if !is_empty(dir)? && manifest(dir).is_none() {
         return Err(WriteError::Foreign(dir.into()));
     }
     // It would be exchanged under the feet of whoever stands in it.
@@ -116,6 +115,19 @@ pub fn check_out(dir: &Path) -> Result<(), WriteError> {
     // Files of others can only be taken along out of a folder that may be changed.
     files::check_output(&dir.join(MARKER), &[])?;
     Ok(())
+}
+
+/// Whether a folder holds nothing, or only what others of us are writing at this moment and what was
+/// being written when they were killed.
+pub(crate) fn is_empty(dir: &Path) -> Result<bool, WriteError> {
+    let unfinished = |name: &str| name.starts_with(".ctxbench-") && name.ends_with(".tmp");
+    for entry in fs::read_dir(dir).map_err(io_error(dir, "list it"))? {
+        let name = entry.map_err(io_error(dir, "list it"))?.file_name();
+        if !name.to_str().is_some_and(unfinished) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The files that we put into a folder; `None` when it has no marker of ours.
@@ -165,7 +177,7 @@ pub fn restore(dir: &Path) -> Result<Vec<String>, WriteError> {
     // Nobody else is at it, so whatever is there is of a run that broke off.
     let Some(_alone) = Alone::in_folder_of(&dir) else { return Ok(notes) };
     let dir = &dir;
-    for fresh in neighbours(dir, "new")? {
+    for fresh in neighbours(dir, is_new)? {
         // Held by a run that is writing at this moment.
         if File::open(&fresh).is_ok_and(|f| matches!(f.try_lock(), Err(TryLockError::WouldBlock))) {
             continue;
@@ -173,14 +185,19 @@ pub fn restore(dir: &Path) -> Result<Vec<String>, WriteError> {
         // Never whole in its place; its rows are stored apart.
         fs::remove_dir_all(&fresh).map_err(io_error(&fresh, "remove what an earlier run left"))?;
     }
-    for old in neighbours(dir, "old")? {
+    for old in neighbours(dir, |rest| numbered(rest, ".old-"))? {
         let Some(ours) = manifest(&old) else {
+            // An empty folder was to be replaced.
+            if is_empty(&old).is_ok_and(|empty| empty) {
+                discard(dir, &old)?;
+                continue;
+            }
             notes.push(format!("{} was left by an earlier run; look into it", old.display()));
             continue;
         };
         if dir.exists() {
             keep_others(&old, dir, "", &ours)?;
-            fs::remove_dir_all(&old).map_err(io_error(&old, "remove the former results"))?;
+            discard(dir, &old)?;
             notes.push(format!(
                 "an earlier run was killed when its results were in {}; files there that are not \
                  of ctxbench were kept",
@@ -198,22 +215,56 @@ pub fn restore(dir: &Path) -> Result<Vec<String>, WriteError> {
     Ok(notes)
 }
 
-/// The hidden folders of the exchange beside `dir`, of whatever process.
-fn neighbours(dir: &Path, kind: &str) -> Result<Vec<PathBuf>, WriteError> {
+/// The hidden folders of the exchange beside `dir`, of whatever process: `is_one` is given what
+/// follows the name of `dir`.
+fn neighbours(dir: &Path, is_one: fn(&str) -> bool) -> Result<Vec<PathBuf>, WriteError> {
     let folder = parent_of(dir);
-    let name = dir.file_name().unwrap_or_default().to_string_lossy();
-    let begin = format!(".{name}.{kind}-");
+    let begin = format!(".{}", dir.file_name().unwrap_or_default().to_string_lossy());
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(io_error(folder, "list it"))? {
         let entry = entry.map_err(io_error(folder, "list it"))?;
-        let name = entry.file_name();
-        let process = name.to_str().and_then(|n| n.strip_prefix(&begin));
-        if process.is_some_and(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit())) {
+        if entry.file_name().to_str().and_then(|n| n.strip_prefix(&begin)).is_some_and(is_one) {
             found.push(entry.path());
         }
     }
     found.sort();
     Ok(found)
+}
+
+fn numbered(rest: &str, begin: &str) -> bool {
+    let number = rest.strip_prefix(begin).unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
+}
+
+/// A folder that never was whole in its place, or is not any more: of `dir`, or of what is made of
+/// the rows that runs into it left.
+fn is_new(rest: &str) -> bool {
+    let digit_or_dash = |c: char| c == '-' || c.is_ascii_digit();
+    let rest = rest.strip_prefix(INTERRUPTED).map_or(rest, |r| r.trim_start_matches(digit_or_dash));
+    numbered(rest, ".new-")
+}
+
+/// A name beside `dir` that nothing has. It ends in our number, or in the next where an earlier
+/// process that had it left something.
+fn free(dir: &Path, kind: &str) -> PathBuf {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    (u64::from(std::process::id())..)
+        .map(|n| dir.with_file_name(format!(".{name}.{kind}-{n}")))
+        .find(|path| fs::symlink_metadata(path).is_err())
+        .expect("some number is free")
+}
+
+/// Gives former results in which is nothing of other people any more a name by which whoever finds
+/// them removes them: half removed, they could not be told from what people keep.
+fn set_aside(dir: &Path, old: &Path) -> Result<PathBuf, WriteError> {
+    let going = free(dir, "new");
+    fs::rename(old, &going).map_err(io_error(old, "remove the former results"))?;
+    Ok(going)
+}
+
+fn discard(dir: &Path, old: &Path) -> Result<(), WriteError> {
+    let going = set_aside(dir, old)?;
+    fs::remove_dir_all(&going).map_err(io_error(&going, "remove the former results"))
 }
 
 fn parent_of(dir: &Path) -> &Path {
@@ -250,43 +301,30 @@ impl Placing {
         } else {
             dir.to_path_buf()
         };
-        let name = dir
-            .file_name()
-            .ok_or_else(|| WriteError::NoName(dir.clone()))?
-            .to_string_lossy()
-            .into_owned();
-        let id = std::process::id();
-        let fresh = dir.with_file_name(format!(".{name}.new-{id}"));
-        let old = dir.with_file_name(format!(".{name}.old-{id}"));
-        Ok(Placing { dir, fresh, old, held: None })
+        if dir.file_name().is_none() {
+            return Err(WriteError::NoName(dir));
+        }
+        let fresh = free(&dir, "new");
+        Ok(Placing { dir, fresh, held: None })
     }
 
     /// Makes the new folder and gives its path. It is the caller's to remove, unless it is
     /// [put in its place](Placing::put).
     pub fn begin(&mut self) -> Result<PathBuf, WriteError> {
         check_out(&self.dir)?;
-        self.clear_leftovers()?;
-        fs::create_dir_all(&self.fresh).map_err(io_error(&self.fresh, "make the folder"))?;
+        let folder = parent_of(&self.dir);
+        fs::create_dir_all(folder).map_err(io_error(folder, "make the folder"))?;
+        // It is made and held in one step for whoever clears up.
+        let _alone = Alone::in_folder_of(&self.dir);
+        loop {
+            self.fresh = free(&self.dir, "new");
+            match fs::create_dir(&self.fresh) {
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+                made => break made.map_err(io_error(&self.fresh, "make the folder"))?,
+            }
+        }
         self.held = File::open(&self.fresh).ok().filter(|f| f.try_lock().is_ok());
         Ok(self.fresh.clone())
-    }
-
-    /// A process with our number died earlier: its unfinished new folder goes, an old one may hold
-    /// what people put there and stays.
-    fn clear_leftovers(&self) -> Result<(), WriteError> {
-        if self.fresh.exists() {
-            fs::remove_dir_all(&self.fresh)
-                .map_err(io_error(&self.fresh, "remove what an earlier run left"))?;
-        }
-        if self.old.exists() {
-            let at = self.old.clone();
-            let source = io::Error::new(
-                io::ErrorKind::AlreadyExists,
-                "an earlier run was interrupted and left its former results here",
-            );
-            return Err(WriteError::Io { path: at, action: "use this name; move it away", source });
-        }
-        Ok(())
     }
 
     /// Writes `results.json`, `results.sqlite`, the CSV files, `plots/*.svg`, `index.html`, unless
@@ -331,14 +369,15 @@ impl Placing {
         // Looked at again: the folder may have changed while the reports were made.
         check_out(&self.dir)?;
         let ours = manifest(&self.dir).unwrap_or_default();
-        fs::rename(&self.dir, &self.old)
+        let old = free(&self.dir, "old");
+        fs::rename(&self.dir, &old)
             .map_err(io_error(&self.dir, "move the former results aside"))?;
         if let Err(e) = fs::rename(&self.fresh, &self.dir) {
-            let _ = fs::rename(&self.old, &self.dir);
+            let _ = fs::rename(&old, &self.dir);
             return Err(io_error(&self.dir, "move the new folder into place")(e));
         }
-        keep_others(&self.old, &self.dir, "", &ours)?;
-        fs::remove_dir_all(&self.old).map_err(io_error(&self.old, "remove the former results"))
+        keep_others(&old, &self.dir, "", &ours)?;
+        discard(&self.dir, &old)
     }
 }
 
@@ -383,156 +422,5 @@ fn keep_others(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::Results;
-    use crate::sample;
-
-    fn write_results(dir: &Path, results: &Results, matrix_md: &str) -> Result<(), WriteError> {
-        let stored = Stored::new(results, &results.runs)?;
-        let mut new = Placing::into_folder(dir)?;
-        new.begin()?;
-        new.fill(&stored, &Looks::default(), matrix_md, &[], false)?;
-        new.put()
-    }
-
-    fn names(dir: &Path) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(dir)
-            .unwrap()
-            .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
-            .collect();
-        names.sort();
-        names
-    }
-
-    #[test]
-    fn writes_everything_and_leaves_nothing_beside_it() {
-        let tmp = tempfile::tempdir().unwrap();
-        let out = tmp.path().join("out");
-        write_results(&out, &sample::results(), "| a |\n|---|\n| b |\n").unwrap();
-        let expected = [
-            ".ctxbench",
-            "compactions.csv",
-            "costs.csv",
-            "delegation.csv",
-            "facts.csv",
-            "goals.csv",
-            "index.html",
-            "matrix.md",
-            "plots",
-            "requests.csv",
-            "results.json",
-            "results.sqlite",
-            "resume.csv",
-            "rewind.csv",
-            "summary.csv",
-        ];
-        assert_eq!(names(&out), expected);
-        assert_eq!(names(tmp.path()), ["out"]);
-        assert_eq!(json::read_results(&out).unwrap(), sample::results());
-    }
-
-    #[test]
-    fn replaces_its_own_and_keeps_what_others_put_there() {
-        let tmp = tempfile::tempdir().unwrap();
-        let out = tmp.path().join("out");
-        let mut results = sample::results();
-        results.runs.push(sample::run("zz-second", "codex", 1));
-        write_results(&out, &results, "").unwrap();
-        fs::write(out.join("timings.json"), "{}").unwrap();
-        fs::write(out.join("plots/mine.txt"), "mine").unwrap();
-        assert!(out.join("plots/zz-second-context.svg").exists());
-        write_results(&out, &sample::results(), "").unwrap();
-        assert!(out.join("timings.json").exists() && out.join("plots/mine.txt").exists());
-        assert!(
-            !out.join("plots/zz-second-context.svg").exists(),
-            "a plot of the former run stayed"
-        );
-        assert_eq!(names(tmp.path()), ["out"]);
-    }
-
-    #[test]
-    fn a_file_of_others_whose_name_becomes_ours_is_kept_under_another() {
-        let tmp = tempfile::tempdir().unwrap();
-        let out = tmp.path().join("out");
-        write_results(&out, &sample::results(), "").unwrap();
-        fs::write(out.join("matrix.md"), "my own").unwrap();
-        write_results(&out, &sample::results(), "| a |\n").unwrap();
-        assert_eq!(fs::read_to_string(out.join("matrix.md")).unwrap(), "| a |\n");
-        assert_eq!(fs::read_to_string(out.join("matrix.md.former")).unwrap(), "my own");
-    }
-
-    #[test]
-    fn killed_between_the_renames_the_former_results_come_back() {
-        let tmp = tempfile::tempdir().unwrap();
-        let out = tmp.path().join("out");
-        write_results(&out, &sample::results(), "").unwrap();
-        fs::rename(&out, tmp.path().join(".out.old-123")).unwrap();
-        fs::create_dir(tmp.path().join(".out.new-123")).unwrap();
-        fs::create_dir(tmp.path().join(".out.new-mine")).unwrap();
-        let notes = restore(&out).unwrap();
-        assert!(notes.len() == 1 && notes[0].contains("are in"), "{notes:?}");
-        assert_eq!(names(tmp.path()), [".out.new-mine", "out"]);
-        assert_eq!(json::read_results(&out).unwrap(), sample::results());
-    }
-
-    #[test]
-    fn killed_after_the_renames_what_others_put_there_comes_along() {
-        let tmp = tempfile::tempdir().unwrap();
-        let out = tmp.path().join("out");
-        write_results(&out, &sample::results(), "").unwrap();
-        fs::write(out.join("notes.txt"), "mine").unwrap();
-        fs::rename(&out, tmp.path().join(".out.old-123")).unwrap();
-        write_results(&out, &sample::results(), "").unwrap();
-        assert_eq!(restore(&out).unwrap().len(), 1);
-        assert_eq!(fs::read_to_string(out.join("notes.txt")).unwrap(), "mine");
-        assert_eq!(names(tmp.path()), ["out"]);
-        assert_eq!(restore(&out).unwrap(), Vec::<String>::new());
-    }
-
-    #[test]
-    fn a_foreign_folder_is_refused_and_untouched() {
-        let tmp = tempfile::tempdir().unwrap();
-        for marker in [None, Some(""), Some("something else\n")] {
-            let out = tmp.path().join("thesis");
-            fs::create_dir_all(&out).unwrap();
-            fs::write(out.join("chapter1.tex"), "years of work").unwrap();
-            if let Some(text) = marker {
-                fs::write(out.join(MARKER), text).unwrap();
-            }
-            let before = names(&out);
-            let error = write_results(&out, &sample::results(), "").unwrap_err().to_string();
-            assert!(error.ends_with("was not made by ctxbench; choose another --out"), "{error}");
-            assert_eq!(names(&out), before);
-            assert_eq!(names(tmp.path()), ["thesis"]);
-        }
-    }
-
-    #[test]
-    fn an_empty_folder_will_do_and_a_file_will_not() {
-        let tmp = tempfile::tempdir().unwrap();
-        let out = tmp.path().join("empty");
-        fs::create_dir(&out).unwrap();
-        write_results(&out, &sample::results(), "").unwrap();
-        let file = tmp.path().join("file");
-        fs::write(&file, "x").unwrap();
-        assert!(
-            write_results(&file, &sample::results(), "")
-                .unwrap_err()
-                .to_string()
-                .contains("is not a folder")
-        );
-        assert_eq!(fs::read_to_string(&file).unwrap(), "x");
-    }
-
-    #[test]
-    fn the_same_results_make_the_same_bytes() {
-        let tmp = tempfile::tempdir().unwrap();
-        let (a, b) = (tmp.path().join("a"), tmp.path().join("b"));
-        write_results(&a, &sample::results(), "").unwrap();
-        write_results(&b, &sample::results(), "").unwrap();
-        for name in names(&a).iter().filter(|n| *n != "plots") {
-            assert_eq!(fs::read(a.join(name)).unwrap(), fs::read(b.join(name)).unwrap(), "{name}");
-        }
-    }
-}
+#[path = "write_tests.rs"]
+mod tests;

@@ -496,6 +496,12 @@ fn a_drive_that_is_told_to_end_takes_everything_with_it() {
         let out = drive(&here, &format!("small.jsonl {agent}"), code);
         nothing_is_made(&here);
         out.says(&["broken off; nothing is written before every agent is through"]);
+        let out = drive(&here, &format!("small.jsonl {agent} --record cases"), code);
+        nothing_is_made(&here);
+        out.says(&[
+            "no results are written before every agent is through; cases of",
+            "are in cases",
+        ]);
     }
 }
 

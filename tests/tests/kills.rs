@@ -244,6 +244,12 @@ fn nothing_is_half(now: &Files, before: &Files, after: &Files) {
         let given_up = || replaced() && now.contains_key("out/.ctxbench");
         assert!(kept || given_up(), "{name} is lost");
     }
+    for former in now.keys().filter(|n| n.starts_with(".out.old-") && n.ends_with('/')) {
+        let whole = former.trim_end_matches('/').contains('/') || {
+            now.contains_key(&format!("{former}.ctxbench"))
+        };
+        assert!(whole, "nobody can tell any more what {former} is");
+    }
     let of_results = |files: &Files| -> BTreeSet<String> {
         let all = files.keys().filter(|n| n.starts_with("out/") && !is_leftover(n));
         let all = all.filter(|n| !n.contains("mine"));

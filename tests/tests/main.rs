@@ -103,6 +103,8 @@ mod redaction;
 mod reference;
 #[path = "resume.rs"]
 mod resume;
+#[path = "room.rs"]
+mod room;
 #[path = "scale.rs"]
 mod scale;
 #[path = "sdk_runner.rs"]
@@ -117,6 +119,8 @@ mod serve;
 mod settings;
 #[path = "settings_files.rs"]
 mod settings_files;
+#[path = "signals.rs"]
+mod signals;
 #[path = "stores.rs"]
 mod stores;
 #[path = "summarizers.rs"]

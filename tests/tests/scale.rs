@@ -244,6 +244,31 @@ fn a_cache_that_was_torn_or_meddled_with_changes_no_figure() {
 }
 
 #[test]
+fn runs_that_begin_at_once_begin_one_cache() {
+    let here = Folder::new();
+    // One is just writing what makes the folder a cache.
+    here.write("cache/.ctxbench-1-0.tmp", "half");
+    let held = std::fs::File::open(here.path("cache/.ctxbench-1-0.tmp")).unwrap();
+    held.lock().unwrap();
+    let line = "run login-bug --strategy codex --transport direct";
+    here.run(&format!("{line} --cache cache --out fresh")).ok();
+    assert!(here.path("cache/.ctxbench-1-0.tmp").exists());
+    drop(held);
+    for round in 0..3 {
+        let start = |n| {
+            let run = here.run(&format!("{line} --cache cache-{round} --out out-{n}"));
+            run.command().stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+        };
+        let all: Vec<_> = (0..4).map(start).collect();
+        for run in all {
+            let out = run.wait_with_output().unwrap();
+            assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        }
+        (0..4).for_each(|n| same(&here, &format!("out-{n}"), "fresh"));
+    }
+}
+
+#[test]
 fn rows_that_failed_are_computed_again() {
     let here = Folder::new();
     here.write("none.jsonl", "{\"type\":\"cassette\",\"version\":1}\n");

@@ -1,11 +1,11 @@
 //! `ctxbench completions` and `ctxbench man`: made of the command line itself.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Command;
 use clap_complete::Shell;
-use ctxbench_core::nearest;
+use ctxbench_core::{files, nearest};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -36,11 +36,23 @@ pub(crate) fn man(args: &ManArgs, root: Command) -> anyhow::Result<()> {
         clap_mangen::Man::new(page(&args.command.join("-"), root)?).render(&mut out)?;
         return super::print(&String::from_utf8_lossy(&out));
     };
-    let written = std::fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(root.disable_help_subcommand(true), folder));
-    written.with_context(|| format!("manual pages cannot be written to {}", folder.display()))?;
+    let refused = || format!("manual pages cannot be written to {}", folder.display());
+    std::fs::create_dir_all(folder).with_context(refused)?;
+    let mut root = root.disable_help_subcommand(true);
+    root.build();
+    write_pages(&root, folder)?;
     tell!("wrote a manual page per command into {}/", folder.display());
     Ok(())
+}
+
+/// Writes the pages of a command and of all below it.
+fn write_pages(command: &Command, folder: &Path) -> anyhow::Result<()> {
+    for below in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+        write_pages(below, folder)?;
+    }
+    let (man, mut text) = (clap_mangen::Man::new(command.clone()), Vec::new());
+    man.render(&mut text)?;
+    Ok(files::write(&folder.join(man.get_filename()), text)?)
 }
 
 /// The command of a page, which has the names of commands with a dash between them.

@@ -104,11 +104,7 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     groups::end_with_us();
     let _alone = Ours::new(|| reports::Alone::with(&args.out))?;
     let mut cases = args.record.as_deref().map(Cases::in_folder).transpose()?;
-    groups::last_words(Some(
-        "broken off; nothing is written before every agent is through, so nothing of this drive is \
-         kept"
-            .into(),
-    ));
+    groups::last_words(Some(last_words(args.record.as_deref())));
     let mut outcomes = Vec::new();
     for session in &sessions {
         for ready in &ready {
@@ -120,7 +116,7 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     let all = assembled(&ready, rows.cloned().collect());
     let pages = told::pages(&outcomes, &args.fault)?;
     let stored = reports::Stored::new(&all, &all.runs)?;
-    outputs::write(&args.out, &stored, &pages.files, is_private)?;
+    outputs::write(&args.out, &stored, &pages.files, is_private, None)?;
     if args.json {
         super::print(&reports::results_text(&all)?)?;
     } else {
@@ -137,6 +133,20 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     match nothing_ran(&real).or_else(|| cases.and_then(Cases::differ)) {
         None => Ok(()),
         Some(why) => Err(super::CheckFailed(why).into()),
+    }
+}
+
+/// What is told when the drive is broken off.
+fn last_words(record: Option<&Path>) -> String {
+    match record {
+        None => "broken off; nothing is written before every agent is through, so nothing of this \
+                 drive is kept"
+            .into(),
+        Some(folder) => format!(
+            "broken off; no results are written before every agent is through; cases of those that \
+             were through are in {}",
+            folder.display()
+        ),
     }
 }
 

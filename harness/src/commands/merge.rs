@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::groups;
+use crate::groups::{self, Ours};
 use crate::replay::with_savings;
 use crate::watch::Team;
 use anyhow::{Context, bail};
@@ -45,6 +45,7 @@ pub(crate) fn merge(args: &Args) -> anyhow::Result<()> {
         bail!("--out: {} is merged, and would be replaced; name another folder", part.display());
     }
     groups::end_with_us();
+    let _alone = Ours::new(|| reports::Alone::with(&args.out))?;
     groups::last_words(Some(format!(
         "broken off before {} was written; the same command begins again",
         args.out.display()
@@ -55,7 +56,7 @@ pub(crate) fn merge(args: &Args) -> anyhow::Result<()> {
     let team = args.team.map(team).transpose()?;
     let beside = team.map(|text| Artifact { file: "team.md".into(), text });
     let private = private::keep(results.iter().map(|p| reports::results_file(p)));
-    run::outputs::write(&args.out, &stored, beside.as_slice(), private)?;
+    run::outputs::write(&args.out, &stored, beside.as_slice(), private, None)?;
     let rows = stored.figures.runs.len();
     let (rows, of) = (many(rows, "row"), many(results.len(), "result"));
     tell!("{rows} of {of}; files in {}/ (index.html to look at)", args.out.display());

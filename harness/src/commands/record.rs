@@ -112,7 +112,10 @@ fn refused(args: &Args, e: &std::io::Error) -> anyhow::Error {
         std::io::ErrorKind::AddrInUse | std::io::ErrorKind::PermissionDenied if args.port != 0 => {
             anyhow!("cannot listen on 127.0.0.1:{} or write {out}: {e}", args.port)
         }
-        _ => anyhow!("--out: {out} cannot be written ({e}); check that its folder exists"),
+        _ => anyhow!(
+            "--out: {out} cannot be written ({e}); check that its folder exists, may be written to \
+             and has space"
+        ),
     }
 }
 

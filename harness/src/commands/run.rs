@@ -274,7 +274,9 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let file = |name: &str, text: String| Artifact { file: name.into(), text };
     let mut beside = vec![file("timings.json", timings)];
     beside.extend(team.clone().map(|text| file("team.md", text)));
-    let written = outputs::write(&args.out, &stored, &beside, private);
+    let lines = outputs::lines(&args);
+    let words = outputs::unwritten(&args.out, &lines);
+    let written = outputs::write(&args.out, &stored, &beside, private, words);
     let in_results = match written {
         Ok(()) => true,
         Err(e) if lost => {
@@ -289,10 +291,16 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             false
         }
     };
-    for (option, path, of) in outputs::lines(&args) {
+    for (at, &(option, path, of)) in lines.iter().enumerate() {
         let written =
             files::write_with(path, |out| rows.lines(of, &mut |line| writeln!(out, "{line}")));
-        failures.extend(written.err().map(|e| anyhow::Error::from(e).context(option)));
+        failures.extend(written.err().map(|e| match in_results {
+            true => anyhow::anyhow!("{option}: {e}; the results are in {}", args.out.display()),
+            false => anyhow::Error::from(e).context(option),
+        }));
+        if in_results {
+            groups::last_words(outputs::unwritten(&args.out, &lines[at + 1..]));
+        }
     }
     let written = failures.is_empty();
     failures.extend(show(&args, &stored, team.as_deref()).err());

@@ -92,13 +92,14 @@ fn script(name: &str) -> anyhow::Result<Script> {
 /// first wait.
 #[cfg(unix)]
 pub(super) fn told_to_stop() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
-    use tokio::signal::unix::{SignalKind, signal};
+    use crate::signals::Heard;
+    use tokio::signal::unix::SignalKind;
     let (mut interrupt, mut terminate) =
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+        (Heard::of(SignalKind::interrupt())?, Heard::of(SignalKind::terminate())?);
     Ok(async move {
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+            () = interrupt.next() => {}
+            () = terminate.next() => {}
         }
     })
 }

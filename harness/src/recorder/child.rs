@@ -54,13 +54,15 @@ mod unix {
     use std::io::{self, IsTerminal};
 
     use rustix::process::{Pid, Signal, kill_process};
-    use tokio::signal::unix::{SignalKind, signal};
+    use tokio::signal::unix::SignalKind;
+
+    use crate::signals::Heard;
 
     /// Signals that would end us.
     pub(super) struct Signals {
-        interrupt: tokio::signal::unix::Signal,
-        terminate: tokio::signal::unix::Signal,
-        hang_up: tokio::signal::unix::Signal,
+        interrupt: Heard,
+        terminate: Heard,
+        hang_up: Heard,
         /// The terminal sends Ctrl-C to everybody in front of it, and a program that gets it twice
         /// takes it for something else.
         terminal: bool,
@@ -74,18 +76,18 @@ mod unix {
     impl Signals {
         pub(super) fn listen() -> io::Result<Signals> {
             Ok(Signals {
-                interrupt: signal(SignalKind::interrupt())?,
-                terminate: signal(SignalKind::terminate())?,
-                hang_up: signal(SignalKind::hangup())?,
+                interrupt: Heard::of(SignalKind::interrupt())?,
+                terminate: Heard::of(SignalKind::terminate())?,
+                hang_up: Heard::of(SignalKind::hangup())?,
                 terminal: io::stdin().is_terminal(),
             })
         }
 
         pub(super) async fn next(&mut self) -> Received {
             tokio::select! {
-                _ = self.interrupt.recv() => Received { signal: Signal::INT, told: self.terminal },
-                _ = self.terminate.recv() => Received { signal: Signal::TERM, told: false },
-                _ = self.hang_up.recv() => Received { signal: Signal::HUP, told: self.terminal },
+                () = self.interrupt.next() => Received { signal: Signal::INT, told: self.terminal },
+                () = self.terminate.next() => Received { signal: Signal::TERM, told: false },
+                () = self.hang_up.next() => Received { signal: Signal::HUP, told: self.terminal },
             }
         }
     }

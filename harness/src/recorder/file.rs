@@ -36,8 +36,12 @@ impl Recording {
         }
         let mut file = options.open(path)?;
         let redactor = header.redacted.then(Redactor::default);
-        let header = text(&Line::CtxbenchRecording(header))?;
-        file.write_all(header.as_bytes())?;
+        let header = text(&Line::CtxbenchRecording(header));
+        if let Err(e) = header.and_then(|header| file.write_all(header.as_bytes())) {
+            // A file that is there would be in the way of the next try.
+            let _ = std::fs::remove_file(path);
+            return Err(e);
+        }
         let (bodies, failed, exchanges) = (Bodies::default(), None, 0);
         Ok(Recording(Mutex::new(State { file, bodies, redactor, failed, exchanges })))
     }

@@ -15,6 +15,9 @@ use crate::record::{RESULTS_VERSION, Results, RunRecord};
 use crate::stored::{Rows, Take};
 use crate::write::{WriteError, io_error};
 
+/// What the name of results of such rows ends in, or that and a number.
+pub(crate) const INTERRUPTED: &str = ".interrupted";
+
 /// A folder of rows that no process holds.
 pub struct Leftover {
     dir: PathBuf,
@@ -144,7 +147,7 @@ impl Left {
     /// A free place beside `out` for what is made of it.
     pub fn place(&self, out: &Path) -> PathBuf {
         (1..)
-            .map(|n| if n == 1 { ".interrupted".into() } else { format!(".interrupted-{n}") })
+            .map(|n| if n == 1 { INTERRUPTED.into() } else { format!("{INTERRUPTED}-{n}") })
             .map(|ending| neighbour(out, &ending))
             .find(|place| fs::symlink_metadata(place).is_err())
             .expect("some number is free")

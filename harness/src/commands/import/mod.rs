@@ -111,20 +111,27 @@ fn sessions(args: &Args) -> anyhow::Result<()> {
         return work.outcome();
     }
     files::check_output(out, &args.files)?;
-    let mut ended = Ok(());
+    let (mut ended, mut unwritten, mut given_up) = (Ok(()), None, false);
     let put = files::write_with(out, |file| {
         ended = work.all(&args.files, &mut |one| {
             files::check_output(out, &one.beside)?;
-            Ok(file.write_all(one.text.as_bytes())?)
+            file.write_all(one.text.as_bytes()).or_else(|e| {
+                unwritten = Some(e);
+                bail!("not written")
+            })
         });
+        if let Some(e) = unwritten.take() {
+            return Err(e);
+        }
         // Nothing must take the place of what is there unless it is what was asked for.
-        let whole = ended.is_ok() && work.written > 0;
-        whole.then_some(()).ok_or_else(|| std::io::Error::other("not imported"))
+        given_up = ended.is_err() || work.written == 0;
+        if given_up { Err(std::io::Error::other("not imported")) } else { Ok(()) }
     });
-    ended?;
-    if work.written > 0 {
+    // Names the file that has no room.
+    if !given_up {
         put?;
     }
+    ended?;
     work.outcome()
 }
 

@@ -65,7 +65,7 @@ pub(super) fn recover(out: &Path, left: Left) -> anyhow::Result<()> {
     let what = if rows > 0 {
         let completed = Completed(&left);
         let stored = Stored::new(&left.head(), &completed)?;
-        write(&place, &stored, &[], true)?;
+        write(&place, &stored, &[], true, None)?;
         let torn = match &left.unreadable {
             Some(e) => format!("; others cannot be read: {e}"),
             None => String::new(),
@@ -92,13 +92,14 @@ impl Rows for Completed<'_> {
     }
 }
 
-/// Writes results and what stands beside them. Once they are in their place, nothing is told any
-/// more of what was kept of a command that is broken off.
+/// Writes results and what stands beside them. Once they are in their place, `words` are what a
+/// command says that is broken off.
 pub(in crate::commands) fn write(
     out: &Path,
     stored: &Stored<'_>,
     beside: &[Artifact],
     private: bool,
+    words: Option<String>,
 ) -> anyhow::Result<()> {
     let matrix = crate::commands::list::matrix();
     let mut new = Placing::into_folder(out)?;
@@ -107,7 +108,7 @@ pub(in crate::commands) fn write(
     new.fill(stored, &looks(), &matrix, beside, private)?;
     unfinished.settle(|| {
         new.put()?;
-        groups::last_words(None);
+        groups::last_words(words);
         Ok(())
     })
 }
@@ -141,4 +142,20 @@ pub(super) fn lines(args: &Args) -> Vec<Lines<'_>> {
         args.status.as_deref().map(|p| ("--status", p, (|r| &r.status) as fn(&Row) -> &[String])),
     );
     all
+}
+
+/// What a run says that is broken off when its results are in their place and these files are still
+/// to be written.
+pub(super) fn unwritten(out: &Path, lines: &[Lines<'_>]) -> Option<String> {
+    let files: Vec<String> =
+        lines.iter().map(|(option, path, _)| format!("{option} {}", path.display())).collect();
+    let (were, them) = if files.len() == 1 { ("was", "it") } else { ("were", "them") };
+    (!files.is_empty()).then(|| {
+        format!(
+            "broken off when the results were in {}; {} {were} not written, and the same command \
+             writes {them}",
+            out.display(),
+            files.join(" and ")
+        )
+    })
 }
