@@ -473,10 +473,10 @@ fn a_run_that_is_told_to_end_says_what_is_kept_and_until_then_its_folder_is_its_
     let second = "run login-bug --strategy reference --transport direct --out out";
     here.run(second).fails_with(2).says(&["another run into this folder is going on"]);
     let pid = run.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
     let out = run.wait_with_output().unwrap();
     let told = String::from_utf8(out.stderr).unwrap();
-    assert_eq!(out.status.code(), Some(130), "{told}");
+    assert_eq!(out.status.code(), Some(143), "{told}");
     let want = "broken off; finished rows are kept in out.partial, and the same command goes on";
     assert!(told.contains(want), "{told}");
     here.run(second).ok();
@@ -504,10 +504,10 @@ fn a_merge_that_is_told_to_end_leaves_former_results_or_new_ones_and_says_which(
         };
         wait_for(&mut run, (&here.path(""), sign));
         turns(after_it);
-        let _ = Command::new("kill").args(["-INT", &run.id().to_string()]).status();
+        let _ = Command::new("kill").args(["-TERM", &run.id().to_string()]).status();
         let out = run.wait_with_output().unwrap();
         let words = String::from_utf8(out.stderr).unwrap();
-        assert!(matches!(out.status.code(), Some(0 | 130)), "{}: {words}", out.status);
+        assert!(matches!(out.status.code(), Some(0 | 143)), "{}: {words}", out.status);
         let broken_off = words.contains("broken off before out was written");
         nothing_is_left(&here.files(""), if broken_off { &before } else { &after });
         told += u64::from(broken_off);

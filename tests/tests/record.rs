@@ -94,10 +94,11 @@ fn asking(words: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Ends a recorder as Ctrl-C does, when nothing is under way.
+/// Ends a recorder when nothing is under way, by a signal that nobody has ignored for a program in
+/// the background.
 fn interrupt(recorder: &mut Serving) {
     let id = recorder.child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     assert_eq!(recorder.child.wait().unwrap().code(), Some(0));
 }
 
@@ -285,7 +286,7 @@ fn ctrl_c_reaches_the_program_and_the_file_is_whole() {
     let here = Folder::new();
     let mut command = here.run("record --out r.jsonl -- sh -c").command();
     // It says when it listens, and ends in its own way; what it reads never comes.
-    command.arg("trap 'echo told; exit 9' INT; echo ready; while :; do read line; done");
+    command.arg("trap 'echo told; exit 9' TERM; echo ready; while :; do read line; done");
     let (stdin, _open) = std::io::pipe().unwrap();
     command.stdin(stdin).stdout(std::process::Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -294,7 +295,7 @@ fn ctrl_c_reaches_the_program_and_the_file_is_whole() {
     out.read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
     let id = child.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(9));
     out.read_line(&mut line).unwrap();
     assert_eq!(line, "ready\ntold\n");
