@@ -187,8 +187,8 @@ pub fn default_breakpoints(blocks: &[Arc<Block>]) -> Vec<usize> {
 }
 
 /// The default places and one more, before the block that the next clearing of old results changes
-/// first. Clearing changes the prompt from there on, far beyond the positions that a read looks back
-/// from the last message; what stands before it stays in the cache.
+/// first. Clearing changes the prompt from there on, far beyond the positions that a read looks
+/// back from the last message; what stands before it stays in the cache.
 pub fn frontier_breakpoints(blocks: &[Arc<Block>], next_change: Option<usize>) -> Vec<usize> {
     let mut out = default_breakpoints(blocks);
     if let Some(before) = next_change.and_then(|i| i.checked_sub(1)) {

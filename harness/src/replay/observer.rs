@@ -294,8 +294,8 @@ impl Observer {
     }
 
     /// What a normal request shares with the one before. A provider that compacts within it works
-    /// through two prompts: what it summarises, and the summary, which it leaves to the next request
-    /// if it pauses.
+    /// through two prompts: what it summarises, and the summary, which it leaves to the next
+    /// request if it pauses.
     fn compare(
         &mut self,
         request: &Request,
