@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use common::Folder;
+use common::{Folder, is_ignored};
 
 /// A running `ctxbench serve`, or another command that says where it listens.
 pub(crate) struct Serving {
@@ -144,6 +144,9 @@ fn gemini_for_typescript() {
 #[test]
 fn the_command_ends_in_peace_when_it_is_told_to() {
     for signal in ["TERM", "INT"] {
+        if is_ignored(&format!("SIG{signal}")) {
+            continue;
+        }
         let here = Folder::new();
         let mut server = Serving::start(&here, "--provider openai --script login-bug");
         let told = Command::new("kill")

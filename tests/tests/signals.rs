@@ -65,7 +65,8 @@ fn a_recorder_passes_on_no_signal_that_was_ignored_when_it_was_started() {
     let mut record = ignoring(&here, "HUP", "record --out r.jsonl -- sh -c");
     let out = record.arg("cat /proc/$PPID/status").output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    assert_eq!(ignored(&String::from_utf8_lossy(&out.stdout)), 1);
+    // Whoever started these tests may have INT ignored.
+    assert_eq!(ignored(&String::from_utf8_lossy(&out.stdout)) & 1, 1);
 }
 
 #[test]

@@ -139,6 +139,8 @@ fn research_agent() -> Vec<Measure> {
     // A request in which the provider compacts bills more than it shows.
     let mut turns = compaction.requests.iter();
     let summarised = 1 + turns.position(|q| q.input_tokens > q.context_tokens).unwrap();
+    // Printed are the API's own counters, which leave out the prompt that it summarised.
+    let answered = compaction.requests.iter().map(|q| q.context_tokens).max().unwrap();
     let count = |n: u64| (n as f64, n as f64);
     let one = |x: f64| (x, x);
     let peak = |r: &RunRecord| one(saved(r.summary.peak_context_tokens as f64, 335_279.0));
@@ -210,7 +212,7 @@ fn research_agent() -> Vec<Measure> {
             what: "compaction: largest prompt",
             published: "169,164",
             band: (169_164.0, 169_164.0),
-            ours: count(compaction.summary.peak_context_tokens),
+            ours: count(answered),
             unit: Unit::Count,
             expected: Verdict::Agrees,
             why: "",
