@@ -356,13 +356,17 @@ impl Drop for Scratch {
     }
 }
 
+/// Whether a name is one under which we write what is not whole yet.
+pub fn is_unfinished(name: &str) -> bool {
+    name.starts_with(".ctxbench-") && name.ends_with(".tmp")
+}
+
 /// Removes what killed processes were writing into a folder. What somebody is still writing stays.
 pub fn remove_unfinished(folder: &Path) {
-    let ours = |name: &str| name.starts_with(".ctxbench-") && name.ends_with(".tmp");
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         // A pipe of that name would keep whoever opens it waiting.
         let is_ours = entry.file_type().is_ok_and(|t| t.is_file() || t.is_dir());
-        if !is_ours || !entry.file_name().to_str().is_some_and(ours) {
+        if !is_ours || !entry.file_name().to_str().is_some_and(is_unfinished) {
             continue;
         }
         let path = entry.path();

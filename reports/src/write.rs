@@ -120,10 +120,9 @@ pub fn check_out(dir: &Path) -> Result<(), WriteError> {
 /// Whether a folder holds nothing, or only what others of us are writing at this moment and what was
 /// being written when they were killed.
 pub(crate) fn is_empty(dir: &Path) -> Result<bool, WriteError> {
-    let unfinished = |name: &str| name.starts_with(".ctxbench-") && name.ends_with(".tmp");
     for entry in fs::read_dir(dir).map_err(io_error(dir, "list it"))? {
         let name = entry.map_err(io_error(dir, "list it"))?.file_name();
-        if !name.to_str().is_some_and(unfinished) {
+        if !name.to_str().is_some_and(files::is_unfinished) {
             return Ok(false);
         }
     }

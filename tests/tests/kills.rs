@@ -458,31 +458,6 @@ fn a_drive_that_is_killed_leaves_no_half_case_and_the_next_one_clears_up() {
 }
 
 #[test]
-fn a_run_that_is_told_to_end_says_what_is_kept_and_until_then_its_folder_is_its_own() {
-    let here = Folder::new();
-    // A server that takes a request and never answers.
-    let server = TcpListener::bind("127.0.0.1:0").unwrap();
-    let line = format!(
-        "run login-bug-tight --strategy codex --transport direct --out out --cassette c.jsonl \
-         --summarizer openai+http://{}/v1#m",
-        server.local_addr().unwrap()
-    );
-    let mut run = here.run(&line).command();
-    let run = run.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let (_asked, _) = server.accept().unwrap();
-    let second = "run login-bug --strategy reference --transport direct --out out";
-    here.run(second).fails_with(2).says(&["another run into this folder is going on"]);
-    let pid = run.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
-    let out = run.wait_with_output().unwrap();
-    let told = String::from_utf8(out.stderr).unwrap();
-    assert_eq!(out.status.code(), Some(143), "{told}");
-    let want = "broken off; finished rows are kept in out.partial, and the same command goes on";
-    assert!(told.contains(want), "{told}");
-    here.run(second).ok();
-}
-
-#[test]
 fn a_merge_that_is_told_to_end_leaves_former_results_or_new_ones_and_says_which() {
     let merge = WRITERS.iter().find(|w| w.line.starts_with("merge")).unwrap();
     let first = Folder::new();

@@ -5,7 +5,7 @@
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
-use crate::common::Folder;
+use crate::common::{Folder, ignored};
 
 fn send(signal: &str, to: &Child) {
     let sent = Command::new("kill").args([signal, &to.id().to_string()]).status().unwrap();
@@ -28,11 +28,32 @@ fn ignoring(here: &Folder, signals: &str, line: &str) -> Command {
     shell
 }
 
-/// The signals that a process ignores, of HUP (1) and INT (2).
-#[cfg(target_os = "linux")]
-fn ignored(status: &str) -> u64 {
-    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).unwrap();
-    u64::from_str_radix(mask.trim(), 16).unwrap() & 3
+/// A run that waits for a server, which takes a request and never answers.
+fn waiting_run() -> (TcpListener, String) {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let line = format!(
+        "run login-bug-tight --strategy codex --transport direct --out out --cassette c.jsonl \
+         --summarizer openai+http://{}/v1#m",
+        server.local_addr().unwrap()
+    );
+    (server, line)
+}
+
+#[test]
+fn a_run_that_is_told_to_end_says_what_is_kept_and_until_then_its_folder_is_its_own() {
+    let here = Folder::new();
+    let (server, line) = waiting_run();
+    let mut run = here.run(&line).command();
+    let run = run.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let (_asked, _) = server.accept().unwrap();
+    let second = "run login-bug --strategy reference --transport direct --out out";
+    here.run(second).fails_with(2).says(&["another run into this folder is going on"]);
+    send("-TERM", &run);
+    let (code, told) = end(run);
+    assert_eq!(code, Some(143), "{told}");
+    let want = "broken off; finished rows are kept in out.partial, and the same command goes on";
+    assert!(told.contains(want), "{told}");
+    here.run(second).ok();
 }
 
 /// As `nohup` and a script start what shall go on without them.
@@ -40,18 +61,12 @@ fn ignored(status: &str) -> u64 {
 #[test]
 fn a_signal_that_was_ignored_when_we_were_started_does_not_end_us() {
     let here = Folder::new();
-    // A server that takes a request and never answers.
-    let server = TcpListener::bind("127.0.0.1:0").unwrap();
-    let line = format!(
-        "run login-bug-tight --strategy codex --transport direct --out out --cassette c.jsonl \
-         --summarizer openai+http://{}/v1#m",
-        server.local_addr().unwrap()
-    );
+    let (server, line) = waiting_run();
     let mut run = ignoring(&here, "HUP INT", &line);
     let run = run.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let (_asked, _) = server.accept().unwrap();
     let status = std::fs::read_to_string(format!("/proc/{}/status", run.id())).unwrap();
-    assert_eq!(ignored(&status), 3, "{status}");
+    assert_eq!(ignored(&status) & 3, 3, "{status}");
     ["-HUP", "-INT", "-TERM"].iter().for_each(|signal| send(signal, &run));
     let (code, said) = end(run);
     assert_eq!(code, Some(143), "{said}");

@@ -202,13 +202,17 @@ pub fn jsonl(lines: &[Value]) -> String {
 /// Whether whoever started these tests has a signal ignored, and so what they start: `nohup` has
 /// HUP, and a script INT for what it runs in the background. Only Linux tells.
 pub fn is_ignored(name: &str) -> bool {
-    let number = ["SIGHUP", "SIGINT"].iter().position(|n| *n == name);
+    let bit = ["SIGHUP", "SIGINT"].iter().position(|n| *n == name);
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).unwrap_or("0");
-    let mask = u64::from_str_radix(mask.trim(), 16).unwrap();
-    let ignored = number.is_some_and(|bit| mask >> bit & 1 == 1);
+    let ignored = bit.is_some_and(|bit| ignored(&status) >> bit & 1 == 1);
     if ignored {
         println!("not tried: {name} is ignored here");
     }
     ignored
+}
+
+/// The signals that a process ignores by what Linux says of it, a bit each from HUP (1) on.
+pub fn ignored(status: &str) -> u64 {
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).unwrap_or("0");
+    u64::from_str_radix(mask.trim(), 16).unwrap()
 }
