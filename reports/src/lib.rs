@@ -5,10 +5,8 @@
 //! there. Nothing here measures, and nothing depends on the clock or the machine: the same results
 //! make the same bytes.
 
-mod admin;
 pub mod advise;
 pub mod agreement;
-pub mod best;
 mod bmf;
 mod compare;
 mod csv;

@@ -16,7 +16,6 @@ mod background;
 #[path = "bad_input.rs"]
 mod bad_input;
 #[path = "best.rs"]
-mod best;
 #[path = "calibration.rs"]
 mod calibration;
 #[path = "cases.rs"]

@@ -20,8 +20,7 @@ use super::private;
 pub(crate) struct Args {
     /// Folder or results.json of a run
     results: PathBuf,
-    /// Format (repeat): md, html, csv, json, sqlite, svg, table, junit, bmf, github-benchmark,
-    /// admin
+    /// Format (repeat): md, html, csv, json, sqlite, svg, table, junit, bmf, github-benchmark
     #[arg(long, value_name = "FORMAT", default_value = "md")]
     format: Vec<String>,
     /// Write files here; without it a format of one file goes to standard output
