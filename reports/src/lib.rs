@@ -18,7 +18,6 @@ mod front;
 mod gate;
 mod github_benchmark;
 mod glance;
-pub mod goals;
 mod grid;
 mod json;
 mod junit;

@@ -15,7 +15,6 @@ mod architect;
 mod background;
 #[path = "bad_input.rs"]
 mod bad_input;
-#[path = "best.rs"]
 #[path = "calibration.rs"]
 mod calibration;
 #[path = "cases.rs"]
@@ -60,8 +59,6 @@ mod files;
 mod functions;
 #[path = "gate.rs"]
 mod gate;
-#[path = "goals.rs"]
-mod goals;
 #[path = "keepalive.rs"]
 mod keepalive;
 #[path = "kills.rs"]
@@ -122,6 +119,8 @@ mod settings_files;
 mod signals;
 #[path = "stores.rs"]
 mod stores;
+#[path = "success_figures.rs"]
+mod success_figures;
 #[path = "summarizers.rs"]
 mod summarizers;
 #[path = "sweep.rs"]

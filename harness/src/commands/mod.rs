@@ -18,7 +18,6 @@ mod drive;
 mod examples;
 mod explain;
 mod gate;
-mod goals;
 mod import;
 mod input;
 mod list;
