@@ -200,14 +200,8 @@ mod tests {
                 "login-bug-marathon",
                 "88f295250b28a936c62a7ed98b60201486054fee8cafd66bf6cb46271df5284f",
             ),
-            (
-                "ten-compactions",
-                "612c1e3840dae8b89392fee7d7abcf9f82cb89d465600d5b8bf5b4b1c422410a",
-            ),
-            (
-                "million-tokens",
-                "4ec1d9181e8dee0bb981a79af8042259a6870a6d3150c56cbb236694692d550f",
-            ),
+            ("ten-compactions", "612c1e3840dae8b89392fee7d7abcf9f82cb89d465600d5b8bf5b4b1c422410a"),
+            ("million-tokens", "4ec1d9181e8dee0bb981a79af8042259a6870a6d3150c56cbb236694692d550f"),
             (
                 "five-hundred-turns",
                 "36dea546f9645b50dd3238bfaab3df9ef1f731461a55221746c7f3dd7f862b95",
