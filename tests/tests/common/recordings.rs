@@ -11,7 +11,7 @@ pub const DIRECT: [&str; 2] = ["spotter-4d5611e5", "spotter-8463c716"];
 
 /// Where they are.
 pub fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("data/labels")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/labels")
 }
 
 /// A session as it was imported, without facts.

@@ -1,0 +1,69 @@
+//! The GitHub action as its workflow runs it: `ci/action` with the inputs as variables, on the
+//! repository of examples/ci-gate.
+
+use crate::common;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use common::Folder;
+
+/// Runs the script in a folder that has the example's files.
+fn act(here: &Folder, inputs: &[(&str, &str)]) -> Output {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let example = root.join("examples/ci-gate");
+    let session = "sessions/release-day.toml";
+    here.write(session, std::fs::read(example.join(session)).unwrap());
+    here.write("strategy.py", std::fs::read(example.join("strategy.py")).unwrap());
+    let program = common::binary();
+    let mut action = Command::new("bash");
+    action.arg(root.join("ci/action")).current_dir(here.path("."));
+    let fixed = [
+        ("CTXBENCH", program.to_str().unwrap()),
+        ("SESSIONS", "sessions"),
+        ("STRATEGIES", "reference\nmine=exec:python3 strategy.py\n"),
+        ("BASELINE", "baseline.json"),
+        ("OUT", "out"),
+        ("ARGS", "--transport direct"),
+        ("GITHUB_STEP_SUMMARY", "summary.md"),
+        ("GITHUB_OUTPUT", "output"),
+    ];
+    action.envs(fixed).envs(inputs.iter().copied());
+    action.output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    let both = [output.stdout.clone(), output.stderr.clone()].concat();
+    String::from_utf8(both).unwrap()
+}
+
+#[test]
+fn a_repository_stores_a_baseline_passes_and_fails_with_annotations() {
+    let here = Folder::new();
+    let first = act(&here, &[]);
+    assert!(first.status.success(), "{}", said(&first));
+    assert!(said(&first).contains("::notice title=ctxbench gate::there is no baseline.json"));
+    let summary = here.read("summary.md");
+    assert!(summary.contains("mine") && summary.contains("release-day"), "{summary}");
+    assert_eq!(here.read("output"), "results=out\n");
+
+    here.run("gate out --baseline baseline.json --store").ok();
+    let same = act(&here, &[]);
+    assert!(same.status.success(), "{}", said(&same));
+    assert!(said(&same).contains("::notice title=ctxbench gate::gate passed"));
+    assert!(here.read("out/gate.xml").contains("<testsuite "));
+
+    let worse = act(&here, &[("MAX", "cost_usd=0.000001"), ("MIN", "needs_kept_pct=0")]);
+    assert_eq!(worse.status.code(), Some(1), "{}", said(&worse));
+    assert!(said(&worse).contains("::error title=ctxbench gate::release-day × mine"));
+    assert!(here.read("summary.md").contains("## ctxbench gate failed"));
+}
+
+#[test]
+fn inputs_are_words_and_never_commands() {
+    let here = Folder::new();
+    let hostile = "codex:x=$(touch pwned)`touch pwned`;touch pwned";
+    let refused = act(&here, &[("STRATEGIES", hostile), ("SESSIONS", "$(touch pwned)")]);
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    assert!(!here.path("pwned").exists());
+}

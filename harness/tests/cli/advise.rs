@@ -1,0 +1,215 @@
+//! `ctxbench advise` from outside: what a person is told of their own recordings, and when nothing is.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::common::{Folder, jsonl};
+
+/// A session of Claude Code in a window of 60,000 tokens: it compacts at 60,000 − 20,000 − 13,000
+/// tokens, which the prompt of reply 44 reaches. Prompts grow by 500 a reply from 5,000 on, after the
+/// compaction from 8,000 on.
+fn session(n: usize) -> String {
+    const COMPACTED_BEFORE: usize = 44;
+    let id = format!("s{n:02}");
+    let mut lines = vec![
+        json!({"type": "session", "version": 1, "id": id, "model": "claude-sonnet-4-6",
+            "started": format!("2026-03-{:02}T10:00:00.000Z", n + 1),
+            "source": {"format": "claude-code"}, "prefix_tokens": 4_950}),
+        json!({"type": "user", "id": "u", "text": "Move the harbour service to port 8443."}),
+    ];
+    for i in 0..60 + n {
+        let prompt = match i {
+            0..COMPACTED_BEFORE => 5_000 + 500 * i,
+            _ => 8_000 + 500 * (i - COMPACTED_BEFORE),
+        };
+        if i == COMPACTED_BEFORE {
+            lines.push(json!({"type": "recorded_compaction", "trigger": "auto",
+                "pre_tokens": 27_000, "summary": "The harbour service moves to port 8443."}));
+        }
+        let call = format!("c{i}");
+        lines.push(
+            json!({"type": "assistant", "id": format!("a{i}"), "text": format!("Step {i}."),
+            "calls": [{"id": call, "name": "Bash", "arguments": "{\"command\":\"make\"}"}],
+            "usage": {"input": 10, "cache_read": prompt - 10, "output": 40}}),
+        );
+        lines.push(json!({"type": "tool", "call_id": call, "output": format!("built part {i}")}));
+    }
+    lines.push(json!({"type": "assistant", "id": "end", "text": "It listens on port 8443.",
+        "usage": {"input": 10, "cache_read": 20_000, "output": 40}}));
+    lines.push(json!({"type": "fact", "id": "port", "kind": "value", "tokens": ["8443"],
+        "arises": "u", "needs": ["end"]}));
+    jsonl(&lines)
+}
+
+/// So many of them in a folder.
+fn sessions(n: usize) -> Folder {
+    let here = Folder::new();
+    (0..n).for_each(|i| here.write(&format!("mine/s{i:02}.jsonl"), session(i)));
+    here
+}
+
+fn advice(here: &Folder, options: &str) -> Value {
+    let out = here.run(&format!("advise mine --window 60k --json {options}")).ok();
+    serde_json::from_str(&out.stdout).unwrap_or_else(|e| panic!("{e}: {}", out.stdout))
+}
+
+fn data(name: &str) -> String {
+    format!("{}/../tests/data/recordings/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn twelve_sessions_are_judged_by_the_figures_of_run() {
+    let here = sessions(12);
+    let all = advice(&here, "");
+    let one = &all["advice"][0];
+    assert_eq!((&one["product"], &one["sessions"]), (&json!("claude-code"), &json!(12)));
+    assert_eq!((&one["left_out"], &one["now"]["compactions"]), (&json!([]), &json!(12)));
+    let decision = one["decision"].to_string();
+    assert!(!decision.contains("too_few") && !decision.contains("nothing"), "{decision}");
+    let of = |value: &str| {
+        let all = one["changes"].as_array().unwrap();
+        all.iter().find(|c| c["label"] == format!("claude-code:{value}")).expect("it was tried")
+    };
+    // Half of the effective 40,000 is below the threshold, 80 % of them above it.
+    assert_eq!(of("threshold_percent=50")["differs"], 12);
+    assert_eq!(of("threshold_percent=80")["differs"], 0);
+    assert_eq!(of("auto_compact_window=100000")["differs"], 0);
+    let half = of("threshold_percent=50");
+    assert_eq!(half["line"], "export CLAUDE_AUTOCOMPACT_PCT_OVERRIDE=50");
+    assert_ne!(half["figures"][0]["verdict"], "difference_only");
+
+    here.run(
+        "run mine --window 60k --transport direct --strategy claude-code \
+         --strategy claude-code:threshold_percent=50",
+    )
+    .ok();
+    let mut sums: BTreeMap<String, (f64, f64, f64)> = BTreeMap::new();
+    for row in here.csv("ctxbench-out/summary.csv") {
+        let sum = sums.entry(row["strategy"].clone()).or_default();
+        sum.0 += row["cost_usd"].parse::<f64>().unwrap();
+        // Of what was recorded the waiting is not known.
+        sum.1 += row["blocked_ms"].parse::<f64>().unwrap_or(0.0);
+        sum.2 += row["compactions"].parse::<f64>().unwrap();
+    }
+    let rows = [("claude-code", &half["now"]), (half["label"].as_str().unwrap(), &half["then"])];
+    for (label, told) in rows {
+        let (cost, waited, compactions) = sums[label];
+        let is = |what: &str, sum: f64| (told[what].as_f64().unwrap() - sum).abs() < 1e-4;
+        assert!(is("cost_usd", cost) && is("waited_ms", waited), "{label}: {told}");
+        assert!(is("compactions", compactions) && is("needs", 12.0), "{label}: {told}");
+    }
+    let recorded = one["recorded_usd"].as_f64().unwrap();
+    assert!((recorded - sums["as-recorded"].0).abs() < 1e-4, "{recorded}");
+
+    let text = here.run("advise mine --window 60k").ok().stdout;
+    assert_eq!(text.lines().next(), one["sentence"].as_str());
+    let row = text.lines().find(|l| l.contains("threshold_percent=80")).unwrap();
+    assert!(row.ends_with("0 of 12"), "{row}");
+    assert_eq!(text, here.run("advise mine --window 60k --jobs 1").ok().stdout);
+}
+
+#[test]
+fn the_newest_are_taken_and_few_of_them_decide_nothing() {
+    let here = sessions(5);
+    let out = here.run("advise mine --window 60k --last 3").ok();
+    let told = "Too few sessions to say for claude-code: the value that changes most changes 3 of \
+                3 sessions, and a verdict needs 10. Below are differences only.";
+    assert_eq!(out.stdout.lines().next(), Some(told));
+    out.says(&["2 sessions left out: 2 older"]);
+    assert!(out.stdout.contains("Each value alone; combinations are not tried."), "{}", out.stdout);
+    let later = advice(&here, "--since 2026-03-05");
+    assert_eq!(later["advice"][0]["sessions"], 1);
+}
+
+/// As if somebody had said that they have it set to half: the recordings contradict that.
+#[test]
+fn sessions_on_which_we_miss_the_recorded_compactions_are_left_out_by_name() {
+    let here = sessions(2);
+    let all = advice(&here, "--product claude-code:threshold_percent=50");
+    let one = &all["advice"][0];
+    assert_eq!((&one["decision"], &one["sessions"]), (&json!("no_session"), &json!(0)));
+    assert_eq!(one["changes"], json!([]));
+    let left = one["left_out"].as_array().unwrap();
+    let ids: Vec<&str> = left.iter().map(|l| l["session"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["s00", "s01"]);
+    let why = left[0]["why"].as_str().unwrap();
+    assert!(why.contains("within 10 replies (recorded before 44, ours before "), "{why}");
+    let text = here.run("advise mine --window 60k --product claude-code:threshold_percent=50").ok();
+    let mut lines = text.stdout.lines();
+    let first =
+        "No advice for claude-code:threshold_percent=50: none of its 2 sessions can be used.";
+    assert_eq!(lines.next(), Some(first));
+    assert!(!text.stdout.contains("export") && text.stdout.contains("  s00: "), "{}", text.stdout);
+}
+
+#[test]
+fn what_cannot_be_used_is_told_with_its_reason() {
+    let here = sessions(1);
+    let other = data("swe-agent/pydicom-1458-text.traj");
+    let bare = session(3).replace("\"usage\":", "\"unused\":").replace("\"s03\"", "\"bare\"");
+    here.write("mine/bare.jsonl", bare);
+    here.write("mine/strange.jsonl", session(4).replace("claude-sonnet-4-6", "nobody-7"));
+    let text = here.run(&format!("advise mine {other} --window 60k")).ok().stdout;
+    let skipped = text.lines().find(|l| l.starts_with("Skipped: ")).unwrap();
+    for part in [
+        "1 session recorded by swe-agent, whose settings we do not know",
+        "1 session without the provider's counters (bare)",
+        "1 session of nobody-7, whose prices and window are not known",
+    ] {
+        assert!(skipped.contains(part), "{skipped} has no {part}");
+    }
+    let codex = here.run("advise mine --product codex").ok().stdout;
+    assert!(codex.starts_with("No advice for codex: no recording of it is here.\n"), "{codex}");
+    assert!(
+        codex.contains("recorded by claude-code, which is not asked for (bare, s00"),
+        "{codex}"
+    );
+}
+
+#[test]
+fn wrong_input_is_one_line_that_says_what_to_give() {
+    let here = sessions(1);
+    here.write("empty/.keep", "");
+    here.write("notes/notes.md", "# Notes\n");
+    here.write("opencode.json", "{\"compaction\": {\"prune\": true}}");
+    let other = data("swe-agent/pydicom-1458-text.traj");
+    for (line, words) in [
+        ("advise".to_string(), "advise takes your recordings, such as"),
+        ("advise nowhere".into(), "nowhere"),
+        ("advise nowhere/a.jsonl".into(), "nowhere/a.jsonl"),
+        ("advise empty".into(), "empty"),
+        ("advise notes".into(), "notes"),
+        (format!("advise {other}"), "expected recordings of codex, opencode, "),
+        ("advise login-bug".into(), "1 session not recorded by a program (login-bug)"),
+        ("advise mine --product aider".into(), "aider has no documented setting to advise on"),
+        ("advise mine --product codx".into(), "did you mean codex?"),
+        ("advise mine --product codex --product codex@0.104".into(), "codex is given twice"),
+        ("advise mine --product codex@described-002".into(), "is no release of codex"),
+        ("advise mine --product codex --settings opencode.json".into(), "add --product opencode"),
+        ("advise mine --last 0".into(), "--last"),
+    ] {
+        let out = here.run(&line).fails_with(2);
+        let errors: Vec<&str> = out.stderr.lines().filter(|l| l.starts_with("error")).collect();
+        assert!(errors.len() == 1 && errors[0].contains(words), "{line}: {}", out.stderr);
+    }
+}
+
+/// What a person has in the product's own file is how it is set now, and is not tried again.
+#[test]
+fn a_settings_file_is_what_is_set_now() {
+    let here = Folder::new();
+    let rollout = data("codex/codemie-rollout-019e1625.jsonl");
+    here.write("config.toml", "tool_output_token_limit = 2500\n");
+    let line = format!("advise {rollout} --settings config.toml --json");
+    let all: Value = serde_json::from_str(&here.run(&line).ok().stdout).unwrap();
+    let one = &all["advice"][0];
+    assert_eq!(one["product"], "codex:tool_output_tokens=2500");
+    let mut tried = String::new();
+    for change in one["changes"].as_array().unwrap() {
+        let _ = writeln!(tried, "{} {}", change["setting"], change["value"]);
+    }
+    assert!(!tried.contains("\"tool_output_tokens\" \"2500\""), "{tried}");
+    assert!(tried.contains("\"tool_output_tokens\" \"5000\""), "{tried}");
+}

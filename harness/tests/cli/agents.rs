@@ -1,0 +1,227 @@
+//! Real, unmodified agents driven through sessions, and our implementations beside them.
+//!
+//! `.ci/agents --test` installs the agents and runs these tests.
+
+use crate::common;
+
+use std::path::{Path, PathBuf};
+
+use common::Folder;
+use serde_json::Value;
+
+/// The window that agents are told of: small enough that sessions of the tests are compacted.
+const NARROW: &str = "30k";
+/// The same for pi, which keeps 20,000 tokens beside a reserve of 16,384.
+const WIDE: &str = "60k";
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Returns the folder with the agents: `CTXBENCH_AGENTS_DIR`, or `target/agents`.
+fn agents() -> PathBuf {
+    let named = std::env::var_os("CTXBENCH_AGENTS_DIR").map(PathBuf::from);
+    let dir = named.unwrap_or_else(|| root().join("target/agents"));
+    let installed = dir.join("installed").is_file();
+    assert!(installed, "no agents in {}: run .ci/agents", dir.display());
+    dir.canonicalize().unwrap()
+}
+
+/// What came out of a drive.
+struct Driven {
+    rows: Vec<Value>,
+    beside: Vec<Value>,
+    here: Folder,
+}
+
+fn drive(dir: &Path, sessions: &str, window: &str, more: &str) -> Driven {
+    let here = Folder::new();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", dir.join("bin").display());
+    let line = format!("drive {sessions} --window {window} --out out {more}");
+    here.run(&line).env("PATH", &path).ok();
+    Driven {
+        rows: here.json("out/results.json")["runs"].as_array().expect("rows").clone(),
+        beside: here.json("out/drive.json").as_array().expect("drives").clone(),
+        here,
+    }
+}
+
+impl Driven {
+    fn row(&self, session: &str, label: &str) -> &Value {
+        let found = self.rows.iter().find(|r| {
+            r["scenario"]["id"] == session && r["strategy"]["label"].as_str() == Some(label)
+        });
+        found.unwrap_or_else(|| panic!("no row {session} × {label}"))
+    }
+}
+
+/// Ours and the real one ask for summaries at the same requests, and input and dollars differ by
+/// so many per cent at most.
+fn agree(driven: &Driven, most_pct: f64) {
+    assert!(!driven.beside.is_empty());
+    for d in &driven.beside {
+        let what = format!("{} × {}", d["session"], d["program"]);
+        assert_eq!(d["status"], "completed", "{what}: {}", d["error"]);
+        let beside = &d["beside"];
+        assert!(beside.is_object(), "{what}: nothing to hold beside it");
+        assert_eq!(
+            beside["summary_requests"]["real"], beside["summary_requests"]["ours"],
+            "{what}: summaries are asked for by other requests"
+        );
+        for name in ["input, tokens", "cost, USD"] {
+            let figures = beside["figures"].as_array().expect("figures");
+            let figure = figures.iter().find(|f| f["what"] == name).expect("a figure");
+            let off = figure["difference_pct"].as_f64().expect("a difference");
+            assert!(off.abs() <= most_pct, "{what}: {name} differs by {off:+.2} %");
+        }
+    }
+}
+
+fn recording() -> String {
+    root().join("tests/data/recordings/opencode/s2_multiturn.export.json").display().to_string()
+}
+
+/// The sessions on which agents are held against ours.
+fn sessions() -> String {
+    format!("login-bug ten-compactions {}", recording())
+}
+
+/// The row of `ten-compactions` compacts, and keeps what ours keeps.
+fn keeps_the_same(driven: &Driven, agent: &str) {
+    let real = driven.row("ten-compactions", &format!("real-{agent}"));
+    assert_eq!(real["strategy"]["driven"], true);
+    assert!(real["summary"]["compactions"].as_u64() >= Some(3), "{agent} did not compact");
+    let ours = driven.row("ten-compactions", agent);
+    let kept = |r: &Value| r["summary"]["needs_kept_pct"].as_f64().expect("needs");
+    assert!((kept(real) - kept(ours)).abs() < 0.01, "{agent}: other facts are kept");
+}
+
+#[test]
+#[ignore = "needs .ci/agents"]
+fn codex_and_opencode_compact_where_ours_do_and_cost_the_same() {
+    let dir = agents();
+    let driven = drive(&dir, &sessions(), NARROW, "--agent codex --agent opencode");
+    agree(&driven, 0.5);
+    keeps_the_same(&driven, "codex");
+    keeps_the_same(&driven, "opencode");
+}
+
+#[test]
+#[ignore = "needs .ci/agents"]
+fn gemini_cli_and_pi_compact_where_ours_do_and_cost_the_same() {
+    let dir = agents();
+    for (agent, window) in [("gemini-cli", NARROW), ("pi", WIDE)] {
+        let driven = drive(&dir, &sessions(), window, &format!("--agent {agent}"));
+        agree(&driven, 2.0);
+        keeps_the_same(&driven, agent);
+    }
+}
+
+#[test]
+#[ignore = "needs .ci/agents"]
+fn aider_writes_its_summaries_where_ours_does_and_costs_the_same() {
+    let dir = agents();
+    let driven = drive(&dir, &sessions(), NARROW, "--agent aider");
+    agree(&driven, 2.0);
+}
+
+#[test]
+#[ignore = "needs .ci/agents"]
+fn two_runs_of_an_agent_agree() {
+    let dir = agents();
+    let agents = "--agent codex --agent opencode";
+    let runs = [(); 2].map(|()| drive(&dir, "login-bug", NARROW, agents));
+    for label in ["real-codex", "real-opencode"] {
+        let [a, b] = [&runs[0], &runs[1]].map(|d| d.row("login-bug", label));
+        for what in ["requests", "compactions", "summary_calls", "output_tokens"] {
+            assert_eq!(a["summary"][what], b["summary"][what], "{label}: {what}");
+        }
+        let input = |r: &Value| r["summary"]["input_tokens"].as_f64().expect("tokens");
+        let (a, b) = (input(a), input(b));
+        assert!((a / b - 1.0).abs() < 0.001, "{label}: {a} and {b}");
+    }
+}
+
+#[test]
+#[ignore = "needs .ci/agents"]
+fn agents_without_an_implementation_of_ours_come_to_the_end() {
+    let dir = agents();
+    let own = root().join("examples/deepagents/deepagents.toml");
+    let python = dir.join("deepagents/bin/python");
+    let more = format!(
+        "--agent qwen-code --agent {} --program deepagents={}",
+        own.display(),
+        python.display()
+    );
+    let driven = drive(&dir, "login-bug", NARROW, &more);
+    for agent in ["qwen-code", "deepagents"] {
+        let row = driven.row("login-bug", &format!("real-{agent}"));
+        assert_eq!(row["status"], "completed", "{agent}: {}", row["error"]);
+        assert!(row["summary"]["input_tokens"].as_u64() > Some(5_000), "{agent}");
+        let told = row["note"].as_str().unwrap_or_default();
+        assert!(!told.contains("the provider counted"), "{agent}: {told}");
+    }
+}
+
+#[test]
+#[ignore = "needs .ci/agents"]
+fn what_a_driven_agent_did_replays_exactly() {
+    let dir = agents();
+    let agents = "--agent codex --agent opencode --agent gemini-cli --agent pi";
+    let driven = drive(&dir, "login-bug", NARROW, &format!("{agents} --record cases"));
+    let told = driven.here.run("conform cases").ok().stdout;
+    assert!(told.contains("4/4"), "{told}");
+}
+
+#[test]
+#[ignore = "needs .ci/agents"]
+fn compactions_of_pi_end_as_ours_do() {
+    let dir = agents();
+    // The program repeats a failed summary three times, so nine refusals are two that came to
+    // nothing and a third that came through.
+    for (fault, made, failed) in [
+        ("70:overflow", vec!["threshold", "overflow", "threshold", "threshold"], vec![]),
+        ("summary:1-9:500", vec!["threshold"; 3], vec!["threshold"; 2]),
+    ] {
+        let more = format!("--agent pi --fault {fault} --record cases");
+        let driven = drive(&dir, "ten-compactions", WIDE, &more);
+        let files = driven.here.files("cases").into_keys();
+        let cases: Vec<String> = files.filter(|f| f.ends_with(".json")).collect();
+        let [case] = cases.as_slice() else { panic!("{cases:?}") };
+        let outcome = driven.here.json(&format!("cases/{case}"))["outcome"].clone();
+        let reasons: Vec<&Value> = outcome["compactions"]
+            .as_array()
+            .expect("compactions")
+            .iter()
+            .map(|c| &c["reason"])
+            .collect();
+        assert_eq!(reasons, made, "{fault}");
+        assert_eq!(outcome["failed"], serde_json::json!(failed), "{fault}");
+    }
+}
+
+/// Steps, compactions, and how often the user asked to go on.
+fn came_to(row: &Value) -> [u64; 3] {
+    assert_eq!(row["status"], "completed", "{}", row["error"]);
+    ["steps_completed", "compactions", "user_interventions"]
+        .map(|name| row["summary"][name].as_u64().expect(name))
+}
+
+#[test]
+#[ignore = "needs .ci/agents"]
+fn agents_do_about_faults_what_ours_do() {
+    let dir = agents();
+    for (agent, fault, expected) in [
+        ("codex", "3:cut=2", [13, 1, 0]),
+        ("codex", "summary:1:500", [13, 1, 0]),
+        ("codex", "5:overflow", [13, 1, 1]),
+        ("opencode", "5:overflow", [13, 2, 0]),
+    ] {
+        let driven = drive(&dir, "login-bug", NARROW, &format!("--agent {agent} --fault {fault}"));
+        for label in [format!("real-{agent}"), agent.to_string()] {
+            let row = driven.row("login-bug", &label);
+            assert_eq!(came_to(row), expected, "{label} × {fault}");
+        }
+    }
+}

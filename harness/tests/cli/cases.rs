@@ -1,0 +1,188 @@
+//! Recorded cases as files: items that are stored once, and what changed between versions.
+
+use crate::common;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use common::Folder;
+use ctxbench_harness::conform::{Case, replay};
+use serde_json::{Value, json};
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/conformance").join(name)
+}
+
+fn load(name: &str) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(data(name)).unwrap()).unwrap()
+}
+
+/// What is said of a case: nothing if it passes.
+fn told(case: &Value) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let verdict = Case::parse(&case.to_string(), "case").map(|c| runtime.block_on(replay(&c)));
+    match verdict.and_then(|v| v) {
+        Ok(v) => v.difference.map_or(String::new(), |d| format!("{d:?}")),
+        Err(e) => e.to_string(),
+    }
+}
+
+/// The case with every item stored once; in `runs` those that follow each other are listed as
+/// their first and last.
+fn shared(mut case: Value, runs: bool) -> Value {
+    let (mut items, mut known) = (Vec::new(), HashMap::new());
+    for r in case["requests"].as_array_mut().unwrap() {
+        let numbers: Vec<usize> = r["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| {
+                *known.entry(item.to_string()).or_insert_with(|| {
+                    items.push(item.clone());
+                    items.len() - 1
+                })
+            })
+            .collect();
+        r["items"] = match runs {
+            false => json!(numbers),
+            true => numbers
+                .chunk_by(|a, b| a + 1 == *b)
+                .map(|run| json!([run[0], run[run.len() - 1]]))
+                .collect(),
+        };
+    }
+    case["items"] = items.into();
+    case
+}
+
+const CODEX: &str = "codex/0.169.0/a_midturn.json";
+
+#[test]
+fn items_stored_once_say_what_items_written_out_say() {
+    for name in [CODEX, "opencode/1.18.33/s2_multiturn.json", "opencode/1.18.33/s7_anthropic.json"]
+    {
+        let case = load(name);
+        for runs in [false, true] {
+            let small = shared(case.clone(), runs);
+            assert_eq!(told(&small), "", "{name}");
+            assert!(small.to_string().len() < case.to_string().len(), "{name}");
+        }
+    }
+    // What is wrong in an item is found in every request that shows it.
+    let mut wrong = shared(load(CODEX), true);
+    let user = wrong["items"].as_array().unwrap().iter().position(|i| i["kind"] == "user").unwrap();
+    wrong["items"][user]["text"] = "Second task".into();
+    wrong["items"][user]["bytes"] = 11.into();
+    let told = told(&wrong);
+    assert!(told.contains("request: 0") && told.contains("what: \"bytes\""), "{told}");
+}
+
+#[test]
+fn items_that_are_not_there_are_refused_with_their_place() {
+    let items = shared(load(CODEX), true)["items"].as_array().unwrap().len();
+    for entry in [json!(items), json!([0, items]), json!([3, 1]), json!("0"), json!([1]), json!(-1)]
+    {
+        let mut case = shared(load(CODEX), true);
+        case["requests"][1]["items"] = json!([entry]);
+        let told = told(&case);
+        assert!(
+            told.starts_with("requests[1].items[0]: expected an item, a number below"),
+            "{told}"
+        );
+    }
+    let mut case = shared(load(CODEX), true);
+    case["items"][0]["bites"] = 1.into();
+    assert!(told(&case).starts_with("items[0].bites: "), "{}", told(&case));
+    case["items"] = json!([]);
+    assert!(told(&case).contains("a number below 0"), "{}", told(&case));
+    case["requests"][0]["items"] = json!({});
+    assert!(told(&case).starts_with("requests[0].items: expected a list"), "{}", told(&case));
+}
+
+/// Puts a case into a folder of cases under a version and a name.
+fn put(here: &Folder, version: &str, name: &str, change: impl FnOnce(&mut Value)) {
+    let mut case = load(CODEX);
+    case["version"] = version.into();
+    case["name"] = name.into();
+    change(&mut case);
+    here.write(&format!("cases/codex/{version}/{name}.json"), case.to_string());
+}
+
+#[test]
+fn what_changed_between_versions_is_told_in_words() {
+    let here = Folder::new();
+    put(&here, "0.169.0", "one", |_| {});
+    put(&here, "0.169.0", "two", |_| {});
+    put(&here, "0.169.0", "gone", |_| {});
+    // Ten comes after nine.
+    for name in ["one", "two"] {
+        put(&here, "0.1000.0", name, |c| {
+            *c = shared(c.clone(), true);
+            c["constants"]["summary_prompt_bytes"] = 512.into();
+            c["fixed"][3]["count"] = 9.into();
+            if name == "two" {
+                c["settings"]["auto_compact_token_limit"] = 6000.into();
+                c["requests"].as_array_mut().unwrap().truncate(2);
+                c["requests"][1]["purpose"] = "summary".into();
+            }
+        });
+    }
+    put(&here, "0.1000.0", "new", |_| {});
+    let out = here.run("conform cases").fails_with(1).stdout;
+    let want = "\
+codex 0.169.0 → 0.1000.0: 0 of 2 cases are the same
+  in every session: constants.summary_prompt_bytes: 426 → 512
+  in every session: tools: 8 → 9
+  two: settings.auto_compact_token_limit: 5000 → 6000
+  two: requests: 6 → 2
+  two: 1 of 2 requests differ: 2
+  two: first, request 2: purpose \"sample\" → \"summary\"
+  only of 0.169.0: gone
+  only of 0.1000.0: new
+";
+    assert!(out.contains(want), "{out}");
+    // The wording of what is the same is not repeated, and the table stands last.
+    let table = out.find("agent           version").unwrap();
+    assert!(table > out.find(want).unwrap());
+    let json: Value =
+        serde_json::from_str(&here.run("conform cases --json").fails_with(1).stdout).unwrap();
+    let changes = &json["changes"][0];
+    assert_eq!((&changes["from"], &changes["to"]), (&json!("0.169.0"), &json!("0.1000.0")));
+    assert_eq!(changes["everywhere"].as_array().unwrap().len(), 2);
+    assert_eq!(changes["cases"]["two"].as_array().unwrap().len(), 4);
+    // One version alone has changed nothing.
+    let alone = here.run("conform cases/codex/0.169.0").ok().stdout;
+    assert!(!alone.contains('→'), "{alone}");
+}
+
+#[test]
+fn the_recorded_versions_of_codex_differ_as_their_facts_say() {
+    let here = Folder::new();
+    let out = here.run(&format!("conform {}", data("codex").display())).ok().stdout;
+    let of = |from: &str| {
+        let begin = out.find(&format!("codex {from} → ")).unwrap_or_else(|| panic!("{out}"));
+        out[begin..].split("\ncodex ").next().unwrap().to_string()
+    };
+    assert!(of("0.63.0").contains("codex 0.63.0 → 0.104.0"), "{out}");
+    let newest = of("0.104.0");
+    assert!(newest.contains("0.104.0 → 0.169.0"), "{out}");
+    // Tools, and the requests of a session that 0.169 compacts later.
+    assert!(newest.contains("in every session: tools: 5 → 8"), "{newest}");
+    assert!(newest.contains("g_default_limit: requests: 5 → 4"), "{newest}");
+    assert!(newest.contains("purpose \"summary\" → \"sample\""), "{newest}");
+    assert!(newest.contains("only of 0.104.0: record_truncation"), "{newest}");
+}
+
+#[test]
+fn a_release_that_nobody_has_written_down_is_tried_as_the_newest_that_is_older() {
+    for version in ["0.169.7", "0.200.0", "1.0.0-rc.1"] {
+        let mut case = load(CODEX);
+        case["version"] = version.into();
+        assert_eq!(told(&case), "", "{version}");
+    }
+    for version in ["0.1.0", "nightly"] {
+        let mut case = load(CODEX);
+        case["version"] = version.into();
+        assert!(told(&case).contains(&format!("unknown version `{version}`")), "{}", told(&case));
+    }
+}

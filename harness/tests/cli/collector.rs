@@ -1,0 +1,165 @@
+//! Metrics of a run, received by an OpenTelemetry collector that others wrote: Rotel
+//! (<https://rotel.dev>), as its package on PyPI brings it. `.ci/sdks` installs it beside the SDKs;
+//! without it the test is skipped with a line that says so.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use crate::common::Folder;
+use crate::common::sdk;
+
+/// How long the collector may take to start, and to tell what it received.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running collector that prints what it receives.
+struct Collector {
+    child: Child,
+    lines: Receiver<String>,
+    port: u16,
+}
+
+impl Collector {
+    fn start(program: &Path, here: &Folder) -> Collector {
+        let [port, other] = free_ports();
+        let mut child = Command::new(program)
+            .args(["start", "--exporter", "blackhole", "--disable-batching"])
+            .args(["--debug-log", "metrics", "--debug-log-verbosity", "detailed"])
+            .args(["--otlp-http-endpoint", &format!("127.0.0.1:{port}")])
+            .args(["--otlp-grpc-endpoint", &format!("127.0.0.1:{other}")])
+            .arg("--pid-file")
+            .arg(here.path("collector.pid"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|e| panic!("{}: {e}", program.display()));
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(begun.elapsed() < PATIENCE, "the collector does not listen on port {port}");
+            std::thread::yield_now();
+        }
+        Collector { child, lines, port }
+    }
+
+    /// The next line that it prints.
+    fn line(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("the collector prints what it received")
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Two ports that were free just now.
+fn free_ports() -> [u16; 2] {
+    [(); 2]
+        .map(|()| TcpListener::bind("127.0.0.1:0").unwrap())
+        .map(|listener| listener.local_addr().unwrap().port())
+}
+
+/// The collector in the folder of the SDKs.
+fn program(dir: &Path) -> Option<PathBuf> {
+    let versions = std::fs::read_dir(dir.join("venv/lib")).ok()?;
+    let at = |v: std::fs::DirEntry| v.path().join("site-packages/rotel/rotel-agent");
+    versions.flatten().map(at).find(|p| p.is_file())
+}
+
+/// Sums by metric and the attribute that tells the kind, and the attributes of the resource, as far
+/// as the last metric that is exported.
+#[derive(Default)]
+struct Received {
+    resource: Vec<String>,
+    metrics: Vec<String>,
+    values: BTreeMap<(String, String), f64>,
+}
+
+impl Received {
+    fn read(collector: &Collector, last: &str) -> Received {
+        let mut out = Received::default();
+        let (mut point, mut of_point) = (String::new(), false);
+        loop {
+            let line = collector.line();
+            let line = line.trim();
+            if let Some(name) = line.strip_prefix("-> Name: ") {
+                out.metrics.push(name.to_string());
+                of_point = false;
+                if name == last {
+                    return out;
+                }
+            } else if line.starts_with("NumberDataPoints") {
+                (point, of_point) = (String::new(), true);
+            } else if let Some(attribute) = line.strip_prefix("-> ") {
+                match attribute.strip_prefix("type: Str(") {
+                    Some(kind) if of_point => point = kind.trim_end_matches(')').to_string(),
+                    _ if out.metrics.is_empty() => out.resource.push(attribute.to_string()),
+                    _ => {}
+                }
+            } else if let Some(value) = line.strip_prefix("Value: ").filter(|_| of_point) {
+                let metric = out.metrics.last().cloned().unwrap_or_default();
+                *out.values.entry((metric, point.clone())).or_default() +=
+                    value.parse::<f64>().unwrap();
+            }
+        }
+    }
+
+    fn of(&self, metric: &str, kind: &str) -> f64 {
+        self.values.get(&(metric.to_string(), kind.to_string())).copied().unwrap_or_default()
+    }
+}
+
+#[test]
+#[ignore = "needs .ci/sdks"]
+fn a_collector_receives_what_a_run_used_and_cost() {
+    let dir = sdk::folder();
+    let Some(program) = program(&dir) else {
+        println!("skipped: there is no collector for this system in {}", dir.display());
+        return;
+    };
+    let here = Folder::new();
+    let collector = Collector::start(&program, &here);
+    let run = format!(
+        "run login-bug-tight --strategy codex --transport direct --otel otlp=http://127.0.0.1:{} \
+         --otel-attribute deployment.environment.name=test",
+        collector.port
+    );
+    here.run(&run).ok();
+    let received = Received::read(&collector, "gen_ai.client.operation.duration");
+    assert_eq!(
+        received.resource,
+        [
+            "deployment.environment.name: Str(test)".to_string(),
+            "service.name: Str(ctxbench)".to_string(),
+            format!("service.version: Str({})", env!("CARGO_PKG_VERSION")),
+        ]
+    );
+    assert_eq!(received.metrics.len(), 10, "{:?}", received.metrics);
+    let row: serde_json::Value =
+        serde_json::from_str(&here.read("ctxbench-out/results.json")).unwrap();
+    let figure = |name: &str| row["runs"][0]["summary"][name].as_f64().unwrap();
+    let tokens = |kind| received.of("claude_code.token.usage", kind);
+    assert_eq!(tokens("output"), figure("output_tokens"));
+    assert_eq!(tokens("cacheRead"), figure("cache_read_tokens"));
+    assert_eq!(
+        tokens("input") + tokens("cacheRead") + tokens("cacheCreation"),
+        figure("input_tokens")
+    );
+    let cost = received.of("claude_code.cost.usage", "");
+    assert!((cost - figure("cost_usd")).abs() < 1e-9, "{cost} received");
+}

@@ -1,0 +1,196 @@
+//! The `ctxbench` command in a folder of its own: `here.run("run login-bug").ok()`, `here.run("run
+//! nothing").fails_with(2)`.
+
+#[path = "../../../../tests/tests/common/jsonl.rs"]
+mod jsonl;
+#[path = "../../../../tests/tests/common/recordings.rs"]
+pub mod recordings;
+#[path = "../../../../tests/tests/common/replayed.rs"]
+#[allow(dead_code, reason = "shared with the tests of the libraries")]
+pub mod replayed;
+#[path = "../../../../tests/tests/common/sdk.rs"]
+pub mod sdk;
+
+use std::collections::BTreeMap;
+use std::io::{Seek, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+pub use jsonl::jsonl;
+
+/// A temporary folder in which commands run.
+pub struct Folder(TempDir);
+
+impl Folder {
+    /// An empty one.
+    pub fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    /// The full path of a file in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes a file, with the folders above it.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    /// The text of a file.
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    /// A file as JSON.
+    pub fn json(&self, name: &str) -> Value {
+        serde_json::from_str(&self.read(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
+    }
+
+    /// The rows of a CSV file by column name.
+    pub fn csv(&self, name: &str) -> Vec<BTreeMap<String, String>> {
+        let mut reader = csv::Reader::from_path(self.path(name)).unwrap();
+        reader.deserialize().map(|r| r.unwrap()).collect()
+    }
+
+    /// Every file below `name`, by its path from there.
+    pub fn files(&self, name: &str) -> BTreeMap<String, Vec<u8>> {
+        let mut out = BTreeMap::new();
+        collect(&self.path(name), "", &mut out);
+        out
+    }
+
+    /// A command line, words apart by spaces.
+    pub fn run(&self, line: &str) -> Run {
+        let mut command = Command::new(binary());
+        command.args(line.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null());
+        for name in ["COLUMNS", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+            command.env_remove(name);
+        }
+        Run { command, line: line.to_string() }
+    }
+}
+
+fn collect(dir: &Path, below: &str, out: &mut BTreeMap<String, Vec<u8>>) {
+    for entry in std::fs::read_dir(dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display())) {
+        let path = entry.unwrap().path();
+        let name = format!("{below}{}", path.file_name().unwrap().to_string_lossy());
+        if path.is_dir() {
+            collect(&path, &format!("{name}/"), out);
+            out.insert(format!("{name}/"), Vec::new());
+        } else {
+            out.insert(name, std::fs::read(&path).unwrap());
+        }
+    }
+}
+
+/// A command about to run.
+pub struct Run {
+    command: Command,
+    line: String,
+}
+
+/// What a command printed.
+#[derive(Debug)]
+pub struct Output {
+    /// Exit code; `None` = killed by a signal.
+    pub code: Option<i32>,
+    /// Results.
+    pub stdout: String,
+    /// Everything else.
+    pub stderr: String,
+}
+
+impl Run {
+    /// One more argument, spaces and all.
+    pub fn arg(mut self, arg: &str) -> Run {
+        self.command.arg(arg);
+        self.line = format!("{} {arg:?}", self.line);
+        self
+    }
+
+    /// With an environment variable.
+    pub fn env(mut self, name: &str, value: &str) -> Run {
+        self.command.env(name, value);
+        self
+    }
+
+    /// With a text on standard input.
+    pub fn piped(mut self, text: impl AsRef<[u8]>) -> Run {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(text.as_ref()).unwrap();
+        file.rewind().unwrap();
+        self.command.stdin(file);
+        self
+    }
+
+    /// The command itself, for what this builder does not know.
+    pub fn command(self) -> Command {
+        self.command
+    }
+
+    /// Exit code 0.
+    pub fn ok(self) -> Output {
+        self.fails_with(0)
+    }
+
+    /// This exit code, and no panic.
+    pub fn fails_with(mut self, code: i32) -> Output {
+        let out = self.command.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
+        let out =
+            Output { code: out.status.code(), stdout: text(out.stdout), stderr: text(out.stderr) };
+        assert_eq!(out.code, Some(code), "ctxbench {}\n{}\n{}", self.line, out.stdout, out.stderr);
+        assert!(!out.stderr.contains("panicked"), "ctxbench {}\n{}", self.line, out.stderr);
+        out
+    }
+}
+
+impl Output {
+    /// The messages contain each of these.
+    #[track_caller]
+    pub fn says(&self, words: &[&str]) -> &Output {
+        for w in words {
+            assert!(self.stderr.contains(w), "{w:?} is missing in the messages:\n{}", self.stderr);
+        }
+        self
+    }
+
+    /// The results contain each of these.
+    #[track_caller]
+    pub fn prints(&self, words: &[&str]) -> &Output {
+        for w in words {
+            assert!(self.stdout.contains(w), "{w:?} is missing in the output:\n{}", self.stdout);
+        }
+        self
+    }
+}
+
+/// The `ctxbench` program, or the one that `CTXBENCH_PROGRAM` names.
+pub fn binary() -> PathBuf {
+    std::env::var_os("CTXBENCH_PROGRAM")
+        .map_or_else(|| env!("CARGO_BIN_EXE_ctxbench").into(), PathBuf::from)
+}
+
+/// Whether whoever started these tests has a signal ignored, and so what they start: `nohup` has
+/// HUP, and a script INT for what it runs in the background. Only Linux tells.
+pub fn is_ignored(name: &str) -> bool {
+    let bit = ["SIGHUP", "SIGINT"].iter().position(|n| *n == name);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = bit.is_some_and(|bit| ignored(&status) >> bit & 1 == 1);
+    if ignored {
+        println!("not tried: {name} is ignored here");
+    }
+    ignored
+}
+
+/// The signals that a process ignores by what Linux says of it, a bit each from HUP (1) on.
+pub fn ignored(status: &str) -> u64 {
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).unwrap_or("0");
+    u64::from_str_radix(mask.trim(), 16).unwrap()
+}

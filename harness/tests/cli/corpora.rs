@@ -1,0 +1,452 @@
+//! Many sessions: folders as people keep them, compressed files and archives, a choice among them,
+//! and what of them cannot be read.
+
+use crate::common;
+
+use std::io::Write;
+use std::path::Path;
+
+use common::{Folder, jsonl};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+
+fn data(path: &str) -> Vec<u8> {
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data").join(path)).unwrap()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut out = GzEncoder::new(Vec::new(), Compression::default());
+    out.write_all(bytes).unwrap();
+    out.finish().unwrap()
+}
+
+const PI: &str = "recordings/pi/pi-mono-large-session.jsonl";
+const TRAJ: &str = "recordings/mini-swe-agent/github_issue.traj.json";
+const REPLAY: &str = "--strategy reference --transport direct --out out";
+
+/// A session that began on a day, with so many words.
+fn session(id: &str, day: &str, words: usize) -> String {
+    jsonl(&[
+        json!({"type": "session", "version": 1, "id": id, "started": format!("{day}T10:00:00Z")}),
+        json!({"type": "user", "id": "u1", "text": "word ".repeat(words)}),
+        json!({"type": "assistant", "id": "a1", "text": "read"}),
+    ])
+}
+
+/// A scenario.
+const PORT: &str = "id = \"port\"\n[[step]]\ntype = \"user\"\ntext = \"Which port?\"\n\
+                    [[step]]\ntype = \"assistant\"\ntext = \"8080\"\n";
+
+#[test]
+fn archives_of_tar_are_named_and_not_read() {
+    let here = Folder::new();
+    // A header: the name of a file, and at byte 257 what all of them have.
+    let mut tar = vec![0; 1024];
+    tar[..9].copy_from_slice(b"one.jsonl");
+    tar[257..262].copy_from_slice(b"ustar");
+    here.write("all/one.jsonl", session("one", "2026-01-01", 5));
+    here.write("all/x.tar.gz", gzip(&tar));
+    here.write("all/y.tar.xz", "what nobody unpacks here");
+    let said = "x.tar.gz: a tar archive, which is not read; unpack it and name the folder";
+    let run = here.run(&format!("run all {REPLAY}")).ok();
+    run.says(&["all: 2 of 3 files hold no session", said, "y.tar.xz: a tar archive"]);
+    here.run("list sessions all").ok();
+    for line in [&format!("run all/x.tar.gz {REPLAY}"), "import all/x.tar.gz"] {
+        here.run(line).fails_with(2).says(&[said]);
+    }
+    for line in ["validate all", "validate all/x.tar.gz"] {
+        here.run(line).fails_with(2).says(&["x.tar.gz:1: a tar archive, which is not read"]);
+    }
+}
+
+/// A tree as a stranger would keep it.
+fn tree(here: &Folder, at: &str) {
+    let put = |name: &str, bytes: &[u8]| here.write(&format!("{at}/{name}"), bytes);
+    put("2025/pi.jsonl.gz", &gzip(&data(PI)));
+    put("2025/torn.jsonl.gz", &gzip(&data(PI))[..2_000]);
+    put("2026/chats.jsonl.zst", &data("packed/openai-chat.jsonl.zst"));
+    put("2026/run.traj.json", &data(TRAJ));
+    put("package.json", b"{\"name\":\"x\"}");
+    put("notes.md", b"# not a session");
+    put("Cargo.toml", b"[package]\nname = \"x\"\n");
+    put("2026/port.toml", PORT.as_bytes());
+    put(".cache/pi.jsonl", &data(PI));
+    put("whole.zip", &data("packed/tree.zip"));
+    let (one, two) = (session("one", "2026-01-01", 5), session("two", "2026-02-02", 900));
+    // The second of three has a line that is no JSON.
+    let broken = session("broken", "2026-03-03", 1) + "oops\n{\"type\":\"user\"}\n";
+    put("three.jsonl", (one + &broken + &two).as_bytes());
+}
+
+/// What `list sessions --json` prints.
+fn listed(here: &Folder, line: &str) -> Vec<Value> {
+    let out = here.run(&format!("list sessions --json {line}")).ok().stdout;
+    out.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+/// The paths and ids of rows, without those of errors.
+fn names(rows: &[Value]) -> Vec<String> {
+    let text = |r: &Value, key: &str| r[key].as_str().map(str::to_string);
+    rows.iter().filter_map(|r| Some(format!("{} {}", text(r, "path")?, text(r, "id")?))).collect()
+}
+
+#[test]
+fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
+    let here = Folder::new();
+    tree(&here, "all");
+    let rows = listed(&here, "all");
+    assert_eq!(
+        names(&rows),
+        [
+            "all/2025/pi.jsonl.gz pi",
+            "all/2026/chats.jsonl.zst port",
+            "all/2026/chats.jsonl.zst sum",
+            "all/2026/port.toml port",
+            "all/2026/run.traj.json run",
+            "all/three.jsonl one",
+            "all/three.jsonl two",
+            "all/whole.zip/claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl \
+             agent-a7be2f0",
+            "all/whole.zip/messages/anthropic-messages.json anthropic-messages",
+            "all/whole.zip/messages/openai-chat.jsonl port",
+            "all/whole.zip/messages/openai-chat.jsonl sum",
+            "all/whole.zip/messages/openai-responses.json openai-responses",
+            "all/whole.zip/mini-swe-agent/github_issue.traj.json github_issue",
+        ]
+    );
+    let errors: Vec<&str> = rows.iter().filter_map(|r| r["error"].as_str()).collect();
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert!(errors[0].contains("torn.jsonl.gz:1: the gzip data in it breaks off"), "{errors:?}");
+    assert!(errors[1].contains("three.jsonl:7: not a JSON object"), "{errors:?}");
+    // What the recordings say, counted in them by other means.
+    let of = |id: &str| rows.iter().find(|r| r["id"] == id).unwrap();
+    let lines = String::from_utf8(data(PI)).unwrap();
+    let pi: Vec<Value> = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    // A request that was broken off before the first word gave no reply.
+    let reply = |m: &&Value| m["role"] == "assistant" && m["content"] != json!([]);
+    let replies: Vec<&Value> = pi.iter().map(|l| &l["message"]).filter(reply).collect();
+    let prompt = |m: &Value| -> u64 {
+        ["input", "cacheRead", "cacheWrite"].iter().filter_map(|k| m["usage"][k].as_u64()).sum()
+    };
+    let row = of("pi");
+    assert_eq!(row["agent"], "pi");
+    assert_eq!(row["steps"], replies.len());
+    assert_eq!(row["peak"], replies.iter().map(|m| prompt(m)).max().unwrap());
+    assert_eq!(
+        (&row["peak_is_counted"], &row["model"]),
+        (&json!(true), &json!("claude-sonnet-4-5"))
+    );
+    assert_eq!(&row["started"].as_str().unwrap()[..10], "2025-11-20");
+    assert!(row["cost_usd"].as_f64().unwrap() > 0.0);
+    let row = of("run");
+    let trajectory: Value = serde_json::from_slice(&data(TRAJ)).unwrap();
+    let messages = trajectory.as_array().unwrap();
+    assert_eq!(row["steps"], messages.iter().filter(|m| m["role"] == "assistant").count());
+    assert_eq!((&row["cost_usd"], &row["peak_is_counted"]), (&Value::Null, &json!(false)));
+    let out = here.run("list sessions all").ok();
+    out.says(&["no session in 1 file", "package.json: not a known format"]);
+    out.prints(&["error: all/2025/torn.jsonl.gz", "13 sessions, ", "; 2 cannot be read"]);
+    assert_eq!(out.stdout.lines().count(), 1 + 13 + 2 + 1, "{}", out.stdout);
+}
+
+/// Aider writes counters of some replies only, and its models are often no longer sold.
+#[test]
+fn what_was_counted_of_a_part_and_priced_as_another_model_is_told() {
+    let here = Folder::new();
+    let chat = "# aider chat started at 2024-08-06 08:55:14\n\n> Model: claude-3-5-sonnet-20240620 \
+                with diff edit format  \n\n#### hello\n\nHello!\n\n> Tokens: 5,000 sent, 3 received.  \n\n\
+                #### and you\n\nFine.\n";
+    here.write("a/.aider.chat.history.md", chat);
+    let row = &listed(&here, "a")[0];
+    assert_eq!((&row["steps"], &row["counted_steps"]), (&json!(2), &json!(1)));
+    assert_eq!((&row["peak"], &row["peak_is_counted"]), (&json!(5000), &json!(true)));
+    let priced = "claude-3-5-sonnet-20240620 is not in the table of models: its calls are priced as \
+                  claude-sonnet-4-5";
+    assert_eq!(row["cost_notes"], json!([priced]));
+    let out = here.run("list sessions a").ok();
+    out.prints(&["≥5000"]).says(&[&format!("note: {priced} (1 session)")]);
+}
+
+/// As a shell's `**/*.jsonl` names them.
+#[test]
+fn files_of_subagents_that_are_named_too_count_once() {
+    let here = Folder::new();
+    let main = data("recordings/claude-code/spotter-8463c716.jsonl");
+    let agent = "recordings/claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl";
+    here.write("s/spotter-8463c716.jsonl", main);
+    here.write("s/spotter-8463c716/subagents/agent-a7be2f0.jsonl", data(agent));
+    let both = "s/spotter-8463c716/subagents/agent-a7be2f0.jsonl ./s/spotter-8463c716.jsonl";
+    assert_eq!(names(&listed(&here, both)), ["./s/spotter-8463c716.jsonl spotter-8463c716"]);
+    here.run(&format!("import {both} -o imported")).ok().says(&["1 session in imported"]);
+    here.run(&format!("run {both} {REPLAY}")).ok();
+    let rows = here.csv("out/summary.csv");
+    assert_eq!(rows.iter().filter(|r| r["strategy"] == "reference").count(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_path_that_is_a_pipe_is_read_once() {
+    let here = Folder::new();
+    let made = std::process::Command::new("mkfifo").arg(here.path("pipe")).status().unwrap();
+    assert!(made.success());
+    let through = |bytes: Vec<u8>, line: &str| {
+        let pipe = here.path("pipe");
+        let writer = std::thread::spawn(move || std::fs::write(pipe, bytes));
+        let out = here.run(line).ok().stdout;
+        writer.join().unwrap().unwrap();
+        out
+    };
+    let rows = through(data("packed/openai-chat.jsonl.zst"), "list sessions --json pipe");
+    let rows: Vec<Value> = rows.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!(names(&rows), ["pipe port", "pipe sum"]);
+    let rows = through(PORT.into(), "list sessions --json pipe");
+    assert!(rows.contains("\"port\""), "{rows}");
+    here.write("pi.jsonl", data(PI));
+    let plain = here.run("import pi.jsonl").ok().stdout;
+    let format = through(data(PI), "import pipe --format pi");
+    let found = through(data(PI), "import pipe");
+    assert_eq!(format, found);
+    assert_eq!(
+        found.replace("\"pipe\"", "\"\""),
+        plain.replace("\"pi.jsonl\"", "\"\"").replace("\"id\":\"pi\"", "\"id\":\"\"")
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_shell_hands_over_is_no_number() {
+    let here = Folder::new();
+    let chat =
+        "{\"role\":\"user\",\"content\":\"hi\"}\n{\"role\":\"assistant\",\"content\":\"ho\"}\n";
+    here.write("chat.jsonl", chat);
+    let run = here.run(REPLAY).command();
+    let program = run.get_program().to_str().unwrap().to_string();
+    let line = format!("{program} run <(cat chat.jsonl) <(cat chat.jsonl) {REPLAY}");
+    let mut shell = std::process::Command::new("bash");
+    let done = shell.args(["-c", &line]).current_dir(here.path("")).output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let ids: Vec<String> =
+        here.csv("out/summary.csv").iter().map(|r| r["scenario"].clone()).collect();
+    assert_eq!(ids, ["pipe", "pipe-2"]);
+}
+
+#[test]
+fn everything_that_a_file_may_hold_may_come_through_standard_input() {
+    let here = Folder::new();
+    let run = format!("run - {REPLAY}");
+    here.run(&run).piped(PORT).ok();
+    let out = here.run("list sessions --json -").piped(data("packed/tree.zip")).ok().stdout;
+    assert!(out.contains("stdin/messages/openai-chat.jsonl"), "{out}");
+    here.run("import --to atif -").piped(PORT).ok().prints(&["Which port?"]);
+}
+
+#[test]
+fn an_archive_that_breaks_off_is_said_to_by_every_command() {
+    let here = Folder::new();
+    here.write("torn.jsonl.gz", &gzip(&data(PI))[..2_000]);
+    for (line, code) in [("import", 2), ("list sessions", 2), ("run", 2)] {
+        let out = here.run(&format!("{line} torn.jsonl.gz")).fails_with(code);
+        let told = format!("{}{}", out.stdout, out.stderr);
+        assert!(told.contains("the gzip data in it breaks off"), "{line}: {told}");
+    }
+}
+
+/// A zip file of stored members, of which several may have one name.
+fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
+    let (mut out, mut list) = (Vec::new(), Vec::new());
+    for (name, bytes) in members {
+        let mut crc = flate2::Crc::new();
+        crc.update(bytes);
+        let size = u32::try_from(bytes.len()).unwrap().to_le_bytes();
+        let long = u16::try_from(name.len()).unwrap().to_le_bytes();
+        // Version 2.0, stored, without a time; then checksum, sizes, and the length of the name.
+        let mut common = vec![20, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        for part in [&crc.sum().to_le_bytes()[..], &size, &size, &long, &[0, 0]] {
+            common.extend(part);
+        }
+        list.extend([&b"PK\x01\x02\x14\0"[..], &common, &[0; 10]].concat());
+        list.extend(u32::try_from(out.len()).unwrap().to_le_bytes());
+        list.extend(name.as_bytes());
+        out.extend([&b"PK\x03\x04"[..], &common, name.as_bytes(), bytes].concat());
+    }
+    let n = u16::try_from(members.len()).unwrap().to_le_bytes();
+    let [size, start] = [list.len(), out.len()].map(|n| u32::try_from(n).unwrap().to_le_bytes());
+    out.extend(list);
+    out.extend([&b"PK\x05\x06\0\0\0\0"[..], &n, &n, &size, &start, &[0, 0]].concat());
+    out
+}
+
+#[test]
+fn what_of_an_archive_is_not_read_is_told() {
+    let here = Folder::new();
+    let (one, two) = (session("one", "2026-01-01", 5), session("two", "2026-02-02", 9));
+    let inner = zip(&[("a.jsonl", one.as_bytes())]);
+    let log = data("packed/tree.zip");
+    here.write("twice.zip", zip(&[("s/a.jsonl", one.as_bytes()), ("s/a.jsonl", two.as_bytes())]));
+    here.write(
+        "deep.zip",
+        zip(&[("in.zip", &inner), ("x.eval", &log), ("b.jsonl", two.as_bytes())]),
+    );
+    let twice =
+        "twice.zip/s/a.jsonl:1: the archive has 2 files of this name; only the last is read";
+    let deep = |name: &str| format!("deep.zip/{name}:1: an archive in an archive is not read");
+    let rows = listed(&here, "twice.zip");
+    assert_eq!(names(&rows), ["twice.zip/s/a.jsonl two"]);
+    let error = |row: &Value| row["error"].as_str().unwrap_or_default().to_string();
+    assert!(error(&rows[0]).contains(twice), "{rows:?}");
+    let rows = listed(&here, "deep.zip");
+    assert_eq!(names(&rows), ["deep.zip/b.jsonl two"]);
+    assert!(error(&rows[1]).contains(&deep("in.zip")), "{rows:?}");
+    assert!(
+        error(&rows[1]).contains("unpack it first") && error(&rows[2]).contains(&deep("x.eval"))
+    );
+    here.run(&format!("run twice.zip {REPLAY}")).ok().says(&[twice]);
+    let told = [&deep("in.zip")[..], &deep("x.eval")];
+    here.run("import deep.zip -o out.jsonl").fails_with(2).says(&told);
+    here.run("validate twice.zip deep.zip").fails_with(2).says(&[twice, &deep("in.zip")]);
+}
+
+#[test]
+fn numbers_that_no_session_has_are_told_and_fill_no_memory() {
+    let here = Folder::new();
+    let line = |kind: &str, id: &str, parent: Value, message: Value| {
+        json!({"type": kind, "uuid": id, "parentUuid": parent, "sessionId": "s", "requestId": id,
+            "timestamp": "2026-01-01T00:00:00.000Z", "message": message})
+    };
+    let asks = || json!({"role": "user", "content": "go on"});
+    let says = |id: &str, read: Value| {
+        json!({"id": id, "role": "assistant", "model": "claude-sonnet-4-6", "stop_reason": "end_turn",
+            "content": [{"type": "text", "text": "done"}],
+            "usage": {"input_tokens": 3, "cache_read_input_tokens": read, "output_tokens": 7}})
+    };
+    let lines = [
+        line("user", "u1", Value::Null, asks()),
+        line("assistant", "a1", json!("u1"), says("m1", json!(2.5))),
+        line("user", "u2", json!("a1"), asks()),
+        line("assistant", "a2", json!("u2"), says("m2", json!(1_000_000_000))),
+    ];
+    here.write("c.jsonl", jsonl(&lines).as_bytes());
+    let wrong =
+        "c.jsonl:2: cache_read_input_tokens is 2.5, which is no number of tokens; taken as 0";
+    for command in ["list sessions c.jsonl", "import c.jsonl -o s.jsonl"] {
+        let told = here.run(command).ok().stderr;
+        assert!(told.contains(wrong), "{command}: {told}");
+    }
+    let told = here.run(&format!("run c.jsonl {REPLAY}")).ok().stderr;
+    assert!(told.contains(wrong), "{told}");
+    assert!(told.contains("a replay makes up 10000000 of them and leaves out the rest"), "{told}");
+}
+
+#[test]
+fn what_is_named_twice_counts_once_and_an_empty_archive_holds_nothing() {
+    let here = Folder::new();
+    here.write("s/pi.jsonl", data(PI));
+    assert_eq!(names(&listed(&here, "s ./s/pi.jsonl s/pi.jsonl")), ["s/pi.jsonl pi"]);
+    // The end of a directory without entries.
+    here.write("empty.zip", [b"PK\x05\x06".as_slice(), &[0; 18]].concat());
+    for line in ["run empty.zip", "import empty.zip"] {
+        here.run(line).fails_with(2).says(&["empty.zip: not a known format; expected a folder"]);
+    }
+}
+
+#[test]
+fn a_compressed_session_runs_as_the_session_does() {
+    let here = Folder::new();
+    here.write("plain/pi.jsonl", data(PI));
+    here.write("packed/pi.jsonl.gz", gzip(&data(PI)));
+    let mut results = Vec::new();
+    for name in ["plain/pi.jsonl", "packed/pi.jsonl.gz"] {
+        here.run(&format!("run {name} {REPLAY}")).ok();
+        results.push(here.read("out/summary.csv"));
+    }
+    assert_eq!(results[0], results[1]);
+    here.run("import packed/pi.jsonl.gz -o s.jsonl").ok();
+    here.run("import plain/pi.jsonl -o t.jsonl").ok();
+    let named = here.read("s.jsonl").replace("pi.jsonl.gz", "pi.jsonl");
+    assert_eq!(named, here.read("t.jsonl"));
+}
+
+#[test]
+fn a_subagent_beside_a_compressed_session_belongs_to_it() {
+    let here = Folder::new();
+    let root = "recordings/claude-code/spotter-8463c716";
+    here.write("s/spotter.jsonl.gz", gzip(&data(&format!("{root}.jsonl"))));
+    for agent in ["agent-a7be2f0", "agent-acompact-f46190"] {
+        let bytes = data(&format!("{root}/subagents/{agent}.jsonl"));
+        here.write(&format!("s/spotter/subagents/{agent}.jsonl.gz"), gzip(&bytes));
+    }
+    let rows = listed(&here, "s");
+    assert_eq!(names(&rows), ["s/spotter.jsonl.gz spotter"], "{rows:?}");
+    // Six of the session itself; those of its subagent stand in its tokens.
+    assert_eq!((&rows[0]["steps"], &rows[0]["compactions"]), (&json!(6), &json!(1)));
+}
+
+#[test]
+fn damaged_sessions_do_not_end_a_run_or_an_import() {
+    let here = Folder::new();
+    tree(&here, "all");
+    let out = here.run(&format!("run all {REPLAY}")).ok();
+    out.says(&["note: all: 3 of 16 files hold no session and are skipped", "torn.jsonl.gz:1: "]);
+    let rows = here.csv("out/summary.csv");
+    let ran: Vec<&str> = rows
+        .iter()
+        .filter(|r| r["strategy"] == "reference")
+        .map(|r| r["scenario"].as_str())
+        .collect();
+    assert_eq!(ran.len(), 13, "{ran:?}");
+    // A file that is named may be damaged, too, but it must be there.
+    here.run(&format!("run all/2025/torn.jsonl.gz all/2026/run.traj.json {REPLAY}"))
+        .ok()
+        .says(&["error: all/2025/torn.jsonl.gz:1: the gzip data in it breaks off", "; left out"]);
+    here.run(&format!("run all/2025/torn.jsonl.gz {REPLAY}")).fails_with(2);
+    here.run(&format!("run gone.jsonl all/2026/run.traj.json {REPLAY}")).fails_with(2);
+    here.run("import all -o s.jsonl")
+        .fails_with(2)
+        .says(&["error: all/2025/torn.jsonl.gz:1: ", " could not be imported"]);
+    assert_eq!(listed(&here, "s.jsonl").len(), 13);
+}
+
+#[test]
+fn sessions_are_chosen_alike_by_every_command() {
+    let here = Folder::new();
+    for n in 0..9 {
+        let day = format!("2026-0{}-01", n + 1);
+        here.write(&format!("a/d{}/s{n}.jsonl", n % 2), session(&format!("s{n}"), &day, 10 * n));
+        here.write(&format!("b/d{}/s{n}.jsonl", n % 2), session(&format!("s{n}"), &day, 10 * n));
+    }
+    here.write("a/undated.jsonl", session("undated", "", 100).replace("\"started\"", "\"x\""));
+    let ids = |line: &str| -> Vec<String> {
+        let rows = listed(&here, line);
+        rows.iter().map(|r| r["id"].as_str().unwrap().to_string()).collect()
+    };
+    assert_eq!(ids("a --limit 3"), ["s0", "s2", "s4"]);
+    assert_eq!(ids("a --min-tokens 85"), ["s8", "undated"]);
+    assert_eq!(ids("a --since 2026-08-01"), ["s8", "s7"]);
+    let out = here.run("list sessions a --since 2026-08-01 --min-tokens 85").ok();
+    out.says(&[
+        "9 sessions left out: 1 with less than 85 tokens, 7 begun before 2026-08-01, 1 without a \
+         date",
+    ]);
+    // The same ones wherever the folder stands, another four by another seed.
+    let drawn = ids("a/d0 a/d1 --sample 4 --seed 7");
+    assert_eq!(drawn.len(), 4);
+    assert_eq!(drawn, ids("b/d0 b/d1 --sample 4 --seed 7"));
+    assert!((1..9).any(|seed| ids(&format!("a/d0 a/d1 --sample 4 --seed {seed}")) != drawn));
+    here.run("import b/d0 b/d1 --sample 4 --seed 7 -o s.jsonl").ok();
+    assert_eq!(ids("s.jsonl"), drawn);
+    here.run(&format!("run b/d0 b/d1 --sample 4 --seed 7 {REPLAY}")).ok().says(&["5 not drawn"]);
+    let mut ran: Vec<String> =
+        here.csv("out/summary.csv").iter().map(|r| r["scenario"].clone()).collect();
+    ran.dedup();
+    let mut sorted = drawn.clone();
+    sorted.sort();
+    assert_eq!(ran, sorted);
+    // Nothing is left.
+    here.run(&format!("run a --since 2030-01-01 {REPLAY}"))
+        .fails_with(2)
+        .says(&["no session is left to run: 10 sessions left out: 9 begun before 2030-01-01"]);
+    here.run("list sessions a --since 1.1.2026").fails_with(2).says(&["YYYY-MM-DD"]);
+    here.run("list sessions").fails_with(2).says(&["takes files and folders"]);
+    here.run("list models a").fails_with(2).says(&["go with `list sessions`"]);
+}

@@ -1,0 +1,125 @@
+//! The same sessions make the same bytes, whatever the door and however many threads.
+
+use crate::common;
+
+use std::collections::BTreeMap;
+
+use common::Folder;
+
+/// Runs with files in `name` and the trace in `name.jsonl`.
+fn run(here: &Folder, name: &str, arguments: &str) {
+    here.run(&format!("run {arguments} --out {name} --trace {name}.jsonl")).ok();
+}
+
+/// Everything that must not depend on the machine: the result files without the timings.
+fn results(here: &Folder, name: &str) -> BTreeMap<String, Vec<u8>> {
+    let mut files = here.files(name);
+    assert!(files.remove("timings.json").is_some(), "no timings.json in {name}");
+    files
+}
+
+/// Both runs left the same files with the same bytes, and the same trace.
+fn assert_same(here: &Folder, a: &str, b: &str) {
+    let (left, right) = (results(here, a), results(here, b));
+    assert_eq!(
+        left.keys().collect::<Vec<_>>(),
+        right.keys().collect::<Vec<_>>(),
+        "{a} and {b} hold different files"
+    );
+    for (file, bytes) in &left {
+        assert!(bytes == &right[file], "{file} differs between {a} and {b}");
+    }
+    let (left, right) = (here.read(&format!("{a}.jsonl")), here.read(&format!("{b}.jsonl")));
+    assert!(left.lines().count() > 10, "the trace of {a} is too short to say anything");
+    assert!(left == right, "the traces of {a} and {b} differ");
+}
+
+#[test]
+fn over_http_and_in_process_with_one_thread_or_three_every_byte_is_the_same() {
+    let here = Folder::new();
+    let sessions = "login-bug login-bug-tight";
+    for (name, how) in [
+        ("http-1", "--transport http --jobs 1"),
+        ("http-3", "--transport http --jobs 3"),
+        ("direct-1", "--transport direct --jobs 1"),
+        ("direct-3", "--transport direct --jobs 3"),
+    ] {
+        run(&here, name, &format!("{sessions} {how}"));
+    }
+    for other in ["http-3", "direct-1", "direct-3"] {
+        assert_same(&here, "http-1", other);
+    }
+}
+
+#[test]
+fn the_order_of_the_arguments_does_not_matter() {
+    let here = Folder::new();
+    run(
+        &here,
+        "a",
+        "login-bug login-bug-tight --strategy codex --strategy reference --transport direct",
+    );
+    run(
+        &here,
+        "b",
+        "login-bug-tight login-bug --strategy reference --strategy codex --transport direct",
+    );
+    assert_same(&here, "a", "b");
+}
+
+#[test]
+fn a_long_session_is_the_same_with_one_thread_and_two() {
+    let here = Folder::new();
+    let what = "login-bug-marathon --strategy reference --strategy codex --strategy claude-code \
+        --transport direct";
+    run(&here, "one", &format!("{what} --jobs 1"));
+    run(&here, "two", &format!("{what} --jobs 2"));
+    assert_same(&here, "one", "two");
+}
+
+#[test]
+fn many_scenarios_with_all_strategies_and_two_summarisers_are_the_same_with_one_thread_and_four() {
+    let here = Folder::new();
+    let what = "login-bug-tight compact-focus mind-changed window-8k summary-fails --summarizer \
+        extractive --summarizer lossy --transport direct";
+    run(&here, "one", &format!("{what} --jobs 1"));
+    run(&here, "four", &format!("{what} --jobs 4"));
+    assert_same(&here, "one", "four");
+    let rows = here.csv("one/summary.csv");
+    let with = |s: &str| rows.iter().filter(|r| r["summariser"] == s).count();
+    assert!(
+        with("extractive") > 20 && with("extractive") == with("lossy") && with("n/a") > 20,
+        "too little was run to say anything"
+    );
+}
+
+#[test]
+fn a_second_run_into_the_same_folder_leaves_the_same_files() {
+    let here = Folder::new();
+    let what = "login-bug --strategy codex --strategy reference --transport direct";
+    run(&here, "out", what);
+    let first = results(&here, "out");
+    run(&here, "out", what);
+    assert_eq!(first, results(&here, "out"));
+    assert!(
+        here.files("").keys().all(|f| f.starts_with("out")),
+        "something was left beside the results"
+    );
+}
+
+#[test]
+fn what_is_seeded_follows_its_seed() {
+    let here = Folder::new();
+    for (name, seed) in [("a", 1), ("b", 1), ("c", 2)] {
+        run(
+            &here,
+            name,
+            &format!(
+                "login-bug-tight --strategy codex --strategy reference --summarizer lossy \
+                 --transport direct --seed {seed}"
+            ),
+        );
+    }
+    assert_same(&here, "a", "b");
+    assert!(here.read("a.jsonl") != here.read("c.jsonl"), "another seed lost the same facts");
+}

@@ -1,0 +1,211 @@
+//! Programs as strategies, from outside: rows like any other, and clear errors for what is wrong.
+
+use crate::common;
+
+use std::path::PathBuf;
+
+use common::{Folder, Output};
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// A test program that does what a word says.
+fn program(how: &str) -> String {
+    let script = root().join("tests/data/exec/program.py");
+    format!("exec:python3 {} {how}", script.display())
+}
+
+/// An example of the Python kit.
+fn example(name: &str, settings: &str) -> String {
+    let script = root().join("python/examples").join(format!("{name}.py"));
+    format!("exec{settings}:python3 {}", script.display())
+}
+
+fn run(here: &Folder, sessions: &str, strategies: &[String]) -> Output {
+    let begun = here.run(&format!("run {sessions} --transport direct --jobs 2"));
+    let kit = root().join("python").display().to_string();
+    let whole = strategies.iter().fold(begun, |run, s| run.arg("--strategy").arg(s));
+    whole.env("PYTHONPATH", &kit).ok()
+}
+
+/// The rows of the run.
+fn rows(here: &Folder) -> Vec<Value> {
+    here.json("ctxbench-out/results.json")["runs"].as_array().expect("runs").clone()
+}
+
+/// A row without what tells whose it is.
+fn measured(rows: &[Value], session: &str, name: &str) -> Value {
+    let of = |r: &&Value| r["scenario"]["id"] == session && r["strategy"]["name"] == name;
+    let mut row = rows.iter().find(of).unwrap_or_else(|| panic!("{session} × {name}")).clone();
+    let fields = row.as_object_mut().expect("an object");
+    fields.remove("strategy");
+    // Whether a store of its own could bring a fact back is known of ours only.
+    for fact in fields["facts"].as_array_mut().expect("facts") {
+        fact.as_object_mut().expect("a fact").remove("recoverable");
+    }
+    fields["summary"].as_object_mut().expect("figures").remove("recoverable_pct");
+    row
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn the_same_strategy_in_python_gives_the_same_records_on_all_built_in_scenarios() {
+    let here = Folder::new();
+    let pairs =
+        [("sliding-window", "sliding_window"), ("observation-masking", "observation_masking")];
+    let strategies: Vec<String> = pairs
+        .iter()
+        .flat_map(|(ours, file)| [ours.to_string(), format!("py-{ours}={}", example(file, ""))])
+        .collect();
+    run(&here, "all", &strategies);
+    let rows = rows(&here);
+    assert!(rows.len() >= 4 * 50, "{} rows", rows.len());
+    for row in rows.iter().filter(|r| r["strategy"]["program"].is_null()) {
+        let session = row["scenario"]["id"].as_str().expect("an id");
+        let ours = row["strategy"]["name"].as_str().expect("a name");
+        let (a, b) =
+            (measured(&rows, session, ours), measured(&rows, session, &format!("py-{ours}")));
+        for (field, value) in a.as_object().expect("an object") {
+            assert_eq!(*value, b[field], "{session} × {ours}: {field}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn a_program_is_a_row_with_its_settings_its_version_and_where_it_comes_from() {
+    let here = Folder::new();
+    let kept = format!("mine={}", example("keep_last", "{keep=[4,8]}"));
+    run(&here, "login-bug", &[kept, "codex".into()]).prints(&["mine:keep=4", "real: "]);
+    let rows = here.csv("ctxbench-out/summary.csv");
+    let trust = |label: &str| {
+        rows.iter().find(|r| r["strategy"] == label).map(|r| r["trust"].clone()).expect(label)
+    };
+    assert_eq!((trust("mine:keep=4"), trust("codex")), ("real".into(), "model".into()));
+    // Fewer messages are shown with a smaller setting.
+    let peak = |label: &str| -> u64 {
+        let row = rows.iter().find(|r| r["strategy"] == label).expect(label);
+        row["peak_context_tokens"].parse().expect("a number")
+    };
+    assert!(peak("mine:keep=4") < peak("mine:keep=8"));
+    here.run("compare ctxbench-out ctxbench-out").ok();
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn what_a_program_does_wrong_is_a_row_that_says_so_and_disturbs_nothing_else() {
+    let cases: &[(&str, &str, &[&str])] = &[
+        ("crash", "", &["`context`", "exit status: 3", "the disk is on fire"]),
+        ("hang", "exec.timeout=1s", &["did not answer within 1 s (exec.timeout)"]),
+        ("garbage", "", &["not JSON-RPC", "Loading the model: 100 %", "standard error"]),
+        ("flood", "exec.output=1m", &["more than 1048576 bytes (exec.output)"]),
+        ("endless-calls", "exec.calls=50", &["more than 50 calls for one answer (exec.calls)"]),
+        ("wrong-id", "", &["no message `m9999` is part of the present state"]),
+        ("twice", "", &["stands twice in the list"]),
+        ("orphan", "", &["is shown without the result that it has"]),
+        ("forget-all", "", &["`keep` is empty"]),
+        ("bad-message", "", &["role `wizard`", "abracadabra"]),
+        ("neither", "", &["unknown field `shown`"]),
+        ("error", "", &["it says: no idea (code -32603)"]),
+        ("other-answers", "exec.twice=true", &["a second run went otherwise", "exec.twice"]),
+        ("no-dialect", "", &["`initialize`", "`klingon` is no dialect", "openai-chat"]),
+    ];
+    let here = Folder::new();
+    let mut strategies: Vec<String> = cases
+        .iter()
+        .map(|(how, limit, _)| {
+            let program = program(how);
+            let settings = if limit.is_empty() { String::new() } else { format!("{{{limit}}}") };
+            format!("{how}={}", program.replacen("exec", &format!("exec{settings}"), 1))
+        })
+        .collect();
+    strategies.push(format!("nowhere=exec:{}", "no-such-program --at all"));
+    strategies.push("none".into());
+    run(&here, "login-bug", &strategies);
+    let rows = here.csv("ctxbench-out/summary.csv");
+    let of = |label: &str| rows.iter().find(|r| r["strategy"] == label).expect(label);
+    assert_eq!(of("none")["status"], "completed");
+    let all = self::rows(&here);
+    let error = |label: &str| -> String {
+        let row = all.iter().find(|r| r["strategy"]["name"] == label).expect(label);
+        row["error"].as_str().unwrap_or_default().to_string()
+    };
+    for (how, _, words) in cases {
+        assert_eq!(of(how)["status"], "error", "{how}");
+        for word in *words {
+            assert!(error(how).contains(word), "{how}: {}", error(how));
+        }
+    }
+    assert!(error("nowhere").contains("cannot start `no-such-program`"), "{}", error("nowhere"));
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn what_is_unusual_and_allowed_is_measured() {
+    let here = Folder::new();
+    let of = |how: &str| format!("{how}={}", program(how));
+    run(&here, "login-bug", &[of("loud"), of("asks"), of("same-words"), "none".into()]);
+    let rows = self::rows(&here);
+    let same = rows.iter().find(|r| r["strategy"]["name"] == "same-words").expect("a row");
+    assert_eq!(same["error"], Value::Null);
+    // Neither noise on standard error nor refused calls change what is measured.
+    for name in ["loud", "asks"] {
+        let (a, b) = (measured(&rows, "login-bug", "none"), measured(&rows, "login-bug", name));
+        assert_eq!((&a["requests"], &a["facts"]), (&b["requests"], &b["facts"]), "{name}");
+    }
+}
+
+#[test]
+#[ignore = "needs python3"]
+#[cfg(target_os = "linux")]
+fn nothing_that_a_program_started_is_left_running() {
+    let here = Folder::new();
+    let mark = format!("left-by-{}", std::process::id());
+    let daemon = program(&format!("daemon {mark}")).replacen("exec", "exec{exec.timeout=1s}", 1);
+    run(&here, "login-bug", &[format!("daemon={daemon}"), "none".into()]);
+    let left = std::fs::read_dir("/proc").expect("/proc").flatten().any(|p| {
+        let line = std::fs::read(p.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(&mark)
+    });
+    assert!(!left, "a process with {mark} is still there");
+}
+
+#[test]
+fn what_cannot_be_started_as_written_is_refused_before_anything_runs() {
+    let here = Folder::new();
+    for (strategy, words) in [
+        ("codex=exec:x", "a strategy of ctxbench has this name"),
+        ("mine=exec:", "there is no command"),
+        ("mine=exec{keep=1:x", "`}:` is missing"),
+        ("mine=exec{exec.timeout=soon}:x", "`exec.timeout` takes a time"),
+        ("mine=exec{exec.tries=2}:x", "there is no `exec.tries`"),
+    ] {
+        let out = here.run("run login-bug --strategy").arg(strategy).fails_with(2);
+        out.says(&[words]);
+    }
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn other_commands_take_programs_and_say_what_is_wrong_with_them() {
+    let here = Folder::new();
+    let compact = |strategy: &str| {
+        let kit = root().join("python").display().to_string();
+        let run = here.run("compact login-bug --strategy").arg(strategy);
+        run.env("PYTHONPATH", &kit).ok()
+    };
+    compact(&format!("mine={}", example("keep_last", "{keep=6}"))).prints(&["mine:keep=6", "drop"]);
+    compact(&format!("mine={}", program("crash"))).prints(&["exit status: 3"]);
+    here.run("show").arg("mine=exec{keep=3}:python3 mine.py").ok().prints(&["keep=", "mine.py"]);
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn a_program_is_listed_with_what_it_says_of_itself() {
+    let here = Folder::new();
+    let mine = format!("mine={}", program("asks"));
+    let out = here.run("list strategies --strategy").arg(&mine).ok();
+    out.prints(&["mine", "real", "model*", "docs/fidelity.md"]);
+}

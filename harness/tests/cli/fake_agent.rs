@@ -1,0 +1,646 @@
+//! Agents that behave in every way that real ones might, driven from outside: each is a row with a
+//! clear word, and nothing of it stays behind.
+
+use crate::common;
+
+use std::collections::BTreeSet;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Folder, Output, is_ignored, jsonl};
+use serde_json::{Value, json};
+
+/// Words of the agent's own, which no case may hold.
+const OWN_WORDS: &str = "secret prompt";
+
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/drive/agent.py")
+}
+
+/// Describes the agent that behaves like that; `more` stands in front of its tables.
+pub(crate) fn describe(here: &Folder, how: &str, deliver: &str, more: &str) -> String {
+    let name = format!("fake-{how}-{deliver}");
+    let folder = here.path(&format!("{name}.left"));
+    std::fs::create_dir(&folder).unwrap();
+    let command = json!([
+        "{program}",
+        script().display().to_string(),
+        how,
+        "{url}",
+        deliver,
+        folder.display().to_string()
+    ]);
+    let toml = format!(
+        r#"name = "{name}"
+title = "Fake agent"
+model = "gpt-5.5"
+install = "nothing"
+label = "client_metadata.x-codex-turn-metadata"
+{more}
+[program]
+names = ["python3"]
+version = ["-c", "print('0.169.0')"]
+[start]
+deliver = "{deliver}"
+command = {command}
+resume = {command}
+prompt = "ready> "
+compact = "/compact"
+[tool]
+name = "exec_command"
+arguments = {{ cmd = "{{command}}" }}
+[[side]]
+purpose = "summary"
+body = ["client_metadata.x-codex-turn-metadata", "\"compaction\""]
+"#
+    );
+    here.write(&format!("{name}.toml"), toml);
+    format!("--agent ./{name}.toml")
+}
+
+/// The same, good one, with a program of Python that is asked for its version.
+fn asked_for_its_version(here: &Folder, program: &str) -> String {
+    let agent = describe(here, "good", "acp", "strategy = \"codex\"");
+    let file = agent.replace("--agent ", "");
+    here.write(&file, here.read(&file).replace("print('0.169.0')", program));
+    agent
+}
+
+/// Two turns, with a call in the first.
+fn session() -> String {
+    let call = json!({"id": "c1", "name": "read", "arguments": "{\"path\":\"a.ts\"}"});
+    jsonl(&[
+        json!({"type": "session", "version": 1, "id": "small"}),
+        json!({"type": "user", "id": "u1", "text": "read the file, please"}),
+        json!({"type": "assistant", "id": "a1", "text": "a look", "calls": [call]}),
+        json!({"type": "tool", "call_id": "c1", "output": "const port = 48731;\n"}),
+        json!({"type": "assistant", "id": "a2", "text": "The port is 48731."}),
+        json!({"type": "user", "id": "u2", "text": "and what is it for?"}),
+        json!({"type": "assistant", "id": "a3", "text": "The shop."}),
+    ])
+}
+
+/// A drive in this folder, with its scratch folders in it too.
+fn drive(here: &Folder, line: &str, code: i32) -> Output {
+    let tmp = here.path("tmp");
+    std::fs::create_dir_all(&tmp).unwrap();
+    let run = here.run(&format!("drive {line}")).env("TMPDIR", &tmp.display().to_string());
+    let out = run.fails_with(code);
+    nothing_stays(here);
+    out
+}
+
+/// No process, port or folder of an agent is left.
+pub(crate) fn nothing_stays(here: &Folder) {
+    assert_eq!(here.files("tmp").keys().collect::<Vec<_>>(), Vec::<&String>::new());
+    for entry in std::fs::read_dir(here.path("")).unwrap().flatten() {
+        if !entry.file_name().to_string_lossy().ends_with(".left") {
+            continue;
+        }
+        let lines =
+            |name: &str| std::fs::read_to_string(entry.path().join(name)).unwrap_or_default();
+        for pid in lines("pids").lines() {
+            // One that nobody has buried yet does nothing any more.
+            let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let gone = state.is_empty() || state.contains(") Z ");
+            assert!(gone, "process {pid} is left: {state}");
+        }
+        for url in lines("url").lines() {
+            let address = url.trim_start_matches("http://");
+            assert!(TcpStream::connect(address).is_err(), "{url} is still served");
+        }
+    }
+}
+
+/// The row of an agent.
+fn row(here: &Folder, name: &str) -> Value {
+    let rows = here.json("ctxbench-out/results.json")["runs"].as_array().unwrap().clone();
+    let of = |r: &Value| r["strategy"]["name"].as_str().is_some_and(|n| n.ends_with(name));
+    rows.into_iter().find(of).unwrap_or_else(|| panic!("no row of {name}"))
+}
+
+/// Drives an agent that goes wrong beside one that does not, and gives what its row says.
+fn goes_wrong(how: &str, deliver: &str, options: &str) -> (Folder, String) {
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let (bad, good) = (describe(&here, how, deliver, ""), describe(&here, "good", "acp", ""));
+    drive(&here, &format!("small.jsonl {bad} {good} {options}"), 0);
+    let good = row(&here, "fake-good-acp");
+    assert_eq!((&good["status"], &good["error"]), (&json!("completed"), &Value::Null));
+    let bad = row(&here, &format!("fake-{how}-{deliver}"));
+    assert_ne!(bad["status"], "completed", "{bad}");
+    let error = bad["error"].as_str().unwrap().to_string();
+    (here, error)
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn a_good_agent_is_a_whole_row_however_it_is_spoken_to() {
+    let mut rows = BTreeSet::new();
+    for deliver in ["acp", "exec", "rpc", "lines"] {
+        let here = Folder::new();
+        here.write("small.jsonl", session());
+        let agent = describe(&here, "good", deliver, "");
+        drive(&here, &format!("small.jsonl {agent}"), 0);
+        let row = row(&here, &format!("fake-good-{deliver}"));
+        assert_eq!(row["status"], "completed", "{row}");
+        let requests = row["requests"].as_array().unwrap().len();
+        assert_eq!(requests, 3);
+        rows.insert(row["summary"]["input_tokens"].as_u64().unwrap());
+    }
+    assert_eq!(rows.len(), 1, "the same is sent whoever brings it: {rows:?}");
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn what_looks_like_a_side_request_that_is_not_described_is_told() {
+    let told = |how: &str| {
+        let here = Folder::new();
+        here.write("small.jsonl", session());
+        let agent = describe(&here, how, "acp", "");
+        drive(&here, &format!("small.jsonl {agent}"), 0);
+        row(&here, &format!("fake-{how}-acp"))["note"].as_str().unwrap_or_default().to_string()
+    };
+    let note = told("aside");
+    let want = "2 requests of its work end with words that nobody said (“The secret prompt of the \
+                fake agent: name it.”); if they are side requests";
+    assert!(note.contains(want), "{note}");
+    assert!(!told("good").contains("nobody said"));
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn an_agent_that_hangs_is_given_up() {
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let agent = describe(&here, "hangs", "acp", "");
+    let out = drive(&here, &format!("small.jsonl {agent} --timeout 1"), 1);
+    out.says(&["small × real-fake-hangs-acp ended with an error", "for 1 s", "a larger --timeout"]);
+    assert_eq!(row(&here, "fake-hangs-acp")["status"], "error");
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn the_last_words_of_an_agent_that_crashes_are_told_without_their_colours() {
+    for deliver in ["acp", "exec"] {
+        let (_, error) = goes_wrong("crashes", deliver, "");
+        assert!(error.contains('3') && error.contains("it broke"), "{error}");
+        assert!(!error.contains('\u{1b}'), "{error:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn an_agent_that_ends_without_a_word_is_an_error() {
+    let (_, error) = goes_wrong("mute", "acp", "");
+    assert!(error.contains("it ended with exit status: 0"), "{error}");
+    let (_, error) = goes_wrong("mute", "exec", "");
+    assert!(error.contains("it did not ask for 3 of the session's 3 replies"), "{error}");
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn an_agent_that_asked_nothing_is_an_error_with_nothing_beside_it() {
+    // One whose model refuses it for a name that nobody has was not answered either.
+    for how in ["mute", "misnames"] {
+        let here = Folder::new();
+        here.write("small.jsonl", session());
+        let agent = describe(&here, how, "exec", "strategy = \"codex\"");
+        let out = drive(&here, &format!("small.jsonl {agent}"), 1);
+        out.says(&["nothing was measured: small × real-fake-", "ended with an error"]);
+        let rows = here.json("ctxbench-out/results.json")["runs"].as_array().unwrap().clone();
+        let [row] = &rows[..] else { panic!("{how}: ours stands beside it") };
+        assert_eq!(row["status"], "error", "{row}");
+        let note = row["note"].as_str().unwrap_or_default();
+        assert!(!note.contains("the provider counted") && !note.contains("never"), "{note}");
+        assert!(!out.stdout.contains("no implementation"), "{}", out.stdout);
+    }
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn an_agent_that_crashed_on_its_way_was_measured_as_far_as_it_came() {
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let agent = describe(&here, "crashes", "acp", "");
+    let out = drive(&here, &format!("small.jsonl {agent}"), 1);
+    let row = row(&here, "fake-crashes-acp");
+    assert_eq!((&row["status"], &row["summary"]["requests"]), (&json!("error"), &json!(2)));
+    let note = row["note"].as_str().unwrap_or_default();
+    assert!(!note.contains("never triggered"), "{note}");
+    out.says(&["no session was gone through to its end: small × real-fake-crashes-acp ended with"]);
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn a_fault_that_never_struck_is_told() {
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let agent = describe(&here, "good", "acp", "");
+    let out = drive(&here, &format!("small.jsonl {agent} --fault 9:500 --fault summary:1:500"), 0);
+    let told = [
+        "the fault `9:500` never struck: the agent made 3 requests",
+        "the fault `summary:1:500` never struck: the agent made 0 requests for a summary",
+    ];
+    out.prints(&told);
+    let row = row(&here, "fake-good-acp");
+    let note = row["note"].as_str().unwrap_or_default();
+    assert!(told.iter().all(|line| note.contains(line)), "{note}");
+    assert_eq!(here.json("ctxbench-out/drive.json")[0]["faults_that_never_struck"], json!(told));
+}
+
+#[test]
+fn a_model_of_another_provider_is_refused_before_anything_starts() {
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let agent = describe(&here, "good", "acp", "");
+    let line = format!("drive small.jsonl {agent} --model claude-sonnet-4-6");
+    let out = here.run(&line).fails_with(2);
+    out.says(&["claude-sonnet-4-6", "openai", "models that it can be run with: gpt-5.5,"]);
+    assert!(!here.path("ctxbench-out").exists());
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn an_agent_whose_version_is_not_known_says_so_and_makes_no_case() {
+    for (program, told) in [
+        ("pass", "what it prints, asked for its version, holds none"),
+        (
+            "raise SystemExit('no such thing as 3.11.7')",
+            "asked for its version, it ended with exit status: 1: no such thing as 3.11.7",
+        ),
+        (
+            "import none",
+            "asked for its version, it ended with exit status: 1: ModuleNotFoundError: No module \
+             named 'none'",
+        ),
+        ("import signal; signal.pause()", "it did not say its version within 1 s"),
+    ] {
+        let here = Folder::new();
+        let agent = asked_for_its_version(&here, program);
+        let out = drive(&here, &format!("login-bug {agent} --record cases --timeout 1"), 1);
+        out.says(&[&format!("note: Fake agent: {told}"), "of which version the case would be"]);
+        let row = row(&here, "fake-good-acp");
+        assert!(row["note"].as_str().is_some_and(|n| n.contains(told)), "{row}");
+        assert!(here.files("cases").is_empty());
+    }
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn an_agent_is_asked_for_its_version_with_its_places_filled() {
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let asked = "import os; print('0.1.7' if os.path.isfile('{here}/small.jsonl') else '{here}')";
+    let agent = asked_for_its_version(&here, asked);
+    drive(&here, &format!("small.jsonl {agent}"), 0);
+    assert_eq!(row(&here, "fake-good-acp")["strategy"]["version"], "0.1.7");
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn a_drive_concludes_with_how_far_the_two_agree_and_ranks_neither() {
+    let here = Folder::new();
+    let agent = describe(&here, "good", "acp", "strategy = \"codex\"");
+    let out = drive(&here, &format!("login-bug ten-compactions {agent}"), 0);
+    let want = "codex against real-fake-good-acp: input ";
+    let text = out.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let glance = text.rsplit("At a glance").next().unwrap();
+    assert!(glance.contains(want), "{glance}");
+    let title = "Our implementations beside the real programs";
+    assert!(text.contains(title), "{text}");
+    // The figures stand in that table, and nowhere again.
+    assert!(!text.contains("largest prompt, tokens"), "{text}");
+    assert!(here.read("ctxbench-out/drive.md").contains("| largest prompt, tokens |"));
+    for word in ["cheapest", "◆ codex", "◆ real"] {
+        assert!(!glance.contains(word), "{word}: {glance}");
+    }
+    let (page, page_of) = (here.read("ctxbench-out/index.html"), "Our implementations beside");
+    assert!(page.contains(want) && page.contains(page_of));
+    let markdown = here.run("report ctxbench-out/results.json --format markdown").ok().stdout;
+    assert!(markdown.contains("codex against real-fake-good-acp"), "{markdown}");
+    let ours = markdown.lines().filter(|l| l.starts_with("| codex |"));
+    assert!(ours.clone().count() >= 2 && ours.clone().all(|l| !l.contains("**")), "{markdown}");
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn one_implementation_beside_two_agents_is_two_rows_in_every_report() {
+    let here = Folder::new();
+    let agents = ["good", "wraps"].map(|how| describe(&here, how, "acp", "strategy = \"codex\""));
+    let out = drive(&here, &format!("login-bug ten-compactions {}", agents.join(" ")), 0);
+    let labels: BTreeSet<String> =
+        here.csv("ctxbench-out/summary.csv").into_iter().map(|r| r["strategy"].clone()).collect();
+    let ours = ["good", "wraps"].map(|how| format!("codex beside real-fake-{how}-acp"));
+    let real = ["good", "wraps"].map(|how| format!("real-fake-{how}-acp"));
+    assert_eq!(labels.into_iter().collect::<Vec<_>>(), [ours.clone(), real].concat());
+    let results = "ctxbench-out/results.json";
+    let markdown = here.run(&format!("report {results} --format markdown")).ok().stdout;
+    for label in ours {
+        assert!(markdown.contains(&format!("| {label} |")), "{label}: {markdown}");
+        for page in ["index.html", "drive.md"] {
+            assert!(here.read(&format!("ctxbench-out/{page}")).contains(&label), "{page}: {label}");
+        }
+        assert!(out.stdout.contains(label.split(' ').next_back().unwrap()));
+    }
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn a_gigabyte_on_standard_output_is_neither_kept_nor_waited_for() {
+    for (how, told) in [
+        ("floods", "it prints a line of more than 67108864 bytes"),
+        ("floods-lines", "what it prints is not its protocol, as in \"flood flood"),
+        ("garbage", "what it prints is not its protocol"),
+        ("chatters", "without asking its model anything"),
+    ] {
+        let here = Folder::new();
+        here.write("small.jsonl", session());
+        let agent = describe(&here, how, "acp", "");
+        std::fs::create_dir(here.path("tmp")).unwrap();
+        let line = format!("drive small.jsonl {agent}");
+        let command = here.run(&line).command();
+        // With so little memory a gigabyte that is kept ends the program.
+        let mut bounded = Command::new("sh");
+        bounded.args(["-c", "ulimit -v 800000; exec \"$@\"", "sh"]).arg(command.get_program());
+        bounded.args(command.get_args()).current_dir(here.path(""));
+        let out = bounded.env("TMPDIR", here.path("tmp")).output().unwrap();
+        assert_eq!(out.status.code(), Some(1), "{how}: {}", String::from_utf8_lossy(&out.stderr));
+        nothing_stays(&here);
+        let error = row(&here, &format!("fake-{how}-acp"))["error"].clone();
+        assert!(error.as_str().is_some_and(|e| e.contains(told)), "{how}: {error}");
+    }
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn a_gigabyte_on_standard_error_does_not_stop_a_good_agent() {
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let agent = describe(&here, "floods-stderr", "acp", "");
+    drive(&here, &format!("small.jsonl {agent}"), 0);
+    assert_eq!(row(&here, "fake-floods-stderr-acp")["status"], "completed");
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn an_agent_that_ignores_its_window_is_refused_and_told() {
+    let (_, error) = goes_wrong("ignores-window", "acp", "--window 30k");
+    assert!(
+        error.contains("3 of the session's 3 replies") && error.contains("context_length"),
+        "{error}"
+    );
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn an_agent_that_never_stops_asking_is_stopped() {
+    for how in ["endless", "repeats", "sums-up-for-ever", "never-minds"] {
+        let (_, error) = goes_wrong(how, "acp", "");
+        let told = "it made 400 requests without going on with the session";
+        assert!(error.contains(told), "{how}: {error}");
+    }
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn an_agent_that_asks_two_hundred_things_at_once_is_the_same_row() {
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let side = "[[side]]\npurpose = \"title\"\nlast = \"a name for\"";
+    let (many, good) =
+        (describe(&here, "at-once", "acp", side), describe(&here, "good", "acp", ""));
+    drive(&here, &format!("small.jsonl {many} {good}"), 0);
+    let [many, good] = ["at-once", "good"].map(|how| row(&here, &format!("fake-{how}-acp")));
+    for name in ["status", "error", "requests", "summary"] {
+        assert_eq!(many[name], good[name], "{name}");
+    }
+    // In each of the two turns.
+    let drives = here.json("ctxbench-out/drive.json");
+    let many = drives.as_array().unwrap().iter().find(|d| d["row"] == many["strategy"]["label"]);
+    let aside = &many.unwrap()["side_requests"];
+    assert_eq!((&aside[0]["purpose"], &aside[0]["requests"]), (&json!("title"), &json!(400)));
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn a_daemon_that_leaves_its_group_is_ended() {
+    for deliver in ["acp", "exec"] {
+        let here = Folder::new();
+        here.write("small.jsonl", session());
+        let agent = describe(&here, "daemon", deliver, "");
+        drive(&here, &format!("small.jsonl {agent} --timeout 5"), 0);
+        let row = row(&here, &format!("fake-daemon-{deliver}"));
+        assert_eq!(row["status"], "completed", "{row}");
+        let note = row["note"].as_str().unwrap_or_default();
+        assert!(note.contains("behind, which we ended"), "{note:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn a_drive_that_is_told_to_end_takes_everything_with_it() {
+    for (signal, code) in [("SIGTERM", 143), ("SIGINT", 130), ("SIGHUP", 129)] {
+        if is_ignored(signal) {
+            continue;
+        }
+        let here = Folder::new();
+        here.write("small.jsonl", session());
+        let agent = describe(&here, signal, "acp", "");
+        // The agent itself sends the signal, in the middle of a turn.
+        let out = drive(&here, &format!("small.jsonl {agent}"), code);
+        nothing_is_made(&here);
+        out.says(&["broken off; nothing is written before every agent is through"]);
+        let out = drive(&here, &format!("small.jsonl {agent} --record cases"), code);
+        nothing_is_made(&here);
+        out.says(&[
+            "no results are written before every agent is through; cases of",
+            "are in cases",
+        ]);
+    }
+}
+
+/// Neither results nor what keeps other drives from writing them.
+fn nothing_is_made(here: &Folder) {
+    for name in ["ctxbench-out", "ctxbench-out.partial"] {
+        assert!(!here.path(name).exists(), "{name} is left");
+    }
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn a_drive_that_is_told_to_end_while_a_version_is_asked_leaves_nothing() {
+    let here = Folder::new();
+    here.write("small.jsonl", session());
+    let agent = describe(&here, "good", "acp", "");
+    let file = "fake-good-acp.toml";
+    let signals = "import os,signal; os.kill(os.getppid(), signal.SIGTERM); signal.pause()";
+    here.write(file, here.read(file).replacen("print('0.169.0')", signals, 1));
+    drive(&here, &format!("small.jsonl {agent}"), 143);
+    nothing_is_made(&here);
+}
+
+/// A session whose every id, name and argument would do harm.
+fn hostile() -> String {
+    let evil = [
+        "$(touch hurt)",
+        "`touch hurt`",
+        "; touch hurt #",
+        "\"; touch hurt; \"",
+        "'; touch hurt; '",
+        "../../../../etc/passwd",
+        "a\nb\ntouch hurt\n",
+        "nul\0byte",
+        "\u{1b}]0;owned\u{7}\u{1b}[2J",
+        "{url}",
+        "{program}",
+        "--help",
+        "-",
+        "",
+        "CON",
+        "a/b\\c",
+    ];
+    let mut lines =
+        vec![json!({"type": "session", "version": 1, "id": "../../$(touch hurt)\u{1b}[2J"})];
+    for (i, e) in evil.iter().enumerate() {
+        let id = format!("{e}{i}");
+        let call = json!({
+            "id": id, "name": e, "arguments": json!({"command": e, "path": e, "cmd": e}).to_string()
+        });
+        lines.push(
+            json!({"type": "user", "id": format!("u{e}{i}"), "text": format!("say {e} {i}")}),
+        );
+        lines.push(json!({"type": "assistant", "id": format!("a{e}{i}"), "calls": [call]}));
+        lines.push(json!({"type": "tool", "call_id": id, "name": e, "output": format!("{e}\n")}));
+        lines.push(
+            json!({"type": "assistant", "id": format!("b{e}{i}"), "text": format!("did {e}")}),
+        );
+    }
+    jsonl(&lines)
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn nothing_of_a_hostile_session_reaches_a_path_a_command_or_a_terminal() {
+    let here = Folder::new();
+    here.write("hostile.jsonl", hostile());
+    let agent = describe(&here, "good", "acp", "strategy = \"codex\"");
+    let before: BTreeSet<String> = here.files("").into_keys().collect();
+    let out = drive(&here, &format!("hostile.jsonl {agent} --record cases"), 0);
+    assert_eq!(row(&here, "fake-good-acp")["status"], "completed");
+    // What ran in the shell is what the plan made, and nothing else.
+    let ran = here.read("fake-good-acp.left/commands");
+    for (i, command) in ran.lines().enumerate() {
+        assert_eq!(command, format!("\"cat .ctxbench/{i:05}.txt\""));
+    }
+    assert_eq!(ran.lines().count(), 16);
+    // Outputs came through as they were recorded, NUL and all.
+    let cases: Vec<String> =
+        here.files("cases").into_keys().filter(|f| f.ends_with(".json")).collect();
+    let [case] = cases.as_slice() else { panic!("{cases:?}") };
+    let name = case.strip_prefix("codex/0.169.0/session-");
+    let name = name.and_then(|n| n.strip_suffix("-fake-good-acp.json"));
+    let generated = name.is_some_and(|n| n.len() == 12 && n.chars().all(|c| c.is_ascii_hexdigit()));
+    assert!(generated, "{case}");
+    let text = here.read(&format!("cases/{case}"));
+    assert!(text.contains("nul\\u0000byte"));
+    // New files are the results, the case, and what the agent noted.
+    let known = ["ctxbench-out/", "cases/", "tmp/", "fake-good-acp.left/"];
+    for file in here.files("").into_keys().filter(|f| !before.contains(f)) {
+        assert!(known.iter().any(|k| file.starts_with(k)), "{file:?}");
+        // Plots bear the session's name with what is harmless of it.
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+        assert!(file.chars().all(plain) && !file.contains(".."), "{file:?}");
+    }
+    for text in [&out.stdout, &out.stderr] {
+        let control = |c: char| c.is_control() && c != '\n';
+        assert!(!text.contains(control), "{text:?}");
+    }
+    let told = here.run("conform cases").ok().stdout;
+    assert!(!told.contains('\u{1b}'), "{told:?}");
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn a_recorded_case_replays_exactly_and_holds_none_of_the_agents_words() {
+    let here = Folder::new();
+    let agent = describe(&here, "wraps", "acp", "strategy = \"codex\"");
+    let line = format!("login-bug {agent} --record");
+    let out = drive(&here, &format!("{line} cases"), 0);
+    let path = "cases/codex/0.169.0/login-bug-fake-wraps-acp.json";
+    let text = here.read(path);
+    let case = here.json(path);
+    let requests = case["requests"].as_array().unwrap().len();
+    out.says(&[&format!("{requests} of {requests} requests are ours")]);
+    let phases: Vec<&Value> = case["requests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|r| r["purpose"] == "summary")
+        .map(|r| &r["phase"])
+        .collect();
+    assert_eq!(phases, ["standalone_turn"]);
+    let table = here.run("conform cases").ok().stdout;
+    assert!(table.contains(&format!("{requests}/{requests}")), "{table}");
+    for own in [OWN_WORDS, "Output of its own", "write a note for whoever", "what came before"] {
+        assert!(!text.contains(own), "{own:?} is in the case");
+    }
+    // What the session said is there, and every item once.
+    assert!(text.contains("xxxxx xx: xxxxxx\\nxxxxxx xx xxx xxx:\\n"), "outputs are not masked");
+    let items = case["items"].as_array().unwrap();
+    let distinct: BTreeSet<String> = items.iter().map(Value::to_string).collect();
+    assert_eq!(distinct.len(), items.len());
+    let listed = |r: &Value| -> usize {
+        let entries = r["items"].as_array().unwrap().iter();
+        entries
+            .map(|e| match e.as_array() {
+                Some(run) => 1 + (run[1].as_u64().unwrap() - run[0].as_u64().unwrap()) as usize,
+                None => 1,
+            })
+            .sum()
+    };
+    let shown: usize = case["requests"].as_array().unwrap().iter().map(listed).sum();
+    assert!(shown > 3 * items.len(), "{shown} items shown, {} stored", items.len());
+    // Another run marks its outputs otherwise. But for what that costs in tokens, it is the same.
+    drive(&here, &format!("{line} again"), 0);
+    let without_usage = |mut case: Value| {
+        for e in case["events"].as_array_mut().unwrap() {
+            e.as_object_mut().unwrap().remove("usage");
+        }
+        case
+    };
+    let again = here.json("again/codex/0.169.0/login-bug-fake-wraps-acp.json");
+    assert_eq!(without_usage(again), without_usage(case));
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn a_case_that_our_implementation_does_not_meet_is_a_failed_check() {
+    let here = Folder::new();
+    let agent = describe(&here, "forgets-nothing", "acp", "strategy = \"codex\"");
+    let out = drive(&here, &format!("login-bug {agent} --record cases"), 1);
+    out.says(&["differ from our implementation", "ctxbench conform cases"]);
+    assert!(here.path("ctxbench-out/results.json").exists(), "the rows are there all the same");
+    let none = describe(&here, "good", "exec", "");
+    let out = drive(&here, &format!("login-bug {none} --record none"), 0);
+    out.says(&["its description names no `strategy`, so no case of it can be recorded"]);
+    assert!(here.files("none").is_empty());
+}
+
+#[test]
+#[ignore = "needs python3"]
+fn two_runs_of_an_agent_agree_byte_for_byte() {
+    let here = Folder::new();
+    let agent = describe(&here, "good", "acp", "strategy = \"codex\"");
+    let line = format!("login-bug {agent} --record");
+    let first = drive(&here, &format!("{line} cases --out one"), 0);
+    let second = drive(&here, &format!("{line} cases --out two"), 0);
+    assert_eq!(first.stdout, second.stdout);
+    let (one, two) = (here.files("one"), here.files("two"));
+    assert!(one.len() > 5);
+    for (name, content) in &one {
+        assert!(two.get(name) == Some(content), "{name} differs");
+    }
+    assert_eq!(one.len(), two.len());
+}

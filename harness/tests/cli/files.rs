@@ -1,0 +1,476 @@
+//! Nothing of a user's is lost: outputs that are inputs, disks without room, programs that were
+//! killed, and outputs nobody can read.
+#![cfg(unix)]
+
+use crate::common;
+
+use std::fs::File;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::{Command, Stdio};
+
+use common::{Folder, jsonl};
+use serde_json::json;
+
+const TWO: &str = "--strategy reference --strategy codex --transport direct --out out";
+
+fn session() -> String {
+    jsonl(&[
+        json!({"type": "session", "version": 1, "id": "small"}),
+        json!({"type": "user", "id": "u1", "text": "read it"}),
+        json!({"type": "assistant", "id": "a1", "text": "read"}),
+    ])
+}
+
+/// The command ends with code 2, says these words, and every file is as it was.
+#[track_caller]
+fn refuses(here: &Folder, line: &str, words: &[&str]) {
+    let before = here.files("");
+    here.run(line).fails_with(2).says(words);
+    assert!(before == here.files(""), "`{line}` changed something: {:?}", here.files("").keys());
+}
+
+#[test]
+fn an_output_that_is_an_input_is_refused_by_whatever_name_it_is_reached() {
+    let here = Folder::new();
+    here.write("r.jsonl", session());
+    here.write("all/r.jsonl", session());
+    symlink("r.jsonl", here.path("link.jsonl")).unwrap();
+    std::fs::hard_link(here.path("r.jsonl"), here.path("hard.jsonl")).unwrap();
+    symlink("all", here.path("same")).unwrap();
+    for option in ["--trace", "--status"] {
+        for name in ["r.jsonl", "./all/../r.jsonl", "link.jsonl", "hard.jsonl"] {
+            let line = format!("run r.jsonl {option} {name} {TWO}");
+            refuses(&here, &line, &[option, name, "would overwrite the input r.jsonl itself"]);
+        }
+        refuses(
+            &here,
+            &format!("run all {option} same/r.jsonl {TWO}"),
+            &["would overwrite the input all/r.jsonl itself"],
+        );
+        // Not an argument, but what an argument could refer to.
+        refuses(
+            &here,
+            &format!("run login-bug {option} r.jsonl {TWO}"),
+            &[option, "r.jsonl holds a session"],
+        );
+    }
+    refuses(&here, "import r.jsonl -o hard.jsonl", &["would overwrite the input r.jsonl itself"]);
+}
+
+#[test]
+fn files_that_an_input_refers_to_are_inputs() {
+    let here = Folder::new();
+    here.write("said.txt", "read it");
+    here.write("base.toml", "id = \"base\"\n[[step]]\ntype = \"user\"\nfile = \"said.txt\"\n");
+    here.write("top.toml", "id = \"top\"\nextends = \"base.toml\"\n");
+    for option in ["--trace", "--status"] {
+        for name in ["said.txt", "base.toml"] {
+            let line = format!("run top.toml {option} {name} {TWO}");
+            refuses(&here, &line, &[option, "would overwrite the input", name]);
+        }
+    }
+    let spoken = |agent: bool, kind: &str, id: &str, parent: &str| {
+        json!({"type": kind, "uuid": id, "parentUuid": parent, "sessionId": "s",
+            "isSidechain": agent, "timestamp": "2026-01-01T00:00:01.000Z",
+            "message": {"id": id, "role": kind, "content": [{"type": "text", "text": id}]}})
+    };
+    let of = |agent: bool, a: &str, b: &str| {
+        jsonl(&[spoken(agent, "user", a, ""), spoken(agent, "assistant", b, a)])
+    };
+    here.write("c.jsonl", of(false, "ask", "answer"));
+    here.write("c/subagents/agent-x.jsonl", of(true, "look", "found"));
+    refuses(
+        &here,
+        "import c.jsonl -o c/subagents/agent-x.jsonl",
+        &["would overwrite the input c/subagents/agent-x.jsonl itself"],
+    );
+    refuses(&here, "serve --script c.jsonl --log c.jsonl", &["--log", "the input c.jsonl itself"]);
+    refuses(&here, "serve --log c.jsonl", &["--log: c.jsonl holds a session"]);
+}
+
+#[test]
+fn what_people_keep_among_results_stays() {
+    let here = Folder::new();
+    let run = format!("run login-bug {TWO}");
+    here.run(&run).ok();
+    here.write("out/team.md", "my notes");
+    here.run(&run).ok();
+    assert_eq!(here.read("out/team.md"), "my notes");
+    here.run(&format!("{run} --team 2")).ok();
+    assert_eq!(here.read("out/team.md.former"), "my notes");
+    assert!(here.read("out/team.md").starts_with("Team of 2"));
+    here.run(&run).ok();
+    assert!(!here.path("out/team.md").exists(), "an earlier team beside other figures");
+}
+
+#[test]
+fn results_do_not_replace_the_folder_one_stands_in() {
+    let here = Folder::new();
+    let line = "run login-bug --strategy codex --transport direct --out .";
+    refuses(&here, line, &["holds the current folder", "choose another --out"]);
+}
+
+#[test]
+fn what_a_killed_write_left_goes_with_the_next_complete_run() {
+    let here = Folder::new();
+    here.write("out.partial/.ctxbench-1-1.tmp", "half a row");
+    here.run(&format!("run login-bug {TWO}")).ok();
+    assert!(!here.path("out.partial").exists());
+}
+
+#[test]
+fn a_closed_standard_error_changes_no_exit_code() {
+    let here = Folder::new();
+    here.run(&format!("run login-bug {TWO}")).ok();
+    let checks = [
+        ("gate out --baseline base.json --store", 0),
+        ("gate out --baseline base.json --max cost_usd=0", 1),
+        ("run nosuch", 2),
+    ];
+    for (line, code) in checks {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let status = here.run(line).command().stderr(full).stdout(Stdio::null()).status().unwrap();
+        assert_eq!(status.code(), Some(code), "{line}");
+    }
+}
+
+#[test]
+fn verifying_nothing_is_no_success() {
+    let here = Folder::new();
+    let scenario = |expect: &str| {
+        format!(
+            "id = \"s\"\n[[step]]\ntype = \"user\"\ntext = \"hi\"\n[expect.{expect}]\nrequests = 1\n"
+        )
+    };
+    let line = "run s.toml --strategy codex --transport direct --verify";
+    here.write("s.toml", scenario("aider"));
+    here.run(line).fails_with(1).says(&["--verify checked nothing"]);
+    here.write("s.toml", scenario("codx"));
+    here.run(line).fails_with(2).says(&["s.toml:5: [expect.codx]", "did you mean codex"]);
+    // Only a run knows what its programs are called.
+    here.run("run s.toml --strategy codex --transport direct").ok();
+    for row in ["codex", "\"codex@0.169:auto_compact_limit=90k\""] {
+        here.write("s.toml", scenario(row));
+        let line = format!("{line} --strategy codex:auto_compact_limit=90000");
+        here.run(&line).ok().says(&["all 1 expected answers were met"]);
+    }
+}
+
+#[test]
+fn two_outputs_in_one_place_are_refused() {
+    let here = Folder::new();
+    here.write("t.txt", "");
+    symlink("t.txt", here.path("link.txt")).unwrap();
+    for (a, b) in [("t.txt", "link.txt"), ("new.txt", "./new.txt")] {
+        let line = format!("run login-bug --trace {a} --status {b} {TWO}");
+        refuses(&here, &line, &["--trace and --status both name", "name two files"]);
+    }
+    here.run(&format!("run login-bug {TWO}")).ok();
+    for name in ["results.json", "plots/new.svg", "timings.json"] {
+        let line = format!("run login-bug --trace out/{name} {TWO}");
+        refuses(&here, &line, &["is a file of --out"]);
+    }
+}
+
+#[test]
+fn trace_and_status_replace_those_of_an_earlier_run() {
+    let here = Folder::new();
+    let line = format!("run login-bug --trace out/t.jsonl --status s.jsonl {TWO}");
+    here.run(&format!("run login-bug {TWO}")).ok();
+    here.run(&line).ok();
+    std::fs::set_permissions(here.path("s.jsonl"), PermissionsExt::from_mode(0o600)).unwrap();
+    let (trace, status) = (here.read("out/t.jsonl"), here.read("s.jsonl"));
+    assert!(trace.lines().count() > 4 && status.lines().count() > 4);
+    here.run(&line).ok();
+    assert_eq!((here.read("out/t.jsonl"), here.read("s.jsonl")), (trace, status));
+    let mode = std::fs::metadata(here.path("s.jsonl")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn standard_output_without_room_is_an_error_and_a_closed_pipe_is_none() {
+    let here = Folder::new();
+    here.write("r.jsonl", session());
+    here.run(&format!("run login-bug {TWO}")).ok();
+    here.run("gate out --baseline base.json --store").ok();
+    let prints = [
+        "import rollout.jsonl",
+        "report out",
+        "compare out out",
+        "gate out --baseline base.json",
+        "list strategies",
+        "show codex",
+        "compact r.jsonl --strategy codex",
+        "run r.jsonl --strategy reference --transport direct --out small",
+        "run r.jsonl --strategy reference --transport direct --out small --json",
+        "--help",
+        "--version",
+    ];
+    here.write(
+        "rollout.jsonl",
+        jsonl(&[
+            json!({"type": "session_meta", "timestamp": "2026-01-01T00:00:00Z", "payload": {
+                "id": "x", "cwd": "/w", "originator": "codex_cli_rs", "cli_version": "0.1.0",
+                "timestamp": "2026-01-01T00:00:00Z"}}),
+            json!({"type": "response_item", "timestamp": "2026-01-01T00:00:01Z", "payload": {
+                "type": "message", "role": "user",
+                "content": [{"type": "input_text", "text": "hello"}]}}),
+        ]),
+    );
+    for line in prints {
+        let mut full = here.run(line).command();
+        let to_full = File::options().write(true).open("/dev/full").unwrap();
+        let out = full.stdout(to_full).stderr(Stdio::piped()).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains("standard output is not whole"), "{line}: {said}");
+
+        let mut closed = here.run(line).command();
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let out = closed.stdout(writer).stderr(Stdio::piped()).output().unwrap();
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(0), "{line} into a closed pipe: {said}");
+    }
+}
+
+#[test]
+fn only_a_baseline_becomes_a_baseline() {
+    let here = Folder::new();
+    here.run(&format!("run login-bug {TWO}")).ok();
+    std::fs::hard_link(here.path("out/results.json"), here.path("hard.json")).unwrap();
+    std::fs::copy(here.path("out/results.json"), here.path("copy.json")).unwrap();
+    here.write("notes.json", "{\"mine\": true}");
+    for name in ["out/results.json", "./out/../hard.json"] {
+        refuses(
+            &here,
+            &format!("gate out --baseline {name} --store"),
+            &["would overwrite the input out/results.json itself"],
+        );
+    }
+    for name in ["copy.json", "notes.json", "out/summary.csv"] {
+        refuses(
+            &here,
+            &format!("gate out --baseline {name} --store"),
+            &[name, "is not a baseline", "--store replaces nothing else"],
+        );
+    }
+    here.write("empty.json", "");
+    for name in ["new.json", "empty.json", "new.json"] {
+        here.run(&format!("gate out --baseline {name} --store")).ok().says(&["stored"]);
+        here.run(&format!("gate out --baseline {name}")).ok();
+    }
+}
+
+#[test]
+fn rows_of_another_format_are_moved_aside_and_named() {
+    let here = Folder::new();
+    here.write("out.partial/x.run.json", "{\"version\":0,\"run\":{}}");
+    let line = "run login-bug --strategy reference --transport direct --out out";
+    here.run(line).ok().says(&["did not end", "out.interrupted, which cannot be read"]);
+    assert_eq!(here.read("out.interrupted/x.run.json"), "{\"version\":0,\"run\":{}}");
+    assert!(!here.path("out.partial").exists());
+}
+
+#[test]
+fn results_of_a_run_that_was_killed_between_two_renames_come_back() {
+    let here = Folder::new();
+    let line = "run login-bug --strategy reference --transport direct --out out";
+    here.run(line).ok();
+    here.write("out/notes.txt", "mine");
+    std::fs::rename(here.path("out"), here.path(".out.old-4000000")).unwrap();
+    here.write(".out.new-4000000/results.json", "{");
+    here.run(line).ok().says(&["note: an earlier run was killed", "are in", "again"]);
+    assert_eq!(here.read("out/notes.txt"), "mine");
+    let left: Vec<String> = here.files("").into_keys().filter(|f| f.starts_with('.')).collect();
+    assert_eq!(left, Vec::<String>::new());
+}
+
+#[test]
+fn a_dangling_link_is_refused_before_the_run() {
+    let here = Folder::new();
+    symlink("nowhere", here.path("out")).unwrap();
+    symlink("nowhere", here.path("t.jsonl")).unwrap();
+    let line = "run login-bug --strategy reference --transport direct";
+    here.run(&format!("{line} --out out")).fails_with(2).says(&["out is a link to a folder"]);
+    here.run(&format!("{line} --trace t.jsonl"))
+        .fails_with(2)
+        .says(&["--trace", "t.jsonl is a link to nowhere, which does not exist"]);
+    assert!(!here.path("out.partial").exists() && !here.path("ctxbench-out").exists());
+}
+
+#[test]
+fn links_that_lead_back_end() {
+    let here = Folder::new();
+    let case = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/conformance");
+    let one = std::fs::read_dir(case).unwrap().map(|e| e.unwrap().path());
+    let case = one.filter(|p| p.is_dir()).min().unwrap();
+    std::fs::create_dir_all(here.path("cases/a")).unwrap();
+    symlink(&case, here.path("cases/real")).unwrap();
+    let plain = here.run("conform cases/real").ok().stdout;
+    symlink("..", here.path("cases/a/one")).unwrap();
+    symlink("../a", here.path("cases/a/two")).unwrap();
+    assert_eq!(here.run("conform cases").ok().stdout, plain);
+}
+
+#[test]
+fn a_run_in_which_every_row_is_an_error_fails() {
+    let here = Folder::new();
+    here.write("none.jsonl", "{\"type\":\"cassette\",\"version\":1}\n");
+    let server = "--summarizer openai+http://127.0.0.1:9/v1#m --cassette none.jsonl --offline";
+    let line = format!("run login-bug-tight --strategy codex --transport direct {server}");
+    here.run(&line).fails_with(1).says(&["login-bug-tight × ", "ended with an error"]);
+    assert_eq!(here.csv("ctxbench-out/summary.csv")[0]["status"], "error");
+    // One that does not ask for summaries is measured.
+    here.run(&format!("{line} --strategy reference")).ok();
+}
+
+#[test]
+fn a_report_replaces_what_reports_and_runs_made_and_nothing_else() {
+    let here = Folder::new();
+    here.run(&format!("run login-bug {TWO}")).ok();
+    here.write("site/index.html", "years of work");
+    here.write("site/plots/mine.txt", "mine");
+    let before = here.files("site");
+    let line = "report out --format csv --format html -o site";
+    here.run(line).fails_with(2).says(&[
+        "site/index.html",
+        "was not made by ctxbench report",
+        "-o",
+    ]);
+    assert_eq!(here.files("site"), before, "nothing of it was written");
+    std::fs::remove_file(here.path("site/index.html")).unwrap();
+    here.run(line).ok().says(&["wrote site/index.html", "wrote site/summary.csv"]);
+    // Once more: what a report made, a report replaces.
+    here.run(line).ok();
+    assert_eq!(here.read("site/plots/mine.txt"), "mine");
+    // A file that is linked is somebody's, too.
+    here.write("mine.json", "{}");
+    symlink(here.path("mine.json"), here.path("site/results.json")).unwrap();
+    here.run("report out --format json -o site").fails_with(2).says(&["site/results.json"]);
+    assert_eq!(here.read("mine.json"), "{}");
+    // A results folder lists what a run put there.
+    here.run("report out --format html --format junit -o out").ok();
+    here.run("report out --format html --format junit -o out").ok();
+    // And a run takes no folder of reports for one of results.
+    here.run(&format!("run login-bug {TWO}").replace("--out out", "--out site"))
+        .fails_with(2)
+        .says(&["site was not made by ctxbench"]);
+}
+
+#[test]
+fn what_is_made_of_a_private_session_is_private() {
+    let here = Folder::new();
+    here.write("r.jsonl", session());
+    let mode = |name: &str, mode: u32| {
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(here.path(name), permissions).unwrap();
+    };
+    mode("r.jsonl", 0o600);
+    here.run(&format!("run r.jsonl --trace t.jsonl --status s.jsonl {TWO}")).ok();
+    here.run("report out --format html --format csv --format svg -o pages").ok();
+    here.run("gate out --baseline base.json --store").ok();
+    here.run("gate out --baseline base.json --junit j.xml --markdown g.md").ok();
+    here.run("merge out --out merged").ok();
+    here.run("import r.jsonl --to openai -o one.json").ok();
+    here.run("import r.jsonl --to openai -o many/").ok();
+    let open = |name: &&String| {
+        let found = std::fs::metadata(here.path(name)).unwrap();
+        found.permissions().mode() & 0o077 != 0
+    };
+    let all = here.files("");
+    let names: Vec<&String> = all.keys().filter(open).collect();
+    assert!(all.len() > 40 && names.is_empty(), "others can read {names:?}");
+    // What everybody may read gives what everybody may read.
+    mode("r.jsonl", 0o644);
+    here.run("import r.jsonl --to openai -o other.json").ok();
+    assert!(open(&&"other.json".to_string()));
+}
+
+/// The command line in a shell in the folder, so that pipes can be named.
+fn in_a_shell(here: &Folder, script: &str) -> (Option<i32>, String) {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(script.replace("ctxbench", "\"$0\"")).arg(common::binary());
+    let out = shell.current_dir(here.path("")).stdin(Stdio::null()).output().unwrap();
+    (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+}
+
+#[test]
+fn a_pipe_is_read_to_its_end_wherever_a_file_is_asked_for() {
+    let here = Folder::new();
+    here.write("r.jsonl", session());
+    let goal = [
+        "[[goal]]",
+        r#"name = "fast""#,
+        r#"metric = "total_ms""#,
+        r#"is = "<""#,
+        "bound = 5",
+        r#"unit = "s""#,
+        r#"says = """#,
+        r#"link = "x""#,
+    ];
+    here.write("goals.toml", goal.join("\n"));
+    here.run(&format!("run r.jsonl {TWO}")).ok();
+    here.run("gate out --baseline base.json --store").ok();
+    let claude = [
+        json!({"type": "user", "uuid": "1", "parentUuid": null, "sessionId": "s",
+               "message": {"role": "user", "content": "find it"}}),
+        json!({"type": "assistant", "uuid": "2", "parentUuid": "1", "sessionId": "s",
+               "message": {"id": "m", "role": "assistant", "model": "claude-sonnet-4-5",
+                           "content": [{"type": "text", "text": "found"}],
+                           "usage": {"input_tokens": 3, "output_tokens": 1}}}),
+    ];
+    here.write("claude.jsonl", jsonl(&claude));
+    for (file, line) in [
+        ("r.jsonl", "ctxbench run p --strategy none --transport direct --out p-out"),
+        ("r.jsonl", "ctxbench import p --to openai"),
+        ("r.jsonl", "ctxbench list sessions p"),
+        ("base.json", "ctxbench gate out --baseline p"),
+        ("out/results.json", "ctxbench compare out p"),
+        ("out/results.json", "ctxbench report p"),
+        ("goals.toml", "ctxbench report out --goals p"),
+        ("claude.jsonl", "ctxbench validate p"),
+    ] {
+        let script =
+            format!("mkfifo p && {{ cat {file} > p & {line} > told; code=$?; rm p; exit $code; }}");
+        let (code, said) = in_a_shell(&here, &script);
+        assert_eq!(code, Some(0), "{line}: {said}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_never_ends_is_refused() {
+    let here = Folder::new();
+    here.write("r.jsonl", session());
+    here.run(&format!("run r.jsonl {TWO}")).ok();
+    for line in [
+        "run /dev/zero --out zero",
+        "import /dev/zero",
+        "validate /dev/zero",
+        "list sessions /dev/zero",
+        "run login-bug --goals /dev/zero --out zero",
+        "run login-bug --models /dev/zero --out zero",
+        "run login-bug --summarizer scripted:/dev/zero --out zero",
+        "run login-bug --settings /dev/zero --out zero",
+        "--config /dev/zero list models",
+        "gate out --baseline /dev/zero",
+        "compare out /dev/zero",
+        "conform /dev/zero",
+        "report /dev/zero",
+        "resume /dev/zero",
+        "prompts /dev/zero",
+    ] {
+        let out = here.run(line).fails_with(2);
+        let told = out.stderr + &out.stdout;
+        assert!(told.contains("/dev/zero"), "{line}: {told}");
+        assert!(!here.path("zero").exists(), "{line}");
+    }
+    // What is read once more would take all memory.
+    for device in ["/dev/zero", "/dev/full"] {
+        let line = format!("ctxbench gate out --baseline {device} --store");
+        let (code, said) = in_a_shell(&here, &format!("ulimit -v 2000000; {line}"));
+        assert_eq!(code, Some(2), "{device}: {said}");
+        assert!(said.contains(&format!("{device} is there and is not a baseline")), "{said}");
+    }
+}

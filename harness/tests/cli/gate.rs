@@ -1,0 +1,251 @@
+//! The gate end to end: a stored baseline, one number made worse at a time, and the exit code with
+//! its reason.
+
+use crate::common;
+
+use common::Folder;
+use serde_json::{Value, json};
+
+/// Results of three strategies on two scenarios in `out`, their baseline in `base.json`.
+fn measured() -> Folder {
+    let here = Folder::new();
+    let strategies = "--strategy reference --strategy codex --strategy observation-masking";
+    here.run(&format!("run login-bug login-bug-tight {strategies} --transport direct"))
+        .arg("--out")
+        .arg("out")
+        .ok();
+    here.run("gate out --baseline base.json --store").ok().says(&["base.json"]);
+    here
+}
+
+/// The record of one scenario × strategy.
+fn record<'a>(results: &'a mut Value, scenario: &str, strategy: &str) -> &'a mut Value {
+    let runs = results["runs"].as_array_mut().unwrap();
+    runs.iter_mut()
+        .find(|r| r["scenario"]["id"] == scenario && r["strategy"]["label"] == strategy)
+        .unwrap()
+}
+
+/// Adds to a figure of a summary.
+fn add(record: &mut Value, metric: &str, by: f64) {
+    let old = record["summary"][metric]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{metric} is no number in {}", record["summary"]));
+    record["summary"][metric] = json!(old + by);
+}
+
+/// Writes the results with one change for codex on login-bug-tight.
+fn changed(here: &Folder, change: impl FnOnce(&mut Value)) {
+    let mut results = here.json("out/results.json");
+    change(record(&mut results, "login-bug-tight", "codex"));
+    here.write("new.json", results.to_string());
+}
+
+#[test]
+fn the_same_results_pass() {
+    let here = measured();
+    here.run("gate out --baseline base.json").ok().prints(&["gate passed"]);
+    here.run("gate out/results.json --baseline base.json").ok();
+}
+
+#[test]
+fn a_report_replaces_neither_the_results_nor_another_report() {
+    let here = measured();
+    let before = here.files("out");
+    for (line, said) in [
+        ("--markdown out/summary.csv", "--markdown: out/summary.csv is a file of the results"),
+        ("--junit ./out/index.html", "--junit: ./out/index.html is a file of the results"),
+        ("--junit v --markdown ./v", "--markdown and --junit both name"),
+    ] {
+        here.run(&format!("gate out --baseline base.json {line}")).fails_with(2).says(&[said]);
+    }
+    assert!(here.files("out") == before && !here.path("v").exists());
+}
+
+#[test]
+fn each_gated_metric_turns_the_gate_red_and_is_named_with_its_row() {
+    let here = measured();
+    // Worse by clearly more than the tolerances: half a point, one per cent, half a point, 0.005,
+    // none, none.
+    type Change = (&'static str, &'static str, fn(&mut Value));
+    let changes: [Change; 6] = [
+        ("saved_pct", "tokens saved", |r| add(r, "saved_pct", -1.0)),
+        ("cost_usd", "cost", |r| {
+            let cost = r["summary"]["cost_usd"].as_f64().unwrap();
+            add(r, "cost_usd", cost * 0.05);
+        }),
+        ("retention_pct", "retention", |r| add(r, "retention_pct", -1.0)),
+        ("prefix_stability", "prefix stability", |r| add(r, "prefix_stability", -0.02)),
+        ("integrity_failures", "integrity failures", |r| {
+            let n = r["summary"]["integrity_failures"].as_u64().unwrap();
+            r["summary"]["integrity_failures"] = json!(n + 1);
+        }),
+        ("status", "status completed → overflow", |r| r["status"] = json!("overflow")),
+    ];
+    for (metric, told, change) in changes {
+        changed(&here, change);
+        let out = here.run("gate new.json --baseline base.json").fails_with(1);
+        let reasons: Vec<&str> = out.stdout.lines().filter(|l| l.starts_with("FAIL")).collect();
+        assert_eq!(reasons.len(), 1, "{metric}: {}", out.stdout);
+        for word in ["login-bug-tight × codex", told] {
+            assert!(reasons[0].contains(word), "{metric}: {word:?} is missing in {}", reasons[0]);
+        }
+        out.says(&["gate failed"]);
+    }
+}
+
+#[test]
+fn a_session_that_has_grown_is_another_one_and_fails() {
+    let here = measured();
+    changed(&here, |r| {
+        for steps in ["steps_completed", "steps_total"] {
+            add(r, steps, 96.0);
+            r["summary"][steps] = json!(r["summary"][steps].as_f64().unwrap() as u64);
+        }
+        add(r, "cost_usd", 4.0);
+    });
+    let out = here.run("gate new.json --baseline base.json").fails_with(1);
+    out.prints(&["login-bug-tight × codex: another session than in the baseline", "(--store)"]);
+    assert!(!out.stdout.contains("better"), "{}", out.stdout);
+    here.run("gate new.json --baseline base.json --store").ok();
+    here.run("gate new.json --baseline base.json").ok();
+}
+
+#[test]
+fn one_bad_row_is_not_hidden_by_good_ones() {
+    let here = measured();
+    let mut results = here.json("out/results.json");
+    add(record(&mut results, "login-bug-tight", "codex"), "saved_pct", -1.0);
+    add(record(&mut results, "login-bug", "codex"), "saved_pct", 40.0);
+    here.write("new.json", results.to_string());
+    let out = here.run("gate new.json --baseline base.json").fails_with(1);
+    out.prints(&["login-bug-tight × codex: tokens saved", "better"]);
+}
+
+#[test]
+fn a_change_within_the_tolerance_passes() {
+    let here = measured();
+    changed(&here, |r| {
+        add(r, "saved_pct", -0.4);
+        add(r, "retention_pct", -0.4);
+        add(r, "prefix_stability", -0.004);
+        let cost = r["summary"]["cost_usd"].as_f64().unwrap();
+        add(r, "cost_usd", cost * 0.009);
+    });
+    here.run("gate new.json --baseline base.json").ok();
+}
+
+#[test]
+fn a_figure_that_becomes_unknown_fails() {
+    let here = measured();
+    changed(&here, |r| r["summary"]["retention_pct"] = Value::Null);
+    here.run("gate new.json --baseline base.json")
+        .fails_with(1)
+        .prints(&["login-bug-tight × codex: retention", "n/a"]);
+}
+
+#[test]
+fn a_row_that_is_missing_fails_and_a_new_one_is_only_noted() {
+    let here = measured();
+    let mut fewer = here.json("out/results.json");
+    fewer["runs"]
+        .as_array_mut()
+        .unwrap()
+        .retain(|r| r["scenario"]["id"] == "login-bug" || r["strategy"]["label"] != "codex");
+    here.write("fewer.json", fewer.to_string());
+    here.run("gate fewer.json --baseline base.json")
+        .fails_with(1)
+        .prints(&["login-bug-tight × codex: is in the baseline"]);
+    here.run("gate fewer.json --baseline fewer-base.json --store").ok();
+    here.run("gate out --baseline fewer-base.json")
+        .ok()
+        .prints(&["note", "login-bug-tight × codex: is new"]);
+}
+
+#[test]
+fn absolute_limits_hold_for_products() {
+    let here = measured();
+    let row = here
+        .csv("out/summary.csv")
+        .into_iter()
+        .find(|r| r["scenario"] == "login-bug" && r["strategy"] == "codex")
+        .unwrap();
+    let cost: f64 = row["cost_usd"].parse().unwrap();
+    here.run("gate out --baseline base.json --max cost_usd=1000 --min steps_completed=1").ok();
+    let out = here
+        .run(&format!("gate out --baseline base.json --max cost_usd={}", cost / 2.0))
+        .fails_with(1);
+    out.prints(&["login-bug × codex: cost_usd is", "ceiling"]);
+    let out = here.run("gate out --baseline base.json --min saved_pct=99.9").fails_with(1);
+    out.prints(&["login-bug × codex: saved_pct is", "floor"]);
+    assert!(
+        !out.stdout.contains("× reference: saved_pct is"),
+        "the reference is no product:\n{}",
+        out.stdout
+    );
+}
+
+#[test]
+fn a_limit_that_cannot_be_read_is_bad_usage() {
+    let here = measured();
+    here.run("gate out --baseline base.json --max cost_us=1")
+        .fails_with(2)
+        .says(&["no metric `cost_us`", "did you mean cost_usd"]);
+    here.run("gate out --baseline base.json --min retention=80")
+        .fails_with(2)
+        .says(&["no metric `retention`", "retention_pct"]);
+    here.run("gate out --baseline base.json --max cost_usd=cheap")
+        .fails_with(2)
+        .says(&["`cheap`", "METRIC=NUMBER"]);
+    here.run("gate out --baseline base.json --max cost_usd").fails_with(2).says(&["METRIC=NUMBER"]);
+}
+
+#[test]
+fn another_version_or_a_broken_file_is_bad_input_not_a_failed_check() {
+    let here = measured();
+    let mut other = here.json("base.json");
+    other["version"] = json!(other["version"].as_u64().unwrap() + 1);
+    here.write("other.json", other.to_string());
+    here.run("gate out --baseline other.json").fails_with(2).says(&[
+        "other.json",
+        "version",
+        "expected",
+    ]);
+    let mut other = here.json("out/results.json");
+    other["version"] = json!(0);
+    here.write("old.json", other.to_string());
+    here.run("gate old.json --baseline base.json").fails_with(2).says(&[
+        "old.json",
+        "version 0",
+        "run again",
+    ]);
+    let mut poor = here.json("base.json");
+    poor["rows"][1].as_object_mut().unwrap().remove("cost_usd");
+    here.write("poor.json", poor.to_string());
+    here.run("gate out --baseline poor.json").fails_with(2).says(&[
+        "poor.json, line",
+        "a row has no `cost_usd`",
+        "store a new one",
+    ]);
+    let text = here.read("base.json").replacen("saved_pct", "saved_pctt", 1);
+    here.write("slip.json", text);
+    here.run("gate out --baseline slip.json").fails_with(2).says(&[
+        "slip.json, line",
+        "a row has no key `saved_pctt`",
+        "did you mean saved_pct?",
+    ]);
+    here.write("half.json", &here.read("base.json")[..40]);
+    here.run("gate out --baseline half.json").fails_with(2).says(&["half.json, line"]);
+    here.run("gate out --baseline nowhere.json").fails_with(2).says(&["nowhere.json"]);
+    here.run("gate nowhere --baseline base.json").fails_with(2).says(&["nowhere"]);
+}
+
+#[test]
+fn checking_writes_nothing() {
+    let here = measured();
+    changed(&here, |r| add(r, "saved_pct", -1.0));
+    let before = here.files("");
+    here.run("gate new.json --baseline base.json").fails_with(1);
+    here.run("gate out --baseline base.json").ok();
+    assert_eq!(before, here.files(""));
+}

@@ -1,0 +1,47 @@
+//! Tests of the `ctxbench` command, a module for each area: `cargo test --test cli gate::`.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod common;
+
+mod action;
+mod advise;
+mod agents;
+mod bad_input;
+mod best;
+mod calibration;
+mod cases;
+mod cells;
+mod cli;
+mod codex_files;
+mod collector;
+mod config;
+mod corpora;
+mod determinism;
+mod embedding;
+mod exec;
+mod fake_agent;
+mod faults;
+mod files;
+mod gate;
+mod goals;
+mod kills;
+mod levers;
+mod login_bug;
+mod memory_files;
+mod models;
+mod monitoring;
+mod opencode_failures;
+mod recompute;
+mod record;
+mod redaction;
+mod room;
+mod scale;
+mod sdks;
+mod seeds;
+mod settings_files;
+mod signals;
+mod stores;
+mod summarizers;
+mod sweep;
+mod validate;

@@ -1,0 +1,459 @@
+//! `ctxbench memory` on three projects: which files each product reads, in which order, with how
+//! many tokens.
+//!
+//! Tokens are counted by hand: in o200k each word of these texts is one, as are a comma and a point
+//! with the end of its line.
+
+use std::path::Path;
+
+use crate::common::{Folder, Output};
+use serde_json::Value;
+
+/// `n` tokens, `4n - 1` bytes.
+fn long(n: usize) -> String {
+    format!("the{}", " the".repeat(n - 1))
+}
+
+/// Lines of an index, of five tokens each.
+fn index(lines: usize) -> String {
+    "- a note here\n".repeat(lines)
+}
+
+/// A copy of a project of tests/data/memory-trees in `NAME/`, with a root, beside the folders
+/// `home/` and `etc/`.
+fn project(name: &str) -> Folder {
+    fn copy(from: &Path, here: &Folder, to: &str) {
+        for entry in std::fs::read_dir(from).unwrap() {
+            let path = entry.unwrap().path();
+            let to = format!("{to}/{}", path.file_name().unwrap().to_str().unwrap());
+            match path.is_dir() {
+                true => copy(&path, here, &to),
+                false => here.write(&to, std::fs::read(&path).unwrap()),
+            }
+        }
+    }
+    let here = Folder::new();
+    let trees = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/memory-trees");
+    copy(&Path::new(trees).join(name), &here, name);
+    here.write(&format!("{name}/.git/HEAD"), "");
+    here.write("home/.keep", "");
+    here.write("etc/.keep", "");
+    here
+}
+
+/// The folder of a project's automatic memory, below the one given.
+fn auto(here: &Folder, name: &str, projects: &str) -> String {
+    let root = here.path(name).canonicalize().unwrap();
+    let name: String = root
+        .to_str()
+        .unwrap()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    format!("home/{projects}/{name}/memory")
+}
+
+const PLACES: &str = "--home home --etc etc";
+
+fn memory(here: &Folder, line: &str) -> Output {
+    here.run(&format!("memory {line} {PLACES}")).ok()
+}
+
+fn product(here: &Folder, line: &str) -> Value {
+    let all: Value = serde_json::from_str(&memory(here, &format!("{line} --json")).stdout).unwrap();
+    all["products"][0].clone()
+}
+
+/// `level path` of each file, `+` = came with a file, `?` = waits, indented as it was imported.
+fn files(product: &Value) -> Vec<String> {
+    let one = |f: &Value| {
+        let mark = match f["when"].as_str().unwrap() {
+            "start" => "",
+            "touched" => "+",
+            _ => "?",
+        };
+        let depth = "  ".repeat(f["depth"].as_u64().unwrap() as usize);
+        format!("{depth}{mark}{} {}", f["level"].as_str().unwrap(), f["path"].as_str().unwrap())
+    };
+    product["files"].as_array().unwrap().iter().map(one).collect()
+}
+
+fn tokens(product: &Value, path: &str) -> u64 {
+    let files = product["files"].as_array().unwrap();
+    files.iter().find(|f| f["path"] == path).unwrap()["tokens"].as_u64().unwrap()
+}
+
+fn notes(product: &Value) -> Vec<&str> {
+    product["notes"].as_array().unwrap().iter().map(|n| n.as_str().unwrap()).collect()
+}
+
+/// A shop with Claude Code's files at every level.
+fn shop() -> Folder {
+    let here = project("shop");
+    here.write("shop/docs/guide.md", long(30_000));
+    here.write("home/.claude/CLAUDE.md", "Answer in short words.\n");
+    here.write("etc/claude-code/CLAUDE.md", "No secrets in code.\n");
+    let auto = auto(&here, "shop", ".claude/projects");
+    here.write(&format!("{auto}/MEMORY.md"), index(230));
+    here
+}
+
+#[test]
+fn claude_code_reads_six_levels_and_what_they_import() {
+    let here = shop();
+    let c = product(&here, "shop --product claude-code");
+    let index = auto(&here, "shop", "~/.claude/projects").replace("home/~", "~") + "/MEMORY.md";
+    let managed = here.path("etc").join("claude-code/CLAUDE.md");
+    let expected = [
+        format!("managed {}", managed.strip_prefix(here.path("")).unwrap().display()),
+        "user ~/.claude/CLAUDE.md".into(),
+        "project CLAUDE.md".into(),
+        "  project docs/flow.md".into(),
+        "    project docs/terms.md".into(),
+        "  project docs/guide.md".into(),
+        "rules .claude/rules/style.md".into(),
+        "local CLAUDE.local.md".into(),
+        format!("auto {index}"),
+        "?rules .claude/rules/queries.md".into(),
+        "?project src/api/CLAUDE.md".into(),
+    ];
+    assert_eq!(files(&c), expected);
+    assert_eq!(tokens(&c, "docs/guide.md"), 30_000);
+    assert_eq!(tokens(&c, "~/.claude/CLAUDE.md"), 5);
+    assert_eq!(tokens(&c, ".claude/rules/style.md"), 5);
+    assert_eq!(tokens(&c, ".claude/rules/queries.md"), 6, "without its front matter");
+    assert_eq!(tokens(&c, "CLAUDE.local.md"), 8);
+    assert_eq!(tokens(&c, "src/api/CLAUDE.md"), 9);
+    // Of 230 lines 200 are shown.
+    assert_eq!(tokens(&c, &index), 1_000);
+    assert_eq!((&c["tokens"]["lost"], &c["tokens"]["waits"]), (&150.into(), &15.into()));
+    let said = notes(&c);
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert!(
+        said[0].starts_with("docs/terms.md: imports docs/flow.md, which imports it"),
+        "{said:?}"
+    );
+    assert!(
+        said[1].starts_with("CLAUDE.md: imports @docs/testing.md, and there is no"),
+        "{said:?}"
+    );
+    assert!(said[2].contains("first 200 lines and 25600 bytes are shown; 30 lines (420 bytes)"));
+}
+
+#[test]
+fn a_file_brings_the_rules_and_the_folders_that_hold_for_it() {
+    let here = shop();
+    let came = |file: &str| {
+        let c = product(&here, &format!("shop --product claude-code --file {file}"));
+        let came: Vec<String> = files(&c).into_iter().filter(|f| f.starts_with('+')).collect();
+        (came, c["tokens"]["touched"].as_u64().unwrap())
+    };
+    let (folder, rule) = ("+project src/api/CLAUDE.md", "+rules .claude/rules/queries.md");
+    assert_eq!(came("src/api/v1/list.ts"), (vec![folder.into(), rule.into()], 15));
+    // The same file by other ways.
+    let whole = here.path("shop").canonicalize().unwrap().join("src/api/v1/list.ts");
+    for way in ["./src/../src/api/v1/list.ts", "../shop/src/api/v1/list.ts"] {
+        assert_eq!(came(way), came("src/api/v1/list.ts"), "{way}");
+    }
+    assert_eq!(came(whole.to_str().unwrap()), came("src/api/v1/list.ts"));
+    assert_eq!(came("src/db/list.sql"), (vec![rule.into()], 6));
+    assert_eq!(came("src/api/list.rs"), (vec![folder.into()], 9), "not among {{ts,sql}}");
+    assert_eq!(came("src/web/list.ts"), (vec![], 0), "not among {{api,db}}");
+}
+
+#[test]
+fn codex_cuts_what_is_beyond_its_bytes_and_opencode_reads_all_of_one_name() {
+    let here = project("fleet");
+    // 119,999 bytes.
+    here.write("fleet/services/AGENTS.md", long(30_000));
+    let dir = "fleet/services/billing";
+    let c = product(&here, &format!("{dir} --product codex"));
+    let expected =
+        ["project ../../AGENTS.md", "project ../AGENTS.md", "project AGENTS.override.md"];
+    assert_eq!(files(&c), expected);
+    // 32,768 bytes less 29 of the first file are 32,739 = 4 · 8,185 - 1.
+    assert_eq!(tokens(&c, "../../AGENTS.md"), 6);
+    assert_eq!(tokens(&c, "../AGENTS.md"), 8_185);
+    assert_eq!(tokens(&c, "AGENTS.override.md"), 0, "nothing is left for the nearest file");
+    assert_eq!(c["tokens"]["start"], 8_191);
+    // 30,000 - 8,185 of the long file; 14 of the nearest: 12 words, a comma, a point.
+    assert_eq!(c["tokens"]["lost"], 21_815 + 14);
+    assert!(notes(&c)[0].contains("may have 32768 bytes together; 1 line (87260 bytes)"));
+
+    here.write("home/.codex/config.toml", "project_doc_max_bytes = 200_000\n");
+    let c = product(&here, &format!("{dir} --product codex"));
+    assert_eq!((&c["tokens"]["start"], &c["tokens"]["lost"]), (&30_020.into(), &0.into()));
+
+    let c = product(&here, &format!("{dir} --product opencode --file ledger/book.rs"));
+    let expected = [
+        "project AGENTS.md",
+        "project ../AGENTS.md",
+        "project ../../AGENTS.md",
+        "settings ../../docs/style.md",
+        "+project ledger/AGENTS.md",
+    ];
+    assert_eq!(files(&c), expected);
+    assert_eq!(c["tokens"]["start"], 8 + 30_000 + 6 + 5);
+    assert_eq!(c["tokens"]["touched"], 9);
+    assert!(notes(&c)[0].contains("https://wiki.example/rules.md"), "{:?}", notes(&c));
+    assert_eq!(files(&product(&here, &format!("{dir} --product claude-code"))), [""; 0]);
+
+    // What is called like one and is none is passed over, and told.
+    std::fs::create_dir(here.path("fleet/services/billing/CLAUDE.md")).unwrap();
+    std::fs::remove_file(here.path("fleet/services/AGENTS.md")).unwrap();
+    std::fs::create_dir(here.path("fleet/services/AGENTS.md")).unwrap();
+    for name in ["codex", "opencode"] {
+        let c = product(&here, &format!("{dir} --product {name}"));
+        let told = notes(&c);
+        let told: Vec<_> =
+            told.iter().filter(|n| n.contains("../AGENTS.md: could not be read")).collect();
+        assert_eq!(told.len(), 1, "{name}: {:?}", notes(&c));
+    }
+}
+
+#[test]
+fn openoxide_reads_its_levels_and_the_files_of_its_settings() {
+    let here = project("vault");
+    here.write("home/.openoxide/MEMORY.md", "Answer in short words.\n");
+    let auto = auto(&here, "vault", ".openoxide/projects");
+    here.write(&format!("{auto}/MEMORY.md"), index(250));
+    let c = product(&here, "vault --product openoxide --file store/disk/log.rs");
+    let expected = [
+        "project OPENOXIDE.md",
+        "  project docs/plan.md",
+        "user ~/.openoxide/MEMORY.md",
+        "settings docs/parts.md",
+        "local OPENOXIDE.local.md",
+        &format!("auto {}/MEMORY.md", auto.replacen("home", "~", 1)),
+        "+project store/MEMORY.md",
+        "+rules .openoxide/rules/store.md",
+    ];
+    assert_eq!(files(&c), expected);
+    assert_eq!(tokens(&c, "docs/parts.md"), 9);
+    assert_eq!(tokens(&c, "OPENOXIDE.local.md"), 8);
+    assert_eq!(c["tokens"]["touched"], 6 + 8);
+    assert_eq!(c["tokens"]["lost"], 250, "50 lines of the index");
+    assert!(notes(&c)[0].contains("lists docs/dangers.md, and there is no such file"));
+    assert!(notes(&c)[1].contains("first 200 lines are shown"));
+}
+
+#[test]
+fn an_import_from_elsewhere_waits_for_an_approval() {
+    let here = project("vault");
+    here.write("home/common.md", "Answer in short words.\n");
+    let line = "vault --product claude-code";
+    let c = product(&here, line);
+    assert_eq!(files(&c), ["project CLAUDE.md"]);
+    assert!(notes(&c)[0].contains("~/common.md from outside of the project"), "{:?}", notes(&c));
+    let c = product(&here, &format!("{line} --approve"));
+    assert_eq!(files(&c), ["project CLAUDE.md", "  project ~/common.md"]);
+}
+
+#[test]
+fn all_products_stand_side_by_side() {
+    let here = shop();
+    let out = memory(&here, "shop --file src/db/list.sql");
+    let lines: Vec<Vec<&str>> =
+        out.stdout.lines().map(|l| l.split_whitespace().collect()).collect();
+    assert_eq!(
+        lines[0],
+        ["tokens", "codex", "opencode", "pi", "gemini-cli", "claude-code", "openoxide"]
+    );
+    let row = |path: &str| lines.iter().find(|l| l.first() == Some(&path)).unwrap()[1..].to_vec();
+    assert_eq!(row("AGENTS.md"), ["5", "5", "5", "–", "–", "–"]);
+    assert_eq!(row("docs/guide.md"), ["–", "–", "–", "–", "30,000", "–"]);
+    assert_eq!(row("src/api/CLAUDE.md"), ["–", "(9)", "–", "–", "(9)", "–"]);
+    assert_eq!(row(".claude/rules/queries.md"), ["–", "–", "–", "–", "+6", "–"]);
+    // OpenCode shows the person's file of Claude Code where there is none of its own.
+    assert_eq!(row("~/.claude/CLAUDE.md"), ["–", "5", "–", "–", "5", "–"]);
+    out.prints(&[
+        "no memory files: aider: ",
+        "no memory files: anthropic-sdk: ",
+        "note: claude-code: docs/terms.md: imports docs/flow.md",
+        "counted by o200k",
+    ]);
+    let claude = memory(&here, "shop --product claude-code --model claude-sonnet-4-6");
+    // 1.17 tokens for each of o200k.
+    claude.prints(&["    docs/terms.md", "35,100", "waits for src/{api,db}/**/*.{ts,sql}"]);
+    memory(&here, "shop --product aider").prints(&["aider reads no memory files: "]);
+}
+
+#[test]
+fn bad_folders_are_told_in_a_line_and_bad_files_in_a_note() {
+    let here = Folder::new();
+    here.write("home/.keep", "");
+    here.write("p/.git/HEAD", "");
+    for (line, words) in [
+        ("memory", "memory takes the folder of a project"),
+        ("memory nowhere --home home", "nowhere: there is no such folder"),
+        ("memory p/.git/HEAD --home home", "HEAD: is no folder"),
+        ("memory p --home nowhere", "--home: nowhere: there is no such folder"),
+        ("memory p --product codx", "codex"),
+        ("memory p --home home --model gpt", "gpt"),
+    ] {
+        let out = here.run(line).fails_with(2);
+        assert_eq!(out.stderr.lines().count(), 1, "{}", out.stderr);
+        out.says(&[words]);
+    }
+    here.write("p/CLAUDE.md", b"caf\xe9");
+    std::fs::create_dir(here.path("p/CLAUDE.local.md")).unwrap();
+    here.write("p/AGENTS.md", "");
+    let huge = std::fs::File::options().write(true).open(here.path("p/AGENTS.md")).unwrap();
+    huge.set_len((8 << 20) + 1).unwrap();
+    here.write("p/opencode.json", "{");
+    here.write("home/.codex/config.toml", "x = ");
+    let out = memory(&here, "p");
+    out.prints(&[
+        "CLAUDE.md: is not UTF-8",
+        "CLAUDE.local.md: could not be read (it is no file)",
+        "AGENTS.md: has 8388609 bytes",
+        "opencode.json: is left out (no JSON",
+        "~/.codex/config.toml: is left out (no TOML",
+    ]);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_that_lead_back_end() {
+    use std::os::unix::fs::symlink;
+    let here = project("shop");
+    std::fs::remove_file(here.path("shop/CLAUDE.md")).unwrap();
+    symlink("CLAUDE.md", here.path("shop/CLAUDE.md")).unwrap();
+    symlink("..", here.path("shop/.claude/rules/up")).unwrap();
+    symlink("..", here.path("shop/src/up")).unwrap();
+    let out = memory(&here, "shop");
+    out.prints(&["claude-code: CLAUDE.md: could not be read", ".claude/rules/style.md"]);
+}
+
+/// A session that reads a file, is compacted, and then needs what memory files say.
+const SESSION: &str = r#"
+id = "needs-memory"
+title = "Facts of memory files"
+why = "They stand in the prompt, or do not, as each product loads them."
+
+[[step]]
+type = "system"
+text = "You are a coding agent."
+
+[[step]]
+type = "user"
+id = "u1"
+text = "Look at the list."
+
+[[step]]
+type = "assistant"
+id = "a1"
+text = "I read it."
+calls = [{ id = "c1", name = "read_file", arguments = '{"path": "src/db/list.sql"}' }]
+
+[[step]]
+type = "tool"
+call_id = "c1"
+name = "read_file"
+text = "select 1;"
+
+[[step]]
+type = "assistant"
+id = "a2"
+text = "It is short."
+
+[[step]]
+type = "user"
+id = "u2"
+text = "Does it follow the rule?"
+
+[[step]]
+type = "assistant"
+id = "a3"
+text = "I look."
+
+[[step]]
+type = "compact"
+
+[[step]]
+type = "user"
+id = "u3"
+text = "And now?"
+
+[[step]]
+type = "assistant"
+id = "a4"
+text = "It does."
+
+[[fact]]
+id = "local"
+kind = "value"
+tokens = ["another port"]
+arises = "u1"
+needs = ["u3"]
+
+[[fact]]
+id = "rule"
+kind = "constraint"
+tokens = ["names its columns"]
+arises = "c1"
+needs = ["u2", "u3"]
+
+[[fact]]
+id = "agents"
+kind = "constraint"
+tokens = ["before a release"]
+arises = "u1"
+needs = ["u3"]
+
+[[fact]]
+id = "index-end"
+kind = "value"
+tokens = ["door is green"]
+arises = "u1"
+needs = ["u3"]
+"#;
+
+#[test]
+fn a_run_has_the_memory_files_of_a_project_in_its_prompts() {
+    let here = shop();
+    let auto = auto(&here, "shop", ".claude/projects");
+    here.write(&format!("{auto}/MEMORY.md"), index(200) + "- the door is green\n");
+    here.write("needs.toml", SESSION);
+    let strategies = "--strategy claude-code --strategy codex --strategy opencode \
+                      --strategy aider --strategy reference";
+    let line = format!("run needs.toml --transport direct --window 200k {strategies}");
+    here.run(&format!("{line} --out without")).ok();
+    let out = here.run(&format!("{line} --memory shop {PLACES} --out with")).ok();
+    out.says(&["note: claude-code: docs/terms.md: imports docs/flow.md"]);
+    // 11 files, 9 of them from the start: rule and folder come with a path.
+    let told = here.json("with/results.json")["assumptions"]["memory files"].to_string();
+    let files = [
+        "of shop: claude-code 11 files, ",
+        "2 of them for some paths only",
+        "codex 1 file, 5 tokens",
+        "opencode 2 files, 10 tokens at the start, 1 more for some paths are left out",
+        "nothing for aider, reference",
+    ];
+    assert!(files.iter().all(|w| told.contains(w)), "{told}");
+    assert!(out.stdout.replace('\n', " ").contains("memory files = of shop"), "{}", out.stdout);
+    let places = |strategy: &str, out: &str| -> Vec<String> {
+        let rows = here.csv(&format!("{out}/facts.csv"));
+        let of = rows.iter().filter(|r| r["strategy"] == strategy);
+        of.map(|r| format!("{}@{}={}", r["fact"], r["need"], r["place"])).collect()
+    };
+    let expected = [
+        "agents@u3=nowhere",
+        "index-end@u3=nowhere",
+        "local@u3=memory",
+        "rule@u2=memory",
+        "rule@u3=nowhere",
+    ];
+    assert_eq!(places("claude-code", "with"), expected);
+    let codex = places("codex", "with");
+    assert!(codex.contains(&"agents@u3=memory".into()), "{codex:?}");
+    assert!(codex.contains(&"local@u3=nowhere".into()), "{codex:?}");
+    for (strategy, out) in [("claude-code", "without"), ("aider", "with"), ("reference", "with")] {
+        assert!(places(strategy, out).iter().all(|p| !p.ends_with("=memory")), "{strategy}");
+    }
+    here.run("run needs.toml --home home")
+        .fails_with(2)
+        .says(&["--home and --etc go with --memory"]);
+    let out = here.run("run needs.toml --memory nowhere --home home").fails_with(2);
+    out.says(&["--memory: nowhere: there is no such folder"]);
+}

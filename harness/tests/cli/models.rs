@@ -1,0 +1,142 @@
+//! Models of a user's own, and recordings of models that nobody lists.
+
+use crate::common::{Folder, jsonl};
+use serde_json::json;
+
+/// The example of docs/formats.md.
+const OWN: &str = include_str!("../../../tests/data/models/own.toml");
+
+fn with_own() -> Folder {
+    let here = Folder::new();
+    here.write("own.toml", OWN);
+    here
+}
+
+#[test]
+fn the_documented_file_is_the_one_that_is_tested() {
+    assert!(include_str!("../../../docs/formats.md").contains(OWN.trim_end()));
+}
+
+const RUN: &str = "run login-bug --strategy reference --transport direct";
+
+#[test]
+fn a_model_of_ones_own_is_run_with_its_window_count_and_prices() {
+    let here = with_own();
+    here.run(&format!("{RUN} --model lab-coder --models own.toml")).ok();
+    let rows = here.csv("ctxbench-out/requests.csv");
+    assert!(!rows.is_empty());
+    for row in rows {
+        let n = |name: &str| row[name].parse::<f64>().unwrap();
+        // 0.5 in, 0.05 read, 2 out, per million; writing is free.
+        let fresh = n("input_tokens") - n("cache_read_tokens");
+        let usd = (fresh * 0.5 + n("cache_read_tokens") * 0.05 + n("output_tokens") * 2.0) / 1e6;
+        assert!((n("cost_usd") - usd).abs() < 1e-6, "{row:?}");
+        assert_eq!(n("cache_read_tokens") % 16.0, 0.0, "{row:?}");
+    }
+    let results = here.json("ctxbench-out/results.json");
+    assert_eq!(results["runs"][0]["window"], 131_072);
+    assert_eq!(
+        results["assumptions"]["tokens of lab-coder"],
+        "1.08 · o200k + 6 per block, 1600 per image; error not measured"
+    );
+    let source = results["assumptions"]["prices of lab-coder"].as_str().unwrap();
+    assert!(source.starts_with("own.toml, "), "{source}");
+}
+
+#[test]
+fn every_command_that_takes_a_model_knows_them() {
+    let here = with_own();
+    here.run("list models --models own.toml").ok().prints(&[
+        "lab-coder",
+        "0.5 / 0.05 / 0.5 / 2",
+        "2 / 0.2 / 2 / 12",
+        " + own.toml, ",
+    ]);
+    here.run("list models").ok();
+    let line = |model: &str| format!("compact login-bug --strategy codex --model {model}");
+    here.run(&line("lab-coder --models own.toml")).ok();
+    here.run(&line("lab-coder")).fails_with(2).says(&["there is no model `lab-coder`"]);
+    here.run(&format!("{RUN} --model gpt-5.4 --summary-model lab-coder --models own.toml")).ok();
+    let weak = "--strategy opencode:model=lab-coder --model gpt-5.4 --models own.toml";
+    here.run(&format!("run login-bug --transport direct {weak}")).ok();
+}
+
+#[test]
+fn results_of_other_prices_are_not_compared() {
+    let here = with_own();
+    let prices = |out: &str| {
+        let results = here.json(&format!("{out}/results.json"));
+        results["assumptions"]["price table"].as_str().unwrap().to_string()
+    };
+    let model = "--model gpt-5.4 --out";
+    here.run(&format!("{RUN} {model} listed")).ok();
+    here.run(&format!("{RUN} {model} own --models own.toml")).ok();
+    let hash =
+        prices("own").strip_prefix(&format!("{} + own.toml, ", prices("listed"))).map(str::len);
+    assert_eq!(hash, Some(8), "{}", prices("own"));
+    here.run("gate listed --baseline base.json --store").ok();
+    here.run("gate own --baseline base.json").fails_with(1).prints(&["price table", "own.toml"]);
+    here.run("compare listed own").fails_with(2).says(&["price table", "own.toml"]);
+    // Another word in the file is another table, the same file elsewhere is not.
+    here.write("other/own.toml", OWN);
+    here.run(&format!("{RUN} {model} same --models other/own.toml")).ok();
+    assert_eq!(prices("same"), prices("own"));
+    here.write("other/own.toml", OWN.replace("2026", "2027"));
+    here.run(&format!("{RUN} {model} other-out --models other/own.toml")).ok();
+    assert_ne!(prices("other-out"), prices("own"));
+}
+
+#[test]
+fn a_mistake_in_a_file_of_models_is_told_with_its_place() {
+    let here = Folder::new();
+    here.run("list models --models none.toml").fails_with(2).says(&["--models", "none.toml"]);
+    here.write("bad.toml", "[[model]]\nname = \"x\"\nlike = \"gpt-5\"\nwindo = 3\n");
+    let out = here.run("list models --models bad.toml").fails_with(2);
+    assert_eq!(out.stderr, "error: bad.toml:4: unknown key `windo`; did you mean window?\n");
+    here.write("bad.toml", [0xff, 0xfe]);
+    here.run("list models --models bad.toml").fails_with(2).says(&["bad.toml"]);
+    // A later file goes on from an earlier one.
+    here.write("a.toml", "[[model]]\nname = \"x\"\nlike = \"gpt-5\"\n");
+    here.write("b.toml", "[[model]]\nname = \"y\"\nlike = \"x\"\n");
+    here.run("list models --models a.toml --models b.toml").ok();
+    here.run("list models --models b.toml --models a.toml").fails_with(2).says(&["b.toml:3"]);
+}
+
+fn recorded_with(model: &str) -> String {
+    let usage = json!({"input": 1_000_000, "output": 100, "cache_read": 0, "cache_write": 0});
+    jsonl(&[
+        json!({"type": "session", "version": 1, "id": "s", "model": model}),
+        json!({"type": "user", "id": "u", "text": "On which port does the server listen?"}),
+        json!({"type": "assistant", "id": "a", "text": "On port 8443.", "usage": usage, "model": model}),
+    ])
+}
+
+#[test]
+fn a_recording_of_a_model_that_is_not_listed_runs_with_one_of_its_family() {
+    let here = with_own();
+    let run = "run s.jsonl --strategy reference --transport direct --out";
+    here.write("s.jsonl", recorded_with("gpt-5.9-foo"));
+    let said = "gpt-5.9-foo is not in the table of models: run as gpt-5.5 (prices, window); name \
+                it in a file of --models";
+    let out = here.run(&format!("{run} foo")).ok();
+    assert_eq!(out.stderr.matches(said).count(), 1, "{}", out.stderr);
+    let results = here.json("foo/results.json");
+    for row in results["runs"].as_array().unwrap() {
+        assert_eq!(row["model"], "gpt-5.5");
+        assert!(row["scenario"]["warnings"].to_string().contains(said));
+    }
+    let recorded = &results["runs"].as_array().unwrap()[0];
+    assert_eq!(recorded["strategy"]["name"], "as-recorded");
+    assert!(recorded["note"].as_str().unwrap().contains("its calls are priced as gpt-5.5"));
+    // As its own file has it, it is that model.
+    let out = here.run(&format!("{run} own --models own.toml")).ok();
+    assert!(!out.stderr.contains("not in the table"), "{}", out.stderr);
+    let results = here.json("own/results.json");
+    assert_eq!(results["runs"][0]["model"], "gpt-5.9-foo");
+    assert_eq!(results["runs"][1]["window"], 500_000);
+    // A name without a family is run as any session without a model.
+    here.write("s.jsonl", recorded_with("mystery-1"));
+    here.run(&format!("{run} mystery"))
+        .ok()
+        .says(&["mystery-1 is not in the table of models: run as claude-sonnet-4-6"]);
+}

@@ -1,0 +1,93 @@
+//! Status lines, spend limits and teams, from outside.
+
+use crate::common;
+
+use common::Folder;
+use serde_json::Value;
+
+#[test]
+fn a_status_line_per_reply_with_the_figures_of_the_table() {
+    let here = Folder::new();
+    here.run(
+        "run login-bug --strategy opencode --strategy none --transport direct --status \
+        status.jsonl",
+    )
+    .ok();
+    let text = here.read("status.jsonl");
+    let lines: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let rows = here.csv("ctxbench-out/summary.csv");
+    let requests = here.csv("ctxbench-out/requests.csv");
+    for row in &rows {
+        let name = format!("login-bug/{}/{}/extractive/1", row["strategy"], row["model"]);
+        let own: Vec<&Value> = lines.iter().filter(|l| l["session_id"] == name.as_str()).collect();
+        let asked = requests
+            .iter()
+            .filter(|r| r["strategy"] == row["strategy"] && r["purpose"] == "sample");
+        assert_eq!(own.len(), asked.count(), "{name}");
+        let last = own.last().unwrap();
+        // Neither of the two asks for a summary here, so the last reply is the last of all.
+        let usd: f64 = row["cost_usd"].parse().unwrap();
+        assert!((last["cost"]["total_cost_usd"].as_f64().unwrap() - usd).abs() < 1e-6, "{name}");
+        assert_eq!(
+            last["context_window"]["total_input_tokens"].to_string(),
+            row["input_tokens"],
+            "{name}"
+        );
+        let (size, used) = (
+            &last["context_window"]["context_window_size"],
+            last["context_window"]["used_percentage"].as_f64().unwrap(),
+        );
+        let u = &last["context_window"]["current_usage"];
+        let prompt: u64 =
+            ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"]
+                .map(|k| u[k].as_u64().unwrap())
+                .iter()
+                .sum();
+        assert!((used - 100.0 * prompt as f64 / size.as_f64().unwrap()).abs() < 1e-9, "{name}");
+    }
+}
+
+#[test]
+fn a_spend_limit_ends_a_row_and_says_what_remains() {
+    let here = Folder::new();
+    let out = here
+        .run(
+            "run login-bug --strategy opencode --transport direct --spend-limit 0.05 \
+        --spend-limit 20/day",
+        )
+        .ok();
+    out.prints(&["spend limit of 0.05 USD per session", "remain", "it was not sent"]);
+    let row = here.csv("ctxbench-out/summary.csv").remove(0);
+    assert_eq!(row["status"], "failed");
+    let usd: f64 = row["cost_usd"].parse().unwrap();
+    assert!(usd > 0.02 && usd < 0.06, "{usd}");
+}
+
+#[test]
+fn a_team_has_a_section_and_a_file() {
+    let here = Folder::new();
+    let out =
+        here.run("run login-bug --strategy opencode --transport direct --team 3 --tpm 20k").ok();
+    let text = here.read("ctxbench-out/team.md");
+    assert!(out.stdout.contains(&text), "{text}");
+    out.prints(&["Team of 3", "200,000 to 300,000 per user", "Limit here: 20,000", "| opencode |"]);
+    // What an earlier run said of a team does not stay beside other figures.
+    here.run("run login-bug --strategy opencode --transport direct").ok();
+    assert!(!here.path("ctxbench-out/team.md").exists());
+}
+
+#[test]
+fn bad_limits_and_teams_are_refused() {
+    let here = Folder::new();
+    for bad in [
+        "--spend-limit 0",
+        "--spend-limit 5/week",
+        "--team 0",
+        "--tpm 20k",
+        "--team 3 --tpm none",
+        "--status x --trace x",
+        "--status no/such/folder.jsonl",
+    ] {
+        here.run(&format!("run login-bug --strategy none --transport direct {bad}")).fails_with(2);
+    }
+}

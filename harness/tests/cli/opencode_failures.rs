@@ -1,0 +1,55 @@
+//! A run that shows one of OpenCode's recorded failures says so (docs/sources/opencode.md §3.4;
+//! cases s17 and s4).
+
+use crate::common;
+
+use common::Folder;
+use serde_json::{Value, json};
+
+/// Two short turns behind a system prompt of `system` tokens and a first message of `words` words,
+/// in a window of 20,000 tokens.
+fn session(system: u64, words: usize) -> String {
+    let lines: Vec<Value> = vec![
+        json!({"type": "session", "version": 1, "id": "s", "title": "s", "context_window": 20_000, "max_output": 2_000, "prefix_tokens": system}),
+        json!({"type": "user", "id": "u1", "text": "word ".repeat(words)}),
+        json!({"type": "assistant", "id": "a1", "text": "hi there"}),
+        json!({"type": "user", "id": "u2", "text": "more"}),
+        json!({"type": "assistant", "id": "a2", "text": "yes"}),
+    ];
+    lines.iter().map(|l| format!("{l}\n")).collect()
+}
+
+/// Broken rules of the only run.
+fn broken(session: &str) -> Vec<String> {
+    let here = Folder::new();
+    here.write("s.jsonl", session);
+    // Whether the run counts as failed is not the question here.
+    here.run("run s.jsonl --strategy opencode --transport direct --calibrate off --out out")
+        .command()
+        .output()
+        .unwrap();
+    let results = here.json("out/results.json");
+    let list = results["runs"][0]["integrity"].as_array().unwrap().clone();
+    list.iter().map(|f| f["rule"].as_str().unwrap().to_string()).collect()
+}
+
+#[test]
+fn a_compaction_that_never_helps_is_a_loop() {
+    // 18,000 tokens are usable, and the system prompt alone has more.
+    let rules = broken(&session(18_500, 1));
+    assert!(rules.iter().any(|r| r == "compaction loop"), "{rules:?}");
+}
+
+#[test]
+fn a_refused_summary_leaves_its_marker_and_the_whole_history() {
+    // The request fits into the window; the same words with the instructions for a summary do not.
+    let rules = broken(&session(90, 19_880));
+    for rule in ["dangling compaction marker", "history uncut after a failed compaction"] {
+        assert!(rules.iter().any(|r| r == rule), "{rules:?}");
+    }
+}
+
+#[test]
+fn a_compaction_that_helps_breaks_no_rule() {
+    assert!(broken(&session(90, 18_200)).is_empty());
+}

@@ -1,0 +1,183 @@
+//! The main figures, recomputed from a trace by `tests/recompute/recompute.py`: other code in
+//! another language, written from the description. Without Python 3.11 these tests say so and pass.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ctxbench_scenarios::autofacts;
+use serde_json::{Value, json};
+
+use crate::common::{Folder, jsonl, recordings};
+
+/// What the script compares in `summary.csv`.
+const FIGURES: [&str; 8] = [
+    "requests",
+    "input_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens",
+    "cost_usd",
+    "prefix_stability",
+    "retention_pct",
+];
+
+fn checkout() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// The published vocabulary, which the package that counts for us brings along.
+fn vocabulary() -> PathBuf {
+    let told = Command::new("rustc").arg("-vV").output().unwrap().stdout;
+    let told = String::from_utf8(told).unwrap();
+    let host = told.lines().find_map(|l| l.strip_prefix("host: ")).expect("a host");
+    let mut cargo = Command::new(env!("CARGO"));
+    // Packages of other platforms need not be on this machine.
+    cargo.args(["metadata", "--format-version", "1", "--offline", "--filter-platform", host]);
+    let out = cargo.current_dir(checkout()).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let metadata: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let package = packages.iter().find(|p| p["name"] == "tiktoken-rs").expect("a dependency");
+    let manifest = Path::new(package["manifest_path"].as_str().unwrap());
+    manifest.with_file_name("assets").join("o200k_base.tiktoken")
+}
+
+/// Exit code and output of the script on `run.trace` and the folder `out`.
+fn recomputed(here: &Folder, out: &str, more: &[&Path]) -> (Option<i32>, String) {
+    let mut script = Command::new("python3");
+    script.arg(checkout().join("tests/recompute/recompute.py"));
+    script.arg(here.path("run.trace")).arg(here.path(out)).args(more);
+    let done = script.output().unwrap();
+    let said = [done.stdout, done.stderr].concat();
+    (done.status.code(), String::from_utf8(said).unwrap())
+}
+
+/// How many lines of the table begin with this name.
+fn rows(told: &str, name: &str) -> usize {
+    told.lines().filter(|l| l.trim_start().starts_with(&format!("{name} "))).count()
+}
+
+#[test]
+#[ignore = "needs python3 3.11 or later"]
+fn every_strategy_on_a_scenario() {
+    let here = Folder::new();
+    here.run("run login-bug --transport direct --trace run.trace --out out").ok();
+    let session = checkout().join("scenarios/data/login-bug/scenario.toml");
+    let vocabulary = vocabulary();
+    let more = ["--session".as_ref(), &*session, "--vocabulary".as_ref(), &*vocabulary];
+    let (code, told) = recomputed(&here, "out", &more);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(!told.contains("undecided") && !told.contains("in part"), "{told}");
+    let strategies = here.csv("out/summary.csv").len();
+    assert!(strategies > 10, "{strategies}");
+    for name in FIGURES.into_iter().chain(["texts counted anew"]) {
+        assert_eq!(rows(&told, name), strategies, "{name}:\n{told}");
+    }
+}
+
+#[test]
+#[ignore = "needs python3 3.11 or later"]
+fn every_strategy_on_a_recording() {
+    let here = Folder::new();
+    let recording = checkout().join("tests/data/recordings/claude-code/spotter-8463c716.jsonl");
+    here.run("run --transport direct --trace run.trace --out out")
+        .arg(recording.to_str().unwrap())
+        .ok();
+    let (code, told) = recomputed(&here, "out", &["--vocabulary".as_ref(), &*vocabulary()]);
+    assert_eq!(code, Some(0), "{told}");
+    // One row is made of the recording's counters; in the other the provider edits the prompts.
+    assert!(told.contains("in part or not at all: as-recorded, claude-code-api\n"), "{told}");
+    let strategies = here.csv("out/summary.csv").len();
+    assert_eq!(rows(&told, "cost_usd"), strategies - 1, "{told}");
+    assert_eq!(rows(&told, "cache_read_tokens"), strategies - 2, "{told}");
+}
+
+/// Facts found in a recording, some of them without a literal. Not `keep-nothing`: it parts replies
+/// whose encrypted reasoning differs where a trace tells texts only.
+#[test]
+#[ignore = "needs python3 3.11 or later"]
+fn needs_of_a_recording() {
+    let here = Folder::new();
+    let mut session = recordings::session("codemie-rollout");
+    autofacts::add(&mut session);
+    assert!(session.facts.len() > 15);
+    here.write("rollout.jsonl", session.to_jsonl().unwrap());
+    let strategies =
+        ["reference", "codex", "openoxide", "anthropic-sdk", "observation-masking", "aider"];
+    let named: String = strategies.iter().map(|s| format!(" --strategy {s}")).collect();
+    here.run(&format!("run rollout.jsonl{named} --transport direct --trace run.trace --out out"))
+        .ok();
+    let session = here.path("rollout.jsonl");
+    let (code, told) = recomputed(&here, "out", &["--session".as_ref(), &*session]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.contains("in part or not at all: as-recorded\n"), "{told}");
+    assert_eq!(rows(&told, "retention_pct"), strategies.len(), "{told}");
+    let summary = here.csv("out/summary.csv");
+    assert!(summary.iter().any(|r| r["retention_pct"] != "100"), "somebody forgets something");
+}
+
+/// 19 calls in one reply are as far as a lookback of 20 reaches, 20 are too far; and one pause ends
+/// before the short lifetime does, the other after.
+#[test]
+#[ignore = "needs python3 3.11 or later"]
+fn a_session_at_the_edges_of_the_prompt_cache() {
+    let mut lines = vec![
+        json!({"type": "session", "version": 1, "id": "edges"}),
+        json!({"type": "system", "text": "A rule of the house. ".repeat(400)}),
+    ];
+    for (turn, (calls, idle)) in [(19, 0), (20, 299_000), (1, 301_000), (19, 0)].iter().enumerate()
+    {
+        let id = |call: usize| format!("c{turn}-{call}");
+        let call = |c| json!({"id": id(c), "name": "read", "arguments": format!("{{\"n\":{c}}}")});
+        let calls = 0..*calls;
+        lines.push(json!({"type": "user", "id": format!("u{turn}"), "text": "Look further."}));
+        let made: Vec<Value> = calls.clone().map(call).collect();
+        lines.push(json!({"type": "assistant", "id": format!("a{turn}"), "calls": made}));
+        for c in calls {
+            let output = format!("Part {c} of {turn} is fine.");
+            lines.push(json!({"type": "tool", "call_id": id(c), "output": output}));
+        }
+        lines.push(json!({"type": "assistant", "id": format!("b{turn}"), "text": "All fine."}));
+        if *idle > 0 {
+            lines.push(json!({"type": "idle", "ms": idle}));
+        }
+    }
+    let here = Folder::new();
+    here.write("edges.jsonl", jsonl(&lines));
+    here.run("run edges.jsonl --transport direct --trace run.trace --out out").ok();
+    let (code, told) = recomputed(&here, "out", &[]);
+    assert_eq!(code, Some(0), "{told}");
+    assert_eq!(rows(&told, "cache_read_tokens"), here.csv("out/summary.csv").len(), "{told}");
+}
+
+#[test]
+#[ignore = "needs python3 3.11 or later"]
+fn a_figure_that_was_changed_is_found() {
+    let here = Folder::new();
+    let run = "run login-bug --strategy codex --strategy reference --transport direct";
+    here.run(&format!("{run} --trace run.trace --out out")).ok();
+    let session = checkout().join("scenarios/data/login-bug/scenario.toml");
+    let more = ["--session".as_ref(), &*session];
+    let summary = here.read("out/summary.csv");
+    here.write("changed/summary.csv", &summary);
+    assert_eq!(recomputed(&here, "changed", &more).0, Some(0));
+    for name in FIGURES {
+        here.write("changed/summary.csv", changed(&summary, name));
+        let (code, told) = recomputed(&here, "changed", &more);
+        assert_eq!(code, Some(1), "{name}:\n{told}");
+        let found: Vec<&str> = told.lines().filter(|l| l.contains("DIFFERS")).collect();
+        assert!(found.len() == 1 && found[0].contains(name), "{name}: {found:?}");
+    }
+}
+
+/// The same with the figure of the first row one higher, or a hundred-thousandth.
+fn changed(summary: &str, name: &str) -> String {
+    let mut lines: Vec<String> = summary.lines().map(str::to_string).collect();
+    let at = lines[0].split(',').position(|c| c == name).expect("a column of summary.csv");
+    let mut cells: Vec<String> = lines[1].split(',').map(str::to_string).collect();
+    let value: f64 = cells[at].parse().unwrap();
+    let more = if cells[at].contains('.') { 0.00001 } else { 1.0 };
+    cells[at] = (value + more).to_string();
+    lines[1] = cells.join(",");
+    lines.join("\n")
+}

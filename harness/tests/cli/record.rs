@@ -1,0 +1,400 @@
+//! `ctxbench record`: what goes through it, what it keeps and what it does not, and what the other
+//! commands make of that. A recorder without a program ends as Ctrl-C ends it, which only Unix lets a
+//! test do.
+#![cfg(unix)]
+
+use crate::common;
+use crate::common::sdk;
+use crate::sdks::{Serving, runs};
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread::JoinHandle;
+
+use common::Folder;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+
+const RECORDING: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/recordings/ctxbench-record/port.jsonl");
+
+const SSE: &str = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\
+    \"usage\":{\"input_tokens\":7,\"output_tokens\":0}}}\n\n\
+    event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\
+    \"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n";
+
+const END: &str = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\
+    \"delta\":{\"type\":\"text_delta\",\"text\":\"ok\"}}\n\n\
+    event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\
+    \"usage\":{\"output_tokens\":2}}\n\n\
+    event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n";
+
+/// Reads a request: its head and its body.
+fn request(from: &mut BufReader<TcpStream>) -> (String, Vec<u8>) {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        assert!(from.read_line(&mut head).unwrap() > 0, "the request ends in its head: {head}");
+    }
+    let length = head.lines().find_map(|l| {
+        let (name, value) = l.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().unwrap())
+    });
+    let mut body = vec![0; length.unwrap_or(0)];
+    from.read_exact(&mut body).unwrap();
+    (head, body)
+}
+
+/// A provider that answers one request in its own way. Gives its address, and at the end the head
+/// and the body of what it was asked.
+fn provider(
+    answer: impl FnOnce(&mut TcpStream) + Send + 'static,
+) -> (String, JoinHandle<(String, Vec<u8>)>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let asked = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let asked = request(&mut BufReader::new(stream.try_clone().unwrap()));
+        answer(&mut stream);
+        asked
+    });
+    (url, asked)
+}
+
+fn respond(stream: &mut TcpStream, head: &str, body: &[u8]) {
+    let n = body.len();
+    let head = format!("HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {n}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(body).unwrap();
+}
+
+/// Sends a request by hand and returns the connection, on which the answer comes.
+fn send(url: &str, head: &str, body: &[u8]) -> BufReader<TcpStream> {
+    let mut stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
+    let n = body.len();
+    let head = format!("{head}\r\nconnection: close\r\ncontent-length: {n}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(body).unwrap();
+    BufReader::new(stream)
+}
+
+fn whole(mut answer: BufReader<TcpStream>) -> String {
+    let mut text = Vec::new();
+    // A connection that breaks off says what it said before.
+    let _ = answer.read_to_end(&mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+const POST: &str = "POST /v1/messages HTTP/1.1\r\nhost: localhost\r\nanthropic-version: 2023-06-01\r\n\
+    content-type: application/json";
+
+fn asking(words: &str) -> Vec<u8> {
+    let messages = json!([{"role": "user", "content": words}]);
+    json!({"model": "claude-sonnet-4-6", "max_tokens": 9, "stream": true, "messages": messages})
+        .to_string()
+        .into_bytes()
+}
+
+/// Ends a recorder when nothing is under way, by a signal that nobody has ignored for a program in
+/// the background.
+fn interrupt(recorder: &mut Serving) {
+    let id = recorder.child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert_eq!(recorder.child.wait().unwrap().code(), Some(0));
+}
+
+fn lines(here: &Folder, name: &str) -> Vec<Value> {
+    here.read(name).lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+#[test]
+fn no_key_is_in_the_file_or_in_what_is_said() {
+    let here = Folder::new();
+    // An answer that repeats every secret, as some refusals do.
+    let said = json!({"type": "error", "error": {"type": "authentication_error",
+        "message": "canary-header-1 canary-bearer-2 canary-query-3 canary-cookie-4 canary-own-5"}});
+    let (url, asked) = provider(move |stream| {
+        let head = "401 Unauthorized\r\nset-cookie: id=canary-set-6\r\nx-echo: canary-header-1\r\n\
+            request-id: canary-bearer-2";
+        respond(stream, head, said.to_string().as_bytes());
+    });
+    let mut recorder = Serving::run(&here, &format!("record --out r.jsonl --upstream {url}"));
+    let head = POST.replace(" HTTP", "?beta=true&api_key=canary-query-3 HTTP")
+        + "\r\nx-api-key: canary-header-1\r\nauthorization: Bearer canary-bearer-2\r\n\
+           cookie: session=canary-cookie-4; x=y\r\nx-my-secret: canary-own-5\r\nx-other: canary-7";
+    let answer = whole(send(&recorder.url, &head, &asking("hello, canary-header-1")));
+    assert!(answer.contains("canary-query-3"), "the client sees what the provider says");
+    interrupt(&mut recorder);
+    let (head, body) = asked.join().unwrap();
+    for secret in ["canary-header-1", "canary-bearer-2", "canary-cookie-4", "canary-own-5"] {
+        assert!(head.contains(secret), "{secret} passes through: {head}");
+    }
+    assert!(head.starts_with("POST /v1/messages?beta=true&api_key=canary-query-3 "), "{head}");
+    assert_eq!(body, asking("hello, canary-header-1"));
+    let text = here.read("r.jsonl");
+    assert!(!text.contains("canary"), "{text}");
+    let exchange = &lines(&here, "r.jsonl")[1];
+    assert_eq!(exchange["status"], 401);
+    assert_eq!(exchange["query"], json!(["beta", "api_key"]));
+    assert_eq!(exchange["headers"]["anthropic-version"], "2023-06-01");
+    // Nothing answers there any more; what is said about it holds no key either.
+    let out =
+        here.run("record --out n.jsonl --upstream http://user:canary@h -- true").fails_with(2);
+    assert!(!out.stderr.contains("canary"), "{}", out.stderr);
+    assert!(!here.path("n.jsonl").exists());
+}
+
+#[test]
+fn an_answer_streams_as_it_comes() {
+    let here = Folder::new();
+    let (go_on, wait) = std::sync::mpsc::channel::<()>();
+    let (url, _asked) = provider(move |stream| {
+        let head =
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        stream.write_all((head.to_string() + SSE).as_bytes()).unwrap();
+        // The rest comes when the client has seen the beginning.
+        wait.recv().unwrap();
+        stream.write_all(END.as_bytes()).unwrap();
+    });
+    let mut recorder = Serving::run(&here, &format!("record --out r.jsonl --upstream {url}"));
+    let mut answer = send(&recorder.url, POST, &asking("hello"));
+    let mut seen = String::new();
+    while !seen.contains("content_block_start") {
+        assert!(answer.read_line(&mut seen).unwrap() > 0, "{seen}");
+    }
+    go_on.send(()).unwrap();
+    assert!(whole(answer).contains("message_stop"));
+    interrupt(&mut recorder);
+    let exchange = &lines(&here, "r.jsonl")[1];
+    assert_eq!(exchange["reply"].as_str().unwrap(), format!("{SSE}{END}"), "byte for byte");
+    assert_eq!(exchange["body"]["text"].as_str().unwrap().as_bytes(), asking("hello"));
+    assert_eq!(exchange["ended"], "whole");
+    here.run("import r.jsonl").ok().prints(&["\"text\":\"ok\"", "\"input\":7,\"output\":2"]);
+}
+
+#[test]
+fn what_breaks_off_is_kept_as_such() {
+    let here = Folder::new();
+    let (url, _asked) = provider(|stream| {
+        let head =
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n";
+        stream.write_all((head.to_string() + SSE).as_bytes()).unwrap();
+    });
+    let mut recorder = Serving::run(&here, &format!("record --out r.jsonl --upstream {url}"));
+    whole(send(&recorder.url, POST, &asking("hello")));
+    // The provider is gone now.
+    let refused = whole(send(&recorder.url, POST, &asking("hello")));
+    assert!(
+        refused.starts_with("HTTP/1.1 502") && refused.contains("\"type\":\"error\""),
+        "{refused}"
+    );
+    interrupt(&mut recorder);
+    let all = lines(&here, "r.jsonl");
+    assert_eq!((&all[1]["ended"], &all[1]["status"]), (&json!("cut"), &json!(200)));
+    assert!(all[1]["reply"].as_str().unwrap().starts_with("event: message_start"));
+    assert_eq!((&all[2]["ended"], &all[2]["status"]), (&json!("unreached"), &json!(0)));
+    assert_eq!(all[2]["body"]["like"], 1, "the same body once more");
+}
+
+#[test]
+fn compressed_bodies_pass_through_and_are_kept_as_text() {
+    let here = Folder::new();
+    let gzip = |bytes: &[u8]| {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+        packed.write_all(bytes).unwrap();
+        packed.finish().unwrap()
+    };
+    let reply = r#"{"content":[{"type":"text","text":"hi"}],"stop_reason":"end_turn","usage":{"input_tokens":3,"output_tokens":1}}"#;
+    let packed = gzip(reply.as_bytes());
+    let sent = packed.clone();
+    let (url, asked) = provider(move |stream| {
+        respond(
+            stream,
+            "200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip",
+            &sent,
+        );
+    });
+    let mut recorder = Serving::run(&here, &format!("record --out r.jsonl --upstream {url}"));
+    let head = format!("{POST}\r\ncontent-encoding: gzip\r\naccept-encoding: br");
+    let mut answer = Vec::new();
+    send(&recorder.url, &head, &gzip(&asking("hello"))).read_to_end(&mut answer).unwrap();
+    assert!(answer.ends_with(&packed), "the client gets the bytes that came");
+    interrupt(&mut recorder);
+    let (head, body) = asked.join().unwrap();
+    assert_eq!(body, gzip(&asking("hello")));
+    assert!(head.to_ascii_lowercase().contains("accept-encoding: identity"), "{head}");
+    let exchange = &lines(&here, "r.jsonl")[1];
+    assert_eq!(exchange["body"]["text"].as_str().unwrap().as_bytes(), asking("hello"));
+    assert_eq!(exchange["reply"], reply);
+}
+
+#[test]
+fn only_programs_on_this_machine_are_served() {
+    let here = Folder::new();
+    let mut recorder = Serving::run(&here, "record --out r.jsonl --upstream http://127.0.0.1:9");
+    for head in [
+        POST.replace("localhost", "rebound.example"),
+        format!("{POST}\r\norigin: https://page.example"),
+        format!("{POST}\r\norigin: null"),
+    ] {
+        let answer = whole(send(&recorder.url, &head, &asking("hello")));
+        assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    }
+    let upgrade = POST.replace("POST", "GET") + "\r\nupgrade: websocket";
+    assert!(whole(send(&recorder.url, &upgrade, b"")).starts_with("HTTP/1.1 426"));
+    interrupt(&mut recorder);
+    assert_eq!(lines(&here, "r.jsonl").len(), 1, "nothing of it is recorded");
+}
+
+#[test]
+fn the_program_decides_how_it_ends_and_where_it_is_told_to_send() {
+    let here = Folder::new();
+    let out = here
+        .run("record --out a.jsonl --upstream http://127.0.0.1:9 -- sh -c")
+        .arg("echo $OPENAI_BASE_URL; echo $ANTHROPIC_BASE_URL; exit 7")
+        .fails_with(7);
+    let told: Vec<&str> = out.stdout.lines().collect();
+    let (openai, anthropic) = (told[0], told[1]);
+    assert!(anthropic.starts_with("http://127.0.0.1:"), "{anthropic}");
+    assert_eq!(openai, format!("{anthropic}/v1"));
+    out.says(&["recording through http://127.0.0.1:", "no request came through"]);
+    let of = |env: &str, variable: &str| {
+        let name = format!("{variable}.jsonl");
+        let run = here.run(&format!("record --quiet --out {name} --env {env} -- sh -c"));
+        let out = run.arg(&format!("echo ${variable}")).ok();
+        assert_eq!(out.stderr, "");
+        out.stdout.trim().to_string()
+    };
+    assert!(of("OPENAI_API_BASE", "OPENAI_API_BASE").ends_with("/v1"));
+    assert!(!of("MINE", "MINE").contains("/v1"));
+    assert!(of("OTHER={url}/api", "OTHER").ends_with("/api"));
+    here.run("record --out k.jsonl -- sh -c").arg("kill -TERM $$").fails_with(143);
+    // An agent of one's own.
+    here.write(
+        "mine.toml",
+        "name = \"mine\"\ntitle = \"Mine\"\nmodel = \"gpt-5.5\"\ninstall = \"-\"\n\
+         [program]\nnames = [\"sh\"]\nversion = []\n\
+         [start]\ndeliver = \"acp\"\ncommand = [\"{program}\"]\n\
+         [record]\narguments = [\"-c\", \"echo to {url} $0\"]\n",
+    );
+    let out = here.run("record --out m.jsonl --agent ./mine.toml -- sh argument").ok();
+    assert!(out.stdout.starts_with("to http://127.0.0.1:"), "{}", out.stdout);
+    assert!(out.stdout.trim().ends_with(" argument"), "{}", out.stdout);
+}
+
+#[test]
+fn ctrl_c_reaches_the_program_and_the_file_is_whole() {
+    let here = Folder::new();
+    let mut command = here.run("record --out r.jsonl -- sh -c").command();
+    // It says when it listens, and ends in its own way; what it reads never comes.
+    command.arg("trap 'echo told; exit 9' TERM; echo ready; while :; do read line; done");
+    let (stdin, _open) = std::io::pipe().unwrap();
+    command.stdin(stdin).stdout(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let id = child.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(9));
+    out.read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\ntold\n");
+    assert_eq!(lines(&here, "r.jsonl")[0]["type"], "ctxbench_recording");
+}
+
+#[test]
+fn the_file_is_private_and_replaces_nothing() {
+    use std::os::unix::fs::PermissionsExt;
+    let here = Folder::new();
+    here.run("record --out r.jsonl -- true").ok();
+    let mode = std::fs::metadata(here.path("r.jsonl")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let before = here.read("r.jsonl");
+    here.run("record --out r.jsonl -- true").fails_with(2).says(&["r.jsonl is there already"]);
+    assert_eq!(here.read("r.jsonl"), before);
+    here.run("record --out x.jsonl -- no-such-program-here")
+        .fails_with(2)
+        .says(&["no-such-program-here cannot be started"]);
+    assert!(!here.path("x.jsonl").exists());
+    here.run("record --out no/x.jsonl -- true").fails_with(2).says(&["no/x.jsonl"]);
+    here.run("record --out x.jsonl --env A=b -- true").fails_with(2).says(&["{url}"]);
+    here.run("record --out x.jsonl --agent pi -- true").fails_with(2).says(&["[record]"]);
+    here.run("record --out x.jsonl --agent nobody -- true").fails_with(2).says(&["nobody"]);
+    here.run("record -- true").fails_with(2).says(&["--out"]);
+    assert!(!here.path("x.jsonl").exists());
+}
+
+#[test]
+fn secrets_in_prompts_are_taken_out_when_that_is_asked_for() {
+    let key = "AKIAIOSFODNN7EXAMPLQ";
+    for redact in [false, true] {
+        let here = Folder::new();
+        let (url, _asked) = provider(|stream| {
+            respond(
+                stream,
+                "200 OK\r\ncontent-type: text/event-stream",
+                format!("{SSE}{END}").as_bytes(),
+            );
+        });
+        let more = if redact { " --redact" } else { "" };
+        let mut recorder =
+            Serving::run(&here, &format!("record --out r.jsonl --upstream {url}{more}"));
+        whole(send(&recorder.url, POST, &asking(&format!("use {key}"))));
+        interrupt(&mut recorder);
+        assert_eq!(here.read("r.jsonl").contains(key), !redact);
+        assert_eq!(lines(&here, "r.jsonl")[0]["redacted"] == true, redact);
+        here.run("import r.jsonl").ok().prints(&["\"text\":\"ok\""]);
+    }
+}
+
+#[test]
+fn a_recording_is_a_session_for_every_command() {
+    let here = Folder::new();
+    let imported = here.run(&format!("import {RECORDING} --cassette c.jsonl")).ok();
+    imported.says(&["1 summary, 1 of them new in c.jsonl"]);
+    imported.prints(&[
+        "\"format\":\"ctxbench-record\"",
+        "\"agent\":\"agent-1\"",
+        "\"type\":\"recorded_compaction\",\"pre_tokens\":764,\"post_tokens\":251",
+        "\"agent\":\"side-1\"",
+    ]);
+    let kept = lines(&here, "c.jsonl");
+    assert_eq!(kept[0], json!({"type": "cassette", "version": 1}));
+    let summary = "You said: Summarise the work so far: the port moves from 8080 to 9090, in server.ts \
+                   and in client.ts.";
+    assert_eq!(kept[1]["reply"], summary);
+    assert_eq!(kept[1]["usage"], json!({"input_tokens": 831, "output_tokens": 70}));
+    // Once more adds nothing.
+    here.run(&format!("import {RECORDING} --cassette c.jsonl")).ok().says(&["0 of them new"]);
+    here.run(&format!("validate {RECORDING}"))
+        .ok()
+        .prints(&["calls         10, compared 7, exactly right 7", "recorded 831 → 251"]);
+    here.run(&format!("list sessions {RECORDING}")).ok().prints(&["ctxbench-record"]);
+    here.run(&format!("run {RECORDING} --strategy none --transport direct")).ok();
+    // What holds no requests has no cassette.
+    here.run("import login-bug.jsonl --cassette d.jsonl").fails_with(2);
+    assert!(!here.path("d.jsonl").exists());
+}
+
+#[test]
+#[ignore = "needs .ci/sdks"]
+fn the_official_clients_work_through_it() {
+    let dir = sdk::folder();
+    for (script, checks) in [
+        ("anthropic_check.py", 17),
+        ("anthropic_check.mjs", 14),
+        ("openai_check.py", 16),
+        ("openai_check.mjs", 13),
+    ] {
+        let here = Folder::new();
+        let server = Serving::run(&here, "serve");
+        let line = format!("record --out r.jsonl --upstream {}", server.url);
+        let mut recorder = Serving::run(&here, &line);
+        runs(script, checks, &dir, &recorder.url);
+        interrupt(&mut recorder);
+        let text = here.read("r.jsonl");
+        assert!(text.lines().count() > checks && !text.contains("api_key"), "{script}");
+        here.run("import r.jsonl -o out/").ok();
+    }
+}

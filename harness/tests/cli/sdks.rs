@@ -1,0 +1,159 @@
+//! The official SDKs of Anthropic, OpenAI and Google, unmodified, against `ctxbench serve`: the scripts of
+//! `tests/sdk`, each with a server of its own. `.ci/sdks` installs the SDKs into `target/sdk`;
+//! `CTXBENCH_SDK_DIR` names another folder. Where there are none the tests are skipped, unless
+//! `CTXBENCH_REQUIRE_SDKS=1` asks for them.
+
+use crate::common;
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use common::{Folder, is_ignored, sdk};
+
+/// A running `ctxbench serve`, or another command that says where it listens.
+pub(crate) struct Serving {
+    pub(crate) child: Child,
+    pub(crate) out: BufReader<ChildStdout>,
+    pub(crate) url: String,
+}
+
+impl Serving {
+    fn start(here: &Folder, more: &str) -> Serving {
+        Serving::run(here, &format!("serve {more}"))
+    }
+
+    pub(crate) fn run(here: &Folder, line: &str) -> Serving {
+        let mut command = here.run(line).command();
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        out.read_line(&mut line).unwrap();
+        let url = line
+            .trim()
+            .strip_prefix("listening on ")
+            .unwrap_or_else(|| panic!("the first line is {line:?}"))
+            .to_string();
+        assert!(url.starts_with("http://127.0.0.1:"), "{url}");
+        Serving { child, out, url }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a script of `tests/sdk`; `checks` = how many it holds, so that none is lost.
+fn passes(script: &str, checks: usize) {
+    let dir = sdk::folder();
+    let here = Folder::new();
+    let server = Serving::start(&here, "--log log.jsonl");
+    runs(script, checks, &dir, &server.url);
+    let log = here.read("log.jsonl");
+    assert!(
+        log.lines().count() > checks && !log.contains("api_key"),
+        "{script}: {} lines",
+        log.lines().count()
+    );
+}
+
+/// Runs a script against an address.
+pub(crate) fn runs(script: &str, checks: usize, dir: &Path, url: &str) {
+    let path = format!("{}/../tests/sdk/{script}", env!("CARGO_MANIFEST_DIR"));
+    let program = if script.ends_with(".py") { sdk::python(dir) } else { PathBuf::from("node") };
+    let mut command = Command::new(&program);
+    command.arg(&path).arg(url).arg(dir).env("PYTHONDONTWRITEBYTECODE", "1");
+    // A proxy or a key of whoever runs the tests has no part in this.
+    for name in [
+        "http_proxy",
+        "HTTP_PROXY",
+        "all_proxy",
+        "ALL_PROXY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_BASE_URL",
+        "OPENAI_BASE_URL",
+        "GOOGLE_API_KEY",
+        "GOOGLE_GEMINI_BASE_URL",
+    ] {
+        command.env_remove(name);
+    }
+    let out = command.output().unwrap_or_else(|e| panic!("{}: {e}", program.display()));
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert!(
+        out.status.success() && text.contains(&format!("{checks} passed, 0 failed")),
+        "{script}:\n{text}"
+    );
+}
+
+#[test]
+#[ignore = "needs .ci/sdks"]
+fn anthropic_for_python() {
+    passes("anthropic_check.py", 17);
+}
+
+#[test]
+#[ignore = "needs .ci/sdks"]
+fn anthropic_for_typescript() {
+    passes("anthropic_check.mjs", 14);
+}
+
+#[test]
+#[ignore = "needs .ci/sdks"]
+fn openai_for_python() {
+    passes("openai_check.py", 16);
+}
+
+#[test]
+#[ignore = "needs .ci/sdks"]
+fn openai_for_typescript() {
+    passes("openai_check.mjs", 13);
+}
+
+#[test]
+#[ignore = "needs .ci/sdks"]
+fn gemini_for_python() {
+    passes("gemini_check.py", 17);
+}
+
+#[test]
+#[ignore = "needs .ci/sdks"]
+fn gemini_for_typescript() {
+    passes("gemini_check.mjs", 12);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_command_ends_in_peace_when_it_is_told_to() {
+    for signal in ["TERM", "INT"] {
+        if is_ignored(&format!("SIG{signal}")) {
+            continue;
+        }
+        let here = Folder::new();
+        let mut server = Serving::start(&here, "--provider openai --script login-bug");
+        let told = Command::new("kill")
+            .args([format!("-{signal}"), server.child.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(told.success());
+        assert_eq!(server.child.wait().unwrap().code(), Some(0), "SIG{signal}");
+        let rest = std::io::read_to_string(&mut server.out).unwrap();
+        assert_eq!(rest, "", "nothing but the address is printed");
+    }
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_with_a_reason() {
+    let here = Folder::new();
+    here.run("serve --script nothing.jsonl").fails_with(2).says(&["nothing.jsonl"]);
+    here.run("serve --fault 0:500").fails_with(2).says(&["0:500"]);
+    here.run("serve --fault 1:nonsense").fails_with(2).says(&["nonsense"]);
+    here.run("serve --provider none").fails_with(2).says(&["anthropic", "openai", "gemini"]);
+    here.run("serve --log missing/log.jsonl").fails_with(2).says(&["missing/log.jsonl"]);
+    let first = Serving::start(&here, "");
+    let port = first.url.rsplit(':').next().unwrap();
+    here.run(&format!("serve --port {port}")).fails_with(2).says(&["cannot listen on", port]);
+}

@@ -1,0 +1,152 @@
+//! `--seeds N`: what is seeded is repeated, everything else is run once, and a session stays one
+//! session.
+
+use crate::common;
+
+use std::collections::BTreeMap;
+
+use common::Folder;
+
+const RUN: &str = "run login-bug-tight --transport direct --strategy codex --strategy \
+    sliding-window --strategy reference";
+
+type Row = BTreeMap<String, String>;
+
+fn rows(here: &Folder, out: &str) -> Vec<Row> {
+    here.csv(&format!("{out}/summary.csv"))
+}
+
+/// The rows of codex under a summariser, by seed.
+fn codex<'a>(rows: &'a [Row], summariser: &str) -> Vec<&'a Row> {
+    rows.iter().filter(|r| r["strategy"] == "codex" && r["summariser"] == summariser).collect()
+}
+
+#[test]
+fn what_is_seeded_is_repeated_and_each_repetition_is_the_run_with_that_seed() {
+    let here = Folder::new();
+    let both = format!("{RUN} --summarizer lossy --summarizer extractive");
+    let run = here.run(&format!("{both} --seeds 4 --out several --jobs 2")).ok();
+    let all = rows(&here, "several");
+    let seeds: Vec<(&str, &str, &str)> = all
+        .iter()
+        .map(|r| (r["strategy"].as_str(), r["summariser"].as_str(), r["seed"].as_str()))
+        .collect();
+    let want = [
+        ("codex", "extractive", "n/a"),
+        ("codex", "lossy", "0"),
+        ("codex", "lossy", "1"),
+        ("codex", "lossy", "2"),
+        ("codex", "lossy", "3"),
+        ("reference", "n/a", "n/a"),
+        ("sliding-window", "n/a", "n/a"),
+    ];
+    assert_eq!(seeds, want);
+    for file in ["requests.csv", "compactions.csv", "facts.csv"] {
+        let of_lossy: Vec<Row> = here
+            .csv(&format!("several/{file}"))
+            .into_iter()
+            .filter(|r| r["summariser"] == "lossy")
+            .collect();
+        assert!(
+            of_lossy.iter().any(|r| r["seed"] == "3")
+                && of_lossy.iter().all(|r| r["seed"] != "n/a"),
+            "{file}"
+        );
+    }
+    for (k, row) in codex(&all, "lossy").into_iter().enumerate() {
+        here.run(&format!("{both} --seed {k} --out one")).ok();
+        let mut same = row.clone();
+        same.remove("seed");
+        assert_eq!(codex(&rows(&here, "one"), "lossy"), [&same], "seed {k}");
+    }
+    // The table has one row for all of them, with their range; the seeds do differ.
+    let kept: Vec<f64> =
+        codex(&all, "lossy").iter().map(|r| r["needs_kept_pct"].parse().unwrap()).collect();
+    let (low, high) = (
+        kept.iter().copied().fold(f64::MAX, f64::min),
+        kept.iter().copied().fold(f64::MIN, f64::max),
+    );
+    assert!(low < high, "four seeds lost the same facts: {kept:?}");
+    let lossy = &run.stdout[run.stdout.find("summaries: lossy").unwrap()..];
+    let lossy = &lossy[..lossy.find("\n\n").unwrap()];
+    assert_eq!(lossy.lines().filter(|l| l.starts_with("codex ")).count(), 1, "{lossy}");
+    let words = lossy.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("mean of 4 seeds")
+            && words.contains(&format!("needs kept% {low:.1}–{high:.1}")),
+        "{words}"
+    );
+}
+
+#[test]
+fn seeds_of_a_session_are_averaged_and_not_counted_as_sessions() {
+    let here = Folder::new();
+    here.run(&format!("{RUN} login-bug --summarizer lossy --seeds 5 --seed 7")).ok();
+    let all = rows(&here, "ctxbench-out");
+    assert_eq!(
+        codex(&all, "lossy")
+            .iter()
+            .filter(|r| r["scenario"] == "login-bug-tight")
+            .map(|r| r["seed"].as_str())
+            .next(),
+        Some("7")
+    );
+    let cost = |strategy: &str, scenario: &str| {
+        let of: Vec<f64> = all
+            .iter()
+            .filter(|r| r["strategy"] == strategy && r["scenario"] == scenario)
+            .map(|r| r["cost_usd"].parse().unwrap())
+            .collect();
+        of.iter().sum::<f64>() / of.len() as f64
+    };
+    // The ratio of the mean over seeds, and of the two sessions the geometric mean.
+    let ratio = |s: &str| cost("codex", s) / cost("reference", s);
+    let change = ((ratio("login-bug") * ratio("login-bug-tight")).sqrt() - 1.0) * 100.0;
+    let results = here.json("ctxbench-out/results.json");
+    let found = &results["differences"][0];
+    let codex =
+        found["strategies"].as_array().unwrap().iter().find(|s| s["strategy"] == "codex").unwrap();
+    let figure =
+        codex["figures"].as_array().unwrap().iter().find(|f| f["column"] == "cost_usd").unwrap();
+    assert_eq!((found["sessions"].as_u64(), figure["sessions"].as_u64()), (Some(2), Some(2)));
+    assert!(
+        (figure["mean"].as_f64().unwrap() - change).abs() < 1e-3,
+        "{} {change}",
+        figure["mean"]
+    );
+    // Whoever reads the files later sees the same: formats that know a row by its name have one.
+    here.run("report ctxbench-out --format table").ok().prints(&["mean of 5 seeds"]);
+    here.run("gate ctxbench-out --baseline base.json --store").ok();
+    assert_eq!(
+        here.json("base.json")["rows"].as_array().unwrap().len(),
+        6,
+        "two scenarios with three strategies"
+    );
+    here.run("gate ctxbench-out --baseline base.json").ok();
+}
+
+#[test]
+fn one_seed_is_what_was_there_before_and_what_is_not_seeded_is_run_once() {
+    let here = Folder::new();
+    here.run(&format!("{RUN} --summarizer lossy --out plain")).ok();
+    here.run(&format!("{RUN} --summarizer lossy --seeds 1 --out one")).ok();
+    let (mut plain, mut one) = (here.files("plain"), here.files("one"));
+    assert!(plain.remove("timings.json").is_some() && one.remove("timings.json").is_some());
+    assert!(plain == one, "--seeds 1 changed a file");
+    assert!(rows(&here, "plain").iter().all(|r| !r.contains_key("seed")));
+    here.run(&format!("{RUN} --out default")).ok();
+    here.run(&format!("{RUN} --seeds 3 --out unseeded")).ok();
+    assert_eq!(here.read("default/summary.csv"), here.read("unseeded/summary.csv"));
+}
+
+#[test]
+fn numbers_of_seeds_that_make_no_sense_are_bad_usage() {
+    let here = Folder::new();
+    for (arguments, words) in [
+        ("--seeds 0", "0"),
+        ("--seeds many", "many"),
+        ("--seeds 2 --seed 18446744073709551615", "leaves no room"),
+    ] {
+        here.run(&format!("{RUN} {arguments}")).fails_with(2).says(&[words]);
+    }
+}

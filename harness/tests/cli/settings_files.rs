@@ -1,0 +1,152 @@
+//! `--settings FILE`: what people have in the settings of a product holds for its strategies.
+
+use crate::common::Folder;
+
+const JSONC: &str = include_str!("../../../tests/data/settings/opencode.jsonc");
+const TOML: &str = include_str!("../../../tests/data/settings/config.toml");
+
+/// Labels of the rows, in order.
+fn rows(here: &Folder, options: &str) -> Vec<String> {
+    here.run(&format!("run login-bug {options} --transport direct --out out")).ok();
+    here.csv("out/summary.csv").into_iter().map(|mut r| r.remove("strategy").unwrap()).collect()
+}
+
+#[test]
+fn comments_and_commas_at_the_end_are_read() {
+    let here = Folder::new();
+    here.write("opencode.jsonc", JSONC);
+    let all =
+        "auto=true,model=claude-haiku-4-5,preserve_recent_tokens=3000,prune=true,tail_turns=1";
+    let options = "--strategy opencode --strategy codex --settings opencode.jsonc";
+    assert_eq!(rows(&here, options), ["codex".to_string(), format!("opencode:{all}")]);
+    // What is given on the command line stays, and a version has what it reads.
+    let options = "--strategy opencode@1.3:prune=false --settings opencode.jsonc";
+    let old = "opencode@1.3:auto=true,model=claude-haiku-4-5,prune=false";
+    assert_eq!(rows(&here, options), [old]);
+}
+
+#[test]
+fn codex_has_its_own_file() {
+    let here = Folder::new();
+    here.write("work/config.toml", TOML);
+    let options = "--strategy codex --settings work/config.toml";
+    let expected = "codex:auto_compact_limit=90000,tool_output_tokens=4000";
+    assert_eq!(rows(&here, options), [expected]);
+}
+
+#[test]
+fn files_of_one_name_are_told_apart_by_their_folders() {
+    let here = Folder::new();
+    here.write(".gemini/settings.json", r#"{"model": {"compressionThreshold": 0.3}}"#);
+    here.write("home/.pi/agent/settings.json", r#"{"compaction": {"reserveTokens": 20000}}"#);
+    let env = r#"{"env": {"CLAUDE_AUTOCOMPACT_PCT_OVERRIDE": "60", "DISABLE_AUTO_COMPACT": "1"}}"#;
+    here.write(".pi/.claude/settings.json", env);
+    let both = r#"{"env": {"DISABLE_AUTO_COMPACT": "0", "DISABLE_COMPACT": "1",
+        "CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}, "autoCompactEnabled": true,
+        "autoCompactWindow": 400000}"#;
+    here.write("other/.claude/settings.json", both);
+    here.write("settings.json", r#"{"compaction": {"keepRecentTokens": 5000}}"#);
+    for (strategy, file, row) in [
+        ("gemini-cli", ".gemini/settings.json", "gemini-cli:threshold=0.3"),
+        ("pi", "home/.pi/agent/settings.json", "pi:reserve=20000"),
+        ("claude-code", ".pi/.claude/settings.json", "claude-code:auto=false,threshold_percent=60"),
+        // What turns it off wins over what leaves it on, and a variable over a setting.
+        (
+            "claude-code",
+            "other/.claude/settings.json",
+            "claude-code:auto=false,auto_compact_window=150000",
+        ),
+        // In no product's folder: of the one that is asked for.
+        ("pi", "settings.json", "pi:keep_recent=5000"),
+    ] {
+        assert_eq!(rows(&here, &format!("--strategy {strategy} --settings {file}")), [row]);
+    }
+    let said =
+        |options: &str| here.run(&format!("run login-bug {options}")).fails_with(2).stderr.clone();
+    let wrong = said("--strategy pi --settings .gemini/settings.json");
+    assert!(wrong.contains("is of gemini-cli") && wrong.contains("add --strategy"), "{wrong}");
+    for two in ["--strategy pi --strategy gemini-cli", "--strategy codex"] {
+        let wrong = said(&format!("{two} --settings settings.json"));
+        assert!(wrong.contains(".gemini/settings.json (gemini-cli)"), "{wrong}");
+        assert!(wrong.contains("from the folder"), "{wrong}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let here = Folder::new();
+    here.write("opencode.json", "{\n  \"compaction\": { \"auto\": tru }\n}\n");
+    here.write("my-opencode.json", r#"{"compaction": {"reserved": "much"}}"#);
+    here.write("other.json", "{}");
+    let said = |strategy: &str, file: &str| {
+        let line = format!("run login-bug --strategy {strategy} --settings {file}");
+        here.run(&line).fails_with(2).stderr
+    };
+    let wrong = said("opencode", "opencode.json");
+    assert!(wrong.contains("opencode.json") && wrong.contains("line 2"), "{wrong}");
+    let wrong = said("opencode", "my-opencode.json");
+    assert!(wrong.contains("my-opencode.json") && wrong.contains("reserved"), "{wrong}");
+    assert!(said("codex", "my-opencode.json").contains("add --strategy opencode"));
+    let wrong = said("codex", "other.json");
+    assert!(
+        wrong.contains(".codex/config.toml (codex)") && wrong.contains("opencode.jsonc"),
+        "{wrong}"
+    );
+    assert!(said("codex", "nothing/config.toml").contains("cannot read"));
+}
+
+#[test]
+fn a_shape_that_the_product_would_not_read_is_refused_with_its_place() {
+    let here = Folder::new();
+    let said = |strategy: &str, file: &str, text: &str| {
+        here.write(file, text);
+        let line = format!("run login-bug --strategy {strategy} --settings {file}");
+        here.run(&line).fails_with(2).stderr
+    };
+    for (text, expected) in [
+        ("[1,2]", "the file: expected an object {…}, not [1,2]"),
+        ("true", "the file: expected an object {…}, not true"),
+        (r#"{"compaction":"off"}"#, r#"compaction: expected an object {…}, not "off""#),
+        (r#"{"compaction":{"auto":"no"}}"#, r#"compaction.auto: expected true or false, not "no""#),
+        (
+            r#"{"compaction":{"reserved":"9000"}}"#,
+            "compaction.reserved: expected a whole number without quotes, not \"9000\"",
+        ),
+        (r#"{"compaction":{"tail_turns":1.5}}"#, "compaction.tail_turns: expected a whole number"),
+        (r#"{"agent":{"compaction":7}}"#, "agent.compaction: expected an object {…}, not 7"),
+        (r#"{"agent":{"compaction":{"model":[]}}}"#, "agent.compaction.model: expected a text"),
+    ] {
+        let wrong = said("opencode", "opencode.json", text);
+        let told = format!("--settings: opencode.json: {expected}");
+        assert!(wrong.contains(&told), "{text}: {wrong}");
+    }
+    let wrong = said("codex", "config.toml", "model_auto_compact_token_limit = \"90k\"\n");
+    let told = "model_auto_compact_token_limit: expected a TOML integer, not \"90k\"";
+    assert!(wrong.contains(told), "{wrong}");
+    for window in ["0", "-1", "\"200k\""] {
+        let wrong = said("codex", "config.toml", &format!("model_context_window = {window}\n"));
+        let told = "config.toml: model_context_window: expected a number of tokens above 0, not";
+        assert!(wrong.contains(told) && wrong.contains(window), "{wrong}");
+    }
+}
+
+#[test]
+fn a_byte_order_mark_is_passed_over() {
+    let here = Folder::new();
+    here.write("opencode.json", "\u{feff}{\"compaction\": {\"prune\": true}}");
+    let options = "--strategy opencode --settings opencode.json";
+    assert_eq!(rows(&here, options), ["opencode:prune=true"]);
+    here.write("config.toml", "\u{feff}tool_output_token_limit = 4000\n");
+    let options = "--strategy codex --settings config.toml";
+    assert_eq!(rows(&here, options), ["codex:tool_output_tokens=4000"]);
+}
+
+/// A single quote or a missing comma is no JSON with comments.
+#[test]
+fn nothing_else_beyond_json_is_read() {
+    use ctxbench_kit::memory::jsonc;
+    assert!(jsonc("{\"a\": [1, 2,], // one\n /* two */ \"b\": {},}").is_ok());
+    for wrong in ["{a: 1}", "{\"a\": 'x'}", "[1 2]", "[+1]", "[0xff]", "[.5]", "[NaN]", "[,]"] {
+        assert!(jsonc(wrong).is_err(), "{wrong}");
+    }
+}

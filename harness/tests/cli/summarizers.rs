@@ -1,0 +1,129 @@
+//! `--summarizer` on the command line.
+
+use crate::common;
+
+use common::Folder;
+
+const RUN: &str = "run login-bug-tight --transport direct --strategy codex --strategy \
+    sliding-window --strategy reference";
+
+#[test]
+fn words_that_cannot_be_followed_are_bad_usage() {
+    let here = Folder::new();
+    here.write("empty.jsonl", "");
+    here.write("odd.jsonl", "\"one\"\n{\"texts\":\"two\"}\n");
+    here.write("broken.jsonl", "not a cassette");
+    for (arguments, words) in [
+        ("--summarizer extractiv", "did you mean extractive?"),
+        ("--summarizer ideal --summarizer ideal", "two summarisers are called `ideal`"),
+        ("--summarizer scripted:nowhere.jsonl", "nowhere.jsonl cannot be read"),
+        ("--summarizer scripted:empty.jsonl", "empty.jsonl holds no summary"),
+        ("--summarizer scripted:odd.jsonl", "odd.jsonl, line 2: expected a JSON string"),
+        ("--cassette c.jsonl", "--cassette goes with a --summarizer that is a URL"),
+        ("--offline", "--cassette"),
+        ("--summarizer openai+http://localhost:1/v1", "needs --cassette FILE"),
+        (
+            "--cassette c.jsonl --offline --summarizer openai+http://localhost:1/v1",
+            "there is no cassette c.jsonl",
+        ),
+        (
+            "--cassette broken.jsonl --summarizer openai+http://localhost:1/v1",
+            "broken.jsonl, line 1",
+        ),
+        ("--cassette c.jsonl --summarizer http://localhost:1/v1", "does not say how to ask"),
+        ("--cassette c.jsonl --summarizer openai+http://", "not a usable URL"),
+        ("--cassette c.jsonl --summarizer openai+ftp://host/v1", "only http and https"),
+    ] {
+        here.run(&format!("{RUN} {arguments}")).fails_with(2).says(&[words]);
+    }
+    // A password in an address is refused without being repeated.
+    let told = here
+        .run(&format!("{RUN} --cassette c.jsonl --summarizer openai+https://me:hunter2@host/v1"));
+    assert!(!told.fails_with(2).stderr.contains("hunter2"));
+    assert!(!here.path("c.jsonl").exists());
+}
+
+#[test]
+fn a_server_that_nobody_reaches_is_an_error_of_the_row_alone() {
+    let here = Folder::new();
+    here.run(&format!("{RUN} --cassette c.jsonl --summarizer openai+http://127.0.0.1:1/v1#m")).ok();
+    let rows = here.csv("ctxbench-out/summary.csv");
+    let of = |name: &str| rows.iter().find(|r| r["strategy"] == name).unwrap();
+    assert_eq!(
+        (of("codex")["status"].as_str(), of("codex")["summariser"].as_str()),
+        ("error", "endpoint:m")
+    );
+    assert_eq!(
+        (of("sliding-window")["status"].as_str(), of("sliding-window")["summariser"].as_str()),
+        ("completed", "n/a")
+    );
+    assert!(here.read("ctxbench-out/results.json").contains("codex: no summary for request "));
+}
+
+#[test]
+fn a_key_stays_in_its_variable() {
+    let here = Folder::new();
+    let key = "the-secret-key-0815";
+    let with = |arguments: &str| {
+        here.run(&format!("{RUN} --cassette c.jsonl {arguments}"))
+            .env("CTXBENCH_SUMMARIZER_KEY", key)
+    };
+    let refused = with("--summarizer openai+http://example.org/v1").fails_with(2);
+    refused.says(&["a key travels over https only"]);
+    let run = with("--summarizer openai+http://127.0.0.1:1/v1 --trace t.jsonl").ok();
+    assert!(
+        ![&refused.stdout, &refused.stderr, &run.stdout, &run.stderr]
+            .iter()
+            .any(|t| t.contains(key))
+    );
+    for (name, bytes) in here.files("") {
+        assert!(!String::from_utf8_lossy(&bytes).contains(key), "{name} holds the key");
+    }
+}
+
+#[test]
+fn every_strategy_says_what_there_is_to_summarise() {
+    let here = Folder::new();
+    here.run("run login-bug login-bug-tight --transport direct --trace t.jsonl").ok();
+    let trace = here.read("t.jsonl");
+    for line in trace.lines().filter(|l| l.contains("\"kind\":\"summary\"")) {
+        // A transcript without its quotes leaves the summariser with nothing.
+        assert!(!line.contains("Nothing has been said so far"), "{line}");
+    }
+    for strategy in ["aider", "opencode", "openoxide"] {
+        let own = format!("\"strategy\":\"{strategy}\"");
+        let asks = |l: &str| l.contains(&own) && l.contains("\"purpose\":\"summary\"");
+        assert!(trace.lines().any(asks), "{strategy} renders a transcript");
+    }
+}
+
+#[test]
+fn several_summarisers_are_ranked() {
+    let here = Folder::new();
+    here.write(
+        "texts.jsonl",
+        "{\"strategy\":\"codex\",\"text\":\"Nothing of note.\"}\n".repeat(99),
+    );
+    let told = here.run(&format!(
+        "{RUN} --summarizer extractive --summarizer ideal --summarizer scripted:texts.jsonl"
+    ));
+    let told = told.ok().stdout.clone();
+    assert!(told.contains("Ranking by summariser (claude-sonnet-4-6, 1 session)"), "{told}");
+    assert!(told.contains("needs kept: ideal") && told.contains("cost: scripted"), "{told}");
+    let rows = here.csv("ctxbench-out/summary.csv");
+    let of: Vec<(&str, &str)> =
+        rows.iter().map(|r| (r["strategy"].as_str(), r["summariser"].as_str())).collect();
+    let want = [
+        ("codex", "extractive"),
+        ("codex", "ideal"),
+        ("codex", "scripted"),
+        ("reference", "n/a"),
+        ("sliding-window", "n/a"),
+    ];
+    assert_eq!(of, want);
+    // Every format still tells the rows apart, and a baseline of several summarisers holds.
+    here.run("report ctxbench-out --format bmf").ok();
+    here.run("gate ctxbench-out --baseline b.json --store").ok();
+    here.run("gate ctxbench-out --baseline b.json").ok();
+    here.run("compare ctxbench-out ctxbench-out").ok().prints(&["0 rows differ, 5 are unchanged"]);
+}

@@ -1,0 +1,81 @@
+//! Several values of a setting from outside: the rows, the table that they make, and what is refused.
+
+use crate::common;
+
+use common::Folder;
+
+#[test]
+fn a_sweep_makes_a_row_for_each_value_and_a_table() {
+    let here = Folder::new();
+    let out = here
+        .run(
+            "run login-bug --strategy reference --strategy codex \
+             --strategy codex:auto_compact_limit=[100k,9k..12k/3k,50%] --transport direct",
+        )
+        .ok();
+    out.says(&["note: 6 strategies, 6 runs"]);
+    let at = out.stdout.find("codex: auto_compact_limit (").expect("a table of the setting");
+    let values: Vec<&str> = out.stdout[at..]
+        .lines()
+        .filter_map(|l| l.split_whitespace().next())
+        .filter(|w| ["default", "9000", "12000", "100000", "50%"].contains(w))
+        .collect();
+    assert_eq!(values, ["default", "9000", "12000", "100000", "50%"]);
+
+    // Half of the model's window of 200,000 tokens, whatever the session's scale.
+    let rows = here.csv("ctxbench-out/summary.csv");
+    let figures = |label: &str| {
+        let row = rows.iter().find(|r| r["strategy"] == label).expect("a row of this label");
+        (row["cost_usd"].clone(), row["compactions"].clone(), row["peak_context_tokens"].clone())
+    };
+    let of = |value: &str| figures(&format!("codex:auto_compact_limit={value}"));
+    assert_eq!(of("50%"), of("100000"));
+    assert_ne!(of("9000"), of("100000"));
+    let order: Vec<&str> =
+        rows.iter().map(|r| r["strategy"].as_str()).filter(|s| !s.ends_with('%')).collect();
+    assert_eq!(
+        order,
+        [
+            "codex",
+            "codex:auto_compact_limit=9000",
+            "codex:auto_compact_limit=12000",
+            "codex:auto_compact_limit=100000",
+            "reference"
+        ]
+    );
+}
+
+/// Per cent of a share are that share, and a text is one value whatever it looks like.
+#[test]
+fn shares_take_per_cent_and_texts_are_not_swept() {
+    let here = Folder::new();
+    let labels = |strategy: &str| {
+        let line = format!("run login-bug --strategy {strategy} --transport direct --out out");
+        here.run(&line).ok();
+        let rows = here.csv("out/summary.csv");
+        rows.into_iter().map(|mut r| r.remove("strategy").unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        labels("sliding-window:high=[85%,95%]"),
+        ["sliding-window:high=0.85", "sliding-window:high=0.95"]
+    );
+    assert_eq!(labels("claude-code:hook_before=0..3/1"), ["claude-code:hook_before=0..3/1"]);
+}
+
+#[test]
+fn what_cannot_be_swept_is_told_in_a_line() {
+    let here = Folder::new();
+    for (strategy, words) in [
+        ("codex:auto_compact_limit=[9k", "bracket"),
+        ("codex:auto_compact_limit=9k..3k/1k", "is not a range"),
+        ("codex:auto_compact_limit=1..9k/1", "makes 9000 rows, more than 1000"),
+        ("codex:auto_compact_limit=[9k,9000]", "is given twice"),
+        ("codex:auto_compact_limit=150%", "0.01% to 100% of the window"),
+        ("sliding-window:high=150%", "a share between 0 and 1, or 0% to 100%"),
+        ("codex:compact_prompt=[a,b]", "takes a text, which stands as it is: one value"),
+    ] {
+        let out = here.run(&format!("run login-bug --strategy {strategy}")).fails_with(2);
+        assert_eq!(out.stderr.lines().count(), 1, "{}", out.stderr);
+        out.says(&[words]);
+    }
+}
