@@ -51,11 +51,7 @@ pub(crate) const TABLES: [Table; 8] = [
     },
     Table {
         replayed: columns::REPLAYED,
-        ..inner(
-            "requests",
-            || names(columns::REQUESTS),
-            |r| cells(columns::REQUESTS, &r.requests),
-        )
+        ..inner("requests", || names(columns::REQUESTS), |r| cells(columns::REQUESTS, &r.requests))
     },
     inner(
         "compactions",
