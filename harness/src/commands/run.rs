@@ -22,7 +22,7 @@ use clap::ValueHint;
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::counted::many;
 use ctxbench_core::files;
-use ctxbench_core::model::{self, DEFAULT_MODEL, Edge, Model};
+use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
 use ctxbench_core::session::Entry;
 use ctxbench_kit::monitor::SpendLimit;
 use ctxbench_reports as reports;
@@ -66,10 +66,6 @@ pub(crate) struct Args {
     /// counts), recording (the same, with what a recording's counters tell of text that it lacks)
     #[arg(long, value_name = "HOW", value_parser = calibrate, default_value = Calibrate::default().word())]
     calibrate: Calibrate,
-    /// Run each pair at the edges of the counting model's error, too, and show whether the order of
-    /// the strategies changes there; takes three times as long
-    #[arg(long)]
-    edges: bool,
     /// Context window in tokens, such as 200000 or 200k, instead of the model's
     #[arg(long, value_name = "N", value_parser = tokens)]
     window: Option<u64>,
@@ -208,7 +204,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let (export, shown) = (Export::new(&args.otel), Shown::new("rows", total, total));
     let program = program.join().unwrap_or_default();
     let mut rows = RunRows {
-        keys: Keys::new(&program, &plan.options, plan.edges, &args.chosen.programs()),
+        keys: Keys::new(&program, &plan.options, &args.chosen.programs()),
         plan,
         listed: &listed,
         store,
@@ -477,7 +473,6 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
             rereads: !args.no_rereads,
             trace: args.trace.is_some(),
             calibrate: args.calibrate,
-            edge: Edge::default(),
             window: args.window,
             summary_model,
             watch: watched(args).then(|| Watch {
@@ -490,7 +485,6 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
         },
         summarisers,
         seeds: args.seeds,
-        edges: args.edges,
         // More threads than can be counted are all that there are.
         jobs: args
             .jobs

@@ -87,10 +87,6 @@ pub struct RunRecord {
     pub beside: Option<Beside>,
     /// The figures of one row.
     pub summary: Summary,
-    /// The same at the edges of the counting model's error, the lower first; empty = not tried, or
-    /// there are none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub edges: Vec<AtEdge>,
     /// Every request, those of subagents after those of the main conversation, each in order.
     pub requests: Vec<RequestRecord>,
     /// Every compaction of the main conversation in order.
@@ -123,17 +119,6 @@ pub struct RunRecord {
     /// What is left of the requests and compactions of a row that is held without them; in no file.
     #[serde(skip)]
     pub digest: Option<Box<Digest>>,
-}
-
-/// A row where the provider counts more or less than the counting model says.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct AtEdge {
-    /// How much more, per cent.
-    pub counted_pct: f64,
-    /// How it ended.
-    pub status: Status,
-    /// Its figures.
-    pub summary: Summary,
 }
 
 /// The session of a run.
