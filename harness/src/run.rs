@@ -413,7 +413,6 @@ pub fn head(plan: &Plan) -> Results {
         version: RESULTS_VERSION,
         generator: concat!("ctxbench ", env!("CARGO_PKG_VERSION")).into(),
         assumptions: assumptions(plan),
-        goals: Vec::new(),
         shard,
         list: shard.map(|_| SessionList::of(ids())),
         runs: Vec::new(),

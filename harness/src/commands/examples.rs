@@ -111,13 +111,6 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
-        "best",
-        &[(
-            "ctxbench best out --by cost_usd --min needs_kept_pct=90",
-            "the cheapest row that keeps enough, or \"undecided\"",
-        )],
-    ),
-    (
         "compare",
         &[
             ("ctxbench compare before after --markdown", "for a pull request"),

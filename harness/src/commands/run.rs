@@ -149,12 +149,6 @@ pub(crate) struct Args {
     /// there is nothing to check
     #[arg(long)]
     verify: bool,
-    /// Hold each row to the goals of a TOML file; `documents` = the success figures of docs/sources
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
-    goals: Option<String>,
-    /// Exit 1 if a product misses a goal, or if none could be judged
-    #[arg(long, requires = "goals")]
-    goals_must_pass: bool,
     /// Columns of summary.csv to show in the table, with commas between them, such as
     /// cost_usd,needs_kept_pct (default: the usual ones, or on less than 100 characters the six
     /// that decide)
@@ -184,7 +178,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if args.verify {
         plan.scenarios.iter().try_for_each(|s| verify::known_to(&plan.specs, s))?;
     }
-    let goals = args.goals.as_deref().map(super::goals::named).transpose()?.unwrap_or_default();
     private::keep(plan.scenarios.iter().flat_map(|s| &s.files));
     outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
@@ -200,7 +193,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         }
     }
     let begin = std::time::Instant::now();
-    let head = Results { goals, ..head(&plan) };
+    let head = head(&plan);
     let store = match &args.cache {
         Some(dir) => RowStore::cache(dir).context("--cache")?,
         None => RowStore::begin(&args.out, &head.generator, &head.assumptions)?,
@@ -259,7 +252,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let more = more.take(1).flat_map(|r| &r.warnings[s.warnings.len()..]);
         more.for_each(|w| tell!("note: {}: {w}", s.id));
     }
-    super::goals::tell_unheld(all);
     // A part knows some of the sessions that the team works on.
     let asked = args.team.filter(|_| head.shard.is_none());
     if asked.is_none() && args.team.is_some() {
@@ -350,9 +342,6 @@ fn judged(args: &Args, plan: &Plan, all: &Results) -> anyhow::Result<()> {
             return Err(super::CheckFailed(none.into()).into());
         }
         tell!("all {checks} expected answers were met");
-    }
-    if args.goals_must_pass {
-        super::goals::must_pass(all)?;
     }
     nothing_ran(&all.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
 }

@@ -7,7 +7,6 @@ mod compactions;
 mod delegation;
 mod digest;
 mod facts;
-mod goals;
 mod integrity;
 mod list;
 mod pieces;
@@ -30,7 +29,6 @@ pub use compactions::{BlockText, BreakEven, CompactionRecord, Portion, SUMMARY_T
 pub use delegation::Delegation;
 pub use digest::Digest;
 pub use facts::{EXCERPT, FactLife, FactMove, FactRecord, Place};
-pub use goals::{About, Comparison, Goal};
 pub use integrity::{IntegrityFailure, Rule};
 pub use list::SessionList;
 pub use restarts::{CodeRewind, KeptBy, ResumeFile, ResumeRecord, RewindRecord};
@@ -47,9 +45,6 @@ pub struct Results {
     pub generator: String,
     /// Assumptions of the models behind modelled numbers, by name.
     pub assumptions: BTreeMap<String, String>,
-    /// What the rows are held to; empty = nothing was asked for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub goals: Vec<Goal>,
     /// Which part of the sessions of a run: index from 1, of how many; `None` = all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<(usize, usize)>,
