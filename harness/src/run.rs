@@ -339,7 +339,6 @@ impl Plan {
         let replayed = bare(not_run(scenario, spec, model, Status::Error, failed));
         Finished { replayed, took: begin.elapsed() }
     }
-
 }
 
 /// A session that is being run.
