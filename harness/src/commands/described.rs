@@ -17,7 +17,13 @@ use ctxbench_strategies::{Spec, all};
 
 use super::corpus::load_all;
 
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench described
+";
+
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Sessions, recordings, scenarios or folders, as for `run` (default: the sessions of a run
     /// without arguments)

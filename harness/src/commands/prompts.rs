@@ -11,7 +11,13 @@ use serde_json::json;
 
 use super::store::words::{short, time};
 
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench prompts history.jsonl --at 1
+";
+
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The history of prompts (~/.codex/history.jsonl)
     #[arg(value_name = "FILE")]

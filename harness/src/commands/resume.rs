@@ -9,7 +9,13 @@ use ctxbench_strategies::codex::reopened::{Reopened, Shown};
 
 use super::store::words::short;
 
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench resume rollout.jsonl --items
+";
+
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// A rollout of Codex (~/.codex/sessions/YYYY/MM/DD/rollout-….jsonl)
     #[arg(value_name = "FILE")]

@@ -20,10 +20,9 @@ fn words_that_cannot_be_followed_are_bad_usage() {
         ("--summarizer scripted:empty.jsonl", "empty.jsonl holds no summary"),
         ("--summarizer scripted:odd.jsonl", "odd.jsonl, line 2: expected a JSON string"),
         ("--cassette c.jsonl", "--cassette goes with a --summarizer that is a URL"),
-        ("--offline", "--cassette"),
         ("--summarizer openai+http://localhost:1/v1", "needs --cassette FILE"),
         (
-            "--cassette c.jsonl --offline --summarizer openai+http://localhost:1/v1",
+            "--cassette offline:c.jsonl --summarizer openai+http://localhost:1/v1",
             "there is no cassette c.jsonl",
         ),
         (
