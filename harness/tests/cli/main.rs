@@ -12,6 +12,7 @@ mod calibration;
 mod cases;
 mod cells;
 mod cli;
+mod cmd;
 mod codex_files;
 mod collector;
 mod config;
