@@ -24,7 +24,6 @@ pub mod goals;
 mod grid;
 mod json;
 mod junit;
-mod levers;
 mod lost;
 mod markdown;
 mod merge;

@@ -9,7 +9,7 @@ use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
 use crate::view::{self, Block};
 use crate::{
-    agreement, delegation, goals, levers, ranking, recorded, resume, rewind, spend, steering, sweep,
+    agreement, delegation, goals, ranking, recorded, resume, rewind, spend, steering, sweep,
 };
 
 /// A part of a report with typed rows.
@@ -30,7 +30,7 @@ pub(crate) enum Section<'a> {
 
 type Entry = fn(&Results) -> Vec<Section<'_>>;
 
-const SECTIONS: [Entry; 16] = [
+const SECTIONS: [Entry; 15] = [
     failures,
     |r| glance::glances(r).into_iter().map(Section::Glance).collect(),
     |r| vec![Section::Differences(stats::over_sessions(r))],
@@ -44,7 +44,6 @@ const SECTIONS: [Entry; 16] = [
     |r| rewind::SHEET.section(r),
     |r| resume::SHEET.section(r),
     |r| delegation::SHEET.section(r),
-    |r| levers::section(r),
     |r| spend::SHEET.section(r),
     |r| vec![Section::Reading(&r.assumptions)],
 ];

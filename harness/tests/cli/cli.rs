@@ -79,7 +79,7 @@ fn every_built_in_scenario_answers_as_expected() {
         .says(&["expected answers were met"]);
 }
 
-/// Answers of a strategy with settings, a version or a lever: a run of all with their defaults
+/// Answers of a strategy with settings or a version: a run of all with their defaults
 /// looks at none of them.
 #[test]
 fn every_expected_variant_answers_as_expected() {

@@ -26,7 +26,6 @@ mod files;
 mod gate;
 mod goals;
 mod kills;
-mod levers;
 mod login_bug;
 mod memory_files;
 mod models;

@@ -332,7 +332,7 @@ fn field(rows: &[Candidate<'_>], question: &Question, relative: bool) -> Field {
 
 /// The products that can be chosen, and why the others cannot. A row that left a session out may
 /// have left out the dear one, so only those are candidates that finished every session that any
-/// of them finished; a lever changes more than compaction.
+/// of them finished.
 fn candidates<'a>(
     runs: &[&'a RunRecord],
     question: &Question,
@@ -355,10 +355,6 @@ fn candidates<'a>(
         false
     };
     labels.retain(|label| {
-        if of(label).any(|r| r.strategy.without_levers.is_some()) {
-            leave(label, "its lever changes more than compaction".into());
-            return false;
-        }
         let compacted = || of(label).filter(|r| r.summary.compactions > 0 && r.is_whole());
         let unknown = asked().find(|m| compacted().all(|r| m.value(r).is_none()));
         if compacted().next().is_none() {

@@ -99,16 +99,13 @@ fn who_left_sessions_out_is_set_aside_with_the_reason() {
     all.runs[0].status = Status::Overflow;
     let mut idle: Vec<RunRecord> = (0..12).map(|i| run(i, "idle", 0.1, 100.0)).collect();
     idle.iter_mut().for_each(|r| r.summary.compactions = 0);
-    let mut lever: Vec<RunRecord> = (0..12).map(|i| run(i, "good+thinking=1", 0.1, 99.0)).collect();
-    lever.iter_mut().for_each(|r| r.strategy.without_levers = Some("good".into()));
-    all.runs.extend(idle.into_iter().chain(lever));
+    all.runs.extend(idle);
     let found = ask(&all, "cost_usd", &[], &[]);
     assert_eq!(found.rows[0].strategy, "good");
     let told: Vec<(&str, &str)> = found.set_aside.iter().map(|s| (&*s.strategy, &*s.why)).collect();
     assert_eq!(
         told,
         [
-            ("good+thinking=1", "its lever changes more than compaction"),
             ("idle", "compacted in no session that it finished"),
             ("cheap", "did not finish 1 of 12 sessions (s00: window full)"),
         ]

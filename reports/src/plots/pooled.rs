@@ -19,7 +19,7 @@ pub(super) fn draw(terms: &Terms<'_, '_>, styles: &Styles) -> Option<Result<Stri
     let d = stats::by_yardstick(&runs).filter(|d| d.sessions > 1)?;
     let labels: BTreeSet<&str> = runs
         .iter()
-        .filter(|r| r.is_contender() && r.strategy.without_levers.is_none())
+        .filter(|r| r.is_contender())
         .map(|r| r.strategy.label.as_str())
         .collect();
     let pooled = front::pooled(&d, &labels);
