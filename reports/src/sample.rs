@@ -45,7 +45,6 @@ pub(crate) fn results() -> Results {
         version: RESULTS_VERSION,
         generator: "ctxbench 0.1.0".into(),
         assumptions,
-        goals: vec![],
         shard: None,
         list: None,
         runs,

@@ -9,7 +9,7 @@ use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
 use crate::view::{self, Block};
 use crate::{
-    agreement, delegation, goals, ranking, recorded, resume, rewind, spend, steering, sweep,
+    agreement, delegation, ranking, recorded, resume, rewind, spend, steering, sweep,
 };
 
 /// A part of a report with typed rows.
@@ -30,12 +30,11 @@ pub(crate) enum Section<'a> {
 
 type Entry = fn(&Results) -> Vec<Section<'_>>;
 
-const SECTIONS: [Entry; 15] = [
+const SECTIONS: [Entry; 14] = [
     failures,
     |r| glance::glances(r).into_iter().map(Section::Glance).collect(),
     |r| vec![Section::Differences(stats::over_sessions(r))],
     |r| view::blocks(r).into_iter().map(Section::Scores).collect(),
-    |r| goals::sheets(r),
     |r| sweep::sheets(r).into_iter().map(Section::Sheet).collect(),
     |r| ranking::sheets(r).into_iter().map(Section::Sheet).collect(),
     |r| agreement::SHEET.section(r),

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use ctxbench_core::nearest;
-use include_dir::{Dir, include_dir};
+use include_dir::{Dir, File, include_dir};
 
-use crate::error::{LoadError, Loaded};
-use crate::marathon;
+use crate::error::LoadError;
+use crate::load;
 use crate::scenario::{self, Beside, NoBase, Scenario};
 
 static DATA: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/data");
@@ -106,33 +106,37 @@ pub fn by_id(id: &str) -> Result<Scenario, LoadError> {
     Ok(scenario::read(&text, &file, &beside)?)
 }
 
-/// A scenario that another one may extend wherever it stands: a built-in one, or a session made by
-/// rule as `generated:NAME`; `None` if `name` is no such name.
-pub(crate) fn base(name: &str) -> Option<Result<Scenario, LoadError>> {
-    let Some(id) = name.strip_prefix("generated:") else {
-        return IDS.contains(&name).then(|| by_id(name));
-    };
-    let made = marathon::generated(id).ok_or_else(|| LoadError::NoSuchName {
-        name: name.to_string(),
-        hint: nearest::hint(id, &marathon::generated_ids()),
-    });
-    Some(made.map(|session| Scenario::of_session(Loaded { session, warnings: Vec::new() })))
+/// Returns the built-in scenario `id`, which scenarios of any folder may extend; `None` if no
+/// built-in scenario has this id.
+pub(crate) fn base(id: &str) -> Option<Result<Scenario, LoadError>> {
+    IDS.contains(&id).then(|| by_id(id))
 }
 
 struct Embedded<'a> {
     folder: &'a str,
 }
 
+impl Embedded<'_> {
+    fn file(&self, name: &str) -> Result<&'static File<'static>, String> {
+        let path = format!("{}/{name}", self.folder);
+        DATA.get_file(&path).ok_or_else(|| format!("{path} is not embedded"))
+    }
+}
+
 impl Beside for Embedded<'_> {
     fn text(&self, name: &str) -> Result<String, String> {
-        let path = format!("{}/{name}", self.folder);
-        let file = DATA.get_file(&path).ok_or_else(|| format!("{path} is not embedded"))?;
-        file.contents_utf8().map(str::to_string).ok_or_else(|| format!("{path} is not UTF-8"))
+        let file = self.file(name)?;
+        let text = file.contents_utf8().map(str::to_string);
+        text.ok_or_else(|| format!("{} is not UTF-8", file.path().display()))
     }
 
     fn base(&self, name: &str) -> Result<Scenario, NoBase> {
-        let what = format!("no built-in scenario is called {name:?}");
-        Err(NoBase::Name(what, nearest::hint(name, IDS)))
+        let Ok(file) = self.file(name) else {
+            let what = format!("no built-in scenario is called {name:?}");
+            return Err(NoBase::Name(what, nearest::hint(name, IDS)));
+        };
+        load::parse(file.contents(), &file.path().display().to_string())
+            .map_err(|e| NoBase::Name(e.to_string(), "repair that file".to_string()))
     }
 }
 
@@ -141,6 +145,7 @@ mod tests {
     use ctxbench_core::session::Entry;
 
     use super::*;
+    use crate::formats::Source;
 
     /// What strategies are ranked by must be able to tell them apart: one fact lost of four is a
     /// quarter of the score.
@@ -185,6 +190,27 @@ mod tests {
         assert_eq!(plain.session.entries, tight.session.entries);
         assert_eq!(plain.session.facts, tight.session.facts);
         assert!(tight.scale < plain.scale);
+    }
+
+    #[test]
+    fn packed_sessions_unpack_to_the_pinned_text() {
+        use sha2::{Digest, Sha256};
+        for (id, pinned) in [
+            (
+                "login-bug-marathon",
+                "88f295250b28a936c62a7ed98b60201486054fee8cafd66bf6cb46271df5284f",
+            ),
+            ("ten-compactions", "612c1e3840dae8b89392fee7d7abcf9f82cb89d465600d5b8bf5b4b1c422410a"),
+            ("million-tokens", "4ec1d9181e8dee0bb981a79af8042259a6870a6d3150c56cbb236694692d550f"),
+            (
+                "five-hundred-turns",
+                "36dea546f9645b50dd3238bfaab3df9ef1f731461a55221746c7f3dd7f862b95",
+            ),
+        ] {
+            let packed = Embedded { folder: id }.file("session.jsonl.gz").unwrap().contents();
+            let text = Source::of_bytes(packed, "session.jsonl.gz").text().unwrap();
+            assert_eq!(format!("{:x}", Sha256::digest(text.as_bytes())), pinned, "{id}");
+        }
     }
 
     #[test]

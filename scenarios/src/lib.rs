@@ -19,7 +19,6 @@ mod fields;
 pub mod formats;
 pub mod jsonl;
 mod load;
-pub mod marathon;
 pub mod pitfalls;
 mod scenario;
 #[cfg(feature = "schema")]

@@ -1,5 +1,6 @@
 """What a session says: its replies in order, where each message stands, and its facts."""
 
+import gzip
 import json
 import tomllib
 from dataclasses import dataclass, field
@@ -41,11 +42,13 @@ def scenario_lines(path):
     lines = []
     base = scenario.get("extends")
     if base is not None:
-        if base.startswith("generated:"):
-            raise SystemExit(f"{path}: extends {base!r}, which only ctxbench can make")
         beside = path.parent / base
         named = path.parent.parent / base / "scenario.toml"
-        lines += scenario_lines(beside if beside.is_file() else named)
+        if base.endswith(".jsonl.gz"):
+            with gzip.open(beside, "rt", encoding="utf-8") as f:
+                lines += [json.loads(line) for line in f][1:]
+        else:
+            lines += scenario_lines(beside if beside.is_file() else named)
     for step in scenario.get("step", []):
         if "file" in step:
             text = (path.parent / step["file"]).read_text(encoding="utf-8")

@@ -110,13 +110,6 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
-        "best",
-        &[(
-            "ctxbench best out --by cost_usd --min needs_kept_pct=90",
-            "the cheapest row that keeps enough, or \"undecided\"",
-        )],
-    ),
-    (
         "compare",
         &[
             ("ctxbench compare before after --markdown", "for a pull request"),

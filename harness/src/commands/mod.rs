@@ -8,7 +8,6 @@ macro_rules! tell {
 
 mod advise;
 mod arguments;
-mod best;
 mod compact;
 mod completions;
 mod config;
@@ -18,7 +17,6 @@ mod drive;
 mod examples;
 mod explain;
 mod gate;
-mod goals;
 mod import;
 mod input;
 mod list;
@@ -139,8 +137,6 @@ enum Command {
     Checkpoints(store::CheckpointsArgs),
     /// Where a fact was lost, with the text before and after
     Explain(explain::Args),
-    /// The row that wins under conditions, chosen on halves of the sessions and told by the others
-    Best(best::Args),
     /// Differences between two results
     Compare(gate::CompareArgs),
     /// Fail when results are worse than a stored baseline
@@ -227,7 +223,6 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Sessions(a)) => store::sessions(&a),
         Some(Command::Checkpoints(a)) => store::checkpoints(&a),
         Some(Command::Explain(a)) => explain::explain(&a),
-        Some(Command::Best(a)) => best::best(&a),
         Some(Command::Compare(a)) => gate::compare(&a),
         Some(Command::Gate(a)) => gate::gate(&a),
         Some(Command::Report(a)) => report::report(&a),

@@ -22,7 +22,7 @@ use clap::ValueHint;
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::counted::many;
 use ctxbench_core::files;
-use ctxbench_core::model::{self, DEFAULT_MODEL, Edge, Model};
+use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
 use ctxbench_core::session::Entry;
 use ctxbench_kit::monitor::SpendLimit;
 use ctxbench_reports as reports;
@@ -58,10 +58,6 @@ pub(crate) struct Args {
     /// counts), recording (the same, with what a recording's counters tell of text that it lacks)
     #[arg(long, value_name = "HOW", value_parser = calibrate, default_value = Calibrate::default().word())]
     calibrate: Calibrate,
-    /// Run each pair at the edges of the counting model's error, too, and show whether the order of
-    /// the strategies changes there; takes three times as long
-    #[arg(long)]
-    edges: bool,
     /// Context window in tokens, such as 200000 or 200k, instead of the model's
     #[arg(long, value_name = "N", value_parser = tokens)]
     window: Option<u64>,
@@ -141,12 +137,6 @@ pub(crate) struct Args {
     /// there is nothing to check
     #[arg(long)]
     verify: bool,
-    /// Hold each row to the goals of a TOML file; `documents` = the success figures of docs/sources
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
-    goals: Option<String>,
-    /// Exit 1 if a product misses a goal, or if none could be judged
-    #[arg(long, requires = "goals")]
-    goals_must_pass: bool,
     /// Columns of summary.csv to show in the table, with commas between them, such as
     /// cost_usd,needs_kept_pct (default: the usual ones, or on less than 100 characters the six
     /// that decide)
@@ -176,7 +166,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if args.verify {
         plan.scenarios.iter().try_for_each(|s| verify::known_to(&plan.specs, s))?;
     }
-    let goals = args.goals.as_deref().map(super::goals::named).transpose()?.unwrap_or_default();
     private::keep(plan.scenarios.iter().flat_map(|s| &s.files));
     outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
@@ -192,7 +181,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         }
     }
     let begin = std::time::Instant::now();
-    let head = Results { goals, ..head(&plan) };
+    let head = head(&plan);
     let store = match &args.cache {
         Some(dir) => RowStore::cache(dir).context("--cache")?,
         None => RowStore::begin(&args.out, &head.generator, &head.assumptions)?,
@@ -207,7 +196,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let (export, shown) = (Export::new(&args.otel), Shown::new("rows", total, total));
     let program = program.join().unwrap_or_default();
     let mut rows = RunRows {
-        keys: Keys::new(&program, &plan.options, plan.edges, &args.chosen.programs()),
+        keys: Keys::new(&program, &plan.options, &args.chosen.programs()),
         plan,
         listed: &listed,
         store,
@@ -251,7 +240,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let more = more.take(1).flat_map(|r| &r.warnings[s.warnings.len()..]);
         more.for_each(|w| tell!("note: {}: {w}", s.id));
     }
-    super::goals::tell_unheld(all);
     // A part knows some of the sessions that the team works on.
     let asked = args.team.filter(|_| head.shard.is_none());
     if asked.is_none() && args.team.is_some() {
@@ -342,9 +330,6 @@ fn judged(args: &Args, plan: &Plan, all: &Results) -> anyhow::Result<()> {
             return Err(super::CheckFailed(none.into()).into());
         }
         tell!("all {checks} expected answers were met");
-    }
-    if args.goals_must_pass {
-        super::goals::must_pass(all)?;
     }
     nothing_ran(&all.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
 }
@@ -475,7 +460,6 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
             rereads: !args.no_rereads,
             trace: args.trace.is_some(),
             calibrate: args.calibrate,
-            edge: Edge::default(),
             window: args.window,
             summary_model,
             watch: watched(args).then(|| Watch {
@@ -488,7 +472,6 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
         },
         summarisers,
         seeds: args.seeds,
-        edges: args.edges,
         // More threads than can be counted are all that there are.
         jobs: args
             .jobs

@@ -43,7 +43,7 @@ use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::engine::{Engine, Fixed, Stamped};
 use ctxbench_core::history::History;
-use ctxbench_core::model::{Edge, Model};
+use ctxbench_core::model::Model;
 use ctxbench_core::request::Tools;
 use ctxbench_core::session::{Entry, Millis, Session};
 use ctxbench_core::strategy::Standing;
@@ -96,8 +96,6 @@ pub struct Options {
     pub trace: bool,
     /// How tokens are counted.
     pub calibrate: Calibrate,
-    /// At which end of the counting model's error.
-    pub edge: Edge,
     /// Context window instead of the model's, tokens.
     pub window: Option<u64>,
     /// Model of every summary, instead of each strategy's own rule.
@@ -120,7 +118,6 @@ impl Default for Options {
             rereads: true,
             trace: false,
             calibrate: Calibrate::default(),
-            edge: Edge::default(),
             window: None,
             summary_model: None,
             watch: None,

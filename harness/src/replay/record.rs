@@ -163,7 +163,6 @@ pub(super) fn measured(run: &Run<'_>, log: Receiver<Logged>) -> Measured {
         error,
         note,
         summary,
-        edges: vec![],
         requests,
         compactions,
         background,
