@@ -125,9 +125,7 @@ fn labels<'a>(blocks: &[&Block<'a>]) -> BTreeSet<&'a str> {
 /// Labels of the products.
 fn product_labels<'a>(blocks: &[&Block<'a>]) -> BTreeSet<&'a str> {
     let runs = blocks.iter().flat_map(|b| b.runs.iter().copied());
-    runs.filter(|r| r.is_contender() )
-        .map(|r| r.strategy.label.as_str())
-        .collect()
+    runs.filter(|r| r.is_contender()).map(|r| r.strategy.label.as_str()).collect()
 }
 
 fn sessions<'a>(blocks: &[&Block<'a>], label: &str) -> impl Iterator<Item = &'a RunRecord> {

@@ -8,9 +8,7 @@ use crate::record::Results;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
 use crate::view::{self, Block};
-use crate::{
-    agreement, delegation, ranking, recorded, resume, rewind, spend, steering, sweep,
-};
+use crate::{agreement, delegation, ranking, recorded, resume, rewind, spend, steering, sweep};
 
 /// A part of a report with typed rows.
 pub(crate) enum Section<'a> {

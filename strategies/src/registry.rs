@@ -88,10 +88,7 @@ impl Spec {
         let name = text.split([':', '@']).next().unwrap_or_default();
         let own = all().find(|d| d.name == name).map_or(&[][..], |d| d.factory.settings);
         let is_text = |s: &str| own.iter().any(|k| k.name == s && k.kind == Kind::Text);
-        sweep::expand(text, &is_text)?
-            .iter()
-            .map(|s| Spec::parse(s))
-            .collect()
+        sweep::expand(text, &is_text)?.iter().map(|s| Spec::parse(s)).collect()
     }
 
     /// With what the text of a settings file of its product says, as far as the version reads it

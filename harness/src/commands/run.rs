@@ -428,9 +428,7 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
     let choice = args.choosing.choice(args.seed);
     let shard = args.shard.as_deref().map(shard).transpose()?;
     let (sessions, listed): (Vec<_>, Vec<_>) =
-        listed::list(&args.inputs, &choice, &named, shard, listed::KEPT_BYTES)?
-            .into_iter()
-            .unzip();
+        listed::list(&args.inputs, &choice, &named, shard, listed::KEPT_BYTES)?.into_iter().unzip();
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
         bail!("two sessions are called `{id}`; give one another id, or run them apart");
     }

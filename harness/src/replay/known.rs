@@ -292,5 +292,4 @@ mod tests {
         session.facts.push(Fact { kind: FactKind::Goal, ..fact("g", "login", "u9") });
         assert_eq!(Known::of(&session).goal, Some(1), "a marked one goes before");
     }
-
 }

@@ -225,8 +225,7 @@ mod tests {
     #[test]
     fn of_sessions_that_are_run_elsewhere_only_names_are_kept() {
         let (_dir, inputs) = corpus();
-        let part =
-            |part, choice: &Choice| list(&inputs, choice, &[], part, KEPT_BYTES).unwrap();
+        let part = |part, choice: &Choice| list(&inputs, choice, &[], part, KEPT_BYTES).unwrap();
         let id = |(s, _): &(Scenario, Listed)| s.id.clone();
         let whole: Vec<String> = part(None, &Choice::default()).iter().map(id).collect();
         let second = part(Some((2, 4)), &Choice::default());
