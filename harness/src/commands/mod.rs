@@ -11,7 +11,6 @@ mod completions;
 mod config;
 mod conform;
 mod corpus;
-mod described;
 mod drive;
 mod explain;
 mod gate;
@@ -126,8 +125,6 @@ enum Command {
     Import(import::Args),
     /// Show the context before and after each compaction of a session
     Compact(compact::Args),
-    /// What has been published of the products beside what was released, on the same sessions
-    Described(described::Args),
     /// Show the memory files that each product loads from a project
     Memory(memory::Args),
     /// What of a session that Codex has left on the disk comes back when it is opened again
@@ -261,7 +258,6 @@ fn dispatch(cli: Cli) -> ExitCode {
         Command::Show(a) => list::show(&a),
         Command::Import(a) => import::import(&a),
         Command::Compact(a) => compact::compact(&a),
-        Command::Described(a) => described::described(&a),
         Command::Memory(a) => memory::memory(&a),
         Command::Resume(a) => resume::resume(&a),
         Command::Prompts(a) => prompts::prompts(&a),

@@ -147,31 +147,3 @@ fn found_file_that_others_may_change_is_refused() {
     set(0o644);
     here.run("list strategies").ok();
 }
-
-#[test]
-fn mistake_is_reported_with_file_line_and_nearest_name() {
-    for (text, said) in [
-        (
-            "[run]\n\nstratgy = [\"codex\"]\n",
-            "3: `run` has no option `stratgy`; did you mean strategy",
-        ),
-        ("[rnu]\n", "1: there is no command and no global option `rnu`"),
-        ("strategy = [\"codex\"]\n", "1: there is no command and no global option `strategy`"),
-        ("run = 3\n", "1: `run` is a command; expected a table, [run]"),
-        ("[run]\nseeds = [1, 2]\n", "2: `seeds`: expected a text or a number"),
-        ("[run]\njson = \"yes\"\n", "2: `json`: expected true or false"),
-        ("[run]\nwindow = true\n", "2: `window`: expected a text or a number"),
-        ("[run]\nstrategy = [[1]]\n", "2: `strategy`: expected a list of texts or numbers"),
-        ("[run]\nconfig = \"x\"\n", "2: `run` has no option `config`"),
-        ("[gate]\nmim = []\n", "2: `gate` has no option `mim`; did you mean min"),
-        ("[run\n", "1: "),
-    ] {
-        let out = with(text).run("run login-bug").fails_with(2);
-        let all = format!("error: ./ctxbench.toml:{said}");
-        let first = out.stderr.lines().next().unwrap_or_default();
-        assert!(first.starts_with(&all), "{text}{first}");
-    }
-    // The command line judges values.
-    let out = with("[run]\nwindow = 0\n").run("run login-bug").fails_with(2);
-    out.says(&["invalid value '0' for '--window <N>'", "note: options from ./ctxbench.toml"]);
-}
