@@ -273,14 +273,14 @@ fn copy_folder(from: &Path, to: &Path) {
 #[test]
 fn rewind_in_copied_project_leaves_original_unchanged() {
     let mut a = agent();
-    let [first, _] = a.turn("one", "a", "1");
+    let [_, answer] = a.turn("one", "a", "1");
     a.turn("two", "a", "2");
     let copy = tempfile::tempdir().unwrap();
     copy_folder(a.dir.path(), copy.path());
     let path = copy.path().join(".agent/sessions.db");
     let store = Store::open(&path).unwrap();
     let mut kept = Rewinder::new(store, &path);
-    let to = Target::Message(first);
+    let to = Target::Message(answer);
     for what in [Restore::Code, Restore::Both] {
         let e = kept.rewind(a.session, &to, what, 9_000).unwrap_err();
         let actual = copy.path().canonicalize().unwrap().display().to_string();
