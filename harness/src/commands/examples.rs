@@ -45,7 +45,6 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             "the context before and after a compaction at that point",
         )],
     ),
-    ("described", &[("ctxbench described", "published accounts beside what was released")]),
     ("memory", &[("ctxbench memory .", "memory files that each product would load from here")]),
     ("conform", &[("ctxbench conform tests/data/conformance", "all recorded cases")]),
     (

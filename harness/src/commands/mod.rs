@@ -13,7 +13,6 @@ mod completions;
 mod config;
 mod conform;
 mod corpus;
-mod described;
 mod drive;
 mod examples;
 mod explain;
@@ -113,8 +112,6 @@ enum Command {
     Import(import::Args),
     /// The context before and after each compaction of a session
     Compact(compact::Args),
-    /// What has been published of the products beside what was released, on the same sessions
-    Described(described::Args),
     /// The memory files that each product would load from a project, with their tokens
     Memory(memory::Args),
     /// Recorded behaviour of the real programs against ours
@@ -201,7 +198,6 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Show(a)) => list::show(&a),
         Some(Command::Import(a)) => import::import(&a),
         Some(Command::Compact(a)) => compact::compact(&a),
-        Some(Command::Described(a)) => described::described(&a),
         Some(Command::Memory(a)) => memory::memory(&a),
         Some(Command::Conform(a)) => conform::conform(&a),
         Some(Command::Validate(a)) => validate::validate(&a),

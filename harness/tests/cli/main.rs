@@ -23,7 +23,6 @@ mod faults;
 mod files;
 mod gate;
 mod kills;
-mod levers;
 mod login_bug;
 mod memory_files;
 mod models;
