@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_kit::rollout::{
-    Compacted, Content, Item, Payload, Rollout, SessionMeta, Writer, part,
-    rollout_path,
+    Compacted, Content, Item, Payload, Rollout, SessionMeta, Writer, part, rollout_path,
 };
 use serde_json::{Map, Value};
 
