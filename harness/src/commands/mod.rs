@@ -22,15 +22,12 @@ mod merge;
 mod otel;
 mod output;
 mod private;
-mod prompts;
 mod record;
 mod report;
-mod resume;
 mod run;
 mod seeds;
 mod serve;
 mod specs;
-mod store;
 mod summarizer;
 mod survey;
 mod validate;
@@ -127,10 +124,6 @@ enum Command {
     Compact(compact::Args),
     /// Show the memory files that each product loads from a project
     Memory(memory::Args),
-    /// What of a session that Codex has left on the disk comes back when it is opened again
-    Resume(resume::Args),
-    /// Codex's history of prompts: look up, append under its lock, what its limit takes away
-    Prompts(prompts::Args),
     /// Check the strategies against recorded cases of the real programs
     Conform(conform::Args),
     /// Check predicted tokens and cache reads against a recording's counters
@@ -141,10 +134,6 @@ enum Command {
     Serve(serve::Args),
     /// Record the traffic between an agent and its provider
     Record(record::Args),
-    /// Sessions that an agent keeps in its store: list, show, fork, compare, rewind
-    Sessions(store::SessionsArgs),
-    /// Places in such sessions to go back to: list, show, add, tag, restore, compare
-    Checkpoints(store::CheckpointsArgs),
     /// Show where a fact was lost, with the text before and after
     Explain(explain::Args),
     /// Show the differences between two results
@@ -259,8 +248,6 @@ fn dispatch(cli: Cli) -> ExitCode {
         Command::Import(a) => import::import(&a),
         Command::Compact(a) => compact::compact(&a),
         Command::Memory(a) => memory::memory(&a),
-        Command::Resume(a) => resume::resume(&a),
-        Command::Prompts(a) => prompts::prompts(&a),
         Command::Conform(a) => conform::conform(&a),
         Command::Validate(a) => validate::validate(&a),
         Command::Drive(a) => drive::drive(&a),
@@ -269,8 +256,6 @@ fn dispatch(cli: Cli) -> ExitCode {
             Ok(code) => return code,
             Err(e) => Err(e),
         },
-        Command::Sessions(a) => store::sessions(&a),
-        Command::Checkpoints(a) => store::checkpoints(&a),
         Command::Explain(a) => explain::explain(&a),
         Command::Compare(a) => gate::compare(&a),
         Command::Gate(a) => gate::gate(&a),
