@@ -121,13 +121,13 @@ pub struct Keys {
 
 impl Keys {
     /// `programs` = the strategies that are programs, as they were given: `NAME=exec:COMMAND`.
-    pub fn new(program: &str, options: &Options, edges: bool, programs: &[String]) -> Keys {
+    pub fn new(program: &str, options: &Options, programs: &[String]) -> Keys {
         let mut common = Hasher::default();
         let memory = options.memory.clone();
         // Each variant names its own.
         let (summariser, seed) = (Summariser::Extractive, 0);
         let options = Options { summariser, seed, memory: Arc::default(), ..options.clone() };
-        common.part(&(program, &options, edges));
+        common.part(&(program, &options));
         let with_files = |text: &String| {
             let files = text.split([' ', ':']).filter_map(|word| file_hash(Path::new(word)).ok());
             (text.clone(), files.collect::<Vec<_>>().join(" "))
@@ -211,7 +211,7 @@ mod tests {
                    model: &str,
                    by: &Summariser,
                    seed| {
-            let keys = Keys::new(program, options, false, &[]);
+            let keys = Keys::new(program, options, &[]);
             let model = find(model).unwrap();
             keys.of_session(s, &Content::of(s)).pair(spec, model, by, seed, false)
         };

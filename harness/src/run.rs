@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::model::{self, Counting, Edge, Model};
+use ctxbench_core::model::{self, Counting, Model};
 use ctxbench_reports::Looks;
 use ctxbench_reports::record::yardstick;
-use ctxbench_reports::record::{AtEdge, RESULTS_VERSION, Results, RunRecord, SessionList, Status};
+use ctxbench_reports::record::{RESULTS_VERSION, Results, RunRecord, SessionList, Status};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::descriptor::{Descriptor, Look};
 use ctxbench_strategies::{Spec, all};
@@ -43,8 +43,6 @@ pub struct Plan {
     /// With how many seeds a run is made that depends on them, from the one in the options on;
     /// others once. At least 1.
     pub seeds: u64,
-    /// Run each pair at the edges of the counting model's error, too.
-    pub edges: bool,
     /// Threads.
     pub jobs: usize,
     /// Which part of the sessions: (index from 1, of how many).
@@ -70,7 +68,6 @@ impl Default for Plan {
             options: Options::default(),
             summarisers: vec![Summariser::default()],
             seeds: 1,
-            edges: false,
             jobs: std::thread::available_parallelism().map_or(1, usize::from),
             shard: None,
         }
@@ -330,11 +327,8 @@ impl Plan {
             } else {
                 None
             };
-            let edges = self.at_edges(scenario, model, &|edge| {
-                replay(&Options { trace: false, watch: None, edge, ..options.clone() })
-            });
             let named = record.summariser.is_some() && self.names_seeds(summariser);
-            let record = RunRecord { steering, edges, seed: named.then_some(seed), ..record };
+            let record = RunRecord { steering, seed: named.then_some(seed), ..record };
             Ok(Replayed { record, ..replayed })
         };
         let failed = match catch_unwind(AssertUnwindSafe(run)) {
@@ -344,26 +338,6 @@ impl Plan {
         };
         let replayed = bare(not_run(scenario, spec, model, Status::Error, failed));
         Finished { replayed, took: begin.elapsed() }
-    }
-
-    /// A pair at the edges of the counting model's error, the lower first.
-    fn at_edges(
-        &self,
-        scenario: &Scenario,
-        model: &Model,
-        replayed: &dyn Fn(Edge) -> Replayed,
-    ) -> Vec<AtEdge> {
-        let counting = replay::counting(&scenario.session, model, self.options.calibrate);
-        if !self.edges || !counting.has_edges() {
-            return vec![];
-        }
-        let (least, most) = counting.edges_pct();
-        let edges = [(Edge::Low, least), (Edge::High, most)];
-        let at = |(edge, counted_pct)| {
-            let RunRecord { status, summary, .. } = replayed(edge).record;
-            AtEdge { counted_pct, status, summary }
-        };
-        edges.into_iter().map(at).collect()
     }
 }
 
@@ -413,7 +387,6 @@ pub fn head(plan: &Plan) -> Results {
         version: RESULTS_VERSION,
         generator: concat!("ctxbench ", env!("CARGO_PKG_VERSION")).into(),
         assumptions: assumptions(plan),
-        goals: Vec::new(),
         shard,
         list: shard.map(|_| SessionList::of(ids())),
         runs: Vec::new(),
@@ -496,13 +469,6 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
         let counting = if calibrate == Calibrate::Off { Counting::O200K } else { m.counting };
         say(&yardstick::tokens_of(&m.name), counting.told());
     }
-    let edges = if plan.edges {
-        "each pair was run there, too; how the order changes stands in a table of its own"
-    } else {
-        "not run; --edges shows how the order of the strategies changes there. Visible text of a \
-         recording with counters has edges of its own, for Claude -5 and +5 %"
-    };
-    say("edges of the counting model", edges.to_string());
     let calibrated = match calibrate {
         Calibrate::Off => "off: o200k, whatever the model",
         Calibrate::Family => "family: as the model's family counts",

@@ -28,7 +28,6 @@ fn run(summarisers: Vec<Summariser>, jobs: usize, transport: Transport) -> Resul
         options: Options { transport, ..Options::default() },
         summarisers,
         seeds: 1,
-        edges: false,
         jobs,
         shard: None,
     };

@@ -8,7 +8,7 @@ use crate::plots::Looks;
 use crate::record::Results;
 use crate::stored::{Files, InMemory, Stored};
 
-use crate::{admin, bmf, csv, github_benchmark, json, junit, markdown, page, plots, sqlite, table};
+use crate::{bmf, csv, github_benchmark, json, junit, markdown, page, plots, sqlite, table};
 
 /// One file of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Format {
 }
 
 /// All formats; names are unique.
-pub const FORMATS: [Format; 11] = [
+pub const FORMATS: [Format; 10] = [
     table::FORMAT,
     json::FORMAT,
     csv::FORMAT,
@@ -82,7 +82,6 @@ pub const FORMATS: [Format; 11] = [
     junit::FORMAT,
     bmf::FORMAT,
     github_benchmark::FORMAT,
-    admin::FORMAT,
 ];
 
 /// Why a report could not be made.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::record::{BreakEven, Goal, RESULTS_VERSION, Results, RunRecord, SessionList};
+use crate::record::{BreakEven, RESULTS_VERSION, Results, RunRecord, SessionList};
 use ctxbench_core::plain;
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Deserialize, Serialize, Serializer};
@@ -174,8 +174,6 @@ struct Written<'a> {
     version: u32,
     generator: &'a str,
     assumptions: &'a BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "<[Goal]>::is_empty")]
-    goals: &'a [Goal],
     #[serde(skip_serializing_if = "Option::is_none")]
     shard: Option<(usize, usize)>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -227,7 +225,6 @@ pub fn write_json(stored: &Stored<'_>, mut out: &mut dyn Write) -> Result<(), Re
         version: results.version,
         generator: &results.generator,
         assumptions: &results.assumptions,
-        goals: &results.goals,
         shard: results.shard,
         list: results.list.as_ref(),
         differences: stats::over_sessions(results)

@@ -5,10 +5,8 @@
 //! there. Nothing here measures, and nothing depends on the clock or the machine: the same results
 //! make the same bytes.
 
-mod admin;
 pub mod advise;
 pub mod agreement;
-pub mod best;
 mod bmf;
 mod compare;
 mod csv;
@@ -20,11 +18,9 @@ mod front;
 mod gate;
 mod github_benchmark;
 mod glance;
-pub mod goals;
 mod grid;
 mod json;
 mod junit;
-mod levers;
 mod lost;
 mod markdown;
 mod merge;

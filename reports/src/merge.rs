@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::fmt;
 use crate::formats::ReportError;
 use crate::json::ReadError;
-use crate::record::{Goal, Results, RunRecord, SessionList};
+use crate::record::{Results, RunRecord, SessionList};
 use crate::results_file::ResultsFile;
 use crate::row_store::sort_runs;
 use crate::stored::{Rows, Take};
@@ -29,8 +29,6 @@ pub enum MergeError {
          {name} is `{a}` in one and `{b}` in the other; run one of them again"
     )]
     Assumption { first: String, second: String, name: String, a: String, b: String },
-    #[error("{first} and {second} are held to different goals; run one of them again")]
-    Goals { first: String, second: String },
     #[error("{first} is a part of {n} and {second} is not; merge the parts of one run")]
     Parts { first: String, second: String, n: usize },
     #[error(
@@ -155,10 +153,6 @@ fn agree(first: &ResultsFile, second: &ResultsFile) -> Result<(), MergeError> {
             second: named(second),
             b: b.generator.clone(),
         });
-    }
-    let told = |goals: &[Goal]| serde_json::to_string(goals).unwrap_or_default();
-    if told(&a.goals) != told(&b.goals) {
-        return Err(MergeError::Goals { first: named(first), second: named(second) });
     }
     Ok(())
 }

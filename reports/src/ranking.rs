@@ -30,17 +30,16 @@ struct Topic<'a> {
     worlds: Vec<World<'a>>,
 }
 
-/// A sheet per model and topic: of summarisers, if the results have several, and of the edges of
-/// the counting model, if they were tried.
+/// A sheet per model, if the results have several summarisers.
 pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
     let mut summarisers: Vec<&str> = view::summarisers(results).into_iter().collect();
     summarisers.sort_by_key(|s| *s != FIRST);
-    let topics = view::models(results).into_iter().flat_map(|model| {
+    let topics = view::models(results).into_iter().filter_map(|model| {
         let runs: Vec<&RunRecord> =
             results.runs.iter().filter(|r| r.model == model && r.is_evidence()).collect();
-        [by_summariser(model, &runs, &summarisers), by_edge(model, &runs, summarisers.first())]
+        by_summariser(model, &runs, &summarisers)
     });
-    topics.flatten().filter_map(|t| sheet(&t)).collect()
+    topics.filter_map(|t| sheet(&t)).collect()
 }
 
 /// Whether a row belongs to what was measured with a summariser: who never asked for a summary is
@@ -60,46 +59,6 @@ fn by_summariser<'a>(
     };
     let worlds: Vec<World<'_>> = summarisers.iter().map(world).collect();
     (worlds.len() > 1).then_some(Topic { by: "summariser", model, worlds })
-}
-
-fn by_edge<'a>(
-    model: &'a str,
-    runs: &[&'a RunRecord],
-    summariser: Option<&&str>,
-) -> Option<Topic<'a>> {
-    let runs: Vec<&RunRecord> = runs.iter().copied().filter(|r| with(summariser, r)).collect();
-    let edges = runs.iter().map(|r| r.edges.len()).max().filter(|n| *n > 0)?;
-    // A row without edges is the same there: it was recorded, or its session could not be run.
-    let at = |r: &'a RunRecord, i: usize| match r.edges.get(i) {
-        None => Cow::Borrowed(r),
-        Some(edge) => Cow::Owned(RunRecord {
-            scenario: r.scenario.clone(),
-            strategy: r.strategy.clone(),
-            model: r.model.clone(),
-            seed: r.seed,
-            status: edge.status,
-            summary: edge.summary.clone(),
-            ..RunRecord::default()
-        }),
-    };
-    let say = |pct: f64| format!("{} %", fmt::signed(pct, |x| format!("{x:.0}")));
-    let name = |i: usize| {
-        let all = || runs.iter().filter_map(|r| r.edges.get(i)).map(|e| e.counted_pct);
-        let (least, most) = (all().reduce(f64::min)?, all().reduce(f64::max)?);
-        Some(if least.round() == most.round() {
-            format!("tokens {}", say(least))
-        } else {
-            format!("tokens {} to {}", say(least), say(most))
-        })
-    };
-    let told =
-        World { name: "as counted".into(), runs: runs.iter().map(|r| Cow::Borrowed(*r)).collect() };
-    let world = |i| {
-        let runs = runs.iter().map(|r| at(r, i)).collect();
-        Some(World { name: name(i)?, runs })
-    };
-    let worlds = std::iter::once(Some(told)).chain((0..edges).map(world)).collect::<Option<_>>()?;
-    Some(Topic { by: "the error of the counting model", model, worlds })
 }
 
 /// What ranks the products, the best first.
@@ -209,7 +168,7 @@ fn cell(figure: Option<String>, first: Option<usize>, now: Option<usize>) -> Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{AtEdge, Status, Summary};
+    use crate::record::{Status, Summary};
     use crate::sample;
 
     fn run(label: &str, summariser: Option<&str>, kept: f64, cost: f64) -> RunRecord {
@@ -249,35 +208,6 @@ mod tests {
         assert_eq!(rows[1][3..], ["−40.0 pp #2", "−40.0 pp #3 ↓1"]);
         assert_eq!(rows[2][3..], ["−30.0 pp #1", "−10.0 pp #2 ↓1"]);
         let title = "of 3 change their rank 2 in cost, 3 in needs kept";
-        assert!(sheet.title.contains(title), "{}", sheet.title);
-    }
-
-    #[test]
-    fn the_order_at_the_edges_of_the_counting_model_by_hand() {
-        let mut runs = vec![
-            run("reference", None, 100.0, 2.0),
-            run("aider", None, 50.0, 1.0),
-            run("codex", None, 70.0, 1.5),
-        ];
-        // Where tokens count 15 % more, the reference costs 4, aider 3 and codex 2.
-        for (r, (low, high)) in runs.iter_mut().zip([(2.0, 4.0), (1.0, 3.0), (1.5, 2.0)]) {
-            r.edges = [(-1.0, low), (15.0, high)]
-                .map(|(counted_pct, cost_usd)| AtEdge {
-                    counted_pct,
-                    status: r.status,
-                    summary: Summary { cost_usd, ..r.summary.clone() },
-                })
-                .to_vec();
-        }
-        let (sheet, rows) = rows(runs);
-        assert_eq!(rows[0][..4], ["aider", "−50.0 % #1", "−50.0 % #1", "−25.0 % #2 ↓1"]);
-        assert_eq!(rows[1][..4], ["codex", "−25.0 % #2", "−25.0 % #2", "−50.0 % #1 ↑1"]);
-        assert_eq!(
-            sheet.head[1..4],
-            ["cost: as counted", "cost: tokens −1 %", "cost: tokens +15 %"]
-        );
-        let title = "the error of the counting model (claude-sonnet-4-6, 1 session): of 2 change their rank 2 \
-                     in cost, 0 in needs kept";
         assert!(sheet.title.contains(title), "{}", sheet.title);
     }
 

@@ -82,7 +82,6 @@ pub(crate) fn write(stored: &Stored<'_>, path: &Path) -> Result<(), ReportError>
         ("version", head.version.to_string()),
         ("generator", head.generator.clone()),
         ("assumptions", json(serde_json::to_string(&head.assumptions))),
-        ("goals", json(serde_json::to_string(&head.goals))),
     ] {
         let sql = "INSERT INTO results VALUES (?1, ?2)";
         change.execute(sql, (name, value)).map_err(failed)?;
@@ -95,7 +94,7 @@ pub(crate) fn write(stored: &Stored<'_>, path: &Path) -> Result<(), ReportError>
                 let marks = vec!["?"; types.len() + 1].join(", ");
                 let sql = format!("INSERT INTO {} VALUES ({marks})", table.name);
                 let mut insert = change.prepare_cached(&sql).map_err(failed)?;
-                for row in table.whole(run, &head.goals, true) {
+                for row in table.whole(run, true) {
                     let cells = row.into_iter().map(value);
                     let all = std::iter::once(Value::Integer(number)).chain(cells);
                     insert.execute(params_from_iter(all)).map_err(failed)?;
@@ -121,7 +120,7 @@ fn types(stored: &Stored<'_>) -> Result<Vec<Vec<Type>>, ReportError> {
     stored.sessions(&mut |session| {
         for run in session {
             for (table, types) in TABLES.iter().zip(&mut types) {
-                for row in table.whole(run, &stored.figures.goals, true) {
+                for row in table.whole(run, true) {
                     for (known, cell) in types.iter_mut().zip(&row) {
                         *known = known.with(Type::of(cell));
                     }

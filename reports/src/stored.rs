@@ -61,7 +61,6 @@ impl Results {
             version: self.version,
             generator: self.generator.clone(),
             assumptions: self.assumptions.clone(),
-            goals: self.goals.clone(),
             shard: self.shard,
             list: self.list.clone(),
             runs: vec![],

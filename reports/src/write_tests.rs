@@ -30,7 +30,6 @@ fn writes_everything_and_leaves_nothing_beside_it() {
         "costs.csv",
         "delegation.csv",
         "facts.csv",
-        "goals.csv",
         "index.html",
         "matrix.md",
         "plots",

@@ -163,8 +163,13 @@ fn holds(scenario: &Scenario, spec: &Spec, model: &Model) -> Result<(), TestCase
     Ok(())
 }
 
+/// Number of random sessions per property. The nightly job sets `CTXBENCH_CASES`.
+fn cases() -> u32 {
+    std::env::var("CTXBENCH_CASES").map_or(3, |n| n.parse().expect("CTXBENCH_CASES is a number"))
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, rng_seed: RngSeed::Fixed(20_260_101), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, rng_seed: RngSeed::Fixed(20_260_101), ..ProptestConfig::default() })]
 
     #[test]
     fn every_strategy_keeps_pairs_roles_history_and_accounts(plan in random::plan(9), model in 0..MODELS.len()) {

@@ -217,11 +217,13 @@ fn check(part: usize, of: usize) {
 }
 
 #[test]
+#[ignore = "nightly: slow"]
 fn every_setting_changes_some_request_1() {
     check(0, 2);
 }
 
 #[test]
+#[ignore = "nightly: slow"]
 fn every_setting_changes_some_request_2() {
     check(1, 2);
 }

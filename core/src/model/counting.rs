@@ -24,18 +24,6 @@ pub struct Counting {
     pub edges: (f64, f64),
 }
 
-/// Which end of a counting model's error a run is made at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Edge {
-    /// Neither: as the model says.
-    #[default]
-    Middle,
-    /// The provider counts as little as it may.
-    Low,
-    /// The provider counts as much as it may.
-    High,
-}
-
 impl Counting {
     /// The vocabulary itself with four tokens per block, which is what OpenAI's formats add around
     /// a message. Images: what Anthropic documents for about 1.2 megapixels.
@@ -78,24 +66,8 @@ impl Counting {
         Counting { per_token: self.per_visible_token, edges, ..self }
     }
 
-    /// Whether counts at the edges of the error differ from those of the model.
-    pub fn has_edges(&self) -> bool {
+    fn has_edges(&self) -> bool {
         self.edges != (1.0, 1.0)
-    }
-
-    /// The same for a provider that counts so much or so little.
-    pub fn at(self, edge: Edge) -> Counting {
-        let factor = match edge {
-            Edge::Middle => return self,
-            Edge::Low => self.edges.0,
-            Edge::High => self.edges.1,
-        };
-        Counting {
-            per_token: self.per_token * factor,
-            per_visible_token: self.per_visible_token * factor,
-            per_block: (self.per_block as f64 * factor).round() as u64,
-            ..self
-        }
     }
 
     /// That of a world in which everything but the texts is so much smaller: what stands around a
@@ -136,7 +108,7 @@ impl Counting {
     }
 
     /// The edges as changes of a count, per cent.
-    pub fn edges_pct(&self) -> (f64, f64) {
+    fn edges_pct(&self) -> (f64, f64) {
         let pct = |factor: f64| 100.0 * (factor - 1.0);
         (pct(self.edges.0), pct(self.edges.1))
     }
@@ -170,15 +142,9 @@ mod tests {
     }
 
     #[test]
-    fn the_edges_are_what_segments_were_told_wrong_by() {
-        // Told 13 % too small: 1,170 stands for 1,344.8; told 1 % too large: for 1,158.4.
-        assert_eq!(Counting::CLAUDE.at(Edge::High).text(1_000), 1_345);
-        assert_eq!(Counting::CLAUDE.at(Edge::Low).text(1_000), 1_158);
-        assert_eq!(Counting::CLAUDE.of_visible_text().at(Edge::High).text(1_000), 1_155);
-        for edge in [Edge::Middle, Edge::Low, Edge::High] {
-            assert_eq!(Counting::O200K.of_visible_text().at(edge), Counting::O200K);
-        }
+    fn description_of_claude_has_the_measured_error() {
         assert!(Counting::CLAUDE.told().ends_with("2.3 %, edges -1 and +15 %"));
+        assert_eq!(Counting::O200K.of_visible_text(), Counting::O200K);
     }
 
     #[test]

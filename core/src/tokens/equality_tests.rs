@@ -107,6 +107,7 @@ fn long_words() {
 }
 
 #[test]
+#[ignore = "nightly: slow"]
 fn a_long_blank_run_is_counted_where_an_engine_overflows() {
     // As many as tiktoken can still take, and far more.
     let text = |n: usize| " ".repeat(n) + "x";

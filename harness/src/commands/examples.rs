@@ -45,7 +45,6 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             "the context before and after a compaction at that point",
         )],
     ),
-    ("described", &[("ctxbench described", "published accounts beside what was released")]),
     ("memory", &[("ctxbench memory .", "memory files that each product would load from here")]),
     ("resume", &[("ctxbench resume rollout.jsonl --items", "each item that comes back, in order")]),
     ("prompts", &[("ctxbench prompts history.jsonl --at 1", "one entry of the history")]),
@@ -109,13 +108,6 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("ctxbench explain out port-5433", "where that fact was lost"),
             ("ctxbench explain out --strategy codex --lost", "all that a strategy lost"),
         ],
-    ),
-    (
-        "best",
-        &[(
-            "ctxbench best out --by cost_usd --min needs_kept_pct=90",
-            "the cheapest row that keeps enough, or \"undecided\"",
-        )],
     ),
     (
         "compare",

@@ -8,18 +8,15 @@ macro_rules! tell {
 
 mod advise;
 mod arguments;
-mod best;
 mod compact;
 mod completions;
 mod config;
 mod conform;
 mod corpus;
-mod described;
 mod drive;
 mod examples;
 mod explain;
 mod gate;
-mod goals;
 mod import;
 mod input;
 mod list;
@@ -118,8 +115,6 @@ enum Command {
     Import(import::Args),
     /// The context before and after each compaction of a session
     Compact(compact::Args),
-    /// What has been published of the products beside what was released, on the same sessions
-    Described(described::Args),
     /// The memory files that each product would load from a project, with their tokens
     Memory(memory::Args),
     /// What of a session that Codex has left on the disk comes back when it is opened again
@@ -142,8 +137,6 @@ enum Command {
     Checkpoints(store::CheckpointsArgs),
     /// Where a fact was lost, with the text before and after
     Explain(explain::Args),
-    /// The row that wins under conditions, chosen on halves of the sessions and told by the others
-    Best(best::Args),
     /// Differences between two results
     Compare(gate::CompareArgs),
     /// Fail when results are worse than a stored baseline
@@ -216,7 +209,6 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Show(a)) => list::show(&a),
         Some(Command::Import(a)) => import::import(&a),
         Some(Command::Compact(a)) => compact::compact(&a),
-        Some(Command::Described(a)) => described::described(&a),
         Some(Command::Memory(a)) => memory::memory(&a),
         Some(Command::Resume(a)) => resume::resume(&a),
         Some(Command::Prompts(a)) => prompts::prompts(&a),
@@ -231,7 +223,6 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Sessions(a)) => store::sessions(&a),
         Some(Command::Checkpoints(a)) => store::checkpoints(&a),
         Some(Command::Explain(a)) => explain::explain(&a),
-        Some(Command::Best(a)) => best::best(&a),
         Some(Command::Compare(a)) => gate::compare(&a),
         Some(Command::Gate(a)) => gate::gate(&a),
         Some(Command::Report(a)) => report::report(&a),

@@ -20,16 +20,12 @@ use super::private;
 pub(crate) struct Args {
     /// Folder or results.json of a run
     results: PathBuf,
-    /// Format (repeat): md, html, csv, json, sqlite, svg, table, junit, bmf, github-benchmark,
-    /// admin
+    /// Format (repeat): md, html, csv, json, sqlite, svg, table, junit, bmf, github-benchmark
     #[arg(long, value_name = "FORMAT", default_value = "md")]
     format: Vec<String>,
     /// Write files here; without it a format of one file goes to standard output
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Hold the rows to the goals of a TOML file, instead of those of the run, as for `run`
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::AnyPath)]
-    goals: Option<String>,
     /// Keep keys, passwords, mail addresses and names of home folders, which are taken out otherwise
     #[arg(long)]
     no_redact: bool,
@@ -53,19 +49,13 @@ pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
     private::keep([source]);
     let file = ResultsFile::open(&args.results)?;
     let redacted = Redacted { rows: &file, redactor: RefCell::default() };
-    let (rows, mut head): (&dyn Rows, _) = match args.no_redact {
+    let (rows, head): (&dyn Rows, _) = match args.no_redact {
         true => (&file, file.head.without_rows()),
         false => (&redacted, redacted.redactor.borrow_mut().results(&file.head).context(SECRETS)?),
     };
-    if let Some(name) = &args.goals {
-        head.goals = super::goals::named(name)?;
-    }
     let stored = Stored::new(&head, rows)?;
     if let Some(note) = redacted.redactor.borrow().note() {
         tell!("{note}; --no-redact keeps them");
-    }
-    if args.goals.is_some() {
-        super::goals::tell_unheld(&stored.figures);
     }
     match &args.output {
         None => formats.iter().try_for_each(|format| print(format, &stored)),

@@ -22,7 +22,7 @@ use clap::ValueHint;
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::counted::many;
 use ctxbench_core::files;
-use ctxbench_core::model::{self, DEFAULT_MODEL, Edge, Model};
+use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
 use ctxbench_core::session::Entry;
 use ctxbench_kit::monitor::SpendLimit;
 use ctxbench_reports as reports;
@@ -30,8 +30,6 @@ use ctxbench_reports::record::{Results, RunRecord, Status};
 use ctxbench_reports::{Artifact, Columns, RowStore, Stored};
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::descriptor::Standing;
-use ctxbench_strategies::levers::Levers;
 
 use super::corpus::{Choosing, Shown};
 use super::memory::Places;
@@ -51,12 +49,6 @@ pub(crate) struct Args {
     choosing: Choosing,
     #[command(flatten)]
     chosen: Chosen,
-    /// Run each product once more with this lever beside compaction, and show what it changes:
-    /// thinking=TOKENS (of a reply at most), tools=deferred (those of MCP servers are looked up),
-    /// subagents=MODEL, team=MEMBERSxSHARE% (each does that share of the session in a window of its
-    /// own); joined by + (repeat)
-    #[arg(long, value_name = "L=V", value_parser = lever)]
-    lever: Vec<Levers>,
     #[arg(long, value_name = "M")]
     #[arg(help = format!(
         "Model (repeat; default: the one a session was recorded with, else {DEFAULT_MODEL})"
@@ -66,10 +58,6 @@ pub(crate) struct Args {
     /// counts), recording (the same, with what a recording's counters tell of text that it lacks)
     #[arg(long, value_name = "HOW", value_parser = calibrate, default_value = Calibrate::default().word())]
     calibrate: Calibrate,
-    /// Run each pair at the edges of the counting model's error, too, and show whether the order of
-    /// the strategies changes there; takes three times as long
-    #[arg(long)]
-    edges: bool,
     /// Context window in tokens, such as 200000 or 200k, instead of the model's
     #[arg(long, value_name = "N", value_parser = tokens)]
     window: Option<u64>,
@@ -149,12 +137,6 @@ pub(crate) struct Args {
     /// there is nothing to check
     #[arg(long)]
     verify: bool,
-    /// Hold each row to the goals of a TOML file; `documents` = the success figures of docs/sources
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
-    goals: Option<String>,
-    /// Exit 1 if a product misses a goal, or if none could be judged
-    #[arg(long, requires = "goals")]
-    goals_must_pass: bool,
     /// Columns of summary.csv to show in the table, with commas between them, such as
     /// cost_usd,needs_kept_pct (default: the usual ones, or on less than 100 characters the six
     /// that decide)
@@ -184,7 +166,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if args.verify {
         plan.scenarios.iter().try_for_each(|s| verify::known_to(&plan.specs, s))?;
     }
-    let goals = args.goals.as_deref().map(super::goals::named).transpose()?.unwrap_or_default();
     private::keep(plan.scenarios.iter().flat_map(|s| &s.files));
     outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
@@ -200,7 +181,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         }
     }
     let begin = std::time::Instant::now();
-    let head = Results { goals, ..head(&plan) };
+    let head = head(&plan);
     let store = match &args.cache {
         Some(dir) => RowStore::cache(dir).context("--cache")?,
         None => RowStore::begin(&args.out, &head.generator, &head.assumptions)?,
@@ -215,7 +196,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let (export, shown) = (Export::new(&args.otel), Shown::new("rows", total, total));
     let program = program.join().unwrap_or_default();
     let mut rows = RunRows {
-        keys: Keys::new(&program, &plan.options, plan.edges, &args.chosen.programs()),
+        keys: Keys::new(&program, &plan.options, &args.chosen.programs()),
         plan,
         listed: &listed,
         store,
@@ -259,7 +240,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let more = more.take(1).flat_map(|r| &r.warnings[s.warnings.len()..]);
         more.for_each(|w| tell!("note: {}: {w}", s.id));
     }
-    super::goals::tell_unheld(all);
     // A part knows some of the sessions that the team works on.
     let asked = args.team.filter(|_| head.shard.is_none());
     if asked.is_none() && args.team.is_some() {
@@ -351,9 +331,6 @@ fn judged(args: &Args, plan: &Plan, all: &Results) -> anyhow::Result<()> {
         }
         tell!("all {checks} expected answers were met");
     }
-    if args.goals_must_pass {
-        super::goals::must_pass(all)?;
-    }
     nothing_ran(&all.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
 }
 
@@ -423,8 +400,7 @@ fn remarks(s: &scenarios::Scenario) -> Vec<String> {
 
 /// A setting that names a model must name one of the same provider.
 fn own_models(spec: &Spec, model: &Model) -> anyhow::Result<()> {
-    let of_agents = spec.levers.subagents.map(|m| ("subagents", &*m.name));
-    for (setting, name) in spec.settings.models().chain(of_agents) {
+    for (setting, name) in spec.settings.models() {
         let found =
             model::find(name).map_err(|e| anyhow::anyhow!("{}: {setting}: {e}", spec.label()))?;
         if found.provider != model.provider {
@@ -439,12 +415,8 @@ fn own_models(spec: &Spec, model: &Model) -> anyhow::Result<()> {
 }
 
 fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
-    let mut specs = args.chosen.specs()?;
+    let specs = args.chosen.specs()?;
     let swept = args.chosen.swept(&specs);
-    if let Some(lever) = twice(args.lever.iter().map(ToString::to_string)) {
-        bail!("--lever {lever} is given twice; leave one out");
-    }
-    pull(&mut specs, &args.lever);
     if let Some(label) = twice(specs.iter().map(Spec::label)) {
         bail!("strategy `{label}` is given twice; give it different settings or leave one out");
     }
@@ -456,9 +428,7 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
     let choice = args.choosing.choice(args.seed);
     let shard = args.shard.as_deref().map(shard).transpose()?;
     let (sessions, listed): (Vec<_>, Vec<_>) =
-        listed::list(&args.inputs, &choice, &specs, &named, shard, listed::KEPT_BYTES)?
-            .into_iter()
-            .unzip();
+        listed::list(&args.inputs, &choice, &named, shard, listed::KEPT_BYTES)?.into_iter().unzip();
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
         bail!("two sessions are called `{id}`; give one another id, or run them apart");
     }
@@ -488,7 +458,6 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
             rereads: !args.no_rereads,
             trace: args.trace.is_some(),
             calibrate: args.calibrate,
-            edge: Edge::default(),
             window: args.window,
             summary_model,
             watch: watched(args).then(|| Watch {
@@ -501,7 +470,6 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
         },
         summarisers,
         seeds: args.seeds,
-        edges: args.edges,
         // More threads than can be counted are all that there are.
         jobs: args
             .jobs
@@ -524,21 +492,6 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
         }
     }
     Ok((plan, listed))
-}
-
-/// Adds each product with each lever. What is no product has nothing to pull.
-fn pull(specs: &mut Vec<Spec>, levers: &[Levers]) {
-    let products = |s: &&Spec| s.levers.is_empty() && s.descriptor.standing == Standing::Contender;
-    let with = |s: &Spec| {
-        let s = s.clone();
-        levers.iter().map(move |l| Spec { levers: l.clone(), ..s.clone() }).collect::<Vec<_>>()
-    };
-    let more: Vec<Spec> = specs.iter().filter(products).flat_map(with).collect();
-    specs.extend(more);
-}
-
-fn lever(text: &str) -> Result<Levers, String> {
-    Levers::parse(text).map_err(|e| e.to_string())
 }
 
 /// What is named more than once, the first by name.

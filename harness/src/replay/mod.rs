@@ -36,7 +36,6 @@ mod trace;
 mod windows;
 mod world;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use ctxbench_core::agent;
@@ -44,7 +43,7 @@ use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::engine::{Engine, Fixed, Stamped};
 use ctxbench_core::history::History;
-use ctxbench_core::model::{Edge, Model};
+use ctxbench_core::model::Model;
 use ctxbench_core::request::Tools;
 use ctxbench_core::session::{Entry, Millis, Session};
 use ctxbench_core::strategy::Standing;
@@ -52,7 +51,6 @@ use ctxbench_provider::wire;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::{Scenario, bounds};
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::levers::Levers;
 
 use crate::memory::Prefixes;
 use crate::mock::{
@@ -63,7 +61,7 @@ use crate::summarise::{Summariser, SummaryDesk};
 use crate::watch::{Seen, Watch, Watcher};
 
 use events::{Event, Log};
-use known::{Known, KnownSessions};
+use known::{Known, KnownSession};
 use observer::Observer;
 use record::{Run, Stopped};
 use recording::{counted_by, lifetime, met};
@@ -98,8 +96,6 @@ pub struct Options {
     pub trace: bool,
     /// How tokens are counted.
     pub calibrate: Calibrate,
-    /// At which end of the counting model's error.
-    pub edge: Edge,
     /// Context window instead of the model's, tokens.
     pub window: Option<u64>,
     /// Model of every summary, instead of each strategy's own rule.
@@ -122,7 +118,6 @@ impl Default for Options {
             rereads: true,
             trace: false,
             calibrate: Calibrate::default(),
-            edge: Edge::default(),
             window: None,
             summary_model: None,
             watch: None,
@@ -183,18 +178,18 @@ pub async fn replay_in_full(
 pub(crate) struct Shared {
     /// The files of the session at its rewinds.
     files: Arc<Files>,
-    known: KnownSessions,
+    known: KnownSession,
 }
 
 impl Shared {
     pub(crate) fn of(scenario: &Scenario) -> Shared {
         let files = Arc::new(Files::played(&scenario.session));
-        Shared { files, known: KnownSessions::default() }
+        Shared { files, known: KnownSession::default() }
     }
 
     /// For the scenario where other words are said of the same files.
     pub(crate) fn reworded(&self) -> Shared {
-        Shared { files: self.files.clone(), known: KnownSessions::default() }
+        Shared { files: self.files.clone(), known: KnownSession::default() }
     }
 }
 
@@ -220,8 +215,6 @@ async fn replay_one(
     shared: &Shared,
     in_full: bool,
 ) -> (Replayed, Option<Engine>) {
-    let pulled = pulled(scenario, &spec.levers);
-    let scenario = pulled.as_ref();
     let model = Arc::new(met(scenario, model, options));
     let desk = SummaryDesk::default();
     let scene = Scene {
@@ -232,7 +225,7 @@ async fn replay_one(
         model: &model,
         options,
         desk: &desk,
-        known: shared.known.of(&scenario.session, &spec.levers),
+        known: shared.known.of(&scenario.session),
         keeps_events: in_full,
     };
     let provider = SharedDoor::new(open(&scene));
@@ -271,15 +264,6 @@ async fn replay_one(
     let measured = record::measured(&run, events);
     let record::Measured { record, trace, loadings } = measured;
     (Replayed { record, trace, loadings, seen }, engine)
-}
-
-/// The scenario as it is where levers are pulled.
-fn pulled<'a>(scenario: &'a Scenario, levers: &Levers) -> Cow<'a, Scenario> {
-    if levers.is_empty() {
-        return Cow::Borrowed(scenario);
-    }
-    let session = levers.applied(&scenario.session, scenario.scale);
-    Cow::Owned(Scenario { session, ..scenario.clone() })
 }
 
 /// The ways of a run's conversations to the one provider that they share, watched if anybody

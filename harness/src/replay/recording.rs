@@ -19,7 +19,7 @@ use crate::models;
 pub(super) fn met(scenario: &Scenario, model: &Model, options: &Options) -> Model {
     let header = &scenario.session.header;
     let mut m = model.clone();
-    m.counting = counting(&scenario.session, model, options.calibrate).at(options.edge);
+    m.counting = counting(&scenario.session, model, options.calibrate);
     if let Some(w) = options.window.or(header.context_window) {
         m.window = w;
         m.input_limit = None;

@@ -68,6 +68,7 @@ fn the_order_of_the_arguments_does_not_matter() {
 }
 
 #[test]
+#[ignore = "nightly: slow"]
 fn a_long_session_is_the_same_with_one_thread_and_two() {
     let here = Folder::new();
     let what = "login-bug-marathon --strategy reference --strategy codex --strategy claude-code \

@@ -50,7 +50,7 @@ fn measured(rows: &[Value], session: &str, name: &str) -> Value {
 }
 
 #[test]
-#[ignore = "needs python3"]
+#[ignore = "nightly: slow, and needs python3"]
 fn the_same_strategy_in_python_gives_the_same_records_on_all_built_in_scenarios() {
     let here = Folder::new();
     let pairs =

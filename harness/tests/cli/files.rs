@@ -412,17 +412,6 @@ fn in_a_shell(here: &Folder, script: &str) -> (Option<i32>, String) {
 fn a_pipe_is_read_to_its_end_wherever_a_file_is_asked_for() {
     let here = Folder::new();
     here.write("r.jsonl", session());
-    let goal = [
-        "[[goal]]",
-        r#"name = "fast""#,
-        r#"metric = "total_ms""#,
-        r#"is = "<""#,
-        "bound = 5",
-        r#"unit = "s""#,
-        r#"says = """#,
-        r#"link = "x""#,
-    ];
-    here.write("goals.toml", goal.join("\n"));
     here.run(&format!("run r.jsonl {TWO}")).ok();
     here.run("gate out --baseline base.json --store").ok();
     let claude = [
@@ -441,7 +430,6 @@ fn a_pipe_is_read_to_its_end_wherever_a_file_is_asked_for() {
         ("base.json", "ctxbench gate out --baseline p"),
         ("out/results.json", "ctxbench compare out p"),
         ("out/results.json", "ctxbench report p"),
-        ("goals.toml", "ctxbench report out --goals p"),
         ("claude.jsonl", "ctxbench validate p"),
     ] {
         let script =
@@ -462,7 +450,6 @@ fn what_never_ends_is_refused() {
         "import /dev/zero",
         "validate /dev/zero",
         "list sessions /dev/zero",
-        "run login-bug --goals /dev/zero --out zero",
         "run login-bug --models /dev/zero --out zero",
         "run login-bug --summarizer scripted:/dev/zero --out zero",
         "run login-bug --settings /dev/zero --out zero",

@@ -101,21 +101,3 @@ fn what_each_description_tells_of_the_moment_comes_out() {
     assert!(cleared.iter().all(|p| p["kind"] == "output"), "calls stay");
     assert_eq!(before.iter().filter(|p| p["kind"] == "call").count(), 8);
 }
-
-#[test]
-fn the_page_of_the_moment_is_as_it_is_generated() {
-    let here = Folder::new();
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let script = std::fs::read_to_string(root.join(".ci/readme")).unwrap();
-    let begin = script.find("told_moment=(").expect("the command of the told moment");
-    let line = script[begin..].lines().next().unwrap();
-    let line = line.trim_start_matches("told_moment=(").trim_end_matches(')');
-    let page = here.run(&format!("{line} --format markdown")).ok().stdout;
-    let table: Vec<&str> = page.lines().skip_while(|l| !l.starts_with('|')).collect();
-    let table: Vec<&str> = table.into_iter().take_while(|l| l.starts_with('|')).collect();
-    assert!(table.len() > 8, "{table:?}");
-    for file in ["README.md", "docs/login-bug.md"] {
-        let text = std::fs::read_to_string(root.join(file)).unwrap();
-        assert!(text.contains(&table.join("\n")), "{file} is not up to date; run .ci/readme");
-    }
-}

@@ -312,6 +312,7 @@ fn kill(here: &Folder, line: &str, after_rows: usize, spins: u64) -> bool {
 }
 
 #[test]
+#[ignore = "nightly: slow"]
 fn killed_anywhere_a_run_goes_on_and_ends_as_if_nothing_had_happened() {
     let here = Folder::new();
     let line = format!("{} {FOUR} --jobs 2", sessions(&here));

@@ -1,7 +1,6 @@
 //! The columns of every CSV file but `summary.csv`, in their order.
 
 use super::Column;
-use crate::goals::Judged;
 use crate::metrics::{Cell, ToCell};
 use crate::record::{
     BreakEven, CompactionRecord, Delegation, FactRecord, RequestRecord, ResumeRecord, RewindRecord,
@@ -194,23 +193,6 @@ pub(super) const DELEGATION: &[Column<Delegation>] = &[
     own!(needed_outside),
     own!(kept_outside),
 ];
-
-/// What a row is held to. A function, since a row borrows its goal.
-pub(super) fn goals<'a>() -> [Column<Judged<'a>>; 11] {
-    [
-        ("goal", |j| j.goal.name.cell()),
-        ("about", |j| j.about().cell()),
-        ("metric", |j| j.goal.metric.cell()),
-        ("unit", |j| j.unit().cell()),
-        ("is", |j| j.goal.is.sign().cell()),
-        ("bound", |j| j.goal.bound.cell()),
-        ("value", |j| j.value.cell()),
-        ("verdict", |j| j.verdict.cell()),
-        ("ended", |j| j.ended.cell()),
-        ("says", |j| j.goal.says.cell()),
-        ("link", |j| j.goal.link.cell()),
-    ]
-}
 
 pub(super) const COSTS: &[Column<Part>] = &[
     own!(agent),

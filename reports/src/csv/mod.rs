@@ -1,5 +1,5 @@
 //! The CSV files: a row per run, per request, per compaction, per (fact, need) pair, per rewind,
-//! per restart and format, per subagent, per goal, per
+//! per restart and format, per subagent, per
 //! agent and model.
 
 mod cell;
@@ -13,9 +13,9 @@ use ctxbench_core::strategy::Standing;
 use crate::formats::{Format, Make, ReportError};
 use crate::metrics::{Cell, METRICS, ToCell};
 use crate::plots::Looks;
-use crate::record::{FactRecord, Goal, RunRecord};
+use crate::record::{FactRecord, RunRecord};
 use crate::stored::{Files, Stored};
-use crate::{fmt, goals, seeds, spend};
+use crate::{fmt, seeds, spend};
 
 /// The format for `report --format csv`.
 pub(crate) const FORMAT: Format = Format { name: "csv", prints: false, make: Make::Rows(write) };
@@ -33,7 +33,7 @@ pub(crate) struct Table {
     /// The columns behind those that tell runs apart, which a table of runs has among them.
     pub(crate) columns: fn() -> Vec<&'static str>,
     /// The rows of a run.
-    rows: for<'a> fn(&'a RunRecord, &'a [Goal]) -> CellRows<'a>,
+    rows: for<'a> fn(&'a RunRecord) -> CellRows<'a>,
     /// Columns that only a replay knows.
     replayed: &'static [&'static str],
     /// It is the table of runs.
@@ -41,48 +41,39 @@ pub(crate) struct Table {
 }
 
 /// Every table; the same rows stand in the database.
-pub(crate) const TABLES: [Table; 9] = [
+pub(crate) const TABLES: [Table; 8] = [
     Table {
         name: "summary",
         columns: || METRICS.iter().map(|m| m.column).collect(),
-        rows: |r, _| Box::new(iter::once(r.columns().map(|(_, cell)| cell).collect())),
+        rows: |r| Box::new(iter::once(r.columns().map(|(_, cell)| cell).collect())),
         replayed: &[],
         of_runs: true,
     },
     Table {
         replayed: columns::REPLAYED,
-        ..inner(
-            "requests",
-            || names(columns::REQUESTS),
-            |r, _| cells(columns::REQUESTS, &r.requests),
-        )
+        ..inner("requests", || names(columns::REQUESTS), |r| cells(columns::REQUESTS, &r.requests))
     },
     inner(
         "compactions",
         || names(columns::COMPACTIONS),
-        |r, _| cells(columns::COMPACTIONS, &r.compactions),
+        |r| cells(columns::COMPACTIONS, &r.compactions),
     ),
-    inner("facts", || [names(columns::FACTS), vec!["text"]].concat(), |r, _| facts(r)),
-    inner("rewind", || names(columns::REWINDS), |r, _| cells(columns::REWINDS, &r.rewinds)),
-    inner("resume", || names(columns::RESUME), |r, _| cells(columns::RESUME, &r.resume)),
+    inner("facts", || [names(columns::FACTS), vec!["text"]].concat(), |r| facts(r)),
+    inner("rewind", || names(columns::REWINDS), |r| cells(columns::REWINDS, &r.rewinds)),
+    inner("resume", || names(columns::RESUME), |r| cells(columns::RESUME, &r.resume)),
     inner(
         "delegation",
         || names(columns::DELEGATION),
-        |r, _| cells(columns::DELEGATION, &r.delegation),
+        |r| cells(columns::DELEGATION, &r.delegation),
     ),
-    inner(
-        "goals",
-        || names(&columns::goals()),
-        |r, all| cells(columns::goals(), goals::judged(r, all)),
-    ),
-    inner("costs", || names(columns::COSTS), |r, _| cells(columns::COSTS, spend::parts(r))),
+    inner("costs", || names(columns::COSTS), |r| cells(columns::COSTS, spend::parts(r))),
 ];
 
 /// What happened inside runs.
 const fn inner(
     name: &'static str,
     columns: fn() -> Vec<&'static str>,
-    rows: for<'a> fn(&'a RunRecord, &'a [Goal]) -> CellRows<'a>,
+    rows: for<'a> fn(&'a RunRecord) -> CellRows<'a>,
 ) -> Table {
     Table { name, columns, rows, replayed: &[], of_runs: false }
 }
@@ -127,7 +118,6 @@ impl Table {
     pub(crate) fn whole<'a>(
         &self,
         r: &'a RunRecord,
-        goals: &'a [Goal],
         seeded: bool,
     ) -> impl Iterator<Item = Vec<Cell>> + use<'a> {
         let of_runs = self.of_runs;
@@ -135,7 +125,7 @@ impl Table {
         let names = if recorded { (self.columns)() } else { vec![] };
         let unknown: Vec<usize> =
             (0..names.len()).filter(|&i| self.replayed.contains(&names[i])).collect();
-        (self.rows)(r, goals).map(move |mut row| {
+        (self.rows)(r).map(move |mut row| {
             unknown.iter().for_each(|&i| row[i] = Cell::Na);
             if !of_runs {
                 let keys = [&r.scenario.id, &r.strategy.label, &r.model];
@@ -152,7 +142,6 @@ impl Table {
 /// text is a formula.
 fn write(stored: &Stored<'_>, _: &Looks, files: &mut dyn Files) -> Result<(), ReportError> {
     let seeded = seeds::several(&stored.figures);
-    let goals = &stored.figures.goals;
     let mut outs = Vec::new();
     for table in &TABLES {
         let mut out = csv::Writer::from_writer(files.create(&format!("{}.csv", table.name))?);
@@ -162,7 +151,7 @@ fn write(stored: &Stored<'_>, _: &Looks, files: &mut dyn Files) -> Result<(), Re
     stored.sessions(&mut |session| {
         for run in session {
             for (table, out) in TABLES.iter().zip(&mut outs) {
-                for row in table.whole(run, goals, seeded) {
+                for row in table.whole(run, seeded) {
                     out.write_record(row.into_iter().map(text)).map_err(io::Error::from)?;
                 }
             }

@@ -9,5 +9,5 @@ mod report;
 
 pub use baseline::{Baseline, BaselineRow, read_baseline};
 pub use check::gate;
-pub use limits::{GateOptions, Limit, LimitError};
+pub use limits::{GateOptions, Limit};
 pub use report::{Check, GateReport, Outcome};

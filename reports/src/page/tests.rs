@@ -297,6 +297,7 @@ fn words_give_way_first_where_the_page_would_be_too_large() {
 
 /// 200 sessions × 20 strategies. How fast such a page opens is tried by `.ci/page`.
 #[test]
+#[ignore = "nightly: slow"]
 fn four_thousand_runs_stay_below_the_limit() {
     let page = of(&large(200, 20, 250));
     if let Some(file) = std::env::var_os("CTXBENCH_LARGE_PAGE") {

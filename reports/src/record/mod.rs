@@ -7,7 +7,6 @@ mod compactions;
 mod delegation;
 mod digest;
 mod facts;
-mod goals;
 mod integrity;
 mod list;
 mod pieces;
@@ -30,7 +29,6 @@ pub use compactions::{BlockText, BreakEven, CompactionRecord, Portion, SUMMARY_T
 pub use delegation::Delegation;
 pub use digest::Digest;
 pub use facts::{EXCERPT, FactLife, FactMove, FactRecord, Place};
-pub use goals::{About, Comparison, Goal};
 pub use integrity::{IntegrityFailure, Rule};
 pub use list::SessionList;
 pub use restarts::{CodeRewind, KeptBy, ResumeFile, ResumeRecord, RewindRecord};
@@ -47,9 +45,6 @@ pub struct Results {
     pub generator: String,
     /// Assumptions of the models behind modelled numbers, by name.
     pub assumptions: BTreeMap<String, String>,
-    /// What the rows are held to; empty = nothing was asked for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub goals: Vec<Goal>,
     /// Which part of the sessions of a run: index from 1, of how many; `None` = all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<(usize, usize)>,
@@ -92,10 +87,6 @@ pub struct RunRecord {
     pub beside: Option<Beside>,
     /// The figures of one row.
     pub summary: Summary,
-    /// The same at the edges of the counting model's error, the lower first; empty = not tried, or
-    /// there are none.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub edges: Vec<AtEdge>,
     /// Every request, those of subagents after those of the main conversation, each in order.
     pub requests: Vec<RequestRecord>,
     /// Every compaction of the main conversation in order.
@@ -128,17 +119,6 @@ pub struct RunRecord {
     /// What is left of the requests and compactions of a row that is held without them; in no file.
     #[serde(skip)]
     pub digest: Option<Box<Digest>>,
-}
-
-/// A row where the provider counts more or less than the counting model says.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct AtEdge {
-    /// How much more, per cent.
-    pub counted_pct: f64,
-    /// How it ended.
-    pub status: Status,
-    /// Its figures.
-    pub summary: Summary,
 }
 
 /// The session of a run.
@@ -175,9 +155,6 @@ pub struct ScenarioInfo {
 pub struct StrategyInfo {
     /// Name, with the settings that were given: `codex:auto_compact_limit=90000`.
     pub label: String,
-    /// The label of the same strategy without the levers that are pulled here; none = none are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub without_levers: Option<String>,
     /// The settings that were given, as in the label.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub given: BTreeMap<String, String>,

@@ -41,7 +41,7 @@ impl RunRecord {
                 summary, steering
             ],
             lists: [
-                edges, requests, compactions, background, facts, lives, triggers, integrity,
+                requests, compactions, background, facts, lives, triggers, integrity,
                 rewinds, resume, delegation
             ]
         )

@@ -57,6 +57,7 @@ fn coverage(draw: Draw, truth: f64, n: usize) -> (f64, f64) {
 }
 
 #[test]
+#[ignore = "nightly: slow"]
 fn shown_intervals_cover_what_they_promise() {
     // Lowest coverage accepted for (n, shape); 2,000 trials vary by 1.5 points. What is short of 95
     // % are tails that eight sessions do not hold.
@@ -112,6 +113,7 @@ fn verdicts(one: Draw, effect: f64, n: usize) -> (f64, f64) {
 }
 
 #[test]
+#[ignore = "nightly: slow"]
 fn false_verdicts_stay_below_five_per_cent_of_families() {
     for n in [3, 5, 10, 30] {
         // Symmetric: what the test promises. Heavy tails (a normal times a log-normal size) are
@@ -128,6 +130,7 @@ fn false_verdicts_stay_below_five_per_cent_of_families() {
 }
 
 #[test]
+#[ignore = "nightly: slow"]
 fn skew_about_a_mean_of_zero_costs_what_the_method_page_says() {
     // Not a null hypothesis of the test: the rare large difference makes the mean 0 and is often
     // missing. One in eight families at ten sessions.
@@ -139,6 +142,7 @@ fn skew_about_a_mean_of_zero_costs_what_the_method_page_says() {
 }
 
 #[test]
+#[ignore = "nightly: slow"]
 fn real_differences_are_found() {
     // Effects of 2 and 1 where the difference of a session varies by √1.25 = 1.12.
     for (n, effect, least) in [(10, -2.0, 0.8), (30, -1.0, 0.8)] {

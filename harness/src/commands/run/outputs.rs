@@ -21,8 +21,7 @@ use crate::commands::{check_outputs, not_a_session};
 pub(super) fn check(args: &Args, read: &[Scenario]) -> anyhow::Result<()> {
     let named = args.inputs.iter().map(String::as_str);
     let scripts = args.summarizer.iter().filter_map(|s| s.strip_prefix("scripted:"));
-    let goals = args.goals.as_deref();
-    let named = named.chain(scripts).chain(goals).map(PathBuf::from).filter(|p| p.exists());
+    let named = named.chain(scripts).map(PathBuf::from).filter(|p| p.exists());
     let inputs: Vec<PathBuf> = named.chain(read.iter().flat_map(|s| s.files.clone())).collect();
     let outputs = outputs(args);
     check_outputs(&outputs, &inputs)?;
