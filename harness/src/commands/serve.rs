@@ -55,6 +55,7 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
             let script = args.script.iter().map(PathBuf::from).filter(|p| p.exists());
             files::check_output(path, &script.collect::<Vec<_>>()).context("--log")?;
             super::check_not_session("--log", path)?;
+            super::private::keep(args.script.iter().map(PathBuf::from).filter(|p| p.exists()));
             let file = File::options()
                 .create(true)
                 .append(true)
