@@ -79,10 +79,7 @@ pub const JUNIT_HEAD: &str =
 
 /// Suites by name, each with its cases.
 pub(crate) fn document(suites: &[(String, Vec<Case>)]) -> String {
-    let mut out = format!(
-        "{JUNIT_HEAD} {}>\n",
-        totals(suites.iter().flat_map(|(_, cases)| cases))
-    );
+    let mut out = format!("{JUNIT_HEAD} {}>\n", totals(suites.iter().flat_map(|(_, cases)| cases)));
     for (suite, cases) in suites {
         let suite = attribute(suite);
         let _ = writeln!(out, "  <testsuite name=\"{suite}\" {}>", totals(cases.iter()));

@@ -98,8 +98,7 @@ pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
     let named = args.model.as_deref().map(model::find).transpose()?;
     let model = named.unwrap_or_else(|| models::own(&scenario.session));
     let kind = std::slice::from_ref(&args.summarizer);
-    let mut summarisers =
-        super::summarizer::summarisers(kind, args.cassette.as_ref())?;
+    let mut summarisers = super::summarizer::summarisers(kind, args.cassette.as_ref())?;
     let options = Options {
         summariser: summarisers.swap_remove(0),
         window: args.window,

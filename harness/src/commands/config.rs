@@ -70,7 +70,9 @@ pub(super) fn configure(
 ) -> anyhow::Result<Configured> {
     let named = value_of(&given, "--config").map(PathBuf::from);
     let (path, trust) = match named {
-        Some(none) if none.as_os_str() == "none" => return Ok(Configured { arguments: given, file: None }),
+        Some(none) if none.as_os_str() == "none" => {
+            return Ok(Configured { arguments: given, file: None });
+        }
         Some(path) => (path, Trust::Full),
         None => match find_file() {
             Some(path) => (path, Trust::Harmless),
@@ -83,7 +85,8 @@ pub(super) fn configure(
     let text = ctxbench_core::files::read_text(&path)
         .with_context(|| format!("cannot read {}", path.display()))?;
     let file = path.display().to_string();
-    let reader = Reader { root, file: &file, lines: Lines::new(&text), folder: folder(&path), trust };
+    let reader =
+        Reader { root, file: &file, lines: Lines::new(&text), folder: folder(&path), trust };
     let command = given[at].to_string_lossy().into_owned();
     let options = reader.options(&text, &command, &given)?;
     let file = (!options.is_empty()).then_some(path);
@@ -144,15 +147,16 @@ fn check_owner_is(path: &Path, user: u32) -> anyhow::Result<()> {
     let found =
         std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
     let file = path.display();
-    let advice = format!(
-        "if you trust it, name it with --config {file}; --config none runs without a file"
-    );
+    let advice =
+        format!("if you trust it, name it with --config {file}; --config none runs without a file");
     if found.uid() != user && found.uid() != 0 {
         bail!("{file} belongs to another user (uid {}, yours is {user}); {advice}", found.uid());
     }
     if found.mode() & 0o022 != 0 {
         let mode = found.mode() & 0o777;
-        bail!("{file} can be changed by other users (mode {mode:03o}); run `chmod go-w {file}`, or, {advice}");
+        bail!(
+            "{file} can be changed by other users (mode {mode:03o}); run `chmod go-w {file}`, or, {advice}"
+        );
     }
     Ok(())
 }
@@ -238,7 +242,8 @@ impl Reader<'_> {
     ) -> Result<(&'c Arg, Vec<OsString>), Wrong> {
         let name = key.get_ref().replace('_', "-");
         let is_option = |a: &&Arg| {
-            let value = matches!(a.get_action(), ArgAction::Set | ArgAction::Append | ArgAction::SetTrue);
+            let value =
+                matches!(a.get_action(), ArgAction::Set | ArgAction::Append | ArgAction::SetTrue);
             value && a.get_long().is_some_and(|long| long != "config")
         };
         let options = || command.get_arguments().filter(is_option);

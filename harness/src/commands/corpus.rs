@@ -15,8 +15,8 @@ use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{Corpus, LoadError, Scenario, corpus, is_path, name_apart};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::run::tokens;
 use super::input;
+use super::run::tokens;
 
 /// Which sessions of many are taken.
 #[derive(clap::Args, Clone, Debug, Default)]

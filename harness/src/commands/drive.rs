@@ -18,9 +18,9 @@ use ctxbench_scenarios::Scenario;
 
 use self::cases::Cases;
 use super::corpus::load_all;
-use super::summarizer::CassetteFile;
-use super::run::{failed_rows, outputs, tokens, twice, width};
 use super::private;
+use super::run::{failed_rows, outputs, tokens, twice, width};
+use super::summarizer::CassetteFile;
 use crate::drive::agent::{self, Agent};
 use crate::drive::{self, Fault, Options, Outcome};
 use crate::groups::{self, Ours};

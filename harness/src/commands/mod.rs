@@ -399,7 +399,8 @@ mod tests {
     fn examples_of_every_command_parse() {
         for command in root().get_subcommands() {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-            let mut examples = help.lines().filter_map(|l| l.strip_prefix("  ctxbench ")).peekable();
+            let mut examples =
+                help.lines().filter_map(|l| l.strip_prefix("  ctxbench ")).peekable();
             assert!(examples.peek().is_some(), "`{}` has no example", command.get_name());
             for line in examples {
                 let line = line.split(" > ").next().unwrap();

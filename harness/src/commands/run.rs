@@ -34,10 +34,10 @@ use ctxbench_strategies::Spec;
 use super::corpus::{Choosing, Shown};
 use super::memory::Places;
 use super::otel::Export;
+use super::private;
 use super::seeds::Seeds;
 use super::specs::Chosen;
 use super::summarizer::CassetteFile;
-use super::private;
 use listed::Listed;
 use rows::RunRows;
 
@@ -357,7 +357,10 @@ fn show(args: &Args, stored: &Stored<'_>, team: Option<&str>) -> anyhow::Result<
     let color = std::io::stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     let columns = args.columns.clone().unwrap_or_default();
-    super::print_data(&reports::table(all, &reports::TableOptions { color, width: width(), columns }))?;
+    super::print_data(&reports::table(
+        all,
+        &reports::TableOptions { color, width: width(), columns },
+    ))?;
     team.map_or(Ok(()), |text| super::print(&format!("\n{text}")))
 }
 
@@ -431,8 +434,7 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
         bail!("two sessions are called `{id}`; give one another id, or run them apart");
     }
-    let summarisers =
-        super::summarizer::summarisers(&args.summarizer, args.cassette.as_ref())?;
+    let summarisers = super::summarizer::summarisers(&args.summarizer, args.cassette.as_ref())?;
     let transport = match args.transport {
         Door::Http => Transport::Http,
         Door::Direct => Transport::Direct,

@@ -16,8 +16,8 @@ use ctxbench_scenarios::formats::millis;
 use ctxbench_scenarios::{LoadError, is_path};
 use serde_json::json;
 
-use super::output::{check_printed, escape};
 use super::corpus::{Met, Shown, Skipped, at, below, walk};
+use super::output::{check_printed, escape};
 
 /// A row and where its session stands.
 struct Placed {

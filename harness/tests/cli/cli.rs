@@ -509,8 +509,7 @@ fn compact_shows_the_context_before_and_after() {
 fn compact_asks_at_a_point_and_shows_every_strategy() {
     let here = Folder::new();
     let at = "compact login-bug --at turn:2";
-    let all: Value =
-        serde_json::from_str(&here.run(&format!("{at} --json")).ok().stdout).unwrap();
+    let all: Value = serde_json::from_str(&here.run(&format!("{at} --json")).ok().stdout).unwrap();
     let rows = all["strategies"].as_array().unwrap();
     let of = |name: &str| rows.iter().find(|r| r["strategy"] == name).unwrap();
     // Who has a command makes one compaction of the same history; who has none says so, and pi

@@ -90,7 +90,10 @@ fn paths_of_a_named_file_are_relative_to_it() {
 #[test]
 fn named_file_sets_every_option() {
     let here = Folder::new();
-    here.write("c.toml", "[gate]\nbaseline = \"base.json\"\n[run]\nno_rereads = false\njson = true\n");
+    here.write(
+        "c.toml",
+        "[gate]\nbaseline = \"base.json\"\n[run]\nno_rereads = false\njson = true\n",
+    );
     let out = here.run("--config c.toml login-bug --strategy none --transport direct").ok();
     here.run("gate ctxbench-out --store --config c.toml").ok().says(&["stored base.json"]);
     here.run("gate ctxbench-out --config=c.toml").ok();
