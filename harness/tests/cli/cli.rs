@@ -296,7 +296,7 @@ fn recordings_of_every_format_import_and_run() {
     ];
     for (n, (path, sessions)) in all.into_iter().enumerate() {
         let path = data.join(path).display().to_string();
-        here.run("import").arg(&path).arg("-o").arg("s.jsonl").ok().says(&["cannot tell"]);
+        here.run("import").arg(&path).arg("-o").arg("s.jsonl").arg("--force").ok().says(&["cannot tell"]);
         let written = here.read("s.jsonl");
         let heads = written.lines().filter(|l| l.starts_with("{\"type\":\"session\"")).count();
         assert_eq!(heads, sessions, "{path}");
@@ -363,7 +363,7 @@ fn each_session_becomes_a_file_of_its_own() {
         here.run(&format!("import one.jsonl --to {to} -o {to}")).ok().says(&[lost]);
         assert_eq!(here.files(to).len(), 4);
         for file in here.files(to).into_keys() {
-            here.run(&format!("import {to}/{file} -o back-{to}.jsonl")).ok();
+            here.run(&format!("import {to}/{file} -o back-{to}.jsonl --force")).ok();
         }
     }
     here.run("import rec.jsonl --to anthropic").ok().prints(&["{\"model\":"]);

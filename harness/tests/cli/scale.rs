@@ -276,7 +276,7 @@ fn rows_that_failed_are_computed_again() {
     let line = "run login-bug-tight --strategy codex --strategy none --transport direct";
     let line = format!("{line} --cache cache {server}");
     for _ in 0..2 {
-        let said = here.run(&line).ok().stderr;
+        let said = here.run(&line).fails_with(1).stderr;
         assert!(!said.contains("2 rows that are"), "{said}");
         let rows = here.csv("ctxbench-out/summary.csv");
         assert_eq!(rows.iter().filter(|r| r["status"] == "error").count(), 1);
