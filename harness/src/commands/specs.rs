@@ -49,7 +49,7 @@ pub(super) fn rows(text: &str) -> Result<Vec<Spec>, SpecError> {
     if !exec::is_exec(text) {
         return Spec::sweep(text);
     }
-    crate::groups::end_with_us();
+    crate::shutdown::exit_on_signals();
     exec::read(text)
 }
 

@@ -2,18 +2,16 @@
 
 use std::collections::VecDeque;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::task::JoinHandle;
+use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::director::Shared;
 use super::scratch::Scratch;
-use crate::groups;
+use crate::process_group::{ProcessGroup, StderrTail};
 
 /// Longest line that an agent may print, bytes.
 const MOST_LINE: usize = 64 << 20;
@@ -21,21 +19,18 @@ const MOST_LINE: usize = 64 << 20;
 const MOST_NOISE: usize = 4 << 20;
 /// Between two requests to its model an agent may print this much, bytes.
 const MOST_CHATTER: usize = 256 << 20;
-/// Of standard error this much of the end is kept, bytes.
-const STDERR_KEPT: usize = 4_096;
 const STDERR_LINES: usize = 6;
 /// How long an agent may take to end once it is told to, and how long its last words are waited for.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A running agent.
 pub(super) struct Child {
-    child: tokio::process::Child,
+    group: ProcessGroup,
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
     /// Read and not yet taken.
     buffer: VecDeque<u8>,
-    stderr: Arc<Mutex<Vec<u8>>>,
-    listens: JoinHandle<()>,
+    stderr: StderrTail,
     patience: Patience,
     /// Requests when they were last counted, and bytes printed since there were so many.
     chatter: (usize, usize),
@@ -74,26 +69,18 @@ impl Child {
             return Err(Stopped("its description names no command".into()));
         };
         let mut starting = Command::new(program);
-        starting.args(arguments).current_dir(scratch.project()).kill_on_drop(true);
+        starting.args(arguments).current_dir(scratch.project());
         starting.env_clear().envs(scratch.environment());
         starting.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        #[cfg(unix)]
-        starting.process_group(0);
-        let mut child =
-            starting.spawn().map_err(|e| Stopped(format!("`{program}` cannot be started: {e}")))?;
-        if let Some(id) = child.id() {
-            groups::begun(id);
-        }
+        let mut group = ProcessGroup::spawn(&mut starting)
+            .map_err(|e| Stopped(format!("`{program}` cannot be started: {e}")))?;
         let piped = "all three streams are pipes";
-        let stderr: Arc<Mutex<Vec<u8>>> = Arc::default();
-        let listens = tokio::spawn(listen(child.stderr.take().expect(piped), stderr.clone()));
         Ok(Child {
-            stdin: child.stdin.take(),
-            stdout: child.stdout.take().expect(piped),
-            child,
+            stdin: group.take_stdin(),
+            stdout: group.take_stdout().expect(piped),
+            stderr: StderrTail::collect(group.take_stderr().expect(piped)),
+            group,
             buffer: VecDeque::new(),
-            stderr,
-            listens,
             patience,
             chatter: (0, 0),
         })
@@ -189,14 +176,14 @@ impl Child {
         loop {
             let before = self.asked();
             let mut bytes = [0; 1 << 14];
-            let Child { child, stdout, .. } = self;
+            let Child { group, stdout, .. } = self;
             let director = self.patience.director.clone();
             let next = async {
                 tokio::select! {
                     biased;
                     why = director.gave_up() => Next::Refused(why),
                     read = stdout.read(&mut bytes), if open => Next::Printed(read.unwrap_or(0)),
-                    status = child.wait() => Next::Ended(status),
+                    status = group.wait() => Next::Ended(status),
                 }
             };
             match timeout(limit, next).await {
@@ -278,7 +265,7 @@ impl Child {
 
     /// Why it is not there any more.
     async fn gone(&mut self) -> Stopped {
-        let why = match timeout(GRACE, self.child.wait()).await {
+        let why = match timeout(GRACE, self.group.wait()).await {
             Ok(Ok(status)) => format!("it ended with {status}"),
             _ => "it closed its standard output".into(),
         };
@@ -287,14 +274,8 @@ impl Child {
 
     /// A reason with the last lines of its standard error.
     pub(super) async fn told(&mut self, why: String) -> Stopped {
-        if let Some(id) = self.child.id() {
-            groups::end(id);
-        }
-        let _ = timeout(GRACE, &mut self.listens).await;
-        let kept = self.stderr.lock().map(|k| k.clone()).unwrap_or_default();
-        let text = plain(&String::from_utf8_lossy(&kept));
-        let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-        let last = lines[lines.len().saturating_sub(STDERR_LINES)..].join("\n");
+        self.group.kill();
+        let last = plain(&self.stderr.last_lines(STDERR_LINES).await);
         Stopped(if last.is_empty() { why } else { format!("{why}; its last words:\n{last}") })
     }
 
@@ -305,12 +286,10 @@ impl Child {
             while matches!(self.read_some().await, Ok(n) if n > 0) {
                 self.buffer.clear();
             }
-            let _ = self.child.wait().await;
+            let _ = self.group.wait().await;
         };
         let _ = timeout(GRACE, drain).await;
-        if let Some(id) = self.child.id() {
-            groups::end(id);
-        }
+        self.group.kill();
     }
 }
 
@@ -331,24 +310,4 @@ fn plain(text: &str) -> String {
         }
     }
     out
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        if let Some(id) = self.child.id() {
-            groups::over(id);
-        }
-        self.listens.abort();
-    }
-}
-
-/// Keeps the end of what is written to standard error.
-async fn listen(mut stderr: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) {
-    let mut buffer = [0; 4_096];
-    while let Ok(n @ 1..) = stderr.read(&mut buffer).await {
-        let Ok(mut kept) = kept.lock() else { return };
-        kept.extend_from_slice(&buffer[..n]);
-        let over = kept.len().saturating_sub(STDERR_KEPT);
-        kept.drain(..over);
-    }
 }

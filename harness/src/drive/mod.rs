@@ -37,9 +37,9 @@ use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario};
 use ctxbench_strategies::Spec;
 use thiserror::Error;
 
-use crate::groups;
 use crate::replay::{GO_ON, MOST_FAILURES};
 use crate::serve::{self, Server, Summaries};
+use crate::shutdown;
 use crate::summarise::{Summariser, SummaryDesk};
 use agent::{Agent, AgentError, Purpose};
 use child::{Patience, Stopped};
@@ -98,6 +98,9 @@ pub enum DriveError {
         /// What the system said.
         why: std::io::Error,
     },
+    /// A signal asked ctxbench to end.
+    #[error("interrupted")]
+    Interrupted,
 }
 
 /// What an agent did with a session.
@@ -121,8 +124,6 @@ pub struct Driven {
     pub unasked: usize,
     /// How often the user asked it to go on, because a turn ended before all of it was said.
     pub asked_to_go_on: u64,
-    /// Processes that it left behind and that were ended.
-    pub left_behind: usize,
     /// The scratch folder, where it was kept.
     pub kept: Option<PathBuf>,
     /// The window that it was told of, tokens.
@@ -357,9 +358,10 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
         Live { agent, options, plan: &plan, director: &director, scratch, summariser: &summariser };
     let sizes = (window, max_output);
     let ended = runtime.block_on(live.run(&session, &program, sizes))?;
-    groups::stay_if_ending();
+    if shutdown::is_requested() {
+        return Err(DriveError::Interrupted);
+    }
     let notes = record::notes(&agent.name, strategy.as_ref(), live.scratch.path());
-    let left_behind = live.scratch.sweep();
     drop(live);
     drop(runtime);
     let Ended { failures, stopped, unasked, asked_to_go_on, told } = ended;
@@ -383,7 +385,6 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
         stopped,
         unasked,
         asked_to_go_on,
-        left_behind,
         kept,
         window,
         summariser: options.summariser.clone(),

@@ -171,10 +171,6 @@ impl Driven {
             add_note(real, why.to_string());
         }
         self.unstruck.iter().for_each(|line| add_note(real, line.clone()));
-        if self.left_behind > 0 {
-            let n = many(self.left_behind, "process");
-            add_note(real, format!("it left {n} behind, which we ended"));
-        }
     }
 
     /// What its row has to say of the requests.

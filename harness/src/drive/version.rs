@@ -11,8 +11,8 @@ use tokio::process::Command;
 
 use super::agent::Agent;
 use super::fill::Fill;
-use crate::groups;
-use crate::temporary::Temporary;
+use crate::process_group::ProcessGroup;
+use crate::shutdown::TempFolder;
 
 /// So much of what it says is looked at, bytes.
 const MOST_VERSION: u64 = 64 << 10;
@@ -43,7 +43,7 @@ impl Agent {
     /// The version that a program says it has: the first word with digits and dots that it prints.
     /// It is asked in a home of its own, and for so long at most.
     pub fn version(&self, program: &Path, patience: Duration) -> Result<String, NoVersion> {
-        let home = Temporary::new()?;
+        let home = TempFolder::new()?;
         let fill = Fill::before(program, self.here.as_deref(), home.path());
         let mut asking = Command::new(program);
         asking.args(self.program.version.iter().map(|a| fill.text(a)));
@@ -51,16 +51,12 @@ impl Agent {
         asking.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         asking.env("HOME", home.path()).env("TMPDIR", home.path());
         asking.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        #[cfg(unix)]
-        asking.process_group(0);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (text, ended, status) = runtime.block_on(async {
-            let mut child = asking.kill_on_drop(true).spawn()?;
-            let group = child.id();
-            group.inspect(|g| groups::begun(*g));
+            let mut group = ProcessGroup::spawn(&mut asking)?;
             let piped = "both streams are pipes";
-            let stdout = child.stdout.take().expect(piped).take(MOST_VERSION);
-            let stderr = child.stderr.take().expect(piped).take(MOST_VERSION);
+            let stdout = group.take_stdout().expect(piped).take(MOST_VERSION);
+            let stderr = group.take_stderr().expect(piped).take(MOST_VERSION);
             let (mut one, mut two) = (stdout, stderr);
             let (mut out, mut err) = (Vec::new(), Vec::new());
             let both = async { tokio::join!(one.read_to_end(&mut out), two.read_to_end(&mut err)) };
@@ -68,9 +64,8 @@ impl Agent {
             let ended = tokio::time::timeout(patience, both).await.is_ok();
             let text = [out, err].concat();
             // One that still has its streams open goes on with something else.
-            let waited = async { if ended { child.wait().await.ok() } else { None } };
+            let waited = async { if ended { group.wait().await.ok() } else { None } };
             let status = tokio::time::timeout(patience, waited).await.ok().flatten();
-            group.inspect(|g| groups::over(*g));
             Ok::<_, std::io::Error>((text, ended, status))
         })?;
         // What a program says when it fails may hold any number.

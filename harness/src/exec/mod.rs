@@ -18,4 +18,4 @@ mod strategy;
 mod talk;
 
 pub use probe::introduced;
-pub use spec::{is_exec, read};
+pub use spec::{is_exec, read, transcript};

@@ -1,49 +1,61 @@
 //! The process of a program: its lines, its limits, and its end.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::task::JoinHandle;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::limits::Limits;
-use crate::groups;
+use crate::process_group::{ProcessGroup, StderrTail};
 use serde_json::value::RawValue;
 
-/// Of standard error this much of the end is kept, bytes.
-const STDERR_KEPT: usize = 4_096;
-/// This many of its last lines are shown.
+/// Number of lines of standard error that are shown when the program fails.
 const STDERR_LINES: usize = 8;
 /// How long a process that was told to end may take, and how long its last words are waited for.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub(super) struct Process {
-    child: Child,
+    group: ProcessGroup,
     /// `None` once it is told that nothing more comes.
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
-    stderr: Arc<Mutex<Vec<u8>>>,
-    listens: JoinHandle<()>,
+    stderr: StderrTail,
     limits: Limits,
     /// What is left of the limits until the present answer.
     left: Left,
     transcript: Transcript,
 }
 
-/// Every line that goes either way, as JSON with who said it.
+/// First bytes of every transcript.
+const TRANSCRIPT_START: &str = "{\"from\":\"";
+
+/// A JSON line for every message in either direction, with its sender.
 struct Transcript(Option<File>);
 
 impl Transcript {
     fn open(limits: &Limits) -> Result<Transcript, String> {
         let Some(path) = &limits.transcript else { return Ok(Transcript(None)) };
-        let file = File::options().create(true).append(true).open(path);
-        let wrong = |e| format!("exec.transcript: cannot write {}: {e}", path.display());
-        file.map(|file| Transcript(Some(file))).map_err(wrong)
+        let failed = |why: String| format!("exec.transcript: {}: {why}", path.display());
+        let open = || -> std::io::Result<Option<File>> {
+            let mut file = File::options().create(true).read(true).append(true).open(path)?;
+            let mut start = Vec::new();
+            if file.metadata()?.is_file() {
+                std::io::Read::by_ref(&mut file)
+                    .take(TRANSCRIPT_START.len() as u64)
+                    .read_to_end(&mut start)?;
+            }
+            let is_ours = start.is_empty() || start == TRANSCRIPT_START.as_bytes();
+            Ok(is_ours.then_some(file))
+        };
+        match open() {
+            Ok(Some(file)) => Ok(Transcript(Some(file))),
+            Ok(None) => Err(failed("not a transcript; name a new file".into())),
+            Err(e) => Err(failed(format!("failed to open it: {e}"))),
+        }
     }
 
     fn line(&mut self, from: &str, line: &[u8]) -> Result<(), String> {
@@ -74,23 +86,17 @@ impl Process {
         };
         let transcript = Transcript::open(&limits)?;
         let mut starting = Command::new(program);
-        starting.args(arguments).kill_on_drop(true);
+        starting.args(arguments);
         starting.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        #[cfg(unix)]
-        starting.process_group(0);
-        let mut child = starting.spawn().map_err(|e| {
+        let mut group = ProcessGroup::spawn(&mut starting).map_err(|e| {
             format!("cannot start `{program}`: {e}; is it installed, and is the path right?")
         })?;
         let piped = "all three streams are pipes";
-        let stdin = child.stdin.take();
-        let stdout = BufReader::with_capacity(1 << 16, child.stdout.take().expect(piped));
-        let stderr = Arc::default();
-        let listens = tokio::spawn(listen(child.stderr.take().expect(piped), Arc::clone(&stderr)));
-        if let Some(id) = child.id() {
-            groups::begun(id);
-        }
+        let stdin = group.take_stdin();
+        let stdout = BufReader::with_capacity(1 << 16, group.take_stdout().expect(piped));
+        let stderr = StderrTail::collect(group.take_stderr().expect(piped));
         let left = Left::of(&limits);
-        Ok(Process { child, stdin, stdout, stderr, listens, limits, left, transcript })
+        Ok(Process { group, stdin, stdout, stderr, limits, left, transcript })
     }
 
     /// A new answer is asked for.
@@ -128,7 +134,7 @@ impl Process {
 
     /// How a process ended that has closed its standard output.
     async fn gone(&mut self) -> String {
-        match timeout(GRACE, self.child.wait()).await {
+        match timeout(GRACE, self.group.wait()).await {
             Ok(Ok(status)) => format!("it ended with {status}"),
             _ => "it closed its standard output".into(),
         }
@@ -144,50 +150,21 @@ impl Process {
         let answered = timeout(GRACE, self.exchange(Some(line.as_bytes()))).await;
         self.stdin = None;
         if answered.is_ok() {
-            let _ = timeout(GRACE, self.child.wait()).await;
+            let _ = timeout(GRACE, self.group.wait()).await;
         }
-        self.kill();
+        self.group.kill();
     }
 
     /// The last lines of its standard error; it is over.
     pub(super) async fn last_words(mut self) -> String {
-        self.kill();
-        // Whatever holds the pipe open beyond the group is not waited for.
-        let _ = timeout(GRACE, &mut self.listens).await;
-        let kept = self.stderr.lock().map(|k| k.clone()).unwrap_or_default();
-        let text = String::from_utf8_lossy(&kept).into_owned();
-        let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-        lines[lines.len().saturating_sub(STDERR_LINES)..].join("\n")
-    }
-
-    fn kill(&mut self) {
-        if let Some(id) = self.child.id() {
-            groups::end(id);
-        }
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.kill();
-        self.listens.abort();
+        self.group.kill();
+        self.stderr.last_lines(STDERR_LINES).await
     }
 }
 
 impl Left {
     fn of(limits: &Limits) -> Left {
         Left { time: limits.timeout, bytes: limits.output, lines: limits.calls + 1 }
-    }
-}
-
-/// Keeps the end of what is written to standard error.
-async fn listen(mut stderr: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) {
-    let mut buffer = [0; 4_096];
-    while let Ok(n @ 1..) = stderr.read(&mut buffer).await {
-        let Ok(mut kept) = kept.lock() else { return };
-        kept.extend_from_slice(&buffer[..n]);
-        let over = kept.len().saturating_sub(STDERR_KEPT);
-        kept.drain(..over);
     }
 }
 

@@ -1,5 +1,7 @@
 //! `NAME[@VERSION]=exec[{k=v,…}]:COMMAND`: a program as a strategy.
 
+use std::path::PathBuf;
+
 use ctxbench_core::settings::{DefaultValue, Kind, Setting, Settings, Value};
 use ctxbench_core::strategy::{Standing, Strategy};
 use ctxbench_strategies::conform::Conformance;
@@ -76,6 +78,15 @@ fn split(text: &str) -> Option<(&str, &str)> {
     (!name.contains([':', '+'])).then_some((name.trim(), rest))
 }
 
+/// Returns the file of `exec.transcript` in a strategy given as `NAME=exec{…}:COMMAND`.
+pub fn transcript(text: &str) -> Option<PathBuf> {
+    let (_, rest) = split(text)?;
+    let (settings, _) = rest.strip_prefix('{')?.split_once("}:")?;
+    let pairs = settings.split(',').filter_map(|pair| pair.split_once('='));
+    let mut found = pairs.filter(|(key, _)| key.trim() == "exec.transcript");
+    found.next().map(|(_, path)| path.trim().into())
+}
+
 /// Reads a program as a strategy; lists and ranges of values make several.
 pub fn read(text: &str) -> Result<Vec<Spec>, SpecError> {
     let wrong = |why: &str| {
@@ -98,7 +109,7 @@ pub fn read(text: &str) -> Result<Vec<Spec>, SpecError> {
     if all().any(|d| d.name == name) {
         return Err(wrong("a strategy of ctxbench has this name; take another"));
     }
-    let command = words(command).ok_or_else(|| wrong("a quote is not closed"))?;
+    let command = shlex::split(command).ok_or_else(|| wrong("a quote is not closed"))?;
     if command.is_empty() {
         return Err(wrong("there is no command"));
     }
@@ -164,36 +175,6 @@ fn setting(name: &str, value: &str) -> Setting {
         help: "a setting of the program",
         source: "the program",
     }
-}
-
-/// A command in words, as a shell splits it; `None` = a quote is open.
-fn words(command: &str) -> Option<Vec<String>> {
-    let mut out = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote = None;
-    let mut chars = command.chars();
-    while let Some(c) = chars.next() {
-        match (c, quote) {
-            (c, Some(open)) if c == open => quote = None,
-            ('\\', None | Some('"')) => {
-                let next = chars.next()?;
-                let word = word.get_or_insert_default();
-                // In quotes a backslash stands for itself before all but these.
-                if quote.is_some() && !matches!(next, '"' | '\\') {
-                    word.push('\\');
-                }
-                word.push(next);
-            }
-            ('\'' | '"', None) => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (c, None) if c.is_whitespace() => out.extend(word.take()),
-            (c, _) => word.get_or_insert_default().push(c),
-        }
-    }
-    out.extend(word);
-    quote.is_none().then_some(out)
 }
 
 /// What is the same for all programs.
@@ -267,15 +248,11 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_split_as_a_shell_does() {
-        let of = |t: &str| words(t).map(|w| w.join("|"));
-        assert_eq!(
-            of("python3  a.py 'b c' \"d \\\" e\" f\\ g"),
-            Some("python3|a.py|b c|d \" e|f g".into())
-        );
-        assert_eq!(of("a '' b"), Some("a||b".into()));
-        assert_eq!(of("a 'b"), None);
-        assert_eq!(of("  "), Some(String::new()));
+    fn transcript_of_strategy_is_its_file() {
+        let of = |text: &str| transcript(text).map(|p| p.display().to_string());
+        assert_eq!(of("m=exec{a=1, exec.transcript=t.jsonl}:x").as_deref(), Some("t.jsonl"));
+        assert_eq!(of("m=exec{a=1}:x exec.transcript=t"), None);
+        assert_eq!(of("codex"), None);
     }
 
     #[test]
