@@ -12,7 +12,7 @@ use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model::{self, Counting, Model};
 use ctxbench_reports::Looks;
 use ctxbench_reports::record::yardstick;
-use ctxbench_reports::record::{RESULTS_VERSION, Results, RunRecord, SessionList, Status};
+use ctxbench_reports::record::{RESULTS_VERSION, Results, RunRecord, Status};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::descriptor::{Descriptor, Look};
 use ctxbench_strategies::{Spec, all};
@@ -381,14 +381,10 @@ pub fn results(plan: &Plan, mut records: Vec<RunRecord>) -> Results {
 
 /// What results of a plan say beside their rows.
 pub fn head(plan: &Plan) -> Results {
-    let shard = plan.shard.filter(|(_, n)| *n > 1);
-    let ids = || plan.scenarios.iter().map(|s| &*s.id);
     Results {
         version: RESULTS_VERSION,
         generator: concat!("ctxbench ", env!("CARGO_PKG_VERSION")).into(),
         assumptions: assumptions(plan),
-        shard,
-        list: shard.map(|_| SessionList::of(ids())),
         runs: Vec::new(),
     }
 }

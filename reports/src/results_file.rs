@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Deserialize;
 
@@ -23,13 +24,14 @@ pub struct ResultsFile {
     /// All but the rows.
     pub head: Results,
     sessions: Vec<Session>,
+    /// Kept open: a run that replaces the results does not change what is read.
+    file: Option<Mutex<File>>,
     /// The rows of a file that is laid out otherwise.
     whole: Option<Vec<RunRecord>>,
 }
 
 /// The rows of one session.
 struct Session {
-    id: String,
     rows: Vec<Place>,
 }
 
@@ -65,7 +67,7 @@ impl ResultsFile {
             None => {
                 let all = json::read_results(&path)?;
                 let head = all.without_rows();
-                Ok(ResultsFile { path, head, sessions: vec![], whole: Some(all.runs) })
+                Ok(ResultsFile { path, head, sessions: vec![], file: None, whole: Some(all.runs) })
             }
         }
     }
@@ -119,8 +121,8 @@ impl ResultsFile {
             let Ok(key) = serde_json::from_slice::<Key>(json) else { return Ok(None) };
             let id = key.scenario.id;
             let place = Place { offset: at, bytes: json.len(), line: number };
-            let session = *places.entry(id.clone()).or_insert_with(|| {
-                sessions.push(Session { id, rows: vec![] });
+            let session = *places.entry(id).or_insert_with(|| {
+                sessions.push(Session { rows: vec![] });
                 sessions.len() - 1
             });
             sessions[session].rows.push(place);
@@ -130,36 +132,19 @@ impl ResultsFile {
             next(&mut line)?;
             line.is_empty()
         };
-        let file = ResultsFile { path: path.into(), head, sessions, whole: None };
+        let file = Some(Mutex::new(file.into_inner()));
+        let file = ResultsFile { path: path.into(), head, sessions, file, whole: None };
         Ok(ended.then_some(file))
     }
 
-    /// The sessions that it holds, in the order of the file.
-    pub(crate) fn ids(&self) -> Vec<String> {
-        match &self.whole {
-            Some(rows) => rows
-                .chunk_by(|a, b| a.scenario.id == b.scenario.id)
-                .map(|s| s[0].scenario.id.clone())
-                .collect(),
-            None => self.sessions.iter().map(|s| s.id.clone()).collect(),
-        }
-    }
-
-    /// The rows of one of [`Self::ids`], by its place among them.
-    pub(crate) fn session(&self, at: usize) -> Result<Vec<RunRecord>, ReadError> {
-        if let Some(rows) = &self.whole {
-            let mut sessions = rows.chunk_by(|a, b| a.scenario.id == b.scenario.id);
-            return Ok(sessions.nth(at).unwrap_or_default().to_vec());
-        }
-        let mut file = File::open(&self.path).map_err(|e| self.failed(e))?;
-        self.sessions[at].rows.iter().map(|place| self.row(&mut file, *place)).collect()
-    }
-
-    fn row(&self, file: &mut File, place: Place) -> Result<RunRecord, ReadError> {
+    fn row(&self, place: Place) -> Result<RunRecord, ReadError> {
         let mut text = vec![0; place.bytes];
-        file.seek(SeekFrom::Start(place.offset))
-            .and_then(|_| file.read_exact(&mut text))
-            .map_err(|e| self.failed(e))?;
+        if let Some(file) = &self.file {
+            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            file.seek(SeekFrom::Start(place.offset))
+                .and_then(|_| file.read_exact(&mut text))
+                .map_err(|e| self.failed(e))?;
+        }
         serde_json::from_slice(&text)
             .map_err(|e| json::syntax(&self.path, &e, "results", place.line - 1))
     }
@@ -174,7 +159,11 @@ impl Rows for ResultsFile {
         if let Some(rows) = &self.whole {
             return rows.sessions(take);
         }
-        (0..self.sessions.len()).try_for_each(|at| take(&self.session(at)?))
+        for session in &self.sessions {
+            let rows = session.rows.iter().map(|place| self.row(*place));
+            take(&rows.collect::<Result<Vec<_>, _>>()?)?;
+        }
+        Ok(())
     }
 }
 
@@ -222,6 +211,23 @@ mod tests {
             let (file, rows) = read(&value.to_string());
             assert_eq!((file.head, rows.unwrap()), (results.without_rows(), results.runs));
         }
+    }
+
+    #[test]
+    fn sessions_of_replaced_file_are_those_that_were_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("results.json");
+        std::fs::write(&path, json::results_text(&several()).unwrap()).unwrap();
+        let file = ResultsFile::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "{}").unwrap();
+        let mut rows = vec![];
+        file.sessions(&mut |session| {
+            rows.extend_from_slice(session);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(rows, several().runs);
     }
 
     #[test]

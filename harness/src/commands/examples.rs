@@ -126,10 +126,6 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("ctxbench gate out --baseline baseline.json --junit gate.xml", "from then on"),
         ],
     ),
-    (
-        "merge",
-        &[("ctxbench merge part-1 part-2 --out out", "the files that one run would have written")],
-    ),
     ("report", &[("ctxbench report out --format markdown", "the table for a document")]),
     (
         "completions",

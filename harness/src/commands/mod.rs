@@ -21,7 +21,6 @@ mod import;
 mod input;
 mod list;
 mod memory;
-mod merge;
 mod number;
 mod otel;
 mod private;
@@ -143,8 +142,6 @@ enum Command {
     Gate(gate::Args),
     /// Results in another format
     Report(report::Args),
-    /// The parts of a run as one: the same files that one run would have written
-    Merge(merge::Args),
     /// Completions for a shell, on standard output
     Completions(completions::Args),
     /// Manual pages
@@ -226,10 +223,10 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Compare(a)) => gate::compare(&a),
         Some(Command::Gate(a)) => gate::gate(&a),
         Some(Command::Report(a)) => report::report(&a),
-        Some(Command::Merge(a)) => merge::merge(&a),
         Some(Command::Completions(a)) => completions::completions(&a, root()),
         Some(Command::Man(a)) => completions::man(&a, root()),
     };
+    crate::shutdown::wait_if_requested();
     exit_code(outcome)
 }
 

@@ -209,3 +209,27 @@ fn a_program_is_listed_with_what_it_says_of_itself() {
     let out = here.run("list strategies --strategy").arg(&mine).ok();
     out.prints(&["mine", "real", "model*", "docs/fidelity.md"]);
 }
+
+#[test]
+fn transcript_over_input_results_or_other_file_changes_nothing() {
+    let here = Folder::new();
+    here.write("s.jsonl", {
+        let lines = [
+            serde_json::json!({"type": "session", "version": 1, "id": "s"}),
+            serde_json::json!({"type": "user", "id": "u1", "text": "hello"}),
+            serde_json::json!({"type": "assistant", "id": "a1", "text": "done"}),
+        ];
+        lines.map(|l| format!("{l}\n")).concat()
+    });
+    here.write("notes.txt", "mine");
+    let line = "run s.jsonl --transport direct --strategy";
+    here.run(&format!("{line} none")).ok();
+    let files = ["s.jsonl", "ctxbench-out/results.json", "ctxbench-out/mine.jsonl", "notes.txt"];
+    here.write("ctxbench-out/mine.jsonl", here.read("s.jsonl"));
+    for (file, code) in files.into_iter().zip([2, 2, 2, 1]) {
+        let before = here.read(file);
+        let out = here.run(&format!("{line} m=exec{{exec.transcript={file}}}:cat"));
+        out.fails_with(code).says(&["exec.transcript"]);
+        assert_eq!(here.read(file), before, "{file}");
+    }
+}

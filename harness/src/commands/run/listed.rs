@@ -28,7 +28,7 @@ pub(super) const KEPT_BYTES: u64 = 64 << 20;
 /// What is known of a session beside its name and what stands in its first line; nothing, where it
 /// is run elsewhere.
 #[derive(Default)]
-pub(super) struct Listed {
+pub(super) struct SessionSummary {
     pub(super) content: Content,
     /// Its place among all that the walk met, where its content was let go of.
     ordinal: Option<usize>,
@@ -50,7 +50,7 @@ pub(super) fn list(
     named: &[&'static Model],
     shard: Option<(usize, usize)>,
     most: u64,
-) -> anyhow::Result<Vec<(Scenario, Listed)>> {
+) -> anyhow::Result<Vec<(Scenario, SessionSummary)>> {
     let (mut kept, mut met) = (0, 0);
     let mut one = |on_disk: Option<usize>, mut scenario: Scenario| {
         // Which of them a choice takes in the end is known only behind the last.
@@ -58,7 +58,7 @@ pub(super) fn list(
         met += 1;
         if elsewhere {
             scenario.session.entries = vec![];
-            return (scenario, Listed::default());
+            return (scenario, SessionSummary::default());
         }
         scenario.find_facts();
         let run_with = models::of(&scenario.session, named);
@@ -66,7 +66,7 @@ pub(super) fn list(
         let warnings: Vec<String> = own.collect();
         let content = Content::of(&scenario);
         let has_recorded = |m: &&'static Model| recorded::as_recorded(&scenario, m).is_some();
-        let mut listed = Listed {
+        let mut listed = SessionSummary {
             content,
             ordinal: on_disk,
             entries: scenario.session.entries.len(),
@@ -79,7 +79,7 @@ pub(super) fn list(
             kept += content.bytes;
             listed.ordinal = None;
         } else {
-            let_go(&mut scenario);
+            drop_content(&mut scenario);
         }
         (scenario, listed)
     };
@@ -94,7 +94,7 @@ pub(super) fn list(
 }
 
 /// Keeps of a session what must be known of it while it is not looked at.
-pub(super) fn let_go(scenario: &mut Scenario) {
+pub(super) fn drop_content(scenario: &mut Scenario) {
     scenario.session.entries = vec![];
     scenario.session.facts = vec![];
 }
@@ -110,7 +110,7 @@ type Loaded<'a> = &'a dyn Fn(usize, &Scenario);
 pub(super) fn feed<'a>(
     plan: &'a Plan,
     inputs: &[String],
-    listed: &[Listed],
+    listed: &[SessionSummary],
     todo: impl Fn(usize) -> Vec<(usize, &'static Model)>,
     (lacks, loaded): (Lacks<'_>, Loaded<'_>),
     give: &mut dyn FnMut(Turn<'a>),
@@ -226,7 +226,7 @@ mod tests {
     fn of_sessions_that_are_run_elsewhere_only_names_are_kept() {
         let (_dir, inputs) = corpus();
         let part = |part, choice: &Choice| list(&inputs, choice, &[], part, KEPT_BYTES).unwrap();
-        let id = |(s, _): &(Scenario, Listed)| s.id.clone();
+        let id = |(s, _): &(Scenario, SessionSummary)| s.id.clone();
         let whole: Vec<String> = part(None, &Choice::default()).iter().map(id).collect();
         let second = part(Some((2, 4)), &Choice::default());
         assert_eq!(second.iter().map(id).collect::<Vec<_>>(), whole);
