@@ -151,7 +151,7 @@ fn runs_at_once_share_a_new_cache_and_a_folder() {
 fn row_with_error_is_computed_again() {
     let here = Folder::new();
     here.write("none.jsonl", "{\"type\":\"cassette\",\"version\":1}\n");
-    let server = "--summarizer openai+http://127.0.0.1:9/v1#m --cassette none.jsonl --offline";
+    let server = "--summarizer openai+http://127.0.0.1:9/v1#m --cassette offline:none.jsonl";
     let line = "run login-bug-tight --strategy codex --strategy none --transport direct";
     for round in 0..2 {
         let out = here.run(&format!("{line} --cache cache {server}"));

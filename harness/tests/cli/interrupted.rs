@@ -114,7 +114,7 @@ fn killed_run_leaves_former_results_and_its_rows_for_the_next_run() {
     run.finish();
     assert_eq!(results(&here), before);
 
-    let line = format!("{RUN} --strategy none --cassette c.jsonl --offline");
+    let line = format!("{RUN} --strategy none --cassette offline:c.jsonl");
     let line = format!("{line} --summarizer openai+http://127.0.0.1:9/v1#m");
     here.run(&line).ok().says(&["reused 1 row from out/.rows"]);
     let fresh = Folder::new();
