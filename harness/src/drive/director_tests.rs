@@ -2,8 +2,8 @@ use ctxbench_core::session::{AssistantEntry, Entry, Session, UserEntry};
 
 use super::*;
 
-/// Answers as the model of an agent whose summaries are known by their last words, in a session
-/// of one turn with these replies.
+/// Answers as the model of an agent that marks summary requests with their last sentence, in a
+/// session
 fn director(replies: &[&str], faults: &[ProviderFault]) -> Shared {
     let description = "name = \"a\"\ntitle = \"A\"\nmodel = \"gpt-5.5\"\ninstall = \"x\"\n\
          [program]\nnames = [\"a\"]\nversion = []\n[start]\ndeliver = \"acp\"\n\
@@ -133,12 +133,12 @@ fn a_fault_is_told_of_the_request_that_it_hit() {
 #[test]
 fn what_the_server_refuses_by_itself_without_end_is_not_kept_without_end() {
     let mut d = director(&["one"], &[]);
-    for id in 0..2 * MOST_IDLE {
+    for id in 0..2 * MAX_IDLE_REQUESTS {
         d.saw(Seen { id, path: PATH.into(), http: 404, ..Seen::default() });
     }
-    assert_eq!(kept(&d).len() as u64, MOST_IDLE);
-    let refused = send(&mut d, 2 * MOST_IDLE, "a").said.unwrap_err();
-    let why = format!("it made {MOST_IDLE} requests without going on with the session");
+    assert_eq!(kept(&d).len() as u64, MAX_IDLE_REQUESTS);
+    let refused = send(&mut d, 2 * MAX_IDLE_REQUESTS, "a").said.unwrap_err();
+    let why = format!("it made {MAX_IDLE_REQUESTS} requests without continuing the session");
     assert_eq!(refused.message, format!("ctxbench: {why}"));
     assert_eq!(d.lock().stuck.as_ref(), Some(&why));
 }

@@ -42,7 +42,7 @@ impl Acp {
     async fn asked(&mut self, method: &str, params: Value) -> Result<Value, Stopped> {
         match self.call(method, params).await? {
             Ok(result) => Ok(result),
-            Err(error) => Err(self.child.told(format!("it refuses `{method}`: {error}")).await),
+            Err(error) => Err(self.child.stopped(format!("it refuses `{method}`: {error}")).await),
         }
     }
 
@@ -104,7 +104,7 @@ impl Channel for Acp {
     }
 }
 
-/// What the agent asks is allowed; what we do not offer is no method.
+/// Permission requests are allowed; other methods are not offered.
 fn answered(method: &str, id: &Value, params: &Value) -> Value {
     if method != "session/request_permission" {
         let error = json!({"code": -32601, "message": format!("no method {method}")});
@@ -120,7 +120,7 @@ fn answered(method: &str, id: &Value, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": {"outcome": outcome}})
 }
 
-/// What an error object says.
+/// Returns the message of an error object.
 pub(super) fn words(error: &Value) -> String {
     let message = error["message"].as_str().unwrap_or("an error without a message");
     match error.get("data").filter(|d| !d.is_null()) {

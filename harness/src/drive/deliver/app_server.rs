@@ -55,7 +55,7 @@ impl AppServer {
                     None => Ok(message["result"].clone()),
                     Some(e) => {
                         let why = format!("it refuses `{method}`: {}", words(e));
-                        Err(self.child.told(why).await)
+                        Err(self.child.stopped(why).await)
                     }
                 };
             }
@@ -67,7 +67,7 @@ impl AppServer {
         loop {
             let message = self.child.receive().await?;
             if message.get("method").is_some() && message.get("id").is_some() {
-                let error = json!({"code": -32601, "message": "nobody is asked here"});
+                let error = json!({"code": -32601, "message": "no user is present"});
                 self.child.send(&json!({"id": message["id"], "error": error})).await?;
                 continue;
             }
