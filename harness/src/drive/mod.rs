@@ -1,4 +1,4 @@
-//! Drives real agents: an installed, unmodified agent goes through a session on loopback, and its
+//! Drives real agents: an installed, unmodified agent is run through a session on loopback, and its
 //! requests are measured like those of every other row.
 //!
 //! `agent` is its description, `version` the version of its program, `plan` the session in its

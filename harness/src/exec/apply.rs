@@ -382,7 +382,7 @@ fn word(kind: CompactionKind) -> &'static str {
 fn name(given: &str) -> Result<&'static str, String> {
     if given.is_empty() || given.len() > NAME_BYTES || given.chars().any(char::is_control) {
         let found = super::protocol::clipped(given);
-        return Err(format!("{found:?} is no name: 1 to {NAME_BYTES} bytes of text are"));
+        return Err(format!("{found:?} is not a name: expected 1 to {NAME_BYTES} bytes of text"));
     }
     Ok(kept(given))
 }

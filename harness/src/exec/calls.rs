@@ -90,7 +90,7 @@ impl Exec {
     async fn collect(&mut self, s: &mut Engine, asked: Collect) -> Result<Value, RpcError> {
         let known = usize::try_from(asked.task).ok().and_then(|i| self.tasks.get(i)).cloned();
         let Some((task, request)) = known else {
-            return Err(RpcError::params(format!("there is no task {}", asked.task)));
+            return Err(RpcError::params(format!("unknown task {}", asked.task)));
         };
         match s.collect(task, &request, asked.wait).await {
             None => Ok(json!({"pending": true})),

@@ -115,7 +115,8 @@ impl Dialect {
     fn list(&self, body: &[u8]) -> Result<Vec<Arc<RawValue>>, String> {
         let mut body: std::collections::HashMap<&str, Box<RawValue>> =
             serde_json::from_slice(body).map_err(|e| e.to_string())?;
-        let list = body.remove(self.wire.conversation_field()).ok_or("there are no messages")?;
+        let list =
+            body.remove(self.wire.conversation_field()).ok_or("the request has no messages")?;
         let list: Vec<Box<RawValue>> =
             serde_json::from_str(list.get()).map_err(|e| e.to_string())?;
         Ok(list.into_iter().map(Arc::from).collect())

@@ -57,7 +57,9 @@ impl Limits {
             "transcript" => self.transcript = Some(value.into()),
             _ => {
                 let known = "exec.timeout, exec.output, exec.calls, exec.transcript and exec.twice";
-                return Err(SpecError::Program(format!("there is no `{name}`; known are {known}")));
+                return Err(SpecError::Program(format!(
+                    "unknown setting `{name}`; known are {known}"
+                )));
             }
         }
         Ok(true)

@@ -32,7 +32,7 @@ pub(super) struct RpcError {
 impl RpcError {
     pub(super) fn no_method(name: &str) -> RpcError {
         let known = "complete, collect, count_tokens, log";
-        let message = format!("there is no method `{name}`; known are {known}");
+        let message = format!("unknown method `{name}`; known are {known}");
         RpcError { code: -32601, message, data: None }
     }
 

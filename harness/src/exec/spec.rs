@@ -111,18 +111,18 @@ pub fn parse(text: &str) -> Result<Vec<Spec>, SpecError> {
     }
     let command = shlex::split(command).ok_or_else(|| wrong("a quote is not closed"))?;
     if command.is_empty() {
-        return Err(wrong("there is no command"));
+        return Err(wrong("the command is missing"));
     }
     let swept = if settings.trim().is_empty() {
         vec![name.to_string()]
     } else {
         sweep::expand(&format!("{name}:{settings}"), &|_| false)?
     };
-    swept.iter().map(|row| one(row, name, version, &command)).collect()
+    swept.iter().map(|row| parse_one(row, name, version, &command)).collect()
 }
 
 /// One row: `name` or `name:k=v,…`.
-fn one(
+fn parse_one(
     row: &str,
     name: &str,
     version: Option<&str>,

@@ -145,7 +145,7 @@ impl Exec {
         let answer = self.ask::<Introduction>(s, "initialize", introduction).await?;
         let Introduction { name, version, dialect, moments } = answer;
         let Some(known) = Dialect::named(&dialect, s.sample_request()) else {
-            let why = format!("`{dialect}` is no dialect; offered are {}", NAMES.join(", "));
+            let why = format!("unknown dialect `{dialect}`; expected one of {}", NAMES.join(", "));
             return Err(self.broken(s, "initialize", why).await);
         };
         self.dialect = Some(known);

@@ -109,7 +109,7 @@ impl Driven {
         let path = folder.join(format!("{name}.json"));
         let text = file::text(&case);
         files::write(&path, &text)?;
-        // The written file is what is checked.
+        // The check reads the written file.
         let tried = Case::parse(&text, &path.display().to_string()).and_then(|read| {
             let runtime = tokio::runtime::Builder::new_current_thread().build();
             let runtime = runtime
