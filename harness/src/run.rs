@@ -257,7 +257,7 @@ impl Plan {
             let asked = taker.cached(variant).unwrap_or_else(|| {
                 let Variant { spec, model, .. } = variant;
                 let one = match &of.broken {
-                    None => self.one(of, variant),
+                    None => self.compute(of, variant),
                     Some(why) => {
                         let why = why.clone();
                         let record = not_run(&of.scenario, spec, model, Status::Error, why);
@@ -274,7 +274,7 @@ impl Plan {
         }
     }
 
-    fn one(&self, of: &Loaded<'_>, variant: Variant<'_>) -> Finished {
+    fn compute(&self, of: &Loaded<'_>, variant: Variant<'_>) -> Finished {
         let Variant { spec, model, summariser, seed, .. } = variant;
         let scenario = &*of.scenario;
         let begin = Instant::now();

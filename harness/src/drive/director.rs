@@ -161,7 +161,7 @@ impl Director {
     }
 
     /// Returns the number of replies of the current move that were not requested or did not arrive.
-    pub(super) fn left(&self) -> usize {
+    pub(super) fn open_replies(&self) -> usize {
         let broken = usize::from(self.broken.is_some());
         (self.plan.moves[self.step].replies.len() + broken).saturating_sub(self.reply)
     }
@@ -199,7 +199,7 @@ impl Director {
     }
 
     /// Returns the number of requests by kind.
-    pub(super) fn made(&self, exchanges: usize) -> RequestCounts {
+    pub(super) fn request_counts(&self, exchanges: usize) -> RequestCounts {
         let of = |purpose| self.counted.get(&purpose).copied().unwrap_or_default();
         let (summaries, work) = (of(Purpose::Summary), of(Purpose::Work));
         RequestCounts { all: exchanges as u64, summaries, work }
@@ -463,7 +463,7 @@ fn unknown(arrived: &Arrived<'_>) -> String {
 }
 
 /// Returns the side requests by purpose.
-pub(super) fn beside(exchanges: &[Exchange]) -> BTreeMap<Purpose, Vec<&Exchange>> {
+pub(super) fn side_requests(exchanges: &[Exchange]) -> BTreeMap<Purpose, Vec<&Exchange>> {
     let mut all: BTreeMap<Purpose, Vec<&Exchange>> = BTreeMap::new();
     for e in exchanges.iter().filter(|e| !matches!(e.purpose, Purpose::Work | Purpose::Summary)) {
         all.entry(e.purpose).or_default().push(e);

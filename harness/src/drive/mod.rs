@@ -142,7 +142,7 @@ pub struct Aside {
 impl Driven {
     /// Returns the side requests, such as titles, by purpose.
     pub fn asides(&self) -> Vec<Aside> {
-        let all = director::beside(&self.exchanges);
+        let all = director::side_requests(&self.exchanges);
         let sum = |(purpose, of): (Purpose, Vec<&Exchange>)| Aside {
             purpose,
             requests: of.len(),
@@ -325,7 +325,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
     let strategy = agent.strategy_with(options.model)?;
     let version = agent.version(&program, options.timeout);
     let wrong = |why| DriveError::Session { id: session.header.id.clone(), why };
-    let plan = Arc::new(Plan::of(&session, agent).map_err(wrong)?);
+    let plan = Arc::new(Plan::new(&session, agent).map_err(wrong)?);
     let sorted = options.faults.iter().filter_map(|f| match f {
         Fault::Sort(f) => Some(f.clone()),
         Fault::Request(_) => None,
@@ -356,7 +356,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
     let Ended { failures, stopped, unasked, asked_to_go_on, told } = ended;
     let mut d = director.lock();
     let exchanges = std::mem::take(&mut d.exchanges);
-    let made = d.made(exchanges.len());
+    let made = d.request_counts(exchanges.len());
     let stopped = d.stuck.take().or(stopped);
     drop(d);
     drop(director);
@@ -426,7 +426,7 @@ impl Idle {
     fn asks_again(&mut self, d: &director::Director) -> bool {
         let further = d.arrived() > std::mem::replace(&mut self.arrived, d.arrived());
         self.turns = if further { 1 } else { self.turns + 1 };
-        d.stuck.is_none() && d.left() > 0 && self.turns < MOST_FAILURES
+        d.stuck.is_none() && d.open_replies() > 0 && self.turns < MOST_FAILURES
     }
 }
 
@@ -498,7 +498,7 @@ impl Live<'_> {
             self.director.lock().begin(i);
             let mut turn = match &step.what {
                 Delivery::Wait => continue,
-                Delivery::Say(words) => channel.say(words).await.map(Some),
+                Delivery::Say(words) => channel.send_message(words).await.map(Some),
                 Delivery::Compact(more) => channel.compact(more.as_deref()).await,
             };
             let mut idle = Idle::default();
@@ -515,10 +515,10 @@ impl Live<'_> {
                     break;
                 }
                 ended.asked_to_go_on += 1;
-                turn = channel.say(GO_ON).await.map(Some);
+                turn = channel.send_message(GO_ON).await.map(Some);
             }
             let director = self.director.lock();
-            ended.unasked += director.left();
+            ended.unasked += director.open_replies();
             if ended.stopped.is_some() || director.stuck.is_some() {
                 break;
             }

@@ -110,7 +110,7 @@ pub(super) fn with_final_replies(session: &Session) -> Session {
 
 impl Plan {
     /// Translates a session. For an agent without a shell tool a turn is one reply.
-    pub(super) fn of(session: &Session, agent: &Agent) -> Result<Plan, String> {
+    pub(super) fn new(session: &Session, agent: &Agent) -> Result<Plan, String> {
         let tool = agent.tool.as_ref();
         let mut files = 0;
         let mut plan = Plan::default();
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_call_prints_what_was_recorded() {
-        let plan = Plan::of(&session("c", "read", "{}", "out\n"), &shell()).unwrap();
+        let plan = Plan::new(&session("c", "read", "{}", "out\n"), &shell()).unwrap();
         let Part::Call(call) = &plan.moves[0].replies[0].parts[0] else { panic!("no call") };
         assert_eq!((&*call.id, &*call.name), ("call_00000", "sh"));
         assert_eq!(&*call.arguments, r#"{"cmd":"cat .ctxbench/00000.txt","n":1}"#);
@@ -333,7 +333,7 @@ mod tests {
     fn nothing_of_a_hostile_session_reaches_a_command() {
         let evil = "$(touch x); ../../etc/passwd \"; rm -rf ~ #";
         let arguments = serde_json::json!({"cmd": evil, "path": evil}).to_string();
-        let plan = Plan::of(&session(evil, evil, &arguments, evil), &shell()).unwrap();
+        let plan = Plan::new(&session(evil, evil, &arguments, evil), &shell()).unwrap();
         let Part::Call(call) = &plan.moves[0].replies[0].parts[0] else { panic!("no call") };
         let all = format!("{} {} {}", call.id, call.name, call.arguments);
         assert!(!all.contains("touch") && !all.contains("..") && !all.contains("rm"), "{all}");
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn without_a_tool_a_turn_is_one_reply() {
-        let plan = Plan::of(&session("c", "read", "{}", "out"), &agent("")).unwrap();
+        let plan = Plan::new(&session("c", "read", "{}", "out"), &agent("")).unwrap();
         let replies = &plan.moves[0].replies;
         assert_eq!((replies.len(), &*replies[0].key), (1, "a2"));
         assert_eq!(replies[0].parts, [Part::Text("seen".into())]);
@@ -357,7 +357,7 @@ mod tests {
         s.entries.truncate(3);
         s.entries.push(Entry::User(UserEntry { id: "v".into(), ..Default::default() }));
         let whole = with_final_replies(&s);
-        let plan = Plan::of(&whole, &shell()).unwrap();
+        let plan = Plan::new(&whole, &shell()).unwrap();
         assert_eq!(plan.moves[0].replies.len(), 2);
         assert_eq!(plan.moves[0].replies[1].parts, [Part::Text(NEUTRAL.into())]);
         assert_eq!(with_final_replies(&whole), whole, "nothing is added twice");
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn an_edit_is_one_of_the_agents_own_with_a_name_of_ours() {
         let arguments = serde_json::json!({"path": "../../evil", "content": "a\nb"}).to_string();
-        let plan = Plan::of(&session("c", "write_file", &arguments, "ok"), &editor()).unwrap();
+        let plan = Plan::new(&session("c", "write_file", &arguments, "ok"), &editor()).unwrap();
         let reply = &plan.moves[0].replies[0];
         let said = "seen\n\nfile-00001.txt\n<<<<\na\nb\n>>>>";
         assert_eq!(reply.parts, [Part::Text(said.into())]);
@@ -383,7 +383,7 @@ mod tests {
         end.text = Some(evil.into());
         let Entry::User(user) = &mut s.entries[0] else { panic!("no user") };
         user.text = Some("!touch evil".into());
-        let plan = Plan::of(&s, &editor()).unwrap();
+        let plan = Plan::new(&s, &editor()).unwrap();
         let Delivery::Say(words) = &plan.moves[0].what else { panic!("nothing said") };
         assert_eq!(words, ": !touch evil");
         let told = "x\n../../evil\n|   <<<< \nrm\n| >>>>";
@@ -394,8 +394,8 @@ mod tests {
     fn what_goes_back_is_not_driven() {
         let mut s = session("c", "read", "{}", "out");
         s.entries.push(Entry::Clear { extra: Default::default() });
-        let why = Plan::of(&s, &agent("")).unwrap_err();
+        let why = Plan::new(&s, &agent("")).unwrap_err();
         assert!(why.contains("clears"), "{why}");
-        assert!(Plan::of(&Session::default(), &agent("")).is_err());
+        assert!(Plan::new(&Session::default(), &agent("")).is_err());
     }
 }

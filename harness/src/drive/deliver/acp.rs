@@ -28,10 +28,10 @@ impl Acp {
         let capabilities =
             json!({"fs": {"readTextFile": false, "writeTextFile": false}, "terminal": false});
         let hello = json!({"protocolVersion": 1, "clientCapabilities": capabilities});
-        acp.asked("initialize", hello).await?;
+        acp.request("initialize", hello).await?;
         let project = scratch.project().display().to_string();
         let new = json!({"cwd": project, "mcpServers": []});
-        acp.session = acp.asked("session/new", new).await?["sessionId"].clone();
+        acp.session = acp.request("session/new", new).await?["sessionId"].clone();
         if !acp.session.is_string() {
             return Err(Stopped("`session/new` was answered without a `sessionId`".into()));
         }
@@ -39,7 +39,7 @@ impl Acp {
     }
 
     /// Calls a method that must succeed.
-    async fn asked(&mut self, method: &str, params: Value) -> Result<Value, Stopped> {
+    async fn request(&mut self, method: &str, params: Value) -> Result<Value, Stopped> {
         match self.call(method, params).await? {
             Ok(result) => Ok(result),
             Err(error) => Err(self.child.stopped(format!("it refuses `{method}`: {error}")).await),
@@ -90,7 +90,7 @@ impl Acp {
 
 #[async_trait]
 impl Channel for Acp {
-    async fn say(&mut self, words: &str) -> Result<Turn, Stopped> {
+    async fn send_message(&mut self, words: &str) -> Result<Turn, Stopped> {
         self.prompt(words).await
     }
 

@@ -48,7 +48,7 @@ impl<'a> Exec<'a> {
 
 #[async_trait]
 impl Channel for Exec<'_> {
-    async fn say(&mut self, words: &str) -> Result<Turn, Stopped> {
+    async fn send_message(&mut self, words: &str) -> Result<Turn, Stopped> {
         self.turn(words).await
     }
 

@@ -51,7 +51,7 @@ impl Lines {
 
 #[async_trait]
 impl Channel for Lines {
-    async fn say(&mut self, words: &str) -> Result<Turn, Stopped> {
+    async fn send_message(&mut self, words: &str) -> Result<Turn, Stopped> {
         self.typed(words).await
     }
 

@@ -14,7 +14,7 @@ use super::child::{Patience, Stopped};
 use super::scratch::Scratch;
 use super::template::Template;
 
-/// How a turn ended.
+/// Outcome of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// The agent waits for the user.
@@ -23,14 +23,13 @@ pub(super) enum Turn {
     Failed(String),
 }
 
-/// A conversation with an agent.
 #[async_trait]
 pub(super) trait Channel {
-    /// The user says something; ready when the agent has finished with it.
-    async fn say(&mut self, words: &str) -> Result<Turn, Stopped>;
-    /// The user asks for a compaction; `None` = it cannot be asked for here.
+    /// Sends a message of the user and waits for the end of the turn.
+    async fn send_message(&mut self, words: &str) -> Result<Turn, Stopped>;
+    /// Requests a compaction. `None` if the agent cannot be asked for one.
     async fn compact(&mut self, instructions: Option<&str>) -> Result<Option<Turn>, Stopped>;
-    /// The conversation is over.
+    /// Ends the conversation.
     async fn end(&mut self);
     /// Returns the protocol messages about compactions, if the protocol has any.
     fn compaction_notes(&mut self) -> Vec<Value> {
@@ -38,7 +37,7 @@ pub(super) trait Channel {
     }
 }
 
-/// Begins a conversation.
+/// Starts the agent.
 pub(super) async fn open<'a>(
     agent: &'a Agent,
     fill: &'a Template,

@@ -54,7 +54,7 @@ impl Rpc {
 
 #[async_trait]
 impl Channel for Rpc {
-    async fn say(&mut self, words: &str) -> Result<Turn, Stopped> {
+    async fn send_message(&mut self, words: &str) -> Result<Turn, Stopped> {
         if let Some(why) = self.command(json!({"type": "prompt", "message": words})).await? {
             return Ok(Turn::Failed(why));
         }

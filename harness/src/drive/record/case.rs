@@ -20,7 +20,7 @@ const MAX_TEXT_BYTES: usize = 200;
 
 /// A session as a case; `None` where nothing was asked. `resumes` = every turn is a process of its
 /// own.
-pub(super) fn of(
+pub(super) fn build(
     driven: &Driven,
     recording: &Recording,
     version: &str,
@@ -30,8 +30,8 @@ pub(super) fn of(
     let exchanges = super::counted(&driven.exchanges);
     let wire = exchanges.first()?.wire?;
     let prompts = exchanges.iter().filter_map(|e| e.prompt.as_ref());
-    let rows: Vec<Vec<Row<'_>>> = prompts.map(|p| rows::of(p, recording.texts_apart)).collect();
-    let said = UserTexts::of(&driven.plan.moves);
+    let rows: Vec<Vec<Row<'_>>> = prompts.map(|p| rows::split(p, recording.texts_apart)).collect();
+    let said = UserTexts::new(&driven.plan.moves);
     let asked: Vec<Asked<'_>> = exchanges
         .iter()
         .zip(&rows)
@@ -58,7 +58,7 @@ pub(super) fn of(
         summaries: &summaries,
         prompts: &ends(driven),
     });
-    let mut shown = shown(driven, &exchanges, &rows, reading.cache_beside_input);
+    let mut shown = sent_texts(driven, &exchanges, &rows, reading.cache_beside_input);
     for (row, sort) in rows.iter().zip(&reading.requests).flat_map(|(r, (_, s))| r.iter().zip(s)) {
         if matches!(sort, As::Constant(_)) {
             row.texts().iter().for_each(|t| shown.masked.constant(t));
@@ -78,7 +78,7 @@ pub(super) fn of(
         name: name.into(),
         shows: format!("The session `{name}` driven through the real program."),
         fixed,
-        events: events::of(driven, &exchanges, &shown, resumes),
+        events: events::build(driven, &exchanges, &shown, resumes),
         settings: reading.settings.clone(),
         constants: reading.constants.clone(),
         items,
@@ -97,7 +97,7 @@ fn ends(driven: &Driven) -> Vec<&'static str> {
 }
 
 /// Texts that entered the history, and those of the session.
-fn shown<'a>(
+fn sent_texts<'a>(
     driven: &'a Driven,
     exchanges: &[&'a Exchange],
     rows: &[Vec<Row<'a>>],

@@ -22,7 +22,7 @@ pub(super) struct SentTexts<'a> {
 }
 
 /// Returns all events of a session. With `restarts` every turn is a separate process.
-pub(super) fn of(
+pub(super) fn build(
     driven: &Driven,
     requests: &[&Exchange],
     shown: &SentTexts<'_>,

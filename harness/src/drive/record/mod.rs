@@ -132,7 +132,7 @@ impl Driven {
         let resumes = agent.start.deliver == Deliver::Exec;
         let version =
             self.version.as_ref().map_err(|why| RecordError::NoVersion(why.to_string()))?;
-        case::of(self, recording, version, resumes, name).ok_or(RecordError::Silent)
+        case::build(self, recording, version, resumes, name).ok_or(RecordError::Silent)
     }
 }
 

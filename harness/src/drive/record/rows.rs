@@ -31,7 +31,7 @@ impl<'a> Row<'a> {
 }
 
 /// Returns the rows of a request. With `apart` every text of a message is a separate row.
-pub(super) fn of(prompt: &Prompt, apart: bool) -> Vec<Row<'_>> {
+pub(super) fn split(prompt: &Prompt, apart: bool) -> Vec<Row<'_>> {
     let text = |i: &Item| matches!(*i.content, Content::Text(_));
     let together = |a: &Item, b: &Item| {
         let one = a.message == b.message && a.role == b.role && a.role != Role::Assistant;
@@ -70,7 +70,7 @@ fn role(item: &Item) -> Role {
 pub(super) struct UserTexts<'a>(Vec<&'a str>);
 
 impl<'a> UserTexts<'a> {
-    pub(super) fn of(moves: &'a [Step]) -> UserTexts<'a> {
+    pub(super) fn new(moves: &'a [Step]) -> UserTexts<'a> {
         let words = |m: &'a Step| match &m.what {
             Delivery::Say(words) => Some(words.trim()),
             _ => None,
