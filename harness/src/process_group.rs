@@ -48,7 +48,7 @@ impl ProcessGroup {
         self.child.stderr.take()
     }
 
-    /// Waits for the first process to end and kills what it leaves in its group. Cancel safe.
+    /// Waits for the first process to end, then kills the rest of the group. Cancel safe.
     pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
         // Until it is reaped the process keeps the number of the group from being used again.
         while self.id.is_some_and(is_running) {
@@ -91,7 +91,7 @@ const STDERR_BYTES: usize = 4_096;
 /// Time that the rest of standard error is waited for after the process was killed.
 const STDERR_GRACE: Duration = Duration::from_secs(2);
 
-/// The end of what a process writes to standard error.
+/// The end of a process's standard error.
 pub(crate) struct StderrTail {
     bytes: Arc<Mutex<Vec<u8>>>,
     reader: JoinHandle<()>,
@@ -115,7 +115,7 @@ impl StderrTail {
     }
 
     /// Waits for the end of the stream and returns its last lines, at most `max_lines`, blank lines
-    /// left out. A process outside the group that holds the stream open is not waited for.
+    /// left out. A process outside the group that keeps the stream open is not waited for.
     pub(crate) async fn last_lines(&mut self, max_lines: usize) -> String {
         let _ = timeout(STDERR_GRACE, &mut self.reader).await;
         let bytes = self.bytes.lock().map(|b| b.clone()).unwrap_or_default();
@@ -150,7 +150,7 @@ mod tests {
         (group, String::from_utf8(text).unwrap().trim().parse().unwrap())
     }
 
-    /// Waits until a process is gone or a zombie.
+    /// Waits until a process has ended.
     async fn ends(id: u32) -> bool {
         for _ in 0..200 {
             let ps = Command::new("ps").args(["-o", "stat=", "-p", &id.to_string()]).output();

@@ -1,8 +1,7 @@
-//! A `results.json` that is read a session at a time: an index of where each session's rows stand,
-//! and the rows when they are asked for.
+//! Reads a `results.json` session by session with an index of the rows.
 //!
-//! The file is known by the lines that [`crate::json`] writes: a row begins with `    {` and ends
-//! with `    }`. JSON that is laid out otherwise is read whole.
+//! The index relies on the lines that [`crate::json`] writes: a row begins with `    {` and ends
+//! with `    }`. A file with another layout is read whole.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,23 +18,21 @@ use crate::stored::{Rows, Stored, Take};
 
 /// Results on disk.
 pub struct ResultsFile {
-    /// Where.
     pub path: PathBuf,
-    /// All but the rows.
+    /// Everything but the rows.
     pub head: Results,
     sessions: Vec<Session>,
-    /// Kept open: a run that replaces the results does not change what is read.
+    /// Kept open, so that a run that replaces the file does not affect the reader.
     file: Option<Mutex<File>>,
-    /// The rows of a file that is laid out otherwise.
+    /// Rows of a file with another layout.
     whole: Option<Vec<RunRecord>>,
 }
 
-/// The rows of one session.
 struct Session {
     rows: Vec<Place>,
 }
 
-/// Where a row stands.
+/// Position of a row in the file.
 #[derive(Clone, Copy)]
 struct Place {
     offset: u64,
@@ -44,7 +41,7 @@ struct Place {
     line: usize,
 }
 
-/// What of a row the index needs.
+/// Part of a row that the index needs.
 #[derive(Deserialize)]
 struct Key {
     scenario: Id,
@@ -55,11 +52,11 @@ struct Id {
     id: String,
 }
 
-/// Rows are longer than this by the texts that they hold, but never so long in a healthy file.
-const LONGEST_ROW: usize = 1 << 30;
+/// Maximum length of a row, bytes. Longer lines belong to a damaged file.
+const MAX_ROW_BYTES: usize = 1 << 30;
 
 impl ResultsFile {
-    /// Opens a `results.json`, or that of a results folder.
+    /// Opens a `results.json`, or the one in a results folder.
     pub fn open(path: &Path) -> Result<ResultsFile, ReadError> {
         let path = json::results_file(path);
         match ResultsFile::indexed(&path)? {
@@ -72,11 +69,11 @@ impl ResultsFile {
         }
     }
 
-    /// `None` = laid out otherwise, or broken, which reading it whole will tell.
+    /// Returns `None` for another layout or a damaged file, which is then read whole.
     fn indexed(path: &Path) -> Result<Option<ResultsFile>, ReadError> {
         let failed = |source| ReadError::Io { path: path.into(), source };
         if !std::fs::metadata(path).map_err(failed)?.is_file() {
-            // A pipe can be opened and read once only.
+            // A pipe can be read only once.
             return Ok(None);
         }
         let mut file = BufReader::new(File::open(path).map_err(failed)?);
@@ -113,7 +110,7 @@ impl ResultsFile {
             while !matches!(&line[..], b"    }\n" | b"    },\n") {
                 next(&mut line)?;
                 row.extend_from_slice(&line);
-                if line.is_empty() || row.len() > LONGEST_ROW {
+                if line.is_empty() || row.len() > MAX_ROW_BYTES {
                     return Ok(None);
                 }
             }
@@ -167,7 +164,7 @@ impl Rows for ResultsFile {
     }
 }
 
-/// Reads the figures of a `results.json`, or of that of a results folder: every row as a digest.
+/// Reads the figures of a `results.json`, or of the one in a results folder. Every row is a digest.
 pub fn read_figures(path: &Path) -> Result<Results, ReportError> {
     let file = ResultsFile::open(path)?;
     Ok(Stored::new(&file.head, &file)?.figures)
@@ -200,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_session_by_session_however_it_is_laid_out() {
+    fn sessions_of_any_layout_are_the_written_rows() {
         for results in [several(), Results { version: 1, ..Results::default() }] {
             let text = json::results_text(&results).unwrap();
             let (file, rows) = read(&text);
@@ -231,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_row_is_named_by_its_line() {
+    fn sessions_with_broken_row_is_an_error_with_its_line() {
         let text = json::results_text(&several()).unwrap();
         let at = text.rfind("\"window\": 200000").unwrap();
         let broken = text[..at].to_string() + "\"window\": \"wide\"" + &text[at + 16..];

@@ -210,7 +210,7 @@ impl RowCache {
     }
 }
 
-/// Reads a row and the length of its file. `None` if there is no valid row.
+/// Reads a row and the length of its file. `None` without a valid row.
 fn read(path: &Path, key: &str) -> Option<(Row, usize)> {
     let file = fs::read(path).ok()?;
     let found: RowIn = serde_json::from_slice(checksum::verify(&file)?).ok()?;

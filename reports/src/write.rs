@@ -37,7 +37,7 @@ pub enum WriteError {
     Foreign(PathBuf),
     #[error("{0} is not a ctxbench cache (and not empty); name another folder with --cache")]
     ForeignCache(PathBuf),
-    #[error("{0} holds the current folder, and results replace a folder; choose another --out")]
+    #[error("{0} contains the current folder, which results would replace; choose another --out")]
     CurrentDir(PathBuf),
     #[error("{0} is not a folder; choose another --out")]
     NotAFolder(PathBuf),
@@ -88,8 +88,8 @@ pub fn check_out(dir: &Path) -> Result<(), WriteError> {
     Ok(())
 }
 
-/// Returns whether a folder holds nothing but unfinished files of ctxbench and the rows of a run that
-/// has no results yet.
+/// Returns whether a folder contains only unfinished files of ctxbench and the rows of a run
+/// without results.
 pub(crate) fn is_empty(dir: &Path) -> Result<bool, WriteError> {
     for entry in fs::read_dir(dir).map_err(io_error(dir, "list it"))? {
         let entry = entry.map_err(io_error(dir, "list it"))?;
@@ -233,7 +233,7 @@ impl NewResults {
                 return Ok(());
             }
         }
-        let left = io::Error::new(io::ErrorKind::DirectoryNotEmpty, "it holds other files");
+        let left = io::Error::new(io::ErrorKind::DirectoryNotEmpty, "it contains other files");
         Err(io_error(&old, "remove the former results")(left))
     }
 }
@@ -303,7 +303,7 @@ fn remove_listed(dir: &Path, listed: &BTreeSet<String>) -> io::Result<()> {
     fs::remove_dir(dir)
 }
 
-/// Returns a free name for a file of the user that has the name of one of ours.
+/// Returns a free name for a user's file with a name that ctxbench needs.
 fn former_name(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     (1..)

@@ -133,7 +133,7 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
         if !pages.text.is_empty() {
             super::print(&format!("\n{}", pages.text))?;
         }
-        tell!("files in {}/ (index.html to look at)", args.out.display());
+        tell!("Results written to {0}/ (open {0}/index.html)", args.out.display());
     }
     let real: Vec<RunRecord> = outcomes.into_iter().map(|o| o.real).collect();
     match failed_rows(&real).or_else(|| cases.and_then(Cases::differ)) {

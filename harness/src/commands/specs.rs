@@ -50,7 +50,7 @@ pub(super) fn rows(text: &str) -> Result<Vec<Spec>, SpecError> {
         return Spec::sweep(text);
     }
     crate::shutdown::exit_on_signals();
-    exec::read(text)
+    exec::parse(text)
 }
 
 /// The one strategy that a word stands for.

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use super::agent::Agent;
-use super::fill::Fill;
 use super::plan::output_file;
+use super::template::Template;
 use crate::shutdown::TempFolder;
 
 /// A scratch folder, removed on drop unless it is kept.
@@ -66,16 +66,16 @@ impl Scratch {
         self.path.join("project")
     }
 
-    /// What an agent finds in its environment.
+    /// Returns the agent's environment variables.
     pub(super) fn environment(&self) -> &BTreeMap<String, String> {
         &self.environment
     }
 
-    /// Writes what an agent finds: its settings, a project with a repository, and what calls print.
+    /// Writes the agent's settings, a project with a repository, and the outputs of calls.
     pub(super) fn furnish(
         &mut self,
         agent: &Agent,
-        fill: &Fill,
+        fill: &Template,
         outputs: &[Arc<str>],
     ) -> io::Result<()> {
         let local = "127.0.0.1,localhost";
@@ -119,7 +119,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// Many agents ask for a repository, or look for one; without git they do without.
+    /// Creates a repository, which many agents look for. Without git there is none.
     fn repository(&self, project: &Path) {
         let run = |arguments: &[&str]| {
             let mut git = Command::new("git");
@@ -131,7 +131,7 @@ impl Scratch {
             let _ = git.status();
         };
         run(&["init", "--quiet"]);
-        // What calls print is no part of the project.
+        // Outputs of calls are not part of the project.
         let exclude = project.join(".git/info/exclude");
         if exclude.parent().is_some_and(Path::is_dir) {
             let _ = fs::write(exclude, ".ctxbench/\n");

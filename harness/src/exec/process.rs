@@ -1,4 +1,4 @@
-//! The process of a program: its lines, its limits, and its end.
+//! The process of a program: lines, limits and shutdown.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -15,18 +15,18 @@ use serde_json::value::RawValue;
 
 /// Number of lines of standard error that are shown when the program fails.
 const STDERR_LINES: usize = 8;
-/// How long a process that was told to end may take, and how long its last words are waited for.
+/// Time that a process has to end after `shutdown`.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub(super) struct Process {
     group: ProcessGroup,
-    /// `None` once it is told that nothing more comes.
+    /// `None` once it is closed.
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     stderr: StderrTail,
     limits: Limits,
-    /// What is left of the limits until the present answer.
-    left: Left,
+    /// Rest of the limits for the current answer.
+    budget: Budget,
     transcript: Transcript,
 }
 
@@ -61,28 +61,28 @@ impl Transcript {
     fn line(&mut self, from: &str, line: &[u8]) -> Result<(), String> {
         let Some(file) = self.0.as_mut().filter(|_| !line.is_empty()) else { return Ok(()) };
         let text = String::from_utf8_lossy(line);
-        // What is no JSON stands as text.
-        let said = match serde_json::from_str::<&RawValue>(text.trim_end()) {
+        // Other lines become JSON strings.
+        let json = match serde_json::from_str::<&RawValue>(text.trim_end()) {
             Ok(_) => text.trim_end().to_string(),
             Err(_) => serde_json::Value::from(text.trim_end()).to_string(),
         };
-        writeln!(file, "{{\"from\":\"{from}\",\"line\":{said}}}")
+        writeln!(file, "{{\"from\":\"{from}\",\"line\":{json}}}")
             .map_err(|e| format!("exec.transcript: {e}"))
     }
 }
 
-/// What is left of the limits of one answer.
-struct Left {
+/// Rest of the limits of one answer.
+struct Budget {
     time: Duration,
     bytes: u64,
     lines: u64,
 }
 
 impl Process {
-    /// Starts a program without a shell, in the working folder and a process group of its own.
+    /// Starts a program without a shell, in the working folder and its own process group.
     pub(super) fn start(command: &[String], limits: Limits) -> Result<Process, String> {
         let [program, arguments @ ..] = command else {
-            return Err("there is no command behind `exec:`".into());
+            return Err("the command after `exec:` is missing".into());
         };
         let transcript = Transcript::open(&limits)?;
         let mut starting = Command::new(program);
@@ -95,53 +95,52 @@ impl Process {
         let stdin = group.take_stdin();
         let stdout = BufReader::with_capacity(1 << 16, group.take_stdout().expect(piped));
         let stderr = StderrTail::collect(group.take_stderr().expect(piped));
-        let left = Left::of(&limits);
-        Ok(Process { group, stdin, stdout, stderr, limits, left, transcript })
+        let budget = Budget::new(&limits);
+        Ok(Process { group, stdin, stdout, stderr, limits, budget, transcript })
     }
 
-    /// A new answer is asked for.
+    /// Resets the limits for a new answer.
     pub(super) fn begin_answer(&mut self) {
-        self.left = Left::of(&self.limits);
+        self.budget = Budget::new(&self.limits);
     }
 
-    /// Sends a line, if there is one, and reads the next. Both at once: a program may be writing
-    /// while it is written to.
+    /// Sends a line, if given, and reads the next. Both run at once, because a program may write before
+    /// it reads.
     pub(super) async fn exchange(&mut self, line: Option<&[u8]>) -> Result<Vec<u8>, String> {
         let begin = Instant::now();
         self.transcript.line("ctxbench", line.unwrap_or_default())?;
-        let (stdin, stdout, left) = (&mut self.stdin, &mut self.stdout, &mut self.left);
+        let (stdin, stdout, budget) = (&mut self.stdin, &mut self.stdout, &mut self.budget);
         let write = async {
             if let (Some(line), Some(stdin)) = (line, stdin) {
-                // A program that has gone says more by what it leaves on standard output or error.
+                // If the program has ended, its output explains more than this error.
                 let _ = stdin.write_all(line).await;
                 let _ = stdin.flush().await;
             }
         };
-        let time = left.time;
-        let both = async { tokio::join!(write, next_line(stdout, left, &self.limits)).1 };
+        let time = budget.time;
+        let both = async { tokio::join!(write, next_line(stdout, budget, &self.limits)).1 };
         let read = timeout(time, both).await;
         let read = read.unwrap_or_else(|_| {
             let seconds = self.limits.timeout.as_secs_f64();
             Err(format!("it did not answer within {seconds} s (exec.timeout)"))
         });
-        self.left.time = self.left.time.saturating_sub(begin.elapsed());
+        self.budget.time = self.budget.time.saturating_sub(begin.elapsed());
         match read {
-            Ok(line) if line.is_empty() => Err(self.gone().await),
+            Ok(line) if line.is_empty() => Err(self.exit_reason().await),
             Ok(line) => self.transcript.line("program", &line).map(|()| line),
             Err(why) => Err(why),
         }
     }
 
-    /// How a process ended that has closed its standard output.
-    async fn gone(&mut self) -> String {
+    /// Explains why standard output was closed.
+    async fn exit_reason(&mut self) -> String {
         match timeout(GRACE, self.group.wait()).await {
             Ok(Ok(status)) => format!("it ended with {status}"),
             _ => "it closed its standard output".into(),
         }
     }
 
-    /// Tells it that the session is over, gives it a moment, and ends its group. What it says to
-    /// that changes nothing.
+    /// Sends `shutdown`, waits for a moment, and ends the group. The answer is ignored.
     pub(super) async fn shut_down(&mut self, id: u64) {
         let line = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"shutdown\",\"params\":{{}}}}\n"
@@ -155,38 +154,39 @@ impl Process {
         self.group.kill();
     }
 
-    /// The last lines of its standard error; it is over.
-    pub(super) async fn last_words(mut self) -> String {
+    /// Ends the program and returns the last lines of its standard error.
+    pub(super) async fn stderr_tail(mut self) -> String {
         self.group.kill();
         self.stderr.last_lines(STDERR_LINES).await
     }
 }
 
-impl Left {
-    fn of(limits: &Limits) -> Left {
-        Left { time: limits.timeout, bytes: limits.output, lines: limits.calls + 1 }
+impl Budget {
+    fn new(limits: &Limits) -> Budget {
+        Budget { time: limits.timeout, bytes: limits.output, lines: limits.calls + 1 }
     }
 }
 
-/// The next line without its end; empty at the end of the stream. Blank lines are passed over.
+/// Reads the next line that is not blank, without its end. Empty at the end of the stream.
 async fn next_line(
     stdout: &mut BufReader<ChildStdout>,
-    left: &mut Left,
+    budget: &mut Budget,
     limits: &Limits,
 ) -> Result<Vec<u8>, String> {
     let mut line = Vec::new();
     loop {
-        let read = stdout.fill_buf().await.map_err(|e| format!("its output is lost: {e}"))?;
+        let read =
+            stdout.fill_buf().await.map_err(|e| format!("failed to read its output: {e}"))?;
         let end = read.iter().position(|b| *b == b'\n');
         let taken = end.unwrap_or(read.len());
-        left.bytes = left.bytes.checked_sub(taken as u64).ok_or_else(|| {
+        budget.bytes = budget.bytes.checked_sub(taken as u64).ok_or_else(|| {
             format!("its answer has more than {} bytes (exec.output)", limits.output)
         })?;
         line.extend_from_slice(&read[..taken]);
         let over = read.is_empty();
         stdout.consume(taken + usize::from(end.is_some()));
         if end.is_some() {
-            left.lines = left.lines.checked_sub(1).ok_or_else(|| {
+            budget.lines = budget.lines.checked_sub(1).ok_or_else(|| {
                 format!("it made more than {} calls for one answer (exec.calls)", limits.calls)
             })?;
         }

@@ -107,7 +107,7 @@ fn what_people_keep_among_results_stays() {
 fn results_do_not_replace_the_folder_one_stands_in() {
     let here = Folder::new();
     let line = "run login-bug --strategy codex --transport direct --out .";
-    refuses(&here, line, &["holds the current folder", "choose another --out"]);
+    refuses(&here, line, &["contains the current folder", "choose another --out"]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::Args;
 use super::rows::RunRows;
 use crate::commands::{check_not_session, check_outputs, check_replaced};
 
-/// Refuses what would be overwritten or could not be written, before the run.
+/// Refuses outputs that cannot be written or would overwrite inputs, before the run.
 pub(super) fn check(args: &Args, read: &[Scenario]) -> anyhow::Result<()> {
     let named = args.inputs.iter().map(String::as_str);
     let scripts = args.summarizer.iter().filter_map(|s| s.strip_prefix("scripted:"));
@@ -43,7 +43,7 @@ pub(super) fn check(args: &Args, read: &[Scenario]) -> anyhow::Result<()> {
 const CASSETTE: &str = "--cassette";
 const TRANSCRIPT: &str = "exec.transcript";
 
-/// The files that a run writes beside its results, by option.
+/// Returns the files that a run writes in addition to its results, by option.
 fn outputs(args: &Args) -> Vec<(&'static str, &Path)> {
     let mut all: Vec<(&'static str, &Path)> = Vec::new();
     all.extend(args.trace.as_deref().map(|p| ("--trace", p)));
@@ -76,7 +76,7 @@ pub(in crate::commands) fn write(
     Ok(())
 }
 
-/// The text of `timings.json`: how long each row took when it was computed.
+/// Returns the text of `timings.json`: the computation time of every row.
 pub(super) fn timings(rows: &RunRows<'_>, total: Duration) -> anyhow::Result<String> {
     let mut out = format!("{{\n  \"total_ms\": {},\n  \"pairs\": [", total.as_millis());
     let mut first = true;
@@ -92,10 +92,10 @@ pub(super) fn timings(rows: &RunRows<'_>, total: Duration) -> anyhow::Result<Str
     Ok(out + "\n  ]\n}\n")
 }
 
-/// An option, its file, and where a row has the lines for it.
+/// An option, its file, and its lines of a row.
 type Lines<'a> = (&'static str, &'a Path, fn(&Row) -> &[String]);
 
-/// The options whose files hold lines of every row, with the file and where a row has them.
+/// Returns the options for files with lines of every row.
 pub(super) fn lines(args: &Args) -> Vec<Lines<'_>> {
     let mut all: Vec<Lines<'_>> = Vec::new();
     all.extend(

@@ -24,7 +24,7 @@ pub(super) struct RunRows<'a> {
     pub(super) listed: &'a [SessionSummary],
     pub(super) keys: Keys,
     pub(super) cache: RowCache,
-    /// Takes rows from the cache. Off when the run exports something that rows do not hold.
+    /// Takes rows from the cache. Off when the run exports data that rows do not contain.
     pub(super) reuses_rows: bool,
     pub(super) export: &'a Export,
     pub(super) shown: &'a Shown,
@@ -113,7 +113,10 @@ impl<'a> RunRows<'a> {
     pub(super) fn session(&self, at: usize, take: &mut dyn FnMut(&Row)) -> Result<(), ReportError> {
         let keys = self.of_session(at);
         let gone = |key: &str| {
-            let what = format!("{}: the row {key} is gone; run again", self.plan.scenarios[at].id);
+            let what = format!(
+                "{}: the row {key} was deleted during the run; run again",
+                self.plan.scenarios[at].id
+            );
             std::io::Error::new(std::io::ErrorKind::NotFound, what)
         };
         let mut get = |key: String| -> Result<bool, ReportError> {
@@ -172,7 +175,7 @@ impl<'a> RunRows<'a> {
 }
 
 impl Taker for RunRows<'_> {
-    fn known(&self, variant: Variant<'_>) -> Option<bool> {
+    fn cached(&self, variant: Variant<'_>) -> Option<bool> {
         let asked = self.look_up(&self.of_session(variant.at), &variant)?;
         self.reused.fetch_add(1, Ordering::Relaxed);
         self.shown.step(1);

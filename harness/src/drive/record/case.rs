@@ -1,4 +1,4 @@
-//! The case: what the product says of the requests, put into the terms of a case.
+//! Builds a case from the requests of a driven product.
 
 use std::collections::HashMap;
 
@@ -9,18 +9,18 @@ use serde_json::{Map, Value, json};
 
 use super::events::{self, Shown};
 use super::mask::Masked;
-use super::rows::{self, Row, Said};
+use super::rows::{self, Row, UserTexts};
 use crate::conform::Case;
 use crate::drive::plan::What;
 use crate::drive::{Driven, Exchange, Purpose, words};
 use crate::hash::sha256;
 
 /// Longest text that a case shows instead of its hash, bytes.
-const SHOWN: usize = 200;
+const MAX_TEXT_BYTES: usize = 200;
 
 /// A session as a case; `None` where nothing was asked. `resumes` = every turn is a process of its
 /// own.
-pub(super) fn of(
+pub(super) fn build(
     driven: &Driven,
     recording: &Recording,
     version: &str,
@@ -30,8 +30,8 @@ pub(super) fn of(
     let exchanges = super::counted(&driven.exchanges);
     let wire = exchanges.first()?.wire?;
     let prompts = exchanges.iter().filter_map(|e| e.prompt.as_ref());
-    let rows: Vec<Vec<Row<'_>>> = prompts.map(|p| rows::of(p, recording.texts_apart)).collect();
-    let said = Said::of(&driven.plan.moves);
+    let rows: Vec<Vec<Row<'_>>> = prompts.map(|p| rows::split(p, recording.texts_apart)).collect();
+    let said = UserTexts::new(&driven.plan.moves);
     let asked: Vec<Asked<'_>> = exchanges
         .iter()
         .zip(&rows)
@@ -58,7 +58,7 @@ pub(super) fn of(
         summaries: &summaries,
         prompts: &ends(driven),
     });
-    let mut shown = shown(driven, &exchanges, &rows, reading.cache_beside_input);
+    let mut shown = sent_texts(driven, &exchanges, &rows, reading.cache_beside_input);
     for (row, sort) in rows.iter().zip(&reading.requests).flat_map(|(r, (_, s))| r.iter().zip(s)) {
         if matches!(sort, As::Constant(_)) {
             row.texts().iter().for_each(|t| shown.masked.constant(t));
@@ -78,7 +78,7 @@ pub(super) fn of(
         name: name.into(),
         shows: format!("The session `{name}` driven through the real program."),
         fixed,
-        events: events::of(driven, &exchanges, &shown, resumes),
+        events: events::build(driven, &exchanges, &shown, resumes),
         settings: reading.settings.clone(),
         constants: reading.constants.clone(),
         items,
@@ -91,13 +91,13 @@ pub(super) fn of(
 /// How each message of the user ended.
 fn ends(driven: &Driven) -> Vec<&'static str> {
     let moves = driven.plan.moves.iter().enumerate();
-    let said = moves.filter(|(_, step)| matches!(step.what, What::Say(_)));
+    let said = moves.filter(|(_, step)| matches!(step.what, Delivery::Say(_)));
     let failed = |i: usize| driven.failures.iter().any(|(at, _)| *at == i);
     said.map(|(i, _)| if failed(i) { "error" } else { "done" }).collect()
 }
 
-/// What entered the history, and what of it is the session's.
-fn shown<'a>(
+/// Texts that entered the history, and those of the session.
+fn sent_texts<'a>(
     driven: &'a Driven,
     exchanges: &[&'a Exchange],
     rows: &[Vec<Row<'a>>],
@@ -117,7 +117,7 @@ fn shown<'a>(
     }
     let mut said = HashMap::new();
     for (i, step) in driven.plan.moves.iter().enumerate() {
-        let What::Say(words) = &step.what else { continue };
+        let Delivery::Say(words) = &step.what else { continue };
         if words.trim().is_empty() {
             continue;
         }
@@ -199,7 +199,7 @@ impl Writer<'_> {
         let mut out = Map::new();
         let mut put = |k: &str, v: Value| drop(out.insert(k.to_string(), v));
         let kind = match sort {
-            As::Said(kind) | As::Constant(kind) => *kind,
+            As::UserTexts(kind) | As::Constant(kind) => *kind,
             As::Summary { .. } | As::Segments(_) => BlockKind::Summary,
             As::Prompt { .. } => BlockKind::SummaryPrompt,
         };
@@ -227,7 +227,7 @@ impl Writer<'_> {
             As::Constant(_) => put("constant", true.into()),
             As::Summary { body } => {
                 let body = text.get(body.clone()).unwrap_or(text);
-                out.extend(self.told(body));
+                out.extend(self.describe_text(body));
             }
             As::Segments(all) => put("segments", self.segments(all)),
             As::Prompt { variant, transcript, prior, constant_bytes } => {
@@ -239,7 +239,7 @@ impl Writer<'_> {
                 put("transcript", json!({"bytes": t.len(), "sha256": sha256(&t)}));
                 let told = match prior.as_slice() {
                     [] => Value::Null,
-                    [Segment::Said(text)] => self.summary(text).into(),
+                    [Segment::UserTexts(text)] => self.summary(text).into(),
                     several => {
                         let bytes: usize = several.iter().map(Segment::bytes).sum();
                         json!({"bytes": bytes, "segments": self.segments(several)})
@@ -247,21 +247,21 @@ impl Writer<'_> {
                 };
                 put("prior_summary", told);
             }
-            As::Said(_) if row.items.len() > 1 => {
-                let parts = row.texts().into_iter().map(|t| Value::Object(self.told(t)));
+            As::UserTexts(_) if row.items.len() > 1 => {
+                let parts = row.texts().into_iter().map(|t| Value::Object(self.describe_text(t)));
                 put("parts", parts.collect());
             }
-            As::Said(_) => match &*first.content {
+            As::UserTexts(_) => match &*first.content {
                 Content::Compaction { text, opaque: Some(o) } if text.is_empty() => {
-                    out.extend(self.told(o));
+                    out.extend(self.describe_text(o));
                 }
-                _ => out.extend(self.told(text)),
+                _ => out.extend(self.describe_text(text)),
             },
         }
         Value::Object(out)
     }
 
-    /// What a model wrote into a summary.
+    /// Summaries by the model.
     fn summary(&self, text: &str) -> String {
         let ours = self.shown.masked.of_summary(text, &self.summaries);
         ours.map_or_else(|| super::mask::masked(text, ""), str::to_string)
@@ -269,23 +269,23 @@ impl Writer<'_> {
 
     fn segments(&self, all: &[Segment]) -> Value {
         let one = |s: &Segment| match s {
-            Segment::Said(text) => json!({"text": self.summary(text), "bytes": text.len()}),
+            Segment::UserTexts(text) => json!({"text": self.summary(text), "bytes": text.len()}),
             Segment::Constant(name, bytes) => json!({"constant": name, "bytes": bytes}),
         };
         all.iter().map(one).collect()
     }
 
     /// A text, or its hash where it is long or the program's own.
-    fn told(&self, text: &str) -> Map<String, Value> {
+    fn describe_text(&self, text: &str) -> Map<String, Value> {
         let (name, value) = match self.shown.masked.get(text) {
-            Some(t) if t.len() < SHOWN => ("text", t.to_string()),
+            Some(t) if t.len() < MAX_TEXT_BYTES => ("text", t.to_string()),
             Some(t) => ("sha256", sha256(t)),
             None => ("sha256", sha256(text)),
         };
         Map::from_iter([(name.to_string(), Value::from(value))])
     }
 
-    /// What every request shows: the program's own words before the conversation.
+    /// Texts of the program before the conversation, which every request contains.
     fn fixed(&self, exchanges: &[&Exchange], asked: &[Asked<'_>]) -> Vec<Value> {
         let first = |summary: bool| {
             let at = asked.iter().position(|a| a.summary == summary)?;
