@@ -283,7 +283,7 @@ impl Driven {
             summary: e.purpose == Purpose::Summary,
             prompt: prompt.clone(),
         });
-        let places = |is: fn(&What) -> bool| {
+        let places = |is: fn(&Delivery) -> bool| {
             let all = self.plan.moves.iter().enumerate();
             all.filter(|(_, m)| is(&m.what)).map(|(i, _)| i).collect()
         };

@@ -117,7 +117,7 @@ impl Plan {
         for m in Path::recorded(session, &Defaults::STATED).moves {
             let Move { gap_ms, action, steps, .. } = m;
             let idle = if let Action::Idle { ms } = action { ms } else { 0 };
-            let reason = match action {
+            let what = match action {
                 Action::User(said) => {
                     let texts: Vec<&str> = said.parts.iter().filter_map(Part::as_text).collect();
                     Delivery::Say(escape_command(texts.join("\n\n")))

@@ -7,11 +7,11 @@ use ctxbench_provider::Content;
 use ctxbench_strategies::conform::record::{As, Asked, Heard, Piece, Reading, Recording, Segment};
 use serde_json::{Map, Value, json};
 
-use super::events::{self, Shown};
+use super::events::{self, SentTexts};
 use super::mask::Masked;
 use super::rows::{self, Row, UserTexts};
 use crate::conform::Case;
-use crate::drive::plan::What;
+use crate::drive::plan::Delivery;
 use crate::drive::{Driven, Exchange, Purpose, words};
 use crate::hash::sha256;
 
@@ -102,7 +102,7 @@ fn sent_texts<'a>(
     exchanges: &[&'a Exchange],
     rows: &[Vec<Row<'a>>],
     cache_beside_input: bool,
-) -> Shown<'a> {
+) -> SentTexts<'a> {
     let mut masked = Masked::default();
     for r in exchanges.iter().filter_map(|e| e.outcome.as_ref().ok()) {
         r.parts.iter().filter_map(|p| p.as_text()).for_each(|t| masked.own(t));
@@ -130,7 +130,7 @@ fn sent_texts<'a>(
         texts.iter().for_each(|t| masked.learn(t, words));
         said.insert(i, texts);
     }
-    Shown { masked, said, outputs, cache_beside_input }
+    SentTexts { masked, said, outputs, cache_beside_input }
 }
 
 /// Distinct items of a case.
@@ -160,7 +160,7 @@ impl Items {
 }
 
 struct Writer<'a> {
-    shown: &'a Shown<'a>,
+    shown: &'a SentTexts<'a>,
     reading: &'a Reading,
     summaries: Vec<&'a str>,
     items: Items,
@@ -199,7 +199,7 @@ impl Writer<'_> {
         let mut out = Map::new();
         let mut put = |k: &str, v: Value| drop(out.insert(k.to_string(), v));
         let kind = match sort {
-            As::UserTexts(kind) | As::Constant(kind) => *kind,
+            As::Said(kind) | As::Constant(kind) => *kind,
             As::Summary { .. } | As::Segments(_) => BlockKind::Summary,
             As::Prompt { .. } => BlockKind::SummaryPrompt,
         };
@@ -239,7 +239,7 @@ impl Writer<'_> {
                 put("transcript", json!({"bytes": t.len(), "sha256": sha256(&t)}));
                 let told = match prior.as_slice() {
                     [] => Value::Null,
-                    [Segment::UserTexts(text)] => self.summary(text).into(),
+                    [Segment::Said(text)] => self.summary(text).into(),
                     several => {
                         let bytes: usize = several.iter().map(Segment::bytes).sum();
                         json!({"bytes": bytes, "segments": self.segments(several)})
@@ -247,11 +247,11 @@ impl Writer<'_> {
                 };
                 put("prior_summary", told);
             }
-            As::UserTexts(_) if row.items.len() > 1 => {
+            As::Said(_) if row.items.len() > 1 => {
                 let parts = row.texts().into_iter().map(|t| Value::Object(self.describe_text(t)));
                 put("parts", parts.collect());
             }
-            As::UserTexts(_) => match &*first.content {
+            As::Said(_) => match &*first.content {
                 Content::Compaction { text, opaque: Some(o) } if text.is_empty() => {
                     out.extend(self.describe_text(o));
                 }
@@ -269,7 +269,7 @@ impl Writer<'_> {
 
     fn segments(&self, all: &[Segment]) -> Value {
         let one = |s: &Segment| match s {
-            Segment::UserTexts(text) => json!({"text": self.summary(text), "bytes": text.len()}),
+            Segment::Said(text) => json!({"text": self.summary(text), "bytes": text.len()}),
             Segment::Constant(name, bytes) => json!({"constant": name, "bytes": bytes}),
         };
         all.iter().map(one).collect()

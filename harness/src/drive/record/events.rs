@@ -7,7 +7,7 @@ use ctxbench_core::request::{ErrorKind, ModelError, Reply};
 use serde_json::{Map, Value, json};
 
 use super::mask::Masked;
-use crate::drive::plan::What;
+use crate::drive::plan::Delivery;
 use crate::drive::{Driven, Exchange, Purpose, words};
 
 /// Texts that entered the history, as the agent sent them.
