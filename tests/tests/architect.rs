@@ -60,8 +60,8 @@ fn the_editor_is_paid_at_its_own_price_and_writes_the_recorded_edit() {
     assert!(alone.summary.cost_usd > row.summary.cost_usd);
 }
 
-/// What the edit came to stays with the editor: the port that its tool named is not there when it
-/// is asked for. Everybody else has it.
+/// The editor keeps the result of the edit: the main model does not know the port that its tool
+/// reported. Every other strategy has it.
 #[test]
 fn the_architect_never_sees_what_an_edit_returned() {
     let kept = |spec: &str| replayed::run(&session(), spec).summary.retention_pct;

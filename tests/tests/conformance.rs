@@ -59,7 +59,7 @@ fn every_recorded_session_is_replayed_request_for_request() {
     assert_eq!(all.len(), 97);
 }
 
-/// A case changed in one place, and what must be said of it.
+/// Returns the error for a case that `change` has changed.
 fn corrupted(change: impl FnOnce(&mut Value)) -> String {
     corrupted_case(CODEX, change)
 }
@@ -82,7 +82,7 @@ fn verdict(v: &Value) -> Result<Option<Difference>, CaseError> {
         .map(|v| v.difference)
 }
 
-/// What differs, or what cannot be read and why.
+/// Returns the first difference or the error.
 fn corrupted_case(name: &str, change: impl FnOnce(&mut Value)) -> String {
     let mut v = load(name);
     change(&mut v);
@@ -142,7 +142,7 @@ fn a_wrong_outcome_is_refused() {
                 "{name}"
             );
         }
-        // Neither last words nor an error; the words of the reply before the error in its place.
+        // Not the last text or an error, but the text of the reply before the error.
         assert!(
             corrupted_case(case, |v| remove(v, "/outcome/error"))
                 .starts_with("outcome: expected exactly one of final, error")
@@ -170,9 +170,8 @@ fn a_wrong_outcome_is_refused() {
     }
 }
 
-/// The classes follow from the way a run ends: HTTP errors of either request by their status, a
-/// broken connection by its code, what the library raises itself by what is wrong or by the
-/// exception (docs/sources/anthropic-sdk.md §2.2).
+/// Names of the error classes: HTTP errors by status, broken connections by code, errors of the
+/// library by cause or exception (docs/sources/anthropic-sdk.md §2.2).
 #[test]
 fn error_classes_that_no_case_has_are_told_apart() {
     let with = |case: &str, change: &dyn Fn(&mut Value), class: &str| {
@@ -194,7 +193,7 @@ fn error_classes_that_no_case_has_are_told_apart() {
         ),
         (SDK_RAISED, &|_| {}, "ValueError"),
         (SDK_RAISED, &|v| v["events"][2]["blocks"] = json!([]), "IndexError"),
-        // The request fails that the model itself was asked with: there is no second one.
+        // The request to the main model fails, so there is no second one.
         (
             SDK_ERROR,
             &|v| {
@@ -218,8 +217,8 @@ fn error_classes_that_no_case_has_are_told_apart() {
     }
 }
 
-/// The recorded turn with an image, where the provider takes the request: four parts in one message,
-/// wherever the message stands (docs/sources/opencode.md §5).
+/// The recorded turn with an image, where the provider takes the request: four parts in one
+/// message, at any position (docs/sources/opencode.md §5).
 #[test]
 fn a_message_of_texts_an_image_and_a_text_stays_one() {
     let recorded = load("opencode/1.18.33/s15_image_overflow.json");
@@ -264,7 +263,7 @@ fn a_message_of_texts_an_image_and_a_text_stays_one() {
     ]);
     assert_eq!(verdict(&tail).unwrap(), None);
 
-    // On Anthropic's wire, where the breakpoint of the message stands behind its last part.
+    // On Anthropic's wire, the breakpoint is after the last part of the message.
     let wire = load("opencode/1.18.33/s7_anthropic.json");
     (v["settings"]["wire"], v["fixed"]) = ("anthropic".into(), wire["fixed"].clone());
     for e in v["events"].as_array_mut().unwrap().iter_mut().filter(|e| e["type"] == "reply") {
@@ -394,7 +393,7 @@ fn a_request_without_an_answer_is_refused() {
     }
 }
 
-/// Of these members each stands in the named place of its case.
+/// Each of these members must appear at the named position of its case.
 const OBJECTS: &[(&str, &[&str])] = &[
     (
         CODEX,
@@ -530,7 +529,7 @@ fn numbers_of_the_wrong_type_are_refused_with_their_place() {
     }
 }
 
-/// Facts that stand beside a text must fit it, and only texts of the program may be left out.
+/// Sizes next to a text must match it, and only texts of the program may be left out.
 #[test]
 fn facts_that_contradict_each_other_are_refused() {
     assert!(
@@ -541,7 +540,7 @@ fn facts_that_contradict_each_other_are_refused() {
         remove(v, "/requests/0/items/3/text");
         put(v, "/requests/0/items/3/constant", json!(true));
     };
-    assert!(corrupted(left_out).contains("constant"), "the user's words are compared");
+    assert!(corrupted(left_out).contains("constant"), "the user's text is compared");
     let (i, k) = summary_prompt(&load(OPENCODE));
     let item = format!("/requests/{i}/items/{k}");
     for (at, value) in

@@ -54,14 +54,14 @@ fn every_strategy_on_a_command_line_can_be_run() {
         let words: Vec<&str> = text.split_whitespace().collect();
         for pair in words.windows(2).filter(|w| w[0] == "--strategy") {
             let name = pair[1].trim_matches(|c: char| !c.is_alphanumeric());
-            // Stand-ins such as NAME and S are for the reader.
+            // Placeholders such as NAME and S.
             if name.is_empty() || name.chars().all(|c| c.is_uppercase()) {
                 continue;
             }
             found += 1;
             // A list of values ends in a bracket.
             let swept = pair[1].trim_matches(['`', '\'', '"', ',', '.', ';']);
-            // Of a program, its command stands behind.
+            // A program is followed by its command.
             let program = swept.split_once(':').is_some_and(|(head, _)| head.contains("=exec"))
                 || swept.contains("=exec{");
             assert!(

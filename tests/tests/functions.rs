@@ -29,7 +29,7 @@ fn run(file: &Value) -> Result<FunctionVerdict, CaseError> {
     function_file(&file.to_string(), "changed")
 }
 
-/// The one case that fails: where, and what we did.
+/// Returns the path and our value of the only failing case.
 fn refused(file: &Value) -> (String, String) {
     let v = run(file).unwrap();
     assert_eq!((v.cases - v.passed, v.further.len()), (1, 0));

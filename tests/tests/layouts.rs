@@ -1,4 +1,4 @@
-//! What the context looks like after a compaction, against what the facts say of each program.
+//! The context after a compaction, compared with the documented layout of each program.
 
 use ctxbench_core::block::{Block, BlockKind, Form};
 use ctxbench_core::engine::Event;

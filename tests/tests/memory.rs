@@ -1,5 +1,4 @@
-//! What of memory files is left after a compaction, per product; docs/memory.md gives the same
-//! table in words.
+//! Memory files after a compaction, per product. docs/memory.md has the same table as text.
 
 use ctxbench_core::model;
 use ctxbench_harness::replay::{Options, replay};
@@ -16,7 +15,7 @@ fn run(spec: &str) -> RunRecord {
         .record
 }
 
-/// Where each fact stands at each of its needs, `fact@need=place`.
+/// Returns the place of each fact at each of its needs, as `fact@need=place`.
 fn places(spec: &str) -> Vec<String> {
     let r = run(spec);
     assert_eq!(r.status, Status::Completed, "{spec}");

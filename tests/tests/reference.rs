@@ -85,7 +85,7 @@ fn the_reference_is_the_hundred_per_cent_row() {
         let r = &runs[0];
         assert_eq!(r.status, Status::Completed, "{id}");
         let tokens = |blocks: &[_]| total_tokens(&Counting::O200K, blocks);
-        // Where the user goes back, what was said since leaves the context of anybody.
+        // When the user goes back, later messages leave every context.
         let back = events.iter().any(|e| match &e.event {
             Event::Rewound { before, after, .. } => tokens(after) < tokens(before),
             _ => false,
@@ -98,7 +98,7 @@ fn the_reference_is_the_hundred_per_cent_row() {
         );
         assert_eq!(r.summary.saved_pct, Some(0.0), "{id}");
         assert_eq!(r.summary.retention_pct, Some(100.0), "{id}");
-        // What a subagent's result leaves out does not come back to anybody.
+        // No strategy regains facts that a subagent's result omits.
         let undelivered = r.facts.iter().filter(|f| f.undelivered).count() as u64;
         assert_eq!(
             undelivered,

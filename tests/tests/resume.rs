@@ -1,5 +1,5 @@
-//! Sessions that are closed and opened again, in the formats of each product: what the files give
-//! back and what the products do.
+//! Sessions that are closed and opened again, in the formats of each product: the restored context
+//! and the behaviour of the product.
 
 use ctxbench_core::model::{self, DEFAULT_MODEL};
 use ctxbench_harness::replay::{Options, replay};

@@ -82,7 +82,7 @@ fn a_stream_put_together_is_the_whole_reply() {
     block_on(async {
         for (wire, path) in ROUTES {
             let mut body = asking(wire, CALLS);
-            // Two servers, so that both replies are the first of theirs.
+            // Two servers, so that both replies are first replies.
             let whole = Here::new(Options::default()).await.post(path, &body).await;
             body["stream_options"] = json!({"include_usage": true});
             let (at, body) = streamed(path, body);
@@ -126,7 +126,7 @@ fn a_stream_put_together_is_the_whole_reply() {
 fn the_cache_lives_as_long_as_the_clock_says() {
     block_on(async {
         let here = Here::new(Options::default()).await;
-        // 3,000 words and more than the 1,024 tokens that are the least to cache.
+        // 3,000 one-token words, above the minimum of 1,024 tokens to cache.
         let system = json!([{"type": "text", "text": "rule ".repeat(3_000), "cache_control": {"type": "ephemeral"}}]);
         let mut body = json!({"model": "claude-sonnet-4-6", "max_tokens": 99, "system": system});
         body["messages"] = json!([{"role": "user", "content": "Hello"}]);
@@ -244,7 +244,7 @@ fn gemini_counts_lists_and_tells_pauses() {
         );
         let busy = here.with_fault(GENERATE, "503", &asking("gemini", "x")).await;
         assert_eq!(busy.json()["error"]["status"], "UNAVAILABLE");
-        // A call that starts the conversation is refused in the provider's words.
+        // A call at the start of a conversation is refused with the provider's message.
         let call = json!({"contents": [
             {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {}}}]},
             {"role": "user", "parts": [{"functionResponse": {"name": "read", "response": {}}}]}]});
@@ -272,12 +272,12 @@ fn geminis_cache_reads_from_its_smallest_size_on() {
             assert_eq!(first.1, 0, "{words}");
             let (prompt, read) = ask(words, "two").await;
             assert_eq!(read > 0, cached, "{words}: {read}");
-            // All but the last words is the same.
+            // Only the end of the text differs.
             assert!(!cached || prompt - read == 5, "{prompt} {read}");
         }
         let costs: Vec<f64> =
             here.lines().iter().map(|l| l["cost_usd"].as_f64().unwrap()).collect();
-        // 1.5 USD a million, a tenth of that for what was read.
+        // 1.5 USD per million tokens, a tenth of that for cached tokens.
         assert!(costs[3] < costs[2] / 5.0, "{costs:?}");
     });
 }
@@ -289,7 +289,7 @@ fn whatever_comes_in_an_answer_in_the_providers_shape_goes_out() {
         for (wire, path) in ROUTES {
             let good = asking(wire, CALLS).to_string();
             assert_eq!(here.ask("POST", path, &[], good.clone()).await.status, 200);
-            // Every body that ends too early, and some that are no JSON of this wire.
+            // Bodies that end too early, and some that are not JSON of this wire.
             let mut bad: Vec<Vec<u8>> =
                 (0..good.len()).map(|n| good.as_bytes()[..n].to_vec()).collect();
             bad.extend([
@@ -479,7 +479,7 @@ fn a_thread_survives_a_connection_that_breaks() {
         let lines = here.lines();
         let input = |i: usize| lines[lines.len() - i]["input_tokens"].as_u64().unwrap();
         assert!(input(1) > input(2), "the whole conversation is billed");
-        // It has gone on, so that is no retry any more.
+        // The session continued, so this is not a retry.
         let old = here.post(MESSAGES, &second).await;
         assert_eq!(
             (
@@ -629,7 +629,7 @@ fn a_session_speaks_on_every_wire_until_it_is_over() {
                 matches!(&reply.parts[1], Part::Call(ToolCall { id, .. }) if &**id == "c1"),
                 "{path}"
             );
-            // Asked again, as a client does whose connection broke.
+            // A repeated request, as after a broken connection.
             let again = here.post(path, &body).await;
             assert_eq!(decode_reply(wire, &again.body).unwrap().parts, reply.parts, "{path}");
             let talk = match wire {

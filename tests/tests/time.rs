@@ -139,8 +139,7 @@ fn a_fast_user_waits_for_aider() {
 
 #[test]
 fn released_aider_waits_and_throws_away() {
-    // Two messages are appended behind the worker's back (docs/sources/aider.md §1.2,
-    // surprise 1).
+    // Two messages are appended while the worker runs (docs/sources/aider.md §1.2, surprise 1).
     let r = run(&then_a_message(100), &AIDER.replacen("@intended", "", 1));
     let b = only(&r);
     assert_eq!(
@@ -282,7 +281,7 @@ fn with_a_pause(ms: u64) -> Scenario {
     session(1.0, &lines)
 }
 
-/// Tokens of a block of so many words, and of one of this text.
+/// Returns the tokens of a block with this text.
 fn block(text: &str) -> u64 {
     o200k(text) + 4
 }
@@ -316,7 +315,7 @@ fn a_pause_beyond_the_lifetime_is_paid_for_and_has_its_cause() {
             "{spec}"
         );
     }
-    // Both doors tell it.
+    // Both transports report it.
     let options = Options { transport: Transport::Http, ..as_told() };
     let http = run_with(MODEL, &with_a_pause(3_600_000), "reference", &options);
     assert_eq!(http.summary.invalidated_expired_tokens, first);
@@ -349,7 +348,7 @@ fn what_the_provider_summarises_within_a_request_goes_cold_like_any_prompt() {
     }
 }
 
-/// Turns of 10,000 words, of which five go beyond what compacts.
+/// Turns of 10,000 words, five of them above the compaction threshold.
 fn long_turns() -> Scenario {
     let mut lines = vec![system(2_000)];
     for n in 1..=8 {
@@ -412,7 +411,7 @@ fn a_request_that_ends_with_the_summary_showed_what_was_summarised() {
             assert_eq!(r.summary.peak_context_tokens, fifth);
         }
     }
-    // Where it answers in the same request, the larger of its two prompts counts.
+    // If it answers in the same request, the larger of its two prompts counts.
     let r = run(&long_turns(), "claude-code-api:compact_trigger=50000");
     assert_eq!(r.summary.peak_context_tokens, fifth);
 }
@@ -463,13 +462,13 @@ fn an_edit_of_the_prefix_is_the_other_cause() {
         (q.invalidated_expired_tokens, q.invalidated_changed_tokens, other)
     };
     assert_eq!([causes(0), causes(1), causes(2)], [(0, 0, 0); 3]);
-    // The fourth request masks the first result: the second step behind it is written again.
-    // Breakpoints stand after the last two messages, so that the cache still has everything up to
-    // the first call.
+    // The fourth request masks the first result, so the second step after it is written again.
+    // Breakpoints are after the last two messages, so the cache still has everything up to the
+    // first call.
     assert_eq!(causes(3), (0, asks(1) + result(1), 0));
-    // The fifth masks the second result as well. What stands before it is as it was, but no
-    // breakpoint of the fourth ended there: from the first result on it is written again, without a
-    // change before it.
+    // The fifth request masks the second result as well. The text before it is unchanged, but no
+    // breakpoint of the fourth request ended there: everything from the first result on is written
+    // again.
     assert_eq!(causes(4), (0, asks(2) + result(2), masked + asks(1)));
     // With a breakpoint before the oldest result that is shown, one did end there.
     let r = run(&session(1.0, &lines), "observation-masking:keep=2");
@@ -517,7 +516,7 @@ fn claude_code_compacts_while_the_hour_lasts() {
     let b = only(&r);
     assert_eq!((b.fate, b.waited_ms, r.summary.blocked_ms), (Fate::InTime, 0, 0), "nobody waits");
     assert_eq!((r.summary.compactions, r.compactions[0].phase), (1, Phase::Background));
-    // What is always shown was used five minutes ago; the rest is small.
+    // The fixed part was used five minutes ago; the rest is too small.
     assert_eq!(samples[1].cache_read, fixed);
     assert!(samples[1].input_tokens < first / 2 + fixed);
     assert_eq!(samples[1].invalidated_expired_tokens, 0);
@@ -612,7 +611,7 @@ fn no_yardstick_dies_of_a_rate_limit() {
     // Patience ends: five more attempts, then the user has to ask.
     s.faults = vec![fault(FaultOn::Sample, 1, 6, 429, 0)];
     assert_eq!(run(&s, "reference").summary.user_interventions, 1);
-    // What does not pass by itself is not tried again.
+    // Errors that do not pass by themselves are not retried.
     s.faults = vec![fault(FaultOn::Sample, 1, 1, 400, 0)];
     assert_eq!(run(&s, "reference").summary.user_interventions, 1);
 }

@@ -1,6 +1,5 @@
-//! What the sessions of a project leave to each other: the built-in scenario `two-sessions`, whose
-//! second session needs five things that were said in the first. docs/memory.md gives the same table
-//! in words.
+//! Facts that move from one session of a project to the next: the built-in scenario `two-sessions`
+//! needs five facts of the first session in the second. docs/memory.md has the same table as text.
 
 use ctxbench_core::fact::Match;
 use ctxbench_core::model;
@@ -17,11 +16,11 @@ fn run(spec: &str) -> RunRecord {
     runtime.block_on(replay(&scenario, &spec, model, &Options::default())).record
 }
 
-/// What the second session has of the first, with the kind of place, and the figure.
+/// Returns the facts that the second session has from the first, with their source, and the share.
 fn carried(spec: &str) -> (Vec<String>, f64) {
     let r = run(spec);
     assert_eq!(r.status, Status::Completed, "{spec}");
-    assert!(r.facts.iter().all(|f| f.across), "{spec}: all five needs lie behind the border");
+    assert!(r.facts.iter().all(|f| f.across), "{spec}: all five needs are in the second session");
     let kept = r.facts.iter().filter(|f| f.found > Match::Absent);
     let kept = kept.map(|f| format!("{}={:?}", f.fact, f.place).to_lowercase()).collect();
     (kept, r.summary.across_pct.unwrap())
@@ -34,9 +33,9 @@ fn expect(spec: &str, kept: &[&str]) {
 }
 
 #[test]
-fn most_products_carry_over_nothing_of_what_was_said() {
-    // Nothing in the facts of these products writes to disk what the next session would load by
-    // itself (docs/memory.md). The hundred per cent row forgets nothing, whatever ends.
+fn products_without_memory_lose_all_facts_of_the_first_session() {
+    // These products write none of these facts to disk for the next session (docs/memory.md). The
+    // reference keeps everything.
     assert_eq!(carried("reference").1, 100.0);
     for spec in
         ["claude-code", "codex", "opencode", "claude-code-api", "aider", "observation-masking"]

@@ -1,4 +1,4 @@
-//! `ctxbench advise` from outside: what a person is told of their own recordings, and when nothing is.
+//! `ctxbench advise`: its advice on recordings, and the cases without advice.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -43,7 +43,7 @@ fn session(n: usize) -> String {
     jsonl(&lines)
 }
 
-/// So many of them in a folder.
+/// Writes `n` of them into a folder.
 fn sessions(n: usize) -> Folder {
     let here = Folder::new();
     (0..n).for_each(|i| here.write(&format!("mine/s{i:02}.jsonl"), session(i)));
@@ -89,7 +89,7 @@ fn twelve_sessions_are_judged_by_the_figures_of_run() {
     for row in here.csv("ctxbench-out/summary.csv") {
         let sum = sums.entry(row["strategy"].clone()).or_default();
         sum.0 += row["cost_usd"].parse::<f64>().unwrap();
-        // Of what was recorded the waiting is not known.
+        // The waiting times of recorded rows are unknown.
         sum.1 += row["blocked_ms"].parse::<f64>().unwrap_or(0.0);
         sum.2 += row["compactions"].parse::<f64>().unwrap();
     }
@@ -123,7 +123,7 @@ fn the_newest_are_taken_and_few_of_them_decide_nothing() {
     assert_eq!(later["advice"][0]["sessions"], 1);
 }
 
-/// As if somebody had said that they have it set to half: the recordings contradict that.
+/// The user gives a setting that contradicts the recordings.
 #[test]
 fn sessions_on_which_we_miss_the_recorded_compactions_are_left_out_by_name() {
     let here = sessions(2);
@@ -196,7 +196,7 @@ fn wrong_input_is_one_line_that_says_what_to_give() {
     }
 }
 
-/// What a person has in the product's own file is how it is set now, and is not tried again.
+/// A setting in the product's own file is the current one and is not tried again.
 #[test]
 fn a_settings_file_is_what_is_set_now() {
     let here = Folder::new();

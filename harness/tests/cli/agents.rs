@@ -1,4 +1,4 @@
-//! Real, unmodified agents driven through sessions, and our implementations beside them.
+//! Drives real, unmodified agents through sessions and compares them with our implementations.
 //!
 //! `.ci/agents --test` installs the agents and runs these tests.
 
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use common::Folder;
 use serde_json::Value;
 
-/// The window that agents are told of: small enough that sessions of the tests are compacted.
+/// Window of the agents, small enough that the test sessions are compacted.
 const NARROW: &str = "30k";
-/// The same for pi, which keeps 20,000 tokens beside a reserve of 16,384.
+/// Window of pi, which keeps 20,000 tokens and a reserve of 16,384.
 const WIDE: &str = "60k";
 
 fn root() -> PathBuf {
@@ -27,7 +27,7 @@ fn agents() -> PathBuf {
     dir.canonicalize().unwrap()
 }
 
-/// What came out of a drive.
+/// Results of a drive.
 struct Driven {
     rows: Vec<Value>,
     beside: Vec<Value>,
@@ -56,18 +56,18 @@ impl Driven {
     }
 }
 
-/// Ours and the real one ask for summaries at the same requests, and input and dollars differ by
-/// so many per cent at most.
+/// Checks that both request summaries at the same requests, and that input and cost differ by at
+/// most `most_pct` per cent.
 fn agree(driven: &Driven, most_pct: f64) {
     assert!(!driven.beside.is_empty());
     for d in &driven.beside {
         let what = format!("{} × {}", d["session"], d["program"]);
         assert_eq!(d["status"], "completed", "{what}: {}", d["error"]);
         let beside = &d["beside"];
-        assert!(beside.is_object(), "{what}: nothing to hold beside it");
+        assert!(beside.is_object(), "{what}: no comparison");
         assert_eq!(
             beside["summary_requests"]["real"], beside["summary_requests"]["ours"],
-            "{what}: summaries are asked for by other requests"
+            "{what}: summaries are requested elsewhere"
         );
         for name in ["input, tokens", "cost, USD"] {
             let figures = beside["figures"].as_array().expect("figures");
@@ -82,13 +82,13 @@ fn recording() -> String {
     root().join("tests/data/recordings/opencode/s2_multiturn.export.json").display().to_string()
 }
 
-/// The sessions on which agents are held against ours.
+/// Sessions that agents and our implementations share.
 fn sessions() -> String {
     format!("login-bug ten-compactions {}", recording())
 }
 
-/// The row of `ten-compactions` compacts, and keeps what ours keeps.
-fn keeps_the_same(driven: &Driven, agent: &str) {
+/// Checks that `ten-compactions` is compacted and that both keep the same facts.
+fn keeps_the_same_facts(driven: &Driven, agent: &str) {
     let real = driven.row("ten-compactions", &format!("real-{agent}"));
     assert_eq!(real["strategy"]["driven"], true);
     assert!(real["summary"]["compactions"].as_u64() >= Some(3), "{agent} did not compact");
@@ -103,8 +103,8 @@ fn codex_and_opencode_compact_where_ours_do_and_cost_the_same() {
     let dir = agents();
     let driven = drive(&dir, &sessions(), NARROW, "--agent codex --agent opencode");
     agree(&driven, 0.5);
-    keeps_the_same(&driven, "codex");
-    keeps_the_same(&driven, "opencode");
+    keeps_the_same_facts(&driven, "codex");
+    keeps_the_same_facts(&driven, "opencode");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn gemini_cli_and_pi_compact_where_ours_do_and_cost_the_same() {
     for (agent, window) in [("gemini-cli", NARROW), ("pi", WIDE)] {
         let driven = drive(&dir, &sessions(), window, &format!("--agent {agent}"));
         agree(&driven, 2.0);
-        keeps_the_same(&driven, agent);
+        keeps_the_same_facts(&driven, agent);
     }
 }
 
@@ -201,8 +201,8 @@ fn compactions_of_pi_end_as_ours_do() {
     }
 }
 
-/// Steps, compactions, and how often the user asked to go on.
-fn came_to(row: &Value) -> [u64; 3] {
+/// Returns steps, compactions, and the number of continuation prompts.
+fn counters(row: &Value) -> [u64; 3] {
     assert_eq!(row["status"], "completed", "{}", row["error"]);
     ["steps_completed", "compactions", "user_interventions"]
         .map(|name| row["summary"][name].as_u64().expect(name))
@@ -221,7 +221,7 @@ fn agents_do_about_faults_what_ours_do() {
         let driven = drive(&dir, "login-bug", NARROW, &format!("--agent {agent} --fault {fault}"));
         for label in [format!("real-{agent}"), agent.to_string()] {
             let row = driven.row("login-bug", &label);
-            assert_eq!(came_to(row), expected, "{label} × {fault}");
+            assert_eq!(counters(row), expected, "{label} × {fault}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What people get wrong: a clear message, the right exit code, and nothing written.
+//! Invalid input: exit code, message, and no output written.
 
 use crate::common;
 
@@ -37,8 +37,7 @@ fn good() -> String {
     ])
 }
 
-/// The command ends with code 2, says these words, prints no results and leaves the folder as it
-/// was.
+/// Runs a command that must exit with 2, print these messages and no results, and change no file.
 #[track_caller]
 fn refuses(here: &Folder, line: &str, words: &[&str]) -> Output {
     let before = here.files("");
@@ -49,7 +48,7 @@ fn refuses(here: &Folder, line: &str, words: &[&str]) -> Output {
     out
 }
 
-/// Runs a session of these bytes with two strategies and gives back what was said.
+/// Runs a session with two strategies and returns the messages.
 #[track_caller]
 fn accepts(here: &Folder, file: &str, content: &str) -> Output {
     here.write(file, content);
@@ -90,7 +89,7 @@ fn edges_of_sessions_and_settings_run() {
 #[test]
 fn bytes_that_are_no_text_are_refused() {
     let here = Folder::new();
-    // A fixed generator (x·5 + 3 modulo 256 runs through every byte) behind the head of an ELF
+    // A fixed generator (x·5 + 3 modulo 256 yields every byte) after the magic number of an ELF
     // file.
     let mut garbage = vec![0x7f, b'E', b'L', b'F'];
     let mut x: u8 = 7;

@@ -28,8 +28,8 @@ fn off(step: &Step<'_>) -> f64 {
     100.0 * (step.expected as f64 - step.prompt as f64) / step.prompt as f64
 }
 
-/// Tokens per token of o200k that explain most of a session's growth at 34 per block: what all
-/// prompts grew by, over what was added.
+/// Returns the factor on o200k tokens that fits most of a session's growth at 34 tokens per block:
+/// the growth of all prompts over the added tokens.
 fn fitted(session: &Session) -> f64 {
     let at = |per_token: f64| Counting { per_token, ..Counting::CLAUDE };
     let sum = |by: &Counting| -> f64 {
@@ -100,7 +100,7 @@ fn an_older_model_was_shown_no_thinking_of_earlier_turns() {
     assert!(by_step <= 300.0 && by_step < by_step_kept, "{by_step} {by_step_kept}");
 }
 
-/// How much too large each prompt is when what came unseen is put in, per cent.
+/// Returns the error of each prompt in per cent if unseen content is added.
 fn replayed(session: &Session) -> Vec<f64> {
     let by = Counting::CLAUDE.of_visible_text();
     let own = session.entries.iter().filter(|e: &&Entry| e.agent().is_none());

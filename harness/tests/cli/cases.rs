@@ -1,4 +1,4 @@
-//! Recorded cases as files: items that are stored once, and what changed between versions.
+//! Recorded cases as files: shared items, and differences between versions.
 
 use crate::common;
 
@@ -17,8 +17,8 @@ fn load(name: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(data(name)).unwrap()).unwrap()
 }
 
-/// What is said of a case: nothing if it passes.
-fn told(case: &Value) -> String {
+/// Returns the failure of a case, or nothing if it passes.
+fn failure_of(case: &Value) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let verdict = Case::parse(&case.to_string(), "case").map(|c| runtime.block_on(replay(&c)));
     match verdict.and_then(|v| v) {
@@ -64,17 +64,17 @@ fn items_stored_once_say_what_items_written_out_say() {
         let case = load(name);
         for runs in [false, true] {
             let small = shared(case.clone(), runs);
-            assert_eq!(told(&small), "", "{name}");
+            assert_eq!(failure_of(&small), "", "{name}");
             assert!(small.to_string().len() < case.to_string().len(), "{name}");
         }
     }
-    // What is wrong in an item is found in every request that shows it.
+    // An error in an item is found in every request that has it.
     let mut wrong = shared(load(CODEX), true);
     let user = wrong["items"].as_array().unwrap().iter().position(|i| i["kind"] == "user").unwrap();
     wrong["items"][user]["text"] = "Second task".into();
     wrong["items"][user]["bytes"] = 11.into();
-    let told = told(&wrong);
-    assert!(told.contains("request: 0") && told.contains("what: \"bytes\""), "{told}");
+    let failure_of = failure_of(&wrong);
+    assert!(failure_of.contains("request: 0") && failure_of.contains("what: \"bytes\""), "{failure_of}");
 }
 
 #[test]
@@ -84,19 +84,19 @@ fn items_that_are_not_there_are_refused_with_their_place() {
     {
         let mut case = shared(load(CODEX), true);
         case["requests"][1]["items"] = json!([entry]);
-        let told = told(&case);
+        let failure_of = failure_of(&case);
         assert!(
-            told.starts_with("requests[1].items[0]: expected an item, a number below"),
-            "{told}"
+            failure_of.starts_with("requests[1].items[0]: expected an item, a number below"),
+            "{failure_of}"
         );
     }
     let mut case = shared(load(CODEX), true);
     case["items"][0]["bites"] = 1.into();
-    assert!(told(&case).starts_with("items[0].bites: "), "{}", told(&case));
+    assert!(failure_of(&case).starts_with("items[0].bites: "), "{}", failure_of(&case));
     case["items"] = json!([]);
-    assert!(told(&case).contains("a number below 0"), "{}", told(&case));
+    assert!(failure_of(&case).contains("a number below 0"), "{}", failure_of(&case));
     case["requests"][0]["items"] = json!({});
-    assert!(told(&case).starts_with("requests[0].items: expected a list"), "{}", told(&case));
+    assert!(failure_of(&case).starts_with("requests[0].items: expected a list"), "{}", failure_of(&case));
 }
 
 /// Puts a case into a folder of cases under a version and a name.
@@ -141,7 +141,7 @@ codex 0.169.0 → 0.1000.0: 0 of 2 cases are the same
   only of 0.1000.0: new
 ";
     assert!(out.contains(want), "{out}");
-    // The wording of what is the same is not repeated, and the table stands last.
+    // Text that did not change is not repeated, and the table comes last.
     let table = out.find("agent           version").unwrap();
     assert!(table > out.find(want).unwrap());
     let json: Value =
@@ -178,11 +178,11 @@ fn a_release_that_nobody_has_written_down_is_tried_as_the_newest_that_is_older()
     for version in ["0.169.7", "0.200.0", "1.0.0-rc.1"] {
         let mut case = load(CODEX);
         case["version"] = version.into();
-        assert_eq!(told(&case), "", "{version}");
+        assert_eq!(failure_of(&case), "", "{version}");
     }
     for version in ["0.1.0", "nightly"] {
         let mut case = load(CODEX);
         case["version"] = version.into();
-        assert!(told(&case).contains(&format!("unknown version `{version}`")), "{}", told(&case));
+        assert!(failure_of(&case).contains(&format!("unknown version `{version}`")), "{}", failure_of(&case));
     }
 }

@@ -36,7 +36,7 @@ fn the_documented_file_is_read_and_the_command_line_wins() {
     assert_eq!(out.stderr.matches("note: options from ./ctxbench.toml").count(), 1);
     assert_eq!(rows(&here, "results"), ["claude-code lab-coder", "codex lab-coder"]);
     assert_eq!(here.json("results/results.json")["runs"][0]["window"], 100_000);
-    // Without a command name, too; what is given replaces all values of the file.
+    // Also without a command name. A value on the command line replaces all values of the file.
     here.run("--strategy reference --model gpt-5.4 --out own login-bug").ok();
     assert_eq!(rows(&here, "own"), ["reference gpt-5.4"]);
     assert_eq!(here.json("own/results.json")["runs"][0]["window"], 100_000);
@@ -74,7 +74,7 @@ fn a_file_is_found_upwards_and_its_paths_are_from_its_folder() {
     assert!(alone.status.success() && here.path("deep/er/here/summary.csv").exists());
     here.run("list models --config none.toml").fails_with(2).says(&["cannot read none.toml"]);
     here.run("list models --config a.toml --no-config").fails_with(2);
-    // Behind a word, and what may be built in.
+    // Values after a prefix, and values that may be built in.
     here.write("other/summaries.jsonl", "\"The port is 8443.\"\n");
     here.write(
         "other/mine.toml",
@@ -100,7 +100,7 @@ fn what_cannot_stand_beside_the_command_line_gives_way() {
     let here = with("[man]\noutput = \"pages\"\n[gate]\nstore = true\nbaseline = \"b.json\"\n");
     let page = here.run("man gate").ok().stdout;
     assert!(page.contains(".TH ctxbench-gate 1"), "{page}");
-    // What has a page of its own is named, and nothing else.
+    // Only commands with their own page are listed.
     assert!(!here.run("man --no-config").ok().stdout.contains("help(1)"));
     here.run("man").ok();
     assert!(here.path("pages/ctxbench-gate.1").exists());

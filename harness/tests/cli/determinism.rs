@@ -24,7 +24,7 @@ fn assert_same(here: &Folder, a: &str, b: &str) {
     assert_eq!(
         left.keys().collect::<Vec<_>>(),
         right.keys().collect::<Vec<_>>(),
-        "{a} and {b} hold different files"
+        "{a} and {b} have different files"
     );
     for (file, bytes) in &left {
         assert!(bytes == &right[file], "{file} differs between {a} and {b}");
@@ -71,20 +71,20 @@ fn the_order_of_the_arguments_does_not_matter() {
 #[ignore = "nightly: slow"]
 fn a_long_session_is_the_same_with_one_thread_and_two() {
     let here = Folder::new();
-    let what = "login-bug-marathon --strategy reference --strategy codex --strategy claude-code \
+    let line = "login-bug-marathon --strategy reference --strategy codex --strategy claude-code \
         --transport direct";
-    run(&here, "one", &format!("{what} --jobs 1"));
-    run(&here, "two", &format!("{what} --jobs 2"));
+    run(&here, "one", &format!("{line} --jobs 1"));
+    run(&here, "two", &format!("{line} --jobs 2"));
     assert_same(&here, "one", "two");
 }
 
 #[test]
 fn many_scenarios_with_all_strategies_and_two_summarisers_are_the_same_with_one_thread_and_four() {
     let here = Folder::new();
-    let what = "login-bug-tight compact-focus mind-changed window-8k summary-fails --summarizer \
+    let line = "login-bug-tight compact-focus mind-changed window-8k summary-fails --summarizer \
         extractive --summarizer lossy --transport direct";
-    run(&here, "one", &format!("{what} --jobs 1"));
-    run(&here, "four", &format!("{what} --jobs 4"));
+    run(&here, "one", &format!("{line} --jobs 1"));
+    run(&here, "four", &format!("{line} --jobs 4"));
     assert_same(&here, "one", "four");
     let rows = here.csv("one/summary.csv");
     let with = |s: &str| rows.iter().filter(|r| r["summariser"] == s).count();
@@ -97,14 +97,14 @@ fn many_scenarios_with_all_strategies_and_two_summarisers_are_the_same_with_one_
 #[test]
 fn a_second_run_into_the_same_folder_leaves_the_same_files() {
     let here = Folder::new();
-    let what = "login-bug --strategy codex --strategy reference --transport direct";
-    run(&here, "out", what);
+    let line = "login-bug --strategy codex --strategy reference --transport direct";
+    run(&here, "out", line);
     let first = results(&here, "out");
-    run(&here, "out", what);
+    run(&here, "out", line);
     assert_eq!(first, results(&here, "out"));
     assert!(
         here.files("").keys().all(|f| f.starts_with("out")),
-        "something was left beside the results"
+        "other files were written"
     );
 }
 

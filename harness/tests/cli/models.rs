@@ -1,4 +1,4 @@
-//! Models of a user's own, and recordings of models that nobody lists.
+//! User-defined models, and recordings of models that are not listed.
 
 use crate::common::{Folder, jsonl};
 use serde_json::json;
@@ -95,7 +95,7 @@ fn a_mistake_in_a_file_of_models_is_told_with_its_place() {
     assert_eq!(out.stderr, "error: bad.toml:4: unknown key `windo`; did you mean window?\n");
     here.write("bad.toml", [0xff, 0xfe]);
     here.run("list models --models bad.toml").fails_with(2).says(&["bad.toml"]);
-    // A later file goes on from an earlier one.
+    // A later file builds on an earlier one.
     here.write("a.toml", "[[model]]\nname = \"x\"\nlike = \"gpt-5\"\n");
     here.write("b.toml", "[[model]]\nname = \"y\"\nlike = \"x\"\n");
     here.run("list models --models a.toml --models b.toml").ok();

@@ -41,7 +41,7 @@ fn a_key_stays_in_its_variable() {
             .any(|t| t.contains(key))
     );
     for (name, bytes) in here.files("") {
-        assert!(!String::from_utf8_lossy(&bytes).contains(key), "{name} holds the key");
+        assert!(!String::from_utf8_lossy(&bytes).contains(key), "{name} contains the key");
     }
 }
 
@@ -85,7 +85,7 @@ fn several_summarisers_are_ranked() {
         ("sliding-window", "n/a"),
     ];
     assert_eq!(of, want);
-    // Every format still tells the rows apart, and a baseline of several summarisers holds.
+    // Every format still tells the rows apart, and a baseline with several summarizers passes.
     here.run("report ctxbench-out --format bmf").ok();
     here.run("gate ctxbench-out --baseline b.json --store").ok();
     here.run("gate ctxbench-out --baseline b.json").ok();

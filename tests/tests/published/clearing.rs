@@ -89,8 +89,8 @@ const HEAD: u64 = 700;
 const DOCUMENTS: [[u64; 4]; 2] =
     [[41_260, 41_200, 41_101, 41_115], [41_155, 41_095, 41_017, 41_012]];
 
-/// A session whose prompts have these sizes where nothing is cleared: the first batch is read
-/// behind the first prompt, the second behind the third, and what is called else are notes.
+/// A session with prompts of these sizes if nothing is cleared: the first batch is read after the
+/// first prompt, the second after the third; other calls are notes.
 fn prompts(id: &'static str, sizes: &[u64]) -> Scenario {
     let talk = Talk::new(id).tools(HEAD).user(sizes[0] - HEAD);
     let talk = sizes.windows(2).enumerate().fold(talk, |talk, (i, pair)| {
@@ -114,7 +114,7 @@ fn research_agent() -> Vec<Measure> {
     let freed = 169_211 + second_batch - 169_174;
     let whole: [u64; 7] = std::array::from_fn(|i| shown[i] + if i < 3 { 0 } else { freed });
     let cleared = prompts("research-agent-clearing", &whole);
-    // The fourth prompt is not printed, nor what the later ones would have been.
+    // The fourth prompt is not published, nor the later ones.
     let fourth = 169_164 + second_batch;
     let sizes = [1_129, 166_103, 169_164, fourth, fourth + 2_000, fourth + 2_120, fourth + 2_200];
     let compacted = prompts("research-agent-compaction", &sizes);

@@ -64,8 +64,8 @@ fn break_even() -> f64 {
     saved(r.context_tokens as f64, w.context_tokens as f64)
 }
 
-/// Tokens that the first turn behind the pause reads from the cache.
-fn read_behind_the_pause(record: &RunRecord) -> f64 {
+/// Returns the tokens that the first turn after the pause reads from the cache.
+fn read_after_pause(record: &RunRecord) -> f64 {
     let first = turns(record).into_iter().find(|q| q.at_ms >= PAUSE_MS);
     first.unwrap().cache_read as f64
 }
@@ -80,11 +80,11 @@ fn idle() -> Vec<Measure> {
     ]
     .map(|settings| run(&session, &format!("claude-code:{settings}")));
     assert_eq!([&kept, &cold, &kept_warm, &warm].map(|r| r.summary.compactions), [0, 1, 0, 1]);
-    let lost = |without, with| read_behind_the_pause(without) - read_behind_the_pause(with);
+    let lost = |without, with| read_after_pause(without) - read_after_pause(with);
     let one = |x: f64| (x, x);
     vec![
         Measure {
-            what: "tokens no longer read from the cache behind the pause, cache expired",
+            what: "tokens no longer read from the cache after the pause, cache expired",
             published: "0",
             band: (0.0, 0.0),
             ours: one(lost(&kept, &cold)),

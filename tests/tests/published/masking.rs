@@ -83,7 +83,7 @@ fn issue(turns: usize) -> Scenario {
     (0..turns).fold(talk, |talk, _| talk.step(160, &[840])).answer(160).scenario()
 }
 
-/// USD where every prompt is read anew.
+/// Cost in USD without a cache.
 fn uncached(record: &RunRecord) -> f64 {
     let prices = &model::find(MODEL).unwrap().prices;
     let (input, output) = (record.summary.input_tokens, record.summary.output_tokens);

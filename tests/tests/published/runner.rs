@@ -101,7 +101,7 @@ const COMPACTED: [&[(u64, u64)]; 3] = [
     &[(2_077, 496), (2_942, 438)],
 ];
 
-/// Steps that bring the prompt from each turn to the next; the last turn is left to whoever calls.
+/// Adds the steps that grow the prompt from each turn to the next. The caller adds the last turn.
 fn steps(talk: Talk, turns: &[(u64, u64)]) -> Talk {
     turns.windows(2).fold(talk, |talk, pair| {
         let [(before, reply), (after, _)] = [pair[0], pair[1]];
@@ -114,8 +114,8 @@ fn plain() -> Scenario {
     steps(talk, &PLAIN).answer(PLAIN[36].1).scenario()
 }
 
-/// A compaction drops the reply that crossed the threshold, and the first turn behind it is that
-/// reply asked for again.
+/// A compaction drops the reply that crossed the threshold; the first turn after it requests that
+/// reply again.
 fn compacted() -> Scenario {
     let mut talk = Talk::new("tickets-compacted").tools(TOOLS).user(PLAIN[0].0 - TOOLS);
     let mut again = None;

@@ -1,4 +1,4 @@
-//! What a model's own summary keeps.
+//! Facts that a model's own summary keeps.
 
 use std::collections::BTreeSet;
 
@@ -56,10 +56,10 @@ fn paths(session: &Session) -> Vec<(String, String)> {
     out
 }
 
-/// The session with one fact for each path, told by what `literal` makes of it.
+/// Returns the session with one fact per path, with the literal that `literal` returns.
 fn with_paths(session: &Session, literal: fn(&str) -> &str) -> Scenario {
     let mut session = session.clone();
-    // What is needed after the compaction is asked for there.
+    // The needs come after the compaction.
     let last = session.entries.iter().rev().find_map(|e| match e {
         Entry::Assistant(a) if a.agent.is_none() => Some(a.id.clone()),
         _ => None,

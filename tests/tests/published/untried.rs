@@ -4,7 +4,7 @@
 pub struct Untried {
     pub by: &'static str,
     pub link: &'static str,
-    /// What it says, in our words.
+    /// Paraphrased claim.
     pub claim: &'static str,
     pub because: &'static str,
 }

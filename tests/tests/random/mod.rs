@@ -12,7 +12,7 @@ use ctxbench_core::session::{
 use ctxbench_scenarios::Scenario;
 use proptest::prelude::*;
 
-/// What one text is made of.
+/// Alphabet of a text.
 #[derive(Clone, Copy, Debug)]
 pub enum Alphabet {
     Prose,
@@ -61,7 +61,7 @@ pub struct Step {
     calls: Vec<Call>,
 }
 
-/// What happens after a turn.
+/// Event after a turn.
 #[derive(Clone, Debug)]
 pub enum Between {
     Nothing,
@@ -72,7 +72,7 @@ pub enum Between {
     Clear,
 }
 
-/// A user message and what followed it.
+/// A user message and the replies to it.
 #[derive(Clone, Debug)]
 pub struct Turn {
     user: Words,
@@ -81,7 +81,7 @@ pub struct Turn {
     then: Between,
 }
 
-/// Where window and largest reply come from.
+/// Source of the window and of the largest reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Limits {
     /// The session gives them as they are; a strategy's absolute constants may be larger than they
