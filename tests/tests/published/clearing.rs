@@ -73,12 +73,10 @@ pub const RESEARCH_AGENT: Figure = Figure {
     conditions: "claude-sonnet-4-6; clearing from 30,000 tokens on, four results kept, at least \
                  10,000 cleared at a time; compaction from 180,000 tokens on. The sizes of prompts \
                  and documents are printed.",
-    tried: "the same prompts: three sessions, whose messages have the sizes that the printed runs \
-            without management, with clearing and with compaction had. \
+    tried: "the same prompts: three sessions with the message sizes of the printed runs without management, with clearing and with compaction. \
             `claude-code-api:compact=off,clear_trigger=30k,clear_keep=4,clear_at_least=10k` and \
             `claude-code-api:clear=false,compact_trigger=180k`; the summary has the printed size, \
-            2,783 tokens. So sizes without management are given; when something goes, and what, \
-            is ours.",
+            2,783 tokens. So sizes without management are given; the time and the extent of each reduction are ours.",
     trial: research_agent,
 };
 

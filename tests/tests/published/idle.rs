@@ -12,11 +12,9 @@ use crate::common::replayed::{as_told, run, run_with};
 pub const IDLE: Figure = Figure {
     by: "Quotient Labs, Benchmarking Context Optimization, 2026-06-16",
     link: "https://www.quotientlabs.com/blog/benchmarking-context-optimization",
-    claim: "what is compacted after more than five idle minutes costs no cache misses, since the \
-            cache is gone by then, and saves dollars from the next message on; whoever rewrites \
-            the context at every message must make it 92 % smaller to save anything.",
+    claim: "a compaction after more than five idle minutes costs no cache misses, since the cache has expired, and saves dollars from the next message on; rewriting the context at every message must make it 92 % smaller to save anything.",
     conditions: "Claude Code with a cache lifetime of 300 s, Opus prices: 6.25 USD per million \
-                 tokens written, 0.50 read. Their compaction is no request to the model.",
+                 tokens written, 0.50 read. Their compaction does not call the model.",
     tried: "a session with 20 results of 3,000 tokens, a pause of ten minutes, and 20 more. \
             `claude-code:microcompact=time,micro_gap_ms=300000` clears old results after such a \
             pause without asking a model; with `cache_ttl=1h` the cache still lives when it does. \

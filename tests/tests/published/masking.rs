@@ -73,7 +73,7 @@ fn recorded() -> Vec<Measure> {
             "cost saved, prompt cache",
             &cached,
             Verdict::Differs,
-            "what masking removes was nearly free to read, and what it changes is written again",
+            "the removed text was nearly free to read, and the text after it is written again",
         ),
     ]
 }
@@ -121,8 +121,7 @@ fn swe_bench() -> Vec<Measure> {
             &ends,
             Verdict::Differs,
             "a new placeholder at every turn changes the prompt further back than the cache is \
-             looked up, and a read costs a tenth: what masking removes was nearly free, and what \
-             it makes the client write again costs 1.25",
+             looked up, and a read costs a tenth: the removed text was nearly free, and the text after it is written again for 1.25",
         ),
         halves(
             "cost saved, prompt cache, `breakpoints=frontier`",

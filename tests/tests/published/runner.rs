@@ -17,10 +17,9 @@ pub const TICKETS: Figure = Figure {
             compaction 82,171 in 26 turns and two compactions, 58.6 % less (output included).",
     conditions: "claude-sonnet-4-6, Python SDK, `context_token_threshold` 5,000. Input and output \
                  of every turn are printed; the summaries' own requests are not among them.",
-    tried: "two sessions whose turns have the printed sizes, one for each run, the second with \
+    tried: "two sessions with the printed turn sizes, one for each run, the second with \
             summaries of the size that the printed prompts after them show: \
-            `anthropic-sdk:threshold=5000,max_tokens=4096`. So sizes of messages are given; when \
-            it compacts, what it drops and asks for again are ours.",
+            `anthropic-sdk:threshold=5000,max_tokens=4096`. So sizes of messages are given; compactions, dropped messages and repeated requests are ours.",
     trial: tickets,
 };
 
