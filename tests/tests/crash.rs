@@ -52,12 +52,12 @@ impl Script {
         let mut out = format!("message {i} of {}", self.seed);
         for _ in 0..random.bits() % 80 {
             let words = [
-                "eins",
-                "zwei und drei",
-                "vier\nfünf",
-                "\"sechs\"",
-                "sieben \\ acht",
-                "neun\n# zehn",
+                "one",
+                "two and three",
+                "four\nfive",
+                "\"six\"",
+                "seven \\ eight",
+                "nine\n# ten",
                 "日本",
             ];
             out.push(' ');
@@ -324,7 +324,7 @@ fn a_last_line_cut_at_any_byte_is_passed_over_with_a_note() {
         let dir = tempfile::tempdir().unwrap();
         let said = [
             StoredMessage::text(Role::User, "first"),
-            StoredMessage::text(Role::Assistant, "zweite «ü» 日本"),
+            StoredMessage::text(Role::Assistant, "second «ü» 日本"),
         ];
         let mut p = (format(name).open)(dir.path(), 1).unwrap();
         said.iter().for_each(|s| p.append(&JournalEntry::Message(s.clone())).unwrap());

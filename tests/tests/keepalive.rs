@@ -131,7 +131,7 @@ fn too_few_pings_only_cost() {
     assert!(of(&run(&session(200_000, true), ",keepalive_pings=4"), Purpose::Ping).is_empty());
 }
 
-/// Pauses of 8, 20 and 120 minutes and half a minute to type: what is paid for the prefix is a
+/// Pauses of 8, 20 and 120 minutes and half a minute to type: the cost of the prefix is one
 /// write, unless pings at 295 s, 590 s, … had it read in between, the last of them at most five
 /// minutes before. Pings by hand, for one, four and 24 places in the three pauses.
 #[test]

@@ -49,7 +49,7 @@ fn sizes(session: &Session) -> Vec<(u64, u64)> {
 fn the_reference_costs_what_the_closed_formula_says() {
     let session = builtin::by_id("login-bug").unwrap().session;
     let sizes = sizes(&session);
-    // Breakpoints stand at the end of every request, so each reads what the one before ended with
+    // Breakpoints are at the end of every request, so each reads the prefix of the previous one
     // and writes the rest. Below 1,024 tokens nothing is cached (claude-sonnet-4-6). USD per
     // million: 3 in, 3.75 write, 0.30 read, 15 out.
     let cached = |n: u64| if n >= 1_024 { n } else { 0 };

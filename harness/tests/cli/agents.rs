@@ -61,19 +61,19 @@ impl Driven {
 fn agree(driven: &Driven, most_pct: f64) {
     assert!(!driven.beside.is_empty());
     for d in &driven.beside {
-        let what = format!("{} × {}", d["session"], d["program"]);
-        assert_eq!(d["status"], "completed", "{what}: {}", d["error"]);
+        let pair = format!("{} × {}", d["session"], d["program"]);
+        assert_eq!(d["status"], "completed", "{pair}: {}", d["error"]);
         let beside = &d["beside"];
-        assert!(beside.is_object(), "{what}: no comparison");
+        assert!(beside.is_object(), "{pair}: no comparison");
         assert_eq!(
             beside["summary_requests"]["real"], beside["summary_requests"]["ours"],
-            "{what}: summaries are requested elsewhere"
+            "{pair}: summaries are requested elsewhere"
         );
         for name in ["input, tokens", "cost, USD"] {
             let figures = beside["figures"].as_array().expect("figures");
-            let figure = figures.iter().find(|f| f["what"] == name).expect("a figure");
+            let figure = figures.iter().find(|f| f["pair"] == name).expect("a figure");
             let off = figure["difference_pct"].as_f64().expect("a difference");
-            assert!(off.abs() <= most_pct, "{what}: {name} differs by {off:+.2} %");
+            assert!(off.abs() <= most_pct, "{pair}: {name} differs by {off:+.2} %");
         }
     }
 }
@@ -134,8 +134,8 @@ fn two_runs_of_an_agent_agree() {
     let runs = [(); 2].map(|()| drive(&dir, "login-bug", NARROW, agents));
     for label in ["real-codex", "real-opencode"] {
         let [a, b] = [&runs[0], &runs[1]].map(|d| d.row("login-bug", label));
-        for what in ["requests", "compactions", "summary_calls", "output_tokens"] {
-            assert_eq!(a["summary"][what], b["summary"][what], "{label}: {what}");
+        for pair in ["requests", "compactions", "summary_calls", "output_tokens"] {
+            assert_eq!(a["summary"][pair], b["summary"][pair], "{label}: {pair}");
         }
         let input = |r: &Value| r["summary"]["input_tokens"].as_f64().expect("tokens");
         let (a, b) = (input(a), input(b));

@@ -180,7 +180,7 @@ fn absolute_limits_hold_for_products() {
     out.prints(&["login-bug × codex: saved_pct is", "floor"]);
     assert!(
         !out.stdout.contains("× reference: saved_pct is"),
-        "the reference is no product:\n{}",
+        "the reference is not a product:\n{}",
         out.stdout
     );
 }

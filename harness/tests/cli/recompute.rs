@@ -113,7 +113,7 @@ fn needs_of_a_recording() {
     assert!(told.contains("in part or not at all: as-recorded\n"), "{told}");
     assert_eq!(rows(&told, "retention_pct"), strategies.len(), "{told}");
     let summary = here.csv("out/summary.csv");
-    assert!(summary.iter().any(|r| r["retention_pct"] != "100"), "somebody forgets something");
+    assert!(summary.iter().any(|r| r["retention_pct"] != "100"), "a strategy loses a fact");
 }
 
 /// 19 calls in one reply are as far as a lookback of 20 reaches, 20 are too far; and one pause ends

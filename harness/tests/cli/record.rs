@@ -122,7 +122,7 @@ fn no_key_is_in_the_file_or_in_what_is_said() {
         + "\r\nx-api-key: canary-header-1\r\nauthorization: Bearer canary-bearer-2\r\n\
            cookie: session=canary-cookie-4; x=y\r\nx-my-secret: canary-own-5\r\nx-other: canary-7";
     let answer = whole(send(&recorder.url, &head, &asking("hello, canary-header-1")));
-    assert!(answer.contains("canary-query-3"), "the client sees what the provider says");
+    assert!(answer.contains("canary-query-3"), "the client sees the reply");
     interrupt(&mut recorder);
     let (head, body) = asked.join().unwrap();
     for secret in ["canary-header-1", "canary-bearer-2", "canary-cookie-4", "canary-own-5"] {
@@ -242,7 +242,7 @@ fn only_programs_on_this_machine_are_served() {
     let upgrade = POST.replace("POST", "GET") + "\r\nupgrade: websocket";
     assert!(whole(send(&recorder.url, &upgrade, b"")).starts_with("HTTP/1.1 426"));
     interrupt(&mut recorder);
-    assert_eq!(lines(&here, "r.jsonl").len(), 1, "nothing of it is recorded");
+    assert_eq!(lines(&here, "r.jsonl").len(), 1, "it is not recorded");
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn every_kind_of_miss_is_found_with_its_cause() {
             miss(14, "compaction", false),
             miss(16, "unexplained", false),
             miss(18, "model", true), // models share nothing: 0 read
-            // back to the large model: what line 16 had left is still there
+            // back to the large model: the prefix of line 16 is still there
             miss(24, "model", true),
             // the second compaction leaves the 9,000 that are known by now
             miss(27, "compaction", true),

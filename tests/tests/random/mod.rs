@@ -216,9 +216,8 @@ impl Plan {
         Scenario { id: "random".into(), scale, session, ..Default::default() }
     }
 
-    /// The same session with facts that nobody ever said where they should arise, and that later
-    /// replies restate all the same: what a recording looks like to a strategy that has forgotten
-    /// them.
+    /// The same session with facts that no message contains where they should arise, and that later
+    /// replies state anyway: a recording, for a strategy that has forgotten them.
     #[allow(dead_code, reason = "each test file uses a part")]
     pub fn scenario_of_ghosts(&self) -> Scenario {
         let mut scenario = self.scenario();
