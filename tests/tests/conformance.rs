@@ -27,7 +27,7 @@ fn opencode_keeps_the_newest_steps() {
 }
 
 #[test]
-fn the_sdk_loses_the_turn_that_crosses_the_threshold() {
+fn sdk_drops_the_turn_that_crosses_the_threshold() {
     assert_eq!(run(&data("anthropic-sdk/python-0.125.0/cross_on_tool_use.json")), (4, None));
 }
 
@@ -173,7 +173,7 @@ fn a_wrong_outcome_is_refused() {
 /// Names of the error classes: HTTP errors by status, broken connections by code, errors of the
 /// library by cause or exception (docs/sources/anthropic-sdk.md §2.2).
 #[test]
-fn error_classes_that_no_case_has_are_told_apart() {
+fn error_classes_without_cases_are_distinguished() {
     let with = |case: &str, change: &dyn Fn(&mut Value), class: &str| {
         let mut v = load(case);
         change(&mut v);
@@ -220,7 +220,7 @@ fn error_classes_that_no_case_has_are_told_apart() {
 /// The recorded turn with an image, where the provider takes the request: four parts in one
 /// message, at any position (docs/sources/opencode.md §5).
 #[test]
-fn a_message_of_texts_an_image_and_a_text_stays_one() {
+fn message_with_texts_and_an_image_stays_one_message() {
     let recorded = load("opencode/1.18.33/s15_image_overflow.json");
     let base = recorded["requests"][0]["items"][0].clone();
     let image = recorded["requests"][1]["items"][3].clone();
@@ -309,7 +309,7 @@ fn a_runner_that_stops_after_a_summary_ends_with_the_message_it_dropped() {
 
 /// docs/sources/anthropic-sdk.md §2.3, and §2.2 step 5: only Python tells the two errors apart.
 #[test]
-fn a_summary_that_begins_otherwise_ends_the_run_in_both_languages() {
+fn summary_without_its_prefix_ends_the_run() {
     let ended = |case: &str, blocks: Value, class: &str| {
         let mut v = load(case);
         let at = v["events"].as_array().unwrap().iter();
@@ -450,7 +450,7 @@ const OBJECTS: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn members_that_are_not_known_are_refused_everywhere() {
+fn unknown_members_are_refused_everywhere() {
     for (case, places) in OBJECTS {
         for at in *places {
             if load(case).pointer(at).is_none_or(|o| !o.is_object()) {
@@ -472,7 +472,7 @@ fn members_that_are_not_known_are_refused_everywhere() {
 }
 
 #[test]
-fn numbers_of_the_wrong_type_are_refused_with_their_place() {
+fn numbers_of_the_wrong_type_are_refused_with_their_path() {
     let places = [
         (CODEX, "/settings/context_window"),
         ("codex/0.63.0/probe.json", "/settings/context_window"),
@@ -531,7 +531,7 @@ fn numbers_of_the_wrong_type_are_refused_with_their_place() {
 
 /// Sizes next to a text must match it, and only texts of the program may be left out.
 #[test]
-fn facts_that_contradict_each_other_are_refused() {
+fn contradicting_members_are_refused() {
     assert!(
         corrupted(|v| v["events"][1]["calls"][0]["output_bytes"] = 1.into())
             .contains("output_bytes")
@@ -591,7 +591,7 @@ fn summary_prompt(v: &Value) -> (usize, usize) {
 }
 
 #[test]
-fn texts_beyond_every_bound_are_refused_and_not_made() {
+fn oversized_texts_are_refused_before_they_are_built() {
     let huge = 1_000_000_000_000_u64;
     for text in [
         json!({"repeat": "a", "times": huge}),
@@ -622,7 +622,7 @@ fn texts_beyond_every_bound_are_refused_and_not_made() {
 }
 
 #[test]
-fn a_control_that_is_switched_off_compacts_nothing() {
+fn disabled_control_does_not_compact() {
     assert_eq!(
         corrupted_case(SDK, |v| v["settings"]["compaction_control"]["enabled"] = false.into()),
         "purpose"

@@ -289,14 +289,14 @@ fn kill_often(name: &str, plain: bool) -> Figures {
 }
 
 #[test]
-fn killed_at_any_point_jsonl_keeps_what_it_acknowledged() {
+fn killed_jsonl_writer_keeps_acknowledged_entries() {
     for name in ["codex-rollout", "claude-code-jsonl"] {
         assert!(kill_often(name, false).acknowledged > 0);
     }
 }
 
 #[test]
-fn killed_at_any_point_a_tree_of_files_goes_on() {
+fn killed_file_tree_writer_can_continue() {
     assert!(kill_often("opencode-files", false).acknowledged > 0);
 }
 
@@ -319,7 +319,7 @@ fn lines_file(dir: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_last_line_cut_at_any_byte_is_passed_over_with_a_note() {
+fn torn_last_line_is_skipped_with_a_note() {
     for name in ["codex-rollout", "claude-code-jsonl"] {
         let dir = tempfile::tempdir().unwrap();
         let said = [
@@ -415,7 +415,7 @@ fn no_room(blocks: u32) -> String {
 }
 
 #[test]
-fn without_room_the_error_says_so_and_what_was_there_stays() {
+fn full_disk_is_an_error_and_keeps_earlier_entries() {
     for (name, blocks) in ROOM {
         let dir = tempfile::tempdir().unwrap();
         let shell = no_room(blocks);
@@ -451,7 +451,7 @@ fn without_room_the_error_says_so_and_what_was_there_stays() {
 }
 
 #[test]
-fn without_room_a_tree_of_files_loses_the_part_that_was_being_written_and_says_so() {
+fn full_disk_loses_only_the_current_part_of_a_file_tree() {
     // A result is written into the file of its call. Few seeds have such a result as the first
     // message that does not fit.
     let name = "opencode-files";
@@ -490,7 +490,7 @@ fn without_room_a_tree_of_files_loses_the_part_that_was_being_written_and_says_s
 }
 
 #[test]
-fn without_permission_the_error_says_so_and_what_was_there_stays() {
+fn missing_permission_is_an_error_and_keeps_earlier_entries() {
     for (name, _) in ROOM {
         let dir = tempfile::tempdir().unwrap();
         let mut p = (format(name).open)(dir.path(), 1).unwrap();

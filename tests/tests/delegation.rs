@@ -131,7 +131,7 @@ fn two_subagents_by_hand() {
 }
 
 #[test]
-fn who_goes_on_at_once_waits_for_the_tool_only() {
+fn user_who_continues_at_once_waits_for_the_tool_only() {
     let lines = TWO.replace(r#"{"type":"tool","call_id":"c2","output":"one two three four"}"#, "").replace(
         r#"{"type":"user","id":"y0""#,
         "{\"type\":\"tool\",\"call_id\":\"c2\",\"output\":\"started\"}\n{\"type\":\"user\",\"id\":\"y0\"",
@@ -151,7 +151,7 @@ fn who_goes_on_at_once_waits_for_the_tool_only() {
 }
 
 #[test]
-fn a_subagent_that_nobody_came_to_call_costs_nothing_and_has_lost_its_needs() {
+fn uncalled_subagent_costs_nothing_and_loses_its_needs() {
     // The first prompt has 17 tokens.
     let r = run_with(MODEL, &session(TWO), "none", &Options { window: Some(15), ..as_told() });
     assert_eq!(r.status, Status::Overflow);
@@ -168,7 +168,7 @@ fn a_subagent_that_nobody_came_to_call_costs_nothing_and_has_lost_its_needs() {
 }
 
 #[test]
-fn a_session_whose_subagent_did_not_come_back_was_not_finished() {
+fn session_without_subagent_result_is_unfinished() {
     // The main conversation needs 60 tokens at most, x 16; a result of 90 is too much for y.
     let words = "word".to_string() + &" word".repeat(89);
     let r = run_with(
@@ -189,7 +189,7 @@ fn a_session_whose_subagent_did_not_come_back_was_not_finished() {
 }
 
 #[test]
-fn what_the_windows_paid_adds_up() {
+fn costs_of_windows_add_up() {
     let scenario = builtin::by_id("delegated-search").unwrap();
     for spec in [
         "reference",

@@ -45,7 +45,7 @@ fn prose(text: &str) -> Vec<(usize, &str)> {
 }
 
 #[test]
-fn every_strategy_on_a_command_line_can_be_run() {
+fn documented_strategies_parse() {
     let mut files = vec![root().join("README.md")];
     markdown_below(&root().join("docs"), &mut files);
     let mut found = 0;
@@ -90,7 +90,7 @@ fn columns_of(text: &str, heading: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_column_of_every_csv_file_is_defined_in_order() {
+fn csv_columns_are_documented_in_order() {
     let formats = read(&root().join("docs/formats.md"));
     let seeded = Results {
         runs: vec![RunRecord { seed: Some(0), ..RunRecord::default() }],
@@ -115,7 +115,7 @@ fn every_column_of_every_csv_file_is_defined_in_order() {
 }
 
 #[test]
-fn every_field_of_a_trace_line_is_named() {
+fn trace_fields_are_documented() {
     let formats = read(&root().join("docs/formats.md"));
     let named = columns_of(&formats, "Trace JSONL");
     let example = formats.lines().find(|l| l.starts_with("{\"seq\":")).expect("the example");

@@ -230,7 +230,7 @@ fn recordings() -> Vec<(String, Session)> {
 }
 
 #[test]
-fn recordings_come_back_as_far_as_a_format_can_say() {
+fn recordings_round_trip_through_every_format() {
     for (name, session) in recordings() {
         for can in &CAN {
             let back = round_trip(&session, can);
@@ -403,7 +403,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_messages_come_back(all in messages(), system in vec(text(), 0..3), model in any::<bool>()) {
+    fn random_messages_round_trip(all in messages(), system in vec(text(), 0..3), model in any::<bool>()) {
         let session = session_of(all, system, model.then_some("m-1"));
         for can in &CAN {
             let main = session.entries.iter().any(|e| e.is_message() && e.agent().is_none());
@@ -423,7 +423,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whole_sessions_come_back(plan in random::plan(6)) {
+    fn random_sessions_round_trip(plan in random::plan(6)) {
         let session = checked(plan.scenario().session);
         for can in &CAN {
             let back = round_trip(&session, can);
@@ -439,7 +439,7 @@ proptest! {
 /// Checks all recordings and built-in scenarios in all formats with the official packages.
 #[test]
 #[ignore = "needs .ci/sdks"]
-fn the_official_packages_take_what_is_written() {
+fn official_packages_accept_exports() {
     let dir = sdk::folder();
     let out = tempfile::tempdir().unwrap();
     let data = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -463,7 +463,7 @@ fn the_official_packages_take_what_is_written() {
 }
 
 #[test]
-fn what_is_written_is_recognised_without_a_flag() {
+fn exports_are_recognised_without_a_flag() {
     let dir = tempfile::tempdir().unwrap();
     let session = ctxbench_scenarios::builtin::by_id("login-bug").unwrap().session;
     for can in &CAN {

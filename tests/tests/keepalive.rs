@@ -135,7 +135,7 @@ fn too_few_pings_only_cost() {
 /// write, unless pings at 295 s, 590 s, … had it read in between, the last of them at most five
 /// minutes before. Pings by hand, for one, four and 24 places in the three pauses.
 #[test]
-fn a_day_with_breaks_is_cheapest_with_as_many_pings_as_a_meeting_needs() {
+fn day_with_breaks_is_cheapest_with_pings_for_a_meeting() {
     let day = builtin::by_id("day-with-breaks").unwrap();
     let cold = run(&day, "");
     let prefix = of(&cold, Purpose::Sample)[0].cache_write;
@@ -162,7 +162,7 @@ fn a_day_with_breaks_is_cheapest_with_as_many_pings_as_a_meeting_needs() {
 
 /// Ten seconds too late, and each ping pays for a write instead of a read.
 #[test]
-fn pings_behind_the_end_of_the_cache_write_it_anew() {
+fn pings_after_cache_expiry_write_it_again() {
     let (_, prefix) = system();
     let pause = session(1_000_000, true);
     let cold = run(&pause, "");

@@ -158,7 +158,7 @@ fn score(pairs: &[Pair], labels: &[&Value], score: &mut Score) {
 
 /// The bounds are minimums; the figures are printed.
 #[test]
-fn found_needs_are_those_that_were_labelled_by_hand() {
+fn found_needs_match_labels() {
     let text = std::fs::read_to_string(recordings::folder().join("labels.jsonl")).unwrap();
     let labels: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     let mut all = Score::default();
@@ -190,7 +190,7 @@ fn found_needs_are_those_that_were_labelled_by_hand() {
 /// A need that a history in which nothing was ever left out does not meet would measure the finder
 /// and not memory.
 #[test]
-fn without_any_compaction_every_need_is_met() {
+fn without_compaction_every_need_is_met() {
     for name in ["codemie-rollout", "codemie-session"] {
         let mut session = recordings::session(name);
         autofacts::add(&mut session);

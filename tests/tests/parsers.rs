@@ -227,7 +227,7 @@ fn apply(bytes: &mut Vec<u8>, damage: &Damage) {
 }
 
 #[test]
-fn every_door_has_files_that_it_takes() {
+fn every_parser_accepts_some_file() {
     for (name, door) in DOORS {
         let files = good(name);
         assert!(!files.is_empty(), "nothing to try {name} with");
@@ -248,7 +248,7 @@ fn every_door_has_files_that_it_takes() {
 }
 
 #[test]
-fn a_hostile_session_is_refused_or_replayed() {
+fn hostile_session_is_refused_or_replayed() {
     let replayed = |bytes: &[u8]| {
         let scenario = parse(bytes, "x.jsonl").map_err(|e| e.to_string())?;
         let one = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -307,7 +307,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn noise_is_refused_and_nothing_more(bytes in vec(any::<u8>(), 0..200), text in any::<String>()) {
+    fn noise_is_refused_without_panic(bytes in vec(any::<u8>(), 0..200), text in any::<String>()) {
         for (_, door) in DOORS {
             door(&bytes);
             door(text.as_bytes());

@@ -46,7 +46,7 @@ fn sizes(session: &Session) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn the_reference_costs_what_the_closed_formula_says() {
+fn reference_cost_matches_closed_formula() {
     let session = builtin::by_id("login-bug").unwrap().session;
     let sizes = sizes(&session);
     // Breakpoints are at the end of every request, so each reads the prefix of the previous one
@@ -77,7 +77,7 @@ fn the_reference_costs_what_the_closed_formula_says() {
 }
 
 #[test]
-fn the_reference_is_the_hundred_per_cent_row() {
+fn reference_saves_nothing_and_keeps_everything() {
     for scenario in builtin::all().unwrap() {
         let id = scenario.id.as_str();
         let FullReplay { replayed, events, .. } = run_in_full(id, "reference");
@@ -114,7 +114,7 @@ fn the_reference_is_the_hundred_per_cent_row() {
 }
 
 #[test]
-fn keeping_nothing_retains_next_to_nothing() {
+fn keep_nothing_retains_at_most_ten_per_cent() {
     for id in builtin::IDS {
         let r = run(id, "keep-nothing");
         assert!(r.summary.retention_pct.unwrap() <= 10.0, "{id}: {:?}", r.summary.retention_pct);

@@ -78,7 +78,7 @@ fn streamed(path: &str, mut body: Value) -> (String, Value) {
 }
 
 #[test]
-fn a_stream_put_together_is_the_whole_reply() {
+fn assembled_stream_equals_whole_reply() {
     block_on(async {
         for (wire, path) in ROUTES {
             let mut body = asking(wire, CALLS);
@@ -123,7 +123,7 @@ fn a_stream_put_together_is_the_whole_reply() {
 }
 
 #[test]
-fn the_cache_lives_as_long_as_the_clock_says() {
+fn cache_expires_by_the_clock() {
     block_on(async {
         let here = Here::new(Options::default()).await;
         // 3,000 one-token words, above the minimum of 1,024 tokens to cache.
@@ -200,7 +200,7 @@ fn counting_and_compaction_have_their_routes() {
 }
 
 #[test]
-fn gemini_counts_lists_and_tells_pauses() {
+fn gemini_counts_lists_and_reports_pauses() {
     block_on(async {
         let here = Here::new(Options::default()).await;
         let said = json!([{"role": "user", "parts": [{"text": "Hello there"}]}]);
@@ -283,7 +283,7 @@ fn geminis_cache_reads_from_its_smallest_size_on() {
 }
 
 #[test]
-fn whatever_comes_in_an_answer_in_the_providers_shape_goes_out() {
+fn malformed_requests_get_provider_errors() {
     block_on(async {
         let here = Here::new(Options { body_limit: 4_000, ..Options::default() }).await;
         for (wire, path) in ROUTES {
@@ -375,7 +375,7 @@ fn whatever_comes_in_an_answer_in_the_providers_shape_goes_out() {
 }
 
 #[test]
-fn pages_and_other_hosts_are_refused_before_anything_happens() {
+fn browser_and_foreign_host_requests_are_refused() {
     block_on(async {
         let here = Here::new(Options {
             speaker: Some(Box::new(Script::of(&session()))),
@@ -412,7 +412,7 @@ fn one_provider_may_be_served_alone() {
 }
 
 #[test]
-fn faults_come_by_number_and_by_header() {
+fn faults_are_selected_by_number_and_header() {
     block_on(async {
         let faults = vec!["2:429;retry-after=3".parse().unwrap(), "3-4:529".parse().unwrap()];
         let here = Here::new(Options { faults, ..Options::default() }).await;
@@ -492,7 +492,7 @@ fn a_thread_survives_a_connection_that_breaks() {
 }
 
 #[test]
-fn a_narrow_window_overflows_in_the_providers_words() {
+fn narrow_window_returns_provider_overflow_error() {
     block_on(async {
         let here = Here::new(Options { window: Some(1_000), ..Options::default() }).await;
         let model = here
@@ -512,7 +512,7 @@ fn a_narrow_window_overflows_in_the_providers_words() {
 }
 
 #[test]
-fn stored_contents_are_read_for_certain_until_their_time_is_over() {
+fn cached_contents_are_read_until_they_expire() {
     block_on(async {
         const STORE: &str = "/v1beta/cachedContents";
         let here = Here::new(Options::default()).await;
@@ -609,7 +609,7 @@ fn session() -> Session {
 }
 
 #[test]
-fn a_session_speaks_on_every_wire_until_it_is_over() {
+fn session_script_works_on_every_wire() {
     block_on(async {
         for (wire, path) in ROUTES {
             let here = Here::new(Options {
@@ -677,7 +677,7 @@ fn a_session_speaks_on_every_wire_until_it_is_over() {
 }
 
 #[test]
-fn the_log_tells_requests_and_no_key() {
+fn log_has_requests_without_keys() {
     block_on(async {
         let here = Here::new(Options::default()).await;
         let key = "sk-very-secret";
@@ -714,7 +714,7 @@ fn the_log_tells_requests_and_no_key() {
 }
 
 #[test]
-fn the_server_ends_when_it_is_told_to() {
+fn server_stops_on_request() {
     block_on(async {
         let mut here = Here::new(Options::default()).await;
         assert_eq!(here.post(CHAT, &asking("openai-chat", "x")).await.status, 200);

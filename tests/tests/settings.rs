@@ -227,7 +227,7 @@ fn every_setting_changes_some_request_2() {
 }
 
 #[test]
-fn lists_name_what_exists() {
+fn exception_lists_name_existing_settings() {
     for (name, setting, _) in WITH.iter().chain(INERT) {
         let d =
             ALL.iter().find(|d| d.name == *name).unwrap_or_else(|| panic!("no strategy {name}"));

@@ -150,7 +150,7 @@ fn released_aider_waits_and_throws_away() {
 }
 
 #[test]
-fn what_ends_a_race_before_its_time() {
+fn race_is_ended_early_by_events() {
     let end = |line: &str| {
         let mut lines = edit_turn(1, 10_000);
         if !line.is_empty() {
@@ -178,7 +178,7 @@ fn what_ends_a_race_before_its_time() {
 }
 
 #[test]
-fn a_refused_summary_is_a_race_that_failed() {
+fn refused_summary_fails_the_race() {
     let mut s = then_a_message(100);
     s.faults.push(fault(FaultOn::Summary, 1, 2, 500, 3_000));
     let r = run(&s, AIDER);
@@ -322,7 +322,7 @@ fn a_pause_beyond_the_lifetime_is_paid_for_and_has_its_cause() {
 }
 
 #[test]
-fn what_the_provider_summarises_within_a_request_goes_cold_like_any_prompt() {
+fn provider_summary_prompt_expires_like_any_prompt() {
     let lines = [
         system(2_000),
         user("u1", &words(45_000), 1_000),
@@ -359,7 +359,7 @@ fn long_turns() -> Scenario {
 }
 
 #[test]
-fn what_the_provider_takes_for_a_summary_is_waited_for_once() {
+fn provider_summary_time_counts_once() {
     for more in ["", ",pause=true,keep_last=1", ",compact=on_demand"] {
         let r = run(&long_turns(), &format!("claude-code-api:compact_trigger=50000{more}"));
         let s = &r.summary;
@@ -375,7 +375,7 @@ fn what_the_provider_takes_for_a_summary_is_waited_for_once() {
 }
 
 #[test]
-fn who_counts_what_the_provider_told_is_not_wrong() {
+fn counting_by_provider_usage_has_no_trigger_error() {
     for spec in [
         "claude-code-api:compact_trigger=50000",
         "claude-code-api:compact_trigger=50000,compact=on_demand",
@@ -388,7 +388,7 @@ fn who_counts_what_the_provider_told_is_not_wrong() {
 }
 
 #[test]
-fn a_request_that_ends_with_the_summary_showed_what_was_summarised() {
+fn request_with_summary_shows_the_summarised_text() {
     let turn = block(&words(10_000)) + block("Seen.");
     let system = block(&words(2_000));
     // The fifth message is the first with 50,000 tokens before it.
@@ -417,7 +417,7 @@ fn a_request_that_ends_with_the_summary_showed_what_was_summarised() {
 }
 
 #[test]
-fn definitions_of_tools_go_cold_like_what_stands_behind_them() {
+fn tool_definitions_expire_with_the_prefix() {
     let words = words(2_000);
     let tools = format!(
         r#"{{"type":"tools","definitions":[{{"name":"read_file","description":"{words}","input_schema":{{"type":"object"}}}}]}}"#
@@ -478,7 +478,7 @@ fn an_edit_of_the_prefix_is_the_other_cause() {
 }
 
 #[test]
-fn of_a_block_that_was_served_in_part_only_the_rest_counts() {
+fn partly_served_block_counts_only_the_rest() {
     // This cache serves steps of 128 tokens, so that blocks are cut wherever a step ends.
     let causes = |pause: u64| {
         let r = run_with("gpt-5.5", &with_a_pause(pause), "reference", &as_told());
@@ -536,7 +536,7 @@ fn claude_code_compacts_while_the_hour_lasts() {
 }
 
 #[test]
-fn nothing_is_compacted_that_is_small_short_lived_or_not_idle() {
+fn small_short_or_busy_sessions_are_not_compacted() {
     let asked = |ms: u64, spec: &str| of(&run(&with_a_pause(ms), spec), Purpose::Summary).len();
     assert_eq!(asked(53 * 60_000, IDLE), 0, "the user is back before");
     assert_eq!(asked(36_000_000, "claude-code:cache_ttl=1h"), 0, "below 200,000 tokens");
@@ -549,7 +549,7 @@ fn nothing_is_compacted_that_is_small_short_lived_or_not_idle() {
 }
 
 #[test]
-fn who_comes_back_while_it_compacts_waits() {
+fn user_who_returns_during_compaction_waits() {
     // One second after the 54 minutes; the summary takes longer.
     let r = run(&with_a_pause(54 * 60_000 + 1_500), IDLE);
     let asked = of(&r, Purpose::Summary)[0];
@@ -559,7 +559,7 @@ fn who_comes_back_while_it_compacts_waits() {
 }
 
 #[test]
-fn failed_attempts_at_a_summary_are_waited_for() {
+fn failed_summary_attempts_add_their_time() {
     let mut lines = vec![];
     for n in 0..12 {
         let at = 1_000 * n;
@@ -581,7 +581,7 @@ fn failed_attempts_at_a_summary_are_waited_for() {
 }
 
 #[test]
-fn no_yardstick_dies_of_a_rate_limit() {
+fn baselines_survive_a_rate_limit() {
     let mut s = then_a_message(1_000);
     let plain = s.clone();
     s.faults.push(fault(FaultOn::Sample, 2, 2, 429, 20_000));

@@ -55,7 +55,7 @@ fn openoxide_moves_wishes_decisions_and_open_tasks_at_the_compaction() {
 }
 
 #[test]
-fn a_summary_of_the_session_before_also_holds_what_was_said_after_the_compaction() {
+fn summary_of_previous_session_includes_messages_after_compaction() {
     expect(
         "openoxide:cross_session=true,migration=false",
         &["amounts=summary", "branch=summary", "invoices=summary", "open-task=summary"],
@@ -66,7 +66,7 @@ fn a_summary_of_the_session_before_also_holds_what_was_said_after_the_compaction
 }
 
 #[test]
-fn the_described_compressor_moves_what_it_took_out() {
+fn described_compressor_moves_removed_facts() {
     // docs/sources/opencode-vs-claude-code.md §2: at 92 % all but the newest messages are
     // summarised, and what is critical goes to CLAUDE.md. u1 and a3 were taken out by then; a8 is
     // among the messages that stayed, and the session ends before the window is full again.
@@ -74,7 +74,7 @@ fn the_described_compressor_moves_what_it_took_out() {
 }
 
 #[test]
-fn aider_restores_its_history_file_where_it_is_asked_to() {
+fn aider_restores_history_if_enabled() {
     // docs/sources/aider.md §1: with --restore-chat-history the file is read and summarised by the
     // weak model; without it a start is empty.
     let (kept, pct) = carried("aider:restore=true");

@@ -60,7 +60,7 @@ fn data(name: &str) -> String {
 }
 
 #[test]
-fn twelve_sessions_are_judged_by_the_figures_of_run() {
+fn advice_on_twelve_sessions_equals_figures_of_run() {
     let here = sessions(12);
     let all = advice(&here, "");
     let one = &all["advice"][0];
@@ -111,7 +111,7 @@ fn twelve_sessions_are_judged_by_the_figures_of_run() {
 }
 
 #[test]
-fn the_newest_are_taken_and_few_of_them_decide_nothing() {
+fn advice_on_few_sessions_is_undecided() {
     let here = sessions(5);
     let out = here.run("advise mine --window 60k --last 3").ok();
     let told = "Too few sessions to say for claude-code: the value that changes most changes 3 of \
@@ -125,7 +125,7 @@ fn the_newest_are_taken_and_few_of_them_decide_nothing() {
 
 /// The user gives a setting that contradicts the recordings.
 #[test]
-fn sessions_on_which_we_miss_the_recorded_compactions_are_left_out_by_name() {
+fn sessions_with_other_compactions_are_excluded_by_name() {
     let here = sessions(2);
     let all = advice(&here, "--product claude-code:threshold_percent=50");
     let one = &all["advice"][0];
@@ -145,7 +145,7 @@ fn sessions_on_which_we_miss_the_recorded_compactions_are_left_out_by_name() {
 }
 
 #[test]
-fn what_cannot_be_used_is_told_with_its_reason() {
+fn unusable_sessions_are_listed_with_the_reason() {
     let here = sessions(1);
     let other = data("swe-agent/pydicom-1458-text.traj");
     let bare = session(3).replace("\"usage\":", "\"unused\":").replace("\"s03\"", "\"bare\"");
@@ -169,7 +169,7 @@ fn what_cannot_be_used_is_told_with_its_reason() {
 }
 
 #[test]
-fn wrong_input_is_one_line_that_says_what_to_give() {
+fn invalid_input_prints_one_line() {
     let here = sessions(1);
     here.write("empty/.keep", "");
     here.write("notes/notes.md", "# Notes\n");
@@ -198,7 +198,7 @@ fn wrong_input_is_one_line_that_says_what_to_give() {
 
 /// A setting in the product's own file is the current one and is not tried again.
 #[test]
-fn a_settings_file_is_what_is_set_now() {
+fn settings_file_is_the_current_setting() {
     let here = Folder::new();
     let rollout = data("codex/codemie-rollout-019e1625.jsonl");
     here.write("config.toml", "tool_output_token_limit = 2500\n");

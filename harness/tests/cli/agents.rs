@@ -99,7 +99,7 @@ fn keeps_the_same_facts(driven: &Driven, agent: &str) {
 
 #[test]
 #[ignore = "needs .ci/agents"]
-fn codex_and_opencode_compact_where_ours_do_and_cost_the_same() {
+fn real_codex_and_opencode_compact_and_cost_like_ours() {
     let dir = agents();
     let driven = drive(&dir, &sessions(), NARROW, "--agent codex --agent opencode");
     agree(&driven, 0.5);
@@ -109,7 +109,7 @@ fn codex_and_opencode_compact_where_ours_do_and_cost_the_same() {
 
 #[test]
 #[ignore = "needs .ci/agents"]
-fn gemini_cli_and_pi_compact_where_ours_do_and_cost_the_same() {
+fn real_gemini_cli_and_pi_compact_and_cost_like_ours() {
     let dir = agents();
     for (agent, window) in [("gemini-cli", NARROW), ("pi", WIDE)] {
         let driven = drive(&dir, &sessions(), window, &format!("--agent {agent}"));
@@ -120,7 +120,7 @@ fn gemini_cli_and_pi_compact_where_ours_do_and_cost_the_same() {
 
 #[test]
 #[ignore = "needs .ci/agents"]
-fn aider_writes_its_summaries_where_ours_does_and_costs_the_same() {
+fn real_aider_summarises_and_costs_like_ours() {
     let dir = agents();
     let driven = drive(&dir, &sessions(), NARROW, "--agent aider");
     agree(&driven, 2.0);
@@ -145,7 +145,7 @@ fn two_runs_of_an_agent_agree() {
 
 #[test]
 #[ignore = "needs .ci/agents"]
-fn agents_without_an_implementation_of_ours_come_to_the_end() {
+fn agents_without_implementation_complete() {
     let dir = agents();
     let own = root().join("examples/deepagents/deepagents.toml");
     let python = dir.join("deepagents/bin/python");
@@ -166,7 +166,7 @@ fn agents_without_an_implementation_of_ours_come_to_the_end() {
 
 #[test]
 #[ignore = "needs .ci/agents"]
-fn what_a_driven_agent_did_replays_exactly() {
+fn recorded_drive_replays_exactly() {
     let dir = agents();
     let agents = "--agent codex --agent opencode --agent gemini-cli --agent pi";
     let driven = drive(&dir, "login-bug", NARROW, &format!("{agents} --record cases"));
@@ -176,7 +176,7 @@ fn what_a_driven_agent_did_replays_exactly() {
 
 #[test]
 #[ignore = "needs .ci/agents"]
-fn compactions_of_pi_end_as_ours_do() {
+fn real_pi_compactions_end_like_ours() {
     let dir = agents();
     // The program repeats a failed summary three times, so nine refusals are two that came to
     // nothing and a third that came through.
@@ -210,7 +210,7 @@ fn counters(row: &Value) -> [u64; 3] {
 
 #[test]
 #[ignore = "needs .ci/agents"]
-fn agents_do_about_faults_what_ours_do() {
+fn real_agents_handle_faults_like_ours() {
     let dir = agents();
     for (agent, fault, expected) in [
         ("codex", "3:cut=2", [13, 1, 0]),

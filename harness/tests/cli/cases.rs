@@ -58,7 +58,7 @@ fn shared(mut case: Value, runs: bool) -> Value {
 const CODEX: &str = "codex/0.169.0/a_midturn.json";
 
 #[test]
-fn items_stored_once_say_what_items_written_out_say() {
+fn shared_items_equal_items_written_out() {
     for name in [CODEX, "opencode/1.18.33/s2_multiturn.json", "opencode/1.18.33/s7_anthropic.json"]
     {
         let case = load(name);
@@ -78,7 +78,7 @@ fn items_stored_once_say_what_items_written_out_say() {
 }
 
 #[test]
-fn items_that_are_not_there_are_refused_with_their_place() {
+fn missing_items_are_refused_with_their_position() {
     let items = shared(load(CODEX), true)["items"].as_array().unwrap().len();
     for entry in [json!(items), json!([0, items]), json!([3, 1]), json!("0"), json!([1]), json!(-1)]
     {
@@ -109,7 +109,7 @@ fn put(here: &Folder, version: &str, name: &str, change: impl FnOnce(&mut Value)
 }
 
 #[test]
-fn what_changed_between_versions_is_told_in_words() {
+fn differences_between_versions_are_printed() {
     let here = Folder::new();
     put(&here, "0.169.0", "one", |_| {});
     put(&here, "0.169.0", "two", |_| {});
@@ -156,7 +156,7 @@ codex 0.169.0 → 0.1000.0: 0 of 2 cases are the same
 }
 
 #[test]
-fn the_recorded_versions_of_codex_differ_as_their_facts_say() {
+fn recorded_codex_versions_differ_as_documented() {
     let here = Folder::new();
     let out = here.run(&format!("conform {}", data("codex").display())).ok().stdout;
     let of = |from: &str| {
@@ -174,7 +174,7 @@ fn the_recorded_versions_of_codex_differ_as_their_facts_say() {
 }
 
 #[test]
-fn a_release_that_nobody_has_written_down_is_tried_as_the_newest_that_is_older() {
+fn unknown_release_runs_as_the_newest_older_one() {
     for version in ["0.169.7", "0.200.0", "1.0.0-rc.1"] {
         let mut case = load(CODEX);
         case["version"] = version.into();

@@ -40,7 +40,7 @@ fn is_harmless(cell: &str) -> bool {
 }
 
 #[test]
-fn no_cell_of_a_strangers_session_is_a_formula() {
+fn csv_cells_of_a_hostile_session_are_not_formulas() {
     let here = Folder::new();
     here.write("hostile.jsonl", hostile());
     let strategies = "--strategy reference --strategy codex --strategy keep-nothing";
@@ -69,7 +69,7 @@ fn no_cell_of_a_strangers_session_is_a_formula() {
 }
 
 #[test]
-fn results_with_hostile_ids_are_read_by_every_command() {
+fn results_with_hostile_ids_work_with_every_command() {
     let here = Folder::new();
     here.write("hostile.jsonl", hostile());
     let run = "run hostile.jsonl --strategy codex --strategy none --transport direct --out";

@@ -29,7 +29,7 @@ fn names(here: &Folder, what: &str) -> Vec<String> {
 }
 
 #[test]
-fn without_arguments_every_strategy_meets_every_default_scenario() {
+fn default_run_covers_every_strategy_and_default_scenario() {
     let here = Folder::new();
     let out = here.run("").ok();
     let strategies = names(&here, "strategies");
@@ -71,7 +71,7 @@ fn without_arguments_every_strategy_meets_every_default_scenario() {
 /// Answers of a strategy with settings or a version: a run of all with their defaults
 /// looks at none of them.
 #[test]
-fn every_expected_variant_answers_as_expected() {
+fn expected_answers_of_variants_are_met() {
     let plain = Spec::defaults().iter().map(Spec::label).collect::<BTreeSet<_>>();
     let mut variants = 0;
     for s in builtin::all().unwrap() {
@@ -118,7 +118,7 @@ fn requests_and_compactions_add_up_to_the_summary() {
 }
 
 #[test]
-fn lists_name_what_there_is_and_show_tells_all_about_one() {
+fn list_and_show_cover_strategies_scenarios_and_models() {
     let here = Folder::new();
     let strategies = names(&here, "strategies");
     for name in "reference none keep-nothing sliding-window observation-masking aider codex \
@@ -235,7 +235,7 @@ fn codex_rollout() -> String {
 }
 
 #[test]
-fn a_recording_and_its_import_give_the_same_figures() {
+fn imported_recording_has_the_same_figures() {
     for (format, text) in [("claude-code", claude_transcript()), ("codex", codex_rollout())] {
         let here = Folder::new();
         here.write("rec.jsonl", text);
@@ -310,7 +310,7 @@ fn recordings_of_every_format_import_and_run() {
 }
 
 #[test]
-fn a_pipe_is_read_as_a_file_is() {
+fn piped_session_has_the_same_figures() {
     let here = Folder::new();
     for text in [claude_transcript(), codex_rollout()] {
         here.write("stdin.jsonl", &text);
@@ -336,7 +336,7 @@ fn a_pipe_is_read_as_a_file_is() {
 }
 
 #[test]
-fn each_session_becomes_a_file_of_its_own() {
+fn import_to_folder_writes_one_file_per_session() {
     let here = Folder::new();
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
     let three = data.join("openhands/output.jsonl").display().to_string();
@@ -437,7 +437,7 @@ fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
 }
 
 #[test]
-fn compare_tells_what_changed_and_what_did_not() {
+fn compare_prints_changed_and_unchanged_rows() {
     let here = Folder::new();
     let run = |limit: u32, out: &str| {
         here.run(&format!(
@@ -503,7 +503,7 @@ fn compact_shows_the_context_before_and_after() {
 }
 
 #[test]
-fn compact_asks_at_a_point_and_shows_every_strategy() {
+fn compact_at_a_turn_shows_every_strategy() {
     let here = Folder::new();
     let at = "compact login-bug --at turn:2";
     let all: Value = serde_json::from_str(&here.run(&format!("{at} --json")).ok().stdout).unwrap();
@@ -548,7 +548,7 @@ fn json_on_standard_output_is_the_results_file() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_fault() {
+fn closed_stdout_exits_with_0() {
     let here = Folder::new();
     here.run(&format!("{FAST} --out out")).ok();
     for line in [
@@ -572,7 +572,7 @@ fn a_reader_that_goes_away_is_no_fault() {
 }
 
 #[test]
-fn what_is_no_terminal_gets_no_colours() {
+fn output_to_a_pipe_has_no_colours() {
     let here = Folder::new();
     for out in [
         here.run(&format!("{FAST} --out out")).ok(),
@@ -584,7 +584,7 @@ fn what_is_no_terminal_gets_no_colours() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_terminal_gets_colours_unless_no_color_is_set() {
+fn output_to_a_terminal_has_colours_unless_no_color() {
     let here = Folder::new();
     let run = here.run("").command();
     let program = run.get_program().to_string_lossy().into_owned();

@@ -124,7 +124,7 @@ impl Received {
 
 #[test]
 #[ignore = "needs .ci/sdks"]
-fn a_collector_receives_what_a_run_used_and_cost() {
+fn collector_receives_usage_and_cost_of_a_run() {
     let dir = sdk::folder();
     let Some(program) = program(&dir) else {
         println!("skipped: there is no collector for this system in {}", dir.display());

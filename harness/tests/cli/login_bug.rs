@@ -50,7 +50,7 @@ fn tokens(piece: &Value) -> u64 {
 }
 
 #[test]
-fn the_session_has_the_told_messages_in_the_told_sizes() {
+fn session_has_the_documented_messages_and_sizes() {
     let here = Folder::new();
     let shown = compact_at_moment(&here, "--strategy codex");
     let made = &shown["strategies"][0]["compactions"][0];
@@ -78,7 +78,7 @@ fn the_session_has_the_told_messages_in_the_told_sizes() {
 }
 
 #[test]
-fn what_each_description_tells_of_the_moment_comes_out() {
+fn described_compactions_match_the_document() {
     let here = Folder::new();
     let names =
         ["codex", "claude-code", "opencode"].map(|n| format!("--strategy {n}@described-002"));

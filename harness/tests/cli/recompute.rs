@@ -152,7 +152,7 @@ fn a_session_at_the_edges_of_the_prompt_cache() {
 
 #[test]
 #[ignore = "needs python3 3.11 or later"]
-fn a_figure_that_was_changed_is_found() {
+fn changed_figure_is_found() {
     let here = Folder::new();
     let run = "run login-bug --strategy codex --strategy reference --transport direct";
     here.run(&format!("{run} --trace run.trace --out out")).ok();

@@ -62,7 +62,7 @@ fn scripted() -> String {
 }
 
 #[test]
-fn an_import_can_be_given_away() {
+fn redacted_import_has_no_secrets() {
     let here = Folder::new();
     here.write("talk.json", conversation());
     let plain = here.run("import talk.json").ok();
@@ -86,7 +86,7 @@ fn an_import_can_be_given_away() {
 }
 
 #[test]
-fn a_report_holds_none_unless_it_is_asked_to() {
+fn report_has_no_secrets_by_default() {
     let here = Folder::new();
     here.write("mill.toml", scripted());
     here.run("run mill.toml --strategy none --transport direct --out out").ok();

@@ -126,7 +126,7 @@ fn gemini_for_typescript() {
 
 #[cfg(unix)]
 #[test]
-fn the_command_ends_in_peace_when_it_is_told_to() {
+fn serve_exits_with_0_on_a_signal() {
     for signal in ["TERM", "INT"] {
         if is_ignored(&format!("SIG{signal}")) {
             continue;
@@ -145,7 +145,7 @@ fn the_command_ends_in_peace_when_it_is_told_to() {
 }
 
 #[test]
-fn what_cannot_be_served_is_refused_with_a_reason() {
+fn invalid_serve_options_are_refused() {
     let here = Folder::new();
     here.run("serve --script nothing.jsonl").fails_with(2).says(&["nothing.jsonl"]);
     here.run("serve --fault 0:500").fails_with(2).says(&["0:500"]);

@@ -41,7 +41,7 @@ fn miss(line: u64, cause: &str, predicted: bool) -> (u64, String, bool) {
 }
 
 #[test]
-fn every_kind_of_miss_is_found_with_its_cause() {
+fn cache_misses_are_classified_by_cause() {
     let f = file(&data("claude-code-known-misses.jsonl"));
     // Thirteen replies, one of them over two lines. Not compared: the first of each conversation,
     // the one of the small model and the one after it.
@@ -76,7 +76,7 @@ fn every_kind_of_miss_is_found_with_its_cause() {
 }
 
 #[test]
-fn a_new_turn_is_served_up_to_the_thinking_that_it_leaves_out() {
+fn new_turn_is_served_up_to_the_dropped_thinking() {
     // Sonnet 4.5 drops the thinking of earlier turns: a turn is served the text before the first
     // thinking of the previous turn, or everything if that turn had none.
     let f = file(&data("claude-code-thinking.jsonl"));
@@ -110,7 +110,7 @@ fn lifetimes_come_from_the_recording_and_can_be_switched_off() {
 }
 
 #[test]
-fn gateways_are_reported_apart_and_do_not_count() {
+fn gateways_are_reported_separately_and_do_not_count() {
     let f = file(&data("claude-code-gateway.jsonl"));
     assert_eq!(
         (&f["route"], &f["compared"], &f["exact"]),
@@ -165,7 +165,7 @@ fn codex_and_pi_have_their_own_counters() {
 }
 
 #[test]
-fn a_reply_in_which_a_tool_of_the_provider_ran_is_one_call() {
+fn reply_with_a_provider_tool_is_one_call() {
     let reply = |id: &str, read: u64, write: u64| {
         json!({"role": "assistant", "content": [
             {"type": "server_tool_use", "id": id, "name": "web_search", "input": {}},
@@ -188,7 +188,7 @@ fn a_reply_in_which_a_tool_of_the_provider_ran_is_one_call() {
 }
 
 #[test]
-fn the_share_asked_for_decides_the_exit_code() {
+fn min_share_decides_the_exit_code() {
     let here = Folder::new();
     let path = data("claude-code-known-misses.jsonl");
     // 6 of 8 = 75 %.
@@ -202,7 +202,7 @@ fn the_share_asked_for_decides_the_exit_code() {
 }
 
 #[test]
-fn bad_input_names_file_line_and_what_was_expected() {
+fn bad_recording_names_file_line_and_expected_value() {
     let here = Folder::new();
     let good = std::fs::read_to_string(data("claude-code-one-hour.jsonl")).unwrap();
     let lines: Vec<&str> = good.lines().collect();
@@ -235,7 +235,7 @@ fn bad_input_names_file_line_and_what_was_expected() {
 }
 
 #[test]
-fn folders_are_searched_and_one_bad_file_hides_no_other() {
+fn bad_file_in_a_folder_does_not_hide_others() {
     let here = Folder::new();
     let good = std::fs::read_to_string(data("claude-code-one-hour.jsonl")).unwrap();
     here.write("all/deep/er/good.jsonl", &good);
