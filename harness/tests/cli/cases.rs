@@ -74,7 +74,10 @@ fn shared_items_equal_items_written_out() {
     wrong["items"][user]["text"] = "Second task".into();
     wrong["items"][user]["bytes"] = 11.into();
     let failure_of = failure_of(&wrong);
-    assert!(failure_of.contains("request: 0") && failure_of.contains("what: \"bytes\""), "{failure_of}");
+    assert!(
+        failure_of.contains("request: 0") && failure_of.contains("what: \"bytes\""),
+        "{failure_of}"
+    );
 }
 
 #[test]
@@ -96,7 +99,11 @@ fn missing_items_are_refused_with_their_position() {
     case["items"] = json!([]);
     assert!(failure_of(&case).contains("a number below 0"), "{}", failure_of(&case));
     case["requests"][0]["items"] = json!({});
-    assert!(failure_of(&case).starts_with("requests[0].items: expected a list"), "{}", failure_of(&case));
+    assert!(
+        failure_of(&case).starts_with("requests[0].items: expected a list"),
+        "{}",
+        failure_of(&case)
+    );
 }
 
 /// Puts a case into a folder of cases under a version and a name.
@@ -183,6 +190,10 @@ fn unknown_release_runs_as_the_newest_older_one() {
     for version in ["0.1.0", "nightly"] {
         let mut case = load(CODEX);
         case["version"] = version.into();
-        assert!(failure_of(&case).contains(&format!("unknown version `{version}`")), "{}", failure_of(&case));
+        assert!(
+            failure_of(&case).contains(&format!("unknown version `{version}`")),
+            "{}",
+            failure_of(&case)
+        );
     }
 }

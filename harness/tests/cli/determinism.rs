@@ -102,10 +102,7 @@ fn second_run_into_a_folder_writes_equal_files() {
     let first = results(&here, "out");
     run(&here, "out", line);
     assert_eq!(first, results(&here, "out"));
-    assert!(
-        here.files("").keys().all(|f| f.starts_with("out")),
-        "other files were written"
-    );
+    assert!(here.files("").keys().all(|f| f.starts_with("out")), "other files were written");
 }
 
 #[test]

@@ -67,9 +67,15 @@ fn session_has_the_documented_messages_and_sizes() {
         assert!(near(tokens(piece), told), "message {}: {piece}", i + 2);
     }
     // The documented sizes add up to 15,420, rounded to 15,400 in the document.
-    assert_eq!(DOCUMENTED_SYSTEM + DOCUMENTED.iter().map(|(_, n)| n).sum::<u64>(), DOCUMENTED_TOTAL + 20);
+    assert_eq!(
+        DOCUMENTED_SYSTEM + DOCUMENTED.iter().map(|(_, n)| n).sum::<u64>(),
+        DOCUMENTED_TOTAL + 20
+    );
     let all = system + before[1..].iter().map(tokens).sum::<u64>();
-    assert!(all.abs_diff(DOCUMENTED_TOTAL) * 100 < DOCUMENTED_TOTAL, "{all}: more than one in a hundred off");
+    assert!(
+        all.abs_diff(DOCUMENTED_TOTAL) * 100 < DOCUMENTED_TOTAL,
+        "{all}: more than one in a hundred off"
+    );
     let blocks = before.iter().map(tokens).sum::<u64>();
     assert_eq!(made["before_tokens"].as_u64(), Some(blocks));
     // Messages 5, 8, 13, 21 and 26 are 81 % of it according to the document.

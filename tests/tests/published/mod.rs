@@ -170,7 +170,8 @@ impl Tried {
     fn holds(&self) {
         assert!(!self.measured().is_empty(), "{}", self.name);
         for m in self.measured() {
-            let at = format!("{}: {}: {} against {}", self.name, m.what, m.format_ours(), m.published);
+            let at =
+                format!("{}: {}: {} against {}", self.name, m.what, m.format_ours(), m.published);
             assert_eq!(m.verdict(), m.expected, "{at}");
             assert_eq!(m.expected == Verdict::Agrees, m.why.is_empty(), "{at}: the reason");
         }
@@ -186,7 +187,8 @@ impl Tried {
         );
         for m in self.measured() {
             let (word, format_ours) = (m.verdict().word(), m.format_ours());
-            out += &format!("| {} | {} | {format_ours} | {word} | {} |\n", m.what, m.published, m.why);
+            out +=
+                &format!("| {} | {} | {format_ours} | {word} | {} |\n", m.what, m.published, m.why);
         }
         out + "\n"
     }
