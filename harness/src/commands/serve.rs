@@ -48,6 +48,7 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
             let script = args.script.iter().map(PathBuf::from).filter(|p| p.exists());
             files::check_output(path, &script.collect::<Vec<_>>()).context("--log")?;
             super::not_a_session("--log", path)?;
+            super::private::keep(args.script.iter().map(PathBuf::from).filter(|p| p.exists()));
             let file = File::options()
                 .create(true)
                 .append(true)

@@ -173,6 +173,19 @@ fn two_outputs_in_one_place_are_refused() {
 }
 
 #[test]
+fn serve_log_of_a_private_script_is_private() {
+    let here = Folder::new();
+    here.write("s.jsonl", session());
+    std::fs::set_permissions(here.path("s.jsonl"), PermissionsExt::from_mode(0o600)).unwrap();
+    // On a port that is taken, the server ends after it has opened its log.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    here.run(&format!("serve --script s.jsonl --log log.jsonl --port {port}")).fails_with(2);
+    let mode = std::fs::metadata(here.path("log.jsonl")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
 fn trace_and_status_replace_those_of_an_earlier_run() {
     let here = Folder::new();
     let line = format!("run login-bug --trace out/t.jsonl --status s.jsonl {TWO}");

@@ -1,4 +1,4 @@
-//! What a session spent.
+//! Token usage of sessions.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use rusqlite::params;
 
 use super::Store;
 use super::error::StoreError;
-use super::ulid::Ulid;
+use super::ids::Ulid;
 use ctxbench_core::request::Usage;
 
 impl Store {
-    /// Notes what a response cost: tokens as the provider reported them, with the message that it
-    /// became, if any.
+    /// Stores the tokens of a response as the provider reported them, with its message if it became
+    /// one.
     pub fn add_usage(
         &mut self,
         session: Ulid,
@@ -23,7 +23,7 @@ impl Store {
         if let Some(m) = message {
             self.require_message(session, m)?;
         }
-        self.write("note usage", |tx, ids| {
+        self.write("store usage", |tx, ids| {
             let id = ids.next_id();
             let n = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
             tx.execute(
@@ -48,8 +48,7 @@ impl Store {
         })
     }
 
-    /// Tokens of a session by model. A fork has spent what was spent in it; its parent's part is
-    /// the parent's.
+    /// Returns the tokens of a session by model. Tokens spent before a fork belong to its parent.
     pub fn usage(&self, session: Ulid) -> Result<BTreeMap<String, Usage>, StoreError> {
         self.require_session(session)?;
         self.read("add up usage", |db| {
