@@ -48,8 +48,8 @@ impl Limits {
             }
             "output" => {
                 let bytes = parse_bytes(value).filter(|n| *n > 0);
-                self.output =
-                    bytes.ok_or_else(|| wrong("bytes above 0, such as 64m (64,000,000) or 64MiB"))?;
+                self.output = bytes
+                    .ok_or_else(|| wrong("bytes above 0, such as 64m (64,000,000) or 64MiB"))?;
             }
             "calls" => {
                 let calls = parse_quantity(value).filter(|n| *n > 0);
