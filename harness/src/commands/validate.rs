@@ -77,7 +77,7 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
             out.push(one.map_err(Into::into).map(|one| {
                 let mut v = compare(&one.calls, &one.name(), options, args.calibrate);
                 if !args.no_replay {
-                    v.compactions = runtime.block_on(compaction::beside(&one));
+                    v.compactions = runtime.block_on(compaction::compare_compactions(&one));
                 }
                 v.warnings.iter().for_each(|w| tell!("note: {w}"));
                 v
