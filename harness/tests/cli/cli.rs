@@ -294,7 +294,13 @@ fn recordings_of_every_format_import_and_run() {
     ];
     for (n, (path, sessions)) in all.into_iter().enumerate() {
         let path = data.join(path).display().to_string();
-        here.run("import").arg(&path).arg("-o").arg("s.jsonl").arg("--force").ok().says(&["cannot tell"]);
+        here.run("import")
+            .arg(&path)
+            .arg("-o")
+            .arg("s.jsonl")
+            .arg("--force")
+            .ok()
+            .says(&["cannot tell"]);
         let written = here.read("s.jsonl");
         let heads = written.lines().filter(|l| l.starts_with("{\"type\":\"session\"")).count();
         assert_eq!(heads, sessions, "{path}");

@@ -304,7 +304,9 @@ fn run_with_a_row_that_is_an_error_fails() {
     assert_eq!(here.csv("ctxbench-out/summary.csv")[0]["status"], "error");
     // One that does not ask for summaries is measured.
     let line = format!("{line} --strategy reference");
-    here.run(&line).fails_with(1).says(&["1 of 2 rows ended with an error: login-bug-tight × codex"]);
+    here.run(&line)
+        .fails_with(1)
+        .says(&["1 of 2 rows ended with an error: login-bug-tight × codex"]);
 }
 
 #[test]
