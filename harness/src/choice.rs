@@ -1,7 +1,5 @@
-//! Which sessions of a corpus are taken.
-//!
-//! The one place that decides: a session has to pass the filters, a sample is drawn of those that
-//! do, and a limit cuts what is left, in the order in which they come.
+//! Selection of sessions: filters first, then a sample of the rest, then a limit, in the order of
+//! arrival.
 
 use std::collections::BTreeMap;
 
@@ -11,46 +9,45 @@ use ctxbench_core::session::Session;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_scenarios::formats::millis;
 
-/// What is asked for; nothing = every session.
+/// Criteria; the default selects every session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// At most so many.
+    /// Maximum number of sessions.
     pub limit: Option<usize>,
-    /// So many, drawn by the seed.
+    /// Size of a random sample.
     pub sample: Option<usize>,
-    /// So many, those that began last; without a date they began first. Not with a sample.
+    /// Number of latest sessions by start; sessions without a date come first. Not with a sample.
     pub last: Option<usize>,
-    /// Of the sample.
+    /// Random seed of the sample.
     pub seed: u64,
-    /// Least tokens of content; see [`tokens`].
+    /// Minimum tokens of content; see [`tokens`].
     pub min_tokens: Option<u64>,
-    /// Not begun before this day, `YYYY-MM-DD` in UTC.
+    /// First day of start, `YYYY-MM-DD` in UTC.
     pub since: Option<String>,
 }
 
 impl Choice {
-    /// Whether sessions are taken or not as they come.
+    /// Whether sessions are taken as they come.
     pub fn is_in_order(&self) -> bool {
         self.sample.or(self.last).is_none()
     }
 }
 
-/// The tokens of a session's content, as the family of its model counts.
+/// Returns the tokens of a session's content, as its model's family counts.
 pub fn tokens(session: &Session) -> u64 {
     let by = calibration::counting_of(session.header.model.as_deref()).of_visible_text();
     calibration::content(&session.entries, &by)
 }
 
-/// That a session passed, and its place among those of which the first are kept: its draw, or how
-/// long ago it began.
+/// Proof that a session passed, with its rank: its draw, or its age.
 #[derive(Debug)]
 pub struct Ticket(Option<u64>);
 
-/// Takes sessions one after the other, each with what is to be made of it.
+/// Selects sessions one after the other, each with a value.
 #[derive(Debug)]
 pub struct Chooser<T> {
     choice: Choice,
-    /// The sample or the newest so far by the ticket of each, with its place in the row.
+    /// Sample or newest sessions so far by rank, with their position.
     drawn: BTreeMap<(u64, usize), T>,
     offered: usize,
     taken: usize,
@@ -60,7 +57,7 @@ pub struct Chooser<T> {
 }
 
 impl<T> Chooser<T> {
-    /// Nothing is taken yet.
+    /// Creates an empty selection.
     pub fn new(choice: &Choice) -> Chooser<T> {
         Chooser {
             choice: choice.clone(),
@@ -73,13 +70,13 @@ impl<T> Chooser<T> {
         }
     }
 
-    /// No further session can be taken, so that nobody needs to read on.
+    /// Whether no further session can be selected.
     pub fn is_full(&self) -> bool {
         self.choice.is_in_order() && self.choice.limit.is_some_and(|most| self.taken >= most)
     }
 
-    /// Whether a session passes, which stands at `place` below what was named; the same place and
-    /// id are drawn alike, in whatever order they come.
+    /// Returns a ticket if a session passes. The draw depends on the path `place` below the input
+    /// and the id, not on the order.
     pub fn admit(&mut self, session: &Session, place: &str) -> Option<Ticket> {
         if self.is_full() {
             return None;
@@ -107,8 +104,8 @@ impl<T> Chooser<T> {
         Some(Ticket(None))
     }
 
-    /// Takes what was made of a session that passed. It comes back unless a sample is drawn or the
-    /// newest are kept, which [`Self::end`] gives.
+    /// Takes the value of a session that passed. Returns it at once unless a sample or the newest
+    /// are collected until [`Self::end`].
     pub fn take(&mut self, ticket: Ticket, what: T) -> Option<T> {
         let most = self.choice.sample.or(self.choice.last);
         let (Some(place), Some(most)) = (ticket.0, most) else { return Some(what) };
@@ -120,8 +117,8 @@ impl<T> Chooser<T> {
         None
     }
 
-    /// The sample or the newest, in the order in which they were offered, and what was left out, if anything was: a
-    /// line for people.
+    /// Returns the sample or the newest in the order of arrival, and a note on the sessions left
+    /// out, if any.
     pub fn end(mut self) -> (Vec<T>, Option<String>) {
         let drawn = std::mem::take(&mut self.drawn);
         let mut sample: Vec<(usize, T)> = drawn.into_iter().map(|((_, n), t)| (n, t)).collect();
@@ -154,12 +151,12 @@ impl<T> Chooser<T> {
     }
 }
 
-/// A number that looks random, the same for the same session wherever it is read.
+/// Returns a pseudo-random number that depends only on the seed and the session.
 fn draw(seed: u64, place: &str, id: &str) -> u64 {
     content_hash(format!("{seed}\0{place}\0{id}").as_bytes())
 }
 
-/// Whether a text is a day, `YYYY-MM-DD`.
+/// Parses a day, `YYYY-MM-DD`.
 pub fn day(text: &str) -> Result<String, String> {
     let plain = text.len() == 10 && text.is_ascii();
     let stamp = plain.then(|| format!("{text}T00:00:00Z"));

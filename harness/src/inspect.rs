@@ -1,4 +1,4 @@
-//! A look inside: the context before and after the compactions of a session, block by block.
+//! Contexts before and after the compactions of a session, block by block.
 
 use std::sync::Arc;
 
@@ -18,40 +18,39 @@ use serde::Serialize;
 use crate::point::{NoSuchPoint, Point, up_to};
 use crate::replay::{self, Options, recording, replay_in_full};
 
-/// The context before and after one compaction.
+/// Contexts before and after a compaction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Layout {
-    /// Product's name of the mechanism.
+    /// Mechanism, as the product calls it.
     pub mechanism: String,
-    /// When.
     pub phase: Phase,
     /// Number of the next request.
     pub before_request: u64,
-    /// Tokens before.
+    /// Size before, tokens.
     pub before_tokens: u64,
-    /// Tokens after.
+    /// Size after, tokens.
     pub after_tokens: u64,
-    /// What it cost in dollars and time, and what became of the facts; `None` = it was not measured,
-    /// since it was none of the main conversation.
+    /// Cost, time and lost facts; `None` = not measured, because it is not in the main
+    /// conversation.
     pub measured: Option<Measured>,
-    /// The blocks before.
-    pub before: Vec<Piece>,
-    /// The blocks after.
-    pub after: Vec<Piece>,
+    /// Blocks before.
+    pub before: Vec<ContextBlock>,
+    /// Blocks after.
+    pub after: Vec<ContextBlock>,
 }
 
-/// What was measured of a compaction.
+/// Measurements of a compaction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    /// Tokens of what it wrote.
+    /// Size of the written summary, tokens.
     pub summary_tokens: u64,
-    /// Its own requests, USD.
+    /// Cost of its requests, USD.
     pub cost_usd: f64,
-    /// Time that the user waited for it, ms; modelled.
+    /// Waiting time of the user, ms; modelled.
     pub blocked_ms: u64,
-    /// Facts that stood verbatim in the context before and in no block after.
+    /// Facts verbatim in the context before and in no block after.
     pub facts_lost: u64,
-    /// Of these, facts that its summary carries.
+    /// Of these, facts in the summary.
     pub facts_carried: u64,
 }
 
@@ -59,7 +58,7 @@ impl From<&CompactionRecord> for Measured {
     fn from(c: &CompactionRecord) -> Self {
         Measured {
             summary_tokens: c.summary_tokens,
-            // A replay knows all of them; only a recording leaves some open.
+            // A replay has all of them; only recordings leave some open.
             cost_usd: c.cost_usd.unwrap_or_default(),
             blocked_ms: c.blocked_ms.unwrap_or_default(),
             facts_lost: c.facts_lost_verbatim.unwrap_or_default(),
@@ -68,27 +67,27 @@ impl From<&CompactionRecord> for Measured {
     }
 }
 
-/// One block of a context.
+/// A block of a context.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Piece {
-    /// What it is.
+pub struct ContextBlock {
+    /// Kind of block.
     pub kind: BlockKind,
-    /// Who speaks.
+    /// Role of the author.
     pub role: Role,
-    /// How it relates to what was said.
+    /// Form of the block compared with the original.
     pub form: Form,
-    /// The tool, of a call or a result.
+    /// Name of the tool, for a call or a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// As the provider counts.
+    /// Size as the provider counts, tokens.
     pub tokens: u64,
-    /// Its text; empty where only an image or an opaque payload stands.
+    /// Text; empty for images and opaque payloads.
     pub text: String,
 }
 
-impl Piece {
-    fn of(by: &Counting, b: &Block) -> Piece {
-        Piece {
+impl ContextBlock {
+    fn new(by: &Counting, b: &Block) -> ContextBlock {
+        ContextBlock {
             kind: b.kind,
             role: b.role,
             form: b.form,
@@ -98,13 +97,13 @@ impl Piece {
         }
     }
 
-    /// Kind, and form unless it stands as it was said: `output cleared`.
+    /// Returns kind and form, without the form of an unchanged block: `output cleared`.
     pub fn name(&self) -> String {
         name(self.kind, self.form)
     }
 }
 
-/// What a block is called: its kind, and its form unless it stands as it was said.
+/// Returns the name of a block: its kind, and its form unless unchanged.
 pub(crate) fn name(kind: BlockKind, form: Form) -> String {
     let form = match form {
         Form::Verbatim => "",
@@ -112,10 +111,10 @@ pub(crate) fn name(kind: BlockKind, form: Form) -> String {
         Form::Truncated => " cut",
         Form::Synthetic => " made",
     };
-    format!("{}{form}", words(&kind))
+    format!("{}{form}", spaced_name(&kind))
 }
 
-/// Every compaction of a session under a strategy, and what went wrong with the strategy itself.
+/// Returns every compaction of a session with a strategy, and an error of the strategy itself.
 pub async fn layouts(
     scenario: &Scenario,
     spec: &Spec,
@@ -126,34 +125,33 @@ pub async fn layouts(
     (layouts, record.error.filter(|_| record.status == Status::Error))
 }
 
-/// A compaction that was asked for.
+/// Result of a requested compaction.
 #[derive(Clone, Debug, Serialize)]
-pub struct Asked {
-    /// What it did, or, where it cannot be asked, what the strategy had done by itself until then;
-    /// empty = nothing.
+pub struct RequestedCompaction {
+    /// The compaction. If the strategy has no manual compaction: its own compactions until then.
+    /// Empty = none.
     pub layouts: Vec<Layout>,
-    /// Why it did nothing, or that it did not do it because it was asked.
+    /// Reason for no compaction, or for not following the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// How often the strategy had compacted by itself until then.
+    /// Number of the strategy's own compactions until then.
     pub before_it: u64,
 }
 
-/// What a strategy does where a user asks for a compaction at a point, with these instructions. The
-/// session ends there.
-pub async fn asked(
+/// Requests a compaction at a point, with instructions, and ends the session there.
+pub async fn request_compaction(
     scenario: &Scenario,
     spec: &Spec,
     model: &Model,
     options: &Options,
     point: Point,
     instructions: Option<&str>,
-) -> Result<Asked, NoSuchPoint> {
+) -> Result<RequestedCompaction, NoSuchPoint> {
     let mut until = scenario.clone();
     until.session = up_to(&scenario.session, point)?;
     let (own, record) = run(&until, spec, model, options).await;
     let before_it = own.len() as u64;
-    let nothing = |why: String| Asked { layouts: vec![], why: Some(why), before_it };
+    let nothing = |why: String| RequestedCompaction { layouts: vec![], why: Some(why), before_it };
     if record.status != Status::Completed {
         let why = record.error.unwrap_or_else(|| "it did not get there".into());
         return Ok(nothing(format!("it did not get there: {why}")));
@@ -163,7 +161,7 @@ pub async fn asked(
             0 => "it cannot be asked for a compaction, and made none by itself",
             _ => "it cannot be asked for a compaction; made by itself",
         };
-        return Ok(Asked { layouts: own, why: Some(why.into()), before_it });
+        return Ok(RequestedCompaction { layouts: own, why: Some(why.into()), before_it });
     }
     let unheard = instructions.is_some() && spec.descriptor.manual == Manual::Plain;
     let instructions = instructions.map(str::to_string);
@@ -173,7 +171,7 @@ pub async fn asked(
         extra: Default::default(),
     });
     let (mut all, record) = run(&until, spec, model, options).await;
-    // What came before the command is the same in both runs.
+    // Both runs are equal before the command.
     let layouts = all.split_off(own.len().min(all.len()));
     let why = layouts.is_empty().then(|| match record.error.or(record.note) {
         Some(why) => format!("nothing was compacted: {why}"),
@@ -185,7 +183,7 @@ pub async fn asked(
         }
         (why, _) => why,
     };
-    Ok(Asked { layouts, why, before_it })
+    Ok(RequestedCompaction { layouts, why, before_it })
 }
 
 async fn run(
@@ -202,7 +200,7 @@ async fn run(
     let mut out = Vec::new();
     for e in &full.events {
         if let Event::Compaction { mechanism, phase, before, after, .. } = &e.event {
-            let pieces = |all: &[Arc<Block>]| all.iter().map(|b| Piece::of(&by, b)).collect();
+            let pieces = |all: &[Arc<Block>]| all.iter().map(|b| ContextBlock::new(&by, b)).collect();
             out.push(Layout {
                 mechanism: (*mechanism).to_string(),
                 phase: *phase,
@@ -218,20 +216,19 @@ async fn run(
     (out, record)
 }
 
-/// What of a context stands in another word for word: true for each piece of `after` that `before`
-/// holds, in the order of `after`. A piece of the one answers for one piece of the other.
-pub fn unchanged(before: &[Piece], after: &[Piece]) -> Vec<bool> {
-    let mut left: Vec<&Piece> = before.iter().collect();
-    let taken = |p: &Piece| {
-        let same = |q: &&Piece| q.kind == p.kind && q.form == p.form && q.text == p.text;
+/// Marks the blocks of `after` that `before` contains verbatim. Each block of `before` matches at
+/// most one of `after`.
+pub fn unchanged(before: &[ContextBlock], after: &[ContextBlock]) -> Vec<bool> {
+    let mut left: Vec<&ContextBlock> = before.iter().collect();
+    let taken = |p: &ContextBlock| {
+        let same = |q: &&ContextBlock| q.kind == p.kind && q.form == p.form && q.text == p.text;
         left.iter().position(same).map(|at| left.remove(at)).is_some()
     };
     after.iter().map(taken).collect()
 }
 
-/// What stands in a context, by name: how many pieces and how many tokens, in the order of their
-/// first.
-pub fn stays(pieces: &[Piece]) -> Vec<(String, usize, u64)> {
+/// Summarizes a context by block name: number of blocks and tokens, in order of appearance.
+pub fn stays(pieces: &[ContextBlock]) -> Vec<(String, usize, u64)> {
     let mut all: Vec<(String, usize, u64)> = Vec::new();
     for p in pieces {
         match all.iter_mut().find(|(name, ..)| *name == p.name()) {
@@ -245,8 +242,8 @@ pub fn stays(pieces: &[Piece]) -> Vec<(String, usize, u64)> {
     all
 }
 
-/// Tokens of the definitions of tools, which stand in every prompt of the main conversation beside
-/// the blocks.
+/// Returns the tokens of tool definitions, which are in every prompt of the main conversation in
+/// addition to the blocks.
 pub fn tools_tokens(scenario: &Scenario, model: &Model, options: &Options) -> u64 {
     let by = replay::counting(&scenario.session, model, options.calibrate).scaled(scenario.scale);
     let mut all = scenario.session.entries.iter().rev();
@@ -258,8 +255,8 @@ pub fn tools_tokens(scenario: &Scenario, model: &Model, options: &Options) -> u6
     tools.map_or(0, |t| t.tokens(&by))
 }
 
-/// A name as it stands in files, with spaces.
-pub fn words(name: &impl Serialize) -> String {
+/// Returns a name as in files, with spaces.
+pub fn spaced_name(name: &impl Serialize) -> String {
     serde_json::to_value(name)
         .ok()
         .and_then(|v| v.as_str().map(|s| s.replace('_', " ")))

@@ -1,5 +1,5 @@
-//! By what a finished pair is known: a hash of all that decides its row. Two pairs with one key have
-//! the same row, so whoever finds it need not compute it.
+//! Keys of rows: a hash of every input of a row. Pairs with the same key have the same row, so a
+//! cached row can be reused.
 
 use std::fmt;
 use std::fs::File;
@@ -19,7 +19,7 @@ use crate::memory::Prefixes;
 use crate::replay::Options;
 use crate::summarise::Summariser;
 
-/// A hash that is written to.
+/// A hash under construction.
 #[derive(Clone, Default)]
 struct Hasher {
     hash: Sha256,
@@ -46,9 +46,9 @@ impl fmt::Write for Hasher {
 }
 
 impl Hasher {
-    /// One part; no two rows of parts run together to the same bytes.
+    /// Adds a part. Different lists of parts never give the same bytes.
     fn part(&mut self, value: &dyn fmt::Debug) {
-        // Debug escapes what stands between quotes, so that a line ends only here.
+        // Debug escapes text in quotes, so only this newline ends a line.
         fmt::write(self, format_args!("{value:?}\n")).expect("a hash takes everything");
     }
 
@@ -58,17 +58,17 @@ impl Hasher {
     }
 }
 
-/// What a session says, and how large it is.
+/// Hash and size of a session's content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     hash: [u8; 32],
-    /// As JSON.
+    /// Size as JSON, bytes.
     pub bytes: u64,
 }
 
 impl Content {
-    /// Of a session as it was read, whatever it is called in the run.
-    pub fn of(scenario: &Scenario) -> Content {
+    /// Hashes a session as it was read, without its id in the run.
+    pub fn new(scenario: &Scenario) -> Content {
         let mut hasher = Hasher::default();
         let session = &scenario.session;
         hasher.json(&session.header);
@@ -79,7 +79,7 @@ impl Content {
     }
 }
 
-/// What runs: another build of the program, or one with strategies of its own, computes everything
+/// Hashes the running binary: another build, or one with additional strategies, computes all rows
 /// again.
 pub fn program() -> String {
     let version = env!("CARGO_PKG_VERSION");
@@ -109,22 +109,21 @@ fn hex(bytes: &[u8], most: usize) -> String {
     bytes.iter().take(most).map(|b| format!("{b:02x}")).collect()
 }
 
-/// What all pairs of a run share.
+/// Parts that all pairs of a run share.
 pub struct Keys {
     common: Hasher,
-    /// The program of a strategy that is one, as it was named, with the files that its command
-    /// names.
+    /// Program of an exec strategy, as given, with the files that its command names.
     programs: Vec<(String, String)>,
-    /// Each strategy has its own.
+    /// Each strategy has its own part.
     memory: Arc<Prefixes>,
 }
 
 impl Keys {
-    /// `programs` = the strategies that are programs, as they were given: `NAME=exec:COMMAND`.
+    /// `programs`: exec strategies as given, `NAME=exec:COMMAND`.
     pub fn new(program: &str, options: &Options, programs: &[String]) -> Keys {
         let mut common = Hasher::default();
         let memory = options.memory.clone();
-        // Each variant names its own.
+        // Each variant names its fields.
         let (summariser, seed) = (Summariser::Extractive, 0);
         let options = Options { summariser, seed, memory: Arc::default(), ..options.clone() };
         common.part(&(program, &options));
@@ -135,7 +134,7 @@ impl Keys {
         Keys { common, programs: programs.iter().map(with_files).collect(), memory }
     }
 
-    /// Of everything of one session.
+    /// Returns the keys of a session.
     pub fn of_session(&self, scenario: &Scenario, content: &Content) -> SessionKeys<'_> {
         let mut hash = self.common.clone();
         let s = scenario;
@@ -144,14 +143,14 @@ impl Keys {
     }
 }
 
-/// The keys of one session's pairs.
+/// Keys of a session's pairs.
 pub struct SessionKeys<'a> {
     keys: &'a Keys,
     hash: Hasher,
 }
 
 impl SessionKeys<'_> {
-    /// Of a strategy with a model; `named` = its row says the seed.
+    /// Returns the key of a strategy with a model; `named` = the row has a seed.
     pub fn pair(
         &self,
         spec: &Spec,
@@ -167,17 +166,17 @@ impl SessionKeys<'_> {
         let settings: Vec<_> = spec.settings.all().collect();
         hash.part(&(spec.label(), spec.version.name, settings, self.keys.programs.iter().find(of)));
         hash.part(&(self.keys.memory.files(spec), model, named));
-        // What a server answered stands in its cassette.
+        // The cassette has the answers of a server.
         match summariser {
             Summariser::Endpoint(e) => hash.part(&e.name()),
             other => hash.part(other),
         }
-        // Its words are the same with every seed.
+        // The text does not depend on the seed.
         hash.part(&summariser.seeded().then_some(seed));
         hex(&hash.hash.finalize(), 16)
     }
 
-    /// Of what was recorded.
+    /// Returns the key of the recorded row.
     pub fn recorded(&self, model: &Model) -> String {
         let mut hash = self.hash.clone();
         hash.part(&("as recorded", model));
@@ -213,7 +212,7 @@ mod tests {
                    seed| {
             let keys = Keys::new(program, options, &[]);
             let model = find(model).unwrap();
-            keys.of_session(s, &Content::of(s)).pair(spec, model, by, seed, false)
+            keys.of_session(s, &Content::new(s)).pair(spec, model, by, seed, false)
         };
         let (plain, s, codex) = (Options::default(), scenario("a"), spec("codex"));
         let (extractive, lossy) =

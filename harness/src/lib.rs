@@ -1,6 +1,5 @@
-//! Mock model servers, the virtual clock, replay and conformance: everything between a session and
-//! its measured records, and the `ctxbench` command, to which another crate may add strategies of its
-//! own.
+//! Mock model servers, the virtual clock, replay and conformance, and the `ctxbench` command.
+//! Another crate can add strategies to the command.
 
 mod accept;
 pub mod choice;
@@ -39,8 +38,7 @@ pub mod watch;
 
 pub use commands::main;
 
-/// What a strategy of another crate is written with: `ctxbench_harness` is the one dependency that
-/// it needs.
+/// Everything that a strategy in another crate needs.
 pub mod own {
     pub use async_trait::async_trait;
     pub use ctxbench_core as core;

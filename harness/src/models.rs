@@ -1,28 +1,27 @@
-//! Which model a session is run with.
+//! Models of a run.
 
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::session::Session;
 
-/// The models that a session is run with: those that are named, else its own.
-pub fn of(session: &Session, named: &[&'static Model]) -> Vec<&'static Model> {
+/// Returns the models for a session: the named ones, else its own.
+pub fn for_session(session: &Session, named: &[&'static Model]) -> Vec<&'static Model> {
     if named.is_empty() { vec![own(session)] } else { named.to_vec() }
 }
 
-/// The model of a session for which none is named: the one that it was recorded with, or what
-/// [stands in](model::stand_in) for it where the catalogue does not hold it.
+/// Returns the model of a session if none is named: the recorded one, or its
+/// [substitute](model::stand_in) if the catalogue does not have it.
 pub fn own(session: &Session) -> &'static Model {
     recorded(session).unwrap_or_else(|| {
         model::find(model::DEFAULT_MODEL).expect("the default model is in the catalogue")
     })
 }
 
-/// The model that a session was recorded with, or the one of its family that stands in for it.
+/// Returns the recorded model of a session, or its substitute from the same family.
 pub(crate) fn recorded(session: &Session) -> Option<&'static Model> {
     session.header.model.as_deref().and_then(model::priced_as)
 }
 
-/// What a reader must know of a session's results with a model: that it is not the recorded one, that
-/// it is not sold any more.
+/// Returns notes on results with a model: that it is not the recorded one, or no longer available.
 pub fn remarks(session: &Session, model: &Model) -> impl Iterator<Item = String> {
     instead_of_own(session, model).into_iter().chain(retired(model))
 }
@@ -32,7 +31,7 @@ fn retired(model: &Model) -> Option<String> {
     Some(format!("{} was retired on {day}; dollars are those of its last price list", model.name))
 }
 
-/// What a reader must know of a session's results with a model that is not the recorded one.
+/// Returns notes on results with a model other than the recorded one.
 fn instead_of_own(session: &Session, model: &Model) -> Option<String> {
     let recorded = session.header.model.as_deref()?;
     let Some(own) = model::find_recorded(recorded) else {

@@ -1,8 +1,8 @@
-//! The row *as recorded*: what a session really was, by the provider's counters alone.
+//! The row *as recorded*: a session by the provider's counters alone.
 //!
-//! Nothing in it is modelled. Dollars are counters × prices. Where a counted output is known to be
-//! the stub from the start of a stream, they are a lower bound, and what the visible output adds
-//! stands beside them.
+//! Nothing in it is modelled. Dollars are counters × prices. If a counted output is known to be the
+//! stub from the start of a stream, dollars are a lower bound, and an estimate with the visible
+//! output is given as well.
 
 use std::collections::BTreeMap;
 
@@ -23,13 +23,13 @@ use crate::replay::compactions::{break_even, paid_off};
 use crate::replay::exchange::recorded_summary;
 use crate::replay::scenario_info;
 
-/// The row of a session with counters, for the model it was recorded with; `None` for any other.
+/// Returns the row of a session with counters, for its recorded model; `None` for any other model.
 pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     let session = &scenario.session;
     if models::recorded(session).is_none_or(|m| m.name != model.name) {
         return None;
     }
-    let read = Reading::of(session, model);
+    let read = Reading::new(session, model);
     if read.requests.is_empty() {
         return None;
     }
@@ -92,11 +92,10 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     })
 }
 
-/// What a reader of the dollars of a session must know of their prices. `told` = a model of which
-/// it is said elsewhere.
+/// Returns notes on the prices of a session. `told` = a model with a note elsewhere.
 pub fn about_prices(session: &Session, told: Option<&str>) -> Vec<String> {
     let Some(model) = models::recorded(session) else { return Vec::new() };
-    let mut read = Reading::of(session, model);
+    let mut read = Reading::new(session, model);
     read.stand_ins.retain(|name, _| told != Some(name));
     priced_otherwise(&read.stand_ins, read.unpriced.as_deref())
 }
@@ -112,24 +111,24 @@ fn priced_otherwise(
     stand_ins.iter().map(stand_in).chain(unpriced.map(without)).collect()
 }
 
-/// What the counters of a session tell, entry by entry.
+/// Sums of a session's counters, entry by entry.
 struct Reading<'a> {
     model: &'a Model,
-    /// The name of the session's model, as recorded.
+    /// Name of the recorded model.
     told: Option<&'a str>,
     requests: Vec<RequestRecord>,
     compactions: Vec<CompactionRecord>,
     /// Replies of the main conversation.
     steps: u64,
-    /// Those with counters.
+    /// Replies with counters.
     counted: u64,
-    /// Counted outputs that are a stub.
+    /// Counted outputs that are stubs.
     stubs: usize,
-    /// Dollars with the visible output where the counted one is a stub.
+    /// USD with the visible output in place of stubs.
     estimate_usd: f64,
-    /// Models that others of their family stand in for, with these.
+    /// Models without prices, each with the substitute from its family.
     stand_ins: BTreeMap<String, &'static str>,
-    /// A model without a price list, if any.
+    /// A model without prices, if any.
     unpriced: Option<String>,
     /// Replies without counters.
     uncounted: usize,
@@ -137,7 +136,7 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn of(session: &'a Session, model: &'a Model) -> Self {
+    fn new(session: &'a Session, model: &'a Model) -> Self {
         let mut read = Reading {
             model,
             told: session.header.model.as_deref(),
@@ -238,23 +237,23 @@ impl<'a> Reading<'a> {
         self.requests.iter().rev().find(main)
     }
 
-    /// The first prompt after a compaction is what it left, unless the recording says so itself.
+    /// Returns the size after a compaction: the next prompt, unless the recording gives it.
     fn first_after_a_compaction(&mut self, usage: &RecordedUsage) {
         let Some(last) = self.compactions.last_mut() else { return };
         if last.calls_after == 0 {
             let after = *last.after_tokens.get_or_insert(usage.prompt());
-            // Providers whose cache costs nothing to write count no writes.
+            // Providers with free cache writes count no writes.
             last.invalidated_tokens = usage.prompt() - usage.cache_read;
             let saved = last.before_tokens.saturating_sub(after);
             let even = |usd| break_even(self.model, saved, last.invalidated_tokens, usd);
             last.break_even_calls = last.cost_usd.map(even);
         }
         last.calls_after += 1;
-        // The recording is all that there is of the session.
+        // The recording is the only source.
         last.paid_off = last.break_even_calls.and_then(|n| paid_off(n, last.calls_after, true));
     }
 
-    /// Notes a call and returns its dollars.
+    /// Adds a call and returns its USD.
     fn call(&mut self, purpose: Purpose, call: &RecordedCall) -> f64 {
         let (name, counted) = (call.model.as_deref().unwrap_or(&self.model.name), &call.usage);
         let usage = Usage {
@@ -313,10 +312,9 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The rows as recorded of a session that is run on these models: at most one, for the model it was
-/// recorded with.
+/// Returns the recorded row of a session for these models: at most one, for the recorded model.
 pub(crate) fn rows(scenario: &Scenario, named: &[&'static Model]) -> Vec<RunRecord> {
-    let all = models::of(&scenario.session, named);
+    let all = models::for_session(&scenario.session, named);
     all.into_iter().filter_map(|m| as_recorded(scenario, m)).collect()
 }
 
@@ -352,7 +350,7 @@ mod tests {
             r#"{"type":"assistant","id":"c","text":"3","usage":{"input":0,"output":10,"cache_read":0,"cache_write":6000}}"#,
         ];
         let read = ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap();
-        let read = Reading::of(&read.session, model::find("claude-sonnet-4-6").unwrap());
+        let read = Reading::new(&read.session, model::find("claude-sonnet-4-6").unwrap());
         let told: Vec<_> = read
             .compactions
             .iter()
@@ -360,7 +358,7 @@ mod tests {
             .collect();
         // At 3, 0.30, 3.75 and 15 USD per million tokens (input, read, written, output): 0.315 for
         // the summary and 20,000 × 3.45 µUSD to write instead of read, over 80,000 × 0.30 µUSD per
-        // call. What the second one cost is not known.
+        // call. The cost of the second one is unknown.
         let Some(BreakEven::Calls(calls)) = told[0].2 else { panic!("{told:?}") };
         assert!((calls - 16.0).abs() < 1e-9, "{calls}");
         assert_eq!((told[0].0, told[0].1, told[0].3), (Some(20_000), 20_000, Some(false)));
@@ -386,13 +384,13 @@ mod tests {
             r#"{"type":"recorded_compaction","pre_tokens":20000}"#,
         ];
         let read = ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap();
-        let read = Reading::of(&read.session, model::find("gpt-5.4").unwrap());
+        let read = Reading::new(&read.session, model::find("gpt-5.4").unwrap());
         // At 2.50, 0.25 and 15 USD per million tokens (input, read, output): (0.0575 + 16,000 × 2.25
         // µUSD) ÷ (80,500 × 0.25 µUSD).
         let Some(BreakEven::Calls(calls)) = read.compactions[0].break_even_calls else { panic!() };
         assert!((calls - 4.645_962_732_919_254).abs() < 1e-9, "{calls}");
         assert_eq!(read.compactions[0].invalidated_tokens, 16_000);
-        // Nothing came after the last one.
+        // The last one has no next call.
         let last = &read.compactions[1];
         assert_eq!((last.after_tokens, last.cost_usd, last.break_even_calls), (None, None, None));
     }

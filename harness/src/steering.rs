@@ -1,5 +1,5 @@
-//! What the user asks of a manual compaction (`/compact focus on …`), and whether it helps: the
-//! same run with and without the words.
+//! Instructions of manual compactions (`/compact focus on …`), and their effect: the same run with
+//! and without them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,12 +8,12 @@ use ctxbench_core::session::{Entry, Session};
 use ctxbench_reports::record::{FactRecord, RunRecord, Steering};
 use ctxbench_scenarios::Scenario;
 
-/// Whether any manual compaction comes with words that ask for a fact needed later.
+/// Whether the instructions of a manual compaction ask for a fact needed later.
 pub fn steers(scenario: &Scenario) -> bool {
     pairs(&scenario.session).values().any(|asked| *asked)
 }
 
-/// The scenario without the words.
+/// Returns the scenario without the instructions.
 pub fn silenced(scenario: &Scenario) -> Scenario {
     let mut out = scenario.clone();
     for e in &mut out.session.entries {
@@ -26,7 +26,7 @@ pub fn silenced(scenario: &Scenario) -> Scenario {
     out
 }
 
-/// The comparison of both runs; `None` where nothing was asked for.
+/// Compares both runs; `None` without instructions.
 pub fn compare(session: &Session, with: &RunRecord, without: &RunRecord) -> Option<Steering> {
     let pairs = pairs(session);
     let share = |run: &RunRecord, asked: bool| -> (u64, Option<f64>) {
@@ -47,8 +47,8 @@ pub fn compare(session: &Session, with: &RunRecord, without: &RunRecord) -> Opti
     })
 }
 
-/// The (fact, need) pairs that a compaction with words lies between, and whether the nearest such
-/// words before the need ask for the fact.
+/// Returns the (fact, need) pairs around a compaction with instructions, and whether the last
+/// instructions before the need ask for the fact.
 fn pairs(session: &Session) -> HashMap<(&str, &str), bool> {
     let at: HashMap<&str, usize> =
         session.entries.iter().enumerate().filter_map(|(i, e)| Some((e.key()?, i))).collect();
@@ -76,8 +76,8 @@ fn instructions(e: &Entry) -> Option<&str> {
     e.compact_command()?.0.filter(|t| !t.trim().is_empty())
 }
 
-/// Whether the words name the fact's kind, in singular or plural, or a path that one of its
-/// literals holds.
+/// Whether instructions name the fact's kind, in singular or plural, or a path in one of its
+/// literals.
 fn asks_for(text: &str, fact: &Fact) -> bool {
     let low = text.to_lowercase();
     let words: HashSet<&str> = low
@@ -189,8 +189,8 @@ mod tests {
             ("v", "u3", Verbatim),
             ("p", "u3", Verbatim),
         ]);
-        // Asked for: e and p at u3. The need u2 lies before the compaction and counts nowhere.
-        // Others: v.
+        // Steered: e and p at u3. The need u2 precedes the compaction and does not count. Not
+        // steered: v.
         let want = Steering {
             asked: 2,
             asked_with_pct: 100.0,

@@ -1,4 +1,4 @@
-//! What a session is, in one row: for choosing among many.
+//! A session in one row, to choose among many.
 
 use ctxbench_core::calibration;
 use ctxbench_core::session::Entry;
@@ -9,39 +9,39 @@ use crate::choice;
 use crate::models;
 use crate::recorded::{about_prices, as_recorded};
 
-/// A session in one row. `None` = the recording does not tell.
+/// A session in one row. `None` = not recorded.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
-    /// The program that recorded it, by the name of its format; `None` for Session JSONL without
-    /// a source and for scenarios.
+pub struct SessionSummary {
+    /// Program that recorded it, by the name of its format; `None` for scenarios and session JSONL
+    /// without a source.
     pub agent: Option<String>,
     pub id: String,
-    /// As recorded.
     pub model: Option<String>,
-    /// When it began, RFC 3339 in UTC.
+    /// Start, RFC 3339 in UTC.
     pub started: Option<String>,
     /// Replies of the main conversation.
     pub steps: u64,
-    /// Those with counters of the provider.
+    /// Replies with counters of the provider.
     pub counted_steps: u64,
-    /// Tokens of the content of all its conversations, each once, as the family of its model counts.
+    /// Tokens of the content of all conversations, each once, as the model's family counts.
     pub tokens: u64,
-    /// The largest prompt of the main conversation, tokens; a lower bound where some replies have
-    /// no counters.
+    /// Largest prompt of the main conversation, tokens; a lower bound if some replies have no
+    /// counters.
     pub peak: u64,
-    /// The provider counted that prompt; else we did, without what the recording lacks.
+    /// Whether the provider counted that prompt. Otherwise it is our count, without unrecorded
+    /// text.
     pub peak_is_counted: bool,
-    /// Compactions of the original program.
+    /// Compactions in the recording.
     pub compactions: u64,
     /// Counters × prices, USD.
     pub cost_usd: Option<f64>,
-    /// Calls that are priced as those of another model, or that have no price.
+    /// Notes on calls with the prices of another model, or without prices.
     pub cost_notes: Vec<String>,
 }
 
-impl Row {
-    /// Of a session.
-    pub fn of(scenario: &Scenario) -> Row {
+impl SessionSummary {
+    /// Summarizes a session.
+    pub fn new(scenario: &Scenario) -> SessionSummary {
         let session = &scenario.session;
         let header = &session.header;
         let recorded = models::recorded(session).and_then(|model| as_recorded(scenario, model));
@@ -53,12 +53,12 @@ impl Row {
         let model = header.model.as_deref();
         let by = calibration::counting_of(model).of_visible_text();
         let counted_peak = counted.into_iter().max();
-        // A prompt that nobody counted may be larger than those that were.
+        // An uncounted prompt may be larger than the counted ones.
         let shown = (counted_steps < steps || counted_peak.is_none())
             .then(|| calibration::largest_prompt(main(), &by, model));
         let peak = counted_peak.max(shown).unwrap_or_default();
         let cost_usd = recorded.map(|r| r.summary.cost_usd);
-        Row {
+        SessionSummary {
             agent: header.source.as_ref().map(|s| s.format.clone()),
             id: header.id.clone(),
             model: header.model.clone(),
@@ -75,7 +75,7 @@ impl Row {
     }
 }
 
-/// What the provider counted of the prompt of a reply.
+/// Returns the provider's count of a reply's prompt.
 fn counted_prompt(entry: &Entry) -> Option<u64> {
     match entry {
         Entry::Assistant(a) => a.usage.map(|u| u.prompt()),
@@ -87,9 +87,9 @@ fn counted_prompt(entry: &Entry) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn row(lines: &[serde_json::Value]) -> Row {
+    fn row(lines: &[serde_json::Value]) -> SessionSummary {
         let text: String = lines.iter().map(|l| format!("{l}\n")).collect();
-        Row::of(&ctxbench_scenarios::parse(text.as_bytes(), "s.jsonl").unwrap())
+        SessionSummary::new(&ctxbench_scenarios::parse(text.as_bytes(), "s.jsonl").unwrap())
     }
 
     use serde_json::json;
@@ -127,7 +127,7 @@ mod tests {
         };
         let priced = "gpt-5.9-foo is not in the table of models: its calls are priced as gpt-5.5";
         assert_eq!(told(5_000), (2, 1, true, 5_000, vec![priced.to_string()]));
-        // The second prompt holds a hundred words, of which each is a token.
+        // The second prompt has a hundred tokens.
         let (.., is_counted, peak, _) = told(5);
         assert!(!is_counted && peak > 100, "{peak}");
     }
@@ -146,7 +146,8 @@ mod tests {
             said("v"),
             reply("b"),
         ]);
-        // Three messages stood before the second reply; after the compaction its summary and one.
+        // Three messages precede the second reply; after the compaction, its summary and one
+        // message.
         assert_eq!(long.tokens, short.tokens);
         assert_eq!(long.peak * 4, long.tokens * 3);
         assert!(short.peak < long.peak && !short.peak_is_counted, "{short:?}");

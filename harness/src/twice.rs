@@ -1,4 +1,4 @@
-//! A session run twice: a program that answers otherwise the second time measures nothing.
+//! Check for repeatable programs: a session runs twice and must send the same requests.
 
 use ctxbench_core::counted::many;
 use ctxbench_reports::record::{RunRecord, Status};
@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::replay::Replayed;
 
-/// The first run, an error if the second sent other requests. Both have traces.
-pub fn held(first: Replayed, second: &Replayed) -> Replayed {
+/// Returns the first run, or an error row if the second sent other requests. Both have traces.
+pub fn check_repeatable(first: Replayed, second: &Replayed) -> Replayed {
     let Some(why) = difference(&first.trace, &second.trace) else { return first };
     let error = format!("a second run went otherwise (exec.twice): {why}");
     let record = RunRecord { status: Status::Error, error: Some(error), ..first.record };
@@ -32,7 +32,7 @@ fn difference(first: &[String], second: &[String]) -> Option<String> {
     (a != b).then(|| format!("{}, then {b}", many(a, "request")))
 }
 
-/// What a line of the trace says of the request itself.
+/// Returns the part of a trace line that describes the request.
 fn sent(line: &str) -> Value {
     let mut line: Value = serde_json::from_str(line).unwrap_or_default();
     if let Some(line) = line.as_object_mut() {
@@ -56,10 +56,10 @@ mod tests {
         let a = r#"{"seq":0,"items":[{"sha256":"a"}],"said":["12 ms"]}"#;
         let b = r#"{"seq":0,"items":[{"sha256":"a"}],"said":["14 ms"]}"#;
         let c = r#"{"seq":0,"items":[{"sha256":"c"}]}"#;
-        assert_eq!(held(run(&[a]), &run(&[b])).record.error, None);
-        let error = held(run(&[a]), &run(&[c])).record.error.unwrap();
+        assert_eq!(check_repeatable(run(&[a]), &run(&[b])).record.error, None);
+        let error = check_repeatable(run(&[a]), &run(&[c])).record.error.unwrap();
         assert!(error.contains("request 0 shows something else from item 0"), "{error}");
-        let error = held(run(&[a]), &run(&[a, a])).record.error.unwrap();
+        let error = check_repeatable(run(&[a]), &run(&[a, a])).record.error.unwrap();
         assert!(error.contains("1 request, then 2"), "{error}");
     }
 }

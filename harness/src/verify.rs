@@ -1,4 +1,4 @@
-//! Expected answers of scenarios against what was measured: benchmarks are tests too.
+//! Comparison of results with the expected values of scenarios.
 
 use ctxbench_core::strategy::Standing;
 use ctxbench_core::toml_file::Wrong;
@@ -8,16 +8,16 @@ use ctxbench_reports::{Cell, Holds};
 use ctxbench_scenarios::{Expected, ExpectedCell, ExpectedRow, Scenario};
 use ctxbench_strategies::Spec;
 
-/// How results stand to what a scenario expects.
+/// Result of a comparison.
 #[derive(Debug)]
 pub struct Verified {
-    /// Expected values that were looked at.
+    /// Number of compared values.
     pub checks: usize,
-    /// What is not as expected, a sentence each.
+    /// Differences, a sentence each.
     pub wrong: Vec<String>,
 }
 
-/// Holds results against a scenario's `[expect]`. Only strategies that were run are looked at.
+/// Compares results with a scenario's `[expect]`, for the strategies that were run.
 pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Verified {
     let runs: Vec<&RunRecord> = records.iter().filter(|r| r.scenario.id == scenario.id).collect();
     let (mut checks, mut out) = (0, Vec::new());
@@ -51,9 +51,8 @@ pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Verified {
     Verified { checks, wrong: out }
 }
 
-/// Refuses a scenario that expects something of a column that there is not, or what a column never
-/// holds.
-pub fn known(scenario: &Scenario) -> Result<(), Wrong> {
+/// Checks that the scenario's expectations name existing columns with possible values.
+pub fn check_expectations(scenario: &Scenario) -> Result<(), Wrong> {
     for row in &scenario.expect.strategies {
         for cell in &row.cells {
             can_be(cell).map_err(|why| wrong(scenario, row, cell.line, &why))?;
@@ -68,7 +67,7 @@ fn can_be(cell: &ExpectedCell) -> Result<(), String> {
         .map_err(|hint| format!("no metric is called `{column}`; {hint}"))?;
     let held = match (&holds, &cell.value) {
         (Holds::Words, value) => matches!(value, Expected::Word(_)),
-        (Holds::Numbers(_, word), Expected::Word(w)) => w == NONE || Some(&**w) == *word,
+        (Holds::Numbers(_, word), Expected::Word(w)) => w == NO_VALUE || Some(&**w) == *word,
         (Holds::Numbers(range, _), Expected::Number(n)) => range.contains(n),
         (Holds::Numbers(range, _), Expected::Within(least, most)) => {
             least.is_none_or(|n| n <= *range.end()) && most.is_none_or(|n| n >= *range.start())
@@ -81,19 +80,19 @@ fn can_be(cell: &ExpectedCell) -> Result<(), String> {
         Holds::Words => "a word".to_string(),
         Holds::Numbers(range, word) => {
             let word = word.map(|w| format!(" or {w:?}")).unwrap_or_default();
-            format!("a number ({}), {NONE:?}{word}", reports::in_words(&range))
+            format!("a number ({}), {NO_VALUE:?}{word}", reports::in_words(&range))
         }
     };
     let value = &cell.value;
-    Err(format!("`{column}` is expected to be {value}, but holds {can}; correct the value"))
+    Err(format!("`{column}` is expected to be {value}, but its values are {can}; correct the value"))
 }
 
-/// What a cell without a value shows.
-const NONE: &str = "n/a";
+/// Text of a cell without a value.
+const NO_VALUE: &str = "n/a";
 
-/// Refuses a scenario that expects something of a strategy that there is not, neither here nor among
-/// those of a run: a program has the name that the run gives it.
-pub fn known_to(specs: &[Spec], scenario: &Scenario) -> Result<(), Wrong> {
+/// Checks that the scenario's expectations name existing strategies, built in or in the run. A
+/// program has the name that the run gives it.
+pub fn check_strategies(specs: &[Spec], scenario: &Scenario) -> Result<(), Wrong> {
     let is_row = |label: &str| label == AS_RECORDED || specs.iter().any(|s| s.label() == label);
     for row in scenario.expect.strategies.iter().filter(|row| !is_row(&row.label)) {
         Spec::parse(&row.label).map_err(|e| wrong(scenario, row, row.line, &e.to_string()))?;
@@ -101,7 +100,7 @@ pub fn known_to(specs: &[Spec], scenario: &Scenario) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// The label of the row that is meant, however its settings are written.
+/// Returns the label of the row, independent of the order of settings.
 fn labelled(row: &ExpectedRow) -> String {
     Spec::parse(&row.label).map_or_else(|_| row.label.clone(), |spec| spec.label())
 }
@@ -111,20 +110,20 @@ fn wrong(scenario: &Scenario, row: &ExpectedRow, line: usize, why: &str) -> Wron
     Wrong { file: scenario.expect.file.clone(), line, what }
 }
 
-/// A key as TOML writes it.
+/// Returns a key as TOML writes it.
 fn quoted(key: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if key.chars().all(bare) { key.to_string() } else { format!("{key:?}") }
 }
 
-/// Why a cell is not what is wanted.
+/// Returns the difference between a cell and its expected value, if any.
 fn differs(cell: Option<&Cell>, want: &Expected) -> Option<String> {
     let found = match cell {
         None => return Some("is not a column of summary.csv".into()),
         Some(Cell::Int(n)) => Ok(*n as f64),
         Some(Cell::Real(x)) => Ok(*x),
         Some(Cell::Word(w)) => Err(w.as_str()),
-        Some(Cell::Na) => Err(NONE),
+        Some(Cell::Na) => Err(NO_VALUE),
     };
     let as_wanted = match (want, found) {
         (Expected::Number(want), Ok(found)) => (want - found).abs() <= 1e-6,

@@ -110,7 +110,7 @@ fn cut(text: &str, most: usize) -> String {
 /// What a recorded summary says, as a portion of its own.
 pub(crate) fn recorded_summary(text: Option<&str>, tokens: u64) -> Vec<Portion> {
     let portion = |text: &str| Portion {
-        kind: inspect::words(&BlockKind::Summary),
+        kind: inspect::spaced_name(&BlockKind::Summary),
         blocks: 1,
         tokens,
         texts: vec![BlockText { tool: None, tokens, text: cut(text.trim(), SUMMARY_TEXT) }],
