@@ -143,7 +143,11 @@ mod tests {
     #[test]
     fn points_by_hand() {
         assert_eq!(last("step:1"), Ok(5), "with the result of its call");
-        assert_eq!((last("step:2"), last("turn:1")), (Ok(6), Ok(6)), "without the command after it");
+        assert_eq!(
+            (last("step:2"), last("turn:1")),
+            (Ok(6), Ok(6)),
+            "without the command after it"
+        );
         assert_eq!(last("turn:2"), Ok(9));
         assert_eq!(last("step:3"), Ok(9));
         // Blocks of o200k + 4: 6, 5, 5, a call of 2 + 4, 5, 5, 5, 5: 42; the first reply ends at 22.

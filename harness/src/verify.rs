@@ -84,7 +84,9 @@ fn can_be(cell: &ExpectedCell) -> Result<(), String> {
         }
     };
     let value = &cell.value;
-    Err(format!("`{column}` is expected to be {value}, but its values are {can}; correct the value"))
+    Err(format!(
+        "`{column}` is expected to be {value}, but its values are {can}; correct the value"
+    ))
 }
 
 /// Text of a cell without a value.

@@ -145,7 +145,9 @@ fn products(args: &Args) -> anyhow::Result<Vec<Spec>> {
             );
         }
         if spec.version.is_description() {
-            bail!("--product: {text} is not a release of {name}; expected NAME[@VERSION][:setting=value,…]");
+            bail!(
+                "--product: {text} is not a release of {name}; expected NAME[@VERSION][:setting=value,…]"
+            );
         }
         if out.iter().any(|p| p.descriptor.name == name) {
             bail!("--product: {name} is given twice; it is set one way now");
@@ -170,7 +172,9 @@ fn of_use(s: &Scenario, products: &[Spec]) -> Result<(), String> {
         let knobs = all().any(|d| d.name == program && !d.knobs.is_empty());
         return Err(match knobs {
             true => format!("recorded by {}, which is not selected", one_line(program)),
-            false => format!("recorded by {}, which has no documented settings here", one_line(program)),
+            false => {
+                format!("recorded by {}, which has no documented settings here", one_line(program))
+            }
         });
     }
     if !s.session.has_counters() {

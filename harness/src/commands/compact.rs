@@ -3,7 +3,7 @@
 mod markdown;
 mod text;
 
-use crate::inspect::{Layout, request_compaction, layouts, tools_tokens};
+use crate::inspect::{Layout, layouts, request_compaction, tools_tokens};
 use crate::models;
 use crate::point::Point;
 use crate::replay::Options;
@@ -109,13 +109,19 @@ pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
         let strategy = spec.label();
         if let Some(why) = spec.unfit(model) {
             let why = Some(why.to_string());
-            strategies.push(StrategyCompactions { strategy, why, before_it: None, compactions: vec![] });
+            strategies.push(StrategyCompactions {
+                strategy,
+                why,
+                before_it: None,
+                compactions: vec![],
+            });
             continue;
         }
         strategies.push(match args.at {
             Some(point) => {
                 let words = args.instructions.as_deref();
-                let found = runtime.block_on(request_compaction(&scenario, spec, model, &options, point, words));
+                let found = runtime
+                    .block_on(request_compaction(&scenario, spec, model, &options, point, words));
                 let found = found.with_context(|| format!("--at, {}", scenario.id))?;
                 let (why, before_it) = (found.why, Some(found.before_it));
                 StrategyCompactions { strategy, why, before_it, compactions: found.layouts }

@@ -69,7 +69,12 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template("{bar:20} {msg}") {
             bar.set_style(style);
         }
-        Progress { pace: Pace::new(what, total, weight).into(), begin: Instant::now(), bar, terminal }
+        Progress {
+            pace: Pace::new(what, total, weight).into(),
+            begin: Instant::now(),
+            bar,
+            terminal,
+        }
     }
 
     /// Progress that shows nothing.
@@ -123,7 +128,8 @@ pub(crate) enum WalkItem {
 impl WalkItem {
     /// `in_folder`: other files than sessions are expected.
     fn from_result(one: Result<Scenario, LoadError>, in_folder: bool) -> WalkItem {
-        let known = |scenario: &Scenario| verify::check_expectations(scenario).map_err(LoadError::from);
+        let known =
+            |scenario: &Scenario| verify::check_expectations(scenario).map_err(LoadError::from);
         match one.and_then(|scenario| known(&scenario).map(|()| scenario)) {
             Ok(scenario) => WalkItem::Session(scenario.into()),
             Err(e) if in_folder && e.is_other() => WalkItem::NotASession(e),
@@ -155,7 +161,8 @@ pub(crate) fn walk(
         let path = Path::new(input);
         if input::is_pipe(path) {
             let name = input::display_name(path);
-            let mut one = |place: &Path, one| take(shown, input, place, WalkItem::from_result(one, false));
+            let mut one =
+                |place: &Path, one| take(shown, input, place, WalkItem::from_result(one, false));
             let ended = match input::piped(path) {
                 Ok(bytes) => {
                     let source = Source::of_bytes(&bytes, &name);
@@ -180,8 +187,9 @@ pub(crate) fn walk(
         };
         let many = path.is_dir();
         for file in corpus.files() {
-            let ended =
-                corpus::read(file, &mut |place, one| take(shown, input, place, WalkItem::from_result(one, many)));
+            let ended = corpus::read(file, &mut |place, one| {
+                take(shown, input, place, WalkItem::from_result(one, many))
+            });
             shown.step(bytes(file));
             if ended.is_break() {
                 return Ok(());

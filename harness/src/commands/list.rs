@@ -207,7 +207,9 @@ fn origin(d: &'static Descriptor) -> &'static str {
 fn programs(given: &[String], out: &mut String) -> anyhow::Result<()> {
     for text in given {
         if !exec::is_exec(text) {
-            bail!("--strategy {text}: expected NAME=exec:COMMAND; built-in strategies are always listed");
+            bail!(
+                "--strategy {text}: expected NAME=exec:COMMAND; built-in strategies are always listed"
+            );
         }
         let spec = specs::parse_one(text)?;
         let d = spec.descriptor;

@@ -361,10 +361,7 @@ const LARGE_PREFIX: u64 = 60_000;
 fn remarks(s: &scenarios::Scenario) -> Vec<String> {
     let mut out = Vec::new();
     if !s.session.entries.iter().any(|e| matches!(e, Entry::Assistant(_))) {
-        out.push(
-            "it has no reply of a model; only one neutral reply is replayed"
-                .to_string(),
-        );
+        out.push("it has no reply of a model; only one neutral reply is replayed".to_string());
     }
     if let Some(n) = s.session.header.prefix_tokens.filter(|n| *n > LARGE_PREFIX) {
         out.push(format!(

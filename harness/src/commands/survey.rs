@@ -16,7 +16,7 @@ use ctxbench_scenarios::formats::millis;
 use ctxbench_scenarios::{LoadError, is_path};
 use serde_json::json;
 
-use super::corpus::{WalkItem, Progress, Skipped, at, below, walk};
+use super::corpus::{Progress, Skipped, WalkItem, at, below, walk};
 use super::output::{check_printed, escape};
 
 /// A row and the path of its session.

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::inspect::{Layout, ContextBlock, stays, unchanged};
+use crate::inspect::{ContextBlock, Layout, stays, unchanged};
 
-use super::{Output, tools_line, heading, sentence};
+use super::{Output, heading, sentence, tools_line};
 
 /// Returns a table of the strategies, then every context block by block. A context that was shown
 /// before is not repeated.

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::inspect::{Layout, ContextBlock};
+use crate::inspect::{ContextBlock, Layout};
 
-use super::{Output, tools_line, heading, sentence};
+use super::{Output, heading, sentence, tools_line};
 
 /// Width of a side, characters.
 const SIDE: usize = 58;

@@ -10,7 +10,7 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_scenarios::formats::{self, Source};
 
 use super::{Work, Write};
-use crate::commands::corpus::{WalkItem, Skipped, at, below, walk};
+use crate::commands::corpus::{Skipped, WalkItem, at, below, walk};
 use crate::commands::input;
 
 /// Whether a path is a folder or an archive of recordings.
