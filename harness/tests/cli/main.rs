@@ -12,6 +12,7 @@ mod calibration;
 mod cases;
 mod cells;
 mod cli;
+mod cmd;
 mod collector;
 mod config;
 mod corpora;
