@@ -99,7 +99,7 @@ pub(crate) fn memory(args: &Args) -> anyhow::Result<()> {
         None => Spec::defaults(),
     };
     let touched: Vec<PathBuf> = args.file.iter().map(|f| below(&folders.directory, f)).collect();
-    let visit = LoadRequest { folders: &folders, touched: &touched, approve: args.approve };
+    let request = LoadRequest { folders: &folders, touched: &touched, approve: args.approve };
     let all: Vec<ProductMemory> = specs
         .iter()
         .filter(|s| args.product.is_some() || s.descriptor.standing == Standing::Contender)
