@@ -286,7 +286,7 @@ fn opencode_search_reads_one_name_up_to_the_root() {
         worktree: disk.path("out/tree"),
         instructions: vec!["~/rules.md".into(), "docs/arch/*.md".into(), "none.md".into()],
     };
-    let found = |folders: &OpenCode| {
+    let found = |folders: &OpenCodeFolders| {
         let root = disk.path("");
         search(folders, &mut Vec::new())
             .iter()
