@@ -9,7 +9,13 @@ use ctxbench_core::strategy::Standing;
 use ctxbench_kit::memory::{LoadRequest, ProjectFolders};
 use ctxbench_strategies::Spec;
 
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench memory .
+";
+
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Project folder in which the agent starts
     #[arg(value_name = "DIR")]
@@ -110,7 +116,7 @@ pub(crate) fn memory(args: &Args) -> anyhow::Result<()> {
     });
     if args.json {
         let all = serde_json::json!({ "directory": dir, "counted": by, "products": all });
-        return super::print(&serde_json::to_string_pretty(&all)?);
+        return super::print_data(&serde_json::to_string_pretty(&all)?);
     }
     super::print(&match &all[..] {
         [c] if args.product.is_some() => product_text(c, &by),

@@ -90,7 +90,7 @@ fn notes(product: &Value) -> Vec<&str> {
 fn shop() -> Folder {
     let here = project("shop");
     here.write("shop/docs/guide.md", long(30_000));
-    here.write("home/.claude/CLAUDE.md", "Answer in short words.\n");
+    here.write("home/.claude/CLAUDE.md", "Answer in short sentences.\n");
     here.write("etc/claude-code/CLAUDE.md", "No secrets in code.\n");
     let auto = auto(&here, "shop", ".claude/projects");
     here.write(&format!("{auto}/MEMORY.md"), index(230));
@@ -217,7 +217,7 @@ fn memory_codex_truncates_at_byte_limit_and_opencode_reads_one_name() {
 #[test]
 fn memory_openoxide_reads_levels_and_files_from_settings() {
     let here = project("vault");
-    here.write("home/.openoxide/MEMORY.md", "Answer in short words.\n");
+    here.write("home/.openoxide/MEMORY.md", "Answer in short sentences.\n");
     let auto = auto(&here, "vault", ".openoxide/projects");
     here.write(&format!("{auto}/MEMORY.md"), index(250));
     let c = product(&here, "vault --product openoxide --file store/disk/log.rs");
@@ -243,7 +243,7 @@ fn memory_openoxide_reads_levels_and_files_from_settings() {
 #[test]
 fn memory_import_outside_project_needs_approval() {
     let here = project("vault");
-    here.write("home/common.md", "Answer in short words.\n");
+    here.write("home/common.md", "Answer in short sentences.\n");
     let line = "vault --product claude-code";
     let c = product(&here, line);
     assert_eq!(files(&c), ["project CLAUDE.md"]);
