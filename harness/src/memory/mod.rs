@@ -83,7 +83,7 @@ pub fn load_counted(
     let folders = request.folders;
     let mut tokens = TokenTotals::default();
     let mut file = |f: &MemoryFile| {
-        let lost = f.lost().map(|CutOff { lines, bytes }| {
+        let lost = f.cut_off().map(|CutOff { lines, bytes }| {
             // Token counts of two parts do not add up to that of the whole text.
             let whole = count(&format!("{}{}", f.text, f.rest));
             CutOffTokens { lines, bytes, tokens: whole.saturating_sub(count(&f.text)) }

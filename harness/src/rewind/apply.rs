@@ -158,62 +158,6 @@ mod tests {
         assert_eq!(edits("bash", "{}"), Ok(vec![]));
     }
 
-    /// Whatever can be carried out is counted, and the other way round but for what does not say
-    /// where it goes.
-    #[test]
-    fn what_is_carried_out_is_counted() {
-        use ctxbench_kit::monitor::{CountedEdit as Counted, edit_names, edit_of};
-        let mut calls: Vec<(&str, serde_json::Value)> = Vec::new();
-        for path in edit_names::PATH {
-            calls.extend(
-                edit_names::WHOLE
-                    .iter()
-                    .map(|w| ("write", serde_json::json!({ *path: "a", *w: "x" }))),
-            );
-            for (old, new) in
-                edit_names::OLD.iter().flat_map(|o| edit_names::NEW.iter().map(move |n| (*o, *n)))
-            {
-                calls.push(("edit", serde_json::json!({ *path: "a", old: "b", new: "c" })));
-                calls.push((
-                    "multi_edit",
-                    serde_json::json!({ *path: "a", "edits": [{ old: "b", new: "c" }] }),
-                ));
-            }
-        }
-        let patch = "*** Begin Patch\n*** Update File: a\n-b\n+c\n*** End Patch";
-        calls.extend(
-            edit_names::PATCH.iter().map(|p| ("apply_patch", serde_json::json!({ *p: patch }))),
-        );
-        for (tool, args) in calls {
-            let args = args.to_string();
-            let (carried, counted) = (edits(tool, &args).unwrap(), edit_of(tool, &args));
-            let (path, how) = (&carried[0].path, &carried[0].how);
-            assert_eq!(path, "a", "{args}");
-            match (how, counted) {
-                (Operation::Write(text), Some(Counted::Write { path, text: same })) => {
-                    assert_eq!((path.as_deref(), text), (Some("a"), &same))
-                }
-                (Operation::Replace(pairs), Some(Counted::Replace { pairs: same, .. })) => {
-                    assert_eq!(
-                        vec![(&*pairs[0].0, &*pairs[0].1)],
-                        same.iter().map(|(o, n)| (&**o, &**n)).collect::<Vec<_>>()
-                    )
-                }
-                (Operation::Replace(_), Some(Counted::Patch(c))) => {
-                    assert_eq!((c.added, c.removed), (1, 1))
-                }
-                other => panic!("{tool} {args}: {other:?}"),
-            }
-        }
-        // A cell of a notebook and an insertion count, but nobody knows where they would go.
-        for args in [
-            r#"{"notebook_path":"a","new_source":"x"}"#,
-            r#"{"path":"a","insert_line":2,"insert_text":"x"}"#,
-        ] {
-            assert!(edit_of("edit", args).is_some() && edits("edit", args).is_err(), "{args}");
-        }
-    }
-
     #[test]
     fn edit_that_does_not_apply_fails_with_reason() {
         assert!(edits("edit_file", r#"{"path":"a"}"#).unwrap_err().contains("edit_file"));
