@@ -18,7 +18,7 @@ use ctxbench_kit::checkpoint::{
 use ctxbench_strategies::descriptor::CodeWay;
 
 use super::apply;
-use crate::temporary::Temporary;
+use crate::shutdown::TempFolder;
 
 /// Result of one restore of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ fn replay<S: Snapshots>(
     open: impl FnOnce(&Path, &Path) -> Result<S, CheckpointError>,
 ) -> Result<Restores, String> {
     let temp =
-        Temporary::new().map_err(|e| format!("could not create a temporary folder ({e})"))?;
+        TempFolder::new().map_err(|e| format!("could not create a temporary folder ({e})"))?;
     let root = temp.path().join("files");
     std::fs::create_dir(&root).map_err(|e| format!("could not create a temporary folder ({e})"))?;
     let disk = Disk { root: Root::open(&root).map_err(|e| e.to_string())? };
