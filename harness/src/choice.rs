@@ -27,7 +27,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Whether sessions are taken as they come.
+    /// Returns true if sessions are taken as they come.
     pub fn is_in_order(&self) -> bool {
         self.sample.or(self.last).is_none()
     }
@@ -70,7 +70,7 @@ impl<T> Chooser<T> {
         }
     }
 
-    /// Whether no further session can be selected.
+    /// Returns true once no further session can be selected.
     pub fn is_full(&self) -> bool {
         self.choice.is_in_order() && self.choice.limit.is_some_and(|most| self.taken >= most)
     }

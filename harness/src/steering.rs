@@ -8,7 +8,7 @@ use ctxbench_core::session::{Entry, Session};
 use ctxbench_reports::record::{FactRecord, RunRecord, Steering};
 use ctxbench_scenarios::Scenario;
 
-/// Whether the instructions of a manual compaction ask for a fact needed later.
+/// Returns true if the instructions of a manual compaction ask for a fact needed later.
 pub fn steers(scenario: &Scenario) -> bool {
     pairs(&scenario.session).values().any(|asked| *asked)
 }
@@ -76,8 +76,8 @@ fn instructions(e: &Entry) -> Option<&str> {
     e.compact_command()?.0.filter(|t| !t.trim().is_empty())
 }
 
-/// Whether instructions name the fact's kind, in singular or plural, or a path in one of its
-/// literals.
+/// Returns true if instructions name the fact's kind, in singular or plural, or a path in one of
+/// its literals.
 fn asks_for(text: &str, fact: &Fact) -> bool {
     let low = text.to_lowercase();
     let words: HashSet<&str> = low

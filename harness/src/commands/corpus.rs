@@ -78,7 +78,7 @@ impl Progress {
     }
 
     /// Progress that shows nothing.
-    pub(crate) fn nothing() -> Progress {
+    pub(crate) fn hidden() -> Progress {
         let (pace, begin) = (Pace::new("", 0, 0).into(), Instant::now());
         Progress { pace, begin, bar: ProgressBar::hidden(), terminal: true }
     }
@@ -274,7 +274,7 @@ pub(crate) fn load_usable(
 pub(crate) struct Location {
     /// Number of sessions before this one.
     pub(crate) ordinal: usize,
-    /// Whether a second walk can read the session again.
+    /// True if a second walk can read the session again.
     pub(crate) is_on_disk: bool,
 }
 
@@ -352,7 +352,7 @@ pub(crate) fn walk_again(
     take: &mut dyn FnMut(usize, Scenario) -> ControlFlow<()>,
 ) -> anyhow::Result<()> {
     let mut ordinal = 0;
-    walk(inputs, &mut Some(Progress::nothing()), &mut |_, _, _, one| match one {
+    walk(inputs, &mut Some(Progress::hidden()), &mut |_, _, _, one| match one {
         WalkItem::Session(scenario) => {
             ordinal += 1;
             take(ordinal - 1, *scenario)

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use ctxbench_core::files;
 use ctxbench_scenarios::LoadError;
 
-/// Whether an argument is a pipe or a device: `-` is standard input, `<(…)` a path from the shell.
+/// Returns true for a pipe or a device: `-` is standard input, `<(…)` a path from the shell.
 pub(super) fn is_pipe(path: &Path) -> bool {
     let found = std::fs::metadata(path);
     path.as_os_str() == "-" || found.is_ok_and(|m| !m.is_file() && !m.is_dir())

@@ -161,7 +161,7 @@ fn print(format: &Format, stored: &Stored<'_>) -> anyhow::Result<()> {
 #[derive(Default)]
 struct Printed {
     taken: bool,
-    /// Whether a second file was refused.
+    /// True if a second file was refused.
     refused: Rc<Cell<bool>>,
 }
 

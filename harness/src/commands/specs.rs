@@ -23,7 +23,7 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    /// Whether a list or a range added strategies.
+    /// Returns true if a list or a range added strategies.
     pub(super) fn swept(&self, specs: &[Spec]) -> bool {
         !self.strategy.is_empty() && specs.len() > self.strategy.len()
     }

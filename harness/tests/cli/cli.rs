@@ -476,7 +476,7 @@ fn compare_prints_changed_and_unchanged_rows() {
     }
     here.run("compare a b --map codex=reference --map codex=codex")
         .fails_with(2)
-        .says(&["codex is held against reference already"]);
+        .says(&["codex is already compared with reference"]);
     // Each against the other.
     let both = here.run("compare a a --map codex=reference --map reference=codex").ok();
     both.prints(&["codex → reference", "reference → codex"]);

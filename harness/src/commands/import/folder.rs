@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use ctxbench_core::files;
 
-/// Whether an output path means a folder.
+/// Returns true if an output path means a folder.
 pub(super) fn is_one(path: &Path) -> bool {
     let ends = path.as_os_str().as_encoded_bytes().last();
     path.is_dir()

@@ -13,7 +13,7 @@ use super::{Work, Write};
 use crate::commands::corpus::{Skipped, WalkItem, at, below, walk};
 use crate::commands::input;
 
-/// Whether a path is a folder or an archive of recordings.
+/// Returns true for a folder or an archive of recordings.
 pub(super) fn is_corpus(path: &Path) -> bool {
     if input::is_pipe(path) {
         return false;

@@ -169,7 +169,7 @@ struct Work {
     export: &'static Export,
     /// `None` = detect the format of each recording.
     format: Option<&'static Format>,
-    /// Whether each session is written to its own file.
+    /// True if each session is written to its own file.
     folder: bool,
     choice: Choice,
     redactor: Option<Redactor>,
