@@ -8,7 +8,7 @@ use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::strategy::is_system;
-use ctxbench_strategies::names::kept;
+use ctxbench_strategies::names::intern;
 use serde_json::value::RawValue;
 
 use super::dialect::Message;

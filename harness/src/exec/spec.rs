@@ -4,10 +4,10 @@ use ctxbench_core::settings::{DefaultValue, Kind, Setting, Settings, Value};
 use ctxbench_core::strategy::{Standing, Strategy};
 use ctxbench_strategies::conform::Conformance;
 use ctxbench_strategies::descriptor::{
-    Descriptor, Factory, Look, Maker, Manual, Matrix, MemoryFiles, Need, Order, Reads, Recovery,
+    Descriptor, Factory, PlotColor, DynProduct, Manual, Matrix, MemoryFiles, Requirement, BuildRequest, Reads, Recovery,
     Rewind, Version,
 };
-use ctxbench_strategies::names::kept;
+use ctxbench_strategies::names::intern;
 use ctxbench_strategies::persist::OURS;
 use ctxbench_strategies::sweep;
 use ctxbench_strategies::{Spec, SpecError, all};
@@ -25,17 +25,17 @@ struct Program {
     version: Version,
 }
 
-impl Maker for Program {
+impl DynProduct for Program {
     fn versions(&self) -> Vec<Version> {
         let plain = Version { name: PLAIN, ..self.version };
         if self.version == plain { vec![plain] } else { vec![plain, self.version] }
     }
 
-    fn needs(&self, _version: Version, _settings: &Settings) -> Option<Need> {
+    fn needs(&self, _version: Version, _settings: &Settings) -> Option<Requirement> {
         None
     }
 
-    fn build(&self, order: &Order<'_>) -> Box<dyn Strategy> {
+    fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy> {
         let settings = order.settings.all().map(|(k, v)| (k.to_string(), json(v))).collect();
         let (command, limits) = (self.command.clone(), self.limits.clone());
         Box::new(Exec::new(command, limits, settings, order.scale))
@@ -142,11 +142,11 @@ fn one(
         given.set(name, key, value)?;
     }
     let line = command.join(" ");
-    let maker = Box::leak(Box::new(Program { command: command.to_vec(), limits, version }));
+    let product = Box::leak(Box::new(Program { command: command.to_vec(), limits, version }));
     let descriptor = Descriptor {
         name: kept(name),
         summary: kept(&format!("a program: {line}")),
-        factory: Factory { settings: table, maker },
+        factory: Factory { settings: table, product },
         ..DESCRIPTOR
     };
     let descriptor = Box::leak(Box::new(descriptor));
@@ -201,35 +201,35 @@ const DESCRIPTOR: Descriptor = Descriptor {
     name: "",
     summary: "",
     sources: &["the program itself"],
-    matrix: Matrix::UNTOLD,
+    matrix: Matrix::UNKNOWN,
     standing: Standing::Contender,
-    manual: Manual::Instructed,
+    manual: ManualCompaction::WithInstructions,
     recovery: Recovery::Unknown,
     rewind: Rewind::NONE,
     formats: OURS,
     conform: Conformance::NONE,
-    look: Look::Hue(0),
+    color: PlotColor::Palette(0),
     files: MemoryFiles::None("a program of yours is told what the session shows"),
     settings_file: None,
     knobs: &[],
     page: "docs/exec.md",
     // Each program has its own.
-    factory: Factory { settings: &[], maker: &Nobody },
+    factory: Factory { settings: &[], product: &Nobody },
 };
 
 /// In the place of a program that is yet to be named.
 struct Nobody;
 
-impl Maker for Nobody {
+impl DynProduct for Nobody {
     fn versions(&self) -> Vec<Version> {
         vec![]
     }
 
-    fn needs(&self, _version: Version, _settings: &Settings) -> Option<Need> {
+    fn needs(&self, _version: Version, _settings: &Settings) -> Option<Requirement> {
         None
     }
 
-    fn build(&self, order: &Order<'_>) -> Box<dyn Strategy> {
+    fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy> {
         Box::new(Exec::new(vec![], Limits::default(), Default::default(), order.scale))
     }
 }

@@ -16,7 +16,7 @@ use ctxbench_kit::checkpoint::{
     CheckpointError, Content, Durability, EditCheckpoints, FileOutcome, Keep, Root, ShadowGit,
     Snapshots, Success, Tree, git_version,
 };
-use ctxbench_strategies::descriptor::CodeWay;
+use ctxbench_strategies::descriptor::SnapshotKind;
 
 use super::apply;
 use crate::temporary::Temporary;
@@ -82,10 +82,10 @@ impl Files {
     }
 
     /// What a way did at the `i`-th rewind of the session, from 0.
-    pub fn restored(&self, way: CodeWay, i: usize) -> Option<&Played> {
+    pub fn restored(&self, way: SnapshotKind, i: usize) -> Option<&Played> {
         let plays = match way {
-            CodeWay::EditTools => &self.edit_tools,
-            CodeWay::ShadowGit => &self.shadow_git,
+            SnapshotKind::EditTools => &self.edit_tools,
+            SnapshotKind::ShadowGit => &self.shadow_git,
         };
         plays.as_ref()?.get(&i)
     }

@@ -72,14 +72,14 @@ fn session() -> Session {
 #[test]
 fn edit_tools_miss_what_the_shell_did() {
     let files = Files::played(&session());
-    let first = files.restored(CodeWay::EditTools, 0).unwrap();
+    let first = files.restored(SnapshotKind::EditTools, 0).unwrap();
     assert_eq!((first.tracked, first.refused), (2, 0));
     assert_eq!(first.success.changed, ["edited", "gone", "made", "sed"]);
     assert_eq!(first.success.missed, ["gone", "sed"]);
     assert_eq!(first.success.pct(), Some(50.0));
-    assert_eq!(files.restored(CodeWay::EditTools, 1), None, "only the conversation goes back");
+    assert_eq!(files.restored(SnapshotKind::EditTools, 1), None, "only the conversation goes back");
     // The second time nothing is left to do but what stays missed.
-    assert_eq!(files.restored(CodeWay::EditTools, 2).unwrap().success.missed, ["gone", "sed"]);
+    assert_eq!(files.restored(SnapshotKind::EditTools, 2).unwrap().success.missed, ["gone", "sed"]);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn shadow_git_restores_it() {
         return;
     }
     let files = Files::played(&session());
-    let first = files.restored(CodeWay::ShadowGit, 0).unwrap();
+    let first = files.restored(SnapshotKind::ShadowGit, 0).unwrap();
     assert_eq!((first.tracked, first.success.pct()), (4, Some(100.0)));
     assert_eq!(files, Files::played(&session()), "the same session gives the same figures");
 }
@@ -102,7 +102,7 @@ fn without_files_nothing_is_claimed() {
     let mut s = session();
     s.entries[0] = file("edited", "something else");
     let files = Files::played(&s);
-    assert_eq!(files.restored(CodeWay::EditTools, 0), None);
+    assert_eq!(files.restored(SnapshotKind::EditTools, 0), None);
     assert!(
         files.remarks[0].contains("call c1: edited does not contain \"before\""),
         "{:?}",

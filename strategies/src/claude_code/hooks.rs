@@ -28,7 +28,7 @@ impl Hooks {
     pub fn block(&self, by_hand: bool) -> bool {
         match self.blocks {
             HookBlocks::Nothing => false,
-            HookBlocks::Manual => by_hand,
+            HookBlocks::ManualCompaction => by_hand,
             HookBlocks::Auto => !by_hand,
             HookBlocks::Both => true,
         }

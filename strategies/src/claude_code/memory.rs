@@ -14,7 +14,7 @@ use ctxbench_core::engine::Engine;
 use super::micro::Deleted;
 use super::rules::{TailRule, tail_start};
 use super::settings::ClaudeCodeSettings;
-use super::summary::{Late, Prepared, Summaries};
+use super::summary::{IfNotReady, Prepared, Summaries};
 use super::words::ClaudeCodeWords;
 
 pub(crate) struct SessionMemory {
@@ -83,7 +83,7 @@ impl SessionMemory {
     /// Notes whose request is answered by now. Where it failed the older ones stay, and the next
     /// update tries again.
     async fn take_in(&mut self, s: &mut Engine) {
-        if let Some((_, text, upto)) = self.running.answer(s, Late::Keep).await {
+        if let Some((_, text, upto)) = self.running.answer(s, IfNotReady::Keep).await {
             self.notes = Some(Notes { text, upto });
         }
     }
@@ -113,7 +113,7 @@ impl SessionMemory {
 
     /// The program ended: an update under way is lost, the notes stay in their file.
     pub fn stop(&mut self, s: &mut Engine) {
-        self.running.drop_it(s);
+        self.running.cancel(s);
     }
 
     /// The conversation is another one: what was noted no longer fits it.

@@ -128,7 +128,7 @@ ctxbench_core::settings! {
             /// None.
             Nothing = "nothing",
             /// Those that the user asks for.
-            Manual = "manual",
+            ManualCompaction = "manual",
             /// Those that come by themselves.
             Auto = "automatic",
             /// All.

@@ -132,7 +132,7 @@ impl Summaries {
 
 /// What becomes of a summary that is not there yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Late {
+pub(crate) enum IfNotReady {
     /// It is needed now; the conversation goes on without it.
     GiveUp,
     /// It is needed now, and waited for.
@@ -183,11 +183,11 @@ impl Prepared {
     pub async fn answer(
         &mut self,
         s: &mut Engine,
-        late: Late,
+        if_not_ready: IfNotReady,
     ) -> Option<(Task, String, MessageId)> {
         let (task, request, upto) = self.0.take()?;
-        let Some(answer) = s.collect(task, &request, late == Late::Wait).await else {
-            if late == Late::Keep {
+        let Some(answer) = s.collect(task, &request, if_not_ready == IfNotReady::Wait).await else {
+            if if_not_ready == IfNotReady::Keep {
                 self.0 = Some((task, request, upto));
             } else {
                 s.missed(task);
@@ -207,9 +207,9 @@ impl Prepared {
         &mut self,
         s: &mut Engine,
         history: &[Arc<Block>],
-        late: Late,
+        if_not_ready: IfNotReady,
     ) -> Option<Written> {
-        let (task, text, upto) = self.answer(s, late).await?;
+        let (task, text, upto) = self.answer(s, if_not_ready).await?;
         let upto = history.iter().rposition(|b| b.message <= upto).map_or(0, |i| i + 1);
         if upto == 0 {
             s.stale(task);
@@ -219,7 +219,7 @@ impl Prepared {
     }
 
     /// The conversation is another one.
-    pub fn drop_it(&mut self, s: &mut Engine) {
+    pub fn cancel(&mut self, s: &mut Engine) {
         if let Some((task, ..)) = self.0.take() {
             s.cancel(task);
         }

@@ -10,7 +10,7 @@ use crate::descriptor::{Named, SettingsFile, Version};
 /// Names in the order in which a folder is asked for them: the first one there is read.
 const NAMES: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
 /// Setting and its default: bytes of all files of a project (docs/sources/codex.md §9).
-const MOST_BYTES: (&str, usize) = ("project_doc_max_bytes", 32 * 1024);
+const MAX_BYTES: (&str, usize) = ("project_doc_max_bytes", 32 * 1024);
 /// Setting: further names.
 const FALLBACKS: &str = "project_doc_fallback_filenames";
 
@@ -60,8 +60,8 @@ pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
             break;
         }
     }
-    let most = settings.get(MOST_BYTES.0).and_then(Value::as_integer);
-    let most = most.map_or(MOST_BYTES.1, |n| usize::try_from(n).unwrap_or(0));
+    let most = settings.get(MAX_BYTES.0).and_then(Value::as_integer);
+    let most = most.map_or(MAX_BYTES.1, |n| usize::try_from(n).unwrap_or(0));
     let more = settings.get(FALLBACKS).and_then(Value::as_array);
     let more = more.into_iter().flatten().filter_map(Value::as_str).filter(|n| !n.is_empty());
     let names: Vec<&str> = NAMES.into_iter().chain(more).collect();
@@ -76,7 +76,7 @@ pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
         };
         let (shown, rest) = text.split_at(text.floor_char_boundary(left));
         left -= shown.len();
-        let setting = MOST_BYTES.0;
+        let setting = MAX_BYTES.0;
         out.notes.extend(Lost::of(rest).map(|lost| Note::BudgetCut {
             path: path.clone(),
             most,

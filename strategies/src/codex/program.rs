@@ -18,12 +18,12 @@ use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_kit::rollout::{Count, Record, reconstruct, surviving};
 
 use super::count::{
-    Era, active_tokens, bytes_estimate, effective_limit, estimate_item, estimate_items,
+    Release, active_tokens, bytes_estimate, effective_limit, estimate_item, estimate_items,
     must_compact, usable_window,
 };
 use super::cut::{OutputPolicy, cut_draft, output_policy};
 use super::items::{
-    Ask, blank_trailing_outputs, drop_trailing_outputs, kept_users, layout, sample_request,
+    SummaryRequest, blank_trailing_outputs, drop_trailing_outputs, kept_users, layout, sample_request,
     show_fixed,
 };
 use super::settings::{CodexSettings, LimitScope};
@@ -35,7 +35,7 @@ const MAX_RETRIES: u64 = 100;
 const MAX_REMOTE_RETRIES: u64 = 2;
 pub(crate) struct Program {
     settings: CodexSettings,
-    era: Era,
+    release: Release,
     user_budget: u64,
     outputs: Option<OutputPolicy>,
     retries: u64,
@@ -53,9 +53,9 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn new(era: Era, s: CodexSettings, words: CodexWords, scale: f64) -> Self {
+    pub(crate) fn new(release: Release, s: CodexSettings, words: CodexWords, scale: f64) -> Self {
         Program {
-            era,
+            release,
             user_budget: if s.remote { s.remote_user_tokens } else { s.user_message_tokens },
             outputs: output_policy(&s, scale),
             retries: s.stream_retries.min(MAX_RETRIES),
@@ -71,7 +71,7 @@ impl Program {
     }
 
     fn limit(&self, s: &Engine) -> Option<u64> {
-        effective_limit(self.era, s.model.window, self.settings.auto_compact_limit)
+        effective_limit(self.release, s.model.window, self.settings.auto_compact_limit)
     }
 
     /// Last total + estimates of the items after the last one the model made + encrypted reasoning
@@ -83,12 +83,12 @@ impl Program {
         let reasoning = blocks[..last_user]
             .iter()
             .filter(|b| b.kind == BlockKind::Reasoning && b.opaque.is_some());
-        let added = estimate_items(self.era, &blocks[after..]);
+        let added = estimate_items(self.release, &blocks[after..]);
         active_tokens(
-            self.era,
+            self.release,
             self.counted.last,
             [added],
-            reasoning.map(|b| estimate_item(self.era, b)),
+            reasoning.map(|b| estimate_item(self.release, b)),
         )
     }
 
@@ -173,7 +173,7 @@ impl Program {
             .map_err(|e| e.to_string())?;
         // Local compactions leave their result in the rollout only in 0.169 (docs/sources/codex.md
         // §4).
-        let stored = self.settings.remote || self.era == Era::V169;
+        let stored = self.settings.remote || self.release == Release::V169;
         let replacement = stored.then(|| s.context.blocks().to_vec());
         self.log.push(Record::Compacted { summary, replacement });
         self.logged = s.context.blocks().len();
@@ -190,8 +190,8 @@ impl Program {
         context: &[Arc<Block>],
         summary: &Arc<Block>,
     ) -> Vec<Arc<Block>> {
-        let users = kept_users(self.era, before, self.user_budget, self.settings.remote);
-        layout(self.era, before, context, users, summary.clone())
+        let users = kept_users(self.release, before, self.user_budget, self.settings.remote);
+        layout(self.release, before, context, users, summary.clone())
     }
 
     /// Asks for the summary. What is refused as too long is sent again without its oldest item;
@@ -201,15 +201,15 @@ impl Program {
         let mut items = s.context.blocks().to_vec();
         let asked = if self.settings.remote {
             let (base, usable) = (self.base_tokens(s), usable_window(s.model.window));
-            match self.era {
-                Era::V169 => blank_trailing_outputs(self.era, &mut items, base, usable),
-                _ => drop_trailing_outputs(self.era, &mut items, base, usable),
+            match self.release {
+                Release::V169 => blank_trailing_outputs(self.release, &mut items, base, usable),
+                _ => drop_trailing_outputs(self.release, &mut items, base, usable),
             }
             let trigger = passing(BlockKind::CompactionTrigger, Role::User, "");
-            Ask { prompt: trigger, remote: true, retries: self.retries.min(MAX_REMOTE_RETRIES) }
+            SummaryRequest { prompt: trigger, remote: true, retries: self.retries.min(MAX_REMOTE_RETRIES) }
         } else {
             let prompt = passing(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
-            Ask { prompt, remote: false, retries: self.retries }
+            SummaryRequest { prompt, remote: false, retries: self.retries }
         };
         match asked.send(s, phase, items).await {
             Ok(reply) => {
@@ -235,7 +235,7 @@ impl Program {
 
     /// The program's own estimate of base and history.
     fn estimate_context(&self, s: &Engine) -> u64 {
-        self.base_tokens(s) + estimate_items(self.era, s.context.blocks())
+        self.base_tokens(s) + estimate_items(self.release, s.context.blocks())
     }
 
     /// Takes note of tokens, as a `token_count` line does.
@@ -305,13 +305,13 @@ fn last_assistant(s: &Engine) -> Option<String> {
 #[async_trait]
 impl Strategy for Program {
     fn admit(&self, raw: Draft) -> Draft {
-        cut_draft(self.era, self.outputs, raw)
+        cut_draft(self.release, self.outputs, raw)
     }
 
     async fn on_start(&mut self, s: &mut Engine) {
         (self.counted, self.prefix_tokens, self.reopened) = (Count::default(), None, false);
         (self.log, self.logged) = (Vec::new(), 0);
-        show_fixed(self.era, s);
+        show_fixed(self.release, s);
     }
 
     async fn on_restart(&mut self, s: &mut Engine) {
@@ -319,7 +319,7 @@ impl Strategy for Program {
         let counted = self.reopen(s);
         // 0.63 forgets what was counted (docs/sources/codex.md §1.1); the size of the prefix is
         // found anew in every version (§1.2).
-        self.counted = counted.filter(|_| self.era != Era::V063).unwrap_or_default();
+        self.counted = counted.filter(|_| self.release != Release::V063).unwrap_or_default();
         self.prefix_tokens = None;
         self.reopened = true;
     }
@@ -327,18 +327,18 @@ impl Strategy for Program {
     async fn on_user(&mut self, s: &mut Engine, msg: &Incoming) -> Flow {
         self.write_down(s);
         self.log.push(Record::TurnStarted);
-        if std::mem::take(&mut self.reopened) && self.era == Era::V104 {
+        if std::mem::take(&mut self.reopened) && self.release == Release::V104 {
             // This version shows the context again after a resume, and counts it
             // (docs/sources/codex.md §8).
             for b in &s.fixed.context.clone() {
                 s.context.push(b.clone());
             }
         }
-        if self.era != Era::V063
+        if self.release != Release::V063
             && self.over(s, "pre_turn")
             && let Err(e) = self.compaction(s, Phase::PreTurn).await
         {
-            if self.era == Era::V169 {
+            if self.release == Release::V169 {
                 s.record_user(self, msg);
             } else {
                 // 0.104 records the message only after the compaction: the model never sees it, our
@@ -362,7 +362,7 @@ impl Strategy for Program {
     }
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
-        if self.era != Era::V063 && !had_calls {
+        if self.release != Release::V063 && !had_calls {
             return Flow::Proceed;
         }
         if !self.over(s, "mid_turn") {
@@ -370,7 +370,7 @@ impl Strategy for Program {
         }
         match self.compaction(s, Phase::MidTurn).await {
             Err(e) => Flow::FailTurn(e),
-            Ok(()) if self.era == Era::V063 => Flow::Again,
+            Ok(()) if self.release == Release::V063 => Flow::Again,
             Ok(()) => Flow::Proceed,
         }
     }

@@ -15,7 +15,7 @@ pub(super) const RECORDING: Recording = Recording { notes, read, texts_apart: fa
 const ESTIMATE: &str = "estimate_bytes";
 
 /// Longest first line of a session file that is read, bytes.
-const MOST_META: u64 = 4 << 20;
+const MAX_META: u64 = 4 << 20;
 
 /// What its session file says of the base instructions.
 fn notes(scratch: &Path) -> Map<String, Value> {
@@ -26,7 +26,7 @@ fn notes(scratch: &Path) -> Map<String, Value> {
 fn base_bytes(log: &Path) -> Option<usize> {
     let file = std::fs::File::open(log).ok()?;
     let mut line = String::new();
-    BufReader::new(file.take(MOST_META)).read_line(&mut line).ok()?;
+    BufReader::new(file.take(MAX_META)).read_line(&mut line).ok()?;
     let first: Value = serde_json::from_str(&line).ok()?;
     let base = first.get("payload")?.get("base_instructions")?;
     Some(base.get("text").unwrap_or(base).as_str()?.len())

@@ -11,7 +11,7 @@ use ctxbench_kit::rollout::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::count::Era;
+use super::count::Release;
 use super::rollout::{prompt, resume};
 
 /// Budget for the user's messages where a compaction is carried out again, tokens
@@ -82,17 +82,17 @@ impl Reopened {
             _ => None,
         });
         let meta = meta.unwrap_or_else(SessionMeta::default);
-        let era = era(&meta.cli_version);
+        let release = release(&meta.cli_version);
         let summaries: HashSet<&str> = compactions(rollout).map(|c| c.message.as_str()).collect();
         let is_summary = |text: &str| summaries.contains(text);
         let context = context(rollout);
-        let resumed = resume(era, rollout, &context, is_summary, USER_MESSAGE_TOKENS);
+        let resumed = resume(release, rollout, &context, is_summary, USER_MESSAGE_TOKENS);
         let ghosts = resumed.items.iter().filter(|i| !i.in_prompt()).count() as u64;
         let (base, taken_back) = base(rollout);
         Reopened {
             session: meta.id,
             version: meta.cli_version,
-            rules: rules(era),
+            rules: rules(release),
             lines: kinds(rollout),
             unreadable: rollout.unreadable.iter().map(ToString::to_string).collect(),
             compactions: compactions(rollout).count() as u64,
@@ -102,7 +102,7 @@ impl Reopened {
             ghosts,
             in_use: resumed.counted.map(|c| c.last),
             limit: window(rollout)
-                .filter(|_| era != Era::V063)
+                .filter(|_| release != Release::V063)
                 .map(|w| w / 10 * 9 + w % 10 * 9 / 10),
         }
     }
@@ -120,21 +120,21 @@ impl Reopened {
 
 /// The rules of a version; of one between those that were observed the older rules, since a newer
 /// file has what these need, too.
-fn era(version: &str) -> Era {
+fn release(version: &str) -> Release {
     let minor = version.strip_prefix("0.").and_then(|rest| rest.split('.').next()?.parse().ok());
     match minor {
-        Some(0_u32..104) => Era::V063,
-        Some(104..169) => Era::V104,
-        _ => Era::V169,
+        Some(0_u32..104) => Release::V063,
+        Some(104..169) => Release::V104,
+        _ => Release::V169,
     }
 }
 
 /// The version that was observed.
-fn rules(era: Era) -> &'static str {
-    match era {
-        Era::V063 => "0.63",
-        Era::V104 => "0.104",
-        Era::V169 => "0.169",
+fn rules(release: Release) -> &'static str {
+    match release {
+        Release::V063 => "0.63",
+        Release::V104 => "0.104",
+        Release::V169 => "0.169",
     }
 }
 

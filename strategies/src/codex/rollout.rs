@@ -14,7 +14,7 @@ use ctxbench_kit::rollout::{
     TokenInfo,
 };
 
-use crate::codex::count::{Era, item_groups};
+use crate::codex::count::{Release, item_groups};
 use crate::codex::cut::retained_user_messages;
 
 /// The lines that a session leaves. The base instructions stand in the first line of the file and
@@ -119,15 +119,15 @@ fn parts(b: &Block) -> Vec<Content> {
 /// anew where a compaction left no replacement, and `is_summary` tells a summary from what the user
 /// said.
 pub fn resume(
-    era: Era,
+    release: Release,
     rollout: &Rollout,
     context: &[Item],
     is_summary: impl Fn(&str) -> bool,
     budget: u64,
 ) -> Resumed<Item> {
     let mut out = rollout
-        .resume(|before, summary| rebuilt(era, context, before, summary, &is_summary, budget));
-    if era == Era::V169 {
+        .resume(|before, summary| rebuilt(release, context, before, summary, &is_summary, budget));
+    if release == Release::V169 {
         out.items.retain(Item::in_prompt);
     }
     out
@@ -136,7 +136,7 @@ pub fn resume(
 /// A compaction of the old versions carried out again (docs/sources/codex.md §4): context, user
 /// messages within the budget, summary, and the ghost snapshots of what was there before.
 fn rebuilt(
-    era: Era,
+    release: Release,
     context: &[Item],
     before: &[Item],
     summary: &Item,
@@ -150,7 +150,7 @@ fn rebuilt(
         .filter(|t| !is_summary(t))
         .collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let users = retained_user_messages(era, &texts, budget)
+    let users = retained_user_messages(release, &texts, budget)
         .into_iter()
         .map(|(_, parts)| Item::message("user", parts));
     let ghosts = before.iter().filter(|i| !i.in_prompt()).cloned();
@@ -224,7 +224,7 @@ mod tests {
     fn an_old_rollout_is_compacted_again_and_keeps_its_ghosts() {
         let context =
             [Item::message("user", ["<environment_context>new</environment_context>".into()])];
-        let resumed = resume(Era::V104, &session(), &context, is_summary, 20_000).items;
+        let resumed = resume(Release::V104, &session(), &context, is_summary, 20_000).items;
         let expected = [
             context[0].clone(),
             user("U1"),
@@ -248,9 +248,9 @@ mod tests {
             ..Compacted::default()
         };
         let file = rollout(vec![Payload::Compacted(compacted), Payload::ResponseItem(user("U2"))]);
-        let of = |era| resume(era, &file, &[], is_summary, 20_000).items;
-        assert_eq!(of(Era::V063), [&history[..], &[user("U2")]].concat());
-        assert_eq!(of(Era::V169), [&history[..2], &[user("U2")]].concat());
+        let of = |release| resume(release, &file, &[], is_summary, 20_000).items;
+        assert_eq!(of(Release::V063), [&history[..], &[user("U2")]].concat());
+        assert_eq!(of(Release::V169), [&history[..2], &[user("U2")]].concat());
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
             Payload::Compacted(Compacted { message: "P\nS".into(), ..Compacted::default() }),
         ]);
         assert_eq!(
-            resume(Era::V063, &file, &[], is_summary, 20_000).items,
+            resume(Release::V063, &file, &[], is_summary, 20_000).items,
             [user(&big), user("P\nS")]
         );
     }
@@ -328,7 +328,7 @@ mod tests {
         log.push(says(&second, true));
         for expected in [vec!["C", "U1", "P\nS", "U2"], vec!["C", "U1"]] {
             let in_memory = reconstruct(&log, |before, _| before.to_vec());
-            let from_file = resume(Era::V169, &stored(lines(&log)), &[], is_summary, 20_000);
+            let from_file = resume(Release::V169, &stored(lines(&log)), &[], is_summary, 20_000);
             assert_eq!(from_file.items, items(&in_memory.items));
             assert_eq!(from_file.counted, in_memory.counted);
             assert_eq!(from_file.items.iter().filter_map(Item::text).collect::<Vec<_>>(), expected);

@@ -9,7 +9,7 @@ use ctxbench_kit::memory::{
 };
 
 use crate::descriptor::{Named, SettingsFile, Version};
-use crate::own_settings::{Own, Shape, named};
+use crate::own_settings::{UserSetting, ValueKind, extract};
 
 const NAMES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
 
@@ -19,17 +19,17 @@ pub(crate) const SETTINGS: SettingsFile =
 
 /// What of a person's file is about compaction, each with what it must be. The model is written
 /// PROVIDER/MODEL; what stands before the last stroke is the way to it.
-const OWN: [Own; 6] = [
-    (&["compaction", "auto"], "auto", Shape::Flag),
-    (&["compaction", "prune"], "prune", Shape::Flag),
-    (&["compaction", "reserved"], "reserved", Shape::Number),
-    (&["compaction", "tail_turns"], "tail_turns", Shape::Number),
-    (&["compaction", "preserve_recent_tokens"], "preserve_recent_tokens", Shape::Number),
-    (&["agent", "compaction", "model"], "model", Shape::Model),
+const OWN: [UserSetting; 6] = [
+    (&["compaction", "auto"], "auto", ValueKind::Flag),
+    (&["compaction", "prune"], "prune", ValueKind::Flag),
+    (&["compaction", "reserved"], "reserved", ValueKind::Number),
+    (&["compaction", "tail_turns"], "tail_turns", ValueKind::Number),
+    (&["compaction", "preserve_recent_tokens"], "preserve_recent_tokens", ValueKind::Number),
+    (&["agent", "compaction", "model"], "model", ValueKind::Model),
 ];
 
 fn own_settings(text: &str) -> Result<Named, String> {
-    named(&jsonc(text)?, &OWN)
+    extract(&jsonc(text)?, &OWN)
 }
 
 pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {

@@ -128,7 +128,7 @@ impl LogMessage {
     pub fn shown_without_media(&self) -> Vec<Arc<Block>> {
         let user = self.is_user();
         let note = |b: &Arc<Block>| {
-            b.redraft(|d| (d.kind, d.text, d.media) = (BlockKind::User, attached(b).into(), None))
+            b.redraft(|d| (d.kind, d.text, d.media) = (BlockKind::User, attachment_note(b).into(), None))
         };
         let blocks = self.shown().into_iter().filter(|b| user || b.media.is_none());
         blocks.map(|b| if b.media.is_some() { note(&b) } else { b }).collect()
@@ -174,7 +174,7 @@ impl LogMessage {
 
 /// Texts of a user message that follow each other become one block of several parts, since the
 /// program sends a message whole and a wire takes separate texts for separate messages.
-fn together(blocks: Vec<Arc<Block>>) -> Vec<Arc<Block>> {
+fn merge_texts(blocks: Vec<Arc<Block>>) -> Vec<Arc<Block>> {
     let is_text = |b: &Block| b.kind == BlockKind::User && b.media.is_none();
     let mut out: Vec<Arc<Block>> = Vec::new();
     for b in blocks {
@@ -225,7 +225,7 @@ pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> Transcript {
             BlockKind::Output => {}
             BlockKind::Image
                 if !user && blocks[..i].iter().any(|o| o.kind == BlockKind::Output) => {}
-            BlockKind::Image => line(&mut out, "", b, &attached(b)),
+            BlockKind::Image => line(&mut out, "", b, &attachment_note(b)),
             _ => {
                 let tag = if user { "[User]: " } else { "[Assistant]: " };
                 b.parts().for_each(|t| line(&mut out, tag, b, t));
@@ -243,13 +243,13 @@ fn result_line(blocks: &[Arc<Block>]) -> (&'static str, String) {
     if o.is_error || o.form == Form::Cleared {
         return (tag, o.text.to_string());
     }
-    let files = blocks[1..].iter().take_while(|b| b.kind == BlockKind::Image).map(|b| attached(b));
+    let files = blocks[1..].iter().take_while(|b| b.kind == BlockKind::Image).map(|b| attachment_note(b));
     let text: Vec<String> = std::iter::once(o.text.to_string()).chain(files).collect();
     (tag, transcript_output(&text.join("\n")))
 }
 
 /// What stands for a file where files cannot be shown (docs/sources/opencode.md §3.2.6, §3.3).
-pub fn attached(b: &Block) -> String {
+pub fn attachment_note(b: &Block) -> String {
     let (mime, name) =
         b.media.as_ref().map_or(("file", None), |m| (m.media_type.as_str(), m.name.as_deref()));
     format!("[Attached {mime}: {}]", name.unwrap_or("file"))
@@ -358,7 +358,7 @@ impl Log {
             match m.role {
                 Role::User => {
                     let count = blocks.len();
-                    let blocks = together(blocks);
+                    let blocks = merge_texts(blocks);
                     changed |= blocks.len() < count;
                     self.entries.push(LogMessage::of(m.id, true, blocks));
                 }

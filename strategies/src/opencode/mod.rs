@@ -29,7 +29,7 @@ mod words;
 
 use ctxbench_core::strategy::Strategy;
 
-use crate::descriptor::{Build, Need, Product};
+use crate::descriptor::{Build, Requirement, Product};
 use program::Program;
 use settings::OpenCodeSettings;
 use version::OpenCodeVersion;
@@ -42,7 +42,7 @@ impl Product for OpenCode {
     type Settings = OpenCodeSettings;
     type Words = OpenCodeWords;
 
-    fn needs(_version: OpenCodeVersion, _settings: &OpenCodeSettings) -> Option<Need> {
+    fn needs(_version: OpenCodeVersion, _settings: &OpenCodeSettings) -> Option<Requirement> {
         None
     }
 

@@ -18,7 +18,7 @@ use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens::utf16_div4_round;
 
-use super::log::{Log, LogMessage, attached};
+use super::log::{Log, LogMessage, attachment_note};
 use super::request::{breakpoints, is_fixed, joined, limits};
 use super::rules::{
     BUFFER, Limits, OUTPUT_CAP, PruneMessage, RETRIES, filter_compacted, is_overflow, is_retryable,
@@ -137,7 +137,7 @@ impl Program {
         {
             messages.pop();
         }
-        let prior = if self.old { None } else { self.hide_compactions(&mut messages) };
+        let prior = if self.old { None } else { self.strip_compactions(&mut messages) };
         let tail = if self.old { None } else { self.tail_start(s, &messages) };
         let head = &messages[..tail.unwrap_or(messages.len())];
         let (prior, prior_origin) = prior.unzip();
@@ -166,7 +166,7 @@ impl Program {
         if let Some(finished) = failed {
             self.log.push(LogMessage::failed_summary(s, parent, finished));
             self.pending = (!finished).then_some(task);
-            self.show_silently(s);
+            self.set_view(s);
             s.note(Event::CompactionFailed { mechanism: "summary", dangling: true });
             return Outcome::Stop;
         }
@@ -212,7 +212,7 @@ impl Program {
     /// The user message again, as one message with its parts; files become notes.
     fn replay(&mut self, s: &mut Engine, i: usize) {
         let parts = self.log[i].blocks.iter().flat_map(|b| match b.media {
-            Some(_) => vec![attached(b)],
+            Some(_) => vec![attachment_note(b)],
             None => b.parts().map(str::to_string).collect(),
         });
         let (text, splits) = joined(parts.collect());
@@ -223,7 +223,7 @@ impl Program {
     /// Takes finished marker-summary pairs out and returns the text of the last summary. Last is
     /// meant by place: where a tail holds an older pair, that pair's summary is the one handed on,
     /// and the newer one is lost.
-    fn hide_compactions(&self, messages: &mut Vec<usize>) -> Option<(String, Origins)> {
+    fn strip_compactions(&self, messages: &mut Vec<usize>) -> Option<(String, Origins)> {
         let marker_of = |i: usize| {
             let parent = self.log[i].stored.parent.filter(|_| self.log[i].is_summary())?;
             messages
@@ -290,7 +290,7 @@ impl Program {
         kind: CompactionKind,
         phase: Phase,
     ) {
-        let blocks = self.sent(s);
+        let blocks = self.view(s);
         self.counted = None;
         // Messages go whole, and calls stand in the message of their results, so the edit is always
         // valid.
@@ -298,13 +298,13 @@ impl Program {
     }
 
     /// The same where nothing became smaller: a compaction that failed leaves its marker behind.
-    fn show_silently(&mut self, s: &mut Engine) {
-        let blocks = self.sent(s);
+    fn set_view(&mut self, s: &mut Engine) {
+        let blocks = self.view(s);
         self.counted = None;
         let _ = s.context.set(blocks);
     }
 
-    fn sent(&self, s: &Engine) -> Vec<Arc<Block>> {
+    fn view(&self, s: &Engine) -> Vec<Arc<Block>> {
         let mut blocks: Vec<Arc<Block>> =
             s.context.blocks().iter().filter(|b| is_fixed(b)).cloned().collect();
         blocks.extend(
@@ -385,7 +385,7 @@ impl Strategy for Program {
     async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
         self.log.sync(s);
         if self.log.close_calls(s) {
-            self.show_silently(s);
+            self.set_view(s);
         }
         Flow::Proceed
     }
@@ -393,7 +393,7 @@ impl Strategy for Program {
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
         if self.log.sync(s) {
             // What was counted stands before the message that came in and stays as it is.
-            let blocks = self.sent(s);
+            let blocks = self.view(s);
             let _ = s.context.set(blocks);
         }
         // A compaction that never finished is still waiting; it now answers the new user message
@@ -493,7 +493,7 @@ impl Strategy for Program {
         self.log.sync(s);
         self.log.rewind(to);
         self.pending = self.pending.filter(|t| self.log.is_marker(t.marker));
-        self.show_silently(s);
+        self.set_view(s);
     }
 
     async fn compact(

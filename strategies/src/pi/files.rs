@@ -6,24 +6,24 @@ use std::path::Path;
 use ctxbench_kit::memory::{Level, Loaded, MemoryFile, Visit, is_file, jsonc, read};
 
 use crate::descriptor::{Named, SettingsFile, Version};
-use crate::own_settings::{Own, Shape, named};
+use crate::own_settings::{UserSetting, ValueKind, extract};
 
 /// Names in the order in which a folder is asked for them: the first one there is read.
 const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
 
 /// What of a person's file is about compaction.
-const OWN: [Own; 4] = [
-    (&["compaction", "enabled"], "auto", Shape::Flag),
-    (&["compaction", "reserveTokens"], "reserve", Shape::Number),
-    (&["compaction", "keepRecentTokens"], "keep_recent", Shape::Number),
-    (&["retry", "maxRetries"], "retries", Shape::Number),
+const OWN: [UserSetting; 4] = [
+    (&["compaction", "enabled"], "auto", ValueKind::Flag),
+    (&["compaction", "reserveTokens"], "reserve", ValueKind::Number),
+    (&["compaction", "keepRecentTokens"], "keep_recent", ValueKind::Number),
+    (&["retry", "maxRetries"], "retries", ValueKind::Number),
 ];
 
 pub(crate) const SETTINGS: SettingsFile =
     SettingsFile { folder: ".pi", names: &["settings.json"], read: own_settings };
 
 fn own_settings(text: &str) -> Result<Named, String> {
-    named(&jsonc(text)?, &OWN)
+    extract(&jsonc(text)?, &OWN)
 }
 
 pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {

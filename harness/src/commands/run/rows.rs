@@ -48,7 +48,7 @@ impl<'a> RunRows<'a> {
 
     /// What a program does, and what a server says, is not ours to know by a hash.
     fn is_knowable(&self, v: &Variant<'_>) -> bool {
-        let by_others = v.spec.descriptor.factory.maker.is_program()
+        let by_others = v.spec.descriptor.factory.product.is_program()
             || matches!(v.summariser, Summariser::Endpoint(_));
         self.looks_up && (self.trusts_others || !by_others)
     }

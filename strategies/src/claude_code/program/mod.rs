@@ -2,7 +2,7 @@
 
 mod idle;
 mod resume;
-mod seam;
+mod summarize_side;
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::claude_code::rules::{
     LevelRule, Levels, OutputRule, active, clearable, estimate, excess, last_messages,
 };
 use crate::claude_code::settings::{CacheTtl, ClaudeCodeSettings, Micro, Trigger};
-use crate::claude_code::summary::{Late, Prepared, Summaries, Written};
+use crate::claude_code::summary::{IfNotReady, Prepared, Summaries, Written};
 use crate::claude_code::words::ClaudeCodeWords;
 use crate::scoped::Scoped;
 
@@ -114,7 +114,7 @@ pub(crate) fn believed(s: &Engine, reported: Option<u64>) -> u64 {
 }
 
 /// What the last usage is worth after blocks that it knows of became smaller.
-pub(crate) fn less(
+pub(crate) fn discount_cleared(
     reported: Option<u64>,
     before: &[Arc<Block>],
     after: &[Arc<Block>],
@@ -231,7 +231,7 @@ impl Program {
 
     /// Shows a view with smaller results.
     pub fn smaller(&mut self, s: &mut Engine, mechanism: &'static str, view: Vec<Arc<Block>>) {
-        self.state.reported = less(self.state.reported, s.context.blocks(), &view);
+        self.state.reported = discount_cleared(self.state.reported, s.context.blocks(), &view);
         // Smaller results separate nothing.
         let _ = s.compacted(CompactionKind::Clear, mechanism, Phase::MidTurn, view);
     }
@@ -256,7 +256,7 @@ impl Program {
 
     /// What stays whatever is forgotten, and the conversation. A rule for some paths belongs to the
     /// conversation: it is lost with it.
-    pub fn parted(&self, s: &Engine) -> (Vec<Arc<Block>>, Vec<Arc<Block>>) {
+    pub fn split_fixed(&self, s: &Engine) -> (Vec<Arc<Block>>, Vec<Arc<Block>>) {
         s.context.blocks().iter().cloned().partition(|b| is_fixed(b) && !self.state.scoped.holds(b))
     }
 
@@ -271,14 +271,14 @@ impl Program {
         over: Option<u64>,
         keep: usize,
     ) -> Result<(), String> {
-        let (fixed, history) = self.parted(s);
+        let (fixed, history) = self.split_fixed(s);
         let kept = last_messages(&history, keep);
         if kept == 0 || history.is_empty() {
             return Err("there are not enough messages to compact".into());
         }
         let ready = match phase {
             Phase::MidTurn if over.is_none() && !self.hooks.instructs() => {
-                self.state.prepared.take(s, &history, Late::GiveUp).await
+                self.state.prepared.take(s, &history, IfNotReady::GiveUp).await
             }
             _ => None,
         };
@@ -291,12 +291,12 @@ impl Program {
                     .await?
             }
         };
-        self.put(s, phase, &written, fixed, &history, keep)
+        self.install_summary(s, phase, &written, fixed, &history, keep)
     }
 
     /// Shows a summary in the place of what it was asked for; the newest messages, `keep` of them,
     /// stay as they are.
-    pub fn put(
+    pub fn install_summary(
         &mut self,
         s: &mut Engine,
         phase: Phase,
@@ -317,15 +317,15 @@ impl Program {
             [fixed, vec![summary], restored, tail.to_vec()].concat(),
         )?;
         self.memory.forget(s);
-        self.state.prepared.drop_it(s);
-        self.state.pause.drop_it(s);
+        self.state.prepared.cancel(s);
+        self.state.pause.cancel(s);
         Ok(())
     }
 
     /// Notes in place of the conversation, without a model call; false where there are none or they
     /// would not make enough room.
     async fn replaced_by_notes(&mut self, s: &mut Engine, limit: u64) -> Result<bool, String> {
-        let (fixed, history) = self.parted(s);
+        let (fixed, history) = self.split_fixed(s);
         let Some((text, from)) = self.memory.stand_in(s, &history).await else { return Ok(false) };
         let (gone, tail) = history.split_at(from);
         // Notes larger than what they stand for are no help either (ours).
@@ -405,8 +405,8 @@ impl Strategy for Program {
     }
 
     async fn on_start(&mut self, s: &mut Engine) {
-        self.state.prepared.drop_it(s);
-        self.state.pause.drop_it(s);
+        self.state.prepared.cancel(s);
+        self.state.pause.cancel(s);
         self.state = State::default();
         self.memory.forget(s);
         cut_indexes(s);
@@ -418,8 +418,8 @@ impl Strategy for Program {
 
     async fn on_restart(&mut self, s: &mut Engine) {
         // What ran beside the conversation ended with the program.
-        self.state.prepared.drop_it(s);
-        self.state.pause.drop_it(s);
+        self.state.prepared.cancel(s);
+        self.state.pause.cancel(s);
         self.memory.stop(s);
         self.offer(s).await;
     }
@@ -524,8 +524,8 @@ impl Strategy for Program {
         self.state.undo.back_to(s, to);
         s.truncate_after(to);
         self.memory.forget(s);
-        self.state.prepared.drop_it(s);
-        self.state.pause.drop_it(s);
+        self.state.prepared.cancel(s);
+        self.state.pause.cancel(s);
         self.state.reported = None;
         self.state.since = None;
     }

@@ -24,7 +24,7 @@ impl Program {
         mode: RewindMode,
         instructions: Option<&str>,
     ) -> Result<(), String> {
-        let (fixed, history) = self.parted(s);
+        let (fixed, history) = self.split_fixed(s);
         // Behind the last block of the message: a summary that stands for it is newer than it and
         // stands before it.
         let seam = history.iter().rposition(|b| b.message <= to).map_or(0, |i| i + 1);
@@ -58,7 +58,7 @@ impl Program {
         };
         self.replace(s, mode.word(), Phase::StandaloneTurn, view)?;
         self.memory.forget(s);
-        self.state.prepared.drop_it(s);
+        self.state.prepared.cancel(s);
         Ok(())
     }
 }
@@ -73,5 +73,5 @@ fn only_after(last: &Block) -> String {
 }
 
 #[cfg(test)]
-#[path = "seam_tests.rs"]
+#[path = "summarize_side_tests.rs"]
 mod tests;
