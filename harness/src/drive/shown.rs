@@ -22,7 +22,7 @@ use ctxbench_provider::{Content, Item, Prompt};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::conform::Conformance;
 use ctxbench_strategies::descriptor::{
-    Descriptor, Factory, PlotColor, DynProduct, Manual, Matrix, MemoryFiles, Requirement, BuildRequest, Reads, Recovery,
+    Descriptor, Factory, PlotColor, DynProduct, ManualCompaction, Matrix, MemoryFiles, Requirement, BuildRequest, Reads, Recovery,
     Rewind, Version,
 };
 use ctxbench_strategies::names::intern;
@@ -463,15 +463,15 @@ impl DynProduct for Recording {
 /// A row of what an agent sent.
 pub(super) fn row(agent: &str, sent: Sent) -> Spec {
     let version = Version {
-        name: kept(&sent.version),
-        program: kept(&sent.version),
+        name: intern(&sent.version),
+        program: intern(&sent.version),
         about: "the program itself",
         reads: Reads::All,
     };
-    let about = kept(&format!("{} {} itself, driven by ctxbench", sent.program, sent.version));
+    let about = intern(&format!("{} {} itself, driven by ctxbench", sent.program, sent.version));
     let product = Box::leak(Box::new(Recording { sent: Arc::new(sent), version }));
     let descriptor = Descriptor {
-        name: kept(&format!("real-{agent}")),
+        name: intern(&format!("real-{agent}")),
         summary: about,
         sources: &["the program itself"],
         matrix: Matrix::UNKNOWN,

@@ -375,5 +375,5 @@ fn name(given: &str) -> Result<&'static str, String> {
         let found = super::protocol::clipped(given);
         return Err(format!("{found:?} is no name: 1 to {NAME_BYTES} bytes of text are"));
     }
-    Ok(kept(given))
+    Ok(intern(given))
 }

@@ -4,7 +4,7 @@ use ctxbench_core::settings::{DefaultValue, Kind, Setting, Settings, Value};
 use ctxbench_core::strategy::{Standing, Strategy};
 use ctxbench_strategies::conform::Conformance;
 use ctxbench_strategies::descriptor::{
-    Descriptor, Factory, PlotColor, DynProduct, Manual, Matrix, MemoryFiles, Requirement, BuildRequest, Reads, Recovery,
+    Descriptor, Factory, PlotColor, DynProduct, ManualCompaction, Matrix, MemoryFiles, Requirement, BuildRequest, Reads, Recovery,
     Rewind, Version,
 };
 use ctxbench_strategies::names::intern;
@@ -132,7 +132,7 @@ fn one(
     let table: Vec<Setting> = own.iter().map(|(key, value)| setting(key, value)).collect();
     let table: &'static [Setting] = Box::leak(table.into());
     let version = Version {
-        name: version.map_or(PLAIN, kept),
+        name: version.map_or(PLAIN, intern),
         program: PLAIN,
         about: "a program of yours",
         reads: Reads::All,
@@ -144,8 +144,8 @@ fn one(
     let line = command.join(" ");
     let product = Box::leak(Box::new(Program { command: command.to_vec(), limits, version }));
     let descriptor = Descriptor {
-        name: kept(name),
-        summary: kept(&format!("a program: {line}")),
+        name: intern(name),
+        summary: intern(&format!("a program: {line}")),
         factory: Factory { settings: table, product },
         ..DESCRIPTOR
     };
@@ -158,7 +158,7 @@ fn setting(name: &str, value: &str) -> Setting {
     let digits = |s: &str| s.starts_with(|c: char| c.is_ascii_digit());
     let tokens = digits(value) && value.ends_with(['k', 'K', '%']);
     Setting {
-        name: kept(name),
+        name: intern(name),
         kind: if tokens { Kind::Tokens } else { Kind::Text },
         default: DefaultValue::Word(""),
         help: "a setting of the program",

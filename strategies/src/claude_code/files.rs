@@ -6,11 +6,11 @@ use super::version::ClaudeCodeVersion;
 use crate::descriptor::{Named, SettingsFile, Version, known};
 use crate::own_settings::{UserSetting, ValueKind, extract};
 
-/// Files that hold for their folder.
+/// Memory files that apply to their folder.
 pub(super) const OF_FOLDERS: [&str; 2] = ["CLAUDE.md", "CLAUDE.local.md"];
 
-/// What of a person's file is about compaction: variables that it sets for the program
-/// (<https://code.claude.com/docs/en/env-vars>, "In settings files"), and settings of its own. The
+/// Compaction settings in a user's file: environment variables that it sets
+/// (<https://code.claude.com/docs/en/env-vars>, "In settings files"), and settings by name. The
 /// variables win (docs/sources/claude-code.md §1.1).
 const OWN: [UserSetting; 6] = [
     (&["env", "DISABLE_COMPACT"], "auto", ValueKind::Disabled),

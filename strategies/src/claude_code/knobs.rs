@@ -1,4 +1,5 @@
-//! What people can turn in Claude Code (docs/sources/claude-code.md §1.1).
+//! Documented settings of Claude Code that change its compaction (docs/sources/claude-code.md
+//! §1.1).
 
 use crate::descriptor::Knob;
 

@@ -1,5 +1,5 @@
-//! What recorded cases of Codex CLI mean: its rules on recorded inputs, and the settings,
-//! constants and requests of recorded sessions.
+//! Recorded cases of Codex CLI: its rules on recorded inputs, and the settings, constants and
+//! requests of recorded sessions.
 
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
     })
 }
 
-/// Rules of which version hold.
+/// Returns the release with the rules for a case.
 fn release(c: &Context) -> Result<Release, Fault> {
     match c.version() {
         CodexVersion::Program(release) => Ok(release),
@@ -237,7 +237,7 @@ fn limit(c: &Context, input: Value) -> Result<Value, Fault> {
     Ok(json!(effective_limit(release(c)?, i.context_window, i.configured_limit)))
 }
 
-/// Where a check is made; the rule is the same everywhere.
+/// Place of a check; the rule is the same everywhere.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Point {

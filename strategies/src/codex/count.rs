@@ -5,7 +5,6 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::tokens::json_escapes;
 
-/// Which rules hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
     /// 0.63: whole JSON of an item; checks after every response.
@@ -16,7 +15,7 @@ pub enum Release {
     V169,
 }
 
-/// Bytes that stand for an image (docs/sources/codex.md §3).
+/// Bytes counted for an image (docs/sources/codex.md §3).
 const IMAGE_BYTES: u64 = 7_373;
 
 /// Tokens of one item that is one block.
@@ -74,8 +73,8 @@ pub fn history_estimate(base_bytes: u64, items: impl IntoIterator<Item = u64>) -
     bytes_estimate(base_bytes) + items.into_iter().sum::<u64>()
 }
 
-/// Tokens in use: the last total, what was added after the last item that the model made, and
-/// encrypted reasoning before the last user message. 0.63 knows only the last total.
+/// Tokens in use: the last total, the blocks added after the model's last item, and encrypted
+/// reasoning before the last user message. 0.63 counts only the last total.
 pub fn active_tokens(
     release: Release,
     last_total: u64,
@@ -88,13 +87,13 @@ pub fn active_tokens(
     }
 }
 
-/// Whether so many tokens in use call for a compaction; never without a limit.
+/// Whether this number of tokens requires a compaction; never without a limit.
 pub fn must_compact(active: u64, limit: Option<u64>) -> bool {
     limit.is_some_and(|l| active >= l)
 }
 
-/// `min(configured, 90 % of the window)`; 0.63 takes the configured value as it is and has none of
-/// its own (docs/sources/codex.md §1.2).
+/// `min(configured, 90 % of the window)`; 0.63 takes the configured value unchanged and has no
+/// default (docs/sources/codex.md §1.2).
 pub fn effective_limit(release: Release, window: u64, configured: Option<u64>) -> Option<u64> {
     match release {
         Release::V063 => configured,

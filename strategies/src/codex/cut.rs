@@ -1,4 +1,4 @@
-//! What Codex CLI cuts: tool outputs as they enter the history, and user messages that a compaction
+//! Codex CLI's cuts: tool outputs as they enter the history, and user messages that a compaction
 //! keeps (docs/sources/codex.md §1.4, §3).
 
 use ctxbench_core::block::{BlockKind, Draft, Form};
@@ -15,7 +15,6 @@ const OUTPUT_LIMIT: u64 = 10_000;
 /// Unit of the limit on tool output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputPolicy {
-    /// Bytes.
     Bytes(u64),
     /// Tokens of four bytes.
     Tokens(u64),
@@ -111,9 +110,9 @@ pub fn cut_record(text: &str, policy: OutputPolicy) -> String {
     shortened(text, policy).unwrap_or_else(|| text.to_string())
 }
 
-/// Both cuts of one output under the model's policy. The command tool of 0.104 cuts to 10,000
-/// tokens whatever the policy is, and only the record goes by it (a_midturn: 40,000 bytes are cut
-/// to 12,000).
+/// Applies both cuts of one output under the model's policy. The command tool of 0.104 cuts to
+/// 10,000 tokens whatever the policy is; only the record follows it (a_midturn: 40,000 bytes are
+/// cut to 12,000).
 pub fn cut_on_arrival(release: Release, text: &str, policy: OutputPolicy) -> String {
     let first = match (release, policy) {
         (Release::V104, OutputPolicy::Bytes(n)) => OutputPolicy::Tokens(n),
@@ -167,9 +166,9 @@ mod tests {
 
     #[test]
     fn the_command_tool_of_0_104_cuts_to_tokens_and_its_record_to_bytes() {
-        // a_midturn of 0.104: 12,000 bytes stay of the 40,000, and the header of the first cut is
-        // among them. The tool puts 106 bytes of its own in front, which are cut with the rest:
-        // 28,155 characters go there.
+        // a_midturn of 0.104: 12,000 bytes stay of the 40,000, with the header of the first cut.
+        // The tool adds 106 bytes in front, which are cut with the rest: 28,155 characters are
+        // removed.
         let text = lines();
         let first = format!(
             "Total output lines: 4000\n\n{}…6724 tokens truncated…{}",

@@ -1,12 +1,11 @@
-//! Codex CLI as two documents describe it, beside what it does.
+//! Codex CLI as two documents describe it.
 //!
 //! `codex@described-000` is docs/sources/chat-history.md §3.4 and docs/sources/token-budgeting.md
 //! §3: no summary; when the estimate is above 95 % of the window the oldest items are removed until
-//! it fits. `codex@described-002` is docs/sources/login-bug.md §2: the conversation goes to a model
-//! with a short prompt, and what is left is the system prompt, the user's messages word for word
-//! and an assistant message with the note. Where a description says nothing the facts hold: tool
-//! outputs are cut on arrival, a call goes together with its result, what the session always shows
-//! is shown.
+//! it fits. `codex@described-002` is docs/sources/login-bug.md §2: a model receives the
+//! conversation with a short prompt; the system prompt, the verbatim user messages and an assistant
+//! message with the note remain. Anything else follows the release: tool outputs are cut on
+//! arrival, a call is removed together with its result, and the fixed blocks are always shown.
 
 use std::sync::Arc;
 
@@ -26,7 +25,7 @@ use super::words::CodexWords;
 /// The estimate of both documents is that of the JSON form (docs/sources/token-budgeting.md §3.1).
 const RELEASE: Release = Release::V104;
 
-/// What a description has done about a full context.
+/// Reaction of an account to a full context.
 enum Variant {
     Trim,
     Handoff { prompt: Arc<str>, configured: Option<u64>, budget: u64 },
@@ -36,7 +35,7 @@ pub(crate) struct Described {
     variant: Variant,
     outputs: Option<OutputPolicy>,
     retries: u64,
-    /// Tokens that the provider reported last, and how many blocks they stand for.
+    /// Tokens that the provider reported last, and the number of blocks that they cover.
     counted: Option<(u64, usize)>,
 }
 
@@ -65,8 +64,8 @@ impl Described {
         }
     }
 
-    /// What the provider counted for items up to its last response, four bytes a token for what
-    /// came after, and for everything where nothing was counted (docs/sources/chat-history.md
+    /// Tokens counted by the provider up to its last response, plus an estimate at four bytes a
+    /// token for later items; without a count everything is estimated (docs/sources/chat-history.md
     /// §3.4).
     fn estimate(&self, s: &Engine) -> u64 {
         let blocks = s.context.blocks();
@@ -161,10 +160,9 @@ impl Described {
     }
 }
 
-/// Removes the oldest item with its partner, and what the model said before the next message of the
-/// user. Providers demand that a message of the user comes first and that there is one, of which
-/// the descriptions say nothing, so the newest one stays, and a note does; false when there is
-/// nothing else.
+/// Removes the oldest item with its partner, and the model's messages before the next user message.
+/// Providers require a user message in first place, which the accounts ignore, so the newest one
+/// stays, as does a note. Returns false if there is nothing to remove.
 fn drop_oldest(items: &mut Vec<Arc<Block>>) -> bool {
     let newest = items.iter().rfind(|b| b.kind == BlockKind::User).map(|b| b.message);
     let stays = |b: &Block| match b.kind {
@@ -236,7 +234,8 @@ impl Strategy for Described {
 
     async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
         if e.is_overflow() {
-            // The oldest item goes, and it is tried again (docs/sources/token-budgeting.md §3.4).
+            // The oldest item is removed, then the request is repeated
+            // (docs/sources/token-budgeting.md §3.4).
             let mut items = s.context.blocks().to_vec();
             if drop_oldest(&mut items) {
                 self.show(s, CompactionKind::Drop, "trim_oldest", items);

@@ -11,10 +11,9 @@ use crate::descriptor::{Named, SettingsFile, Version};
 const NAMES: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
 /// Setting and its default: bytes of all files of a project (docs/sources/codex.md §9).
 const MAX_BYTES: (&str, usize) = ("project_doc_max_bytes", 32 * 1024);
-/// Setting: further names.
 const FALLBACKS: &str = "project_doc_fallback_filenames";
 
-/// What of a person's `config.toml` is about compaction: its name, that of our setting, its type
+/// Compaction settings in a user's `config.toml`: its name, our name, its type
 /// (docs/sources/codex.md §1.1 to §1.3, §3).
 const OWN: [(&str, &str, &str); 5] = [
     ("model_auto_compact_token_limit", "auto_compact_limit", "integer"),
@@ -24,8 +23,8 @@ const OWN: [(&str, &str, &str); 5] = [
     ("model_post_turn_compact_threshold_percent", "post_turn_percent", "integer"),
 ];
 
-/// The model's window in that file. A run has windows of its own (`--window`), so it is only held
-/// against what a window can be.
+/// The model's window in that file. Runs set their own windows (`--window`), so the value is only
+/// checked for plausibility.
 const WINDOW: &str = "model_context_window";
 
 pub(crate) const SETTINGS: SettingsFile =

@@ -1,5 +1,5 @@
-//! Codex CLI's items: which blocks are one item, what a prompt shows of them, and what a compaction
-//! keeps (docs/sources/codex.md §1.4, §2, §3).
+//! Codex CLI's items: the blocks of one item, their form in a prompt, and the items that a
+//! compaction keeps (docs/sources/codex.md §1.4, §2, §3).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use super::cut::cut_message;
 
 /// The output of a call that never got one (docs/sources/codex.md §3).
 const ABORTED: &str = "aborted";
-/// What stands for a tool output that the provider's compaction has no room for
+/// Placeholder for a tool output that does not fit into the provider's compaction
 /// (docs/sources/codex.md §2).
 const BLANKED: &str = "Output exceeded the available model context and was truncated";
 
-/// What a prompt shows: a call without an output gets one right behind it, an output without a call
-/// is left out. The history itself stays as it is.
+/// Returns the blocks of a prompt: a call without an output gets one right after it, an output
+/// without a call is left out. The history itself does not change.
 pub(crate) fn normalised(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
     if paired(blocks) {
         return blocks.to_vec();
@@ -52,11 +52,11 @@ pub(crate) fn normalised(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
     out
 }
 
-/// So many calls may wait for their outputs for [`paired`] to be sure.
+/// Maximum number of open calls that [`paired`] can track.
 const MAX_OPEN: usize = 64;
 
-/// Whether an output stands behind each call, and a call before each output: nearly always, and found
-/// out without a set of all ids for every request. `false` = perhaps.
+/// Whether each output follows its call. Nearly always true, and found without a set of all ids per
+/// request; `false` = unknown.
 fn paired(blocks: &[Arc<Block>]) -> bool {
     let mut open: Vec<&str> = Vec::new();
     for b in blocks {
@@ -101,7 +101,7 @@ pub(crate) struct SummaryRequest {
 }
 
 impl SummaryRequest {
-    /// What is refused as too long is sent again without its oldest item (docs/sources/codex.md
+    /// A request refused as too long is repeated without its oldest item (docs/sources/codex.md
     /// §1.5, §2).
     pub(crate) async fn send(
         &self,
@@ -185,10 +185,10 @@ pub(crate) fn drop_trailing_outputs(
     }
 }
 
-/// The messages of the user that a compaction keeps within a budget, oldest first, as their blocks.
+/// Returns the blocks of the user messages that a compaction keeps within a budget, oldest first.
 ///
-/// Before 0.169 what is kept is one text per message, so images go with the rest. In 0.169 they
-/// stay, and where the provider compacts a message with nothing but images costs one token.
+/// Before 0.169 only one text per message is kept, without images. 0.169 keeps images; with
+/// compaction by the provider, a message of images only costs one token.
 pub(crate) fn kept_users(
     release: Release,
     blocks: &[Arc<Block>],

@@ -1,9 +1,10 @@
-//! What people can turn in Codex CLI (docs/sources/codex.md §1.1, §1.2, §3).
+//! Documented settings of Codex CLI that change its compaction (docs/sources/codex.md §1.1, §1.2,
+//! §3).
 
 use crate::descriptor::Knob;
 
 const DOCUMENTED: &str = "https://learn.chatgpt.com/docs/config-file/config-reference";
-/// The file's own keys stand above its first table.
+/// Top-level keys come before the file's first table.
 const SETTINGS_FILE: &str = "~/.codex/config.toml, above the first [table]";
 
 pub(crate) const KNOBS: &[Knob] = &[

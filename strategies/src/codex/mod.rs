@@ -1,6 +1,6 @@
-//! Codex CLI: the whole history becomes the user's own messages and one handoff summary.
+//! Codex CLI: the user's messages and one handoff summary replace the whole history.
 //!
-//! `program.rs` is what was released, `described.rs` what two documents say of it.
+//! `program.rs` follows the releases, `described.rs` two published accounts.
 
 mod conform;
 mod count;
@@ -38,8 +38,8 @@ impl Product for Codex {
     type Settings = CodexSettings;
     type Words = CodexWords;
 
-    /// Remote compaction is an item of the Responses API, and what a provider's compaction block
-    /// means differs elsewhere.
+    /// Remote compaction is an item of the Responses API; compaction blocks of other providers
+    /// differ.
     fn needs(version: CodexVersion, s: &CodexSettings) -> Option<Requirement> {
         (matches!(version, CodexVersion::Program(_)) && s.remote).then_some(Requirement {
             is_met: |c| c.compaction_items,

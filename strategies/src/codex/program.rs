@@ -1,8 +1,8 @@
 //! Codex CLI as released: 0.169, 0.104 and 0.63 (docs/sources/codex.md, sections named at the
 //! constants).
 //!
-//! One layer: when the tokens in use reach the limit, the complete history and a prompt go to the
-//! same model without tools; the answer, behind a constant prefix, replaces everything except user
+//! One layer: when the tokens in use reach the limit, the same model gets the complete history and
+//! a prompt, without tools. The answer, after a constant prefix, replaces everything except user
 //! messages (newest first, 20,000 tokens, the last one cut in the middle).
 
 use std::sync::Arc;
@@ -46,9 +46,9 @@ pub(crate) struct Program {
     prefix_tokens: Option<u64>,
     /// Opened again since the last user message.
     reopened: bool,
-    /// The rollout: what a resume would read.
+    /// The rollout: the lines that a resume would read.
     log: Vec<Record<Arc<Block>>>,
-    /// Blocks of the context that stand in the log.
+    /// Number of context blocks in the log.
     logged: usize,
 }
 
@@ -95,7 +95,7 @@ impl Program {
     fn over(&self, s: &mut Engine, check: &'static str) -> bool {
         let active = self.active(s);
         let (used, limit, full) = if self.settings.limit_scope == LimitScope::AfterPrefix {
-            // The configured limit is not capped here; the usable window is a stop of its own
+            // The configured limit is not capped here; the usable window is a separate stop
             // (docs/sources/codex.md §1.2).
             let used = active.saturating_sub(self.prefix_tokens.unwrap_or(active));
             (
@@ -136,8 +136,8 @@ impl Program {
         self.replace(s, phase, "handoff", summary)
     }
 
-    /// The opaque item of a provider stands where the summary would; it must be the only one of its
-    /// kind (docs/sources/codex.md §2).
+    /// Replaces the context by the provider's opaque item; it must be the only one of its kind
+    /// (docs/sources/codex.md §2).
     fn remote_replacement(
         &mut self,
         s: &mut Engine,
@@ -194,9 +194,8 @@ impl Program {
         layout(self.release, before, context, users, summary.clone())
     }
 
-    /// Asks for the summary. What is refused as too long is sent again without its oldest item;
-    /// where the provider compacts it was made to fit before, and a refusal is final
-    /// (docs/sources/codex.md §1.5, §2).
+    /// Requests the summary. A request refused as too long is repeated without its oldest item; a
+    /// remote one was fitted before, and a refusal is final (docs/sources/codex.md §1.5, §2).
     async fn summarise(&mut self, s: &mut Engine, phase: Phase) -> Result<Reply, String> {
         let mut items = s.context.blocks().to_vec();
         let asked = if self.settings.remote {
@@ -213,7 +212,7 @@ impl Program {
         };
         match asked.send(s, phase, items).await {
             Ok(reply) => {
-                // What the provider compacts is not counted (docs/sources/codex.md §1.1).
+                // Compaction by the provider is not counted (docs/sources/codex.md §1.1).
                 let counted = if self.settings.remote { 0 } else { reply.usage.total() };
                 self.counted.session += counted;
                 Ok(reply)
@@ -244,17 +243,17 @@ impl Program {
         self.log.push(Record::Counted(count));
     }
 
-    /// A request did not fit: the session counts as one that has used the usable window, and what
-    /// it grew by counts as its newest response (docs/sources/codex.md §1.1).
+    /// After a request that did not fit, the session counts as having used the usable window, and
+    /// its growth counts as the newest response (docs/sources/codex.md §1.1).
     fn fill(&mut self, window: u64) {
         let session = usable_window(window);
         self.count(Count { last: session.saturating_sub(self.counted.session), session });
     }
 
-    /// Brings the log up to date with what the conversation added.
+    /// Appends the conversation's new blocks to the log.
     fn write_down(&mut self, s: &Engine) {
         let new = s.context.blocks().iter().skip(self.logged);
-        // Images of tools stand in the user's place too.
+        // Images of tools appear as user items too.
         let of_user = |b: &Block| {
             s.history.get(b.message).is_some_and(|m| m.role == Role::User && !m.synthetic)
         };
@@ -263,12 +262,12 @@ impl Program {
         self.logged = s.context.blocks().len();
     }
 
-    /// Shows what the log says, as a session does that is opened again.
+    /// Shows the log's contents, as a reopened session does.
     fn reopen(&mut self, s: &mut Engine) -> Option<Count> {
         let context = s.fixed.context.clone();
         let resumed =
             reconstruct(&self.log, |before, summary| self.replacement(before, &context, summary));
-        // Every call stands in the log before its output.
+        // Every call precedes its output in the log.
         let _ = s.context.set(resumed.items);
         self.logged = s.context.blocks().len();
         resumed.counted

@@ -1,9 +1,9 @@
-//! Claude Code's compaction of a session that idles: shortly before the one-hour cache lets a large
-//! conversation go, it is summarised while that still reads the cache, so that the next message
-//! finds a small context to write anew (docs/sources/claude-code.md §1.5).
+//! Claude Code's compaction of an idle session: shortly before the one-hour cache expires, a large
+//! conversation is summarised while reads still hit the cache. The next message then writes a small
+//! context (docs/sources/claude-code.md §1.5).
 //!
-//! The summary is a request beside the conversation. A user who comes back before it is there waits
-//! for it, as with any compaction that has begun (ours; the facts do not say).
+//! The summary runs in the background. A user who returns earlier waits for it, as with any
+//! compaction under way (ours; the sources do not say).
 
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{Phase, Ttl};

@@ -16,7 +16,8 @@ use super::Program;
 const QUOTED: usize = 80;
 
 impl Program {
-    /// Summarises one side of the seam right behind a message. A failure changes nothing.
+    /// Summarises one side of the conversation, split right after a message. A failure changes
+    /// nothing.
     pub(super) async fn summarise_side(
         &mut self,
         s: &mut Engine,
@@ -25,8 +26,8 @@ impl Program {
         instructions: Option<&str>,
     ) -> Result<(), String> {
         let (fixed, history) = self.split_fixed(s);
-        // Behind the last block of the message: a summary that stands for it is newer than it and
-        // stands before it.
+        // After the last block of the message. A summary that replaces it has a newer id but an
+        // earlier position.
         let seam = history.iter().rposition(|b| b.message <= to).map_or(0, |i| i + 1);
         let (before, after) = history.split_at(seam);
         let from_here = mode == RewindMode::SummarizeFrom;
