@@ -290,7 +290,7 @@ fn last_text(reply: &Reply) -> Option<String> {
     reply.parts.iter().rev().find_map(text)
 }
 
-/// Without an answer the previous reply stands in for the summary, as the program does
+/// Without an answer the previous reply replaces the summary, as in the program
 /// (docs/sources/codex.md §1.4).
 fn last_assistant(s: &Engine) -> Option<String> {
     s.context
@@ -316,8 +316,8 @@ impl Strategy for Program {
     async fn on_restart(&mut self, s: &mut Engine) {
         self.write_down(s);
         let counted = self.reopen(s);
-        // 0.63 forgets what was counted (docs/sources/codex.md §1.1); the size of the prefix is
-        // found anew in every version (§1.2).
+        // 0.63 drops the count (docs/sources/codex.md §1.1); every version determines the size of
+        // the prefix again (§1.2).
         self.counted = counted.filter(|_| self.release != Release::V063).unwrap_or_default();
         self.prefix_tokens = None;
         self.reopened = true;
@@ -403,7 +403,7 @@ impl Strategy for Program {
         taken_back.dedup();
         self.log.push(Record::RolledBack { turns: taken_back.len() });
         self.reopen(s);
-        // The program goes back by whole turns; a session may ask for less of one.
+        // The program rewinds whole turns; a session may ask for part of one.
         let said = |b: &Block| {
             b.message > to
                 && !b.origin.is_empty()

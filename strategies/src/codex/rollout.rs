@@ -1,10 +1,10 @@
-//! A Codex session on disk: the log that the strategy keeps in memory as lines of a rollout, and a
-//! rollout as a history again.
+//! A Codex session on disk: writes the strategy's log as lines of a rollout, and reads a rollout as
+//! a history.
 //!
-//! Here, and only here, ghost snapshots are visible (docs/sources/codex.md §1.4): the old versions
-//! commit the working tree and keep the commit as an item of the history. No prompt shows it, so no
-//! request tells whether it is there; a compaction moves those items behind the summary, which is
-//! what a resume must find again. 0.169 knows none and drops them.
+//! Ghost snapshots are visible only here (docs/sources/codex.md §1.4): the old versions commit the
+//! working tree and keep the commit as an item of the history. No prompt shows it, so no request
+//! depends on it; a compaction moves those items after the summary, where a resume must find them.
+//! 0.169 drops them.
 
 use std::sync::Arc;
 
@@ -17,8 +17,8 @@ use ctxbench_kit::rollout::{
 use crate::codex::count::{Release, item_groups};
 use crate::codex::cut::retained_user_messages;
 
-/// The lines that a session leaves. The base instructions stand in the first line of the file and
-/// are no item.
+/// Returns the lines of a session. The base instructions are in the first line of the file and are
+/// not an item.
 pub fn lines(log: &[Record<Arc<Block>>]) -> Vec<Payload> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -115,9 +115,8 @@ fn parts(b: &Block) -> Vec<Content> {
     b.parts().map(part).collect()
 }
 
-/// The session as it goes on in a version: what a resume reads from its rollout. `context` is shown
-/// anew where a compaction left no replacement, and `is_summary` tells a summary from what the user
-/// said.
+/// Reads the history from which a resume in a version continues. `context` is shown again where a
+/// compaction left no replacement; `is_summary` distinguishes a summary from a user message.
 pub fn resume(
     release: Release,
     rollout: &Rollout,
@@ -133,8 +132,8 @@ pub fn resume(
     out
 }
 
-/// A compaction of the old versions carried out again (docs/sources/codex.md §4): context, user
-/// messages within the budget, summary, and the ghost snapshots of what was there before.
+/// Repeats a compaction of the old versions (docs/sources/codex.md §4): context, user messages
+/// within the budget, summary, and the earlier ghost snapshots.
 fn rebuilt(
     release: Release,
     context: &[Item],
@@ -157,7 +156,7 @@ fn rebuilt(
     context.iter().cloned().chain(users).chain([summary.clone()]).chain(ghosts).collect()
 }
 
-/// What a prompt shows of a history.
+/// Returns the items of a history that a prompt shows.
 pub fn prompt(items: &[Item]) -> Vec<Item> {
     items.iter().filter(|i| i.in_prompt()).cloned().collect()
 }

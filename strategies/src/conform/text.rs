@@ -1,4 +1,4 @@
-//! Texts of cases: plain strings or recipes, and fillers in the place of a program's own words.
+//! Texts of cases: plain strings or recipes, and fillers in place of a program's text.
 
 use serde_json::{Map, Value};
 
@@ -25,7 +25,7 @@ pub fn expand(v: &Value) -> Result<String, BadRecipe> {
     Ok(out)
 }
 
-/// Appends a text to what a recipe has made so far; nothing is made that would be too large.
+/// Appends a text to the output of a recipe; refuses an output that is too large.
 fn push(v: &Value, out: &mut String) -> Result<(), BadRecipe> {
     let bad = |what: &str| BadRecipe {
         expected: what.to_string(),
@@ -130,7 +130,7 @@ pub fn filler(tag: &str, bytes: usize) -> String {
     out
 }
 
-/// A filler of `bytes` bytes whose JSON form is `escapes` bytes longer.
+/// Builds a filler of `bytes` bytes with a JSON form that is `escapes` bytes longer.
 pub fn filler_with_escapes(tag: &str, bytes: usize, escapes: usize) -> String {
     let mut out = "\n".repeat(escapes.min(bytes));
     out.push_str(&filler(tag, bytes - out.len()));

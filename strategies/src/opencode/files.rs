@@ -1,5 +1,5 @@
-//! OpenCode's memory files: one name all the way up, a global file, those of the settings, and
-//! those of folders below with what is read there (docs/sources/opencode.md §11).
+//! OpenCode's memory files: one name in each parent folder, a global file, those of the settings,
+//! and those of subfolders when a file there is read (docs/sources/opencode.md §11).
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,8 @@ const NAMES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
 pub(crate) const SETTINGS: SettingsFile =
     SettingsFile { folder: ".opencode", names: &NAMES, read: own_settings };
 
-/// What of a person's file is about compaction, each with what it must be. The model is written
-/// PROVIDER/MODEL; what stands before the last stroke is the way to it.
+/// Compaction settings in a user's file, with their value kinds. The model is written
+/// PROVIDER/MODEL; the part before the last slash is dropped.
 const OWN: [UserSetting; 6] = [
     (&["compaction", "auto"], "auto", ValueKind::Flag),
     (&["compaction", "prune"], "prune", ValueKind::Flag),
@@ -90,7 +90,7 @@ fn of_folder(visit: &Visit<'_>, folder: &Path, when: When, out: &mut Loaded) {
     }));
 }
 
-/// What the settings list, the person's before the project's. Addresses are not followed.
+/// Files listed in the settings, the user's before the project's. URLs are not fetched.
 fn instructions(visit: &Visit<'_>, config: &Path, notes: &mut Vec<Note>) -> Vec<String> {
     let mut folders: Vec<&Path> = visit.site.upwards().collect();
     folders.push(config);

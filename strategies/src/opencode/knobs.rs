@@ -1,4 +1,5 @@
-//! What people can turn in OpenCode (docs/sources/opencode.md §1 to §3.2).
+//! Documented settings of OpenCode that change its compaction (docs/sources/opencode.md §1 to
+//! §3.2).
 
 use crate::descriptor::Knob;
 

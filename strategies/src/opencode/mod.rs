@@ -1,8 +1,8 @@
-//! OpenCode: the head of the session becomes a summary behind a marker message, the newest steps
-//! stay as they are.
+//! OpenCode: a summary after a marker message replaces the head of the session; the newest steps
+//! stay.
 //!
-//! `program.rs` is what was released; `described_001.rs` and `described_002.rs` are two published
-//! descriptions of it.
+//! `program.rs` follows the releases; `described_001.rs` and `described_002.rs` two published
+//! accounts.
 
 mod conform;
 mod conform_texts;
