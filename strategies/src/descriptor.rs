@@ -389,7 +389,10 @@ impl Factory {
         settings: &Settings,
         model: &Model,
     ) -> Option<&'static str> {
-        self.product.needs(version, settings).filter(|n| !(n.is_met)(&model.capabilities)).map(|n| n.reason)
+        self.product
+            .needs(version, settings)
+            .filter(|n| !(n.is_met)(&model.capabilities))
+            .map(|n| n.reason)
     }
 
     pub fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy> {

@@ -6,8 +6,8 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Build, Descriptor, Factory, PlotColor, ManualCompaction, Matrix, MemoryFiles, Requirement, Product, Recovery, Rewind,
-    Standing,
+    Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product,
+    Recovery, Requirement, Rewind, Standing,
 };
 use crate::persist::OURS;
 use async_trait::async_trait;

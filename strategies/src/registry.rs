@@ -1,6 +1,6 @@
 //! The list of strategies. A new one is a file and a line in [`ALL`]; other crates [`add`] theirs.
 
-use crate::descriptor::{Descriptor, Knob, BuildRequest, SpecError, Version};
+use crate::descriptor::{BuildRequest, Descriptor, Knob, SpecError, Version};
 use crate::sweep;
 use ctxbench_core::model::Model;
 use ctxbench_core::nearest;

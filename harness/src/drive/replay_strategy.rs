@@ -22,8 +22,8 @@ use ctxbench_provider::{Content, Item, Prompt};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::conform::Conformance;
 use ctxbench_strategies::descriptor::{
-    Descriptor, Factory, PlotColor, DynProduct, ManualCompaction, Matrix, MemoryFiles, Requirement, BuildRequest, Reads, Recovery,
-    Rewind, Version,
+    BuildRequest, Descriptor, DynProduct, Factory, ManualCompaction, Matrix, MemoryFiles,
+    PlotColor, Reads, Recovery, Requirement, Rewind, Version,
 };
 use ctxbench_strategies::names::intern;
 use ctxbench_strategies::persist::OURS;

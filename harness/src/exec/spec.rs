@@ -8,8 +8,8 @@ use ctxbench_core::settings::{
 use ctxbench_core::strategy::{Standing, Strategy};
 use ctxbench_strategies::conform::Conformance;
 use ctxbench_strategies::descriptor::{
-    Descriptor, Factory, PlotColor, DynProduct, ManualCompaction, Matrix, MemoryFiles, Requirement, BuildRequest, Reads, Recovery,
-    Rewind, Version,
+    BuildRequest, Descriptor, DynProduct, Factory, ManualCompaction, Matrix, MemoryFiles,
+    PlotColor, Reads, Recovery, Requirement, Rewind, Version,
 };
 use ctxbench_strategies::names::intern;
 use ctxbench_strategies::persist::OURS;

@@ -18,7 +18,7 @@
 
 use ctxbench_core::tokens::o200k;
 
-use super::summary::{Content, Count, SplitRules, Message, SummaryPlan};
+use super::summary::{Content, Count, Message, SplitRules, SummaryPlan};
 
 /// Deepest recursion (docs/sources/token-budgeting.md §2.4).
 const MAX_DEPTH: u32 = 3;
@@ -82,7 +82,12 @@ mod tests {
     }
 
     fn rules(max: f64) -> Rules {
-        Rules { max_tokens: max, head_limit: 0, prefix: "[chat summary] ".into(), split_rules: SPLIT_RULES }
+        Rules {
+            max_tokens: max,
+            head_limit: 0,
+            prefix: "[chat summary] ".into(),
+            split_rules: SPLIT_RULES,
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Descriptor of the Aider strategy, and its prompt texts.
 
 use crate::descriptor::{
-    Descriptor, Factory, PlotColor, ManualCompaction, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
+    Standing,
 };
 
 use super::markdown::{Speaker, append, split_chat_history_markdown};

@@ -50,7 +50,7 @@ mod words;
 
 use ctxbench_core::strategy::Strategy;
 
-use crate::descriptor::{Build, Requirement, Product};
+use crate::descriptor::{Build, Product, Requirement};
 use program::Program;
 use settings::AiderSettings;
 use version::AiderVersion;

@@ -19,7 +19,7 @@ mod words;
 
 use ctxbench_core::strategy::Strategy;
 
-use crate::descriptor::{Build, Requirement, Product};
+use crate::descriptor::{Build, Product, Requirement};
 use described::Described;
 use old_runner::Old;
 use runner::Runner;

@@ -2,7 +2,8 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    SnapshotKind, Descriptor, Factory, PlotColor, ManualCompaction, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
+    SnapshotKind, Standing,
 };
 
 /// Descriptor of the strategy. Grades in the sources: A documented, B measured, C reported.

@@ -36,7 +36,7 @@ mod words;
 
 use ctxbench_core::strategy::Strategy;
 
-use crate::descriptor::{Build, Requirement, Product};
+use crate::descriptor::{Build, Product, Requirement};
 use described::{ThreeTiers, Wu2};
 use program::Program;
 use settings::{ClaudeCodeSettings, Micro};

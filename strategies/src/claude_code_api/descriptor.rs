@@ -2,7 +2,8 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Descriptor, Factory, PlotColor, ManualCompaction, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
+    Standing,
 };
 
 /// Descriptor of the strategy. Grades of the sources: A documented; "ours" = a choice that the API

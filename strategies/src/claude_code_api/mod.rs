@@ -13,7 +13,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::descriptor::{Build, Requirement, Product, Version, Versions};
+use crate::descriptor::{Build, Product, Requirement, Version, Versions};
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Origin, Role};
 use ctxbench_core::compaction::{CompactionKind, behind_compaction, group_starts, passing};

@@ -197,7 +197,9 @@ impl Item {
             (Release::V063 | Release::V104, None, Some(bytes), None) if self.id_bytes.is_none() => {
                 Ok(bytes_estimate(bytes))
             }
-            (Release::V063 | Release::V104, None, None, Some(tokens)) if self.id_bytes.is_none() => {
+            (Release::V063 | Release::V104, None, None, Some(tokens))
+                if self.id_bytes.is_none() =>
+            {
                 Ok(tokens)
             }
             _ => Err(Fault::Input(format!(
@@ -264,8 +266,12 @@ fn trigger(c: &Context, input: Value) -> Result<Value, Fault> {
     let release = release(c)?;
     let reasoning =
         i.encrypted_reasoning_bytes_before_last_user.iter().map(|&n| encrypted_estimate(n));
-    let active =
-        active_tokens(release, i.last_total, tokens(release, &i.items_after_last_model_item)?, reasoning);
+    let active = active_tokens(
+        release,
+        i.last_total,
+        tokens(release, &i.items_after_last_model_item)?,
+        reasoning,
+    );
     let limit = effective_limit(release, i.context_window, i.configured_limit);
     Ok(json!({"active": active, "limit": limit, "compact": must_compact(active, limit)}))
 }

@@ -70,7 +70,9 @@ impl Described {
     fn estimate(&self, s: &Engine) -> u64 {
         let blocks = s.context.blocks();
         match self.counted {
-            Some((total, upto)) => total + estimate_items(RELEASE, &blocks[upto.min(blocks.len())..]),
+            Some((total, upto)) => {
+                total + estimate_items(RELEASE, &blocks[upto.min(blocks.len())..])
+            }
             None => {
                 let base = blocks
                     .iter()

@@ -1,7 +1,8 @@
 //! Descriptor of the Codex strategy: settings, sources, prompt texts.
 
 use crate::descriptor::{
-    Descriptor, Factory, PlotColor, ManualCompaction, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
+    Standing,
 };
 
 /// Descriptor of the strategy.

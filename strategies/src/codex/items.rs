@@ -162,7 +162,8 @@ pub(crate) fn blank_trailing_outputs(
     usable: u64,
 ) {
     for i in (0..items.len()).rev() {
-        if items[i].kind != BlockKind::Output || base_tokens + estimate_items(release, items) <= usable
+        if items[i].kind != BlockKind::Output
+            || base_tokens + estimate_items(release, items) <= usable
         {
             return;
         }
@@ -393,7 +394,12 @@ mod tests {
         assert_eq!(items[6].text.len(), 4_000);
         // Before 0.169 output and call go.
         let mut items = history();
-        drop_trailing_outputs(Release::V104, &mut items, 0, estimate_items(Release::V104, &history()) - 1);
+        drop_trailing_outputs(
+            Release::V104,
+            &mut items,
+            0,
+            estimate_items(Release::V104, &history()) - 1,
+        );
         assert_eq!(
             items.iter().map(|b| b.call_id()).collect::<Vec<_>>(),
             [None, Some("a"), Some("b"), Some("a"), Some("b")]

@@ -23,7 +23,7 @@ mod words;
 
 use ctxbench_core::strategy::Strategy;
 
-use crate::descriptor::{Build, Requirement, Product};
+use crate::descriptor::{Build, Product, Requirement};
 use count::Release;
 use described::Described;
 use program::Program;

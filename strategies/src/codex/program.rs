@@ -23,8 +23,8 @@ use super::count::{
 };
 use super::cut::{OutputPolicy, cut_draft, output_policy};
 use super::items::{
-    SummaryRequest, blank_trailing_outputs, drop_trailing_outputs, kept_users, layout, sample_request,
-    show_fixed,
+    SummaryRequest, blank_trailing_outputs, drop_trailing_outputs, kept_users, layout,
+    sample_request, show_fixed,
 };
 use super::settings::{CodexSettings, LimitScope};
 use super::words::CodexWords;
@@ -205,7 +205,11 @@ impl Program {
                 _ => drop_trailing_outputs(self.release, &mut items, base, usable),
             }
             let trigger = passing(BlockKind::CompactionTrigger, Role::User, "");
-            SummaryRequest { prompt: trigger, remote: true, retries: self.retries.min(MAX_REMOTE_RETRIES) }
+            SummaryRequest {
+                prompt: trigger,
+                remote: true,
+                retries: self.retries.min(MAX_REMOTE_RETRIES),
+            }
         } else {
             let prompt = passing(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
             SummaryRequest { prompt, remote: false, retries: self.retries }

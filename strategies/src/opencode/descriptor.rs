@@ -1,7 +1,8 @@
 //! Descriptor of the OpenCode strategy: settings, sources, prompt texts.
 
 use crate::descriptor::{
-    SnapshotKind, Descriptor, Factory, PlotColor, ManualCompaction, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
+    SnapshotKind, Standing,
 };
 
 /// Descriptor of the strategy.

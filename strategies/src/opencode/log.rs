@@ -122,7 +122,9 @@ impl LogMessage {
     pub fn shown_without_media(&self) -> Vec<Arc<Block>> {
         let user = self.is_user();
         let note = |b: &Arc<Block>| {
-            b.redraft(|d| (d.kind, d.text, d.media) = (BlockKind::User, attachment_note(b).into(), None))
+            b.redraft(|d| {
+                (d.kind, d.text, d.media) = (BlockKind::User, attachment_note(b).into(), None)
+            })
         };
         let blocks = self.shown().into_iter().filter(|b| user || b.media.is_none());
         blocks.map(|b| if b.media.is_some() { note(&b) } else { b }).collect()
@@ -236,7 +238,8 @@ fn result_line(blocks: &[Arc<Block>]) -> (&'static str, String) {
     if o.is_error || o.form == Form::Cleared {
         return (tag, o.text.to_string());
     }
-    let files = blocks[1..].iter().take_while(|b| b.kind == BlockKind::Image).map(|b| attachment_note(b));
+    let files =
+        blocks[1..].iter().take_while(|b| b.kind == BlockKind::Image).map(|b| attachment_note(b));
     let text: Vec<String> = std::iter::once(o.text.to_string()).chain(files).collect();
     (tag, transcript_output(&text.join("\n")))
 }

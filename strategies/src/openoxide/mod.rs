@@ -23,7 +23,7 @@ mod words;
 
 use std::sync::Arc;
 
-use crate::descriptor::{Build, Requirement, Product, Reads, Version, Versions};
+use crate::descriptor::{Build, Product, Reads, Requirement, Version, Versions};
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::budget::{BudgetConfig, BudgetError, Demand, PromptChunks, estimate, validate};

@@ -24,7 +24,7 @@ mod words;
 
 use ctxbench_core::strategy::Strategy;
 
-use crate::descriptor::{Build, Requirement, Product};
+use crate::descriptor::{Build, Product, Requirement};
 use program::Program;
 use settings::PiSettings;
 use version::PiVersion;

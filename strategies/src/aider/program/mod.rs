@@ -24,7 +24,7 @@ use crate::aider::described::{Contents, SPLIT_RULES};
 use crate::aider::keepalive::KeepAlive;
 use crate::aider::map::{cut_map, map_budget, map_tokens};
 use crate::aider::settings::{AiderSettings, Oversize, Reminder};
-use crate::aider::summary::{Count, Exact, SplitRules, Message, OBSERVED, history_budget};
+use crate::aider::summary::{Count, Exact, Message, OBSERVED, SplitRules, history_budget};
 use crate::aider::version::AiderVersion;
 use crate::aider::words::AiderWords;
 use ctxbench_core::compaction::tools::is_edit;

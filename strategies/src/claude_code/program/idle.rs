@@ -81,9 +81,9 @@ impl Program {
             return;
         }
         let done = match written {
-            Some(written) => {
-                self.install_summary(s, Phase::Background, &written, fixed, &history, self.keep()).is_ok()
-            }
+            Some(written) => self
+                .install_summary(s, Phase::Background, &written, fixed, &history, self.keep())
+                .is_ok(),
             None => false,
         };
         self.state.failures = if done { 0 } else { self.state.failures + 1 };
