@@ -10,7 +10,7 @@ use ctxbench_core::session::RewindMode;
 use ctxbench_core::settings::{Setting, SettingError, Settings, SettingsTable, Value};
 pub use ctxbench_core::strategy::Standing;
 use ctxbench_core::strategy::Strategy;
-use ctxbench_kit::memory::{Loaded, Visit};
+use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use thiserror::Error;
 
 use crate::conform::Conformance;
@@ -461,7 +461,7 @@ pub enum MemoryFiles {
     None(&'static str),
     Read {
         /// Loads the files that a version reads.
-        load: fn(Version, &Visit<'_>) -> Loaded,
+        load: fn(Version, &LoadRequest<'_>) -> LoadedFiles,
         /// Whether the strategy adds files for some paths when a call touches them.
         follows: bool,
     },
