@@ -85,7 +85,12 @@ pub(crate) fn restore_success_pct(rewinds: &[RewindRecord]) -> Option<f64> {
     (changed > 0).then(|| 100.0 * restored as f64 / changed as f64)
 }
 
-fn code(restore: &RestoreMeasurement, way: SnapshotKind, files: &FileRewinds, i: usize) -> CodeRewind {
+fn code(
+    restore: &RestoreMeasurement,
+    way: SnapshotKind,
+    files: &FileRewinds,
+    i: usize,
+) -> CodeRewind {
     let bytes = |way| files.restored(way, i).map(|p| p.stored_bytes);
     let changed = restore.success.changed.len() as u64;
     CodeRewind {
