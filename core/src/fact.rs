@@ -71,7 +71,7 @@ pub struct Fact {
     /// of them ([`gist::enough`]) stand in one line of a text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
-    /// Message id, or call id for a tool result, in which it first stands; empty for a distractor.
+    /// Message id, or call id for a tool result, in which it first stands.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arises: String,
     /// Ids of later messages that need it.
@@ -83,9 +83,6 @@ pub struct Fact {
     /// Literals that contradict it: a summary that says one of them asserts something false.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbids: Vec<String>,
-    /// Never said in the session: finding it would be chance.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub distractor: bool,
     /// Fields this build does not know.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -122,7 +119,6 @@ impl Fact {
             needs: Vec::new(),
             superseded_by: None,
             forbids: Vec::new(),
-            distractor: false,
             extra: Map::new(),
         }
     }
@@ -265,7 +261,6 @@ mod tests {
             needs: vec![],
             superseded_by: None,
             forbids: vec![],
-            distractor: false,
             extra: Map::new(),
         }
     }

@@ -28,7 +28,6 @@ mod merge;
 mod metrics;
 mod page;
 mod plots;
-mod ranking;
 pub mod record;
 mod recorded;
 mod results_file;

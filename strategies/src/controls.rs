@@ -3,8 +3,7 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Build, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Need, Product, Recovery, Rewind,
-    Standing,
+    Build, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Need, Product, Rewind, Standing,
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
@@ -37,7 +36,6 @@ pub const REFERENCE: Descriptor = Descriptor {
     matrix: Matrix { overflow_response: "cannot overflow", ..NOTHING },
     standing: Standing::Hypothetical,
     manual: Manual::Absent,
-    recovery: Recovery::Log,
     rewind: Rewind::NONE,
     formats: OURS,
     conform: Conformance::NONE,
@@ -94,7 +92,6 @@ pub const KEEP_NOTHING: Descriptor = Descriptor {
         afterwards: "nothing",
         ..NOTHING
     },
-    recovery: Recovery::Nothing,
     factory: Factory::of::<KeepNothing>(),
     ..REFERENCE
 };

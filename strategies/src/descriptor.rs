@@ -415,21 +415,6 @@ impl fmt::Debug for Factory {
     }
 }
 
-/// Where history survives outside the context, so that the product itself could bring back what the
-/// context lost.
-#[derive(Clone, Copy, Debug)]
-pub enum Recovery {
-    /// A full log of every message and result.
-    Log,
-    /// A text of what user and model said, without tool output: how what the user (`true`) or the
-    /// model said comes back of it.
-    ChatHistory(fn(bool, &str) -> String),
-    /// Nowhere.
-    Nothing,
-    /// Nobody knows.
-    Unknown,
-}
-
 /// How a product keeps files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeWay {
@@ -529,8 +514,6 @@ pub struct Descriptor {
     pub standing: Standing,
     /// Its command to compact.
     pub manual: Manual,
-    /// Where history survives outside the context.
-    pub recovery: Recovery,
     /// What its rewind brings back.
     pub rewind: Rewind,
     /// How it keeps sessions on disk. Techniques and controls are no products; they are held
@@ -564,7 +547,6 @@ impl Descriptor {
             matrix: Matrix::UNTOLD,
             standing: Standing::Contender,
             manual: Manual::Instructed,
-            recovery: Recovery::Unknown,
             rewind: Rewind::NONE,
             formats: OURS,
             conform: Conformance::NONE,

@@ -6,8 +6,7 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Build, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Need, Product, Recovery, Rewind,
-    Standing,
+    Build, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Need, Product, Rewind, Standing,
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
@@ -37,7 +36,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: Manual::Absent,
-    recovery: Recovery::Nothing,
     rewind: Rewind::NONE,
     formats: OURS,
     conform: Conformance::NONE,

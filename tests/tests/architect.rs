@@ -64,7 +64,7 @@ fn the_editor_is_paid_at_its_own_price_and_writes_the_recorded_edit() {
 /// is asked for. Everybody else has it.
 #[test]
 fn the_architect_never_sees_what_an_edit_returned() {
-    let kept = |spec: &str| replayed::run(&session(), spec).summary.retention_pct;
+    let kept = |spec: &str| replayed::run(&session(), spec).retention_pct(None);
     assert_eq!(kept("aider"), Some(100.0));
     assert_eq!(kept("codex"), Some(100.0));
     assert_eq!(kept("aider:architect=true"), Some(0.0));

@@ -127,7 +127,7 @@ fn two_subagents_by_hand() {
     // Neither the secret nor the rule was told to whom it concerned: no strategy forgot them.
     let undelivered: Vec<&str> =
         r.facts.iter().filter(|f| f.undelivered).map(|f| f.fact.as_str()).collect();
-    assert_eq!((undelivered, r.summary.retention_pct), (vec!["rule", "secret"], Some(100.0)));
+    assert_eq!((undelivered, r.retention_pct(None)), (vec!["rule", "secret"], Some(100.0)));
 }
 
 #[test]
@@ -177,10 +177,7 @@ fn a_session_whose_subagent_did_not_come_back_was_not_finished() {
         "none",
         &Options { window: Some(80), ..as_told() },
     );
-    assert_eq!(
-        (r.summary.steps_completed, r.status, r.summary.task_tokens),
-        (3, Status::Overflow, None)
-    );
+    assert_eq!((r.summary.steps_completed, r.status), (3, Status::Overflow));
     assert!(r.error.as_deref().is_some_and(|e| e.starts_with("subagent y: ")), "{:?}", r.error);
     assert_eq!(
         r.delegation.iter().map(|d| d.status).collect::<Vec<_>>(),

@@ -22,8 +22,8 @@ use ctxbench_provider::{Content, Item, Prompt};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::conform::Conformance;
 use ctxbench_strategies::descriptor::{
-    Descriptor, Factory, Look, Maker, Manual, Matrix, MemoryFiles, Need, Order, Reads, Recovery,
-    Rewind, Version,
+    Descriptor, Factory, Look, Maker, Manual, Matrix, MemoryFiles, Need, Order, Reads, Rewind,
+    Version,
 };
 use ctxbench_strategies::levers::Levers;
 use ctxbench_strategies::names::kept;
@@ -478,7 +478,6 @@ pub(super) fn row(agent: &str, sent: Sent) -> Spec {
         matrix: Matrix::UNTOLD,
         standing: Standing::Contender,
         manual: Manual::Instructed,
-        recovery: Recovery::Unknown,
         rewind: Rewind::NONE,
         formats: OURS,
         conform: Conformance::NONE,

@@ -4,8 +4,8 @@ use ctxbench_core::settings::{DefaultValue, Kind, Setting, Settings, Value};
 use ctxbench_core::strategy::{Standing, Strategy};
 use ctxbench_strategies::conform::Conformance;
 use ctxbench_strategies::descriptor::{
-    Descriptor, Factory, Look, Maker, Manual, Matrix, MemoryFiles, Need, Order, Reads, Recovery,
-    Rewind, Version,
+    Descriptor, Factory, Look, Maker, Manual, Matrix, MemoryFiles, Need, Order, Reads, Rewind,
+    Version,
 };
 use ctxbench_strategies::levers::Levers;
 use ctxbench_strategies::names::kept;
@@ -205,7 +205,6 @@ const DESCRIPTOR: Descriptor = Descriptor {
     matrix: Matrix::UNTOLD,
     standing: Standing::Contender,
     manual: Manual::Instructed,
-    recovery: Recovery::Unknown,
     rewind: Rewind::NONE,
     formats: OURS,
     conform: Conformance::NONE,

@@ -42,8 +42,8 @@ fn the_documented_file_is_read_and_the_command_line_wins() {
     assert_eq!(here.json("own/results.json")["runs"][0]["window"], 100_000);
     // Each command has its table.
     here.run("gate results --baseline base.json --no-config --store").ok();
-    let min = "retention_pct";
-    let out = here.run("gate results --baseline base.json --min retention_pct=0").ok();
+    let min = "needs_kept_pct";
+    let out = here.run("gate results --baseline base.json --min needs_kept_pct=0").ok();
     assert!(!out.stderr.contains("options from ./ctxbench.toml\nnote"), "{}", out.stderr);
     here.write("ctxbench.toml", format!("[gate]\nmin = [\"{min}=100\"]\n"));
     here.run("gate results --baseline base.json").fails_with(1).prints(&[min]);

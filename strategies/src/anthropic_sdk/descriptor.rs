@@ -1,8 +1,6 @@
 //! What the strategy of the Anthropic SDK's tool runner says of itself, and its prompt.
 
-use crate::descriptor::{
-    Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
-};
+use crate::descriptor::{Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Rewind, Standing};
 
 /// What the strategy says of itself.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -33,7 +31,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: Manual::Absent,
-    recovery: Recovery::Nothing,
     rewind: Rewind::NONE,
     // What a program that embeds it stores is its own matter.
     formats: &[],

@@ -2,7 +2,7 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    CodeWay, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    CodeWay, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Rewind, Standing,
 };
 
 /// What the strategy says of itself. Grades in the sources: A documented, B measured, C reported.
@@ -34,7 +34,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: Manual::Instructed,
-    recovery: Recovery::Log,
     // docs/sources/claude-code.md §1.5; docs/sources/chat-history.md
     rewind: Rewind { conversation: true, code: Some(CodeWay::EditTools), summaries: true },
     formats: &[crate::claude_code::persist::FORMAT],

@@ -2,9 +2,7 @@
 //! prompt texts.
 
 use crate::conform::Conformance;
-use crate::descriptor::{
-    Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
-};
+use crate::descriptor::{Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Rewind, Standing};
 
 /// What the strategy says of itself. Sources are graded as in the facts: A documented; "ours" = a
 /// choice the API leaves to its client.
@@ -34,7 +32,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: Manual::Absent,
-    recovery: Recovery::Log,
     rewind: Rewind::NONE,
     formats: &[crate::claude_code::persist::FORMAT],
     conform: Conformance::NONE,

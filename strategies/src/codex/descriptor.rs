@@ -1,8 +1,6 @@
 //! What the Codex strategy says of itself: settings, sources, prompt texts.
 
-use crate::descriptor::{
-    Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
-};
+use crate::descriptor::{Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Rewind, Standing};
 
 /// What the strategy says of itself.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -32,7 +30,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: Manual::Plain,
-    recovery: Recovery::Log,
     // Turns of the conversation; its undo of files is gone in era 3 (docs/sources/codex.md §1).
     rewind: Rewind { conversation: true, ..Rewind::NONE },
     formats: &[crate::codex::persist::FORMAT],

@@ -1,8 +1,6 @@
 //! What the Gemini CLI strategy says of itself.
 
-use crate::descriptor::{
-    Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
-};
+use crate::descriptor::{Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Rewind, Standing};
 
 /// What the strategy says of itself.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -30,7 +28,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: Manual::Plain,
-    recovery: Recovery::Nothing,
     // Going back works within the stored messages (docs/sources/gemini-cli.md §6).
     rewind: Rewind { conversation: true, code: None, summaries: false },
     formats: &[crate::gemini_cli::persist::FORMAT],

@@ -1,7 +1,7 @@
 //! What the OpenCode strategy says of itself: settings, sources, prompt texts.
 
 use crate::descriptor::{
-    CodeWay, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    CodeWay, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Rewind, Standing,
 };
 
 /// What the strategy says of itself.
@@ -29,7 +29,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: Manual::Plain,
-    recovery: Recovery::Log,
     // Revert takes messages and files back together (docs/sources/opencode.md §7).
     rewind: Rewind { conversation: true, code: Some(CodeWay::ShadowGit), summaries: false },
     formats: &[crate::opencode::persist_tables::FORMAT, crate::opencode::persist_files::FORMAT],

@@ -2,7 +2,7 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    CodeWay, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    CodeWay, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Rewind, Standing,
 };
 use crate::persist::OURS;
 
@@ -40,7 +40,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: Manual::Instructed,
-    recovery: Recovery::Log,
     // docs/sources/openoxide.md §1.8: files by edit tools, and a summary from a point. Up to a
     // point is ours.
     rewind: Rewind { conversation: true, code: Some(CodeWay::EditTools), summaries: true },

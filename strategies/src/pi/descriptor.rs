@@ -1,8 +1,6 @@
 //! What the pi strategy says of itself.
 
-use crate::descriptor::{
-    Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
-};
+use crate::descriptor::{Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Rewind, Standing};
 
 /// What the strategy says of itself.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -29,7 +27,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: Manual::Instructed,
-    recovery: Recovery::Log,
     // The tree goes back to a message, files stay (docs/sources/pi.md §7).
     rewind: Rewind { conversation: true, code: None, summaries: false },
     formats: &[crate::pi::persist::FORMAT],
