@@ -12,8 +12,7 @@ use ctxbench_harness::summarise::endpoint::Cassette;
 use ctxbench_harness::validate::{Calibration, Options, validate};
 use ctxbench_harness::{serve, summarise};
 use ctxbench_kit::memory::{Durable, Scope, front_matter, merge};
-use ctxbench_kit::monitor::{changed_lines, edit_of};
-use ctxbench_kit::rollout::{HistoryFile, Rollout, records};
+use ctxbench_kit::rollout::{Rollout, records};
 use ctxbench_provider::wire::{ALL as WIRES, IncrementalDecoder, Wire, apis, of};
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{exports, formats as recordings, parse};
@@ -26,7 +25,7 @@ use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
 pub type Door = (&'static str, fn(&[u8]));
 
 /// All of them.
-pub const DOORS: [Door; 25] = [
+pub const DOORS: [Door; 23] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
     // Each format reads what may be of any.
@@ -131,23 +130,8 @@ pub const DOORS: [Door; 25] = [
         merge(body, &[Durable { heading: "Notes".into(), items }]);
     }),
     ("functions", |b| drop(function_file(&lossy(b), "x.json"))),
-    ("edits", |b| {
-        let text = lossy(b);
-        edit_of("edit_file", &text);
-        let (old, new) = text.split_once('\0').unwrap_or((&text, ""));
-        changed_lines(old, new);
-    }),
     ("cassette", |b| in_a_file("x.jsonl", b, |p| drop(Cassette::open(p, true)))),
     ("script", |b| in_a_file("x.jsonl", b, |p| drop(summarise::Script::open(p)))),
-    ("history", |b| {
-        in_a_file("history.jsonl", b, |p| {
-            let history = HistoryFile::new(p, Some(300), Box::new(|| 0), |_| ());
-            if let Ok(Some(m)) = history.metadata() {
-                drop((history.lookup(m.log, 0), history.lookup(m.log, m.entries)));
-            }
-            drop(history.append("s", "typed"));
-        });
-    }),
     // The first byte says which format.
     ("stored", |b| {
         let Some((which, bytes)) = b.split_first() else { return };

@@ -41,7 +41,7 @@ fn store(path: &Path, older: usize) -> (Store, Ulid) {
     for from in (0..older).step_by(AT_ONCE) {
         say(&mut s, from..(from + AT_ONCE).min(older));
     }
-    s.insert_boundary(session, "what happened so far").expect("room on the disk");
+    s.compact(session, Some("what happened so far"), &[]).expect("room on the disk");
     say(&mut s, 0..NEWER);
     (s, session)
 }

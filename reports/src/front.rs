@@ -36,12 +36,11 @@ pub(crate) fn downward(better: Better, x: f64) -> f64 {
     if better == Better::Higher { -x } else { x }
 }
 
-/// The rows of one session that are on its front. Only who could be best is held against others;
-/// a lever changes more than compaction.
+/// The rows of one session that are on its front. Only who could be best is held against others.
 pub(crate) fn of_block(block: &Block<'_>) -> Vec<bool> {
     let metrics: Vec<&'static Metric> = metrics().map(|(_, m)| m).collect();
     let point = |r: &&RunRecord| {
-        let compared = r.can_win() && r.strategy.without_levers.is_none();
+        let compared = r.can_win();
         let figure = |m: &&'static Metric| Some(downward(m.better, m.value(r)?));
         compared.then(|| metrics.iter().map(figure).collect::<Option<Vec<f64>>>()).flatten()
     };
@@ -134,11 +133,6 @@ mod tests {
         };
         let mut runs = rows("one");
         runs.extend(rows("two"));
-        // Levers are compared with the same strategy only.
-        let mut lever = row("one", "codex", 0.1, 100.0);
-        lever.strategy.label = "codex+thinking=1".into();
-        lever.strategy.without_levers = Some("codex".into());
-        runs.push(lever);
         let results = crate::record::Results { runs, ..Default::default() };
         let blocks = view::blocks(&results);
         let on: Vec<&str> = blocks[0]

@@ -56,10 +56,10 @@ pub(crate) fn glances(results: &Results) -> Vec<Glance> {
         lines.extend(held.iter().map(|d| line("real", real(d))));
         // Of a drive it is the conclusion; who of the programs is cheaper stands in the lines.
         let sentences = match agreed.is_empty() {
-            true => held.as_ref().and_then(|d| told(d, &unlevered(&evidence))),
+            true => held.as_ref().and_then(|d| told(d, &product_labels(&evidence))),
             false => Some(agreed),
         };
-        let front = held.iter().flat_map(|d| front::pooled(d, &unlevered(&evidence)).front);
+        let front = held.iter().flat_map(|d| front::pooled(d, &product_labels(&evidence)).front);
         let front = front.flat_map(|s| std::iter::once(&s.strategy).chain(&s.same).cloned());
         Glance {
             heading: format!("At a glance: {sessions}, {}", terms.name()),
@@ -117,12 +117,10 @@ fn labels<'a>(blocks: &[&Block<'a>]) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// The products without levers, which change more than compaction.
-fn unlevered<'a>(blocks: &[&Block<'a>]) -> BTreeSet<&'a str> {
+/// Labels of the products.
+fn product_labels<'a>(blocks: &[&Block<'a>]) -> BTreeSet<&'a str> {
     let runs = blocks.iter().flat_map(|b| b.runs.iter().copied());
-    runs.filter(|r| r.is_contender() && r.strategy.without_levers.is_none())
-        .map(|r| r.strategy.label.as_str())
-        .collect()
+    runs.filter(|r| r.is_contender()).map(|r| r.strategy.label.as_str()).collect()
 }
 
 fn sessions<'a>(blocks: &[&Block<'a>], label: &str) -> impl Iterator<Item = &'a RunRecord> {
@@ -150,7 +148,7 @@ fn line(what: &'static str, text: String) -> GlanceLine {
 }
 
 /// Up to three sentences to decide by; none below two products that compacted. `labels` = the
-/// products without levers.
+/// products.
 fn told(d: &Differences, labels: &BTreeSet<&str>) -> Option<Vec<String>> {
     let pooled = front::pooled(d, labels);
     let front = &pooled.front;
@@ -382,16 +380,13 @@ mod tests {
                 "How sure that is: 2 sessions: differences only; scripted ones retell one story.",
             ]
         );
-        // Who died in one session is not compared, and a lever changes more than compaction.
+        // Who died in one session is not compared.
         let mut died = r.clone();
         died.runs.iter_mut().filter(|r| r.strategy.label != "b").for_each(|r| {
             if r.scenario.id == "one" && r.strategy.label != "reference" {
                 r.status = Status::Overflow;
             }
         });
-        let mut lever = run("one", "b+thinking=1", 0.1, 99.0, 0);
-        lever.strategy.without_levers = Some("b".into());
-        died.runs.push(lever);
         assert_eq!(
             glances(&died)[0].sentences[0],
             "Only b compacted and finished 2 of 2 sessions; 2 that finished fewer are not compared."

@@ -21,7 +21,6 @@ mod glance;
 mod grid;
 mod json;
 mod junit;
-mod levers;
 mod lost;
 mod markdown;
 mod merge;

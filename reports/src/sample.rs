@@ -71,7 +71,6 @@ pub(crate) fn run(scenario: &str, label: &str, seed: u64) -> RunRecord {
             program: None,
             driven: false,
             label: label.into(),
-            without_levers: None,
             given: BTreeMap::new(),
             name: name.into(),
             version: "1.0".into(),

@@ -8,7 +8,7 @@ use crate::record::Results;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
 use crate::view::{self, Block};
-use crate::{agreement, delegation, levers, recorded, resume, rewind, spend, steering, sweep};
+use crate::{agreement, delegation, recorded, resume, rewind, spend, steering, sweep};
 
 /// A part of a report with typed rows.
 pub(crate) enum Section<'a> {
@@ -28,7 +28,7 @@ pub(crate) enum Section<'a> {
 
 type Entry = fn(&Results) -> Vec<Section<'_>>;
 
-const SECTIONS: [Entry; 14] = [
+const SECTIONS: [Entry; 13] = [
     failures,
     |r| glance::glances(r).into_iter().map(Section::Glance).collect(),
     |r| vec![Section::Differences(stats::over_sessions(r))],
@@ -40,7 +40,6 @@ const SECTIONS: [Entry; 14] = [
     |r| rewind::SHEET.section(r),
     |r| resume::SHEET.section(r),
     |r| delegation::SHEET.section(r),
-    |r| levers::section(r),
     |r| spend::SHEET.section(r),
     |r| vec![Section::Reading(&r.assumptions)],
 ];

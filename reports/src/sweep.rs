@@ -32,7 +32,7 @@ pub(crate) struct Curve<'a> {
 
 /// A setting of a strategy that several values were tried of.
 pub(crate) struct Swept<'a> {
-    /// The strategy, with its version and levers.
+    /// The strategy, with its version.
     pub(crate) name: String,
     pub(crate) setting: &'a str,
     pub(crate) curves: Vec<Curve<'a>>,
@@ -158,7 +158,7 @@ pub(crate) fn by_value(a: &str, b: &str) -> std::cmp::Ordering {
     kind(a).cmp(&kind(b)).then_with(|| natural::order(&format!("={a}"), &format!("={b}")))
 }
 
-/// A strategy with its version and levers, and the same with its other settings.
+/// A strategy with its version, and the same with its other settings.
 fn without(s: &StrategyInfo, setting: &str) -> (String, String) {
     let text = |skip: &str| {
         let kept = s.given.iter().filter(|(k, _)| *k != skip);

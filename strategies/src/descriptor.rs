@@ -179,9 +179,6 @@ pub struct Order<'a> {
 /// A strategy that cannot be used as asked.
 #[derive(Debug, Error, PartialEq)]
 pub enum SpecError {
-    /// A lever that cannot be pulled.
-    #[error(transparent)]
-    Lever(#[from] crate::levers::LeverError),
     /// No such strategy.
     #[error("there is no strategy `{name}`; {hint}")]
     Unknown {

@@ -10,7 +10,6 @@ mod controls;
 pub mod descriptor;
 mod durable;
 mod gemini_cli;
-pub mod levers;
 pub mod names;
 mod observation_masking;
 mod opencode;

@@ -1,7 +1,6 @@
 //! The list of strategies. A new one is a file and a line in [`ALL`]; other crates [`add`] theirs.
 
 use crate::descriptor::{Descriptor, Knob, Order, SpecError, Version};
-use crate::levers::Levers;
 use crate::sweep;
 use ctxbench_core::model::Model;
 use ctxbench_core::nearest;
@@ -56,7 +55,7 @@ pub fn all() -> impl Iterator<Item = &'static Descriptor> + Clone {
     ALL.iter().chain(ADDED.get().copied().unwrap_or_default())
 }
 
-/// A strategy with its settings, as asked for: `name[@version][:setting=value,…][+lever=value…]`.
+/// A strategy with its settings, as asked for: `name[@version][:setting=value,…]`.
 #[derive(Clone, Debug)]
 pub struct Spec {
     /// The strategy.
@@ -65,15 +64,11 @@ pub struct Spec {
     pub version: Version,
     /// Settings, unscaled.
     pub settings: Settings,
-    /// What is changed of the session beside compaction.
-    pub levers: Levers,
 }
 
 impl Spec {
-    /// Reads `name[@version][:setting=value,…][+lever=value…]`.
+    /// Reads `name[@version][:setting=value,…]`.
     pub fn parse(text: &str) -> Result<Spec, SpecError> {
-        let (text, levers) = Levers::split(text);
-        let levers = levers.map(Levers::parse).transpose()?.unwrap_or_default();
         let (head, settings) = text.split_once(':').unwrap_or((text, ""));
         let (name, version) = head.split_once('@').map_or((head, None), |(n, v)| (n, Some(v)));
         let Some(descriptor) = all().find(|d| d.name == name) else {
@@ -84,21 +79,16 @@ impl Spec {
             });
         };
         let (version, settings) = descriptor.factory.select(name, version, settings)?;
-        Ok(Spec { descriptor, version, settings, levers })
+        Ok(Spec { descriptor, version, settings })
     }
 
     /// Reads the same with lists and ranges of values, a strategy for each combination:
     /// `codex:auto_compact_limit=[60k,50%]` or `…=60k..180k/30k`.
     pub fn sweep(text: &str) -> Result<Vec<Spec>, SpecError> {
-        let (text, levers) = Levers::split(text);
-        let behind = levers.map(|l| format!("+{l}")).unwrap_or_default();
         let name = text.split([':', '@']).next().unwrap_or_default();
         let own = all().find(|d| d.name == name).map_or(&[][..], |d| d.factory.settings);
         let is_text = |s: &str| own.iter().any(|k| k.name == s && k.kind == Kind::Text);
-        sweep::expand(text, &is_text)?
-            .iter()
-            .map(|s| Spec::parse(&format!("{s}{behind}")))
-            .collect()
+        sweep::expand(text, &is_text)?.iter().map(|s| Spec::parse(s)).collect()
     }
 
     /// With what the text of a settings file of its product says, as far as the version reads it
@@ -132,19 +122,13 @@ impl Spec {
                 descriptor: d,
                 version: d.factory.versions()[0],
                 settings: Settings::defaults(d.factory.settings),
-                levers: Levers::default(),
             })
             .collect()
     }
 
-    /// Name with version and settings where they are not the defaults, and levers; the row's label.
+    /// Formats the label of a row: the name, with the version and settings that differ from the
+    /// defaults.
     pub fn label(&self) -> String {
-        let plain = self.plain_label();
-        if self.levers.is_empty() { plain } else { format!("{plain}+{}", self.levers) }
-    }
-
-    /// The label of the same strategy where no lever is pulled.
-    pub fn plain_label(&self) -> String {
         let mut out = self.descriptor.name.to_string();
         if self.version != self.descriptor.factory.versions()[0] {
             out = format!("{out}@{}", self.version.name);
@@ -284,20 +268,6 @@ mod tests {
         assert_eq!((s.descriptor.name, s.version.name), ("codex", "0.104"));
         assert_eq!(s.label(), "codex@0.104:auto_compact_limit=90000");
         assert_eq!(Spec::parse("codex").unwrap().label(), "codex");
-    }
-
-    #[test]
-    fn levers_stand_behind_the_settings() {
-        let label = |text: &str| Spec::parse(text).map(|s| s.label());
-        assert_eq!(label("codex+tools=deferred"), Ok("codex+tools=deferred".into()));
-        let all = "codex@0.104:auto_compact_limit=90k+team=3x50%+thinking=2k";
-        let spec = Spec::parse(all).unwrap();
-        assert_eq!(spec.plain_label(), "codex@0.104:auto_compact_limit=90000");
-        assert_eq!(spec.label(), "codex@0.104:auto_compact_limit=90000+thinking=2000+team=3x50%");
-        // A plus elsewhere is a plus.
-        let hook = Spec::parse("claude-code:hook_after=a+b").unwrap();
-        assert!(hook.levers.is_empty() && hook.label() == "claude-code:hook_after=a+b");
-        assert!(label("codex+tools=off").unwrap_err().to_string().contains("deferred"));
     }
 
     #[test]

@@ -4,7 +4,6 @@ mod common;
 mod random;
 
 mod architect;
-mod background;
 mod conformance;
 mod crash;
 mod delegation;

@@ -1,9 +1,6 @@
-//! What a program that embeds the engine keeps beside it: a store of sessions, checkpoints of
-//! files and going back to them, memory files, compaction in the background, spend and rate
-//! limits, the session files of Codex and Claude Code.
+//! Components for programs that embed the engine: a store of sessions, file checkpoints and rewind,
+//! memory files, spend and rate limits, and the session files of Codex and Claude Code.
 
-#[cfg(feature = "background")]
-pub mod background;
 #[cfg(feature = "checkpoints")]
 pub mod checkpoint;
 pub mod memory;

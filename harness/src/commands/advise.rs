@@ -138,7 +138,7 @@ fn products(args: &Args) -> anyhow::Result<Vec<Spec>> {
                 known.join(", ")
             );
         }
-        if spec.version.is_description() || !spec.levers.is_empty() {
+        if spec.version.is_description() {
             bail!("--product: {text} is no release of {name}; name it, a version and its settings");
         }
         if out.iter().any(|p| p.descriptor.name == name) {

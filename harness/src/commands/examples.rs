@@ -45,10 +45,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             "the context before and after a compaction at that point",
         )],
     ),
-    ("described", &[("ctxbench described", "published accounts beside what was released")]),
     ("memory", &[("ctxbench memory .", "memory files that each product would load from here")]),
-    ("resume", &[("ctxbench resume rollout.jsonl --items", "each item that comes back, in order")]),
-    ("prompts", &[("ctxbench prompts history.jsonl --at 1", "one entry of the history")]),
     ("conform", &[("ctxbench conform tests/data/conformance", "all recorded cases")]),
     (
         "validate",
@@ -91,17 +88,6 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
                 "an agent of your own",
             ),
         ],
-    ),
-    (
-        "sessions",
-        &[
-            ("ctxbench sessions list", "of the agent in this folder"),
-            ("ctxbench sessions fork 1f3a --at 9c2e", "another way from a message on"),
-        ],
-    ),
-    (
-        "checkpoints",
-        &[("ctxbench checkpoints restore before-tls --restore code", "go back, keep the talk")],
     ),
     (
         "explain",

@@ -14,14 +14,6 @@ pub(super) fn is_pipe(path: &Path) -> bool {
     path.as_os_str() == "-" || found.is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
-/// Refuses what may never end, for what is read by more than one look at a file.
-pub(super) fn must_be_file(path: &Path) -> anyhow::Result<()> {
-    if is_pipe(path) {
-        anyhow::bail!("{} is a pipe or a device; name a file", path.display());
-    }
-    Ok(())
-}
-
 /// What came through a pipe.
 pub(super) fn piped(path: &Path) -> Result<Vec<u8>, LoadError> {
     static READ: OnceLock<()> = OnceLock::new();

@@ -13,7 +13,6 @@ mod completions;
 mod config;
 mod conform;
 mod corpus;
-mod described;
 mod drive;
 mod examples;
 mod explain;
@@ -26,14 +25,11 @@ mod merge;
 mod number;
 mod otel;
 mod private;
-mod prompts;
 mod record;
 mod report;
-mod resume;
 mod run;
 mod serve;
 mod specs;
-mod store;
 mod summarizer;
 mod survey;
 mod validate;
@@ -116,14 +112,8 @@ enum Command {
     Import(import::Args),
     /// The context before and after each compaction of a session
     Compact(compact::Args),
-    /// What has been published of the products beside what was released, on the same sessions
-    Described(described::Args),
     /// The memory files that each product would load from a project, with their tokens
     Memory(memory::Args),
-    /// What of a session that Codex has left on the disk comes back when it is opened again
-    Resume(resume::Args),
-    /// Codex's history of prompts: look up, append under its lock, what its limit takes away
-    Prompts(prompts::Args),
     /// Recorded behaviour of the real programs against ours
     Conform(conform::Args),
     /// Our cache model and token counts against the provider's counters in a recording
@@ -134,10 +124,6 @@ enum Command {
     Serve(serve::Args),
     /// A session with a real model, as it goes over the wire: requests, replies and counters
     Record(record::Args),
-    /// Sessions that an agent keeps in its store: list, show, fork, compare, rewind
-    Sessions(store::SessionsArgs),
-    /// Places in such sessions to go back to: list, show, add, tag, restore, compare
-    Checkpoints(store::CheckpointsArgs),
     /// Where a fact was lost, with the text before and after
     Explain(explain::Args),
     /// Differences between two results
@@ -212,10 +198,7 @@ fn dispatch(cli: Cli) -> ExitCode {
         Some(Command::Show(a)) => list::show(&a),
         Some(Command::Import(a)) => import::import(&a),
         Some(Command::Compact(a)) => compact::compact(&a),
-        Some(Command::Described(a)) => described::described(&a),
         Some(Command::Memory(a)) => memory::memory(&a),
-        Some(Command::Resume(a)) => resume::resume(&a),
-        Some(Command::Prompts(a)) => prompts::prompts(&a),
         Some(Command::Conform(a)) => conform::conform(&a),
         Some(Command::Validate(a)) => validate::validate(&a),
         Some(Command::Drive(a)) => drive::drive(&a),
@@ -224,8 +207,6 @@ fn dispatch(cli: Cli) -> ExitCode {
             Ok(code) => return code,
             Err(e) => Err(e),
         },
-        Some(Command::Sessions(a)) => store::sessions(&a),
-        Some(Command::Checkpoints(a)) => store::checkpoints(&a),
         Some(Command::Explain(a)) => explain::explain(&a),
         Some(Command::Compare(a)) => gate::compare(&a),
         Some(Command::Gate(a)) => gate::gate(&a),

@@ -30,8 +30,6 @@ use ctxbench_reports::record::{Results, RunRecord, Status};
 use ctxbench_reports::{Artifact, Columns, RowStore, Stored};
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::descriptor::Standing;
-use ctxbench_strategies::levers::Levers;
 
 use super::corpus::{Choosing, Shown};
 use super::memory::Places;
@@ -51,12 +49,6 @@ pub(crate) struct Args {
     choosing: Choosing,
     #[command(flatten)]
     chosen: Chosen,
-    /// Run each product once more with this lever beside compaction, and show what it changes:
-    /// thinking=TOKENS (of a reply at most), tools=deferred (those of MCP servers are looked up),
-    /// subagents=MODEL, team=MEMBERSxSHARE% (each does that share of the session in a window of its
-    /// own); joined by + (repeat)
-    #[arg(long, value_name = "L=V", value_parser = lever)]
-    lever: Vec<Levers>,
     #[arg(long, value_name = "M")]
     #[arg(help = format!(
         "Model (repeat; default: the one a session was recorded with, else {DEFAULT_MODEL})"
@@ -408,8 +400,7 @@ fn remarks(s: &scenarios::Scenario) -> Vec<String> {
 
 /// A setting that names a model must name one of the same provider.
 fn own_models(spec: &Spec, model: &Model) -> anyhow::Result<()> {
-    let of_agents = spec.levers.subagents.map(|m| ("subagents", &*m.name));
-    for (setting, name) in spec.settings.models().chain(of_agents) {
+    for (setting, name) in spec.settings.models() {
         let found =
             model::find(name).map_err(|e| anyhow::anyhow!("{}: {setting}: {e}", spec.label()))?;
         if found.provider != model.provider {
@@ -424,12 +415,8 @@ fn own_models(spec: &Spec, model: &Model) -> anyhow::Result<()> {
 }
 
 fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
-    let mut specs = args.chosen.specs()?;
+    let specs = args.chosen.specs()?;
     let swept = args.chosen.swept(&specs);
-    if let Some(lever) = twice(args.lever.iter().map(ToString::to_string)) {
-        bail!("--lever {lever} is given twice; leave one out");
-    }
-    pull(&mut specs, &args.lever);
     if let Some(label) = twice(specs.iter().map(Spec::label)) {
         bail!("strategy `{label}` is given twice; give it different settings or leave one out");
     }
@@ -441,9 +428,7 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
     let choice = args.choosing.choice(args.seed);
     let shard = args.shard.as_deref().map(shard).transpose()?;
     let (sessions, listed): (Vec<_>, Vec<_>) =
-        listed::list(&args.inputs, &choice, &specs, &named, shard, listed::KEPT_BYTES)?
-            .into_iter()
-            .unzip();
+        listed::list(&args.inputs, &choice, &named, shard, listed::KEPT_BYTES)?.into_iter().unzip();
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
         bail!("two sessions are called `{id}`; give one another id, or run them apart");
     }
@@ -507,21 +492,6 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
         }
     }
     Ok((plan, listed))
-}
-
-/// Adds each product with each lever. What is no product has nothing to pull.
-fn pull(specs: &mut Vec<Spec>, levers: &[Levers]) {
-    let products = |s: &&Spec| s.levers.is_empty() && s.descriptor.standing == Standing::Contender;
-    let with = |s: &Spec| {
-        let s = s.clone();
-        levers.iter().map(move |l| Spec { levers: l.clone(), ..s.clone() }).collect::<Vec<_>>()
-    };
-    let more: Vec<Spec> = specs.iter().filter(products).flat_map(with).collect();
-    specs.extend(more);
-}
-
-fn lever(text: &str) -> Result<Levers, String> {
-    Levers::parse(text).map_err(|e| e.to_string())
 }
 
 /// What is named more than once, the first by name.

@@ -25,7 +25,6 @@ use ctxbench_strategies::descriptor::{
     Descriptor, Factory, Look, Maker, Manual, Matrix, MemoryFiles, Need, Order, Reads, Rewind,
     Version,
 };
-use ctxbench_strategies::levers::Levers;
 use ctxbench_strategies::names::kept;
 use ctxbench_strategies::persist::OURS;
 
@@ -490,5 +489,5 @@ pub(super) fn row(agent: &str, sent: Sent) -> Spec {
     };
     let descriptor = Box::leak(Box::new(descriptor));
     let settings = Settings::defaults(&[]);
-    Spec { descriptor, version, settings, levers: Levers::default() }
+    Spec { descriptor, version, settings }
 }

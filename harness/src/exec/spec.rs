@@ -7,7 +7,6 @@ use ctxbench_strategies::descriptor::{
     Descriptor, Factory, Look, Maker, Manual, Matrix, MemoryFiles, Need, Order, Reads, Rewind,
     Version,
 };
-use ctxbench_strategies::levers::Levers;
 use ctxbench_strategies::names::kept;
 use ctxbench_strategies::persist::OURS;
 use ctxbench_strategies::sweep;
@@ -151,7 +150,7 @@ fn one(
         ..DESCRIPTOR
     };
     let descriptor = Box::leak(Box::new(descriptor));
-    Ok(Spec { descriptor, version, settings: given, levers: Levers::default() })
+    Ok(Spec { descriptor, version, settings: given })
 }
 
 /// An amount of tokens if it is written as one, else what it says.

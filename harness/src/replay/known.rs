@@ -12,7 +12,6 @@ use ctxbench_core::model::{Counting, Model};
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::content_hash;
 use ctxbench_reports::record::FactLife;
-use ctxbench_strategies::levers::Levers;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::altered::{Frames, said_words, words_before};
@@ -177,17 +176,14 @@ impl Known {
     }
 }
 
-/// What is known of a session as it is, and as each set of levers makes it.
+/// Analysis of one session, computed at its first use and shared by all runs of it.
 #[derive(Default)]
-pub(super) struct KnownSessions(Mutex<HashMap<String, Arc<Known>>>);
+pub(super) struct KnownSession(OnceLock<Arc<Known>>);
 
-impl KnownSessions {
-    /// `session` = with these levers pulled.
-    pub(super) fn of(&self, session: &Session, levers: &Levers) -> Arc<Known> {
-        // Whoever asks for the same meanwhile waits for it.
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = all.entry(levers.to_string()).or_insert_with(|| Known::of(session).into());
-        known.clone()
+impl KnownSession {
+    /// Returns the analysis of `session`; every call must pass the same session.
+    pub(super) fn of(&self, session: &Session) -> Arc<Known> {
+        self.0.get_or_init(|| Known::of(session).into()).clone()
     }
 }
 
@@ -232,14 +228,5 @@ mod tests {
         assert_eq!(older(&facts), [vec![], vec![0], vec![1, 0]]);
         let ring = [replaced("a", "b"), replaced("b", "a")];
         assert_eq!(older(&ring), [[1], [0]]);
-    }
-
-    #[test]
-    fn a_session_is_known_once_and_anew_with_other_levers() {
-        let (all, session) = (KnownSessions::default(), Session::default());
-        let pulled = Levers { deferred_tools: true, ..Levers::default() };
-        let plain = all.of(&session, &Levers::default());
-        assert!(Arc::ptr_eq(&plain, &all.of(&session, &Levers::default())));
-        assert!(!Arc::ptr_eq(&plain, &all.of(&session, &pulled)));
     }
 }

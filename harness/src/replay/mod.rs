@@ -34,7 +34,6 @@ mod trace;
 mod windows;
 mod world;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use ctxbench_core::agent;
@@ -50,7 +49,6 @@ use ctxbench_provider::wire;
 use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::{Scenario, bounds};
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::levers::Levers;
 
 use crate::memory::Prefixes;
 use crate::mock::{
@@ -61,7 +59,7 @@ use crate::summarise::{Summariser, SummaryDesk};
 use crate::watch::{Seen, Watch, Watcher};
 
 use events::{Event, Log};
-use known::{Known, KnownSessions};
+use known::{Known, KnownSession};
 use observer::Observer;
 use record::{Run, Stopped};
 use recording::{counted_by, lifetime, met};
@@ -178,18 +176,18 @@ pub async fn replay_in_full(
 pub(crate) struct Shared {
     /// The files of the session at its rewinds.
     files: Arc<Files>,
-    known: KnownSessions,
+    known: KnownSession,
 }
 
 impl Shared {
     pub(crate) fn of(scenario: &Scenario) -> Shared {
         let files = Arc::new(Files::played(&scenario.session));
-        Shared { files, known: KnownSessions::default() }
+        Shared { files, known: KnownSession::default() }
     }
 
     /// For the scenario where other words are said of the same files.
     pub(crate) fn reworded(&self) -> Shared {
-        Shared { files: self.files.clone(), known: KnownSessions::default() }
+        Shared { files: self.files.clone(), known: KnownSession::default() }
     }
 }
 
@@ -215,8 +213,6 @@ async fn replay_one(
     shared: &Shared,
     in_full: bool,
 ) -> (Replayed, Option<Engine>) {
-    let pulled = pulled(scenario, &spec.levers);
-    let scenario = pulled.as_ref();
     let model = Arc::new(met(scenario, model, options));
     let desk = SummaryDesk::default();
     let scene = Scene {
@@ -227,7 +223,7 @@ async fn replay_one(
         model: &model,
         options,
         desk: &desk,
-        known: shared.known.of(&scenario.session, &spec.levers),
+        known: shared.known.of(&scenario.session),
         keeps_events: in_full,
     };
     let provider = SharedDoor::new(open(&scene));
@@ -266,15 +262,6 @@ async fn replay_one(
     let measured = record::measured(&run, events);
     let record::Measured { record, trace, loadings } = measured;
     (Replayed { record, trace, loadings, seen }, engine)
-}
-
-/// The scenario as it is where levers are pulled.
-fn pulled<'a>(scenario: &'a Scenario, levers: &Levers) -> Cow<'a, Scenario> {
-    if levers.is_empty() {
-        return Cow::Borrowed(scenario);
-    }
-    let session = levers.applied(&scenario.session, scenario.scale);
-    Cow::Owned(Scenario { session, ..scenario.clone() })
 }
 
 /// The ways of a run's conversations to the one provider that they share, watched if anybody

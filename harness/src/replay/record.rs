@@ -201,7 +201,6 @@ fn strategy_info(spec: &Spec, program: Option<(String, String)>) -> StrategyInfo
         program: program.map(|(name, version)| format!("{name} {version}")).or_else(unknown),
         version: version.unwrap_or_else(|| spec.version.program.to_string()),
         label: spec.label(),
-        without_levers: (!spec.levers.is_empty()).then(|| spec.plain_label()),
         given: spec.settings.given().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
         name: spec.descriptor.name.to_string(),
         standing: spec.descriptor.standing,

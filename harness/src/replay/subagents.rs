@@ -15,7 +15,7 @@ use super::agents::DEEPEST;
 use super::crew::Crew;
 use super::events::Log;
 use super::known::Known;
-use super::recording::{met, of_subagent};
+use super::recording::of_subagent;
 use super::{Doors, Options, Scene, Start, play};
 use crate::summarise::SummaryDesk;
 
@@ -98,10 +98,7 @@ impl Subagents {
             }
             let id = &self.crew().all[i].id;
             let session = self.crew().windows.session(&self.scenario.session, id);
-            let model = match self.spec.levers.subagents {
-                Some(own) => Arc::new(met(&self.scenario, own, &self.options)),
-                None => of_subagent(&self.scenario, &session, &self.model, &self.options),
-            };
+            let model = of_subagent(&self.scenario, &session, &self.model, &self.options);
             let scene = Scene {
                 scenario: &self.scenario,
                 session: &session,

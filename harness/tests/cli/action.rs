@@ -1,4 +1,4 @@
-//! The GitHub action as its workflow runs it: `ci/action` with the inputs as variables, on the
+//! The GitHub action as its workflow runs it: `.ci/action` with the inputs as variables, on the
 //! repository of examples/ci-gate.
 
 use crate::common;
@@ -17,7 +17,7 @@ fn act(here: &Folder, inputs: &[(&str, &str)]) -> Output {
     here.write("strategy.py", std::fs::read(example.join("strategy.py")).unwrap());
     let program = common::binary();
     let mut action = Command::new("bash");
-    action.arg(root.join("ci/action")).current_dir(here.path("."));
+    action.arg(root.join(".ci/action")).current_dir(here.path("."));
     let fixed = [
         ("CTXBENCH", program.to_str().unwrap()),
         ("SESSIONS", "sessions"),

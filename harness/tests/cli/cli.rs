@@ -66,7 +66,7 @@ fn without_arguments_every_strategy_meets_every_default_scenario() {
     out.says(&["ctxbench-out/"]);
 }
 
-/// Answers of a strategy with settings, a version or a lever: a run of all with their defaults
+/// Answers of a strategy with settings or a version: a run of all with their defaults
 /// looks at none of them.
 #[test]
 fn every_expected_variant_answers_as_expected() {

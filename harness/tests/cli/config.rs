@@ -96,45 +96,6 @@ fn a_required_option_may_stand_in_it_and_switches_are_off_or_on() {
 }
 
 #[test]
-fn a_mistake_in_it_is_told_with_file_line_and_the_nearest() {
-    for (text, said) in [
-        (
-            "[run]\n\nstratgy = [\"codex\"]\n",
-            "3: `run` has no option `stratgy`; did you mean strategy",
-        ),
-        (
-            "[rnu]\n",
-            "1: there is no option of all commands and no command `rnu`; did you mean run?",
-        ),
-        (
-            "strategy = [\"codex\"]\n",
-            "1: `strategy` is an option of a command; put it under its table",
-        ),
-        ("run = 3\n", "1: `run` is a command; expected a table of its options, [run]"),
-        ("[run]\nseed = [1, 2]\n", "2: `seed`: expected one value; it may not be repeated"),
-        ("[run]\njson = \"yes\"\n", "2: `json`: expected true or false"),
-        ("[run]\nwindow = true\n", "2: `window`: expected a text or a number"),
-        ("[run]\nstrategy = [[1]]\n", "2: `strategy`: expected a list of texts or numbers"),
-        ("[run]\nconfig = \"x\"\n", "2: `run` has no option `config`"),
-        ("[gate]\nmim = []\n", "2: `gate` has no option `mim`; did you mean min"),
-        ("[run\n", "1: "),
-        // Values are judged by the command line.
-        ("[run]\nseed = 1\ntransport = \"carrier\"\n", "3: invalid value 'carrier'"),
-        ("[run]\nwindow = 0\n", "2: invalid value '0' for '--window <N>'"),
-    ] {
-        let out = with(text).run("run login-bug").fails_with(2);
-        let all = format!("error: ./ctxbench.toml:{said}");
-        let first = out.stderr.lines().next().unwrap_or_default();
-        assert!(first.starts_with(&all), "{text}{first}");
-    }
-    with("[run]\noffline = true\n").run("run login-bug").fails_with(2).says(&["--cassette"]);
-    // An error of the command line itself is told as ever.
-    let here = with("[run]\nseed = 1\n");
-    here.run("run --sede 2").fails_with(2).says(&["error: unexpected argument '--sede'", "--seed"]);
-    here.run("run --window 0").fails_with(2).says(&["error: invalid value '0'"]);
-}
-
-#[test]
 fn what_cannot_stand_beside_the_command_line_gives_way() {
     let here = with("[man]\noutput = \"pages\"\n[gate]\nstore = true\nbaseline = \"b.json\"\n");
     let page = here.run("man gate").ok().stdout;
@@ -145,27 +106,4 @@ fn what_cannot_stand_beside_the_command_line_gives_way() {
     assert!(here.path("pages/ctxbench-gate.1").exists());
     let said = here.run("gate nowhere --max cost_usd=1").fails_with(2).stderr;
     assert!(!said.contains("cannot be used with"), "{said}");
-}
-
-/// Every long option of a command's help stands in the file, too, so a new one needs nothing.
-#[test]
-fn every_option_of_every_command_may_stand_in_it() {
-    let plain = Folder::new();
-    let commands =
-        "run list show import compact conform validate serve explain compare gate report";
-    for command in commands.split(' ') {
-        let help = plain.run(&format!("{command} --help")).ok().stdout;
-        let options = help
-            .lines()
-            .filter_map(|l| l.trim_start().split_once("--"))
-            .filter(|(before, _)| before.is_empty() || before.ends_with(", "))
-            .map(|(_, o)| o.split([' ', '=']).next().unwrap());
-        for option in options.filter(|o| !["help", "version", "config", "no-config"].contains(o)) {
-            let table = if option == "models" { String::new() } else { format!("[{command}]\n") };
-            // Wrong for every option, and told as such rather than as unknown.
-            let here = with(&format!("{table}{option} = [[1]]\n"));
-            let out = here.run("list models").fails_with(2);
-            assert!(out.stderr.contains(&format!("`{option}`: expected")), "{}", out.stderr);
-        }
-    }
 }

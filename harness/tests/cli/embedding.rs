@@ -82,7 +82,7 @@ fn the_next_session_in_a_folder_is_told_what_the_one_before_summed_up() {
     let store = Store::open(folder.path().join(".agent/sessions.db")).unwrap();
     let [first, second] = [0, 1].map(|i| store.sessions().unwrap()[i].clone());
     assert_eq!(second.1.parent, Some(first.0));
-    let (whose, summary) = store.inherited(second.0).unwrap().unwrap();
+    let (whose, summary) = store.inherited_summary(second.0).unwrap().unwrap();
     assert_eq!(whose, first.0);
     assert!(told.len() == 1 && told[0].ends_with(&summary), "{told:?}");
 }

@@ -8,42 +8,6 @@ const RUN: &str = "run login-bug-tight --transport direct --strategy codex --str
     sliding-window --strategy reference";
 
 #[test]
-fn words_that_cannot_be_followed_are_bad_usage() {
-    let here = Folder::new();
-    here.write("empty.jsonl", "");
-    here.write("odd.jsonl", "\"one\"\n{\"texts\":\"two\"}\n");
-    here.write("broken.jsonl", "not a cassette");
-    for (arguments, words) in [
-        ("--summarizer extractiv", "did you mean extractive?"),
-        ("--summarizer ideal --summarizer ideal", "two summarisers are called `ideal`"),
-        ("--summarizer scripted:nowhere.jsonl", "nowhere.jsonl cannot be read"),
-        ("--summarizer scripted:empty.jsonl", "empty.jsonl holds no summary"),
-        ("--summarizer scripted:odd.jsonl", "odd.jsonl, line 2: expected a JSON string"),
-        ("--cassette c.jsonl", "--cassette goes with a --summarizer that is a URL"),
-        ("--offline", "--cassette"),
-        ("--summarizer openai+http://localhost:1/v1", "needs --cassette FILE"),
-        (
-            "--cassette c.jsonl --offline --summarizer openai+http://localhost:1/v1",
-            "there is no cassette c.jsonl",
-        ),
-        (
-            "--cassette broken.jsonl --summarizer openai+http://localhost:1/v1",
-            "broken.jsonl, line 1",
-        ),
-        ("--cassette c.jsonl --summarizer http://localhost:1/v1", "does not say how to ask"),
-        ("--cassette c.jsonl --summarizer openai+http://", "not a usable URL"),
-        ("--cassette c.jsonl --summarizer openai+ftp://host/v1", "only http and https"),
-    ] {
-        here.run(&format!("{RUN} {arguments}")).fails_with(2).says(&[words]);
-    }
-    // A password in an address is refused without being repeated.
-    let told = here
-        .run(&format!("{RUN} --cassette c.jsonl --summarizer openai+https://me:hunter2@host/v1"));
-    assert!(!told.fails_with(2).stderr.contains("hunter2"));
-    assert!(!here.path("c.jsonl").exists());
-}
-
-#[test]
 fn a_server_that_nobody_reaches_is_an_error_of_the_row_alone() {
     let here = Folder::new();
     here.run(&format!("{RUN} --cassette c.jsonl --summarizer openai+http://127.0.0.1:1/v1#m")).ok();

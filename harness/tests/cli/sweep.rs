@@ -61,21 +61,3 @@ fn shares_take_per_cent_and_texts_are_not_swept() {
     );
     assert_eq!(labels("claude-code:hook_before=0..3/1"), ["claude-code:hook_before=0..3/1"]);
 }
-
-#[test]
-fn what_cannot_be_swept_is_told_in_a_line() {
-    let here = Folder::new();
-    for (strategy, words) in [
-        ("codex:auto_compact_limit=[9k", "bracket"),
-        ("codex:auto_compact_limit=9k..3k/1k", "is not a range"),
-        ("codex:auto_compact_limit=1..9k/1", "makes 9000 rows, more than 1000"),
-        ("codex:auto_compact_limit=[9k,9000]", "is given twice"),
-        ("codex:auto_compact_limit=150%", "0.01% to 100% of the window"),
-        ("sliding-window:high=150%", "a share between 0 and 1, or 0% to 100%"),
-        ("codex:compact_prompt=[a,b]", "takes a text, which stands as it is: one value"),
-    ] {
-        let out = here.run(&format!("run login-bug --strategy {strategy}")).fails_with(2);
-        assert_eq!(out.stderr.lines().count(), 1, "{}", out.stderr);
-        out.says(&[words]);
-    }
-}

@@ -81,7 +81,7 @@ struct Point {
     front: bool,
     /// Held against others: it compacted, and finished as many sessions as any.
     counted: bool,
-    /// A product without levers, which change more than compaction.
+    /// A product.
     product: bool,
     /// What else is to be known.
     told: Vec<String>,
@@ -226,7 +226,7 @@ impl Group {
         let d = stats::by_yardstick(&evidence)?;
         let products: BTreeSet<&str> = evidence
             .iter()
-            .filter(|r| r.is_contender() && r.strategy.without_levers.is_none())
+            .filter(|r| r.is_contender())
             .map(|r| r.strategy.label.as_str())
             .collect();
         let pooled = front::pooled(&d, &products);

@@ -17,11 +17,8 @@ const LONGEST: usize = 40;
 pub(super) fn draw(terms: &Terms<'_, '_>, styles: &Styles) -> Option<Result<String, Fault>> {
     let runs = terms.evidence();
     let d = stats::by_yardstick(&runs).filter(|d| d.sessions > 1)?;
-    let labels: BTreeSet<&str> = runs
-        .iter()
-        .filter(|r| r.is_contender() && r.strategy.without_levers.is_none())
-        .map(|r| r.strategy.label.as_str())
-        .collect();
+    let labels: BTreeSet<&str> =
+        runs.iter().filter(|r| r.is_contender()).map(|r| r.strategy.label.as_str()).collect();
     let pooled = front::pooled(&d, &labels);
     let on_front: BTreeSet<&str> = pooled.front.iter().map(|s| &*s.strategy).collect();
     let axes: Vec<(usize, &Metric)> = front::metrics().collect();

@@ -155,9 +155,6 @@ pub struct ScenarioInfo {
 pub struct StrategyInfo {
     /// Name, with the settings that were given: `codex:auto_compact_limit=90000`.
     pub label: String,
-    /// The label of the same strategy without the levers that are pulled here; none = none are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub without_levers: Option<String>,
     /// The settings that were given, as in the label.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub given: BTreeMap<String, String>,

@@ -1,18 +1,14 @@
-//! Codex: a rollout per session and the global `history.jsonl` (docs/sources/codex.md §4,
-//! docs/sources/chat-history.md §3.2).
+//! Codex: a rollout per session (docs/sources/codex.md §4).
 //!
-//! A compaction is a line with the whole new history in it, so any context can be expressed;
-//! reading goes from the newest such line on. What was typed goes to `history.jsonl` as well, which
-//! no model sees.
+//! A compaction is a line with the complete new history, so any context can be expressed. Reading
+//! starts at the newest such line.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_kit::rollout::{
-    Compacted, Content, HistoryFile, Item, Payload, Rollout, SessionMeta, Writer, part,
-    rollout_path,
+    Compacted, Content, Item, Payload, Rollout, SessionMeta, Writer, part, rollout_path,
 };
 use serde_json::{Map, Value};
 
@@ -31,7 +27,6 @@ const SESSION: &str = "00000000-0000-4000-8000-000000000001";
 struct Codex {
     path: PathBuf,
     writer: Writer,
-    history: HistoryFile,
 }
 
 impl Codex {
@@ -48,11 +43,7 @@ impl Codex {
         } else {
             Writer::create(dir, meta, clock())?
         };
-        // Two programs share this file, so waiting for its lock takes real time, as the product
-        // does.
-        let pause = |ms| std::thread::sleep(Duration::from_millis(ms));
-        let history = HistoryFile::new(dir.join("history.jsonl"), None, clock(), pause);
-        Ok(Codex { path, writer, history })
+        Ok(Codex { path, writer })
     }
 }
 
@@ -62,15 +53,6 @@ impl Persistence for Codex {
             JournalEntry::Message(said) => {
                 for item in items(said) {
                     self.writer.append(Payload::ResponseItem(item))?;
-                }
-                let typed = said
-                    .parts
-                    .iter()
-                    .filter_map(|p| if let Part::Text(t) = p { Some(&**t) } else { None });
-                if said.role == Role::User {
-                    for text in typed {
-                        self.history.append(SESSION, text)?;
-                    }
                 }
             }
             JournalEntry::View(view) => {

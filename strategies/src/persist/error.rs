@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use ctxbench_core::advice;
-use ctxbench_kit::rollout::{HistoryError, RolloutError};
+use ctxbench_kit::rollout::RolloutError;
 use ctxbench_kit::store::StoreError;
 use thiserror::Error;
 
@@ -48,9 +48,6 @@ pub enum PersistError {
     /// A rollout.
     #[error(transparent)]
     Rollout(#[from] RolloutError),
-    /// A prompt history.
-    #[error(transparent)]
-    History(#[from] HistoryError),
 }
 
 impl PersistError {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
-use ctxbench_kit::store::{LoadedMessage, NewPart, NewSession, Store, Ulid, Ulids};
+use ctxbench_kit::store::{IdGenerator, LoadedMessage, NewPart, NewSession, Store, Ulid};
 
 use super::{
     BEGIN_MS, Format, JournalEntry, Loaded, PersistError, Persistence, StoredMessage, jsonl, pruned,
@@ -37,7 +37,7 @@ impl Ours {
         let ticks = AtomicI64::new(BEGIN_MS as i64);
         let mut store = Store::open_with(
             &path,
-            Ulids::new(move || ticks.fetch_add(1, Ordering::Relaxed), seed),
+            IdGenerator::new(move || ticks.fetch_add(1, Ordering::Relaxed), seed),
         )?;
         let session = match store.sessions()?.first() {
             Some((id, _)) => *id,
@@ -68,7 +68,7 @@ impl Persistence for Ours {
                     self.shown.iter().map(|(s, _)| s.clone()).collect();
                 if let Some(marks) = pruned(&before, view) {
                     for (i, k, output) in marks {
-                        self.store.prune_part_as(self.shown[i].1[k], self.clock, Some(output))?;
+                        self.store.prune_part(self.shown[i].1[k], self.clock, Some(output))?;
                     }
                 } else {
                     // A summary that comes first stands in the boundary itself.

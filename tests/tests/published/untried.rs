@@ -48,8 +48,7 @@ pub const FIGURES: &[Untried] = &[
         link: "https://code.claude.com/docs/en/costs",
         claim: "agent teams use about seven times the tokens of one session in plan mode",
         because: "how work is divided among teammates is the model's, and no session of a team is \
-                  published; `--lever team=6` shows what the figure takes: six members who each do \
-                  the whole session beside their lead",
+                  published",
     },
     Untried {
         by: "Codex CLI, issue 37305",

@@ -1,40 +1,76 @@
 //! A small agent on the engine: sessions in SQLite, a checkpoint per prompt, compaction in the
-//! background. `ctxbench serve --port 8085`, then `cargo run -p ctxbench-kit --example agent --
-//! http://127.0.0.1:8085 FOLDER 'call write {"path":"a","text":"b"}' more`
+//! background.
+//!
+//! ```text
+//! ctxbench serve --port 8085
+//! cargo run -p ctxbench-kit --example agent -- run http://127.0.0.1:8085 'call write {"path":"a","text":"b"}' more
+//! cargo run -p ctxbench-kit --example agent -- sessions
+//! ```
 
+use std::error::Error;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::{error::Error, path::Path};
 
+use clap::{Parser, Subcommand};
 use ctxbench_core::block::{Block, BlockKind, Role};
-use ctxbench_core::compaction::{origins, passing};
+use ctxbench_core::compaction::{CompactionKind, origins, passing};
 use ctxbench_core::request::{ModelError, Phase, Reply, Tools};
 use ctxbench_core::{Engine, Flow, Strategy, agent, async_trait, history::Message, model::find};
-use ctxbench_kit::background::{Background, Swap};
 use ctxbench_kit::checkpoint::{EditCheckpoints, Keep};
 use ctxbench_kit::rewind::manifest;
-use ctxbench_kit::store::{NewCheckpoint, NewPart, NewSession, Place, Store, Ulid};
+use ctxbench_kit::store::{NewCheckpoint, NewPart, NewSession, Position, Store, Ulid};
+use tokio::sync::oneshot;
 
 mod outside;
+mod sessions;
 
-const BUDGET: u64 = 100; // Tokens; small, so that a few prompts show a compaction.
-/// Above the budget everything before the newest prompt becomes a summary, written while the
-/// conversation goes on.
+/// Context size in tokens that starts a compaction; small, so that a few prompts show one.
+const BUDGET: u64 = 100;
+
+/// Summarizes everything before the newest prompt while the conversation continues.
 struct Handoff {
     address: String,
-    writing: Option<Background<Reply, ModelError>>,
+    pending: Option<PendingSummary>,
     store: Store,
     session: Ulid,
-    /// Number of the newest prompt's checkpoint of files.
+    /// Number of the newest prompt's file checkpoint.
     files: Arc<AtomicU64>,
-    /// Messages in the store, and those of them that the summary covers.
+    /// Number of messages in the store.
     stored: usize,
+    /// Number of stored messages that the summary covers.
     covered: usize,
 }
 
+/// A summary that a background task is writing.
+struct PendingSummary {
+    answer: oneshot::Receiver<Result<Reply, ModelError>>,
+    /// The blocks that it replaces, at the start of the context.
+    blocks: Vec<Arc<Block>>,
+}
+
 impl Handoff {
-    /// A session that is opened again begins with the summary and what was said since the part that
-    /// it covers.
+    /// Replaces the covered blocks by a finished summary, if they are still the start of the context.
+    fn apply_summary(&mut self, s: &mut Engine) {
+        let Some(pending) = &mut self.pending else { return };
+        let answer = match pending.answer.try_recv() {
+            Err(oneshot::error::TryRecvError::Empty) => return,
+            answer => answer,
+        };
+        let blocks = self.pending.take().map(|p| p.blocks).unwrap_or_default();
+        let view = s.context.blocks().to_vec();
+        let is_unchanged = view.len() >= blocks.len()
+            && view.iter().zip(&blocks).all(|(a, b)| (a.message, a.hash) == (b.message, b.hash));
+        let (Ok(Ok(reply)), true) = (answer, is_unchanged) else { return };
+        let text = reply.text().unwrap_or_default();
+        let mut all = vec![s.synthetic(BlockKind::Summary, Role::User, text, origins(&blocks))];
+        all.extend_from_slice(&view[blocks.len()..]);
+        if s.compacted(CompactionKind::Summarise, "handoff", Phase::Background, all).is_ok() {
+            self.store_summary(s);
+        }
+    }
+
+    /// Stores the summary and the messages after the part that it covers.
     fn store_summary(&mut self, s: &Engine) {
         let summary =
             s.context.blocks().iter().rfind(|b| b.kind == BlockKind::Summary).map(|b| &*b.text);
@@ -43,43 +79,33 @@ impl Handoff {
     }
 }
 
-/// What was said; what the strategy itself asked for is no part of it.
+/// Converts messages for the store; requests of the strategy itself are left out.
 fn stored(messages: &[Message]) -> Vec<(Role, Vec<NewPart>)> {
-    let said = messages.iter().filter(|m| !m.synthetic);
-    said.map(|m| (m.role, m.parts.iter().map(NewPart::from).collect())).collect()
-}
-
-fn summary(s: &mut Engine, reply: Reply, covered: &[Arc<Block>]) -> Vec<Arc<Block>> {
-    let origin = origins(covered);
-    vec![s.synthetic(BlockKind::Summary, Role::User, reply.text().unwrap_or_default(), origin)]
+    let recorded = messages.iter().filter(|m| !m.synthetic);
+    recorded.map(|m| (m.role, m.parts.iter().map(NewPart::from).collect())).collect()
 }
 
 #[async_trait]
 impl Strategy for Handoff {
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
-        match self.writing.as_mut().map(|w| w.swap(s, "handoff", summary)) {
-            None | Some(Swap::Running) => {}
-            Some(ended) => {
-                self.writing = None;
-                if ended == Swap::Swapped {
-                    self.store_summary(s);
-                }
-            }
-        }
+        self.apply_summary(s);
         let newest =
             s.context.blocks().iter().rposition(|b| b.kind == BlockKind::User).unwrap_or(0);
-        if self.writing.is_none() && newest > 1 && s.billed_tokens() > BUDGET {
-            let mut blocks = s.context.blocks()[..newest].to_vec();
-            blocks.push(s.synthetic(
+        if self.pending.is_none() && newest > 1 && s.billed_tokens() > BUDGET {
+            let blocks = s.context.blocks()[..newest].to_vec();
+            let mut shown = blocks.clone();
+            shown.push(s.synthetic(
                 BlockKind::SummaryPrompt,
                 Role::User,
                 "Sum up what was said and done so far.",
                 vec![],
             ));
-            let request = s.summary_request(Phase::Background, blocks, true);
+            let request = s.summary_request(Phase::Background, shown, true);
             self.covered = self.stored;
-            self.writing =
-                Some(Background::spawn(s, 0..newest, outside::post(self.address.clone(), request)));
+            let (sender, answer) = oneshot::channel();
+            let work = outside::post(self.address.clone(), request);
+            tokio::spawn(async move { sender.send(work.await) });
+            self.pending = Some(PendingSummary { answer, blocks });
         }
         Flow::Proceed
     }
@@ -93,14 +119,14 @@ impl Strategy for Handoff {
         let ids = self.store.append_messages(self.session, &new).expect("the store can be written");
         let files = manifest(Some(self.files.load(Ordering::Relaxed)));
         if let Some(prompt) = ids.first() {
-            let new = NewCheckpoint::new(Place::Before(*prompt), files);
+            let new = NewCheckpoint::new(Position::Before(*prompt), files);
             self.store.add_checkpoint(self.session, &new).expect("the store can be written");
         }
         self.stored = s.history.messages().len();
     }
 }
 
-/// One conversation, and what the context holds at its end.
+/// Runs one conversation and returns the final context.
 pub async fn converse(
     address: &str,
     folder: &Path,
@@ -109,14 +135,14 @@ pub async fn converse(
     let kept = folder.join(".agent");
     let files = EditCheckpoints::open(folder, &kept, Keep::default())?;
     let mut store = Store::open(kept.join("sessions.db"))?;
-    // The next session in a folder follows the one before, and is told what that one summed up.
+    // A session in a folder follows the previous one and starts with its summary.
     let session = store.create_session(&NewSession {
         parent: store.overview()?.iter().rfind(|o| o.forked_at.is_none()).map(|o| o.id),
         title: "a conversation".into(),
         directory: folder.canonicalize()?.display().to_string(),
         ..Default::default()
     })?;
-    let told = store.inherited(session)?;
+    let inherited = store.inherited_summary(session)?;
     let number = Arc::new(AtomicU64::new(0));
     let here = outside::Here {
         address: address.into(),
@@ -128,13 +154,13 @@ pub async fn converse(
     let mut engine = Engine::new(Arc::new(find("claude-sonnet-4-6")?.clone()), Box::new(here));
     engine.fixed.tools =
         Tools::new(&[serde_json::json!({"name": "write", "input_schema": {"type": "object"}})]);
-    engine.fixed.context.extend(told.map(|(_, summary)| {
+    engine.fixed.context.extend(inherited.map(|(_, summary)| {
         let text = format!("An earlier session ended with this summary:\n{summary}");
         passing(BlockKind::Context, Role::User, text)
     }));
     let mut strategy = Handoff {
         address: address.into(),
-        writing: None,
+        pending: None,
         store,
         session,
         files: number,
@@ -145,12 +171,37 @@ pub async fn converse(
     Ok(engine.context.blocks().to_vec())
 }
 
+#[derive(Parser)]
+struct Cli {
+    /// Project folder; the agent keeps its data in FOLDER/.agent.
+    #[arg(long, global = true, default_value = ".")]
+    folder: PathBuf,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a conversation
+    Run { address: String, prompts: Vec<String> },
+    /// List, show, fork, compare and rewind stored sessions
+    #[command(subcommand)]
+    Sessions(sessions::Sessions),
+    /// List and restore checkpoints
+    #[command(subcommand)]
+    Checkpoints(sessions::Checkpoints),
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
-    let (address, folder) =
-        arguments.next().zip(arguments.next()).ok_or("agent ADDRESS FOLDER PROMPT…")?;
-    let shown = converse(&address, Path::new(&folder), arguments.collect()).await?.into_iter();
-    shown.for_each(|b| println!("{:?}: {}", b.kind, b.text));
+    let cli = Cli::parse();
+    match cli.command {
+        Command::Run { address, prompts } => {
+            let context = converse(&address, &cli.folder, prompts).await?;
+            context.iter().for_each(|b| println!("{:?}: {}", b.kind, b.text));
+        }
+        Command::Sessions(command) => print!("{}", command.run(&cli.folder)?),
+        Command::Checkpoints(command) => print!("{}", command.run(&cli.folder)?),
+    }
     Ok(())
 }

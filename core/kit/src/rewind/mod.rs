@@ -1,10 +1,13 @@
-//! Going back in a session: its conversation, the files of its folder, or both
-//! (docs/sources/openoxide.md §1.8), and checkpoints with names to go back to.
+//! Rewinding a session: its conversation, the files of its folder, or both
+//! (docs/sources/openoxide.md §1.8), and named checkpoints.
 //!
-//! Nothing that was there is lost. What is given up of the conversation lives on as a fork, and the
-//! files as they were are a checkpoint of their own, which that fork takes along. Contents of files
-//! lie beside the store, as [`EditCheckpoints`] keeps them; the store's checkpoints say by
-//! [`manifest`] which of those they mean.
+//! Nothing is lost: discarded messages stay in a fork, and the replaced files become a checkpoint of
+//! that fork. File contents are kept next to the store by [`EditCheckpoints`]; a checkpoint of the
+//! store refers to them by its [`manifest`].
+//!
+//! Files are only written below the folder that holds the store's own folder (`FOLDER` for
+//! `FOLDER/.agent/sessions.db`). A session that names another folder is refused, so a copied or
+//! hostile store cannot change files elsewhere.
 
 #[cfg(test)]
 mod tests;
@@ -16,114 +19,127 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::checkpoint::{CheckpointError, Difference, EditCheckpoints, Keep, Restored, Snapshots};
-use crate::store::{At, Checkpoint, LoadedMessage, NewCheckpoint, Place, Store, StoreError, Ulid};
+use crate::store::{
+    Checkpoint, LoadedMessage, Millis, NewCheckpoint, Position, Store, StoreError, Ulid,
+};
 use ctxbench_core::block::Role;
 
-/// What goes back.
+/// The part of a session to restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restore {
-    /// The files only.
     Code,
-    /// The conversation only.
     Conversation,
-    /// Both.
     Both,
 }
 
-/// Where to.
+/// The point to rewind to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
-    /// Behind this message. Its files are those of the next checkpoint; of a prompt those that it
-    /// began with.
+    /// After this message, with the files of the next checkpoint. For a prompt these are the files
+    /// before it.
     Message(Ulid),
-    /// A checkpoint of the session.
     Checkpoint(Checkpoint),
 }
 
-/// What going back did.
+/// The result of a rewind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rewound {
-    /// The session that holds what was given up of the conversation.
+    /// The fork with the discarded messages.
     pub branch: Option<Ulid>,
-    /// Messages that the session's log no longer has.
+    /// Number of discarded messages.
     pub messages: usize,
-    /// What became of the files.
+    /// The folder whose files were restored.
+    pub folder: Option<PathBuf>,
     pub files: Option<Restored>,
-    /// The checkpoint that brings the files back as they were.
+    /// The checkpoint that restores the replaced files.
     pub undo: Option<Ulid>,
 }
 
-/// Going back is not possible as asked.
+/// A rewind that is not possible.
 #[derive(Debug, Error)]
 pub enum RewindError {
-    /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The files refused.
     #[error(transparent)]
     Files(#[from] CheckpointError),
-    /// A conversation only.
-    #[error("checkpoint {0} holds no files: it is of the conversation only; restore that alone")]
+    #[error("checkpoint {0} has no files; restore only the conversation")]
     NoFiles(Ulid),
-    /// No checkpoint with files at or behind a message.
     #[error(
-        "no checkpoint with files follows message {0}, so the files are as they were then; restore \
-         the conversation alone"
+        "no checkpoint with files follows message {0}, so the files have not changed since; restore \
+         only the conversation"
     )]
     NoneFollows(Ulid),
-    /// Nothing to mark.
-    #[error("session {0} has no messages yet; a checkpoint stands behind a message")]
+    #[error("session {0} has no messages yet, so there is nothing to mark")]
     Empty(Ulid),
-    /// Files of nowhere.
     #[error("session {0} has no folder, so none of its checkpoints has files")]
     NoFolder(Ulid),
+    /// The session belongs to another folder than the store, as in a copied project.
+    #[error(
+        "the session belongs to {}, but the store is in {}; name the folder whose files should \
+         change with --folder, or restore only the conversation",
+        named.display(), actual.display()
+    )]
+    OtherFolder {
+        /// Folder that the session names.
+        named: PathBuf,
+        /// Folder that holds the store.
+        actual: PathBuf,
+    },
 }
 
-/// A store with the files that are kept beside it.
+/// A store with the file contents kept next to it.
 pub struct Rewinder {
     store: Store,
-    /// Folder of the kept files.
-    beside: PathBuf,
+    /// Folder of the store and of the kept contents.
+    store_folder: PathBuf,
+    /// Folder chosen by the user; its files may change whatever a session names.
+    chosen_folder: Option<PathBuf>,
 }
 
-/// What a checkpoint in the store says of its files: their number in [`EditCheckpoints`], if it has
-/// any.
+/// Returns the manifest of a checkpoint: the number of its files in [`EditCheckpoints`], if any.
 pub fn manifest(files: Option<u64>) -> Value {
     files.map_or(Value::Null, |n| json!({ "files": n }))
 }
 
-/// The number of a checkpoint's files.
-pub fn files_of(checkpoint: &Checkpoint) -> Option<u64> {
-    checkpoint.what.manifest["files"].as_u64()
+/// Returns the number of a checkpoint's files in [`EditCheckpoints`].
+pub fn file_checkpoint(checkpoint: &Checkpoint) -> Option<u64> {
+    checkpoint.details.manifest["files"].as_u64()
 }
 
 impl Rewinder {
-    /// With the files in the folder of the store.
+    /// Creates a rewinder for a store opened from `path`.
     pub fn new(store: Store, path: &Path) -> Rewinder {
-        let beside = path.parent().filter(|p| !p.as_os_str().is_empty());
-        Rewinder { store, beside: beside.unwrap_or(Path::new(".")).to_path_buf() }
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+        Rewinder {
+            store,
+            store_folder: parent.unwrap_or(Path::new(".")).to_path_buf(),
+            chosen_folder: None,
+        }
     }
 
-    /// The store.
+    /// Restores files into this folder, whichever folder a session names.
+    pub fn with_folder(self, folder: PathBuf) -> Rewinder {
+        Rewinder { chosen_folder: Some(folder), ..self }
+    }
+
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// The store, for what changes it in other ways.
     pub fn store_mut(&mut self) -> &mut Store {
         &mut self.store
     }
 
-    /// A checkpoint of a session as it is now: behind its newest message, and of its files if it
-    /// has a folder.
+    /// Creates a checkpoint after the newest message of a session, with its files if it has a
+    /// folder.
     pub fn mark(
         &mut self,
         session: Ulid,
         name: Option<&str>,
         tags: &BTreeSet<String>,
-        now: At,
+        now: Millis,
     ) -> Result<Ulid, RewindError> {
-        let place = self.newest(session)?.ok_or(RewindError::Empty(session))?;
+        let position = self.newest(session)?.ok_or(RewindError::Empty(session))?;
         let number = match self.folder(session)? {
             None => None,
             Some(folder) => Some(self.files(&folder)?.begin(name.unwrap_or_default(), ms(now))?),
@@ -131,141 +147,153 @@ impl Rewinder {
         let new = NewCheckpoint {
             name: name.map(str::to_string),
             tags: tags.clone(),
-            ..NewCheckpoint::new(place, manifest(number))
+            ..NewCheckpoint::new(position, manifest(number))
         };
         Ok(self.store.add_checkpoint(session, &new)?)
     }
 
-    /// Goes back at a time (ms). Files go before the conversation: what they refuse leaves that as
-    /// it is.
+    /// Rewinds a session. Files come first: if they fail, the conversation does not change.
     ///
-    /// Wherever this ends too soon, the session has a checkpoint of the files as they were, and the
-    /// same target still means the same: that checkpoint is entered before a file is written, and
-    /// only the conversation, which goes in one step, takes it along into its branch.
+    /// If the program is killed meanwhile, the session has a checkpoint of the replaced files, which
+    /// is stored before the first file is written, and the target is still valid.
     pub fn rewind(
         &mut self,
         session: Ulid,
         to: &Target,
         what: Restore,
-        now: At,
+        now: Millis,
     ) -> Result<Rewound, RewindError> {
-        let place = match to {
-            Target::Message(id) => Place::Behind(*id),
-            Target::Checkpoint(c) => c.what.place,
+        let position = match to {
+            Target::Message(id) => Position::After(*id),
+            Target::Checkpoint(c) => c.details.position,
         };
         if what != Restore::Code {
             // Before any file is touched.
-            self.store.require_message(session, place.message())?;
+            self.store.require_message(session, position.message())?;
         }
-        // Held until the end: an agent that is at work would go on as if nothing had happened.
-        let (_at_rest, files) = match what {
-            Restore::Conversation => (self.at_rest(session)?, None),
+        // Locked until the end, so that a running agent cannot continue with the old state.
+        let (_lock, files) = match what {
+            Restore::Conversation => (self.lock(session)?, None),
             Restore::Code | Restore::Both => {
                 let number = self.number(session, to)?;
                 let folder = self.folder(session)?.ok_or(RewindError::NoFolder(session))?;
                 let mut kept = self.files(&folder)?;
                 let files = self.restore(session, &mut kept, number, now)?;
-                (Some(kept), Some(files))
+                (Some(kept), Some((folder, files)))
             }
         };
-        let given_up = match what {
+        let discarded = match what {
             Restore::Code => None,
             Restore::Conversation | Restore::Both => {
-                let title = format!("{} (given up)", self.store.session(session)?.title);
-                Some(self.store.rewind_keeping(session, place, &title, now)?)
+                let title = format!("{} (discarded)", self.store.session(session)?.title);
+                Some(self.store.rewind(session, position, &title, now)?)
             }
         };
-        let branch = given_up.and_then(|g| g.branch);
+        let branch = discarded.and_then(|d| d.branch);
+        let (folder, files) = files.unzip();
         let undo = match &files {
             None => None,
-            Some(done) => self.holding(branch.unwrap_or(session), done.undo)?,
+            Some(done) => self.checkpoint_of(branch.unwrap_or(session), done.undo)?,
         };
-        Ok(Rewound { branch, messages: given_up.map_or(0, |g| g.messages), files, undo })
+        Ok(Rewound { branch, folder, messages: discarded.map_or(0, |d| d.messages), files, undo })
     }
 
-    /// Files that differ between two checkpoints of a session, or between one and now.
+    /// Returns the files that differ between two checkpoints of a session, or between one and now.
     pub fn differences(
         &self,
         session: Ulid,
         from: &Checkpoint,
         to: Option<&Checkpoint>,
     ) -> Result<Vec<Difference>, RewindError> {
-        let number = |c: &Checkpoint| files_of(c).ok_or(RewindError::NoFiles(c.id));
+        let number = |c: &Checkpoint| file_checkpoint(c).ok_or(RewindError::NoFiles(c.id));
         let (from, to) = (number(from)?, to.map(number).transpose()?);
         let folder = self.folder(session)?.ok_or(RewindError::NoFolder(session))?;
         Ok(self.files(&folder)?.compare(from, to)?)
     }
 
-    /// The checkpoint whose files a target means.
+    /// Returns the file checkpoint of a target.
     fn number(&self, session: Ulid, to: &Target) -> Result<u64, RewindError> {
         let message = match to {
-            Target::Checkpoint(c) => return files_of(c).ok_or(RewindError::NoFiles(c.id)),
+            Target::Checkpoint(c) => return file_checkpoint(c).ok_or(RewindError::NoFiles(c.id)),
             Target::Message(id) => *id,
         };
         let log = self.store.log(session)?;
-        let prompt = |m: &LoadedMessage| m.id == message && m.role == Role::User && !m.boundary;
+        let prompt = |m: &LoadedMessage| m.id == message && m.role == Role::User && !m.is_boundary;
         let is_prompt = log.iter().any(prompt);
-        let follows = |c: &&Checkpoint| match c.what.place {
-            Place::Before(id) => id > message || is_prompt && id == message,
-            Place::Behind(id) => id >= message,
+        let follows = |c: &&Checkpoint| match c.details.position {
+            Position::Before(id) => id > message || is_prompt && id == message,
+            Position::After(id) => id >= message,
         };
         let all = self.store.checkpoints(session)?;
         all.iter()
             .filter(follows)
-            .filter_map(|c| Some((c.what.place.message(), files_of(c)?)))
+            .filter_map(|c| Some((c.details.position.message(), file_checkpoint(c)?)))
             .min()
             .map(|(_, number)| number)
             .ok_or(RewindError::NoneFollows(message))
     }
 
-    /// Refuses while another program has the files of a session open, and keeps it from that.
-    /// `None` where there are no files, or they cannot be opened for another reason.
-    fn at_rest(&self, session: Ulid) -> Result<Option<EditCheckpoints>, RewindError> {
-        let folder = self.folder(session)?.filter(|_| EditCheckpoints::are_kept(&self.beside));
+    /// Locks the kept files of a session. Fails if another program has them open. `None` if there
+    /// are no files, or they cannot be opened for another reason.
+    fn lock(&self, session: Ulid) -> Result<Option<EditCheckpoints>, RewindError> {
+        let folder =
+            self.folder(session)?.filter(|_| EditCheckpoints::are_kept(&self.store_folder));
         match folder.map(|f| self.files(&f)) {
             Some(Err(e @ RewindError::Files(CheckpointError::InUse(_)))) => Err(e),
             opened => Ok(opened.and_then(Result::ok)),
         }
     }
 
-    /// Brings files back. What they were is a checkpoint of the session before one is written.
+    /// Restores files, after storing a checkpoint of the present ones.
     fn restore(
         &mut self,
         session: Ulid,
         kept: &mut EditCheckpoints,
         number: u64,
-        now: At,
+        now: Millis,
     ) -> Result<Restored, RewindError> {
-        let place = self.newest(session)?.ok_or(RewindError::Empty(session))?;
+        let position = self.newest(session)?.ok_or(RewindError::Empty(session))?;
         let saved = kept.save_present(number, ms(now))?;
         let new = NewCheckpoint {
-            name: Some("before going back".to_string()),
-            ..NewCheckpoint::new(place, manifest(Some(saved.undo())))
+            name: Some("before rewind".to_string()),
+            ..NewCheckpoint::new(position, manifest(Some(saved.undo())))
         };
         self.store.add_checkpoint(session, &new)?;
         Ok(kept.go_back(saved))
     }
 
-    /// The checkpoint in a session that holds these files: a branch gives it another id.
-    fn holding(&self, session: Ulid, number: u64) -> Result<Option<Ulid>, RewindError> {
+    /// Returns the session's checkpoint of these files; its id differs in a fork.
+    fn checkpoint_of(&self, session: Ulid, number: u64) -> Result<Option<Ulid>, RewindError> {
         let all = self.store.checkpoints(session)?;
-        Ok(all.iter().rfind(|c| files_of(c) == Some(number)).map(|c| c.id))
+        Ok(all.iter().rfind(|c| file_checkpoint(c) == Some(number)).map(|c| c.id))
     }
 
-    fn newest(&self, session: Ulid) -> Result<Option<Place>, RewindError> {
-        Ok(self.store.load_context(session)?.last().map(|m| Place::Behind(m.id)))
+    fn newest(&self, session: Ulid) -> Result<Option<Position>, RewindError> {
+        Ok(self.store.load_context(session)?.last().map(|m| Position::After(m.id)))
     }
 
+    /// Returns the folder whose files a session may change; `None` if it has no folder.
     fn folder(&self, session: Ulid) -> Result<Option<PathBuf>, RewindError> {
-        let of = self.store.session(session)?.directory;
-        Ok((!of.is_empty()).then(|| PathBuf::from(of)))
+        let named = PathBuf::from(self.store.session(session)?.directory);
+        if named.as_os_str().is_empty() {
+            return Ok(None);
+        }
+        if let Some(chosen) = &self.chosen_folder {
+            return Ok(Some(chosen.clone()));
+        }
+        let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let actual = canonical(&self.store_folder.join(".."));
+        match canonical(&named) == actual {
+            true => Ok(Some(actual)),
+            false => Err(RewindError::OtherFolder { named, actual }),
+        }
     }
 
     fn files(&self, folder: &Path) -> Result<EditCheckpoints, RewindError> {
-        Ok(EditCheckpoints::open(folder, &self.beside, Keep::default())?)
+        Ok(EditCheckpoints::open(folder, &self.store_folder, Keep::default())?)
     }
 }
 
-fn ms(at: At) -> u64 {
+fn ms(at: Millis) -> u64 {
     at.max(0) as u64
 }

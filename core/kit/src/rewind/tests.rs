@@ -13,7 +13,7 @@ struct Agent {
     dir: tempfile::TempDir,
     kept: Rewinder,
     session: Ulid,
-    now: Cell<At>,
+    now: Cell<Millis>,
 }
 
 fn agent() -> Agent {
@@ -29,7 +29,7 @@ fn agent() -> Agent {
 }
 
 impl Agent {
-    fn tick(&self) -> At {
+    fn tick(&self) -> Millis {
         self.now.set(self.now.get() + 1);
         self.now.get()
     }
@@ -44,14 +44,14 @@ impl Agent {
         let said = [(Role::User, text.to_string()), (Role::Assistant, format!("did {text}"))]
             .map(|(role, text)| (role, vec![NewPart::text(&text)]));
         let ids = self.kept.store_mut().append_messages(self.session, &said).unwrap();
-        let new = NewCheckpoint::new(Place::Before(ids[0]), manifest(Some(number)));
+        let new = NewCheckpoint::new(Position::Before(ids[0]), manifest(Some(number)));
         self.kept.store_mut().add_checkpoint(self.session, &new).unwrap();
         [ids[0], ids[1]]
     }
 
     fn checkpoint(&self, session: Ulid, name: &str) -> Checkpoint {
         let all = self.kept.store().checkpoints(session).unwrap();
-        all.into_iter().rfind(|c| c.what.name.as_deref() == Some(name)).unwrap()
+        all.into_iter().rfind(|c| c.details.name.as_deref() == Some(name)).unwrap()
     }
 
     fn read(&self, file: &str) -> Option<String> {
@@ -73,14 +73,14 @@ fn texts(log: &[LoadedMessage]) -> Vec<String> {
 }
 
 #[test]
-fn conversation_and_files_go_back_and_what_is_given_up_stays_reachable() {
+fn rewind_both_keeps_discarded_messages_in_a_fork() {
     let mut a = agent();
     a.turn("one", "a", "1");
     let tags = BTreeSet::from(["good".to_string()]);
     let now = a.tick();
     a.kept.mark(a.session, Some("works"), &tags, now).unwrap();
     a.turn("two", "a", "2");
-    a.kept.store_mut().insert_boundary(a.session, "summary").unwrap();
+    a.kept.store_mut().compact(a.session, Some("summary"), &[]).unwrap();
     a.turn("three", "b", "3");
     let to = Target::Checkpoint(a.checkpoint(a.session, "works"));
     let now = a.tick();
@@ -92,12 +92,12 @@ fn conversation_and_files_go_back_and_what_is_given_up_stays_reachable() {
         texts(&a.kept.store().log(branch).unwrap()),
         ["one", "did one", "two", "did two", "summary", "three", "did three"]
     );
-    assert_eq!(a.kept.store().session(branch).unwrap().title, "a conversation (given up)");
-    // The branch has the checkpoints of all that it was, also of what lies before the compaction.
+    assert_eq!(a.kept.store().session(branch).unwrap().title, "a conversation (discarded)");
+    // The fork has all checkpoints, including those before the compaction.
     let names = |s: Ulid| a.kept.store().checkpoints(s).unwrap().len();
-    assert_eq!((names(a.session), names(branch)), (2, 5), "two prompts' are given up");
-    // And the files as they were.
-    let undo = a.checkpoint(branch, "before going back");
+    assert_eq!((names(a.session), names(branch)), (2, 5), "two prompts were discarded");
+    // It also has the replaced files.
+    let undo = a.checkpoint(branch, "before rewind");
     assert_eq!(Some(undo.id), done.undo);
     let now = a.tick();
     a.kept.rewind(branch, &Target::Checkpoint(undo), Restore::Code, now).unwrap();
@@ -105,7 +105,7 @@ fn conversation_and_files_go_back_and_what_is_given_up_stays_reachable() {
 }
 
 #[test]
-fn a_message_stands_for_the_files_of_its_time() {
+fn rewind_to_message_restores_files_of_that_time() {
     let mut a = agent();
     let [_, answer] = a.turn("one", "a", "1");
     let [prompt, last] = a.turn("two", "a", "2");
@@ -122,27 +122,27 @@ fn a_message_stands_for_the_files_of_its_time() {
 }
 
 #[test]
-fn what_cannot_go_back_changes_nothing() {
+fn refused_rewind_changes_nothing() {
     let mut a = agent();
     let now = a.tick();
     let none = BTreeSet::new();
     assert!(matches!(a.kept.mark(a.session, None, &none, now), Err(RewindError::Empty(_))));
     let [first, _] = a.turn("one", "a", "1");
-    // Another agent is at work in the folder.
+    // Another agent has the folder open.
     let other = a.kept.files(a.dir.path()).unwrap();
     for what in [Restore::Both, Restore::Code, Restore::Conversation] {
         let e = a.kept.rewind(a.session, &Target::Message(first), what, now).unwrap_err();
-        let told = e.to_string();
-        assert!(told.contains("another program is working with these checkpoints"), "{told}");
+        let message = e.to_string();
+        assert!(message.contains("another program is working with these checkpoints"), "{message}");
     }
     drop(other);
-    // A session of nowhere.
+    // A session without a folder.
     let store = a.kept.store_mut();
-    let nowhere = store.create_session(&NewSession::default()).unwrap();
-    let (m, _) = store.append_message(nowhere, Role::User, &[NewPart::text("x")]).unwrap();
-    let id = a.kept.mark(nowhere, Some("x"), &none, now).unwrap();
-    let c = a.checkpoint(nowhere, "x");
-    let e = a.kept.rewind(nowhere, &Target::Checkpoint(c), Restore::Both, now).unwrap_err();
+    let without_folder = store.create_session(&NewSession::default()).unwrap();
+    let (m, _) = store.append_message(without_folder, Role::User, &[NewPart::text("x")]).unwrap();
+    let id = a.kept.mark(without_folder, Some("x"), &none, now).unwrap();
+    let c = a.checkpoint(without_folder, "x");
+    let e = a.kept.rewind(without_folder, &Target::Checkpoint(c), Restore::Both, now).unwrap_err();
     assert!(matches!(e, RewindError::NoFiles(c) if c == id), "{e}");
     let stranger = Target::Message(m);
     assert!(a.kept.rewind(a.session, &stranger, Restore::Both, now).is_err());
@@ -151,7 +151,7 @@ fn what_cannot_go_back_changes_nothing() {
 }
 
 #[test]
-fn differences_of_files_are_told_with_their_lines() {
+fn differences_count_lines_per_file() {
     let mut a = agent();
     fs::write(a.dir.path().join("a"), "x\ny\n").unwrap();
     a.turn("one", "a", "x\nz\n");
@@ -173,9 +173,8 @@ fn differences_of_files_are_told_with_their_lines() {
     assert_eq!(told(&one, Some(&one)), [""; 0]);
 }
 
-/// A store that refuses what a trigger says, as one on a full disk does; `None` = it takes all
-/// again.
-fn refuse(a: &Agent, at: Option<&str>) {
+/// Makes inserts into a table fail as on a full disk; `None` lifts that.
+fn fail_inserts(a: &Agent, at: Option<&str>) {
     let db = rusqlite::Connection::open(a.dir.path().join(".agent/sessions.db")).unwrap();
     db.execute_batch("DROP TRIGGER IF EXISTS refuse").unwrap();
     if let Some(at) = at {
@@ -185,7 +184,7 @@ fn refuse(a: &Agent, at: Option<&str>) {
 }
 
 #[test]
-fn wherever_going_back_ends_too_soon_a_checkpoint_has_the_files_of_before_and_it_can_go_on() {
+fn interrupted_rewind_keeps_checkpoint_and_can_be_repeated() {
     let written = |content: &str| {
         let all = ["a", "b", "c"].map(|f| (f.to_string(), format!("{content} {f}")));
         BTreeMap::from(all)
@@ -204,20 +203,20 @@ fn wherever_going_back_ends_too_soon_a_checkpoint_has_the_files_of_before_and_it
         let before = texts(&a.kept.store().log(a.session).unwrap());
         let names = |a: &Agent, session: Ulid| -> Vec<Ulid> {
             let all = a.kept.store().checkpoints(session).unwrap();
-            let undo = |c: &&Checkpoint| c.what.name.as_deref() == Some("before going back");
+            let undo = |c: &&Checkpoint| c.details.name.as_deref() == Some("before rewind");
             all.iter().filter(undo).map(|c| c.id).collect()
         };
 
-        // The checkpoint cannot be entered: no file is touched.
-        refuse(&a, Some("checkpoints"));
+        // The checkpoint cannot be stored: no file changes.
+        fail_inserts(&a, Some("checkpoints"));
         let now = a.tick();
         let e = a.kept.rewind(a.session, &to, what, now).unwrap_err();
         assert!(e.to_string().contains("the disk is full"), "{e}");
         assert_eq!((a.files(), names(&a, a.session).len()), (written("new"), 0));
         assert_eq!(texts(&a.kept.store().log(a.session).unwrap()), before);
 
-        // The conversation cannot go: the files have gone, and what they were is named.
-        refuse(&a, Some("sessions"));
+        // The conversation cannot be rewound: the files changed and have a checkpoint.
+        fail_inserts(&a, Some("sessions"));
         let now = a.tick();
         let ended = a.kept.rewind(a.session, &to, what, now);
         assert_eq!(ended.is_err(), what == Restore::Both, "{ended:?}");
@@ -227,14 +226,14 @@ fn wherever_going_back_ends_too_soon_a_checkpoint_has_the_files_of_before_and_it
         // As if it had ended in the middle of the files.
         fs::write(a.dir.path().join("c"), "new c").unwrap();
 
-        // The same again ends right, and the first of the two is still there.
-        refuse(&a, None);
+        // Repeating it succeeds, and the first of the two checkpoints is still there.
+        fail_inserts(&a, None);
         let now = a.tick();
         let done = a.kept.rewind(a.session, &to, what, now).unwrap();
         assert_eq!(a.files(), written("old"));
         let kept_in = done.branch.unwrap_or(a.session);
         assert_eq!(done.branch.is_some(), what == Restore::Both);
-        let [first, second] = names(&a, kept_in)[..] else { panic!("two times") };
+        let [first, second] = names(&a, kept_in)[..] else { panic!("expected two") };
         assert_eq!(done.undo, Some(second));
         let all = a.kept.store().checkpoints(kept_in).unwrap();
         let back = Target::Checkpoint(all.into_iter().find(|c| c.id == first).unwrap());
@@ -245,7 +244,7 @@ fn wherever_going_back_ends_too_soon_a_checkpoint_has_the_files_of_before_and_it
 }
 
 #[test]
-fn files_do_not_go_back_where_no_checkpoint_can_say_what_they_were() {
+fn restore_without_message_to_mark_is_refused() {
     let mut a = agent();
     let [first, _] = a.turn("one", "a", "1");
     let now = a.tick();
@@ -253,11 +252,63 @@ fn files_do_not_go_back_where_no_checkpoint_can_say_what_they_were() {
     let marked = a.checkpoint(a.session, "x");
     fs::write(a.dir.path().join("a"), "2").unwrap();
     let now = a.tick();
-    a.kept.store_mut().rewind_keeping(a.session, Place::Before(first), "rest", now).unwrap();
+    a.kept.store_mut().rewind(a.session, Position::Before(first), "rest", now).unwrap();
     let to = Target::Checkpoint(marked);
     let e = a.kept.rewind(a.session, &to, Restore::Code, now).unwrap_err();
     assert!(matches!(e, RewindError::Empty(s) if s == a.session), "{e}");
     assert_eq!(a.read("a").as_deref(), Some("2"));
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let target = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy_folder(&entry.path(), &target),
+            false => drop(fs::copy(entry.path(), target).unwrap()),
+        }
+    }
+}
+
+#[test]
+fn rewind_in_copied_project_leaves_original_unchanged() {
+    let mut a = agent();
+    let [_, answer] = a.turn("one", "a", "1");
+    a.turn("two", "a", "2");
+    let copy = tempfile::tempdir().unwrap();
+    copy_folder(a.dir.path(), copy.path());
+    let path = copy.path().join(".agent/sessions.db");
+    let store = Store::open(&path).unwrap();
+    let mut kept = Rewinder::new(store, &path);
+    let to = Target::Message(answer);
+    for what in [Restore::Code, Restore::Both] {
+        let e = kept.rewind(a.session, &to, what, 9_000).unwrap_err();
+        let actual = copy.path().canonicalize().unwrap().display().to_string();
+        assert!(matches!(e, RewindError::OtherFolder { .. }), "{e}");
+        assert!(e.to_string().contains(&actual) && e.to_string().contains("--folder"), "{e}");
+    }
+    assert_eq!(a.read("a").as_deref(), Some("2"));
+    // The user may name the copy.
+    let store = Store::open(&path).unwrap();
+    let mut kept = Rewinder::new(store, &path).with_folder(copy.path().to_path_buf());
+    let done = kept.rewind(a.session, &to, Restore::Code, 9_001).unwrap();
+    assert_eq!(done.folder.as_deref(), Some(copy.path()));
+    assert_eq!(fs::read_to_string(copy.path().join("a")).unwrap(), "1");
+    assert_eq!(a.read("a").as_deref(), Some("2"), "the original does not change");
+}
+
+#[test]
+fn rewind_with_store_naming_another_folder_is_refused() {
+    let mut a = agent();
+    let [first, _] = a.turn("one", ".bashrc", "from the store");
+    let victim = tempfile::tempdir().unwrap();
+    fs::write(victim.path().join(".bashrc"), "mine").unwrap();
+    let db = rusqlite::Connection::open(a.dir.path().join(".agent/sessions.db")).unwrap();
+    db.execute("UPDATE sessions SET directory = ?1", [victim.path().display().to_string()])
+        .unwrap();
+    let e = a.kept.rewind(a.session, &Target::Message(first), Restore::Code, 9_000).unwrap_err();
+    assert!(matches!(e, RewindError::OtherFolder { .. }), "{e}");
+    assert_eq!(fs::read_to_string(victim.path().join(".bashrc")).unwrap(), "mine");
 }
 
 #[derive(Clone, Debug)]
@@ -282,11 +333,10 @@ fn op() -> impl Strategy<Value = Op> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever is done, a checkpoint brings back the files and the conversation that it was made
-    /// of, everything that was ever said stands in the log of some session, and what a restoration
-    /// overwrote comes back.
+    /// A checkpoint restores its files and conversation, every message stays in the log of some
+    /// session, and overwritten files can be restored.
     #[test]
-    fn nothing_is_lost_by_going_back(ops in prop::collection::vec(op(), 1..16)) {
+    fn rewind_loses_nothing(ops in prop::collection::vec(op(), 1..16)) {
         let mut a = agent();
         let mut said: BTreeSet<String> = BTreeSet::new();
         // By the number of its files: the files, and what was said before it.
@@ -295,7 +345,7 @@ proptest! {
             let log = texts(&a.kept.store().log(a.session).unwrap());
             let newest = |a: &Agent| {
                 let all = a.kept.store().checkpoints(a.session).unwrap();
-                all.iter().filter_map(files_of).max().unwrap()
+                all.iter().filter_map(file_checkpoint).max().unwrap()
             };
             match op {
                 Op::Turn(f, text) => {
@@ -307,7 +357,7 @@ proptest! {
                 }
                 Op::Compact => {
                     let summary = format!("summary {i}");
-                    a.kept.store_mut().insert_boundary(a.session, &summary).unwrap();
+                    a.kept.store_mut().compact(a.session, Some(&summary), &[]).unwrap();
                     said.insert(summary);
                 }
                 Op::Mark => {
@@ -328,8 +378,8 @@ proptest! {
                         .iter().map(|m| m.id).collect();
                     let all: Vec<Checkpoint> = a.kept.store().checkpoints(a.session).unwrap()
                         .into_iter()
-                        .filter(|c| own.contains(&c.what.place.message()))
-                        .filter(|c| c.what.name.as_deref() != Some("before going back"))
+                        .filter(|c| own.contains(&c.details.position.message()))
+                        .filter(|c| c.details.name.as_deref() != Some("before rewind"))
                         .collect();
                     if all.is_empty() {
                         continue;
@@ -338,7 +388,7 @@ proptest! {
                     let what =
                         [Restore::Code, Restore::Conversation, Restore::Both][usize::from(*what)];
                     let (files, before) = (a.files(), log);
-                    let (old_files, old_log) = then[&files_of(&to).unwrap()].clone();
+                    let (old_files, old_log) = then[&file_checkpoint(&to).unwrap()].clone();
                     let now = a.tick();
                     let done =
                         a.kept.rewind(a.session, &Target::Checkpoint(to), what, now).unwrap();
@@ -356,12 +406,12 @@ proptest! {
                     if let Some(branch) = done.branch {
                         let kept = texts(&a.kept.store().log(branch).unwrap());
                         prop_assert_eq!(kept, before.clone());
-                        // They part where one went back to.
-                        let parting = a.kept.store().compare(a.session, branch).unwrap();
-                        prop_assert_eq!(texts(&parting.shared), after.clone());
-                        prop_assert_eq!(texts(&parting.second), before[after.len()..].to_vec());
-                        prop_assert!(parting.first.is_empty());
-                        prop_assert_eq!(parting.second.len(), done.messages);
+                        // They diverge at the target.
+                        let divergence = a.kept.store().compare(a.session, branch).unwrap();
+                        prop_assert_eq!(texts(&divergence.shared), after.clone());
+                        prop_assert_eq!(texts(&divergence.second), before[after.len()..].to_vec());
+                        prop_assert!(divergence.first.is_empty());
+                        prop_assert_eq!(divergence.second.len(), done.messages);
                     }
                     if let Some(undo) = done.undo {
                         let at = done.branch.unwrap_or(a.session);

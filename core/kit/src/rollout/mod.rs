@@ -1,12 +1,9 @@
-//! What Codex CLI keeps on disk (docs/sources/codex.md §4): the rollout of a session and the global
-//! prompt history.
+//! Codex CLI's session files, called rollouts (docs/sources/codex.md §4).
 //!
-//! A rollout is one JSON object per line: what was said, and `compacted` lines that say what a
-//! compaction put in its place. A session is resumed by [`reconstruct`], which is generic over the
-//! kind of item, so that the strategy which replays a session in memory and the reader of a file
-//! decide alike. `history.jsonl` is what people typed, in every session; no model sees it.
+//! A rollout is one JSON object per line: messages, and `compacted` lines with the history that a
+//! compaction left. [`reconstruct`] resumes a session. It is generic over the item type, so that a
+//! replay in memory and a reader of files share it.
 
-mod history;
 mod item;
 mod line;
 mod path;
@@ -16,7 +13,6 @@ mod reconstruct;
 mod tests;
 mod writer;
 
-pub use history::{HistoryError, HistoryFile, LogId, Metadata, TypedPrompt, soft_cap, trimmed};
 pub use item::{Content, Item, context_path, part};
 pub use line::{
     Compacted, Counters, Event, Payload, RolloutLine, SessionMeta, TokenCount, TokenInfo,

@@ -1,144 +1,110 @@
-//! Checkpoints: places in a session that one can go back to, by name if they have one.
+//! Checkpoints: positions in a session to rewind to.
 
 use std::collections::BTreeSet;
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 use serde_json::Value;
 
 use super::error::StoreError;
-use super::ulid::Ulid;
-use super::{At, Store};
+use super::ids::Ulid;
+use super::{Millis, Store};
 
-/// A place in a session, named by a message.
+/// A position in a session, next to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// The message is the first that is not there yet.
+pub enum Position {
     Before(Ulid),
-    /// The message is the last that is there.
-    Behind(Ulid),
+    After(Ulid),
 }
 
-impl Place {
-    /// The message.
+impl Position {
     pub fn message(self) -> Ulid {
         match self {
-            Place::Before(id) | Place::Behind(id) => id,
+            Position::Before(id) | Position::After(id) => id,
         }
     }
 
-    /// SQL that is true of the ids of messages which come after the place, `?2` being the message.
-    pub(super) fn later(self) -> &'static str {
+    /// SQL condition for ids of messages after the position; `?2` is the message.
+    pub(super) fn is_later(self) -> &'static str {
         match self {
-            Place::Before(_) => "id >= ?2",
-            Place::Behind(_) => "id > ?2",
+            Position::Before(_) => "id >= ?2",
+            Position::After(_) => "id > ?2",
         }
     }
 }
 
-/// A checkpoint to be stored.
+/// A checkpoint to store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewCheckpoint {
-    /// Where it stands. Those that an agent makes for each prompt stand before it.
-    pub place: Place,
-    /// What a person calls it.
+    /// The checkpoint of a prompt is before that prompt.
+    pub position: Position,
+    /// Name given by a user.
     pub name: Option<String>,
-    /// Words to find it by.
     pub tags: BTreeSet<String>,
-    /// Which files with which contents: for whoever takes and restores checkpoints.
+    /// Identifies the file contents for the program that restores them.
     pub manifest: Value,
 }
 
 impl NewCheckpoint {
-    /// One without name and tags.
-    pub fn new(place: Place, manifest: Value) -> Self {
-        NewCheckpoint { place, name: None, tags: BTreeSet::new(), manifest }
+    /// Creates a checkpoint without name and tags.
+    pub fn new(position: Position, manifest: Value) -> Self {
+        NewCheckpoint { position, name: None, tags: BTreeSet::new(), manifest }
     }
 }
 
-/// A checkpoint as it is stored.
+/// A stored checkpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
-    /// Its id.
     pub id: Ulid,
-    /// The session whose message it names: of a fork it may be an ancestor.
+    /// The session of its message. For a fork this may be an ancestor.
     pub session: Ulid,
-    /// When, ms.
-    pub at: At,
-    /// What was stored.
-    pub what: NewCheckpoint,
+    /// Time of creation, ms since 1970.
+    pub created_at: Millis,
+    pub details: NewCheckpoint,
 }
 
 impl Store {
-    /// Stores a checkpoint at a message of the session.
+    /// Stores a checkpoint of the session.
     pub fn add_checkpoint(
         &mut self,
         session: Ulid,
         new: &NewCheckpoint,
     ) -> Result<Ulid, StoreError> {
         self.require_session(session)?;
-        self.require_message(session, new.place.message())?;
+        self.require_message(session, new.position.message())?;
         self.write("store a checkpoint", |tx, ids| {
             let id = ids.next_id();
             tx.execute(
                 "INSERT INTO checkpoints (id, session_id, message_id, created_at, manifest, name, \
-                 tags, behind) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                 tags, is_after) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
                 params![
                     id.to_string(),
                     session.to_string(),
-                    new.place.message().to_string(),
+                    new.position.message().to_string(),
                     ids.now(),
                     new.manifest.to_string(),
                     new.name,
-                    json_of(&new.tags),
-                    matches!(new.place, Place::Behind(_)),
+                    tags_json(&new.tags),
+                    matches!(new.position, Position::After(_)),
                 ],
             )?;
             Ok(id)
         })
     }
 
-    /// Gives a checkpoint another name, if one is given, and further tags.
-    pub fn label_checkpoint(
-        &mut self,
-        id: Ulid,
-        name: Option<&str>,
-        tags: &BTreeSet<String>,
-    ) -> Result<(), StoreError> {
-        let (path, key) = (self.path.clone(), id.to_string());
-        self.write("label a checkpoint", |tx, _| {
-            let of = "SELECT tags FROM checkpoints WHERE id = ?1";
-            let Some(has) = tx.query_row(of, [&key], |r| r.get::<_, String>(0)).optional()? else {
-                return Ok(Err(StoreError::NoCheckpoint { path, id }));
-            };
-            let mut all: BTreeSet<String> = match serde_json::from_str(&has) {
-                Ok(all) => all,
-                Err(e) => {
-                    return Ok(Err(StoreError::BadRow { path, id: key, what: e.to_string() }));
-                }
-            };
-            all.extend(tags.iter().cloned());
-            tx.execute(
-                "UPDATE checkpoints SET name = coalesce(?2, name), tags = ?3 WHERE id = ?1",
-                params![key, name, json_of(&all)],
-            )?;
-            Ok(Ok(()))
-        })?
-    }
-
-    /// The checkpoints in a session's log, oldest first: those of messages that were taken back are
-    /// left out, and those that a fork has from its ancestors come first.
+    /// Returns the checkpoints in a session's log, oldest first. A fork has those of its ancestors;
+    /// checkpoints of rewound messages are left out.
     pub fn checkpoints(&self, session: Ulid) -> Result<Vec<Checkpoint>, StoreError> {
-        type Raw = (String, String, String, At, String, Option<String>, String, bool);
+        type Raw = (String, String, String, Millis, String, Option<String>, String, bool);
         let _view = self.view()?;
         self.require_session(session)?;
         let mut raw: Vec<Raw> = Vec::new();
-        for stretch in self.line(session)? {
+        for segment in self.segments(session)? {
             raw.extend(self.read("read checkpoints", |db| {
                 let mut q = db.prepare_cached(&format!(
                     "SELECT c.id, c.session_id, c.message_id, c.created_at, c.manifest, c.name, \
-                     c.tags, c.behind FROM checkpoints c JOIN messages m ON m.id = c.message_id \
+                     c.tags, c.is_after FROM checkpoints c JOIN messages m ON m.id = c.message_id \
                      WHERE {} ORDER BY c.id",
-                    stretch.messages()
+                    segment.messages()
                 ))?;
                 let row = |r: &rusqlite::Row<'_>| {
                     Ok((
@@ -152,18 +118,22 @@ impl Store {
                         r.get(7)?,
                     ))
                 };
-                q.query_map(stretch.params(), row)?.collect::<rusqlite::Result<Vec<Raw>>>()
+                q.query_map(segment.params(), row)?.collect::<rusqlite::Result<Vec<Raw>>>()
             })?);
         }
-        let read = |(id, session, message, at, manifest, name, tags, behind): Raw| {
+        let read = |(id, session, message, created_at, manifest, name, tags, is_after): Raw| {
             let ulid = |text: &str| text.parse::<Ulid>().map_err(|e| self.bad(&id, e));
             let message = ulid(&message)?;
             Ok(Checkpoint {
                 id: ulid(&id)?,
                 session: ulid(&session)?,
-                at,
-                what: NewCheckpoint {
-                    place: if behind { Place::Behind(message) } else { Place::Before(message) },
+                created_at,
+                details: NewCheckpoint {
+                    position: if is_after {
+                        Position::After(message)
+                    } else {
+                        Position::Before(message)
+                    },
                     name,
                     tags: serde_json::from_str(&tags).map_err(|e| self.bad(&id, e))?,
                     manifest: serde_json::from_str(&manifest).map_err(|e| self.bad(&id, e))?,
@@ -174,6 +144,6 @@ impl Store {
     }
 }
 
-fn json_of(tags: &BTreeSet<String>) -> String {
+fn tags_json(tags: &BTreeSet<String>) -> String {
     Value::from(tags.iter().cloned().collect::<Vec<_>>()).to_string()
 }

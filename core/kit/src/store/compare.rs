@@ -1,35 +1,32 @@
-//! Where two sessions part.
+//! The point where two sessions diverge.
 
 use super::Store;
 use super::error::StoreError;
+use super::ids::Ulid;
 use super::load::LoadedMessage;
-use super::ulid::Ulid;
 
-/// Two logs, up to where they are the same and from there on.
+/// Two logs: their common start and the rest of each.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parting {
-    /// Messages that both begin with, as the first has them; ids differ where one is a fork.
+pub struct Divergence {
+    /// Common messages, with the ids of the first session.
     pub shared: Vec<LoadedMessage>,
-    /// What only the first goes on with.
     pub first: Vec<LoadedMessage>,
-    /// What only the second goes on with.
     pub second: Vec<LoadedMessage>,
 }
 
 impl Store {
-    /// Compares what was said in two sessions, message by message. Whether a result was pruned
-    /// since, and when anything was said, makes no difference.
-    pub fn compare(&self, a: Ulid, b: Ulid) -> Result<Parting, StoreError> {
+    /// Compares the logs of two sessions message by message. Pruning and times are ignored.
+    pub fn compare(&self, a: Ulid, b: Ulid) -> Result<Divergence, StoreError> {
         let (mut shared, mut second) = (self.log(a)?, self.log(b)?);
-        let same = shared.iter().zip(&second).take_while(|(a, b)| says_the_same(a, b)).count();
+        let same = shared.iter().zip(&second).take_while(|(a, b)| has_same_content(a, b)).count();
         let first = shared.split_off(same);
         second.drain(..same);
-        Ok(Parting { shared, first, second })
+        Ok(Divergence { shared, first, second })
     }
 }
 
-fn says_the_same(a: &LoadedMessage, b: &LoadedMessage) -> bool {
+fn has_same_content(a: &LoadedMessage, b: &LoadedMessage) -> bool {
     let parts = |m: &LoadedMessage| m.parts.len();
-    (a.role, a.boundary, parts(a)) == (b.role, b.boundary, parts(b))
+    (a.role, a.is_boundary, parts(a)) == (b.role, b.is_boundary, parts(b))
         && a.parts.iter().zip(&b.parts).all(|(a, b)| (a.kind, &a.data) == (b.kind, &b.data))
 }

@@ -1,30 +1,26 @@
-//! Forks: a session that goes on from a message of another one.
+//! Forks: a session that continues from a message of another one.
 //!
-//! What the next request of the fork would show is copied, which costs as much as the context and
-//! not as the history: loading a fork never looks at its parent, and no mark on the parent (pruned,
-//! rewound, deleted) changes it later. The copies stand for the originals in the fork's log. What
-//! lies before them stays the parent's: [`Store::log`] reads it there up to `log_until`, and
-//! [`Store::vacuum`] leaves it there while the fork lives. What of it had been taken back when the
-//! fork was made is noted in `fork_lacks`, because marks on the parent change later, and times of
-//! two clocks do not say which came first. Rejected: sharing the messages (marks would need a table
-//! of their own per fork, and loading would walk up the line), and copying everything, as OpenCode
-//! does (a fork of a long session would double the file).
+//! A fork copies the context at that message, not the history: loading a fork never reads its
+//! parent, and later changes of the parent do not reach it. Earlier messages stay in the parent:
+//! [`Store::log`] reads them there up to `log_until`. `fork_exclusions` lists the ones that had
+//! already been rewound when the fork was made. Rejected: sharing messages (each fork would need its
+//! own marks), and copying everything (a fork of a long session would double the file).
 
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::Store;
-use super::boundary::note_compaction;
+use super::compaction::update_compacted_at;
 use super::error::StoreError;
+use super::ids::{IdGenerator, Ulid};
 use super::part::PartKind;
-use super::ulid::{Ulid, Ulids};
 
-/// What lies before a message and is not in the log now.
-pub(super) const LACKS: &str = "INSERT INTO fork_lacks SELECT ?1, id FROM messages
-    WHERE session_id = ?2 AND id < ?3 AND (deleted_at IS NOT NULL OR completed_at IS NULL)";
+/// Records the rewound messages of the parent before a message.
+pub(super) const EXCLUDE: &str = "INSERT INTO fork_exclusions SELECT ?1, id FROM messages
+    WHERE session_id = ?2 AND id < ?3 AND deleted_at IS NOT NULL";
 
 impl Store {
-    /// Begins a session that goes on behind a message of `parent`. Marks stand in the fork as they
-    /// stand in the parent now; a compaction under way is not taken along.
+    /// Creates a session that continues after a message of `parent`, with the pruned results and
+    /// checkpoints that the parent has now.
     pub fn fork(&mut self, parent: Ulid, at: Ulid, title: &str) -> Result<Ulid, StoreError> {
         self.require_session(parent)?;
         self.require_message(parent, at)?;
@@ -33,10 +29,10 @@ impl Store {
     }
 }
 
-/// Forks inside a transaction; the message is one of the parent's that is complete.
+/// Forks inside a transaction. `to` is a message of `from`.
 pub(super) fn fork_in(
     tx: &Transaction<'_>,
-    ids: &mut Ulids,
+    ids: &mut IdGenerator,
     from: &str,
     to: &str,
     title: &str,
@@ -52,10 +48,9 @@ pub(super) fn fork_in(
         .query_row(
             "SELECT m.id FROM messages m WHERE m.session_id = ?1 AND m.id <= ?2 AND \
              m.deleted_at IS NULL
-             AND m.completed_at IS NOT NULL
              AND EXISTS (SELECT 1 FROM parts p WHERE p.message_id = m.id AND p.kind = ?3) \
              ORDER BY m.id DESC LIMIT 1",
-            params![from, to, PartKind::Marker.word()],
+            params![from, to, PartKind::Marker.as_str()],
             |r| r.get(0),
         )
         .optional()?;
@@ -65,12 +60,11 @@ pub(super) fn fork_in(
             ?1",
             params![fork.to_string(), boundary],
         )?;
-        tx.execute(LACKS, params![fork.to_string(), from, boundary])?;
+        tx.execute(EXCLUDE, params![fork.to_string(), from, boundary])?;
     }
     let mut shown = tx.prepare(
         "SELECT id FROM messages WHERE session_id = ?1 AND id BETWEEN ?2 AND ?3 AND \
-         deleted_at IS NULL
-         AND completed_at IS NOT NULL ORDER BY id",
+         deleted_at IS NULL ORDER BY id",
     )?;
     let shown: Vec<String> = shown
         .query_map(params![from, boundary.unwrap_or_default(), to], |r| r.get(0))?
@@ -78,9 +72,8 @@ pub(super) fn fork_in(
     for message in shown {
         let copy = ids.next_id().to_string();
         tx.prepare_cached(
-            "INSERT INTO messages (id, session_id, role, created_at, completed_at, copied)
-             SELECT ?1, ?2, role, created_at, completed_at, copied FROM messages WHERE id \
-             = ?3",
+            "INSERT INTO messages (id, session_id, role, created_at, copied)
+             SELECT ?1, ?2, role, created_at, copied FROM messages WHERE id = ?3",
         )?
         .execute(params![copy, fork.to_string(), message])?;
         let parts: Vec<String> = tx
@@ -108,8 +101,8 @@ pub(super) fn fork_in(
         for checkpoint in checkpoints {
             tx.prepare_cached(
                 "INSERT INTO checkpoints (id, session_id, message_id, created_at, manifest, name, \
-                 tags, behind)
-                 SELECT ?1, ?2, ?3, created_at, manifest, name, tags, behind FROM checkpoints \
+                 tags, is_after)
+                 SELECT ?1, ?2, ?3, created_at, manifest, name, tags, is_after FROM checkpoints \
                  WHERE id = ?4",
             )?
             .execute(params![
@@ -120,6 +113,6 @@ pub(super) fn fork_in(
             ])?;
         }
     }
-    note_compaction(tx, &fork.to_string())?;
+    update_compacted_at(tx, &fork.to_string())?;
     Ok(fork)
 }

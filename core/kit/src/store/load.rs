@@ -1,4 +1,4 @@
-//! Loading what the next request would show (docs/sources/openoxide.md §1.4).
+//! Loading the context of the next request (docs/sources/openoxide.md §1.4).
 
 use std::collections::HashMap;
 
@@ -6,53 +6,50 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::Value;
 
 use super::error::StoreError;
-use super::part::{PartKind, content, role_of};
-use super::ulid::Ulid;
-use super::{At, Store};
+use super::ids::Ulid;
+use super::part::{PartKind, parse_role, to_content};
+use super::{Millis, Store};
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
 
-/// Messages read at a time: enough that most sessions since their last compaction need one or two
-/// reads.
+/// Messages per read. Most sessions need one or two reads back to their last compaction.
 pub const BATCH: usize = 50;
 
-/// What stands for the output of a pruned tool result.
+/// Placeholder for the output of a pruned tool result.
 pub const PRUNED: &str = "[tool result cleared to make room]";
 
-/// The newest messages of a session before an id. One step into an index.
-pub(super) const NEWEST: &str =
-    "SELECT id, role, created_at, completed_at IS NOT NULL FROM messages
+/// The newest messages of a session before an id; one index lookup.
+pub(super) const NEWEST: &str = "SELECT id, role, created_at FROM messages
     WHERE session_id = ?1 AND id < ?2 AND deleted_at IS NULL ORDER BY id DESC LIMIT ?3";
 
-/// The parts of one message. A join over a range of messages is planned by SQLite as a search
-/// through the whole session.
+/// The parts of one message. SQLite would plan a join over a range of messages as a scan of the
+/// session.
 pub(super) const PARTS: &str =
     "SELECT id, kind, data, compacted_at, placeholder FROM parts WHERE message_id = ?1 ORDER BY id";
 
-/// A text behind every id.
-const BEHIND_ALL: &str = "~";
+/// Sorts after every id.
+const AFTER_ALL_IDS: &str = "~";
 
-/// SQL that is true of a message `m` which the log has, if it has any of its place: finished, and
-/// not a repetition.
-pub(super) const LOGGED: &str = "m.completed_at IS NOT NULL AND m.copied = 0";
+/// SQL condition for messages `m` of the log.
+pub(super) const IS_LOGGED: &str = "m.copied = 0";
 
-/// What one session adds to the log of itself or of a fork below it.
-pub(super) struct Stretch {
+/// The messages that one session contributes to its own log or to that of a fork.
+pub(super) struct Segment {
     session: String,
-    /// The message before which it ends.
+    /// Exclusive end.
     until: String,
-    /// The fork that ends it; `None` = the session whose log it is.
+    /// The fork that starts at the end; `None` for the last segment.
     fork: Option<String>,
 }
 
-impl Stretch {
-    /// SQL that is true of its messages `m`, with [`Stretch::params`]. Of an ancestor's messages a
-    /// fork says itself which it lacks, whatever became of them since.
+impl Segment {
+    /// SQL condition for its messages `m`, with [`Segment::params`]. A fork keeps its own list of the
+    /// ancestor's messages that it excludes.
     pub(super) fn messages(&self) -> &'static str {
         match self.fork {
             Some(_) => {
                 "m.session_id = ?1 AND m.id < ?2 AND m.id NOT IN \
-                 (SELECT message_id FROM fork_lacks WHERE session_id = ?3)"
+                 (SELECT message_id FROM fork_exclusions WHERE session_id = ?3)"
             }
             None => "m.session_id = ?1 AND m.id < ?2 AND m.deleted_at IS NULL AND ?3 IS NULL",
         }
@@ -63,54 +60,48 @@ impl Stretch {
     }
 }
 
-/// A message as the next request would show it.
+/// A message as the next request shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadedMessage {
-    /// Its id.
     pub id: Ulid,
-    /// Who spoke.
     pub role: Role,
-    /// When it was stored, ms.
-    pub created_at: At,
-    /// It is a compaction; in a context the one at which loading stopped.
-    pub boundary: bool,
-    /// What was said, in order.
+    /// ms since 1970.
+    pub created_at: Millis,
+    /// Whether it is a compaction.
+    pub is_boundary: bool,
     pub parts: Vec<LoadedPart>,
 }
 
-/// A part as the next request would show it.
+/// A part as the next request shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadedPart {
-    /// Its id.
     pub id: Ulid,
-    /// What it is.
     pub kind: PartKind,
-    /// Its contents; of a pruned tool result the output is [`PRUNED`].
+    /// The `output` of a pruned tool result is its placeholder.
     pub data: Value,
-    /// When it was pruned, ms; `None` = live.
-    pub compacted_at: Option<At>,
+    /// Time of pruning, ms since 1970.
+    pub compacted_at: Option<Millis>,
 }
 
 impl LoadedPart {
-    /// It as a part of a message; `None` for what stands for no content, such as a marker.
+    /// Converts it to a part of a message; `None` for a marker.
     pub fn content(&self) -> Option<Part> {
-        content(self.kind, &self.data)
+        to_content(self.kind, &self.data)
     }
 }
 
 struct Row {
     id: String,
     role: String,
-    created_at: At,
-    complete: bool,
+    created_at: Millis,
 }
 
 impl Store {
-    /// What the next request would show, oldest first: everything since the newest finished
-    /// compaction, which comes first with its summary. Reads from the newest message back in
-    /// batches of [`BATCH`] and stops there, however long the session is.
+    /// Returns the context of the next request, oldest first: the newest compaction with its summary,
+    /// and everything after it. Reads backward in batches of [`BATCH`] messages, so the cost does not
+    /// depend on the length of the session.
     pub fn load_context(&self, session: Ulid) -> Result<Vec<LoadedMessage>, StoreError> {
-        // One view of the file, whatever others write meanwhile.
+        // One snapshot, even if another program writes meanwhile.
         let _view = self.view()?;
         self.require_session(session)?;
         let mut out = Vec::new();
@@ -122,11 +113,7 @@ impl Store {
             let (full, next) = (rows.len() == BATCH, oldest.id.clone());
             for row in rows {
                 let message = self.message(&row, parts.remove(&row.id).unwrap_or_default())?;
-                if message.boundary && !row.complete {
-                    // A compaction that was never finished stands for nothing.
-                    continue;
-                }
-                let stop = message.boundary;
+                let stop = message.is_boundary;
                 out.push(message);
                 if stop {
                     out.reverse();
@@ -142,22 +129,21 @@ impl Store {
         Ok(out)
     }
 
-    /// Everything that was said and not taken back, oldest first, compacted or not; of a fork first
-    /// what its ancestors said before what it repeats, as it stood when the fork was made. Pruned
-    /// results are whole. What a compaction repeats comes once. For audit and recovery: it is all
-    /// read.
+    /// Returns every message that was not rewound, oldest first, compacted or not. For a fork this
+    /// starts with the messages of its ancestors as they were when the fork was made. Pruned results
+    /// are complete, and copies made by a compaction are left out. Reads the whole session.
     pub fn log(&self, session: Ulid) -> Result<Vec<LoadedMessage>, StoreError> {
         let _view = self.view()?;
         self.require_session(session)?;
         let mut out = Vec::new();
-        for stretch in self.line(session)? {
+        for segment in self.segments(session)? {
             let rows = self.read("read messages", |db| {
                 let mut q = db.prepare_cached(&format!(
-                    "SELECT id, role, created_at, completed_at IS NOT NULL FROM messages m
-                     WHERE {} AND {LOGGED} ORDER BY id",
-                    stretch.messages()
+                    "SELECT id, role, created_at FROM messages m
+                     WHERE {} AND {IS_LOGGED} ORDER BY id",
+                    segment.messages()
                 ))?;
-                q.query_map(stretch.params(), row_of)?.collect::<rusqlite::Result<Vec<Row>>>()
+                q.query_map(segment.params(), row_of)?.collect::<rusqlite::Result<Vec<Row>>>()
             })?;
             let mut parts = self.parts(&rows, false)?;
             for row in &rows {
@@ -167,44 +153,32 @@ impl Store {
         Ok(out)
     }
 
-    /// Which messages stand in the log of a session: from its oldest ancestor to itself.
-    pub(super) fn line(&self, session: Ulid) -> Result<Vec<Stretch>, StoreError> {
-        let (session, until) = (session.to_string(), BEHIND_ALL.to_string());
-        let mut line = vec![Stretch { session, until, fork: None }];
-        while let Some(last) = line.last() {
+    /// Returns the segments of a session's log, from its oldest ancestor to itself.
+    pub(super) fn segments(&self, session: Ulid) -> Result<Vec<Segment>, StoreError> {
+        let (session, until) = (session.to_string(), AFTER_ALL_IDS.to_string());
+        let mut segments = vec![Segment { session, until, fork: None }];
+        while let Some(last) = segments.last() {
             let up = self.read("find a session's parent", |db| {
                 let of = "SELECT parent_id, log_until, id FROM sessions WHERE id = ?1 AND \
                     log_until IS NOT NULL";
-                let stretch = |r: &rusqlite::Row<'_>| {
-                    Ok(Stretch { session: r.get(0)?, until: r.get(1)?, fork: r.get(2)? })
+                let segment = |r: &rusqlite::Row<'_>| {
+                    Ok(Segment { session: r.get(0)?, until: r.get(1)?, fork: r.get(2)? })
                 };
-                db.query_row(of, [&last.session], stretch).optional()
+                db.query_row(of, [&last.session], segment).optional()
             })?;
             let Some(up) = up else { break };
-            line.push(up);
+            segments.push(up);
         }
-        line.reverse();
-        Ok(line)
+        segments.reverse();
+        Ok(segments)
     }
 
-    /// The contents of a part as they were stored, pruned or not.
-    pub fn part_data(&self, part: Ulid) -> Result<Value, StoreError> {
-        let id = part.to_string();
-        let found = self.read("read a part", |db| {
-            let mut q = db.prepare_cached("SELECT data FROM parts WHERE id = ?1")?;
-            let mut rows = q.query([&id])?;
-            rows.next()?.map(|r| r.get::<_, String>(0)).transpose()
-        })?;
-        let text = found.ok_or(StoreError::NoPart { path: self.path.clone(), id: part })?;
-        serde_json::from_str(&text).map_err(|e| self.bad(&id, e))
-    }
-
-    /// The newest messages before an id, newest first.
+    /// Returns the newest messages before an id, newest first.
     fn batch(&self, session: Ulid, before: Option<&str>) -> Result<Vec<Row>, StoreError> {
         let rows: Vec<Row> = self.read("read messages", |db| {
             let mut q = db.prepare_cached(NEWEST)?;
             q.query_map(
-                params![session.to_string(), before.unwrap_or(BEHIND_ALL), BATCH as i64],
+                params![session.to_string(), before.unwrap_or(AFTER_ALL_IDS), BATCH as i64],
                 row_of,
             )?
             .collect()
@@ -213,13 +187,13 @@ impl Store {
         Ok(rows)
     }
 
-    /// Parts of messages, by message, in order; pruned ones as a request shows them, or whole.
+    /// Returns parts by message, in order; with placeholders for pruned results if `pruned` is set.
     fn parts(
         &self,
         rows: &[Row],
         pruned: bool,
     ) -> Result<HashMap<String, Vec<LoadedPart>>, StoreError> {
-        type Raw = (String, String, String, String, Option<At>, Option<String>);
+        type Raw = (String, String, String, String, Option<Millis>, Option<String>);
         let raw: Vec<Raw> = self.read("read parts", |db| {
             let mut q = db.prepare_cached(PARTS)?;
             let mut all = Vec::new();
@@ -242,12 +216,12 @@ impl Store {
         );
         let mut out: HashMap<String, Vec<LoadedPart>> = HashMap::new();
         for (id, message, kind, data, compacted_at, placeholder) in raw {
-            let kind = PartKind::from_word(&kind)
-                .ok_or_else(|| self.bad(&id, format!("kind `{kind}`")))?;
+            let kind =
+                PartKind::parse(&kind).ok_or_else(|| self.bad(&id, format!("kind `{kind}`")))?;
             let mut data: Value = serde_json::from_str(&data).map_err(|e| self.bad(&id, e))?;
             if compacted_at.is_some() && pruned {
                 let Some(o) = data.as_object_mut() else {
-                    return Err(self.bad(&id, "a tool result that is no object"));
+                    return Err(self.bad(&id, "a tool result that is not an object"));
                 };
                 o.insert("output".into(), placeholder.as_deref().unwrap_or(PRUNED).into());
             }
@@ -258,14 +232,14 @@ impl Store {
     }
 
     fn message(&self, row: &Row, parts: Vec<LoadedPart>) -> Result<LoadedMessage, StoreError> {
-        let role =
-            role_of(&row.role).ok_or_else(|| self.bad(&row.id, format!("role `{}`", row.role)))?;
+        let role = parse_role(&row.role)
+            .ok_or_else(|| self.bad(&row.id, format!("role `{}`", row.role)))?;
         let id = row.id.parse().map_err(|e| self.bad(&row.id, e))?;
-        let boundary = parts.iter().any(|p| p.kind == PartKind::Marker);
-        Ok(LoadedMessage { id, role, created_at: row.created_at, boundary, parts })
+        let is_boundary = parts.iter().any(|p| p.kind == PartKind::Marker);
+        Ok(LoadedMessage { id, role, created_at: row.created_at, is_boundary, parts })
     }
 
-    /// Bytes of the rows that loading has read so far: ids, roles, kinds and contents.
+    /// Returns the bytes of ids, roles, kinds and contents that loading has read so far.
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.get()
     }
@@ -274,9 +248,9 @@ impl Store {
         self.bytes_read.set(self.bytes_read.get() + bytes as u64);
     }
 
-    /// Until it is dropped, reads see one state of the file.
+    /// Starts a read transaction: until it is dropped, reads see one state of the file.
     pub(super) fn view(&self) -> Result<Transaction<'_>, StoreError> {
-        self.db.unchecked_transaction().map_err(|e| StoreError::sql(&self.path, "begin to read", e))
+        self.db.unchecked_transaction().map_err(|e| StoreError::sql(&self.path, "start reading", e))
     }
 
     pub(super) fn bad(&self, id: &str, what: impl std::fmt::Display) -> StoreError {
@@ -285,5 +259,5 @@ impl Store {
 }
 
 fn row_of(r: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
-    Ok(Row { id: r.get(0)?, role: r.get(1)?, created_at: r.get(2)?, complete: r.get(3)? })
+    Ok(Row { id: r.get(0)?, role: r.get(1)?, created_at: r.get(2)? })
 }

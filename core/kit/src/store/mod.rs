@@ -1,114 +1,98 @@
 //! The store of sessions in SQLite (docs/sources/openoxide.md §1.2): sessions, messages, parts,
 //! checkpoints, usage.
 //!
-//! Write-ahead logging lets others read while one writes; writers take turns (`BEGIN IMMEDIATE`,
-//! and a wait of seconds), and what a call has returned for is on the disk. Pruned parts, deleted
-//! messages and deleted sessions are only marked; [`Store::vacuum`] removes what was deleted longer
-//! ago than the retention, and nothing that a fork still stands on. A compaction is a boundary
-//! message: while it is being written it stops nothing, and once complete it holds the summary of
-//! all that lies before it.
+//! Write-ahead logging lets others read while one program writes. Writers take turns (`BEGIN
+//! IMMEDIATE` with a timeout), and a returned call is on the disk. Nothing is deleted: pruned parts
+//! and rewound messages are only marked. A compaction is a boundary message with the summary of
+//! everything before it.
 
-mod boundary;
 mod checkpoints;
+mod compaction;
 mod compare;
-mod delete;
 mod error;
 mod fork;
-mod going_back;
-mod ledger;
+mod ids;
 mod load;
 #[cfg(test)]
 mod model_tests;
 mod overview;
 mod part;
-mod reading;
+mod rewind;
 mod schema;
 #[cfg(test)]
 mod tests;
-mod ulid;
+mod usage;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
-pub use checkpoints::{Checkpoint, NewCheckpoint, Place};
-pub use compare::Parting;
+pub use checkpoints::{Checkpoint, NewCheckpoint, Position};
+pub use compare::Divergence;
 use ctxbench_core::block::Role;
 use ctxbench_core::files;
-pub use delete::Vacuumed;
 pub use error::StoreError;
-pub use going_back::GivenUp;
+pub use ids::{IdGenerator, Ulid};
 pub use load::{BATCH, LoadedMessage, LoadedPart, PRUNED};
 pub use overview::Overview;
 pub use part::{NewPart, PartKind};
-pub use ulid::{Ulid, Ulids};
+pub use rewind::Discarded;
 
-/// Virtual or wall-clock time, ms since 1970; signed, as SQLite stores it.
-pub type At = i64;
+/// Time in ms since 1970; signed, as SQLite stores it.
+pub type Millis = i64;
 
 /// An open store.
 pub struct Store {
     db: Connection,
-    /// For messages to people.
+    /// For error messages.
     path: PathBuf,
-    ids: Ulids,
+    ids: IdGenerator,
     bytes_read: Cell<u64>,
 }
 
-/// What is known of a session when it begins.
+/// Details of a new session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewSession {
-    /// Project it belongs to.
     pub project: String,
-    /// Session that it belongs to, such as the one that started a subagent. For a fork see
+    /// The session that started it, such as that of a subagent's caller. For a fork see
     /// [`Store::fork`].
     pub parent: Option<Ulid>,
-    /// A line for people.
     pub title: String,
-    /// Working directory.
     pub directory: String,
 }
 
 impl Store {
-    /// Opens a store, making the file if there is none. A file that is something else is left
-    /// alone.
+    /// Opens a store and creates the file if it does not exist. A file that is not a store is left
+    /// unchanged.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        Self::open_with(path, Ulids::system())
+        Self::open_with(path, IdGenerator::system())
     }
 
-    /// Opens a store with ids and times from a given generator.
-    pub fn open_with(path: impl AsRef<Path>, ids: Ulids) -> Result<Self, StoreError> {
+    /// Opens a store with ids and times from a generator.
+    pub fn open_with(path: impl AsRef<Path>, ids: IdGenerator) -> Result<Self, StoreError> {
         let path = path.as_ref().to_path_buf();
         schema::check_header(&path)?;
-        // It will hold what private files hold. Where this fails, SQLite says why.
+        // Sessions are private. If this fails, SQLite reports the reason.
         let _ = files::create_private(&path);
         let db = Connection::open(&path).map_err(|e| StoreError::sql(&path, "open it", e))?;
         Self::ready(db, path, ids)
     }
 
-    /// Opens a store for reading. Nothing is written, neither to the file nor beside it; one of an
-    /// earlier format is read through a copy in memory. A database without tables is no store.
-    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        let path = path.as_ref().to_path_buf();
-        schema::check_header(&path)?;
-        let db = reading::open(&path)?;
-        Ok(Store { db, path, ids: Ulids::system(), bytes_read: Cell::new(0) })
-    }
-
-    /// A store that vanishes when it is dropped.
-    pub fn open_in_memory(ids: Ulids) -> Result<Self, StoreError> {
+    /// Creates a store in memory.
+    #[cfg(test)]
+    pub(crate) fn open_in_memory(ids: IdGenerator) -> Result<Self, StoreError> {
         let path = PathBuf::from(":memory:");
         let db = Connection::open_in_memory().map_err(|e| StoreError::sql(&path, "open it", e))?;
         Self::ready(db, path, ids)
     }
 
-    fn ready(mut db: Connection, path: PathBuf, ids: Ulids) -> Result<Self, StoreError> {
+    fn ready(mut db: Connection, path: PathBuf, ids: IdGenerator) -> Result<Self, StoreError> {
         schema::prepare(&mut db, &path)?;
         Ok(Store { db, path, ids, bytes_read: Cell::new(0) })
     }
 
-    /// Begins a session.
+    /// Creates a session.
     pub fn create_session(&mut self, new: &NewSession) -> Result<Ulid, StoreError> {
         self.write("create a session", |tx, ids| {
             let (id, now) = (ids.next_id(), ids.now());
@@ -128,7 +112,7 @@ impl Store {
         })
     }
 
-    /// Appends a complete message with its parts. Returns the ids of the message and of its parts.
+    /// Appends a message. Returns its id and those of its parts.
     pub fn append_message(
         &mut self,
         session: Ulid,
@@ -137,12 +121,11 @@ impl Store {
     ) -> Result<(Ulid, Vec<Ulid>), StoreError> {
         self.require_session(session)?;
         self.write("append a message", |tx, ids| {
-            insert_message(tx, ids, session, New { role, complete: true, copied: false }, parts)
+            insert_message(tx, ids, session, role, false, parts)
         })
     }
 
-    /// Appends complete messages, all of them or none: for bringing in a session from elsewhere.
-    /// Returns their ids.
+    /// Appends messages, all or none. Returns their ids.
     pub fn append_messages(
         &mut self,
         session: Ulid,
@@ -150,31 +133,20 @@ impl Store {
     ) -> Result<Vec<Ulid>, StoreError> {
         self.require_session(session)?;
         self.write("append messages", |tx, ids| {
-            let one = |(role, parts): &(Role, Vec<NewPart>)| {
-                Ok(insert_message(
-                    tx,
-                    ids,
-                    session,
-                    New { role: *role, complete: true, copied: false },
-                    parts,
-                )?
-                .0)
+            let mut append = |(role, parts): &(Role, Vec<NewPart>)| {
+                Ok(insert_message(tx, ids, session, *role, false, parts)?.0)
             };
-            messages.iter().map(one).collect()
+            messages.iter().map(&mut append).collect()
         })
     }
 
-    /// Marks a tool result as pruned at a time (ms). Loading shows a placeholder; the data stays.
-    pub fn prune_part(&mut self, part: Ulid, at: At) -> Result<(), StoreError> {
-        self.prune_part_as(part, at, None)
-    }
-
-    /// The same with words of one's own in its place, such as what is left of a cut result. Done
-    /// again, the time stays the first one and the words become the new ones.
-    pub fn prune_part_as(
+    /// Marks a tool result as pruned at a time (ms since 1970). Loading shows the placeholder
+    /// ([`PRUNED`] for `None`); the data stays. Pruning again replaces the placeholder and keeps the
+    /// first time.
+    pub fn prune_part(
         &mut self,
         part: Ulid,
-        at: At,
+        at: Millis,
         placeholder: Option<&str>,
     ) -> Result<(), StoreError> {
         let id = part.to_string();
@@ -184,7 +156,7 @@ impl Store {
         })?;
         match kind {
             None => return Err(StoreError::NoPart { path: self.path.clone(), id: part }),
-            Some(k) if k != PartKind::ToolResult.word() => {
+            Some(k) if k != PartKind::ToolResult.as_str() => {
                 return Err(StoreError::NotAResult { path: self.path.clone(), id: part, kind: k });
             }
             Some(_) => {}
@@ -196,7 +168,7 @@ impl Store {
         })
     }
 
-    /// Refuses a message that is not one of the session's own, or was taken back.
+    /// Fails for a message that is not in this session or was rewound.
     pub(crate) fn require_message(&self, session: Ulid, message: Ulid) -> Result<(), StoreError> {
         let found = self.read("find a message", |db| {
             let of =
@@ -209,12 +181,8 @@ impl Store {
 
     fn require_session(&self, session: Ulid) -> Result<(), StoreError> {
         let found = self.read("find a session", |db| {
-            db.query_row(
-                "SELECT 1 FROM sessions WHERE id = ?1 AND deleted_at IS NULL",
-                [session.to_string()],
-                |_| Ok(()),
-            )
-            .optional()
+            db.query_row("SELECT 1 FROM sessions WHERE id = ?1", [session.to_string()], |_| Ok(()))
+                .optional()
         })?;
         found.ok_or(StoreError::NoSession { path: self.path.clone(), id: session })
     }
@@ -227,12 +195,12 @@ impl Store {
         f(&self.db).map_err(|e| StoreError::sql(&self.path, doing, e))
     }
 
-    /// All or nothing. New ids come after every id in the file, whoever wrote it and whatever the
-    /// clock says.
+    /// Runs `f` in a transaction. New ids come after every id in the file, even if the clock was set
+    /// back.
     fn write<T>(
         &mut self,
         doing: &'static str,
-        f: impl FnOnce(&Transaction<'_>, &mut Ulids) -> rusqlite::Result<T>,
+        f: impl FnOnce(&Transaction<'_>, &mut IdGenerator) -> rusqlite::Result<T>,
     ) -> Result<T, StoreError> {
         let ids = &mut self.ids;
         let work = || {
@@ -241,7 +209,7 @@ impl Store {
                 let newest: Option<String> =
                     tx.query_row(&format!("SELECT max(id) FROM {table}"), [], |r| r.get(0))?;
                 if let Some(id) = newest.and_then(|t| t.parse().ok())
-                    && !ids.not_before(id)
+                    && !ids.advance_past(id)
                 {
                     return Ok(Err(id));
                 }
@@ -251,38 +219,24 @@ impl Store {
             Ok(Ok(out))
         };
         let done = work().map_err(|e| StoreError::sql(&self.path, doing, e))?;
-        done.map_err(|id: Ulid| self.bad(&id.to_string(), "no id can follow it"))
+        done.map_err(|id: Ulid| self.bad(&id.to_string(), "no later id is possible"))
     }
-}
-
-/// What a message is besides its parts.
-#[derive(Clone, Copy)]
-struct New {
-    role: Role,
-    complete: bool,
-    copied: bool,
 }
 
 fn insert_message(
     tx: &Transaction<'_>,
-    ids: &mut Ulids,
+    ids: &mut IdGenerator,
     session: Ulid,
-    new: New,
+    role: Role,
+    is_copy: bool,
     parts: &[NewPart],
 ) -> rusqlite::Result<(Ulid, Vec<Ulid>)> {
     let (id, now, session) = (ids.next_id(), ids.now(), session.to_string());
     tx.prepare_cached(
-        "INSERT INTO messages (id, session_id, role, created_at, completed_at, \
-        copied) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO messages (id, session_id, role, created_at, copied)
+        VALUES (?1, ?2, ?3, ?4, ?5)",
     )?
-    .execute(params![
-        id.to_string(),
-        session,
-        part::role_word(new.role),
-        now,
-        new.complete.then_some(now),
-        new.copied
-    ])?;
+    .execute(params![id.to_string(), session, part::role_name(role), now, is_copy])?;
     let part_ids =
         parts.iter().map(|p| insert_part(tx, ids, &session, id, p)).collect::<Result<_, _>>()?;
     tx.prepare_cached("UPDATE sessions SET updated_at = ?2 WHERE id = ?1")?
@@ -292,7 +246,7 @@ fn insert_message(
 
 fn insert_part(
     tx: &Transaction<'_>,
-    ids: &mut Ulids,
+    ids: &mut IdGenerator,
     session: &str,
     message: Ulid,
     part: &NewPart,
@@ -306,7 +260,7 @@ fn insert_part(
         id.to_string(),
         message.to_string(),
         session,
-        part.kind.word(),
+        part.kind.as_str(),
         part.data.to_string(),
         ids.now()
     ])?;

@@ -14,10 +14,9 @@ struct Said {
     text: String,
     result: bool,
     placeholder: Option<String>,
-    boundary: bool,
-    complete: bool,
+    is_boundary: bool,
     copied: bool,
-    deleted_at: Option<At>,
+    deleted_at: Option<Millis>,
 }
 
 #[derive(Clone, Debug)]
@@ -26,18 +25,17 @@ struct Session {
     /// Of a fork: what was said before all that it shows, as it stood at the fork.
     before: Vec<String>,
     said: Vec<Said>,
-    deleted: bool,
 }
 
 impl Session {
     fn live(&self) -> impl DoubleEndedIterator<Item = &Said> {
-        self.said.iter().filter(|m| m.deleted_at.is_none() && m.complete)
+        self.said.iter().filter(|m| m.deleted_at.is_none())
     }
 
-    /// By the definition: from the newest finished boundary on.
+    /// By definition: from the newest boundary on.
     fn context(&self) -> Vec<Said> {
         let live: Vec<&Said> = self.live().collect();
-        let from = live.iter().rposition(|m| m.boundary).unwrap_or(0);
+        let from = live.iter().rposition(|m| m.is_boundary).unwrap_or(0);
         live[from..].iter().map(|m| (*m).clone()).collect()
     }
 
@@ -61,14 +59,8 @@ enum Op {
     Result(u16),
     Prune(prop::sample::Index, Option<u8>),
     Compact(u8, u8),
-    Begin,
-    Finish(prop::sample::Index),
     Rewind(prop::sample::Index),
-    Restore,
     Fork(prop::sample::Index),
-    Delete,
-    Undelete,
-    Vacuum,
     Reopen,
 }
 
@@ -78,14 +70,8 @@ fn op() -> impl Strategy<Value = (prop::sample::Index, Op)> {
         6 => any::<u16>().prop_map(Op::Result),
         4 => (any::<prop::sample::Index>(), any::<Option<u8>>()).prop_map(|(i, p)| Op::Prune(i, p)),
         2 => (any::<u8>(), 0u8..4).prop_map(|(s, k)| Op::Compact(s, k)),
-        1 => Just(Op::Begin),
-        1 => any::<prop::sample::Index>().prop_map(Op::Finish),
         3 => any::<prop::sample::Index>().prop_map(Op::Rewind),
-        1 => Just(Op::Restore),
         4 => any::<prop::sample::Index>().prop_map(Op::Fork),
-        1 => Just(Op::Delete),
-        1 => Just(Op::Undelete),
-        1 => Just(Op::Vacuum),
         2 => Just(Op::Reopen),
     ];
     (any::<prop::sample::Index>(), op)
@@ -93,7 +79,8 @@ fn op() -> impl Strategy<Value = (prop::sample::Index, Op)> {
 
 fn open(path: &Path, seed: u64) -> Store {
     static CLOCK: AtomicI64 = AtomicI64::new(1_000);
-    Store::open_with(path, Ulids::new(|| CLOCK.fetch_add(1, Ordering::Relaxed), seed)).unwrap()
+    Store::open_with(path, IdGenerator::new(|| CLOCK.fetch_add(1, Ordering::Relaxed), seed))
+        .unwrap()
 }
 
 fn texts(messages: &[LoadedMessage]) -> Vec<String> {
@@ -116,23 +103,18 @@ fn result(text: &str) -> NewPart {
 
 /// Two finished boundaries may lie at one place; only what is after them is shown, so nothing but
 /// the order matters.
-fn apply(s: &mut Store, world: &mut Vec<Session>, at: usize, op: &Op, now: At) {
+fn apply(s: &mut Store, world: &mut Vec<Session>, at: usize, op: &Op, now: Millis) {
     let fresh = |id, part, text: String| Said {
         id,
         part,
         text,
         result: false,
         placeholder: None,
-        boundary: false,
-        complete: true,
+        is_boundary: false,
         copied: false,
         deleted_at: None,
     };
     let session = world[at].id;
-    if world[at].deleted && !matches!(op, Op::Undelete | Op::Vacuum | Op::Reopen) {
-        assert!(matches!(s.load_context(session), Err(StoreError::NoSession { .. })));
-        return;
-    }
     let m = &mut world[at];
     match op {
         Op::Say(n) => {
@@ -152,7 +134,7 @@ fn apply(s: &mut Store, world: &mut Vec<Session>, at: usize, op: &Op, now: At) {
             if n > 0 {
                 let one = &mut results[which.index(n)];
                 let words = words.map(|w| format!("cut {w}"));
-                s.prune_part_as(one.part.unwrap(), now, words.as_deref()).unwrap();
+                s.prune_part(one.part.unwrap(), now, words.as_deref()).unwrap();
                 one.placeholder = Some(words.unwrap_or_else(|| PRUNED.to_string()));
             }
         }
@@ -161,7 +143,7 @@ fn apply(s: &mut Store, world: &mut Vec<Session>, at: usize, op: &Op, now: At) {
             let again: Vec<(Role, Vec<NewPart>)> =
                 kept.iter().map(|t| (Role::User, vec![NewPart::text(t)])).collect();
             let id = s.compact(session, Some(&summary.to_string()), &again).unwrap();
-            m.said.push(Said { boundary: true, ..fresh(id, None, summary.to_string()) });
+            m.said.push(Said { is_boundary: true, ..fresh(id, None, summary.to_string()) });
             let ids: Vec<Ulid> =
                 s.load_context(session).unwrap()[1..].iter().map(|m| m.id).collect();
             m.said.extend(
@@ -170,43 +152,16 @@ fn apply(s: &mut Store, world: &mut Vec<Session>, at: usize, op: &Op, now: At) {
                     .map(|(id, t)| Said { copied: true, ..fresh(id, None, t) }),
             );
         }
-        Op::Begin => {
-            let id = s.begin_boundary(session).unwrap();
-            m.said.push(Said { boundary: true, complete: false, ..fresh(id, None, String::new()) });
-        }
-        Op::Finish(which) => {
-            let mut open: Vec<&mut Said> = m
-                .said
-                .iter_mut()
-                .filter(|m| m.boundary && !m.complete && m.deleted_at.is_none())
-                .collect();
-            if !open.is_empty() {
-                let n = open.len();
-                let one = &mut open[which.index(n)];
-                s.finish_boundary(one.id, "late").unwrap();
-                (one.complete, one.text) = (true, "late".into());
-            }
-        }
         Op::Rewind(to) => {
             let live: Vec<Ulid> =
                 m.said.iter().filter(|m| m.deleted_at.is_none()).map(|m| m.id).collect();
             if !live.is_empty() {
                 let to = live[to.index(live.len())];
-                s.rewind(session, to, now).unwrap();
+                s.rewind(session, Position::After(to), "", now).unwrap();
                 m.said
                     .iter_mut()
                     .filter(|m| m.id > to && m.deleted_at.is_none())
                     .for_each(|m| m.deleted_at = Some(now));
-            }
-        }
-        Op::Restore => {
-            let newest = m.said.iter().filter_map(|m| m.deleted_at).max();
-            if let Some(since) = newest {
-                s.restore(session, since).unwrap();
-                m.said
-                    .iter_mut()
-                    .filter(|m| m.deleted_at >= Some(since))
-                    .for_each(|m| m.deleted_at = None);
             }
         }
         Op::Fork(behind) => {
@@ -229,27 +184,9 @@ fn apply(s: &mut Store, world: &mut Vec<Session>, at: usize, op: &Op, now: At) {
                 // What the fork does not show of all that its parent has said up to there.
                 let mut before = part.log();
                 before.truncate(before.len() - said.iter().filter(|m| !m.copied).count());
-                world.push(Session { id, before, said, deleted: false });
+                world.push(Session { id, before, said });
             }
         }
-        Op::Delete => {
-            s.delete_session(session, now).unwrap();
-            m.deleted = true;
-        }
-        Op::Undelete => {
-            if m.deleted {
-                s.undelete_session(session).unwrap();
-                m.deleted = false;
-            }
-        }
-        // Within the retention nothing goes.
-        Op::Vacuum => assert_eq!(
-            (
-                s.vacuum(now, 1_000_000).unwrap().messages,
-                s.vacuum(now, 1_000_000).unwrap().sessions
-            ),
-            (0, 0)
-        ),
         Op::Reopen => {}
     }
 }
@@ -264,22 +201,22 @@ proptest! {
         // The disk is not what is tested here, and hundreds of commits would wait for it.
         s.db.execute_batch("PRAGMA synchronous = OFF").unwrap();
         let id = s.create_session(&NewSession::default()).unwrap();
-        let mut world = vec![Session { id, before: vec![], said: vec![], deleted: false }];
+        let mut world = vec![Session { id, before: vec![], said: vec![] }];
         for (i, (which, op)) in ops.iter().enumerate() {
             let at = which.index(world.len());
             if matches!(op, Op::Reopen) {
                 s = open(&path, i as u64);
                 s.db.execute_batch("PRAGMA synchronous = OFF").unwrap();
             } else {
-                apply(&mut s, &mut world, at, op, 1_000_000 + i as At);
+                apply(&mut s, &mut world, at, op, 1_000_000 + i as Millis);
             }
-            for m in world.iter().filter(|m| !m.deleted) {
+            for m in world.iter() {
                 prop_assert_eq!(texts(&s.load_context(m.id).unwrap()), m.texts(), "after {:?}", op);
                 prop_assert_eq!(texts(&s.log(m.id).unwrap()), m.log(), "log after {:?}", op);
             }
         }
         // What a log has of the session itself goes by the ids that loading it returns.
-        for m in world.iter().filter(|m| !m.deleted) {
+        for m in world.iter() {
             let log: Vec<Ulid> = s.log(m.id).unwrap().iter().skip(m.before.len()).map(|m| m.id).collect();
             prop_assert_eq!(log, m.live().filter(|m| !m.copied).map(|m| m.id).collect::<Vec<_>>());
         }

@@ -1,51 +1,49 @@
-//! What there is: the sessions of a store with what a list of them shows.
+//! Lists of sessions.
 
 use std::collections::BTreeMap;
 
 use super::error::StoreError;
-use super::load::LOGGED;
+use super::ids::Ulid;
+use super::load::IS_LOGGED;
 use super::part::PartKind;
-use super::ulid::Ulid;
-use super::{At, NewSession, Store};
+use super::{Millis, NewSession, Store};
 
-/// A session from outside.
+/// A session as a list shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overview {
-    /// Its id.
     pub id: Ulid,
-    /// What was known of it when it began.
     pub session: NewSession,
-    /// Of a fork the last message of its parent that it shows.
+    /// For a fork: the last message of its parent that it shows.
     pub forked_at: Option<Ulid>,
-    /// When it began, ms.
-    pub created_at: At,
-    /// When it last changed, ms: something was said, compacted or taken back.
-    pub updated_at: At,
-    /// When the compaction was finished at which loading stops, ms.
-    pub compacted_at: Option<At>,
-    /// Messages in its log, compactions among them.
+    /// ms since 1970.
+    pub created_at: Millis,
+    /// Time of the last message, compaction or rewind, ms since 1970.
+    pub updated_at: Millis,
+    /// Time of the newest compaction, ms since 1970.
+    pub compacted_at: Option<Millis>,
+    /// Number of messages in its log, including compactions.
     pub messages: u64,
-    /// Forks and sessions of subagents that stand below it, oldest first.
+    /// Forks and sessions of subagents, oldest first.
     pub children: Vec<Ulid>,
 }
 
 impl Store {
-    /// Sessions that are not deleted, oldest first.
+    /// Returns the sessions, oldest first.
     pub fn sessions(&self) -> Result<Vec<(Ulid, NewSession)>, StoreError> {
         Ok(self.rows()?.into_iter().map(|o| (o.id, o.session)).collect())
     }
 
-    /// What was known of a session when it began.
+    /// Returns the details a session was created with.
     pub fn session(&self, session: Ulid) -> Result<NewSession, StoreError> {
         let missing = || StoreError::NoSession { path: self.path.clone(), id: session };
         let all = self.sessions()?;
         all.into_iter().find(|(id, _)| *id == session).map(|(_, s)| s).ok_or_else(missing)
     }
 
-    /// What a session may be told of the one that it follows: the newest summary of the nearest
-    /// ancestor that has one, and whose it is (docs/sources/opencode-vs-claude-code.md §10.9). None
-    /// for a fork, which shows what its parent shows.
-    pub fn inherited(&self, session: Ulid) -> Result<Option<(Ulid, String)>, StoreError> {
+    /// Returns the newest summary of the nearest ancestor that has one, with the ancestor's id
+    /// (docs/sources/opencode-vs-claude-code.md §10.9). `None` for a fork, which shows its parent's
+    /// context.
+    pub fn inherited_summary(&self, session: Ulid) -> Result<Option<(Ulid, String)>, StoreError> {
         let all = self.rows()?;
         let find = |id: Ulid| all.iter().find(|o| o.id == id);
         let missing = || StoreError::NoSession { path: self.path.clone(), id: session };
@@ -56,7 +54,7 @@ impl Store {
         // Ids grow from parent to child, so this ends.
         while let Some(parent) = at.session.parent.filter(|p| *p < at.id).and_then(find) {
             let context = self.load_context(parent.id)?;
-            let summary = context.first().filter(|m| m.boundary).and_then(|m| {
+            let summary = context.first().filter(|m| m.is_boundary).and_then(|m| {
                 let part = m.parts.iter().find(|p| p.kind == PartKind::Summary)?;
                 part.data["text"].as_str().map(str::to_string)
             });
@@ -68,14 +66,13 @@ impl Store {
         Ok(None)
     }
 
-    /// Sessions that are not deleted, oldest first, with how large they are and how they hang
-    /// together.
+    /// Returns the sessions, oldest first, with message counts and children.
     pub fn overview(&self) -> Result<Vec<Overview>, StoreError> {
         let _view = self.view()?;
         let mut out = self.rows()?;
         let mut children: BTreeMap<Ulid, Vec<Ulid>> = BTreeMap::new();
         for o in &mut out {
-            o.messages = self.messages(o.id)?;
+            o.messages = self.count_messages(o.id)?;
             if let Some(parent) = o.session.parent {
                 children.entry(parent).or_default().push(o.id);
             }
@@ -86,16 +83,15 @@ impl Store {
         Ok(out)
     }
 
-    /// Without what is counted over several rows.
     fn rows(&self) -> Result<Vec<Overview>, StoreError> {
         type Raw = (
             (String, String, Option<String>, String, String),
-            (Option<String>, At, At, Option<At>),
+            (Option<String>, Millis, Millis, Option<Millis>),
         );
         let raw: Vec<Raw> = self.read("list sessions", |db| {
             let mut q = db.prepare_cached(
                 "SELECT id, project_id, parent_id, title, directory, forked_at, created_at, \
-                 updated_at, compacted_at FROM sessions WHERE deleted_at IS NULL ORDER BY id",
+                 updated_at, compacted_at FROM sessions ORDER BY id",
             )?;
             q.query_map([], |r| {
                 Ok((
@@ -126,15 +122,15 @@ impl Store {
         Ok(out)
     }
 
-    fn messages(&self, session: Ulid) -> Result<u64, StoreError> {
+    fn count_messages(&self, session: Ulid) -> Result<u64, StoreError> {
         let mut n = 0;
-        for stretch in self.line(session)? {
+        for segment in self.segments(session)? {
             n += self.read("count messages", |db| {
                 let of = format!(
-                    "SELECT count(*) FROM messages m WHERE {} AND {LOGGED}",
-                    stretch.messages()
+                    "SELECT count(*) FROM messages m WHERE {} AND {IS_LOGGED}",
+                    segment.messages()
                 );
-                db.prepare_cached(&of)?.query_row(stretch.params(), |r| r.get::<_, i64>(0))
+                db.prepare_cached(&of)?.query_row(segment.params(), |r| r.get::<_, i64>(0))
             })? as u64;
         }
         Ok(n)

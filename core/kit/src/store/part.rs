@@ -1,4 +1,4 @@
-//! Parts as they are stored: a kind and a JSON object.
+//! Stored parts: a kind and a JSON object.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use ctxbench_core::block::{Media, Role};
 use ctxbench_core::content::{Part, ToolCall};
 
-/// What a stored part is.
+/// Kind of a stored part, with the shape of its JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PartKind {
     /// `{"text"}`.
@@ -26,15 +26,9 @@ pub enum PartKind {
     Marker,
     /// `{"opaque"}`: a compaction made by the provider.
     ProviderCompaction,
-    /// `{"text"}`: a delegated task.
-    Subtask,
-    /// `{"text"}`: state of the files.
-    Snapshot,
-    /// `{"files"}`.
-    Patch,
 }
 
-const WORDS: [(PartKind, &str); 11] = [
+const NAMES: [(PartKind, &str); 8] = [
     (PartKind::Text, "text"),
     (PartKind::Reasoning, "reasoning"),
     (PartKind::ToolCall, "tool_call"),
@@ -43,33 +37,29 @@ const WORDS: [(PartKind, &str); 11] = [
     (PartKind::Summary, "summary"),
     (PartKind::Marker, "marker"),
     (PartKind::ProviderCompaction, "provider_compaction"),
-    (PartKind::Subtask, "subtask"),
-    (PartKind::Snapshot, "snapshot"),
-    (PartKind::Patch, "patch"),
 ];
 
 impl PartKind {
-    /// The word in the file.
-    pub fn word(self) -> &'static str {
-        WORDS.iter().find(|(k, _)| *k == self).map_or("", |(_, w)| w)
+    /// Returns the name used in the file.
+    pub fn as_str(self) -> &'static str {
+        NAMES.iter().find(|(k, _)| *k == self).map_or("", |(_, w)| w)
     }
 
-    pub(super) fn from_word(word: &str) -> Option<Self> {
-        WORDS.iter().find(|(_, w)| *w == word).map(|(k, _)| *k)
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        NAMES.iter().find(|(_, w)| *w == name).map(|(k, _)| *k)
     }
 }
 
-/// A part to be stored.
+/// A part to store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewPart {
-    /// What it is.
     pub kind: PartKind,
-    /// Its contents as the kind says.
+    /// JSON object of the shape that the kind states.
     pub data: Value,
 }
 
 impl NewPart {
-    /// Plain text.
+    /// Creates a part of plain text.
     pub fn text(text: &str) -> Self {
         NewPart { kind: PartKind::Text, data: json!({ "text": text }) }
     }
@@ -112,8 +102,8 @@ impl From<&Part> for NewPart {
     }
 }
 
-/// The part that was stored; `None` for what only the store and other programs know.
-pub(super) fn content(kind: PartKind, data: &Value) -> Option<Part> {
+/// Converts a stored part to a message part; `None` for a marker.
+pub(super) fn to_content(kind: PartKind, data: &Value) -> Option<Part> {
     let text = |key: &str| -> Arc<str> { data[key].as_str().unwrap_or_default().into() };
     Some(match kind {
         PartKind::Text => Part::Text(text("text")),
@@ -139,7 +129,7 @@ pub(super) fn content(kind: PartKind, data: &Value) -> Option<Part> {
         }),
         PartKind::Summary => Part::Summary(text("text")),
         PartKind::ProviderCompaction => Part::Compaction(Some(text("opaque"))),
-        PartKind::Marker | PartKind::Subtask | PartKind::Snapshot | PartKind::Patch => return None,
+        PartKind::Marker => return None,
     })
 }
 
@@ -152,10 +142,10 @@ const ROLES: [(Role, &str); 6] = [
     (Role::Tool, "tool"),
 ];
 
-pub(super) fn role_word(role: Role) -> &'static str {
+pub(super) fn role_name(role: Role) -> &'static str {
     ROLES.iter().find(|(r, _)| *r == role).map_or("", |(_, w)| w)
 }
 
-pub(super) fn role_of(word: &str) -> Option<Role> {
-    ROLES.iter().find(|(_, w)| *w == word).map(|(r, _)| *r)
+pub(super) fn parse_role(name: &str) -> Option<Role> {
+    ROLES.iter().find(|(_, w)| *w == name).map(|(r, _)| *r)
 }

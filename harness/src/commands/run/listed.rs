@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use crate::keys::Content;
@@ -17,7 +17,6 @@ use ctxbench_core::model::Model;
 use ctxbench_reports::is_private;
 use ctxbench_scenarios as scenarios;
 use ctxbench_scenarios::Scenario;
-use ctxbench_strategies::Spec;
 
 use super::remarks;
 use crate::choice::Choice;
@@ -48,7 +47,6 @@ pub(super) struct Listed {
 pub(super) fn list(
     inputs: &[String],
     choice: &Choice,
-    specs: &[Spec],
     named: &[&'static Model],
     shard: Option<(usize, usize)>,
     most: u64,
@@ -65,12 +63,7 @@ pub(super) fn list(
         scenario.find_facts();
         let run_with = models::of(&scenario.session, named);
         let own = run_with.iter().flat_map(|m| models::remarks(&scenario.session, m));
-        let mut warnings: Vec<String> = own.collect();
-        let idle: BTreeSet<String> = specs
-            .iter()
-            .flat_map(|spec| spec.levers.idle(&scenario.session, scenario.scale))
-            .collect();
-        warnings.extend(idle.iter().map(|l| format!("the lever {l} changes nothing in it")));
+        let warnings: Vec<String> = own.collect();
         let content = Content::of(&scenario);
         let has_recorded = |m: &&'static Model| recorded::as_recorded(&scenario, m).is_some();
         let mut listed = Listed {
@@ -204,9 +197,9 @@ mod tests {
     /// What is fed of a corpus of which so many bytes are kept, after `change`.
     fn fed(most: u64, change: impl Fn(&std::path::Path)) -> BTreeMap<String, (Scenario, bool)> {
         let (dir, inputs) = corpus();
-        let specs = [Spec::parse("none").unwrap()];
+        let specs = [ctxbench_strategies::Spec::parse("none").unwrap()];
         let (scenarios, listed): (Vec<_>, Vec<_>) =
-            list(&inputs, &Choice::default(), &specs, &[], None, most).unwrap().into_iter().unzip();
+            list(&inputs, &Choice::default(), &[], None, most).unwrap().into_iter().unzip();
         let whole = scenarios.iter().filter(|s| !s.session.entries.is_empty()).count();
         assert_eq!(whole, if most == 0 { 1 } else { 4 });
         change(dir.path());
@@ -232,9 +225,7 @@ mod tests {
     #[test]
     fn of_sessions_that_are_run_elsewhere_only_names_are_kept() {
         let (_dir, inputs) = corpus();
-        let specs = [Spec::parse("none").unwrap()];
-        let part =
-            |part, choice: &Choice| list(&inputs, choice, &specs, &[], part, KEPT_BYTES).unwrap();
+        let part = |part, choice: &Choice| list(&inputs, choice, &[], part, KEPT_BYTES).unwrap();
         let id = |(s, _): &(Scenario, Listed)| s.id.clone();
         let whole: Vec<String> = part(None, &Choice::default()).iter().map(id).collect();
         let second = part(Some((2, 4)), &Choice::default());

@@ -8,7 +8,7 @@ use ctxbench_core::block::Role;
 use ctxbench_core::rng::SplitMix64;
 use ctxbench_kit::checkpoint::{EditCheckpoints, Keep, Snapshots};
 use ctxbench_kit::rewind::manifest;
-use ctxbench_kit::store::{NewCheckpoint, NewPart, NewSession, Place, Store};
+use ctxbench_kit::store::{NewCheckpoint, NewPart, NewSession, Position, Store};
 use serde_json::{Value, json};
 
 use super::{fill, is_leftover, kill, kills, start, whole};
@@ -46,7 +46,7 @@ fn worked() -> (Folder, String) {
         let said = [(Role::User, prompt), (Role::Assistant, "done")]
             .map(|(role, text)| (role, vec![NewPart::text(text)]));
         let ids = store.append_messages(session, &said).unwrap();
-        let new = NewCheckpoint::new(Place::Before(ids[0]), manifest(Some(number)));
+        let new = NewCheckpoint::new(Position::Before(ids[0]), manifest(Some(number)));
         second = store.add_checkpoint(session, &new).unwrap().to_string();
     }
     (here, second)
@@ -60,7 +60,7 @@ fn lines(here: &Folder, line: &str) -> Vec<Value> {
 /// The checkpoints called so that a person is shown, oldest first.
 fn before_going_back(here: &Folder) -> Vec<String> {
     let mut all = lines(here, "checkpoints --json");
-    all.retain(|c| c["name"] == "before going back");
+    all.retain(|c| c["name"] == "before rewind");
     all.iter().map(|c| c["id"].as_str().unwrap().to_string()).collect()
 }
 

@@ -1,0 +1,187 @@
+//! Commands for the sessions and checkpoints that the agent has stored.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use clap::{Subcommand, ValueEnum};
+use ctxbench_kit::rewind::{Restore, Rewinder, Rewound, Target};
+use ctxbench_kit::store::{LoadedMessage, Millis, Store, Ulid};
+
+type Output = Result<String, Box<dyn Error>>;
+
+#[derive(Subcommand)]
+pub enum Sessions {
+    /// List the sessions of the folder
+    List,
+    /// Show the messages of a session
+    Show {
+        #[arg(value_parser = parse_id)]
+        id: Ulid,
+    },
+    /// Create a session that continues after a message
+    Fork {
+        #[arg(value_parser = parse_id)]
+        id: Ulid,
+        #[arg(value_parser = parse_id)]
+        message: Ulid,
+    },
+    /// Show where two sessions diverge
+    Compare {
+        #[arg(value_parser = parse_id)]
+        first: Ulid,
+        #[arg(value_parser = parse_id)]
+        second: Ulid,
+    },
+    /// Rewind to a message; discarded messages stay in a fork
+    Rewind {
+        #[arg(value_parser = parse_id)]
+        id: Ulid,
+        #[arg(value_parser = parse_id)]
+        message: Ulid,
+        restore: Part,
+    },
+}
+
+#[derive(Subcommand)]
+pub enum Checkpoints {
+    /// List the checkpoints of a session
+    List {
+        #[arg(value_parser = parse_id)]
+        session: Ulid,
+    },
+    /// Restore a checkpoint of a session
+    Restore {
+        #[arg(value_parser = parse_id)]
+        session: Ulid,
+        #[arg(value_parser = parse_id)]
+        id: Ulid,
+        restore: Part,
+    },
+}
+
+/// The part of a session to restore.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum Part {
+    Code,
+    Conversation,
+    Both,
+}
+
+impl From<Part> for Restore {
+    fn from(part: Part) -> Restore {
+        match part {
+            Part::Code => Restore::Code,
+            Part::Conversation => Restore::Conversation,
+            Part::Both => Restore::Both,
+        }
+    }
+}
+
+impl Sessions {
+    pub fn run(&self, folder: &Path) -> Output {
+        let mut kept = open(folder)?;
+        let mut out = String::new();
+        match self {
+            Sessions::List => {
+                for o in kept.store().overview()? {
+                    writeln!(out, "{}  {:>4} messages  {}", o.id, o.messages, o.session.title)?;
+                }
+            }
+            Sessions::Show { id } => {
+                kept.store().log(*id)?.iter().for_each(|m| out += &line(m));
+            }
+            Sessions::Fork { id, message } => {
+                let title = format!("{} (fork)", kept.store().session(*id)?.title);
+                writeln!(out, "{}", kept.store_mut().fork(*id, *message, &title)?)?;
+            }
+            Sessions::Compare { first, second } => {
+                let divergence = kept.store().compare(*first, *second)?;
+                writeln!(out, "{} messages in common", divergence.shared.len())?;
+                for (id, rest) in [(first, divergence.first), (second, divergence.second)] {
+                    writeln!(out, "\n{id}")?;
+                    rest.iter().for_each(|m| out += &line(m));
+                }
+            }
+            Sessions::Rewind { id, message, restore } => {
+                let target = Target::Message(*message);
+                let done = kept.rewind(*id, &target, (*restore).into(), now())?;
+                out += &summary(&done)?;
+            }
+        }
+        Ok(out)
+    }
+}
+
+impl Checkpoints {
+    pub fn run(&self, folder: &Path) -> Output {
+        let mut kept = open(folder)?;
+        match self {
+            Checkpoints::List { session } => {
+                let mut out = String::new();
+                for c in kept.store().checkpoints(*session)? {
+                    let name = c.details.name.as_deref().unwrap_or("prompt");
+                    writeln!(out, "{}  {name}  {:?}", c.id, c.details.position)?;
+                }
+                Ok(out)
+            }
+            Checkpoints::Restore { session, id, restore } => {
+                let all = kept.store().checkpoints(*session)?;
+                let checkpoint = all.into_iter().find(|c| c.id == *id).ok_or_else(|| {
+                    format!("session {session} has no checkpoint {id}; list them first")
+                })?;
+                let target = Target::Checkpoint(checkpoint);
+                summary(&kept.rewind(*session, &target, (*restore).into(), now())?)
+            }
+        }
+    }
+}
+
+/// Opens the store of a folder; restored files stay in that folder.
+fn open(folder: &Path) -> Result<Rewinder, Box<dyn Error>> {
+    let path: PathBuf = folder.join(".agent/sessions.db");
+    if !path.exists() {
+        return Err(
+            format!("{} does not exist; name the project with --folder", path.display()).into()
+        );
+    }
+    Ok(Rewinder::new(Store::open(&path)?, &path))
+}
+
+/// The id, role and first line of a message.
+fn line(m: &LoadedMessage) -> String {
+    let text = m
+        .parts
+        .iter()
+        .find_map(|p| ["text", "output", "arguments"].iter().find_map(|key| p.data[*key].as_str()));
+    let first = text.unwrap_or_default().lines().next().unwrap_or_default();
+    let role = if m.is_boundary { "Compaction".to_string() } else { format!("{:?}", m.role) };
+    format!("{}  {role:<10}  {:.72}\n", m.id, first)
+}
+
+fn summary(done: &Rewound) -> Output {
+    let mut out = String::new();
+    if let Some(branch) = done.branch {
+        writeln!(out, "{} messages discarded, kept in session {branch}", done.messages)?;
+    }
+    if let (Some(folder), Some(files)) = (&done.folder, &done.files) {
+        writeln!(out, "files of {}:", folder.display())?;
+        for (path, outcome) in &files.files {
+            writeln!(out, "  {path}: {outcome:?}")?;
+        }
+    }
+    if let Some(undo) = done.undo {
+        writeln!(out, "the replaced files are checkpoint {undo}")?;
+    }
+    Ok(out)
+}
+
+fn parse_id(text: &str) -> Result<Ulid, String> {
+    text.parse().map_err(|e| format!("{e}; an id has 26 letters and digits"))
+}
+
+/// Now, ms since 1970.
+fn now() -> Millis {
+    SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_millis() as Millis)
+}
