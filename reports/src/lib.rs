@@ -55,6 +55,7 @@ pub use fmt::{one_line, printable, uncounted};
 pub use formats::{Artifact, FORMATS, Format, ReportError, format};
 pub use gate::{Baseline, GateOptions, gate, read_baseline};
 pub use json::{ReadError, parse_results, read_results, results_file, results_text, write_json};
+pub use junit::JUNIT_HEAD;
 pub use lost::{Lost, LostNeed, lost, to_json as lost_to_json, to_text as lost_to_text};
 pub use merge::{Complete, MergeError, Merged};
 pub use metrics::{Cell, Holds, column, in_words};

@@ -10,9 +10,15 @@ use ctxbench_core::counted::many;
 use ctxbench_core::files;
 use ctxbench_reports::{self as reports, Artifact, Merged, Stored};
 
-use super::{number, private, run};
+use super::{private, run};
+
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench merge part-1 part-2 --out out
+";
 
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Folders or results.json of runs, or a folder of such: the parts of `run --shard`, or runs of
     /// other sessions or strategies under the same assumptions
@@ -26,7 +32,7 @@ pub(crate) struct Args {
     partial: bool,
     /// Write team.md: what a team of N users, each with one of the sessions, needs of a shared
     /// limit of tokens per minute
-    #[arg(long, value_name = "N", value_parser = number::within(1..=100_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     team: Option<u64>,
     /// The shared limit for --team, tokens per minute (default: the upper recommendation for a team
     /// of that size)

@@ -34,12 +34,25 @@ use ctxbench_strategies::Spec;
 use super::corpus::{Choosing, Shown};
 use super::memory::Places;
 use super::otel::Export;
+use super::private;
+use super::seeds::Seeds;
 use super::specs::Chosen;
-use super::{number, private};
+use super::summarizer::CassetteFile;
 use listed::Listed;
 use rows::RunRows;
 
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench
+      Run the default scenarios with all strategies, into ctxbench-out/
+  ctxbench run ~/.claude/projects --sample 10
+      Run ten of your own sessions
+  ctxbench run s.jsonl --strategy reference --strategy codex:auto_compact_limit=90k
+      Run one session with one setting
+";
+
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Session JSONL, scenario TOML, recordings of agents, the same compressed (.gz, .zst, .zip),
     /// folders of these, names of built-in scenarios, or `all` of these
@@ -69,23 +82,17 @@ pub(crate) struct Args {
     /// openai+http://localhost:8080/v1#MODEL or an anthropic+ address (with --cassette)
     #[arg(long, value_name = "KIND", default_value = "extractive", value_hint = ValueHint::Other)]
     summarizer: Vec<String>,
-    /// File in which answers of a server are recorded once and found again
-    #[arg(long, value_name = "FILE")]
-    cassette: Option<PathBuf>,
-    /// Never ask a server; what is not in the cassette is an error of its row
-    #[arg(long, requires = "cassette")]
-    offline: bool,
+    /// File that keeps the answers of a summarizer's server, each asked for once; offline:FILE
+    /// never asks, and a missing answer is an error of its row
+    #[arg(long, value_name = "[offline:]FILE")]
+    cassette: Option<CassetteFile>,
     /// How requests reach the mock server
     #[arg(long, value_enum, default_value_t = Door::Http)]
     transport: Door,
-    /// Seed of what is seeded: --sample and the losses of the lossy summariser (default: 1; with
-    /// --seeds the first of them, default 0)
-    #[arg(long, value_name = "SEED", value_parser = number::within(0..=u64::MAX))]
-    seed: Option<u64>,
-    /// Run what is seeded with N seeds, 0 to N-1 or from --seed on; the table shows the mean and
-    /// the range. What is not seeded is run once
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::within(1..=MOST_SEEDS))]
-    seeds: u64,
+    /// Random seed, or a range such as 0..9, for --sample (which takes the first) and the lossy
+    /// summarizer; of several seeds the table shows the mean and the range
+    #[arg(long, value_name = "N|N..M", default_value = "1")]
+    seeds: Seeds,
     /// Project folder whose memory files each product puts into its prompts, as it would load them
     #[arg(long, value_name = "DIR")]
     memory: Option<PathBuf>,
@@ -106,7 +113,7 @@ pub(crate) struct Args {
     spend_limit: Vec<SpendLimit>,
     /// Show what a team of N users, each with one of the sessions, needs of a shared limit of
     /// tokens per minute
-    #[arg(long, value_name = "N", value_parser = number::within(1..=100_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     team: Option<u64>,
     /// The shared limit for --team, tokens per minute (default: the upper recommendation for a team
     /// of that size), and for the head-room in --status
@@ -115,10 +122,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     otel: super::otel::Options,
     /// Folder for result files
-    #[arg(long, value_name = "DIR", default_value = "ctxbench-out")]
+    #[arg(short, long, value_name = "DIR", default_value = "ctxbench-out")]
     out: PathBuf,
     /// Threads
-    #[arg(long, value_name = "N", value_parser = number::above_0)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     jobs: Option<u64>,
     /// Run only part I of N of the sessions, I from 1, or as a sum from 0 such as 0+1/3; `ctxbench
     /// merge` makes one of the parts
@@ -135,20 +142,17 @@ pub(crate) struct Args {
     resume: bool,
     /// Hold the results against the scenarios' expected answers; exit 1 on any difference, or if
     /// there is nothing to check
-    #[arg(long)]
+    #[arg(long, hide = true)]
     verify: bool,
     /// Columns of summary.csv to show in the table, with commas between them, such as
     /// cost_usd,needs_kept_pct (default: the usual ones, or on less than 100 characters the six
     /// that decide)
-    #[arg(long, value_name = "NAMES", conflicts_with = "json")]
+    #[arg(long, value_name = "NAMES")]
     columns: Option<Columns>,
     /// Print results as JSON instead of a table
     #[arg(long)]
     json: bool,
 }
-
-/// Most seeds of a run.
-const MOST_SEEDS: u64 = 10_000;
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Door {
@@ -299,7 +303,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     }
     let mut failures = failures.into_iter();
     if let Some(first) = failures.next() {
-        failures.for_each(|e| tell!("error: {}", super::told(&e)));
+        failures.for_each(|e| tell!("error: {}", super::error_chain(&e)));
         return Err(first);
     }
     exported?;
@@ -331,7 +335,7 @@ fn judged(args: &Args, plan: &Plan, all: &Results) -> anyhow::Result<()> {
         }
         tell!("all {checks} expected answers were met");
     }
-    nothing_ran(&all.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
+    failed_rows(&all.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
 }
 
 /// What a team needs, which takes every request of every row.
@@ -353,25 +357,23 @@ fn show(args: &Args, stored: &Stored<'_>, team: Option<&str>) -> anyhow::Result<
     let color = std::io::stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     let columns = args.columns.clone().unwrap_or_default();
-    super::print(&reports::table(all, &reports::TableOptions { color, width: width(), columns }))?;
+    super::print_data(&reports::table(
+        all,
+        &reports::TableOptions { color, width: width(), columns },
+    ))?;
     team.map_or(Ok(()), |text| super::print(&format!("\n{text}")))
 }
 
-/// What to say when every row that could be run is an error.
-pub(super) fn nothing_ran(rows: &[RunRecord]) -> Option<String> {
-    let tried: Vec<_> = rows.iter().filter(|r| r.status != Status::NotApplicable).collect();
-    let first = tried.first()?;
-    tried.iter().all(|r| r.status == Status::Error).then(|| {
-        let row = format!("{} × {}", first.scenario.id, first.strategy.label);
-        let why = first.error.as_deref().unwrap_or("no reason was given");
-        let what = match tried.iter().any(|r| r.summary.requests > 0) {
-            true => "no session was gone through to its end",
-            false => "nothing was measured",
-        };
-        match tried.len() {
-            1 => format!("{what}: {row} ended with an error: {why}"),
-            n => format!("{what}: all {n} rows ended with an error; the first, {row}: {why}"),
-        }
+/// An error if any row ended with one.
+pub(super) fn failed_rows(rows: &[RunRecord]) -> Option<String> {
+    let failed: Vec<&RunRecord> = rows.iter().filter(|r| r.status == Status::Error).collect();
+    let first = failed.first()?;
+    let row = format!("{} × {}", first.scenario.id, first.strategy.label);
+    let why = first.error.as_deref().unwrap_or("no reason was given");
+    let all = rows.iter().filter(|r| r.status != Status::NotApplicable).count();
+    Some(match failed.len() {
+        1 => format!("1 of {} ended with an error: {row}: {why}", many(all, "row")),
+        n => format!("{n} of {} ended with an error; the first is {row}: {why}", many(all, "row")),
     })
 }
 
@@ -425,15 +427,14 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
     }
     let named = args.model.iter().map(|m| model::find(m)).collect::<Result<Vec<_>, _>>()?;
     let summary_model = args.summary_model.as_deref().map(model::find).transpose()?;
-    let choice = args.choosing.choice(args.seed);
+    let choice = args.choosing.choice(Some(args.seeds.first));
     let shard = args.shard.as_deref().map(shard).transpose()?;
     let (sessions, listed): (Vec<_>, Vec<_>) =
         listed::list(&args.inputs, &choice, &named, shard, listed::KEPT_BYTES)?.into_iter().unzip();
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
         bail!("two sessions are called `{id}`; give one another id, or run them apart");
     }
-    let summarisers =
-        super::summarizer::summarisers(&args.summarizer, args.cassette.as_deref(), args.offline)?;
+    let summarisers = super::summarizer::summarisers(&args.summarizer, args.cassette.as_ref())?;
     let transport = match args.transport {
         Door::Http => Transport::Http,
         Door::Direct => Transport::Direct,
@@ -454,7 +455,7 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
         options: Options {
             transport,
             summariser: Summariser::default(),
-            seed: first_seed(args)?,
+            seed: args.seeds.first,
             rereads: !args.no_rereads,
             trace: args.trace.is_some(),
             calibrate: args.calibrate,
@@ -469,7 +470,7 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
             shown: None,
         },
         summarisers,
-        seeds: args.seeds,
+        seeds: args.seeds.count,
         // More threads than can be counted are all that there are.
         jobs: args
             .jobs
@@ -500,15 +501,6 @@ pub(super) fn twice<T: Ord>(names: impl Iterator<Item = T>) -> Option<T> {
     names.sort_unstable();
     let at = names.windows(2).position(|w| w[0] == w[1])?;
     Some(names.swap_remove(at))
-}
-
-/// One seed is 1 unless it is named; several are counted from 0.
-fn first_seed(args: &Args) -> anyhow::Result<u64> {
-    let first = args.seed.unwrap_or(u64::from(args.seeds == 1));
-    match first.checked_add(args.seeds) {
-        Some(_) => Ok(first),
-        None => bail!("--seed {first} leaves no room for {} seeds; name a smaller one", args.seeds),
-    }
 }
 
 /// Whether anything asks for a meter.

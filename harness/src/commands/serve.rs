@@ -10,12 +10,19 @@ use clap::builder::PossibleValuesParser;
 use ctxbench_core::files;
 use ctxbench_provider::wire::apis;
 
+const HELP: &str = "\
+The first line of standard output is `listening on http://127.0.0.1:PORT`. API keys are ignored.
+The request header `x-ctxbench-fault` asks for a fault of that request; see docs/serve.md.
+
+Examples:
+  ctxbench serve
+      Reply with a description of each request
+  ctxbench serve --script login-bug --fault '3:429;retry-after=1'
+      Replay a scenario and refuse the third request
+";
+
 #[derive(clap::Args)]
-#[command(
-    after_help = "The first line on standard output is `listening on http://127.0.0.1:PORT`.\n\
-    Keys are taken and not looked at. A request's header `x-ctxbench-fault` asks for a fault of \
-    that request; see docs/serve.md."
-)]
+#[command(after_help = HELP)]
 pub(crate) struct Args {
     /// Whose API to serve [default: all]
     #[arg(long, value_parser = PossibleValuesParser::new(apis().iter().map(|a| a.name())))]
@@ -47,7 +54,8 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
         Some(path) => {
             let script = args.script.iter().map(PathBuf::from).filter(|p| p.exists());
             files::check_output(path, &script.collect::<Vec<_>>()).context("--log")?;
-            super::not_a_session("--log", path)?;
+            super::check_not_session("--log", path)?;
+            super::private::keep(args.script.iter().map(PathBuf::from).filter(|p| p.exists()));
             let file = File::options()
                 .create(true)
                 .append(true)

@@ -2,7 +2,7 @@
 //! their answers.
 //!
 //! `route` tells what a request is for, `address` where it goes, `tee` keeps a copy of the answer
-//! while it streams, `secrets` says what is kept nowhere, `file` writes the line. Bodies are kept as
+//! while it streams, `file` writes the line. Bodies are kept as
 //! they are; what they mean is found when the file is read (`ctxbench_scenarios::formats::exchanges`).
 
 mod address;
@@ -10,7 +10,6 @@ mod child;
 mod file;
 mod proxy;
 mod route;
-mod secrets;
 mod tee;
 
 use std::future::Future;

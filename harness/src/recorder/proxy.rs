@@ -22,9 +22,9 @@ use hyper_util::rt::TokioExecutor;
 use super::address::Upstreams;
 use super::file::Recording;
 use super::route::{Route, route};
-use super::secrets::{Secrets, names, public};
 use super::tee::{Over, Tee};
 use crate::post::causes;
+use crate::redact::{RequestSecrets, headers};
 use crate::serve::{Clock, foreign};
 
 /// Largest request for a reply, bytes; larger than what any provider takes.
@@ -151,15 +151,15 @@ async fn exchange(
             return refusal(api, StatusCode::PAYLOAD_TOO_LARGE, &why);
         }
     };
-    let secrets = Secrets::of(&head.headers, head.uri.query());
+    let secrets = RequestSecrets::new(&head.headers, head.uri.query());
     let begun = Exchange {
         number,
         at_ms: asked.at_ms,
         wire: asked.wire.name().to_string(),
         path: secrets.clean(asked.path),
-        query: names(head.uri.query()),
+        query: headers::parameter_names(head.uri.query()),
         host: asked.host,
-        headers: secrets.cleaned(public(&head.headers)),
+        headers: secrets.clean_headers(headers::marked(&head.headers)),
         ..Exchange::default()
     };
     let text = text_of(&body, &head.headers).map(|t| secrets.clean(t));
@@ -182,7 +182,7 @@ async fn exchange(
         Ok(answer) => {
             let (head, body) = answer.into_parts();
             let status = head.status.as_u16();
-            let reply_headers = secrets.cleaned(public(&head.headers));
+            let reply_headers = secrets.clean_headers(headers::marked(&head.headers));
             let begun = Exchange { status, reply_headers, ..begun };
             let kept = head.headers.clone();
             let now = clock.clone();
@@ -214,7 +214,7 @@ async fn pass(
     at_ms: u64,
     known: bool,
 ) -> Response<Body> {
-    let secrets = Secrets::of(&head.headers, head.uri.query());
+    let secrets = RequestSecrets::new(&head.headers, head.uri.query());
     let path = crate::redact::Redactor::default().text(head.uri.path()).into_owned();
     let method = head.method.to_string();
     let noted = |status: u16| {

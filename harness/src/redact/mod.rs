@@ -5,12 +5,15 @@
 //! secret another, so what referred to one another still does. Names of people in prose, hosts and
 //! company names have no shape and stay.
 
+pub(crate) mod headers;
+mod rules;
 mod shapes;
 #[cfg(test)]
 mod tests;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_reports::record::{Results, RunRecord};
@@ -20,11 +23,97 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+pub(crate) use headers::RequestSecrets;
 use shapes::{ALL, ANY, Put, Shape};
+
+/// Replacement of a secret in texts that do not number their secrets.
+pub(crate) const MARK: &str = "[redacted]";
 
 /// The shape that was found, and what of it is secret.
 fn group(found: Captures<'_>) -> Option<(&'static Shape, Match<'_>)> {
     ALL.iter().enumerate().find_map(|(i, shape)| Some((shape, found.get(i + 1)?)))
+}
+
+/// Secret of a text, or a person.
+struct Finding {
+    put: Put,
+    range: Range<usize>,
+}
+
+/// Finds secrets and people in a text, in the order of their positions and without overlaps.
+fn findings(text: &str) -> Vec<Finding> {
+    let mut found = find_shapes(text);
+    let shapes = found.len();
+    for (id, range) in rules::find(text) {
+        let overlaps =
+            |other: &Finding| other.range.start < range.end && range.start < other.range.end;
+        // Findings of shapes are sorted, and so are those of rules.
+        let after = found[..shapes].partition_point(|other| other.range.end <= range.start);
+        let is_free = !found[..shapes].get(after).is_some_and(overlaps)
+            && !found[shapes..].last().is_some_and(overlaps);
+        if is_free {
+            found.push(Finding { put: Put::Key(id), range });
+        }
+    }
+    found.sort_by_key(|finding| finding.range.start);
+    found
+}
+
+/// Finds what [`shapes`] describes.
+fn find_shapes(text: &str) -> Vec<Finding> {
+    let mut out = Vec::new();
+    let mut from = 0;
+    while let Some(found) = ANY.captures_at(text, from) {
+        let start = found.get(0).map_or(from, |whole| whole.start());
+        let Some((shape, secret)) = group(found) else { break };
+        let matches = (shape.matches)(secret.as_str());
+        if let Some(end) = (shape.end)(text, secret.end()).filter(|_| matches) {
+            out.push(Finding { put: shape.put, range: secret.start()..end });
+            from = end;
+        } else {
+            // A secret may begin inside the rejected match, or right after its first character.
+            let next = |at: usize| at + text[at..].chars().next().map_or(1, char::len_utf8);
+            from = text.floor_char_boundary(secret.start().saturating_sub(1)).max(next(start));
+        }
+        if from > text.len() {
+            break;
+        }
+    }
+    out
+}
+
+/// Replaces secrets in a text by [`MARK`]: `key` wherever it occurs, and all keys, tokens and
+/// passwords that this module finds. Names of people and folders stay.
+pub(crate) fn without_secrets(text: &str, key: Option<&str>) -> String {
+    let text = match key.filter(|key| !key.is_empty()) {
+        Some(key) => Cow::Owned(text.replace(key, MARK)),
+        None => Cow::Borrowed(text),
+    };
+    let mut out = String::new();
+    let mut copied = 0;
+    for Finding { put, range } in findings(&text) {
+        if matches!(put, Put::Key(_)) && !text[range.clone()].contains(MARK) {
+            out += &text[copied..range.start];
+            out += MARK;
+            copied = range.end;
+        }
+    }
+    out + &text[copied..]
+}
+
+/// Replaces secrets in all texts of a JSON value, see [`without_secrets`].
+pub(crate) fn value_without_secrets(value: Value, key: Option<&str>) -> Value {
+    match value {
+        Value::String(text) => Value::String(without_secrets(&text, key)),
+        Value::Array(items) => {
+            Value::Array(items.into_iter().map(|item| value_without_secrets(item, key)).collect())
+        }
+        Value::Object(fields) => {
+            let fields = fields.into_iter();
+            Value::Object(fields.map(|(k, v)| (k, value_without_secrets(v, key))).collect())
+        }
+        other => other,
+    }
 }
 
 /// Takes secrets out, and remembers which it has met.
@@ -52,23 +141,11 @@ impl Redactor {
             return Cow::Borrowed(text);
         }
         let mut out = String::new();
-        let (mut copied, mut from) = (0, 0);
-        while let Some(found) = ANY.captures_at(text, from) {
-            let start = found.get(0).map_or(from, |whole| whole.start());
-            let Some((shape, secret)) = group(found) else { break };
-            let is_one = (shape.is_one)(secret.as_str());
-            if let Some(end) = (shape.end)(text, secret.end()).filter(|_| is_one) {
-                out += &text[copied..secret.start()];
-                out += &self.put(shape.put, &text[secret.start()..end]);
-                (copied, from) = (end, end);
-            } else {
-                // Another may stand in what looked like one, or right behind its first character.
-                let next = |at: usize| at + text[at..].chars().next().map_or(1, char::len_utf8);
-                from = text.floor_char_boundary(secret.start().saturating_sub(1)).max(next(start));
-            }
-            if from > text.len() {
-                break;
-            }
+        let mut copied = 0;
+        for Finding { put, range } in findings(text) {
+            out += &text[copied..range.start];
+            out += &self.put(put, &text[range.clone()]);
+            copied = range.end;
         }
         if copied == 0 {
             if text.len() <= REMEMBERED {
@@ -90,7 +167,7 @@ impl Redactor {
         }
         // What a vendor's form tells is more than that a name stands before it.
         let whole = |(shape, found): &(&Shape, Match<'_>)| {
-            found.len() == secret.len() && (shape.is_one)(secret)
+            found.len() == secret.len() && (shape.matches)(secret)
         };
         let put = ANY.captures(secret).and_then(group).filter(whole).map_or(put, |g| g.0.put);
         let last = self.last.entry(put).or_default();

@@ -15,6 +15,7 @@ fn body(alphabet: &str, n: usize) -> String {
 }
 
 const MIXED: &str = "aB3dE5gH7jK9mN2pQ4sT6vW8yZ";
+const LETTERS: &str = "aBcDeFgHiJkLmNoPqRsTuVwXyZ";
 const HEX: &str = "0a1b2c3d4e5f6789";
 
 /// Every shape: text around one, the secret, and what takes its place.
@@ -36,16 +37,24 @@ fn known() -> Vec<(String, String, &'static str)> {
         (format!("sk-proj-{}", body(MIXED, 48)), "openai-key"),
         (format!("AIza{}", body(MIXED, 35)), "google-key"),
         (format!("sk_live_{}", body(MIXED, 24)), "stripe-key"),
-        (format!("npm_{}", body(MIXED, 36)), "npm-token"),
-        (format!("pypi-AgEIcHlwaS5vcmc{}", body(MIXED, 60)), "pypi-token"),
+        (format!("npm_{}", body(MIXED, 36)), "npm-access-token"),
+        (format!("pypi-AgEIcHlwaS5vcmc{}", body(MIXED, 60)), "pypi-upload-token"),
         (format!("hf_{}", body(MIXED, 34)), "huggingface-token"),
+        (format!("hf_{}", body(LETTERS, 34)), "huggingface-token"),
+        (format!("api_org_{}", body(LETTERS, 34)), "huggingface-organization-api-token"),
+        (format!("sk-proj-{}", body(LETTERS, 48)), "openai-key"),
         (format!("gsk_{}", body(MIXED, 52)), "model-key"),
-        (format!("SG.{}.{}", body(MIXED, 22), body(MIXED, 43)), "sendgrid-key"),
+        (format!("glsa_{}_{}", body(MIXED, 32), body(HEX, 8)), "grafana-service-account-token"),
+        (format!("rubygems_{}", body(HEX, 48)), "rubygems-api-token"),
+        (format!("SG.{}.{}", body(MIXED, 22), body(MIXED, 43)), "sendgrid-api-token"),
         (format!("AC{}", body(HEX, 32)), "twilio-key"),
-        (format!("dop_v1_{}", body(HEX, 64)), "token"),
+        (format!("dop_v1_{}", body(HEX, 64)), "digitalocean-pat"),
         (format!("hvs.{}", body(MIXED, 24)), "token"),
         (format!("{}:AA{}", body("123456789", 9), body(MIXED, 33)), "token"),
-        (format!("AGE-SECRET-KEY-1{}", body("QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58)), "age-key"),
+        (
+            format!("AGE-SECRET-KEY-1{}", body("QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58)),
+            "age-secret-key",
+        ),
         (jwt, "jwt"),
         (pem, "private-key"),
     ];

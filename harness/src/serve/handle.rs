@@ -177,7 +177,7 @@ async fn answer(
     let id = shared.arrived.fetch_add(1, Ordering::Relaxed);
     let (head, body) = request.into_parts();
     if lock(&shared.desk).looks() {
-        let headers = speaker::public(&head.headers);
+        let headers = crate::redact::headers::public(&head.headers);
         let wire = Some(wire);
         let path = path.to_string();
         *seen = Some(Seen { id, wire, path, headers, compact, ..Seen::default() });

@@ -80,7 +80,7 @@ pub struct Seen {
     pub wire: Option<Wire>,
     /// Where it was posted.
     pub path: String,
-    /// Headers, but none that may hold a key.
+    /// Headers that may be kept: see [`crate::redact::headers`].
     pub headers: BTreeMap<String, String>,
     /// The body as it came; empty where it could not be read.
     pub body: Vec<u8>,
@@ -102,19 +102,6 @@ impl Seen {
     pub fn wants_compaction(&self) -> bool {
         self.compact || self.prompt.as_ref().is_some_and(Prompt::asks_for_compaction)
     }
-}
-
-/// Headers that hold keys or a person's session with a provider.
-const SECRET: &[&str] = &["authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"];
-
-/// Headers without secrets.
-pub(super) fn public(headers: &HeaderMap) -> BTreeMap<String, String> {
-    let name = |n: &str| n.to_string();
-    headers
-        .iter()
-        .filter(|(n, _)| !SECRET.contains(&n.as_str()) && !n.as_str().contains("token"))
-        .map(|(n, v)| (name(n.as_str()), String::from_utf8_lossy(v.as_bytes()).into_owned()))
-        .collect()
 }
 
 /// Tool definitions without the white space between them, in which a provider sees nothing; `None`
@@ -160,16 +147,5 @@ mod tests {
         assert_eq!(of(plain).as_deref(), Some(plain));
         let wide = "[ {\n \"name\": \"a b\",\t\"description\":\"say \\\" \\\\\" } , 1 ]";
         assert_eq!(of(wide).as_deref(), Some(plain));
-    }
-
-    #[test]
-    fn keys_are_never_kept() {
-        let mut headers = HeaderMap::new();
-        for name in ["authorization", "x-api-key", "x-goog-api-key", "cookie", "x-auth-token"] {
-            headers.insert(name, "secret".parse().unwrap());
-        }
-        headers.insert("x-kind", "compaction".parse().unwrap());
-        let kept = public(&headers);
-        assert_eq!(kept.into_iter().collect::<Vec<_>>(), [("x-kind".into(), "compaction".into())]);
     }
 }

@@ -505,8 +505,7 @@ fn compact_shows_the_context_before_and_after() {
 fn compact_asks_at_a_point_and_shows_every_strategy() {
     let here = Folder::new();
     let at = "compact login-bug --at turn:2";
-    let all: Value =
-        serde_json::from_str(&here.run(&format!("{at} --format json")).ok().stdout).unwrap();
+    let all: Value = serde_json::from_str(&here.run(&format!("{at} --json")).ok().stdout).unwrap();
     let rows = all["strategies"].as_array().unwrap();
     let of = |name: &str| rows.iter().find(|r| r["strategy"] == name).unwrap();
     // Who has a command makes one compaction of the same history; who has none says so, and pi
@@ -522,7 +521,7 @@ fn compact_asks_at_a_point_and_shows_every_strategy() {
     }
     assert_eq!(of("aider")["why"], "it cannot be asked for a compaction, and made none by itself");
     assert!(of("aider")["compactions"].as_array().unwrap().is_empty());
-    let page = here.run(&format!("{at} --strategy codex --format markdown")).ok();
+    let page = here.run(&format!("{at} --strategy codex --markdown")).ok();
     page.prints(&["| codex |", "## codex", "### Before", "### After", "Our login page is broken"]);
     here.run("compact login-bug --at turn:90")
         .fails_with(2)

@@ -435,7 +435,7 @@ fn sessions_are_chosen_alike_by_every_command() {
     assert!((1..9).any(|seed| ids(&format!("a/d0 a/d1 --sample 4 --seed {seed}")) != drawn));
     here.run("import b/d0 b/d1 --sample 4 --seed 7 -o s.jsonl").ok();
     assert_eq!(ids("s.jsonl"), drawn);
-    here.run(&format!("run b/d0 b/d1 --sample 4 --seed 7 {REPLAY}")).ok().says(&["5 not drawn"]);
+    here.run(&format!("run b/d0 b/d1 --sample 4 --seeds 7 {REPLAY}")).ok().says(&["5 not drawn"]);
     let mut ran: Vec<String> =
         here.csv("out/summary.csv").iter().map(|r| r["scenario"].clone()).collect();
     ran.dedup();

@@ -117,7 +117,7 @@ fn what_is_seeded_follows_its_seed() {
             name,
             &format!(
                 "login-bug-tight --strategy codex --strategy reference --summarizer lossy \
-                 --transport direct --seed {seed}"
+                 --transport direct --seeds {seed}"
             ),
         );
     }

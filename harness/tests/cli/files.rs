@@ -51,7 +51,7 @@ fn an_output_that_is_an_input_is_refused_by_whatever_name_it_is_reached() {
         refuses(
             &here,
             &format!("run login-bug {option} r.jsonl {TWO}"),
-            &[option, "r.jsonl holds a session"],
+            &[option, "r.jsonl exists and is not a file that ctxbench wrote"],
         );
     }
     refuses(&here, "import r.jsonl -o hard.jsonl", &["would overwrite the input r.jsonl itself"]);
@@ -85,7 +85,7 @@ fn files_that_an_input_refers_to_are_inputs() {
         &["would overwrite the input c/subagents/agent-x.jsonl itself"],
     );
     refuses(&here, "serve --script c.jsonl --log c.jsonl", &["--log", "the input c.jsonl itself"]);
-    refuses(&here, "serve --log c.jsonl", &["--log: c.jsonl holds a session"]);
+    refuses(&here, "serve --log c.jsonl", &["--log: c.jsonl is a session"]);
 }
 
 #[test]
@@ -170,6 +170,19 @@ fn two_outputs_in_one_place_are_refused() {
         let line = format!("run login-bug --trace out/{name} {TWO}");
         refuses(&here, &line, &["is a file of --out"]);
     }
+}
+
+#[test]
+fn serve_log_of_a_private_script_is_private() {
+    let here = Folder::new();
+    here.write("s.jsonl", session());
+    std::fs::set_permissions(here.path("s.jsonl"), PermissionsExt::from_mode(0o600)).unwrap();
+    // On a port that is taken, the server ends after it has opened its log.
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    here.run(&format!("serve --script s.jsonl --log log.jsonl --port {port}")).fails_with(2);
+    let mode = std::fs::metadata(here.path("log.jsonl")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }
 
 #[test]
@@ -317,7 +330,7 @@ fn links_that_lead_back_end() {
 fn a_run_in_which_every_row_is_an_error_fails() {
     let here = Folder::new();
     here.write("none.jsonl", "{\"type\":\"cassette\",\"version\":1}\n");
-    let server = "--summarizer openai+http://127.0.0.1:9/v1#m --cassette none.jsonl --offline";
+    let server = "--summarizer openai+http://127.0.0.1:9/v1#m --cassette offline:none.jsonl";
     let line = format!("run login-bug-tight --strategy codex --transport direct {server}");
     here.run(&line).fails_with(1).says(&["login-bug-tight × ", "ended with an error"]);
     assert_eq!(here.csv("ctxbench-out/summary.csv")[0]["status"], "error");
@@ -440,7 +453,7 @@ fn what_never_ends_is_refused() {
         "run login-bug --models /dev/zero --out zero",
         "run login-bug --summarizer scripted:/dev/zero --out zero",
         "run login-bug --settings /dev/zero --out zero",
-        "--config /dev/zero list models",
+        "list models --config /dev/zero",
         "gate out --baseline /dev/zero",
         "compare out /dev/zero",
         "conform /dev/zero",

@@ -83,7 +83,7 @@ const WRITERS: [Writer; 8] = [
         sign: ("report", ".ctxbench-"),
     },
     Writer {
-        line: "import second.jsonl -o session.jsonl",
+        line: "import second.jsonl -o session.jsonl --force",
         prepare: |here| {
             recording(here, "first.jsonl", "claude-code");
             recording(here, "second.jsonl", "codex");

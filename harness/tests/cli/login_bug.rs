@@ -41,7 +41,7 @@ const TOLD_IN_ALL: u64 = 15_400;
 
 /// The told moment: behind the ninth reply and its result, the 26th message.
 fn told_moment(here: &Folder, more: &str) -> Value {
-    let line = format!("compact login-bug --at step:9 --calibrate off --format json {more}");
+    let line = format!("compact login-bug --at step:9 --calibrate off --json {more}");
     serde_json::from_str(&here.run(&line).ok().stdout).unwrap()
 }
 

@@ -272,7 +272,7 @@ fn runs_that_begin_at_once_begin_one_cache() {
 fn rows_that_failed_are_computed_again() {
     let here = Folder::new();
     here.write("none.jsonl", "{\"type\":\"cassette\",\"version\":1}\n");
-    let server = "--summarizer openai+http://127.0.0.1:9/v1#m --cassette none.jsonl --offline";
+    let server = "--summarizer openai+http://127.0.0.1:9/v1#m --cassette offline:none.jsonl";
     let line = "run login-bug-tight --strategy codex --strategy none --transport direct";
     let line = format!("{line} --cache cache {server}");
     for _ in 0..2 {

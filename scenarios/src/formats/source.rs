@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufRead, Read};
 use std::path::Path;
@@ -133,6 +134,11 @@ impl<'a> Source<'a> {
         read.map_err(|e| self.unread(&e))?;
         head.whole = (bytes.len() as u64) < HEAD_BYTES;
         head.text = decoded(Cow::Owned(bytes)).into_owned();
+        if head.text.starts_with(DATABASE)
+            && let Some(path) = self.place()
+        {
+            head.text += &log_head(path);
+        }
         Ok(head)
     }
 
@@ -241,6 +247,19 @@ impl<'a> Source<'a> {
     fn unread(&self, e: &io::Error) -> InputError {
         unread(&self.name, 1, e)
     }
+}
+
+/// Beginning of a SQLite database.
+pub(super) const DATABASE: &str = "SQLite format 3\0";
+
+/// Returns the beginning of a database's write-ahead log, which contains the tables of a new
+/// database; empty where there is none.
+fn log_head(path: &Path) -> String {
+    let mut log = OsString::from(path);
+    log.push("-wal");
+    let mut bytes = Vec::new();
+    let read = fs::File::open(log).and_then(|f| f.take(HEAD_BYTES).read_to_end(&mut bytes));
+    read.map(|_| text_of(bytes)).unwrap_or_default()
 }
 
 /// A file's name without the ending that says how it is compressed.

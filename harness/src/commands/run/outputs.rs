@@ -15,7 +15,7 @@ use ctxbench_scenarios::Scenario;
 
 use super::Args;
 use super::rows::RunRows;
-use crate::commands::{check_outputs, not_a_session};
+use crate::commands::{check_not_session, check_outputs, check_replaced};
 
 /// Refuses what would be overwritten or could not be written, before the run.
 pub(super) fn check(args: &Args, read: &[Scenario]) -> anyhow::Result<()> {
@@ -29,8 +29,11 @@ pub(super) fn check(args: &Args, read: &[Scenario]) -> anyhow::Result<()> {
         if reports::is_of_results(&args.out, path) {
             bail!("{option}: {} is a file of --out; name another file", path.display());
         }
-        if *option != CASSETTE {
-            not_a_session(option, path)?;
+        match *option {
+            "--trace" => check_replaced(option, path, "{\"seq\":")?,
+            "--status" => check_replaced(option, path, "{\"session_id\":")?,
+            CASSETTE => {}
+            _ => check_not_session(option, path)?,
         }
     }
     Ok(())
@@ -43,7 +46,7 @@ fn outputs(args: &Args) -> Vec<(&'static str, &Path)> {
     let mut all: Vec<(&'static str, &Path)> = Vec::new();
     all.extend(args.trace.as_deref().map(|p| ("--trace", p)));
     all.extend(args.status.as_deref().map(|p| ("--status", p)));
-    all.extend(args.cassette.as_deref().filter(|_| !args.offline).map(|p| (CASSETTE, p)));
+    all.extend(args.cassette.as_ref().filter(|c| !c.offline).map(|c| (CASSETTE, &*c.path)));
     all.extend(args.otel.sinks.iter().filter_map(|sink| Some(("--otel", sink.file()?))));
     all
 }

@@ -6,8 +6,8 @@ use ctxbench_scenarios::formats::exchanges::Summarised;
 use serde_json::json;
 
 use super::cassette::{Cassette, Recorded};
-use super::redact::redact;
 use super::wire::Question;
+use crate::redact::without_secrets;
 
 /// Adds recorded summaries. Returns how many there are; one whose request cannot be read, or that
 /// is there already, is none of them.
@@ -25,7 +25,7 @@ pub fn keep(cassette: &Cassette, summaries: &[Summarised]) -> Result<usize, Stri
                 request: hash.clone(),
                 model: question.model.clone(),
                 max_tokens: question.max_tokens,
-                reply: redact(&summary.reply, None),
+                reply: without_secrets(&summary.reply, None),
                 stop: word(summary.stop).to_string(),
                 usage: json!({"input_tokens": summary.input, "output_tokens": summary.output}),
             })

@@ -9,7 +9,6 @@
 mod address;
 mod cassette;
 mod kept;
-mod redact;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -22,6 +21,7 @@ use hyper::StatusCode;
 
 use super::{Job, Unwritten, Written};
 use crate::post::{Limits, post};
+use crate::redact::{value_without_secrets, without_secrets};
 
 pub use address::{Address, AddressError};
 pub use cassette::{Cassette, CassetteError};
@@ -130,7 +130,7 @@ impl Endpoint {
     /// Asks over the network. Everything that comes back is cleaned of secrets before anybody sees
     /// it.
     fn ask(&self, question: &wire::Question, hash: &str) -> Result<cassette::Recorded, String> {
-        let clean = |text: &str| redact::redact(text, self.key.as_ref().map(|k| k.0.as_str()));
+        let clean = |text: &str| without_secrets(text, self.key.as_ref().map(|k| k.0.as_str()));
         let headers =
             wire::headers(self.address.dialect(), self.key.as_ref().map(|k| k.0.as_str()));
         let body = question.body(self.address.dialect(), self.address.host());
@@ -152,7 +152,7 @@ impl Endpoint {
             max_tokens: question.max_tokens,
             reply: clean(&said.text),
             stop: clean(&said.stop),
-            usage: redact::redact_value(said.usage, self.key.as_ref().map(|k| k.0.as_str())),
+            usage: value_without_secrets(said.usage, self.key.as_ref().map(|k| k.0.as_str())),
         })
     }
 }

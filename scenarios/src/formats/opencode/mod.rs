@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 use super::json::Document;
 use super::lines::{RecordedLine, str_of, string};
 use super::recording::Recording;
+use super::source::DATABASE;
 use super::{Format, Head, Sink, Source};
 use crate::error::InputError;
 use crate::escapes;
@@ -35,9 +36,6 @@ pub(super) const FORMAT: Format = Format {
 };
 
 const EXPECTED: &str = "an export of OpenCode: an object with \"info\" and \"messages\"";
-
-/// What a SQLite database begins with.
-const DATABASE: &str = "SQLite format 3\0";
 
 /// A session as it is stored: what is known of it, and its messages with their parts.
 struct Stored {

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Map, Value};
 
@@ -127,7 +129,9 @@ pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), I
     };
     let failed = |e: rusqlite::Error| wrong(format!("it cannot be read ({e})"));
     let path = source.path().ok_or_else(|| wrong("a database that is no file on disk".into()))?;
-    let db = Database { db: open(path).map_err(failed)? };
+    let db =
+        open(path).and_then(|mut db| guard(&mut db, MAX_STEPS).map(|()| db)).map_err(failed)?;
+    let db = Database { db };
     let held = db.sessions().map_err(failed)?;
     each(held, &mut |id| db.session(id).map_err(failed), sink);
     Ok(())
@@ -154,6 +158,24 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(uri + "?immutable=1", flags | OpenFlags::SQLITE_OPEN_URI)
 }
 
+/// Steps of SQLite's virtual machine for one database: some ten seconds of work. A view may be
+/// endless.
+const MAX_STEPS: u64 = 1_000_000_000;
+
+/// Guards against a hostile database: its schema calls no functions with side effects, and a query
+/// ends with an error after `max_steps` steps of all queries.
+fn guard(db: &mut Connection, max_steps: u64) -> rusqlite::Result<()> {
+    const INTERVAL: u32 = 100_000;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    db.pragma_update(None, "trusted_schema", false)?;
+    let mut left = max_steps / u64::from(INTERVAL);
+    let is_over = move || {
+        left = left.saturating_sub(1);
+        left == 0
+    };
+    db.progress_handler(INTERVAL as i32, Some(is_over))
+}
+
 struct Database {
     db: Connection,
 }
@@ -171,30 +193,28 @@ impl Database {
     }
 
     fn session(&self, id: &str) -> rusqlite::Result<Option<Stored>> {
-        let mut infos = self.infos("SELECT * FROM session WHERE id = ?1", &[id])?;
-        let Some(info) = infos.pop() else { return Ok(None) };
+        let Some(info) = self.info(id)? else { return Ok(None) };
         Ok(Some(Stored { info, messages: self.messages(id)? }))
     }
 
+    /// Returns the columns of a table, without those that are not named in UTF-8.
     fn columns(&self, table: &str) -> rusqlite::Result<Vec<String>> {
-        let statement = self.db.prepare(&format!("SELECT * FROM {table} LIMIT 0"))?;
-        Ok(statement.column_names().map(str::to_string).collect())
+        let mut statement = self.db.prepare("SELECT name FROM pragma_table_info(?1)")?;
+        let names = statement.query_map([table], |row| Ok(text(row, 0)))?;
+        names.filter_map(rusqlite::Result::transpose).collect()
     }
 
-    /// Rows of sessions as objects: their texts by the names of the columns.
-    fn infos(&self, sql: &str, with: &[&str]) -> rusqlite::Result<Vec<Map<String, Value>>> {
-        let mut statement = self.db.prepare(sql)?;
-        let names: Vec<String> = statement.column_names().map(str::to_string).collect();
-        let rows = statement.query_map(rusqlite::params_from_iter(with), |row| {
-            let mut info = Map::new();
-            for (n, name) in names.iter().enumerate() {
-                if let Ok(Some(text)) = row.get::<_, Option<String>>(n) {
-                    info.insert(name.clone(), text.into());
-                }
-            }
-            Ok(info)
-        })?;
-        rows.collect()
+    /// Returns the row of a session as an object: its texts by the names of the columns.
+    fn info(&self, id: &str) -> rusqlite::Result<Option<Map<String, Value>>> {
+        let names = self.columns("session")?;
+        let quoted = |name: &String| format!("\"{}\"", name.replace('"', "\"\""));
+        let list = names.iter().map(quoted).collect::<Vec<_>>().join(", ");
+        let sql = format!("SELECT {list} FROM session WHERE id = ?1");
+        let object = |row: &rusqlite::Row<'_>| {
+            let value = |(n, name): (usize, &String)| Some((name.clone(), text(row, n)?.into()));
+            Ok(names.iter().enumerate().filter_map(value).collect())
+        };
+        self.db.prepare(&sql)?.query_map([id], object)?.next().transpose()
     }
 
     fn messages(&self, session: &str) -> rusqlite::Result<Vec<Message>> {
@@ -204,7 +224,7 @@ impl Database {
         let mut parts =
             self.db.prepare("SELECT id, data FROM part WHERE message_id = ?1 ORDER BY id")?;
         let row = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Map<String, Value>> {
-            let data: String = row.get(1)?;
+            let data = text(row, 1).unwrap_or_default();
             let mut object: Map<String, Value> = escapes::from_str(&data).unwrap_or_default();
             object.insert("id".into(), row.get::<_, String>(0)?.into());
             Ok(object)
@@ -217,5 +237,28 @@ impl Database {
             out.push(Message { line, info, parts });
         }
         Ok(out)
+    }
+}
+
+/// Returns a value that is text in UTF-8.
+fn text(row: &rusqlite::Row<'_>, column: usize) -> Option<String> {
+    match row.get_ref(column) {
+        Ok(ValueRef::Text(bytes)) => String::from_utf8(bytes.to_vec()).ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endless_query_ends_with_an_error() {
+        let mut db = Connection::open_in_memory().unwrap();
+        guard(&mut db, 1_000_000).unwrap();
+        let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) \
+                       SELECT count(*) FROM n";
+        let error = db.query_row(endless, [], |row| row.get::<_, i64>(0)).unwrap_err();
+        assert!(error.to_string().contains("interrupted"), "{error}");
     }
 }

@@ -246,6 +246,61 @@ fn a_database_gives_sessions_with_their_subagents() {
     refused(&Source::at(&other), "no such table");
 }
 
+/// Bytes of a database with a column name that is not UTF-8.
+fn with_damaged_name() -> Vec<u8> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("opencode.db");
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch(
+        "CREATE TABLE session (id text PRIMARY KEY, \"COLUMN\" text, title text, time_created integer);
+         CREATE TABLE message (id text, session_id text, time_created integer, data text);
+         CREATE TABLE part (id text, message_id text, data text);
+         INSERT INTO session VALUES ('ses_1', 'x', 'A fix', 1);
+         INSERT INTO message VALUES ('msg_1', 'ses_1', 1, '{\"role\": \"user\"}');
+         INSERT INTO part VALUES ('1', 'msg_1', '{\"type\": \"text\", \"text\": \"hi\"}'),
+             ('2', 'msg_1', NULL), ('3', 'msg_1', x'ff');",
+    )
+    .unwrap();
+    drop(db);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(6).position(|w| w == b"COLUMN").unwrap();
+    bytes[at] = 0xff;
+    bytes
+}
+
+#[test]
+fn database_with_undecodable_column_name_gives_its_sessions() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("damaged.db"), with_damaged_name()).unwrap();
+    let other = "{\"type\":\"session\",\"version\":1,\"id\":\"b\"}\n\
+                 {\"type\":\"user\",\"id\":\"u\",\"text\":\"hi\"}\n";
+    std::fs::write(dir.path().join("b.jsonl"), other).unwrap();
+    let found = crate::load_path(dir.path()).unwrap();
+    let ids: Vec<&str> = found.scenarios.iter().map(|s| &*s.id).collect();
+    assert_eq!(ids, ["b", "ses_1"]);
+    assert!(found.skipped.is_empty(), "{:?}", found.skipped);
+    assert_eq!(found.scenarios[1].title, "A fix");
+}
+
+#[test]
+fn database_with_its_tables_in_the_log_is_recognised() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("opencode.db");
+    let db = Connection::open(&path).unwrap();
+    db.pragma_update(None, "journal_mode", "wal").unwrap();
+    db.execute_batch(
+        "CREATE TABLE session (id text PRIMARY KEY, title text, time_created integer);
+         CREATE TABLE message (id text, session_id text, time_created integer, data text);
+         CREATE TABLE part (id text, message_id text, data text);
+         INSERT INTO session VALUES ('ses_1', 'A fix', 1);
+         INSERT INTO message VALUES ('msg_1', 'ses_1', 1, '{\"role\": \"user\"}');
+         INSERT INTO part VALUES ('1', 'msg_1', '{\"type\": \"text\", \"text\": \"hi\"}');",
+    )
+    .unwrap();
+    assert_eq!(detect(&Source::at(&path)).map(|format| format.name), Some("opencode"));
+    assert_eq!(all(&Source::at(&path))[0].session.header.title, "A fix");
+}
+
 #[test]
 fn a_manual_compaction_without_a_summary_and_a_failed_request() {
     let export = json!({"info": {"id": "ses_1", "projectID": "p", "parentID": "ses_0"}, "messages": [
