@@ -1,4 +1,4 @@
-//! Programs as strategies, from outside: rows like any other, and clear errors for what is wrong.
+//! Programs as strategies: their rows, and errors for their mistakes.
 
 use crate::common;
 
@@ -11,7 +11,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// A test program that does what a word says.
+/// Returns a test program with the given behaviour.
 fn program(how: &str) -> String {
     let script = root().join("tests/data/exec/program.py");
     format!("exec:python3 {} {how}", script.display())
@@ -35,7 +35,7 @@ fn rows(here: &Folder) -> Vec<Value> {
     here.json("ctxbench-out/results.json")["runs"].as_array().expect("runs").clone()
 }
 
-/// A row without what tells whose it is.
+/// Returns a row without the fields that identify its strategy.
 fn measured(rows: &[Value], session: &str, name: &str) -> Value {
     let of = |r: &&Value| r["scenario"]["id"] == session && r["strategy"]["name"] == name;
     let mut row = rows.iter().find(of).unwrap_or_else(|| panic!("{session} × {name}")).clone();
@@ -145,7 +145,7 @@ fn what_is_unusual_and_allowed_is_measured() {
     let rows = self::rows(&here);
     let same = rows.iter().find(|r| r["strategy"]["name"] == "same-words").expect("a row");
     assert_eq!(same["error"], Value::Null);
-    // Neither noise on standard error nor refused calls change what is measured.
+    // Neither output on stderr nor refused calls change the figures.
     for name in ["loud", "asks"] {
         let (a, b) = (measured(&rows, "login-bug", "none"), measured(&rows, "login-bug", name));
         assert_eq!((&a["requests"], &a["facts"]), (&b["requests"], &b["facts"]), "{name}");

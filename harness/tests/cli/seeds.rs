@@ -114,7 +114,7 @@ fn seeds_of_a_session_are_averaged_and_not_counted_as_sessions() {
         "{} {change}",
         figure["mean"]
     );
-    // Whoever reads the files later sees the same: formats that know a row by its name have one.
+    // Reports made later agree: formats that identify a row by its name have one.
     here.run("report ctxbench-out --format table").ok().prints(&["mean of 5 seeds"]);
     here.run("gate ctxbench-out --baseline base.json --store").ok();
     assert_eq!(

@@ -52,7 +52,7 @@ impl Figure {
 
 /// A figure that a document asks for.
 struct Goal {
-    /// Where the document says so.
+    /// Section of the document.
     source: &'static str,
     scenario: &'static str,
     figure: Figure,
