@@ -2,7 +2,7 @@
 
 use crate::random;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::settings::{DefaultValue, Kind, Setting};
@@ -224,6 +224,31 @@ fn every_setting_changes_some_request_1() {
 #[ignore = "nightly: slow"]
 fn every_setting_changes_some_request_2() {
     check(1, 2);
+}
+
+/// A version that refuses a setting must not act on it either.
+#[test]
+fn settings_unread_by_version_change_no_request() {
+    let scenario = &builtin::by_id("login-bug-tight").unwrap();
+    let model = model::find("claude-sonnet-4-6").unwrap();
+    let mut wrong = BTreeSet::new();
+    for version in ALL.iter().flat_map(|d| {
+        d.factory.versions().into_iter().map(move |v| format!("{}@{}", d.name, v.name))
+    }) {
+        let plain = Spec::parse(&version).unwrap();
+        let settings = plain.descriptor.factory.settings;
+        let expected = course(scenario, &plain, model);
+        for s in settings.iter().filter(|s| !plain.version.knows(s.name)) {
+            for v in values(s) {
+                // `with` does not check what the version reads.
+                let Ok(spec) = plain.clone().with(s.name, &v) else { continue };
+                if course(scenario, &spec, model) != expected {
+                    wrong.insert(format!("{version}:{}", s.name));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "these versions refuse settings that they obey: {wrong:?}");
 }
 
 #[test]
