@@ -23,6 +23,7 @@ use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::counted::many;
 use ctxbench_core::files;
 use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
+use ctxbench_core::quantity::parse_quantity;
 use ctxbench_core::session::Entry;
 use ctxbench_kit::monitor::SpendLimit;
 use ctxbench_reports as reports;
@@ -513,10 +514,7 @@ const LARGEST_WINDOW: u64 = 1_000_000_000;
 
 /// A number of tokens: 200000, 200_000 or 200k.
 pub(super) fn tokens(text: &str) -> Result<u64, String> {
-    let plain: String = text.chars().filter(|c| *c != '_').collect();
-    let (digits, factor) =
-        plain.strip_suffix(['k', 'K']).map_or((plain.as_str(), 1), |d| (d, 1_000));
-    match digits.parse::<u64>().ok().and_then(|n| n.checked_mul(factor)) {
+    match parse_quantity(text) {
         Some(n) if (1..=LARGEST_WINDOW).contains(&n) => Ok(n),
         _ => Err(format!(
             "a number of tokens above 0 and at most {LARGEST_WINDOW}, such as 200000 or 200k"

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ctxbench_core::quantity::{parse_bytes, parse_quantity};
 use ctxbench_strategies::SpecError;
 
 /// What such settings begin with.
@@ -46,12 +47,13 @@ impl Limits {
                 self.timeout = seconds(value).ok_or_else(|| wrong("a time such as 60s or 5m"))?;
             }
             "output" => {
-                let bytes = whole(value, 1 << 10, 1 << 20);
-                self.output = bytes.ok_or_else(|| wrong("bytes, such as 64m or 500k"))?;
+                let bytes = parse_bytes(value).filter(|n| *n > 0);
+                self.output = bytes
+                    .ok_or_else(|| wrong("bytes above 0, such as 64m (64,000,000) or 64MiB"))?;
             }
             "calls" => {
-                let calls = whole(value, 1_000, 1_000_000);
-                self.calls = calls.ok_or_else(|| wrong("a whole number such as 10000"))?;
+                let calls = parse_quantity(value).filter(|n| *n > 0);
+                self.calls = calls.ok_or_else(|| wrong("a whole number above 0 such as 10k"))?;
             }
             "twice" => self.twice = value.parse().map_err(|_| wrong("true or false"))?,
             "transcript" => self.transcript = Some(value.into()),
@@ -74,16 +76,6 @@ fn seconds(text: &str) -> Option<Duration> {
     (seconds > 0.0 && seconds <= 86_400.0).then(|| Duration::from_secs_f64(seconds))
 }
 
-/// `500`, `500k`, `64m`; above 0.
-fn whole(text: &str, kilo: u64, mega: u64) -> Option<u64> {
-    let (number, unit) = match (text.strip_suffix('k'), text.strip_suffix('m')) {
-        (Some(n), _) => (n, kilo),
-        (_, Some(n)) => (n, mega),
-        _ => (text, 1),
-    };
-    number.parse::<u64>().ok()?.checked_mul(unit).filter(|n| *n > 0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,7 +85,9 @@ mod tests {
         let mut l = Limits::default();
         assert_eq!(l.take("timeout", "5s"), Ok(false));
         assert_eq!(l.take("exec.timeout", "1.5s"), Ok(true));
-        assert_eq!(l.take("exec.output", "2k"), Ok(true));
+        assert_eq!(l.take("exec.output", "64k"), Ok(true));
+        assert_eq!(l.output, 64_000);
+        assert_eq!(l.take("exec.output", "2KiB"), Ok(true));
         assert_eq!(l.take("exec.twice", "true"), Ok(true));
         let wanted = Limits {
             timeout: Duration::from_millis(1_500),

@@ -1,6 +1,8 @@
 //! `NAME[@VERSION]=exec[{k=v,…}]:COMMAND`: a program as a strategy.
 
-use ctxbench_core::settings::{DefaultValue, Kind, Setting, Settings, Value};
+use ctxbench_core::settings::{
+    DefaultValue, Kind, Setting, Settings, Value, split_pair, split_pairs,
+};
 use ctxbench_core::strategy::{Standing, Strategy};
 use ctxbench_strategies::conform::Conformance;
 use ctxbench_strategies::descriptor::{
@@ -118,14 +120,11 @@ fn one(
     command: &[String],
 ) -> Result<Spec, SpecError> {
     let mut limits = Limits::default();
-    let mut own: Vec<(&str, &str)> = Vec::new();
+    let mut own = Vec::new();
     let settings = row.split_once(':').map_or("", |(_, s)| s);
-    for pair in settings.split(',').map(str::trim).filter(|p| !p.is_empty()) {
-        let (key, value) = pair.split_once('=').ok_or_else(|| {
-            SpecError::Program(format!("`{name}`: `{pair}` is not a setting; write name=value"))
-        })?;
-        let (key, value) = (key.trim(), value.trim());
-        if !limits.take(key, value)? {
+    for pair in split_pairs(settings)?.into_iter().filter(|p| !p.is_empty()) {
+        let (key, value) = split_pair(pair)?;
+        if !limits.take(key, &value)? {
             own.push((key, value));
         }
     }
@@ -139,7 +138,7 @@ fn one(
     };
     let mut given = Settings::defaults(table);
     for (key, value) in own {
-        given.set(name, key, value)?;
+        given.set(name, key, &value)?;
     }
     let line = command.join(" ");
     let maker = Box::leak(Box::new(Program { command: command.to_vec(), limits, version }));
