@@ -67,7 +67,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn advise(args: &Args) -> anyhow::Result<()> {
-    crate::groups::end_with_us();
+    crate::shutdown::exit_on_signals();
     if args.inputs.is_empty() {
         bail!("advise takes your recordings, such as: ctxbench advise ~/.claude/projects");
     }

@@ -92,7 +92,7 @@ struct Row {
 }
 
 pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
-    crate::groups::end_with_us();
+    crate::shutdown::exit_on_signals();
     let specs = args.chosen.specs()?;
     let scenario = super::load_one("compact", &args.session)?;
     let named = args.model.as_deref().map(model::find).transpose()?;

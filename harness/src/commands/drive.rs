@@ -23,9 +23,9 @@ use super::run::{failed_rows, outputs, tokens, twice, width};
 use super::summarizer::CassetteFile;
 use crate::drive::agent::{self, Agent};
 use crate::drive::{self, Fault, Options, Outcome};
-use crate::groups::{self, Ours};
 use crate::replay;
 use crate::run::{Plan, results};
+use crate::shutdown;
 use crate::summarise::Summariser;
 
 const HELP: &str = "\
@@ -107,12 +107,10 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
         bail!("two sessions are called `{id}`; give one another id, or drive them apart");
     }
     let is_private = private::keep(sessions.iter().flat_map(|s| &s.files));
-    outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
-    groups::end_with_us();
-    let _alone = Ours::new(|| reports::Alone::with(&args.out))?;
+    shutdown::exit_on_signals();
     let mut cases = args.record.as_deref().map(Cases::in_folder).transpose()?;
-    groups::last_words(Some(last_words(args.record.as_deref())));
+    shutdown::set_message(Some(interrupt_message(args.record.as_deref())));
     let mut outcomes = Vec::new();
     for session in &sessions {
         for ready in &ready {
@@ -135,7 +133,7 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
         if !pages.text.is_empty() {
             super::print(&format!("\n{}", pages.text))?;
         }
-        tell!("files in {}/ (index.html to look at)", args.out.display());
+        tell!("Results written to {0}/ (open {0}/index.html)", args.out.display());
     }
     let real: Vec<RunRecord> = outcomes.into_iter().map(|o| o.real).collect();
     match failed_rows(&real).or_else(|| cases.and_then(Cases::differ)) {
@@ -144,15 +142,14 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// What is told when the drive is broken off.
-fn last_words(record: Option<&Path>) -> String {
+/// Returns the message of a signal before the results are written.
+fn interrupt_message(record: Option<&Path>) -> String {
     match record {
-        None => "broken off; nothing is written before every agent is through, so nothing of this \
-                 drive is kept"
+        None => "Interrupted. Results are written when every agent has finished; nothing was kept."
             .into(),
         Some(folder) => format!(
-            "broken off; no results are written before every agent is through; cases of those that \
-             were through are in {}",
+            "Interrupted. Results are written when every agent has finished; cases of finished \
+             agents are in {}.",
             folder.display()
         ),
     }

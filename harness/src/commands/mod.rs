@@ -18,7 +18,6 @@ mod import;
 mod input;
 mod list;
 mod memory;
-mod merge;
 mod otel;
 mod output;
 mod private;
@@ -142,8 +141,6 @@ enum Command {
     Gate(gate::Args),
     /// Write results in another format
     Report(report::Args),
-    /// The parts of a run as one: the same files that one run would have written
-    Merge(merge::Args),
     /// Print completions for a shell
     #[command(hide = true)]
     Completions(completions::Args),
@@ -260,10 +257,10 @@ fn dispatch(cli: Cli) -> ExitCode {
         Command::Compare(a) => gate::compare(&a),
         Command::Gate(a) => gate::gate(&a),
         Command::Report(a) => report::report(&a),
-        Command::Merge(a) => merge::merge(&a),
         Command::Completions(a) => completions::completions(&a, root()),
         Command::Man(a) => completions::man(&a, root()),
     };
+    crate::shutdown::wait_if_requested();
     exit_code(outcome)
 }
 

@@ -10,7 +10,7 @@ use anyhow::{Context, anyhow, bail};
 use ctxbench_core::calendar;
 use ctxbench_scenarios::formats::exchanges::{Header, VERSION};
 
-use super::serve::told_to_stop;
+use super::serve::shutdown_signal;
 use crate::drive;
 use crate::recorder::{self, Program, Recorder, Upstream, Upstreams, Witness};
 use crate::serve::wall_clock;
@@ -204,7 +204,7 @@ async fn with_program(args: &Args, recorder: Recorder, program: &Program) -> any
 }
 
 async fn by_hand(recorder: Recorder) -> anyhow::Result<u8> {
-    let stop = told_to_stop().context("cannot listen for signals")?;
+    let stop = shutdown_signal().context("cannot listen for signals")?;
     super::print(&format!("listening on {}", recorder.url()))?;
     recorder.run(stop).await;
     Ok(0)

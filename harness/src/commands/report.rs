@@ -103,8 +103,7 @@ fn write(
 ) -> anyhow::Result<()> {
     let whole = |path: &Path| format!("making {}", path.display());
     std::fs::create_dir_all(dir).with_context(|| whole(dir))?;
-    files::remove_unfinished(dir);
-    let scratch = files::Scratch::below(dir)?;
+    let scratch = files::temp_dir(dir)?;
     let mut made = Folder::new(scratch.path(), true);
     for format in formats {
         format.write(stored, &looks(), &mut made)?;

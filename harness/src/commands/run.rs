@@ -8,12 +8,12 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use crate::groups;
 use crate::keys::{self, Keys};
 use crate::memory::Prefixes;
 use crate::mock::Transport;
 use crate::replay::Options;
 use crate::run::{Plan, head};
+use crate::shutdown;
 use crate::summarise::Summariser;
 use crate::verify::{self, Verified};
 use crate::watch::{Team, Watch, team_section};
@@ -28,7 +28,7 @@ use ctxbench_core::session::Entry;
 use ctxbench_kit::monitor::SpendLimit;
 use ctxbench_reports as reports;
 use ctxbench_reports::record::{Results, RunRecord, Status};
-use ctxbench_reports::{Artifact, Columns, RowStore, Stored};
+use ctxbench_reports::{Artifact, Columns, RowCache, Stored};
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
 
@@ -39,7 +39,7 @@ use super::private;
 use super::seeds::Seeds;
 use super::specs::Chosen;
 use super::summarizer::CassetteFile;
-use listed::Listed;
+use listed::SessionSummary;
 use rows::RunRows;
 
 const EXAMPLES: &str = "\
@@ -128,19 +128,14 @@ pub(crate) struct Args {
     /// Threads
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     jobs: Option<u64>,
-    /// Run only part I of N of the sessions, I from 1, or as a sum from 0 such as 0+1/3; `ctxbench
-    /// merge` makes one of the parts
-    #[arg(long, value_name = "I/N")]
+    /// Compute only part I of N of the sessions, I from 1, or as a sum from 0 such as 0+1/3. The
+    /// rows go into --cache; the same command without --shard writes the results
+    #[arg(long, value_name = "I/N", requires = "cache")]
     shard: Option<String>,
-    /// Folder in which finished rows are kept and found again by other runs: what has the same
-    /// session, strategy, settings, model and program is not computed twice
+    /// Folder for finished rows (default: .rows in --out). A row is reused if the session, strategy,
+    /// settings, model and ctxbench itself are the same; rows of programs and of real models are not
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     cache: Option<PathBuf>,
-    /// Also take finished rows of programs (NAME=exec:…) and of real models, which are the same as
-    /// then. Other rows are known by a hash, and are taken without this: those of --cache, and those
-    /// of an earlier run into --out that broke off
-    #[arg(long)]
-    resume: bool,
     /// Hold the results against the scenarios' expected answers; exit 1 on any difference, or if
     /// there is nothing to check
     #[arg(long, hide = true)]
@@ -172,7 +167,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         plan.scenarios.iter().try_for_each(|s| verify::known_to(&plan.specs, s))?;
     }
     private::keep(plan.scenarios.iter().flat_map(|s| &s.files));
-    outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
     outputs::check(&args, &plan.scenarios)?;
     if let Some(dir) = args.cache.as_ref().filter(|dir| files::same_place(dir, &args.out)) {
@@ -187,15 +181,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     }
     let begin = std::time::Instant::now();
     let head = head(&plan);
-    let store = match &args.cache {
-        Some(dir) => RowStore::cache(dir).context("--cache")?,
-        None => RowStore::begin(&args.out, &head.generator, &head.assumptions)?,
-    };
-    let kept = || args.cache.clone().unwrap_or_else(|| reports::progress_dir(&args.out));
-    groups::end_with_us();
-    groups::last_words(Some(format!(
-        "broken off; finished rows are kept in {}, and the same command goes on from there",
-        kept().display()
+    let cache_dir = args.cache.clone().unwrap_or_else(|| reports::default_cache(&args.out));
+    let cache = RowCache::open(&cache_dir)?;
+    shutdown::exit_on_signals();
+    shutdown::set_message(Some(format!(
+        "Interrupted. Finished rows are kept in {}; run the same command again to continue.",
+        cache_dir.display()
     )));
     let total = plan.pairs() as u64;
     let (export, shown) = (Export::new(&args.otel), Shown::new("rows", total, total));
@@ -204,13 +195,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         keys: Keys::new(&program, &plan.options, &args.chosen.programs()),
         plan,
         listed: &listed,
-        store,
-        looks_up: args.otel.sinks.is_empty(),
-        trusts_others: args.resume,
+        cache,
+        reuses_rows: args.otel.sinks.is_empty(),
         export: &export,
         shown: &shown,
-        found: Default::default(),
-        trouble: Default::default(),
+        reused: Default::default(),
+        errors: Default::default(),
+        write_error: Default::default(),
     };
     rows.plan.run_each(&rows, |give| {
         let todo = |at| rows.todo(at);
@@ -218,24 +209,33 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let lacks = |at| rows.lacks_recorded(at);
         listed::feed(&rows.plan, &args.inputs, &listed, todo, (&lacks, &recorded), give);
     });
-    // Reports are made of rows, and have the room.
-    rows.plan.scenarios.iter_mut().for_each(listed::let_go);
+    // Reports need the memory, and only the rows.
+    rows.plan.scenarios.iter_mut().for_each(listed::drop_content);
     let plan = &rows.plan;
     shown.clear();
-    let found = rows.found.load(Ordering::Relaxed);
-    if found > 0 {
-        let from = match &args.cache {
-            Some(dir) => format!("are in {}", dir.display()),
-            None => {
-                format!("an earlier run into {} finished before it broke off", args.out.display())
-            }
-        };
-        tell!("note: {} that {from} were not computed again", many(found, "row"));
+    let reused = rows.reused.load(Ordering::Relaxed);
+    if reused > 0 {
+        tell!("note: reused {} from {}", many(reused, "row"), cache_dir.display());
     }
-    let trouble = rows.trouble.lock().ok().and_then(|mut t| t.take());
-    let lost = trouble.is_some();
-    if let Some(e) = trouble {
-        tell!("note: while the run went on, a finished row could not be stored: {e}");
+    let write_error = rows.write_error.lock().ok().and_then(|mut e| e.take());
+    let not_cached = write_error.is_some();
+    if let Some(e) = write_error {
+        tell!("note: a finished row could not be kept for later runs: {e}");
+    }
+    if let Some((part, parts)) = plan.shard {
+        tell!(
+            "Part {part} of {parts}: {} in {}. The same command without --shard writes the results.",
+            many(rows.plan.pairs(), "row"),
+            cache_dir.display()
+        );
+        let errors = rows.errors.into_inner().unwrap_or_default();
+        let exported = export.finish();
+        if let Some(first) = errors.first() {
+            let n = many(errors.len(), "row");
+            let why = format!("{n} of this part ended with an error; the first, {first}");
+            return Err(super::CheckFailed(why).into());
+        }
+        return Ok(exported?);
     }
     let stored = Stored::new(&head, &rows)?;
     let all = &stored.figures;
@@ -245,12 +245,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let more = more.take(1).flat_map(|r| &r.warnings[s.warnings.len()..]);
         more.for_each(|w| tell!("note: {}: {w}", s.id));
     }
-    // A part knows some of the sessions that the team works on.
-    let asked = args.team.filter(|_| head.shard.is_none());
-    if asked.is_none() && args.team.is_some() {
-        tell!("note: --team: a part of a run has no team.md; give --team to `ctxbench merge`");
-    }
-    let team = asked.map(|users| team(&stored, Team { users, tpm: args.tpm })).transpose()?;
+    let team = args.team.map(|users| team(&stored, Team { users, tpm: args.tpm })).transpose()?;
     // What was measured is worth more than what was asked for beside it: nothing that fails keeps
     // the rest from being written and shown.
     let mut failures = Vec::new();
@@ -260,48 +255,32 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let mut beside = vec![file("timings.json", timings)];
     beside.extend(team.clone().map(|text| file("team.md", text)));
     let lines = outputs::lines(&args);
-    let words = outputs::unwritten(&args.out, &lines);
-    let written = outputs::write(&args.out, &stored, &beside, private, words);
-    let in_results = match written {
-        Ok(()) => true,
-        Err(e) if lost => {
-            failures.push(e);
-            false
-        }
-        Err(e) => {
-            failures.push(e.context(format!(
-                "the finished rows are in {}, where the next run into this folder finds them",
-                kept().display()
-            )));
-            false
-        }
-    };
-    for (at, &(option, path, of)) in lines.iter().enumerate() {
+    let message = outputs::unwritten(&args.out, &lines);
+    let written = outputs::write(&args.out, &stored, &beside, private, message);
+    let in_results = written.is_ok();
+    failures.extend(written.err().map(|e| match not_cached {
+        true => e,
+        false => e.context(format!(
+            "finished rows are kept in {}; run the same command again to continue",
+            cache_dir.display()
+        )),
+    }));
+    for &(option, path, of) in &lines {
         let written =
             files::write_with(path, |out| rows.lines(of, &mut |line| writeln!(out, "{line}")));
         failures.extend(written.err().map(|e| match in_results {
             true => anyhow::anyhow!("{option}: {e}; the results are in {}", args.out.display()),
             false => anyhow::Error::from(e).context(option),
         }));
-        if in_results {
-            groups::last_words(outputs::unwritten(&args.out, &lines[at + 1..]));
-        }
     }
+    shutdown::set_message(None);
     let written = failures.is_empty();
     failures.extend(show(&args, &stored, team.as_deref()).err());
     if written && !args.json {
-        tell!("files in {}/ (index.html to look at)", args.out.display());
+        tell!("Results written to {0}/ (open {0}/index.html)", args.out.display());
     }
-    let outcome = (failures, judged(&args, plan, all));
-    drop(stored);
-    let RunRows { store, .. } = rows;
+    let judged = judged(&args, plan, all);
     let exported = export.finish();
-    let (mut failures, judged) = outcome;
-    if in_results {
-        failures.extend(
-            store.end().map_err(Into::into).and_then(|l| outputs::recover(&args.out, l)).err(),
-        );
-    }
     let mut failures = failures.into_iter();
     if let Some(first) = failures.next() {
         failures.for_each(|e| tell!("error: {}", super::error_chain(&e)));
@@ -417,7 +396,7 @@ fn own_models(spec: &Spec, model: &Model) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
+fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
     let specs = args.chosen.specs()?;
     let swept = args.chosen.swept(&specs);
     if let Some(label) = twice(specs.iter().map(Spec::label)) {

@@ -81,7 +81,7 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
             .await
             .with_context(|| format!("cannot listen on 127.0.0.1:{}", args.port))?;
         // Before the address is told: whoever reads it may stop the server at once.
-        let stop = told_to_stop().context("cannot listen for signals")?;
+        let stop = shutdown_signal().context("cannot listen for signals")?;
         super::print(&format!("listening on http://{}", server.address()))?;
         server.run(stop).await;
         Ok(())
@@ -96,25 +96,26 @@ fn script(name: &str) -> anyhow::Result<Script> {
     Ok(script)
 }
 
-/// Ready on Ctrl-C or on what a process manager sends. Listened for from this call on, not from the
-/// first wait.
+/// Completes on Ctrl-C or SIGTERM. Signals are caught from this call on.
 #[cfg(unix)]
-pub(super) fn told_to_stop() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
-    use crate::signals::Heard;
+pub(super) fn shutdown_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+    use crate::signals::SignalListener;
     use tokio::signal::unix::SignalKind;
-    let (mut interrupt, mut terminate) =
-        (Heard::of(SignalKind::interrupt())?, Heard::of(SignalKind::terminate())?);
+    let (mut interrupt, mut terminate) = (
+        SignalListener::new(SignalKind::interrupt()),
+        SignalListener::new(SignalKind::terminate()),
+    );
     Ok(async move {
         tokio::select! {
-            () = interrupt.next() => {}
-            () = terminate.next() => {}
+            () = interrupt.recv() => {}
+            () = terminate.recv() => {}
         }
     })
 }
 
-/// Ready on Ctrl-C.
+/// Completes on Ctrl-C.
 #[cfg(not(unix))]
-pub(super) fn told_to_stop() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+pub(super) fn shutdown_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     Ok(async {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;

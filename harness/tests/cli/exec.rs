@@ -97,15 +97,15 @@ fn what_a_program_does_wrong_is_a_row_that_says_so_and_disturbs_nothing_else() {
         ("garbage", "", &["not JSON-RPC", "Loading the model: 100 %", "standard error"]),
         ("flood", "exec.output=1m", &["more than 1048576 bytes (exec.output)"]),
         ("endless-calls", "exec.calls=50", &["more than 50 calls for one answer (exec.calls)"]),
-        ("wrong-id", "", &["no message `m9999` is part of the present state"]),
-        ("twice", "", &["stands twice in the list"]),
+        ("wrong-id", "", &["message `m9999` is not in the current state"]),
+        ("twice", "", &["is in the list twice"]),
         ("orphan", "", &["is shown without the result that it has"]),
         ("forget-all", "", &["`keep` is empty"]),
         ("bad-message", "", &["role `wizard`", "abracadabra"]),
         ("neither", "", &["unknown field `shown`"]),
-        ("error", "", &["it says: no idea (code -32603)"]),
+        ("error", "", &["no idea (code -32603)"]),
         ("other-answers", "exec.twice=true", &["a second run went otherwise", "exec.twice"]),
-        ("no-dialect", "", &["`initialize`", "`klingon` is no dialect", "openai-chat"]),
+        ("no-dialect", "", &["`initialize`", "unknown dialect `klingon`", "openai-chat"]),
     ];
     let here = Folder::new();
     let mut strategies: Vec<String> = cases
@@ -171,11 +171,11 @@ fn nothing_that_a_program_started_is_left_running() {
 fn what_cannot_be_started_as_written_is_refused_before_anything_runs() {
     let here = Folder::new();
     for (strategy, words) in [
-        ("codex=exec:x", "a strategy of ctxbench has this name"),
-        ("mine=exec:", "there is no command"),
+        ("codex=exec:x", "ctxbench has a strategy with this name"),
+        ("mine=exec:", "the command is missing"),
         ("mine=exec{keep=1:x", "`}:` is missing"),
         ("mine=exec{exec.timeout=soon}:x", "`exec.timeout` takes a time"),
-        ("mine=exec{exec.tries=2}:x", "there is no `exec.tries`"),
+        ("mine=exec{exec.tries=2}:x", "unknown setting `exec.tries`"),
     ] {
         let out = here.run("run login-bug --strategy").arg(strategy).fails_with(2);
         out.says(&[words]);
@@ -203,4 +203,28 @@ fn a_program_is_listed_with_what_it_says_of_itself() {
     let mine = format!("mine={}", program("asks"));
     let out = here.run("list strategies --strategy").arg(&mine).ok();
     out.prints(&["mine", "real", "model*", "docs/fidelity.md"]);
+}
+
+#[test]
+fn transcript_over_input_results_or_other_file_changes_nothing() {
+    let here = Folder::new();
+    here.write("s.jsonl", {
+        let lines = [
+            serde_json::json!({"type": "session", "version": 1, "id": "s"}),
+            serde_json::json!({"type": "user", "id": "u1", "text": "hello"}),
+            serde_json::json!({"type": "assistant", "id": "a1", "text": "done"}),
+        ];
+        lines.map(|l| format!("{l}\n")).concat()
+    });
+    here.write("notes.txt", "mine");
+    let line = "run s.jsonl --transport direct --strategy";
+    here.run(&format!("{line} none")).ok();
+    let files = ["s.jsonl", "ctxbench-out/results.json", "ctxbench-out/mine.jsonl", "notes.txt"];
+    here.write("ctxbench-out/mine.jsonl", here.read("s.jsonl"));
+    for (file, code) in files.into_iter().zip([2, 2, 2, 1]) {
+        let before = here.read(file);
+        let out = here.run(&format!("{line} m=exec{{exec.transcript={file}}}:cat"));
+        out.fails_with(code).says(&["exec.transcript"]);
+        assert_eq!(here.read(file), before, "{file}");
+    }
 }
