@@ -15,7 +15,7 @@ fn toml(head: &str, rest: &str) -> Result<crate::Scenario, String> {
     parse(text.as_bytes(), "x.toml").map_err(|e| e.to_string())
 }
 
-/// Says file, line, field, what was found and what is allowed.
+/// Checks that the error names file, line, field, the value found and the allowed range.
 fn tells<T: std::fmt::Debug>(
     got: Result<T, String>,
     place: &str,
@@ -136,7 +136,7 @@ fn counters_that_are_no_numbers_of_tokens_are_told_once() {
             "c.jsonl:4: input_tokens is 3.5, which is no number of tokens; taken as 0; so is one more counter"
         ]
     );
-    // Those that make the figures are told first, and the two treatments apart.
+    // Numbers that affect the figures are reported first, and the two treatments separately.
     let large = r#"1e23,"cache_read_input_tokens":-1,"cache_creation_input_tokens":"x""#;
     assert_eq!(
         told(&["-1", large, "1e24"]),
@@ -205,6 +205,6 @@ fn importers_go_on_with_the_largest_number_and_say_so() {
             assert_eq!(at, Some(MS), "two centuries later");
         }
         let again = parse(loaded.session.to_jsonl().unwrap().as_bytes(), "r.jsonl");
-        assert!(again.is_ok(), "what an importer writes can be read: {again:?}");
+        assert!(again.is_ok(), "the output of an importer can be read: {again:?}");
     }
 }

@@ -23,7 +23,8 @@ fn a_folder_gives_all_that_is_in_it_by_name() {
     let all = load_path(dir.path()).unwrap().scenarios;
     assert_eq!(all.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
     assert_eq!(all[0].session.entries, all[3].session.entries);
-    // What is no session, is empty or says nothing is named and left out; what lies deeper counts.
+    // Files without a session, empty files and files without messages are reported and left out;
+    // subfolders count.
     write("e.json", "{\"foreign\":1}");
     write("empty.jsonl", "");
     write("silent.jsonl", SESSION.lines().next().unwrap());
@@ -93,7 +94,7 @@ fn count(s: &Session, of: fn(&Entry) -> usize) -> usize {
     s.entries.iter().map(of).sum()
 }
 
-/// What a cut of a real recording holds, counted by a script of its own.
+/// Contents of a cut of a real recording, counted by a separate script.
 struct Held {
     path: &'static str,
     users: usize,
@@ -103,7 +104,7 @@ struct Held {
     prompts: u64,
     agents: &'static [&'static str],
     /// Tokens before each compaction, bytes of its summary, and tokens of the prompt that asked for
-    /// it, where the recording holds that request.
+    /// it, where that request was recorded.
     compactions: &'static [(u64, usize, Option<u64>)],
 }
 
@@ -331,7 +332,7 @@ fn subagents_in_files_beside_a_session_are_part_of_it() {
     std::fs::rename(dir.path().join("agent-x.jsonl"), folder.join("agent-x.jsonl")).unwrap();
     let entries = |path: &Path| load_path(path).unwrap().scenarios[0].session.entries.len();
     assert_eq!(entries(&dir.path().join("s.jsonl")), 5);
-    // What lies beside a session lies there for a link to it, too.
+    // Companions of a session also belong to a link to it.
     #[cfg(unix)]
     {
         let elsewhere = tempfile::tempdir().unwrap();

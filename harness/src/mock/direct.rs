@@ -9,11 +9,10 @@ use ctxbench_provider::{Outline, Prompt};
 
 use super::{Door, PlannedReply, ProviderModel};
 
-/// How many conversations are followed at a time.
+/// Number of conversations that are followed at a time.
 const OUTLINES: usize = 2;
 
-/// Calls the provider model in process. A prompt is decoded only where more of it decides than its
-/// outline tells.
+/// Calls the provider model in process. A prompt is decoded only where its outline does not decide.
 pub struct DirectDoor {
     /// Those of the conversations that asked last, the newest first: a subagent and its caller take
     /// turns.

@@ -24,9 +24,10 @@ use tokio::sync::oneshot;
 use super::{Door, PlannedReply, ProviderModel};
 use crate::accept::listen;
 
-/// Virtual latency is on no provider's wire; it travels in a header of our own.
+/// Header of our server with the virtual latency, which no wire transports, ms.
 const LATENCY: &str = "x-ctxbench-latency-ms";
-/// So does what the cache let go when its time was over, tokens: no provider tells.
+/// Header with the tokens that the cache dropped when their time was over. No provider reports
+/// them.
 const EXPIRED: &str = "x-ctxbench-expired-tokens";
 
 const PANICKED: &str = "the provider model panicked";
@@ -34,7 +35,8 @@ const PANICKED: &str = "the provider model panicked";
 struct Desk {
     provider: ProviderModel,
     decoder: IncrementalDecoder,
-    /// What the next request is answered with, when, and the blocks that it shows.
+    /// Planned reply to the next request, the time of the answer, and the blocks that the request
+    /// shows.
     next: Option<(PlannedReply, Millis, Vec<Arc<Block>>)>,
 }
 
@@ -50,7 +52,7 @@ impl Desk {
             return Answer::json(200, wire.encode_count_reply(tokens, original));
         }
         let Some((plan, now, blocks)) = self.next.take() else {
-            return Answer::words(500, "a request that nobody announced");
+            return Answer::words(500, "an unannounced request");
         };
         prompt.recognise(blocks);
         let model = self.provider.model(&prompt.model);
@@ -67,7 +69,7 @@ impl Desk {
     }
 }
 
-/// What comes back for a request.
+/// Answer to a request.
 struct Answer {
     status: u16,
     content_type: &'static str,
@@ -123,7 +125,7 @@ impl Server {
     }
 }
 
-/// Sends requests over HTTP to a server of its own, which starts with the first of them.
+/// Sends requests over HTTP to its own server, which starts with the first request.
 pub struct HttpDoor {
     server: Option<Server>,
     desk: Arc<Mutex<Desk>>,
@@ -174,7 +176,7 @@ impl HttpDoor {
     }
 }
 
-/// What travels beside the body.
+/// Data that is sent in addition to the body.
 #[derive(Default)]
 struct Beside {
     latency_ms: Millis,

@@ -16,7 +16,7 @@ const USUAL_MS: Millis = 3_600_000;
 /// Most contents that an account keeps; ours.
 const MOST: usize = 1_000;
 
-/// What an account keeps.
+/// Contents that an account keeps.
 #[derive(Debug, Default)]
 pub struct Store {
     kept: BTreeMap<Arc<str>, (Stored, Prompt)>,
@@ -28,7 +28,7 @@ fn refused(status: u16, code: &str, message: impl Into<String>) -> ModelError {
     ModelError { kind, status, code: Some(code.into()), message: message.into() }
 }
 
-/// The provider does not tell the two apart.
+/// The provider reports both cases alike.
 fn missing() -> ModelError {
     refused(403, "PERMISSION_DENIED", "CachedContent not found (or permission denied)")
 }
@@ -72,7 +72,7 @@ impl Store {
         self.all(now).find(|s| *s.name == *name).ok_or_else(missing)
     }
 
-    /// Keeps contents for so long from now on.
+    /// Keeps contents for a time from now on.
     pub fn keep(
         &mut self,
         name: &str,
@@ -91,7 +91,7 @@ impl Store {
         self.kept.remove(name).map(|(s, _)| s).ok_or_else(missing)
     }
 
-    /// A prompt with what is stored in front of it, and how many tokens that has.
+    /// Prepends stored contents to a prompt. Returns the prompt and the stored tokens.
     pub fn whole(&self, prompt: Prompt, now: Millis) -> Result<(Prompt, u64), ModelError> {
         let Some(name) = &prompt.stored else { return Ok((prompt, 0)) };
         let stored = self.get(name, now)?;

@@ -25,7 +25,7 @@ struct State {
 }
 
 impl Recording {
-    /// A new file that nobody else may read; one that is there is an error.
+    /// Creates a file that only its owner may read; an existing file is an error.
     pub(super) fn create(path: &Path, header: Header) -> io::Result<Recording> {
         let mut options = OpenOptions::new();
         options.create_new(true).append(true);
@@ -68,7 +68,7 @@ impl Recording {
         }
     }
 
-    /// How many exchanges there are, and why it is not whole.
+    /// Returns the number of exchanges, and why the file is incomplete.
     pub(super) fn told(&self) -> (u64, Option<String>) {
         let state = self.0.lock();
         state.map_or((0, None), |s| (s.exchanges, s.failed.as_ref().map(ToString::to_string)))
@@ -93,7 +93,7 @@ fn text(line: &Line) -> io::Result<String> {
     Ok(serde_json::to_string(line)? + "\n")
 }
 
-/// The whole reply of a stream: secrets may stand across its events.
+/// Cleans the whole reply of a stream: a secret may be split between events.
 fn whole(wire: Wire, reply: String) -> String {
     if reply.trim_start().starts_with('{') {
         return reply;

@@ -1,9 +1,9 @@
-//! What a request is for, by its method and path.
+//! Purpose of a request, by its method and path.
 
 use ctxbench_provider::Wire;
 use ctxbench_provider::wire::{ALL, Api, Endpoint, speaker};
 
-/// What a request is for.
+/// Purpose of a request.
 pub(super) enum Route {
     /// A reply of a model; with the path as the wire knows it.
     Reply(Wire, String),

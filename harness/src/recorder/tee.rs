@@ -1,4 +1,4 @@
-//! An answer on its way: every piece goes on as it comes, and a copy is kept.
+//! Streaming of an answer: every piece is passed on as it arrives, and a copy is kept.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,7 +13,7 @@ use crate::serve::Clock;
 /// Most of an answer that is kept, bytes.
 const MOST: usize = 256 << 20;
 
-/// What is told when an answer is over.
+/// Result of an answer that has ended.
 pub(super) struct Over {
     pub(super) bytes: Vec<u8>,
     pub(super) first_ms: Option<u64>,
@@ -26,7 +26,7 @@ type Told = Box<dyn FnOnce(Over) + Send>;
 /// The body of an answer.
 pub(super) struct Tee {
     inner: Incoming,
-    /// Length that the head told.
+    /// Length that the header announced.
     length: Option<u64>,
     kept: Vec<u8>,
     too_long: bool,
@@ -78,7 +78,7 @@ impl Body for Tee {
                         self.kept.extend_from_slice(data);
                     }
                 }
-                // Whoever sends it on may not ask again.
+                // The sender may not poll again.
                 if self.is_whole() {
                     self.over(Ended::Whole, None);
                 }

@@ -1,5 +1,5 @@
-//! What secrets look like. Where a vendor publishes the form of its keys, the form is that; the
-//! rest is told by the name that stands before it.
+//! Shapes of secrets. Where a vendor publishes the form of its keys, the shape has that form;
+//! otherwise the name before a value identifies it.
 //!
 //! Forms: [GitHub](https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github#githubs-token-formats),
 //! [GitLab](https://docs.gitlab.com/security/tokens/#token-prefixes),
@@ -15,24 +15,24 @@ use regex::Regex;
 
 /// A sort of secret.
 pub(super) struct Shape {
-    /// What stands in the place of one.
+    /// Kind of the replacement.
     pub(super) put: Put,
     form: Form,
-    /// Whether what the pattern found is one after all.
+    /// Validates a match of the pattern.
     pub(super) matches: fn(&str) -> bool,
-    /// Where one ends in a text in which the pattern found it up to here; `None` = it is none.
+    /// Returns the end of a secret, given the text and the end of the match; `None` = not a secret.
     pub(super) end: fn(&str, usize) -> Option<usize>,
 }
 
-/// Where in a pattern a secret stands.
+/// Position of the secret in a pattern.
 enum Form {
-    /// A lead and the secret behind it. No letter or digit stands right before them.
+    /// A lead and the secret after it, with no letter or digit right before them.
     Alone(&'static str, &'static str),
-    /// What its one group finds is secret.
+    /// The pattern's only group is the secret.
     Within(&'static str),
 }
 
-/// What is put in the place of a secret; the same for the same one, by its number.
+/// Kind of replacement; the number distinguishes secrets of a kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Put {
     /// `[redacted-KIND-1]`
@@ -83,7 +83,7 @@ const fn key_after(kind: &'static str, lead: &'static str, pattern: &'static str
     Shape::new(Put::Key(kind), Form::Alone(lead, pattern))
 }
 
-/// A secret that is told by what stands around it.
+/// Secret that the text around it identifies.
 const fn within(kind: &'static str, pattern: &'static str) -> Shape {
     Shape::new(Put::Key(kind), Form::Within(pattern))
 }
@@ -100,15 +100,15 @@ macro_rules! colours {
     };
 }
 
-/// What may stand right before a lead: no letter or digit of its script, but the escape of a line's
-/// end in JSON or of a byte in a URL, and the code of a colour.
+/// Pattern of the text right before a lead: not a letter or digit, but the escape of a line break
+/// in JSON or of a byte in a URL, or a colour code.
 macro_rules! before {
     () => {
         concat!(r"(?:^|\\[ntr]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|[^A-Za-z0-9]|", colours!(), ")")
     };
 }
 
-/// What may stand between a name and its value: `: `, `=`, `": "`, colours.
+/// Pattern between a name and its value: `: `, `=`, `": "`, colours.
 macro_rules! assigned {
     ($sign:literal, $quote:literal) => {
         concat!($sign, r"\s*", colours!(), "*", $quote, colours!(), "*")
@@ -167,7 +167,7 @@ pub(super) const ALL: &[Shape] = &[
     // curl -u NAME:PASSWORD
     within("password", r#"(?:^|\s)(?:-u|--user)(?:\s+|=)["']?[^\s:"'/]+:([^\s"'\\]{4,})"#)
         .only(is_made_up),
-    // Options of a command: in quotes whatever it is, else what is no word of a sentence about it.
+    // Options of a command: any value in quotes, otherwise values that are not words of a sentence.
     within(
         "password",
         concat!(
@@ -280,8 +280,8 @@ pub(super) static ANY: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&all).expect("the patterns are constants, and a test compiles them")
 });
 
-/// Whether a field of this name and content is a secret as a whole: a password is one whatever it
-/// is, the rest if a machine made it.
+/// Returns whether the content of a field is a secret as a whole: any password, other values if
+/// they look generated.
 pub(super) fn is_secret_field(name: &str, content: &str) -> bool {
     let name = name.to_ascii_lowercase().replace(['_', '-'], "");
     let ends = |words: &[&str]| words.iter().any(|w| name.ends_with(w));
@@ -294,7 +294,7 @@ fn is_made_up(text: &str) -> bool {
     has_digit_and_letter(text) && is_no_placeholder(text)
 }
 
-/// What a person takes for a password rather than for a word.
+/// Returns whether a text looks like a chosen password and not like a word.
 fn is_chosen(text: &str) -> bool {
     let sign = |b: u8| b"!@#%^*&+=?~".contains(&b);
     (has_digit(text) || text.bytes().any(sign)) && is_no_placeholder(text)
@@ -310,11 +310,12 @@ fn has_digit(text: &str) -> bool {
 
 /// Shortest secret that is known by its randomness, bytes.
 const SHORTEST: usize = 16;
-/// Least entropy of one, bits per byte: that of 11 different bytes. Names made of words have more
-/// letters in common.
+/// Minimum entropy of a secret, bits per byte: that of 11 different bytes. Names made of words
+/// repeat more letters.
 const LEAST_ENTROPY: f64 = 3.5;
 
-/// Letters, digits and no words: a version, a path or a name in a program is none.
+/// Returns whether a text looks generated: letters and digits, not a version, a path or an
+/// identifier.
 fn is_random(text: &str) -> bool {
     let count = |is: fn(&u8) -> bool| text.bytes().filter(is).count();
     let (digits, lower, upper) =
@@ -336,7 +337,8 @@ pub(super) fn entropy(text: &str) -> f64 {
     seen.values().map(|&n| n as f64 / all).map(|p| -p * p.log2()).sum()
 }
 
-/// `${PASSWORD}`, `$PASSWORD`, `{pw}`, `%s` and `****` stand for a secret.
+/// Returns whether a text is not a placeholder such as `${PASSWORD}`, `$PASSWORD`, `{pw}`, `%s` or
+/// `****`.
 fn is_no_placeholder(text: &str) -> bool {
     let starts = ["${", "$(", "{", "%(", "%s", "<", "[", "process.", "os.", "env."];
     let variable = text.strip_prefix('$').is_some_and(|name| {
@@ -352,9 +354,9 @@ const LONGEST_KEY: usize = 16 << 10;
 /// Characters of base64 in a row that make a line one of a key.
 const KEY_LINE: usize = 16;
 
-/// Where a private key ends whose first line ends at `from`: behind its last line, whatever stands in
-/// front of the lines between (numbers, quotes, the marks of a diff), or, where the text breaks off
-/// before, behind the lines that look like one. `None` = only the words of a first line.
+/// Returns the end of a private key with a first line that ends at `from`: after its last line,
+/// whatever precedes the lines (numbers, quotes, diff marks), or, in a truncated text, after the
+/// lines that look like a key. `None` = only the text of a first line.
 fn key_end(text: &str, from: usize) -> Option<usize> {
     let mut to = text.len().min(from + LONGEST_KEY);
     while !text.is_char_boundary(to) {
@@ -390,7 +392,7 @@ fn is_mail(text: &str) -> bool {
     !reserved && !nobody && !file
 }
 
-/// Names under which nobody in particular works.
+/// Names of home folders that do not identify a person.
 const NOBODY: &[&str] = &[
     "user",
     "you",

@@ -18,7 +18,7 @@ const MIXED: &str = "aB3dE5gH7jK9mN2pQ4sT6vW8yZ";
 const LETTERS: &str = "aBcDeFgHiJkLmNoPqRsTuVwXyZ";
 const HEX: &str = "0a1b2c3d4e5f6789";
 
-/// Every shape: text around one, the secret, and what takes its place.
+/// Every shape: the text around a secret, the secret, and its kind.
 fn known() -> Vec<(String, String, &'static str)> {
     let jwt = format!("eyJ{}.eyJ{}.{}", body(MIXED, 20), body(MIXED, 30), body(MIXED, 43));
     let pem = format!(
@@ -133,7 +133,7 @@ fn a_cookie_goes_with_all_that_stands_behind_its_first_name() {
 fn a_home_folder_with_a_blank_goes_whole_and_words_about_options_stay() {
     assert_eq!(redacted("/Users/Ada Lovelace/x.rs"), "/Users/user1/x.rs");
     assert_eq!(redacted("cd /Users/Ada\\ Lovelace/x"), "cd /Users/user1/x");
-    assert_eq!(redacted("/Users/ada Then go on"), "/Users/user1 Then go on");
+    assert_eq!(redacted("/Users/ada Then continue"), "/Users/user1 Then continue");
     for words in [
         "The --password option asks for one, --token too.",
         "mysql -u root -p shop",
@@ -298,7 +298,7 @@ fn a_session_is_redacted_everywhere() {
     assert_eq!(out.facts, [Fact::new("who", FactKind::Value, "person1@example.com", "u")]);
 }
 
-/// A path with a secret in it is needed long after it was shown: so is what stands in its place.
+/// A path with a secret is needed long after it was shown; the same is true for its replacement.
 #[test]
 fn facts_that_were_found_are_found_in_what_is_left() {
     let said = |id: &str, text: &str| {

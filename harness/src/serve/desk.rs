@@ -1,4 +1,4 @@
-//! One account per wire, and who decides what its models say.
+//! Server state: one account per wire, and the speaker that decides the replies of its models.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use super::speaker::{Arrived, Said, Seen, Speaker};
 use crate::mock::{Live, PlannedReply, ProviderModel, ProviderOptions, Store};
 use crate::summarise::{Summariser, SummaryDesk};
 
-/// Who writes the summaries that the provider is asked for, and what may be looked for.
+/// Writer of the summaries that the provider is asked for, and the facts it may use.
 #[derive(Clone, Debug)]
 pub struct Summaries {
-    /// Who writes them.
+    /// Writer of summaries.
     pub by: Summariser,
-    /// What an ideal summariser may look for.
+    /// Facts that an ideal summariser may look for.
     pub facts: Arc<[Fact]>,
-    /// Where they are numbered and their failures noted.
+    /// Counter of summaries and log of their failures.
     pub desk: SummaryDesk,
 }
 
@@ -54,7 +54,7 @@ impl Desk {
         Desk { accounts, speaker, live, replies: 0 }
     }
 
-    /// The model of a name, also with a date behind it, as far as the wire speaks of it.
+    /// Returns the model of a name, with or without a date suffix, if the wire serves it.
     pub(super) fn model(&self, wire: Wire, name: &str) -> Result<Model, ModelError> {
         let found = model::find_recorded(name).filter(|m| speaks(wire, m));
         found.map(|m| self.live.model(m)).ok_or_else(|| errors::no_model(wire.api(), name))
@@ -62,7 +62,7 @@ impl Desk {
 
     fn account(&mut self, wire: Wire) -> &mut ProviderModel {
         let account = self.accounts.iter_mut().find(|a| a.wire() == wire);
-        account.expect("whoever asks has found a model of the wire")
+        account.expect("the caller has found a model of the wire")
     }
 
     /// Tokens of a prompt after and before the edits that it asks for.
@@ -70,12 +70,12 @@ impl Desk {
         self.account(wire).count(prompt)
     }
 
-    /// What clients stored.
+    /// Returns the contents that clients stored.
     pub(super) fn store(&mut self, wire: Wire) -> &mut Store {
         self.account(wire).store()
     }
 
-    /// Whether somebody wants to see what comes of requests.
+    /// Returns whether the speaker wants to see the outcome of requests.
     pub(super) fn looks(&self) -> bool {
         self.speaker.looks()
     }
@@ -85,8 +85,8 @@ impl Desk {
         self.speaker.saw(seen);
     }
 
-    /// Answers a prompt, which may hold more than has arrived. Whoever asks for a compaction gets
-    /// one.
+    /// Answers a prompt, which may contain more than the request sent. A request for a compaction
+    /// gets one.
     pub(super) fn answer(
         &mut self,
         arrived: &Arrived<'_>,
@@ -105,7 +105,7 @@ impl Desk {
             }
         };
         let mut reply = self.account(wire).answer(prompt, plan, now)?;
-        // A provider that stopped after its compaction has not said what was planned.
+        // A provider that stopped after its compaction has not sent the planned reply.
         if reply.stop != StopReason::Compaction {
             self.speaker.given();
         }
@@ -132,7 +132,7 @@ fn options(wire: Wire, summaries: &Summaries) -> Option<ProviderOptions> {
     })
 }
 
-/// What an overflow of a prompt is told as, whatever its size.
+/// Error for a prompt that overflows, whatever its size.
 pub(super) fn overflow(wire: Wire, prompt: &Prompt, model: &Model) -> ModelError {
     let window = model.input_limit.unwrap_or(model.window);
     wire.overflow(prompt.tokens(&model.counting).max(window.saturating_add(1)), window)

@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use crate::hash::sha256;
 
-/// Texts shorter than this stand in the log themselves, as in traces, bytes.
+/// Shorter texts are written into the log, as in traces, bytes.
 const SHORT: usize = 200;
 
-/// What is known of a request so far.
+/// Log entry of a request.
 #[derive(Default, Serialize)]
 pub(super) struct LogLine {
     pub(super) seq: u64,
@@ -27,7 +27,7 @@ pub(super) struct LogLine {
     pub(super) stream: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) items: Vec<Shown>,
-    /// Whether any are offered.
+    /// Whether the request offers tools.
     pub(super) tools: bool,
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) tools_tokens: u64,
@@ -42,7 +42,7 @@ pub(super) struct LogLine {
     pub(super) latency_ms: u64,
     /// HTTP status.
     pub(super) http: u16,
-    /// `ok`, or what kind of failure.
+    /// `ok`, or the kind of failure.
     pub(super) status: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
@@ -74,8 +74,8 @@ pub(super) struct Shown {
 }
 
 impl LogLine {
-    /// Notes what a prompt shows, its pieces only if somebody reads the log: each costs a hash of
-    /// all its text.
+    /// Records the contents of a prompt, its pieces only if a log is written: each costs a hash of
+    /// its text.
     pub(super) fn prompt(&mut self, prompt: &Prompt, by: &Counting, log: &Log) {
         self.model = Some(prompt.model.to_string());
         self.tools = prompt.tools.is_some();
@@ -86,7 +86,7 @@ impl LogLine {
         }
     }
 
-    /// Notes what was billed; input as in traces: all of the prompt.
+    /// Records the bill; input as in traces: the whole prompt.
     pub(super) fn usage(&mut self, billed: &Usage) {
         self.input_tokens = billed.prompt();
         self.cache_read = billed.cache_read;
@@ -124,10 +124,10 @@ fn shown(by: &Counting, item: &Item, longest: usize) -> Shown {
     }
 }
 
-/// Where lines go.
+/// Destination of the log lines.
 pub(super) struct Log {
     state: Mutex<State>,
-    /// Texts shorter than this stand in lines themselves, bytes.
+    /// Shorter texts are written into the lines, bytes.
     longest: usize,
 }
 
@@ -137,13 +137,13 @@ struct State {
 }
 
 impl Log {
-    /// `texts` = they stand in lines whole.
+    /// `texts` = write all texts in full.
     pub(super) fn new(to: Option<Box<dyn Write + Send>>, texts: bool) -> Self {
         let longest = if texts { usize::MAX } else { SHORT };
         Log { state: Mutex::new(State { to, lines: 0 }), longest }
     }
 
-    /// Whether lines are written anywhere.
+    /// Returns whether lines are written.
     pub(super) fn is_read(&self) -> bool {
         self.state.lock().is_ok_and(|s| s.to.is_some())
     }

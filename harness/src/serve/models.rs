@@ -8,7 +8,7 @@ fn of(api: Api) -> impl Iterator<Item = &'static Model> {
     model::catalogue().iter().filter(move |m| wire::of(m).api() == api)
 }
 
-/// All models of a provider's API; `window` in tokens stands in the place of the model's own.
+/// Lists all models of a provider's API; `window` replaces their windows, tokens.
 pub(super) fn list(api: Api, window: Option<u64>) -> Value {
     api.model_list(of(api).map(|m| api.model(m, window)).collect())
 }

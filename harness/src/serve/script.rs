@@ -1,9 +1,9 @@
 //! Replies out of a session: the recorded path, for any client.
 //!
-//! A reply is found by what a request ends with, which survives every compaction in between: tool
+//! A reply is found by the end of a request, which survives every compaction in between: tool
 //! results of recorded calls are followed by the reply that followed them, a user message by the
-//! replies to the recorded message whose words it holds. Where nothing fits, the next reply that
-//! was not given yet comes. The same request gets the same reply again, so a client may retry.
+//! replies to the recorded message with the same text. If neither fits, the next unused reply is
+//! given. The same request gets the same reply again, so a client may retry.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use ctxbench_provider::{Content, Prompt, PromptThread};
 use super::speaker::{Arrived, Said, Speaker};
 use crate::replay::{Defaults, Path};
 
-/// What a request ends with, behind the last reply in it.
+/// End of a request, after the last reply in it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Tail {
-    /// Calls whose results it brings.
+    /// Calls with results in it.
     pub(super) results: Vec<Arc<str>>,
-    /// What the user says, piece by piece.
+    /// Texts of the user, one per piece.
     pub(super) words: Vec<Arc<str>>,
 }
 
@@ -43,7 +43,7 @@ impl Tail {
         tail
     }
 
-    /// Whether it holds these words of the user.
+    /// Returns whether it contains these texts of the user.
     fn says(&self, words: &[Arc<str>]) -> bool {
         let holds =
             |w: &Arc<str>| !w.trim().is_empty() && self.words.iter().any(|t| t.contains(w.trim()));
@@ -51,15 +51,15 @@ impl Tail {
     }
 }
 
-/// What the user said and the replies that followed.
+/// User message and the replies that followed.
 #[derive(Debug)]
 struct Turn {
     words: Vec<Arc<str>>,
     replies: Vec<Vec<Part>>,
 }
 
-/// A reply by its turn and its number in it; one behind the last of a turn is the last words that
-/// the recording lacks.
+/// Reply by its turn and its index in it. An index after the last reply of a turn is the closing
+/// text that the recording lacks.
 type Place = (usize, usize);
 
 /// Said where a recorded turn ends with a call.
@@ -69,17 +69,17 @@ const LAST_WORDS: &str = "Done.";
 #[derive(Debug)]
 pub struct Script {
     turns: Vec<Turn>,
-    /// Where the reply stands that comes next.
+    /// Position of the next reply.
     next: Place,
-    /// What was given to which request.
+    /// Reply given to each request, by its hash.
     given: Recent<u64, Place>,
-    /// What is given now, with the hash of its request.
+    /// Reply that is being given, with the hash of its request.
     giving: Option<(u64, Place)>,
-    /// Some request offered tools, so whoever offers none asks for something beside the work.
+    /// Whether a request offered tools: then a request without tools is a side request.
     tools_seen: bool,
 }
 
-/// So many requests get the same reply again.
+/// Maximum number of requests that get the same reply again.
 const MOST_GIVEN: usize = 100_000;
 
 impl Script {
@@ -104,15 +104,15 @@ impl Script {
         self.turns.iter().map(|t| t.replies.len()).sum()
     }
 
-    /// Whether there are none.
+    /// Returns whether it has no replies.
     pub fn is_empty(&self) -> bool {
         self.turns.is_empty()
     }
 
-    /// Where the reply to a prompt stands; `None` when the session is over.
+    /// Returns the position of the reply to a prompt; `None` when the session is over.
     fn find(&self, prompt: &Prompt) -> Option<(u64, Place)> {
         let mut bytes: Vec<u8> = prompt.items.iter().flat_map(|i| i.hash.to_le_bytes()).collect();
-        // In a thread the same words may come again and mean the next step.
+        // In a thread the same text may come again and mean the next step.
         if let Some(PromptThread::Continue(after)) = &prompt.thread {
             bytes.extend(after.as_bytes());
         }
@@ -130,7 +130,7 @@ impl Script {
         }
         let (turn, reply) = self.next;
         let fits = |t: &usize| self.turns.get(*t).is_some_and(|t| tail.says(&t.words));
-        // A turn that is under way goes on, though a compaction may show its first words again.
+        // A running turn continues, though a compaction may show its first text again.
         if reply > 0 && fits(&turn) {
             return Some(self.next);
         }
@@ -138,8 +138,8 @@ impl Script {
         later.or_else(|| (0..turn).rev().find(fits)).map(|t| (t, 0))
     }
 
-    /// The reply behind the one that made one of these calls: the first from where the script
-    /// stands, else the last before.
+    /// Returns the reply after the one that made one of these calls: the first from the current
+    /// position, or the last before it.
     fn after_results(&self, results: &[Arc<str>]) -> Option<Place> {
         let calls = |parts: &[Part]| {
             parts.iter().any(|p| matches!(p, Part::Call(c) if results.contains(&c.id)))

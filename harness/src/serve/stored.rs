@@ -1,6 +1,5 @@
-//! What clients store: made, listed, looked at, kept longer, deleted. The log tells what it costs:
-//! input when it is made and storage for as long as it shall be kept; a deletion gives back the
-//! rest.
+//! Contents that clients store: created, listed, read, extended, deleted. The log reports their
+//! cost: input at creation, and storage for their lifetime; a deletion refunds the rest.
 
 use axum::extract::Request;
 use ctxbench_core::model::{cost, storage_cost};

@@ -14,9 +14,9 @@ use super::topic::{self, Topic};
 /// A candidate.
 #[derive(Clone, Debug)]
 pub(super) struct Unit<'a> {
-    /// The words.
+    /// Text.
     pub text: Cow<'a, str>,
-    /// What it is about.
+    /// Topic.
     pub topic: Topic,
     /// How much it matters.
     pub score: f32,
@@ -24,23 +24,23 @@ pub(super) struct Unit<'a> {
     pub order: u64,
     /// Guess at its tokens, list mark included.
     pub tokens: u32,
-    /// The user's own words.
+    /// Whether the user wrote it.
     pub user: bool,
     /// Something was cut off at the end.
     pub cut: bool,
     /// To be printed letter by letter.
     pub raw: bool,
-    /// What the user told the summary to dwell on.
+    /// Whether the user asked the summary to focus on it.
     pub asked: bool,
 }
 
-/// What stands before the user's words in a summary without headings.
+/// Prefix of the user's text in a summary without headings.
 pub(super) const USER: &str = "User: ";
 
 /// Below this a sentence is not worth a line, even where there is room.
 const LEAST: f32 = 0.7;
-/// A user message longer than this holds something pasted: only its first and last sentences are
-/// the user's own words.
+/// A longer user message contains pasted text: only its first and last sentences are the user's
+/// own, bytes.
 const PASTED: usize = 4_000;
 
 /// Collects the candidates.
@@ -93,7 +93,7 @@ struct Place {
 struct Collector<'a, 'k> {
     ask: &'k Ask,
     units: Vec<Unit<'a>>,
-    /// Units by the key of their words, so that nothing is said twice.
+    /// Units by the key of their text, to avoid repetition.
     seen: HashMap<u64, usize>,
     tools: Tools<'a>,
     many_messages: bool,
@@ -117,7 +117,7 @@ impl<'a> Collector<'a, '_> {
         let asked = is_topic
             || self.ask.topics.iter().any(|t| t.is_in(cues))
             || !self.ask.focus.is_empty() && self.in_focus(&text);
-        // What is nothing else comes before what only holds some of it.
+        // A unit of one topic alone comes before one that only partly has it.
         score += if is_topic { 3.0 } else { 0.0 } + if asked { 1.5 } else { 0.0 };
         if score < LEAST {
             return;
@@ -233,8 +233,8 @@ impl<'a> Collector<'a, '_> {
         });
     }
 
-    /// Carries an earlier summary forward, a little below fresh words of the user: what is
-    /// summarised again and again slowly fades.
+    /// Carries an earlier summary forward, with slightly less weight than new text of the user:
+    /// repeatedly summarised text slowly fades.
     fn summary(&mut self, text: &'a str, place: &Place) {
         let text = match text.split_once("</analysis>") {
             Some((_, rest)) => rest,
@@ -307,7 +307,7 @@ fn literals(c: Cues, each: f32) -> f32 {
     [Cues::PATH, Cues::NAME, Cues::NUMBER].into_iter().filter(|&l| c.has(l)).count() as f32 * each
 }
 
-/// Weight of what the model tells.
+/// Returns the weight of the model's own statements.
 fn told(c: Cues) -> f32 {
     let parts = [
         (Cues::DECISION, 1.0),
@@ -331,7 +331,7 @@ fn model_topic(c: Cues, last: bool) -> Topic {
     }
 }
 
-/// A line that nobody types: it begins with a time, a mark or a bracket.
+/// Returns whether a line was pasted: it begins with a time, a mark or a bracket.
 fn is_pasted(p: &Piece<'_>) -> bool {
     let typed = |c: char| {
         c.is_alphabetic()

@@ -1,4 +1,4 @@
-//! The default summariser: general rules over what the prompt shows.
+//! Default summariser: general rules applied to the prompt.
 
 use ctxbench_core::tokens::o200k;
 use ctxbench_provider::Prompt;
@@ -19,7 +19,7 @@ const LEAST_TOKENS: u64 = 300;
 /// [`MOST_TOKENS`] and the 9 % of the shortest one measured (61,895 to 5,706, same source).
 const RATIO: u64 = 20;
 
-/// What is said when there is nothing to summarise.
+/// Summary of an empty conversation.
 const NOTHING: &str = "Nothing has been said so far.";
 
 /// Tokens of a summary: a twentieth of the conversation within 300 and 4,400, and never more than
@@ -50,8 +50,8 @@ impl Reading<'_> {
         budget(self.segments.iter().map(|s| s.text.len()).sum(), max_tokens)
     }
 
-    /// A short note for the `<analysis>` tags. Products throw it away, so nothing of value goes
-    /// there.
+    /// Returns a short note for the `<analysis>` tags. Products discard it, so it contains no
+    /// facts.
     pub(super) fn thoughts(&self) -> String {
         let count = |w: Who| self.segments.iter().filter(|s| s.who == w).count();
         let (users, calls, before) = (count(Who::User), count(Who::Call), count(Who::Summary));
@@ -70,8 +70,8 @@ pub(super) fn nothing(mut ask: Ask, limit: u64) -> String {
     if o200k(&text) <= limit { text } else { cut(NOTHING, limit) }
 }
 
-/// Prints as much as fits. `pick(units, tokens)` chooses by guessed sizes; the guess is corrected
-/// by the exact count of what came out.
+/// Renders as much as fits. `pick(units, tokens)` chooses by guessed sizes; the guess is corrected
+/// by the exact count of the result.
 pub(super) fn fit(
     mut ask: Ask,
     units: &[Unit<'_>],
@@ -80,7 +80,7 @@ pub(super) fn fit(
     pick: impl Fn(&[Unit<'_>], u64) -> Vec<usize>,
 ) -> String {
     let frame = |ask: &Ask| o200k(&render(ask, units, &[], thoughts));
-    // Where there is room for little, words count more than the form asked for.
+    // Under a tight limit, content matters more than the requested form.
     if 2 * frame(&ask) > limit {
         ask.analysis_tag = false;
     }

@@ -5,13 +5,13 @@ use super::cues::{self, Cues};
 
 /// Lines kept of one result.
 const MOST: usize = 3;
-/// The same where a summary is to dwell on values or errors, which is what stands there.
+/// Limit where the summary is to focus on values or errors, which outputs contain.
 const MOST_ASKED: usize = 12;
 
 /// A line worth mentioning.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WeighedLine<'a> {
-    /// The words.
+    /// Text.
     pub text: &'a str,
     /// Its weight.
     pub score: f32,

@@ -1,22 +1,22 @@
-//! Finds in a prompt what is asked and what was said.
+//! Finds the instruction and the conversation in a prompt.
 //!
-//! What our own engine sent says so itself: its blocks have kinds, and a transcript knows what it
-//! quotes. Only where a foreign program wrote the request its text is read. Three shapes are known:
-//! the whole history followed by one user message with the instruction; one user message that holds
-//! a transcript between tags, instruction and perhaps the summary before; and an instruction as the
-//! system message with a transcript under role headings.
+//! Prompts of our own engine are labelled: its blocks have kinds, and a transcript marks its
+//! quotations. Only a prompt of another program is interpreted by its text. Three shapes are known:
+//! the whole history followed by one user message with the instruction; one user message with a
+//! transcript between tags, the instruction and perhaps the previous summary; and an instruction as
+//! the system message with a transcript under role headings.
 
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_provider::{Content, Item, Prompt};
 
 use super::transcript;
 
-/// Who said a segment.
+/// Author of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Who {
     /// The user.
     User,
-    /// What the product put in the user's place: memory files, environment.
+    /// Text that the product sent as the user: memory files, environment.
     Context,
     /// The model.
     Assistant,
@@ -33,9 +33,9 @@ pub(super) enum Who {
 /// One piece of the conversation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment<'a> {
-    /// Who said it.
+    /// Author.
     pub who: Who,
-    /// What was said.
+    /// Text.
     pub text: &'a str,
     /// Name of the tool, where known.
     pub tool: &'a str,
@@ -43,8 +43,8 @@ pub(super) struct Segment<'a> {
     pub failed: bool,
 }
 
-/// Who said a text of this kind. What stands as the user's may be what the program of a recording
-/// put in the user's place: there, too, only the words tell.
+/// Returns the author of a text of this kind. A user message may come from the program of a
+/// recording: then, too, the text decides.
 fn who(kind: BlockKind, text: &str) -> Who {
     match kind {
         BlockKind::User | BlockKind::ReplayedUser | BlockKind::Image => user_or_other(text),
@@ -77,7 +77,7 @@ impl<'a> Segment<'a> {
 /// A prompt taken apart.
 #[derive(Debug, Default)]
 pub(super) struct Reading<'a> {
-    /// What is asked of the summariser.
+    /// Instruction for the summariser.
     pub instruction: String,
     /// Wishes about summaries in the project's memory files.
     pub wishes: String,
@@ -119,7 +119,7 @@ pub(super) fn read(prompt: &Prompt) -> Reading<'_> {
     r
 }
 
-/// Whether an item is what asks for the summary.
+/// Returns whether an item requests the summary.
 fn asks(item: &Item) -> bool {
     match (&item.shows, &*item.content) {
         (Some(b), _) => matches!(b.kind, BlockKind::SummaryPrompt | BlockKind::CompactionTrigger),
@@ -154,7 +154,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// What a block quotes: the conversation, and the words around it that ask.
+    /// Adds the quotations of a block: the conversation, and the instruction around it.
     fn quotes(&mut self, block: &'a Block) {
         for (q, text) in block.quoted() {
             let (tool, failed) = (q.call.as_ref().map_or("", |c| &c.name), q.is_error);
@@ -210,7 +210,7 @@ fn is_tag(line: &str) -> bool {
     name.len() > 3 && name.bytes().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-'))
 }
 
-/// A lead-in that speaks of what went before, with a list behind it.
+/// Returns whether a text introduces a list about earlier events.
 fn is_earlier_summary(text: &str) -> bool {
     const LEAD: [&str; 8] = [
         "summary",
@@ -234,7 +234,7 @@ fn is_earlier_summary(text: &str) -> bool {
     listed >= 3 || text.contains("<summary>") || (listed > 0 && text.len() < 800)
 }
 
-/// Words by which a text can be known as a request for a summary.
+/// Returns whether a text looks like a request for a summary.
 fn asks_for_summary(text: &str) -> bool {
     const CUES: [&str; 8] = [
         "summar",
@@ -250,8 +250,8 @@ fn asks_for_summary(text: &str) -> bool {
     CUES.iter().any(|c| low.contains(c))
 }
 
-/// `(before, inside, after)` of a tag; the last closing tag counts, because what was said may quote
-/// it.
+/// Returns `(before, inside, after)` of a tag; the last closing tag counts, because the
+/// conversation may quote it.
 fn cut_tag<'a>(text: &'a str, tag: &str) -> Option<(&'a str, &'a str, &'a str)> {
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
     let start = text.find(&open)?;
@@ -259,7 +259,7 @@ fn cut_tag<'a>(text: &'a str, tag: &str) -> Option<(&'a str, &'a str, &'a str)> 
     Some((&text[..start], &text[start + open.len()..end], &text[end + close.len()..]))
 }
 
-/// Moves the summary before into the segments and returns what is left of the instruction.
+/// Moves the previous summary into the segments and returns the rest of the instruction.
 fn take_prior<'a>(text: &'a str, segments: &mut Vec<Segment<'a>>) -> String {
     match PRIOR.iter().find_map(|tag| cut_tag(text, tag)) {
         Some((before, inside, after)) => {

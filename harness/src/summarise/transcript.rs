@@ -10,8 +10,8 @@ struct Marker<'a> {
     text_at: usize,
 }
 
-/// Position of the first line that says who speaks: the text begins with one, or a `[User]:` stands
-/// somewhere in it.
+/// Returns the position of the first line that names a speaker: the text begins with one, or
+/// contains a `[User]:`.
 pub(super) fn first_marker(text: &str) -> Option<usize> {
     let mut at = 0;
     let mut begun = false;

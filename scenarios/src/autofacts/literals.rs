@@ -16,34 +16,34 @@ const ENOUGH_PATHS: usize = 4;
 
 /// A literal in one window.
 struct Seen<'a> {
-    /// What showed it last.
+    /// Last text that showed it.
     last: &'a Shown<'a>,
-    /// It was shown in a place that tells it from what any program may say.
+    /// Whether it was shown as part of the work, not only in a way that occurs in any program.
     own: bool,
     /// It was shown where it is defined.
     defined: bool,
 }
 
-/// What one agent's window has shown so far.
+/// Literals that one agent's window has shown so far.
 #[derive(Default)]
 struct Window<'a> {
     seen: HashMap<&'a str, Seen<'a>>,
-    /// Names without case and separators, and the reply behind which they were shown last: who sees
-    /// `session_store.rs` knows how to write `SessionStore`.
+    /// Names without case and separators, with the number of the reply before their last showing: a
+    /// reader of `session_store.rs` can write `SessionStore`.
     folded: HashMap<Cow<'a, str>, usize>,
     /// Folders of paths that were shown, likewise.
     folders: HashMap<&'a str, usize>,
-    /// What stood in new code of the agent's own: reply and its number.
+    /// Literals in new code of the agent: reply and its number.
     made: HashMap<String, (String, usize)>,
     long: Written,
 }
 
-/// What the whole session says about its literals.
+/// Facts about literals that hold for the whole session.
 struct Constant {
     tools: Tools,
-    /// Words of the system prompt, instruction files and the like.
+    /// Literals of the system prompt, instruction files and the like.
     standing: HashSet<String>,
-    /// The project's folder and those that hold it.
+    /// The project's folder and its parents.
     roots: HashSet<String>,
 }
 
@@ -165,7 +165,7 @@ impl<'a> Window<'a> {
         needs
     }
 
-    /// The literal as it was shown, what showed it last, and how many replies before.
+    /// Returns the literal as it was shown, its last showing, and the number of replies since.
     fn needed<'w>(
         &self,
         at: usize,
@@ -174,7 +174,7 @@ impl<'a> Window<'a> {
         constant: &Constant,
     ) -> Option<(&'w str, &str, usize)> {
         let Some(literal) = words::forms(word).find(|f| self.seen.contains_key(*f)) else {
-            // An edit must match what only the agent itself wrote.
+            // An edit must match text that only the agent wrote.
             let (key, made) = self.made.get(word).filter(|_| piece == Piece::Old)?;
             let gap = at - made;
             return (gap >= GAP).then_some((word, key, gap));
@@ -192,8 +192,8 @@ impl<'a> Window<'a> {
         (gap >= GAP && !known_anyhow).then_some((literal, seen.last.key, gap))
     }
 
-    /// The last reply behind which something was shown that the literal follows from: a file's path
-    /// below the project, a folder of a path, a name in another spelling.
+    /// Returns the number of the last reply before a showing that implies the literal: a file's
+    /// path below the project, a folder of a path, another spelling.
     fn last_known(&self, word: &str, literal: &str) -> usize {
         let folder = |path: &str| self.folders.get(path).copied().unwrap_or(0);
         if !words::is_path(literal) {
@@ -210,7 +210,7 @@ impl<'a> Window<'a> {
         shown.max(home).max(folder(word))
     }
 
-    /// What neither the summary nor anything later shows, nobody can take from the context.
+    /// Forgets literals that neither the summary nor later text shows.
     fn compacted(&mut self, summary: &str) {
         let keep: HashSet<String> = {
             let made = self.made.keys().map(String::as_str);

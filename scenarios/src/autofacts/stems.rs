@@ -1,4 +1,4 @@
-//! Stems by number: a long tool result has very many, so what one takes counts.
+//! Stems by number: a long tool result has very many, so the size of each matters.
 
 use ctxbench_core::tokens::content_hash;
 use rapidhash::RapidHashMap as HashMap;
@@ -12,7 +12,7 @@ pub(super) struct Stems {
     said: String,
     /// Of each number where its stem ends in the text.
     ends: Vec<usize>,
-    /// Numbers by the hash of their stems, or by the next free one behind it.
+    /// Numbers by the hash of their stems, or by the next free number.
     numbers: HashMap<u64, Stem>,
 }
 

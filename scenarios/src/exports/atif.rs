@@ -99,7 +99,7 @@ fn trajectory(session: &Session, lost: &mut Lost) -> String {
     serde_json::to_string(&whole).expect("texts, numbers and lists can be written")
 }
 
-/// A window as a trajectory; `agents` are the windows that stand within it.
+/// Writes a window as a trajectory; `agents` are the windows inside it.
 fn one<'a>(
     session: &'a Session,
     window: &Conversation<'a>,
@@ -131,7 +131,7 @@ fn one<'a>(
             }
         });
     }
-    // Those that no result follows stand behind everything else.
+    // Windows without a result come last.
     let rest = of_call(None);
     if !rest.is_empty() {
         let results = vec![json!({"subagent_trajectory_ref": rest})];
@@ -190,7 +190,8 @@ fn said<'a>(reply: &'a AssistantEntry, lost: &mut Lost) -> Step<'a> {
     }
 }
 
-/// The counters of a reply: the prompt contains what was read from the cache and written to it.
+/// Returns the counters of a reply; the prompt contains the tokens read from and written to the
+/// cache.
 fn metrics(reply: &AssistantEntry, lost: &mut Lost) -> Option<Value> {
     let usage = reply.usage?;
     lost.add_if(usage.output_estimate.is_some(), "estimates of output that was not counted");
@@ -250,7 +251,7 @@ fn content(parts: &[Part], lost: &mut Lost) -> Value {
                 let source = json!({"media_type": media.media_type, "path": media.url});
                 list.push(json!({"type": "image", "source": source}));
             }
-            Part::Image(_) => lost.add("files that are no JPEG, PNG, GIF or WebP"),
+            Part::Image(_) => lost.add("files that are not JPEG, PNG, GIF or WebP"),
             _ => lost.add("parts of other kinds"),
         }
     }
@@ -261,7 +262,7 @@ fn content(parts: &[Part], lost: &mut Lost) -> Value {
     }
 }
 
-/// A time of the session; from the beginning of 1970 where nobody knows when it began.
+/// Returns a time of the session, counted from 1970 where its start is unknown.
 fn time(session: &Session, at: Option<Millis>) -> Option<String> {
     let began = session.header.started.as_deref().and_then(millis).unwrap_or_default();
     of_millis(began.saturating_add(i64::try_from(at?).ok()?))

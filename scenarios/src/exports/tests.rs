@@ -1,4 +1,4 @@
-//! One session by hand in each format, with what the format cannot say of it.
+//! One hand-written session in each format, with the entries that the format cannot express.
 
 use ctxbench_core::session::Session;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! What every format does with files that are damaged: a session or an error that names the file,
-//! the line and what was expected, and never a panic.
+//! Damaged files in every format: a session or an error that names the file, the line and the
+//! expected input, and never a panic.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -65,7 +65,7 @@ fn in_json(text: &str, to: &dyn Fn(&Value) -> Option<Value>) -> Vec<u8> {
     if let Ok(document) = serde_json::from_str::<Value>(text) {
         return serde_json::to_vec_pretty(&changed(&document, to)).unwrap();
     }
-    // What is no JSON stays as it is.
+    // Text that is not JSON stays unchanged.
     let line = |l: &str| match serde_json::from_str(l) {
         Ok(value) => changed(&value, to).to_string(),
         Err(_) => l.to_string(),
@@ -137,7 +137,7 @@ fn damaged_recordings_are_refused_or_read_in_part() {
                 }
             }
         }
-        // Nothing at all is no session.
+        // An empty file is not a session.
         for empty in ["", " \n"] {
             assert!(read(format, empty.as_bytes(), file).iter().all(Result::is_err), "{path}");
         }

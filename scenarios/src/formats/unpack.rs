@@ -1,7 +1,7 @@
 //! Compressed bytes, as they come out: gzip and Zstandard, known by how they begin.
 //!
-//! A small file can stand for terabytes. What comes out is never held here, and what a reader must
-//! hold of it, a line, is bounded; so is how much more may come out than went in.
+//! A small file may expand to terabytes. Unpacked bytes are streamed. The length of a line, which
+//! readers keep in memory, is bounded, and so is the ratio of output to input.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read};
@@ -21,7 +21,8 @@ const FREE: u64 = 64 << 20;
 /// twentieth, seldom to a hundredth; zeros to a thousandth and less.
 const MOST_TIMES: u64 = 250;
 
-/// The longest line of a compressed file, and the longest document, bytes: readers hold these.
+/// Maximum size of a line of a compressed file, and of a document, bytes: readers keep these in
+/// memory.
 pub(super) const MOST_HELD: u64 = 256 << 20;
 
 /// How bytes are compressed.
@@ -29,7 +30,7 @@ pub(super) const MOST_HELD: u64 = 256 << 20;
 pub(super) enum Packing {
     Gzip,
     Zstd,
-    /// As zip archives hold it.
+    /// As in zip archives.
     Deflate,
 }
 
@@ -51,7 +52,7 @@ impl Packing {
         }
     }
 
-    /// What comes out of `packed`.
+    /// Returns a stream of the unpacked bytes.
     pub(super) fn unpacked<'a>(self, packed: impl BufRead + 'a) -> Box<dyn BufRead + 'a> {
         let taken = Rc::new(Cell::new(0));
         let packed = Counted { inner: packed, taken: taken.clone() };
@@ -86,7 +87,7 @@ impl Damaged {
     }
 
     pub(super) fn large(what: String) -> Damaged {
-        let fix = "unpack it first if it is what it should be";
+        let fix = "unpack it first if it is genuine";
         Damaged { what, expected: "a session".into(), fix }
     }
 }
@@ -122,7 +123,7 @@ impl<R: BufRead> BufRead for Counted<R> {
     }
 }
 
-/// Ends what grows beyond all measure.
+/// Reader that fails on output beyond the limits.
 struct Guarded<'a> {
     decoder: Box<dyn Read + 'a>,
     packing: Packing,

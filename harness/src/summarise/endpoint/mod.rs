@@ -1,10 +1,10 @@
-//! Summaries of a real model behind an OpenAI- or Anthropic-compatible address, recorded once and
+//! Summaries of a real model at an OpenAI- or Anthropic-compatible address, recorded once and
 //! replayed without a network.
 //!
-//! A request is known by the hash of what decides its answer (model, messages, output limit), so
-//! that neither the address nor the wire nor the order of the runs matters: the same cassette gives
-//! the same bytes. What the run is billed stays the simulated provider's matter; what the real one
-//! counted is kept in the cassette alone.
+//! The key of a request is the hash of everything that decides its answer (model, messages, output
+//! limit), so the address, the wire and the order of the runs do not matter: the same cassette
+//! gives the same bytes. The simulated provider bills the run; the real one's counters are only
+//! stored in the cassette.
 
 mod address;
 mod cassette;
@@ -27,7 +27,7 @@ pub use address::{Address, AddressError};
 pub use cassette::{Cassette, CassetteError};
 pub use kept::keep;
 
-/// The only place that a key comes from. It is sent in a header and goes nowhere else.
+/// Environment variable that is the only source of the key. The key is only sent in a header.
 pub const KEY_VARIABLE: &str = "CTXBENCH_SUMMARIZER_KEY";
 
 /// A key, which never prints itself.
@@ -157,8 +157,8 @@ impl Endpoint {
     }
 }
 
-/// A summary of a long conversation takes minutes; more than this, and nobody is there.
+/// A summary of a long conversation takes minutes; later, the server is considered dead.
 const LIMITS: Limits = Limits { patience: Duration::from_secs(600), bytes: 16 << 20 };
 
-/// How much of a refusal is told, characters.
+/// Maximum length of a reported refusal, characters.
 const MOST_WORDS: usize = 300;

@@ -37,7 +37,7 @@ fn a_recorded_chat_becomes_a_session() {
     assert_eq!(counted, [(20_842, 1_273), (11_077, 706), (14_066, 534)]);
     let Entry::Assistant(first) = &s.entries[1] else { panic!("{:?}", s.entries[1]) };
     let text = first.text.as_deref().unwrap();
-    // A comment at the start of a line is no heading, and blanks in code stay.
+    // A comment at the start of a line is not a heading, and blanks in code stay.
     assert!(
         text.contains("\n        # files\n        for fname in self.coder.abs_fnames:\n"),
         "{text}"
@@ -196,12 +196,12 @@ fn what_the_program_asks_by_itself_is_a_message() {
         "model Fourth.",
     ];
     assert_eq!(of(REPAIRS), told);
-    // As newer versions write it: one text, whose end alone has the blanks.
+    // The newer form: one text, with blanks at its end only.
     let begin = REPAIRS.find("> # 1").unwrap();
     let end = REPAIRS.find("\n\nSecond").unwrap();
     let newer = [&REPAIRS[..begin], "> ", failed, "  ", &REPAIRS[end..]].concat();
     assert_eq!(of(&newer), told);
-    // What nobody answered was not sent, or does not matter any more.
+    // Unanswered text was not sent, or no longer matters.
     let unanswered = [&REPAIRS[..end], "\n\n#### two  \n"].concat();
     assert_eq!(of(&unanswered), ["user one", "model First.", "user two"]);
 }

@@ -3,10 +3,10 @@
 //! Lines name their parent, and a parent with two children is a branch: a retry, an edited prompt,
 //! or merely parallel tool calls. The file is cut at compaction boundaries. In each piece the chain
 //! from the last message up to a line without a known parent is kept; so are the other lines of a
-//! reply that is on the chain (same message id) and the results of its calls, which parallel calls
-//! leave beside the chain. A piece has several roots when a program resumed a session without
-//! naming the parent: what stands before a later root is kept too, because losing a history is
-//! worse than keeping a retry.
+//! reply on the chain (same message id) and the results of its calls, which parallel calls leave
+//! off the chain. A piece has several roots when a program resumed a session without naming the
+//! parent: lines before a later root are kept too, because losing a history is worse than keeping a
+//! retry.
 
 use std::collections::{HashMap, HashSet};
 

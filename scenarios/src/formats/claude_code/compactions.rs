@@ -1,6 +1,5 @@
-//! What belongs to a compaction of Claude Code besides its boundary line: the request for its
-//! summary, which the program keeps like a subagent's conversation, and the command of the user who
-//! asked for it.
+//! Companions of a compaction of Claude Code's boundary line: the request for its summary, which
+//! the program stores like a subagent's conversation, and the user's command.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The exchanges of a file as their wires tell them, each content once.
+//! Exchanges of a file, decoded by their wires, each content once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::error::{Fault, InputError};
 use crate::escapes;
 use crate::formats::{Recording, Source};
 
-/// What an exchange shows of one content.
+/// Occurrence of a content in an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Placed {
     pub(super) hash: u64,
@@ -31,7 +31,7 @@ pub(super) struct Seen {
     pub(super) end_ms: u64,
     pub(super) wire: &'static str,
     pub(super) model: String,
-    /// What stands before the conversation.
+    /// Contents before the conversation.
     pub(super) standing: Vec<u64>,
     /// Hash of the tools; 0 = none.
     pub(super) tools: u64,
@@ -49,7 +49,7 @@ pub(super) struct Exchanges {
     pub(super) all: Vec<Seen>,
     pub(super) contents: HashMap<u64, (Role, Arc<Content>)>,
     pub(super) tools: HashMap<u64, Arc<Tools>>,
-    /// Where requests went, and how many.
+    /// Hosts of the requests, with their numbers.
     pub(super) hosts: BTreeMap<String, usize>,
 }
 
@@ -59,7 +59,7 @@ impl Exchanges {
         (*role, content)
     }
 
-    /// Whether the model said it.
+    /// Returns whether the model wrote it.
     pub(super) fn is_said(&self, hash: u64) -> bool {
         self.content(hash).0 == Role::Assistant
     }
@@ -69,7 +69,7 @@ fn is_standing(item: &Item) -> bool {
     matches!(item.role, Role::System | Role::Instructions | Role::Developer)
 }
 
-/// Reads a file. What it says of lines that cannot be read goes into `out`.
+/// Reads a file. Notes on unreadable lines are added to `out`.
 pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges, InputError> {
     let mut found = Exchanges::default();
     let mut notes = Notes::default();
@@ -105,7 +105,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
             Ok(Line::Passed(passed)) if !passed.known => notes.passed += 1,
             Ok(Line::Passed(_)) => {}
             Err(e) if lines.peek().is_none() && e.is_eof() => out.warnings.push(format!(
-                "{file}:{number}: the last line breaks off; what stands before it is used"
+                "{file}:{number}: the last line breaks off; the lines before it are used"
             )),
             Err(e) => {
                 let what = format!("not a line of a recording ({e})");
@@ -119,7 +119,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
     Ok(found)
 }
 
-/// What the session lacks.
+/// Missing parts of the session.
 #[derive(Default)]
 struct Notes {
     unknown: Unknown,
@@ -147,17 +147,17 @@ impl Exchanges {
         bodies: &mut Bodies,
         unknown: &mut Unknown,
     ) -> Result<Seen, String> {
-        let body = exchange.body.as_ref().ok_or("a request whose body is no text")?;
+        let body = exchange.body.as_ref().ok_or("a request with a body that is not text")?;
         let body = bodies.unpack(exchange.number, body)?;
         let name = &exchange.wire;
         let wire = wire::named(name).ok_or_else(|| format!("the wire {name:?} is not known"))?;
         let prompt = decode::prompt(wire, &exchange.path, &body, unknown)
-            .ok_or_else(|| format!("a body that is no request of {name}"))?;
+            .ok_or_else(|| format!("a body that is not a request of {name}"))?;
         let answer = exchange.reply.as_deref().unwrap_or_default();
         let reply = match (exchange.status, exchange.ended) {
             (200..=299, _) => decode::reply(wire, answer, unknown)
                 .ok_or_else(|| broken(exchange.ended).to_string()),
-            (0, _) => Err("there was no answer".to_string()),
+            (0, _) => Err("no answer arrived".to_string()),
             (status, _) => Err(format!("HTTP {status}")),
         };
         Ok(self.seen(line, &exchange, wire.name(), prompt, reply))
@@ -201,9 +201,9 @@ impl Exchanges {
 
 fn broken(ended: Ended) -> &'static str {
     match ended {
-        Ended::Whole => "the answer is no whole reply",
+        Ended::Whole => "the answer is not a whole reply",
         Ended::Cut => "the answer broke off",
         Ended::Left => "the program did not wait for the end of the answer",
-        Ended::Unreached => "there was no answer",
+        Ended::Unreached => "no answer arrived",
     }
 }

@@ -1,5 +1,5 @@
-//! Conversations as the steps of recordings: a session for each main conversation, with the
-//! subagents and side requests that went beside it.
+//! Conversations as steps of recordings: a session for each main conversation, with its subagents
+//! and side requests.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,22 +18,22 @@ use super::seen::{Exchanges, Placed, Seen};
 use super::sorted::{Relation, Sorted, of_a_kind};
 use crate::escapes;
 
-/// What a conversation is in its session.
+/// Role of a conversation in its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
     Main,
     Agent(String),
-    /// A request beside the work, such as one for a title.
+    /// A request outside the work, such as one for a title.
     Side(String),
 }
 
-/// Where a conversation belongs.
+/// Session and role of a conversation.
 struct Place {
     session: usize,
     part: Kind,
 }
 
-/// The recordings of a file. Each gets a copy of what was told of the file.
+/// Returns the recordings of a file. Each gets a copy of the notes on the file.
 pub(super) fn recordings(all: &Exchanges, sorted: &Sorted, told: &Recording) -> Vec<Recording> {
     let places = places(all, sorted);
     let sessions = places.iter().map(|p| p.session + 1).max().unwrap_or(0);
@@ -49,15 +49,15 @@ pub(super) fn recordings(all: &Exchanges, sorted: &Sorted, told: &Recording) -> 
     out.into_iter().map(recording).collect()
 }
 
-/// The last reply of a conversation in words.
+/// Returns the text of a conversation's last reply.
 fn last_words(all: &Exchanges, exchanges: &[usize]) -> Option<String> {
     let reply = exchanges.iter().rev().find_map(|i| all.all[*i].reply.as_ref().ok())?;
     let words: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
     Some(words.join("\n").trim().to_string()).filter(|w| w.len() >= 20)
 }
 
-/// Whether a conversation was begun by a call of another one: its first words are among the
-/// arguments, or its last ones came back as a result.
+/// Returns whether a call of another conversation started this one: its first text is in the
+/// arguments, or its last text came back as a result.
 fn is_delegated(all: &Exchanges, sorted: &Sorted, conversation: usize) -> bool {
     let own = &sorted.conversations[conversation].exchanges;
     let first = &all.all[own[0]];
@@ -106,7 +106,7 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Place> {
     let is_main = |c: usize| {
         let kind = || of_a_kind(all, &all.all[first(main)], &all.all[first(c)]);
         let wrote = conversations[c].exchanges.iter().any(|i| sorted.summaries.contains(i));
-        // One that only wrote a summary is beside the conversation that shows it.
+        // A conversation that only wrote a summary belongs to the one that shows it.
         let only_wrote = wrote && conversations[c].exchanges.len() == 1;
         c == main || (!only_wrote && kind() && !is_delegated(all, sorted, c))
     };
@@ -117,7 +117,7 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Place> {
             if let Some(session) = mains.iter().position(|m| *m == c) {
                 return Place { session, part: Kind::Main };
             }
-            // The one that went on meanwhile, else the newest before it, else the next.
+            // The conversation that was active, else the newest before it, else the next.
             let spans = |m: &usize| first(*m) <= first(c) && last(*m) >= first(c);
             let session = mains.iter().rposition(spans);
             let session = session.or_else(|| mains.iter().rposition(|m| first(*m) <= first(c)));
@@ -138,12 +138,12 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Place> {
         .collect()
 }
 
-/// Where a conversation stands.
+/// State of a conversation.
 #[derive(Default)]
 struct State {
     standing: Vec<u64>,
     tools: u64,
-    /// Steps with the place of what they show in the newest request.
+    /// Steps with the position of their contents in the newest request.
     shown: Vec<(usize, usize)>,
     /// The step of the newest reply, until a request shows that it was taken.
     pending: Option<usize>,
@@ -162,7 +162,7 @@ struct Teller<'a> {
     states: HashMap<usize, State>,
 }
 
-/// An exchange about to be told.
+/// Exchange that is being converted.
 struct Turn<'a> {
     seen: &'a Seen,
     conversation: usize,
@@ -217,7 +217,7 @@ impl Teller<'_> {
         self.step(turn, turn.seen.at_ms, turn.view, what);
     }
 
-    /// What stands before the conversation, and what happened to it.
+    /// Converts the contents before the conversation, and the changes to it.
     fn before(&mut self, turn: &Turn<'_>, relation: &Relation) {
         let seen = turn.seen;
         let state = self.states.entry(turn.conversation).or_default();
@@ -284,13 +284,13 @@ impl Teller<'_> {
         }
     }
 
-    /// Whether the newest reply was taken into the conversation, and what is new besides.
+    /// Returns whether the newest reply became part of the conversation, and the other new items.
     fn after_reply(&mut self, turn: &Turn<'_>, relation: &Relation, new: Vec<usize>) -> Vec<usize> {
         let state = self.states.entry(turn.conversation).or_default();
         let Some(step) = state.pending.take() else { return new };
         let items = &turn.seen.items;
         let is_said = |at: &usize| self.all.is_said(items[*at].hash);
-        // Before the reply stands what the request before showed, as the program has changed it.
+        // Before the reply come the contents of the previous request, as the program changed them.
         let from = match relation {
             Relation::Edited { .. } => new.iter().position(is_said).unwrap_or(0),
             _ => 0,
@@ -298,7 +298,7 @@ impl Teller<'_> {
         let said = new[from..].iter().take_while(|at| is_said(at)).count();
         let compacted = matches!(relation, Relation::Compacted { .. });
         if said == 0 && !compacted && self.steps[step].view == View::Both {
-            // It was asked again, or went on without it.
+            // The request was repeated, or the program continued without the reply.
             self.steps[step].view = View::Calls;
         }
         new[from + said..].to_vec()
@@ -334,7 +334,7 @@ impl Teller<'_> {
                 self.shown(turn, at, view, What::Reply(reply));
                 continue;
             }
-            // The words that ask for a summary are none of the user's.
+            // The text that asks for a summary is not the user's.
             let asked = (turn.asks && g + 1 == n)
                 .then(|| pieces.iter().rposition(|p| matches!(p, Piece::Said(_))))
                 .flatten()

@@ -1,4 +1,4 @@
-//! What requests show of a session, by requests and replies written by hand.
+//! Sessions from hand-written requests and replies.
 
 use ctxbench_core::session::{Entry, RecordedUsage};
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ fn result(id: &str, text: &str) -> Value {
     json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": text}]})
 }
 
-/// A whole answer that says what a message says; the prompt is of `prompt` tokens.
+/// A whole answer with the text of a message; the prompt is of `prompt` tokens.
 fn answer(message: &Value, prompt: u64) -> String {
     let content = match &message["content"] {
         Value::String(text) => json!([{"type": "text", "text": text}]),
@@ -183,7 +183,7 @@ fn a_summary_at_the_end_of_the_conversation_is_a_compaction() {
             "assistant: Wait.".to_string(),
             // The prompt before was of 300 tokens and had 5 of reply; the next one of 300.
             format!("compaction: Some(305) Some(300) {:?}", Some(SUMMARY)),
-            "user: go on".to_string(),
+            "user: continue".to_string(),
             "assistant: Done.".to_string(),
         ]
     );
@@ -200,13 +200,13 @@ fn a_summary_beside_the_conversation_is_a_compaction_too() {
         .asked(&[user("Transcript: port = 80")], &says(&written))
         .of("You are an agent.", &["read"])
         .asked(
-            &[user(&format!("This goes on from before.\n{SUMMARY}")), user("go on")],
+            &[user(&format!("This continues from before.\n{SUMMARY}")), user("go on")],
             &says("Done."),
         );
     let told = r.told();
     assert_eq!(told[5], "assistant: Next?");
     assert_eq!(told[6], format!("compaction: Some(305) Some(200) {:?}", Some(&written)));
-    assert_eq!(told[7..], ["user: go on", "assistant: Done."]);
+    assert_eq!(told[7..], ["user: continue", "assistant: Done."]);
     let session = r.session().session;
     let Entry::RecordedCompaction(c) = &session.entries[6] else { panic!() };
     assert_eq!(c.usage.map(|u| (u.input, u.output)), Some((100, 5)), "the bill of the summary");
@@ -316,11 +316,11 @@ fn failures_and_broken_streams_have_no_reply() {
         .answered(&[user("go")], 429, Ended::Whole, "{\"error\":{}}")
         .answered(&[user("go")], 200, Ended::Cut, cut)
         .answered(&[user("go")], 0, Ended::Unreached, "")
-        .asked(&[user("go"), says("what I had"), user("on")], &says("ok"));
-    assert_eq!(r.told()[2..], ["user: go", "assistant: what I had", "user: on", "assistant: ok"]);
+        .asked(&[user("go"), says("the latter"), user("on")], &says("ok"));
+    assert_eq!(r.told()[2..], ["user: go", "assistant: the latter", "user: on", "assistant: ok"]);
     let loaded = r.session();
     let Entry::Assistant(kept) = &loaded.session.entries[3] else { panic!() };
-    assert_eq!(kept.usage, None, "nobody counted it");
+    assert_eq!(kept.usage, None, "it was not counted");
 }
 
 #[test]

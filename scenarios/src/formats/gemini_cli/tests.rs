@@ -47,7 +47,7 @@ fn a_chat_becomes_a_session() {
     let counted = |a: &ctxbench_core::session::AssistantEntry| {
         a.usage.map(|u| (u.input, u.cache_read, u.cache_write, u.output))
     };
-    // Output and thoughts: 292 + 240; input less what was cached: 11,066 - 3,261.
+    // Output and thoughts: 292 + 240; input without cached tokens: 11,066 - 3,261.
     assert_eq!(counted(tools), Some((4_749, 0, 0, 532)));
     assert_eq!(counted(writes), Some((7_805, 3_261, 0, 101)));
     assert_eq!(&*writes.all_calls()[0].name, "write_file");

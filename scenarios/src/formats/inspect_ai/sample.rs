@@ -18,7 +18,7 @@ use crate::escapes;
 
 const EXPECTED: &str = "a sample of inspect_ai: an object with \"messages\"";
 
-/// What is read of an event. Others of its members may be as large as the whole conversation.
+/// Members of an event that are read. Others may be as large as the whole conversation.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Event {
@@ -155,7 +155,7 @@ fn asked(input: &Value, line: usize, reader: &mut Reader) {
     }
 }
 
-/// What the events say of the messages.
+/// Properties of messages from the events.
 #[derive(Default)]
 struct Events {
     /// Calls of the model by the ids of the replies that they brought.
@@ -177,7 +177,7 @@ impl Events {
             .filter_map(|(n, m)| Some((str_of(&m.object, "id")?, n)))
             .collect();
         let mut out = Events::default();
-        // The newest call that is no reply, and compactions that wait for theirs.
+        // The newest call that is not a reply, and compactions that wait for theirs.
         let mut aside: Option<Call> = None;
         let mut waiting: Vec<Compacted> = Vec::new();
         let mut known = HashSet::new();
@@ -272,7 +272,7 @@ impl Event {
     }
 }
 
-/// Counters under names that say that the input is without what was read and written.
+/// Returns counters under Anthropic's names, with an input that excludes read and written tokens.
 fn in_names_of_anthropic(c: &Counters) -> Value {
     serde_json::json!({
         "input_tokens": c.input,

@@ -1,4 +1,4 @@
-//! Where conversations stand in files.
+//! Files with conversations.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -15,10 +15,10 @@ use super::{Reader, is_message};
 use crate::error::InputError;
 use crate::escapes;
 
-/// What a file must hold, for errors.
+/// Expected contents of a file, for errors.
 const EXPECTED: &str = "a conversation: a list of messages, or an object with \"messages\"";
 
-/// Members under which a list of messages stands.
+/// Members with a list of messages.
 const LISTS: &[&str] = &["messages", "input", "history", "conversation", "conversations", "items"];
 
 /// Members that wrap a request.
@@ -43,7 +43,7 @@ pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Input
     let mut lines = source.lines()?.peekable();
     while let Some(line) = lines.next() {
         let (number, text) = line?;
-        // A file of one line is a document, too; the number of a line tells several apart.
+        // A file of one line is a document, too; the line number distinguishes several.
         let alone = number == 1 && lines.peek().is_none();
         let document = Document { line: number, ..Document::new(&text, source.name()) };
         let id = (!alone).then(|| format!("{}-{number}", source.stem()));
@@ -54,7 +54,7 @@ pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Input
     Ok(())
 }
 
-/// Whether the array that a text begins with is one conversation.
+/// Returns whether the array at the beginning of a text is one conversation.
 fn of_messages(text: &str) -> bool {
     match json::beginning(text) {
         Value::Array(list) => list.first().is_none_or(is_message),
@@ -88,7 +88,7 @@ fn one_message_per_line(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), 
     Ok(())
 }
 
-/// The conversation that a document is. `id` stands for one that it does not give itself.
+/// Reads a document as one conversation. `id` is used if the document has none.
 fn one(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputError> {
     let mut out = Recording { last_line: document.line, ..Recording::default() };
     let mut reader = Reader::default();
@@ -105,7 +105,7 @@ fn one(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputEr
     Ok(out)
 }
 
-/// What an object says of its conversation.
+/// Properties of a conversation in its object.
 #[derive(Default)]
 struct Found {
     id: Option<String>,
@@ -176,7 +176,7 @@ fn object(
     Ok(())
 }
 
-/// What the model answered, with its counters.
+/// Adds the answer of the model with its counters.
 fn answer(document: &Document<'_>, reader: &mut Reader, value: &dyn Fn(&str) -> Option<Value>) {
     let line = document.line;
     let mut add = |message: Value| {
@@ -215,7 +215,7 @@ fn items(document: &Document<'_>, list: &RawValue, reader: &mut Reader, out: &mu
     }
 }
 
-/// The first conversation that a value holds, as far as its beginning shows it.
+/// Returns the first conversation in a value, as far as its beginning shows it.
 pub(super) fn conversation(value: &Value) -> Option<Cow<'_, [Value]>> {
     within(value, 0)
 }

@@ -21,7 +21,7 @@ fn format_of(text: &str) -> Option<&'static str> {
     detect(&Source::of_bytes(text.as_bytes(), "x.json")).map(|f| f.name)
 }
 
-/// What stands in a session, a word per entry: its kind, and what it says.
+/// Entries of a session, one text each: its kind, and its contents.
 fn told(session: &Session) -> Vec<String> {
     let part = |p: Part| match p {
         Part::Text(t) => t.to_string(),
@@ -234,7 +234,7 @@ fn anthropic_messages_become_a_session() {
             "user: look",
             "model: (hmS) + I look. + read[t1]{\"p\":1}",
             "result![t1]: no",
-            "user: go on",
+            "user: continue",
             "model: done",
         ]
     );
@@ -327,7 +327,7 @@ fn what_tools_of_openai_returned_answers_their_calls() {
     let loaded = all(&items.to_string(), "chat.json").remove(0);
     assert_eq!(told(&loaded.session), expected);
     assert_eq!(loaded.warnings, notes);
-    // The same as the answer to a request.
+    // Same content as the answer to a request.
     let answer = json!({"model": "gpt-5.5", "input": [items[0]],
         "output": items.as_array().unwrap()[1..]});
     let loaded = all(&answer.to_string(), "chat.json").remove(0);
@@ -386,7 +386,7 @@ fn other_json_is_no_conversation() {
     }
 }
 
-/// Reads what is damaged by every format of the three, whatever it looks like.
+/// Reads a damaged text with each of the three formats.
 fn damaged(text: &[u8]) -> Vec<Result<Loaded, String>> {
     let mut out = Vec::new();
     for format in [&CHAT, &RESPONSES, &ANTHROPIC] {

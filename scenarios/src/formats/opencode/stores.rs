@@ -1,4 +1,4 @@
-//! Where OpenCode keeps its sessions: a folder of JSON files, or a database.
+//! Stores of OpenCode: a folder of JSON files, or a database.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -16,15 +16,15 @@ use super::{Message, Stored, id_of, parent_of, reader};
 use crate::error::{Fault, InputError};
 use crate::escapes;
 
-/// A session that a store holds.
+/// Session in a store.
 struct Held {
     id: String,
-    /// Whose subagent it is.
+    /// Session of the caller, if it is a subagent's.
     parent: Option<String>,
 }
 
-/// Reads the sessions of a store. Those of subagents are told with their callers', which come
-/// first; what no caller tells of is read by itself.
+/// Reads the sessions of a store. Sessions of subagents are included in their callers', which come
+/// first; one that no caller includes is read separately.
 fn each(
     mut left: Vec<Held>,
     find: &mut dyn FnMut(&str) -> Result<Option<Stored>, InputError>,
@@ -102,7 +102,7 @@ fn of_folder(root: &Path, info: Map<String, Value>) -> Option<Stored> {
     Some(Stored { info, messages })
 }
 
-/// What lies in a folder, by name; ids count up with time.
+/// Returns the entries of a folder by name; ids increase with time.
 fn listed(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let mut paths: Vec<PathBuf> = entries.map(|e| e.path()).collect();
@@ -128,7 +128,7 @@ pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), I
             .at(source.name())
     };
     let failed = |e: rusqlite::Error| wrong(format!("it cannot be read ({e})"));
-    let path = source.path().ok_or_else(|| wrong("a database that is no file on disk".into()))?;
+    let path = source.path().ok_or_else(|| wrong("a database that is not a file on disk".into()))?;
     let db =
         open(path).and_then(|mut db| guard(&mut db, MAX_STEPS).map(|()| db)).map_err(failed)?;
     let db = Database { db };
@@ -144,7 +144,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     if Path::new(&log).exists() {
         return Connection::open_with_flags(path, flags);
     }
-    // Nobody writes to it: nothing is locked, and no file comes to stand beside it.
+    // No program writes to it: nothing is locked, and no file is created.
     let mut uri = String::from("file:");
     for byte in path.to_string_lossy().bytes() {
         match byte {

@@ -214,7 +214,7 @@ fn a_database_gives_sessions_with_their_subagents() {
     drop(db);
     let before = std::fs::read(&path).unwrap();
     check(&all(&Source::at(&path)));
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is written beside it");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no file is written next to it");
     // Children that no call names, two of which call each other their parents.
     let more = dir.path().join("more.db");
     std::fs::write(&more, &before).unwrap();

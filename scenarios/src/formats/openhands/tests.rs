@@ -55,7 +55,7 @@ fn each_row_of_a_benchmark_is_a_session() {
     assert!(text.starts_with("You are OpenHands agent"));
     let names: Vec<_> = definitions.iter().map(|d| d["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["execute_bash", "think", "finish", "str_replace_editor"]);
-    // Two pieces of recalled knowledge stand in front of the task.
+    // Two pieces of recalled knowledge come before the task.
     assert_eq!(asked.content().len(), 3);
     let call = &a.all_calls()[0];
     assert_eq!(
@@ -199,7 +199,7 @@ fn the_folder_of_a_conversation_is_a_session() {
         "{:?}",
         loaded.warnings
     );
-    // The folder above is no recording, but holds one.
+    // The folder above is not a recording, but contains one.
     let found = crate::load_path(dir.path()).unwrap();
     assert_eq!(found.scenarios.iter().map(|s| &*s.id).collect::<Vec<_>>(), ["a1b2"]);
 }
