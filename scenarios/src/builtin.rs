@@ -7,7 +7,7 @@ use include_dir::{Dir, File, include_dir};
 
 use crate::error::LoadError;
 use crate::load;
-use crate::scenario::{self, Beside, NoBase, Scenario};
+use crate::scenario::{self, Companions, NoBase, Scenario};
 
 static DATA: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/data");
 
@@ -123,7 +123,7 @@ impl Embedded<'_> {
     }
 }
 
-impl Beside for Embedded<'_> {
+impl Companions for Embedded<'_> {
     fn text(&self, name: &str) -> Result<String, String> {
         let file = self.file(name)?;
         let text = file.contents_utf8().map(str::to_string);

@@ -169,7 +169,7 @@ pub(crate) fn assemble(
 
 /// A message, result or call that a fact names.
 #[derive(Default)]
-struct Place {
+struct EntrySpan {
     /// Index of its first and last entry: the last of a call is its result.
     first: Option<usize>,
     last: usize,
@@ -178,9 +178,13 @@ struct Place {
 }
 
 /// Those that facts arise or are needed in, by their ids.
-fn places<'a>(session: &Session, facts: impl Iterator<Item = &'a Fact>) -> HashMap<String, Place> {
+fn places<'a>(
+    session: &Session,
+    facts: impl Iterator<Item = &'a Fact>,
+) -> HashMap<String, EntrySpan> {
     let ids = facts.flat_map(|f| f.needs.iter().chain([&f.arises]));
-    let mut out: HashMap<String, Place> = ids.map(|id| (id.clone(), Place::default())).collect();
+    let mut out: HashMap<String, EntrySpan> =
+        ids.map(|id| (id.clone(), EntrySpan::default())).collect();
     if out.is_empty() {
         return out;
     }
@@ -198,7 +202,7 @@ fn places<'a>(session: &Session, facts: impl Iterator<Item = &'a Fact>) -> HashM
     out
 }
 
-impl Place {
+impl EntrySpan {
     fn add(&mut self, at: usize, parts: impl IntoIterator<Item = Part>) {
         self.first.get_or_insert(at);
         self.last = at;
@@ -206,9 +210,9 @@ impl Place {
     }
 }
 
-fn is_later(places: &HashMap<String, Place>, need: &str, arises: &str) -> bool {
+fn is_later(places: &HashMap<String, EntrySpan>, need: &str, arises: &str) -> bool {
     let (need_at, arises_at) = (places.get(need), places.get(arises));
-    let after = |n: &Place, a: &Place| a.first.is_some_and(|first| n.last > first);
+    let after = |n: &EntrySpan, a: &EntrySpan| a.first.is_some_and(|first| n.last > first);
     need != arises && need_at.zip(arises_at).is_some_and(|(n, a)| after(n, a))
 }
 

@@ -31,11 +31,11 @@ impl Corpus {
     /// Lists the files of a path without reading a session.
     pub fn at(path: &Path) -> Corpus {
         if !path.is_dir() || formats::detect(&Source::at(path)).is_some() {
-            return Corpus::of(vec![path.to_path_buf()]);
+            return Corpus::from_files(vec![path.to_path_buf()]);
         }
         let mut unread = Vec::new();
         let files = files_below(path, &mut unread);
-        let mut corpus = Corpus { unread, ..Corpus::of(files) };
+        let mut corpus = Corpus { unread, ..Corpus::from_files(files) };
         Corpus::take_each_file_once([&mut corpus]);
         if corpus.files.is_empty() && corpus.unread.is_empty() {
             corpus.unread.push((path.to_path_buf(), nothing_in(path)));
@@ -43,7 +43,7 @@ impl Corpus {
         corpus
     }
 
-    fn of(files: Vec<PathBuf>) -> Corpus {
+    fn from_files(files: Vec<PathBuf>) -> Corpus {
         let parts = files.iter().flat_map(|file| parts(file)).map(absolute).collect();
         Corpus { files, parts, unread: Vec::new() }
     }

@@ -14,7 +14,7 @@ use crate::corpus::{self, Corpus};
 use crate::error::LoadError;
 use crate::escapes;
 use crate::formats::{Archive, Head, Imported, Source, unpacked};
-use crate::scenario::{self, Beside, NoBase, Scenario};
+use crate::scenario::{self, Companions, NoBase, Scenario};
 use crate::{builtin, formats, jsonl};
 
 /// Kind of a file.
@@ -246,7 +246,7 @@ fn only(
 fn of_source(
     source: &Source<'_>,
     path: &Path,
-    beside: &dyn Beside,
+    beside: &dyn Companions,
     take: &mut Take<'_>,
 ) -> Result<(), LoadError> {
     let shown = path.display().to_string();
@@ -356,9 +356,10 @@ fn of_members(archive: &Archive<'_>, path: &Path, take: &mut Take<'_>) -> Result
 struct Alone;
 
 /// Why companion files are missing.
-const ALONE: &str = "a scenario in an archive or a pipe cannot use other files; unpack it into a folder";
+const ALONE: &str =
+    "a scenario in an archive or a pipe cannot use other files; unpack it into a folder";
 
-impl Beside for Alone {
+impl Companions for Alone {
     fn text(&self, _name: &str) -> Result<String, String> {
         Err(ALONE.into())
     }
@@ -376,7 +377,7 @@ struct OnDisk<'a> {
     read: RefCell<Vec<PathBuf>>,
 }
 
-impl Beside for OnDisk<'_> {
+impl Companions for OnDisk<'_> {
     fn text(&self, name: &str) -> Result<String, String> {
         // A scenario from elsewhere must not be able to show files of this machine.
         let inside = std::path::Path::new(name)

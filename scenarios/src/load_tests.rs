@@ -95,7 +95,7 @@ fn count(s: &Session, of: fn(&Entry) -> usize) -> usize {
 }
 
 /// Contents of a cut of a real recording, counted by a separate script.
-struct Held {
+struct ExpectedSession {
     path: &'static str,
     users: usize,
     replies: usize,
@@ -111,7 +111,7 @@ struct Held {
 #[test]
 fn real_recordings_import() {
     let all = [
-        Held {
+        ExpectedSession {
             path: "claude-code/spotter-8463c716.jsonl",
             // One user message each in the session and its subagent.
             users: 2,
@@ -121,7 +121,7 @@ fn real_recordings_import() {
             agents: &["a7be2f0"],
             compactions: &[(167_731, 12_197, Some(3 + 167_093 + 2_814))],
         },
-        Held {
+        ExpectedSession {
             path: "codex/codemie-rollout-019e1625.jsonl",
             users: 2,
             replies: 6,
@@ -130,7 +130,7 @@ fn real_recordings_import() {
             agents: &[],
             compactions: &[],
         },
-        Held {
+        ExpectedSession {
             path: "pi/pi-mono-large-session.jsonl",
             users: 2,
             // A 35th was aborted: it says nothing and was not billed.
@@ -140,7 +140,7 @@ fn real_recordings_import() {
             agents: &[],
             compactions: &[],
         },
-        Held {
+        ExpectedSession {
             path: "swe-agent/marshmallow-1867-function-calling.traj",
             users: 1,
             replies: 6,
@@ -149,7 +149,7 @@ fn real_recordings_import() {
             agents: &[],
             compactions: &[],
         },
-        Held {
+        ExpectedSession {
             path: "swe-agent/pydicom-1458-text.traj",
             users: 1,
             replies: 3,
@@ -158,7 +158,7 @@ fn real_recordings_import() {
             agents: &[],
             compactions: &[],
         },
-        Held {
+        ExpectedSession {
             path: "mini-swe-agent/github_issue.traj.json",
             users: 1,
             replies: 10,
@@ -167,7 +167,7 @@ fn real_recordings_import() {
             agents: &[],
             compactions: &[],
         },
-        Held {
+        ExpectedSession {
             path: "openhands/output.jsonl",
             // The first of three sessions.
             users: 1,
@@ -177,7 +177,7 @@ fn real_recordings_import() {
             agents: &[],
             compactions: &[],
         },
-        Held {
+        ExpectedSession {
             path: "aider/read-only-files.aider.chat.history.md",
             // One of them was asked twice.
             users: 4,
@@ -187,7 +187,7 @@ fn real_recordings_import() {
             agents: &[],
             compactions: &[],
         },
-        Held {
+        ExpectedSession {
             path: "opencode/s2_multiturn.export.json",
             // Of seven messages two were written by the program after compactions.
             users: 7,
@@ -197,7 +197,7 @@ fn real_recordings_import() {
             agents: &[],
             compactions: &[(14_010, 31, Some(6_000)), (14_540, 31, Some(6_000))],
         },
-        Held {
+        ExpectedSession {
             path: "gemini-cli/session-2026-01-16T11-01-37b7abef.json",
             users: 4,
             replies: 7,

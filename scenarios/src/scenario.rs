@@ -83,7 +83,7 @@ impl Scenario {
 }
 
 /// Companion files of a scenario file.
-pub(crate) trait Beside {
+pub(crate) trait Companions {
     /// The text of a file.
     fn text(&self, name: &str) -> Result<String, String>;
     /// Returns the scenario that it extends.
@@ -119,7 +119,11 @@ pub(crate) const KEYS: &[&str] = &[
 /// Reads a scenario. `file` is only used in messages. Steps and facts of an extended scenario come
 /// first, its limits apply where this one has none, and its `[expect]` is not inherited. A tool
 /// step may call its output `text`, as the other steps do.
-pub(crate) fn read(text: &str, file: &str, beside: &dyn Beside) -> Result<Scenario, InputError> {
+pub(crate) fn read(
+    text: &str,
+    file: &str,
+    beside: &dyn Companions,
+) -> Result<Scenario, InputError> {
     let reader = Reader { lines: Lines::new(text), file, beside };
     let at = |fault: Fault| fault.at(file);
     let tree = toml_tree::parse(text, &reader.lines).map_err(at)?;
@@ -134,7 +138,7 @@ pub(crate) fn read(text: &str, file: &str, beside: &dyn Beside) -> Result<Scenar
 struct Reader<'a> {
     lines: Lines,
     file: &'a str,
-    beside: &'a dyn Beside,
+    beside: &'a dyn Companions,
 }
 
 impl Reader<'_> {

@@ -378,7 +378,7 @@ fn whatever_comes_in_an_answer_in_the_providers_shape_goes_out() {
 fn pages_and_other_hosts_are_refused_before_anything_happens() {
     block_on(async {
         let here = Here::new(Options {
-            speaker: Some(Box::new(Script::of(&session()))),
+            speaker: Some(Box::new(Script::new(&session()))),
             ..Options::default()
         })
         .await;
@@ -613,7 +613,7 @@ fn a_session_speaks_on_every_wire_until_it_is_over() {
     block_on(async {
         for (wire, path) in ROUTES {
             let here = Here::new(Options {
-                speaker: Some(Box::new(Script::of(&session()))),
+                speaker: Some(Box::new(Script::new(&session()))),
                 ..Options::default()
             })
             .await;

@@ -13,7 +13,7 @@ use super::{Door, PlannedReply, ProviderModel};
 const OUTLINES: usize = 2;
 
 /// Calls the provider model in process. A prompt is decoded only where its outline does not decide.
-pub struct DirectDoor {
+pub struct DirectTransport {
     /// Those of the conversations that asked last, the newest first: a subagent and its caller take
     /// turns.
     outlines: VecDeque<Outline>,
@@ -21,11 +21,11 @@ pub struct DirectDoor {
     counting: bool,
 }
 
-impl DirectDoor {
+impl DirectTransport {
     /// A door to a provider; `counting` = the model has a counting endpoint.
     pub fn new(provider: ProviderModel, counting: bool) -> Self {
         let outlines = (0..OUTLINES).map(|_| Outline::new(provider.wire())).collect();
-        DirectDoor { outlines, provider, counting }
+        DirectTransport { outlines, provider, counting }
     }
 
     /// Makes the newest outline that of this request.
@@ -40,7 +40,7 @@ impl DirectDoor {
 }
 
 #[async_trait]
-impl Door for DirectDoor {
+impl Door for DirectTransport {
     async fn send(
         &mut self,
         request: &Request,

@@ -16,8 +16,8 @@ use ctxbench_core::content::Part;
 use ctxbench_core::request::{ModelError, Reply, Request, StopReason};
 use ctxbench_core::session::Millis;
 
-pub use direct::DirectDoor;
-pub use http::HttpDoor;
+pub use direct::DirectTransport;
+pub use http::HttpTransport;
 pub use provider::{Live, ProviderModel, ProviderOptions};
 pub use shared::SharedDoor;
 pub use stored::Store;

@@ -91,12 +91,12 @@ const SERVER_SUMMARY_TOKENS: u64 = 4_096;
 
 /// Maximum number of compactions on demand that an account recognises, far more than a run makes. A
 /// forgotten block may appear anywhere.
-const MOST_SIGNED: usize = 100_000;
+const MAX_SIGNED: usize = 100_000;
 
 impl ProviderModel {
     /// A fresh account.
     pub fn new(options: ProviderOptions) -> Self {
-        let (caches, signed) = (HashMap::new(), Recent::new(MOST_SIGNED));
+        let (caches, signed) = (HashMap::new(), Recent::new(MAX_SIGNED));
         ProviderModel {
             wire: wire::of(&options.model),
             options,
@@ -125,16 +125,16 @@ impl ProviderModel {
         self.wire
     }
 
-    /// The model of this name as the account serves it; the run's where there is none.
+    /// Returns the model of a name as the account serves it; the run's model if the name is unknown.
     pub(crate) fn model(&self, name: &str) -> Arc<Model> {
-        let model = self.known(name);
+        let model = self.listed_model(name);
         match &self.live {
             Some(live) => Arc::new(live.model(&model)),
             None => model,
         }
     }
 
-    fn known(&self, name: &str) -> Arc<Model> {
+    fn listed_model(&self, name: &str) -> Arc<Model> {
         if *self.options.model.name == *name {
             return self.options.model.clone();
         }

@@ -14,7 +14,7 @@ use ctxbench_provider::wire::{Stored, Storing};
 /// (docs/sources/providers.md, section 4).
 const USUAL_MS: Millis = 3_600_000;
 /// Most contents that an account keeps; ours.
-const MOST: usize = 1_000;
+const MAX_STORED: usize = 1_000;
 
 /// Contents that an account keeps.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ fn missing() -> ModelError {
 
 impl Store {
     /// Stores contents for a model.
-    pub fn put(&mut self, s: Storing, model: &Model, now: Millis) -> Result<Stored, ModelError> {
+    pub fn create(&mut self, s: Storing, model: &Model, now: Millis) -> Result<Stored, ModelError> {
         let (tokens, least) = (s.prompt.tokens(&model.counting), model.cache.minimum);
         if tokens < least {
             let message = format!(
@@ -45,8 +45,8 @@ impl Store {
             return Err(refused(400, "INVALID_ARGUMENT", message));
         }
         self.kept.retain(|_, (s, _)| now < s.expires_ms);
-        if self.kept.len() >= MOST {
-            let message = format!("this server keeps {MOST} contents at most: delete some");
+        if self.kept.len() >= MAX_STORED {
+            let message = format!("this server keeps {MAX_STORED} contents at most: delete some");
             return Err(refused(429, "RESOURCE_EXHAUSTED", message));
         }
         self.made += 1;

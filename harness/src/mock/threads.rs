@@ -49,7 +49,7 @@ pub(super) struct Threads {
 }
 
 /// Hash of a request's own messages, without stored ones.
-fn said(prompt: &Prompt) -> u64 {
+fn prompt_hash(prompt: &Prompt) -> u64 {
     let bytes: Vec<u8> = prompt.items.iter().flat_map(|i| i.hash.to_le_bytes()).collect();
     content_hash(&bytes)
 }
@@ -63,7 +63,7 @@ impl Threads {
     /// The prompt with everything that the provider has of its thread.
     pub(super) fn whole(&mut self, prompt: Prompt) -> Result<Prompt, ModelError> {
         let Some(PromptThread::Continue(after)) = &prompt.thread else { return Ok(prompt) };
-        let now = said(&prompt);
+        let now = prompt_hash(&prompt);
         let Some(end) =
             self.stored.get_mut(after).filter(|end| end.next.is_none_or(|next| next == now))
         else {
@@ -118,7 +118,7 @@ impl Threads {
     fn went_on(&mut self, after: &Arc<str>, whole: &Prompt) {
         let Some(end) = self.stored.get_mut(after) else { return };
         let new = whole.items.get(end.whole.items.len()..).unwrap_or_default().to_vec();
-        end.next = Some(said(&Prompt { items: new, ..whole.clone() }));
+        end.next = Some(prompt_hash(&Prompt { items: new, ..whole.clone() }));
         if let Some(old) = end.before.take() {
             self.drop_end(&old);
         }
@@ -209,7 +209,11 @@ mod tests {
             ask(&mut t, "three", after("d"), "e"),
             words(&["one", "reply", "two", "reply", "three"])
         );
-        assert_eq!(ask(&mut t, "two", after("a"), "x"), Err(404), "a client that continues has seen the reply");
+        assert_eq!(
+            ask(&mut t, "two", after("a"), "x"),
+            Err(404),
+            "a client that continues has seen the reply"
+        );
         assert_eq!(t.stored.len(), 4, "two ends of the thread, and two replies that went astray");
     }
 

@@ -77,7 +77,7 @@ pub struct Upstreams(Vec<(Option<Api>, Upstream)>);
 
 impl Upstreams {
     /// One for everything.
-    pub fn one(upstream: Upstream) -> Upstreams {
+    pub fn single(upstream: Upstream) -> Upstreams {
         Upstreams(vec![(None, upstream)])
     }
 

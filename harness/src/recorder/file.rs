@@ -53,7 +53,7 @@ impl Recording {
         let mut body = body;
         if let Some(redactor) = redactor {
             body = body.map(|b| clean(redactor, b));
-            exchange.reply = exchange.reply.map(|r| clean(redactor, whole(wire, r)));
+            exchange.reply = exchange.reply.map(|r| clean(redactor, clean_stream(wire, r)));
             exchange.error = exchange.error.map(|e| redactor.text(&e).into_owned());
         }
         exchange.body = body.map(|b| bodies.pack(exchange.number, &b));
@@ -69,7 +69,7 @@ impl Recording {
     }
 
     /// Returns the number of exchanges, and why the file is incomplete.
-    pub(super) fn told(&self) -> (u64, Option<String>) {
+    pub(super) fn outcome(&self) -> (u64, Option<String>) {
         let state = self.0.lock();
         state.map_or((0, None), |s| (s.exchanges, s.failed.as_ref().map(ToString::to_string)))
     }
@@ -94,7 +94,7 @@ fn text(line: &Line) -> io::Result<String> {
 }
 
 /// Cleans the whole reply of a stream: a secret may be split between events.
-fn whole(wire: Wire, reply: String) -> String {
+fn clean_stream(wire: Wire, reply: String) -> String {
     if reply.trim_start().starts_with('{') {
         return reply;
     }

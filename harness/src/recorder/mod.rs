@@ -36,7 +36,7 @@ pub struct Recorder {
 }
 
 /// Summary of a recording.
-pub struct Told {
+pub struct RecordingSummary {
     /// Requests for replies.
     pub exchanges: u64,
     /// Why the file is not whole.
@@ -44,13 +44,13 @@ pub struct Told {
 }
 
 /// Gives the summary of a recording after its end.
-pub struct Witness(Arc<proxy::Shared>);
+pub struct RecorderHandle(Arc<proxy::Shared>);
 
-impl Witness {
+impl RecorderHandle {
     /// Returns the summary of the recording.
-    pub fn told(&self) -> Told {
-        let (exchanges, failed) = self.0.recording.told();
-        Told { exchanges, failed }
+    pub fn summary(&self) -> RecordingSummary {
+        let (exchanges, failed) = self.0.recording.outcome();
+        RecordingSummary { exchanges, failed }
     }
 }
 
@@ -79,8 +79,8 @@ impl Recorder {
     }
 
     /// Returns a handle that outlives the recorder.
-    pub fn witness(&self) -> Witness {
-        Witness(self.shared.clone())
+    pub fn witness(&self) -> RecorderHandle {
+        RecorderHandle(self.shared.clone())
     }
 
     /// Passes requests on until `until` is ready; running answers may take two more seconds.

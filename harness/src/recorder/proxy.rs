@@ -100,7 +100,7 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
     let host = upstream.host().to_string();
     match route {
         Route::Reply(wire, path) => {
-            let asked = Asked { wire, path, host, at_ms };
+            let asked = Received { wire, path, host, at_ms };
             exchange(shared.clone(), asked, head, body, to).await
         }
         Route::Known(_) => pass(&shared, head, body, to, at_ms, true).await,
@@ -127,7 +127,7 @@ fn refusal(api: Api, status: StatusCode, why: &str) -> Response<Body> {
 }
 
 /// A request for a reply that has arrived.
-struct Asked {
+struct Received {
     wire: Wire,
     /// As the wire knows it.
     path: String,
@@ -137,7 +137,7 @@ struct Asked {
 
 async fn exchange(
     shared: Arc<Shared>,
-    asked: Asked,
+    asked: Received,
     head: Parts,
     body: Body,
     to: Uri,

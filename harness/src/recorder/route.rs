@@ -50,7 +50,7 @@ fn paths(path: &str) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
 
-    fn of(method: &str, path: &str) -> String {
+    fn route_of(method: &str, path: &str) -> String {
         match route(method, path, &|_| false) {
             Route::Reply(wire, path) => format!("{} {path}", wire.name()),
             Route::Known(api) => format!("known {}", api.name()),
@@ -71,10 +71,10 @@ mod tests {
             ("/v1/files", "unknown"),
             ("/", "unknown"),
         ] {
-            assert_eq!(of("POST", path), is, "{path}");
+            assert_eq!(route_of("POST", path), is, "{path}");
         }
-        assert_eq!(of("GET", "/v1/models"), "known openai");
-        assert_eq!(of("GET", "/v1/models/gpt-5.5"), "known openai");
-        assert_eq!(of("GET", "/v1/responses"), "unknown");
+        assert_eq!(route_of("GET", "/v1/models"), "known openai");
+        assert_eq!(route_of("GET", "/v1/models/gpt-5.5"), "known openai");
+        assert_eq!(route_of("GET", "/v1/responses"), "unknown");
     }
 }

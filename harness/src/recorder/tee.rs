@@ -11,7 +11,7 @@ use crate::post::causes;
 use crate::serve::Clock;
 
 /// Most of an answer that is kept, bytes.
-const MOST: usize = 256 << 20;
+const MAX_REPLY_BYTES: usize = 256 << 20;
 
 /// Result of an answer that has ended.
 pub(super) struct Over {
@@ -21,7 +21,7 @@ pub(super) struct Over {
     pub(super) error: Option<String>,
 }
 
-type Told = Box<dyn FnOnce(Over) + Send>;
+type OnEnd = Box<dyn FnOnce(Over) + Send>;
 
 /// The body of an answer.
 pub(super) struct Tee {
@@ -32,11 +32,11 @@ pub(super) struct Tee {
     too_long: bool,
     first_ms: Option<u64>,
     clock: Clock,
-    told: Option<Told>,
+    told: Option<OnEnd>,
 }
 
 impl Tee {
-    pub(super) fn new(inner: Incoming, clock: Clock, told: Told) -> Tee {
+    pub(super) fn new(inner: Incoming, clock: Clock, told: OnEnd) -> Tee {
         let length = inner.size_hint().exact();
         let (kept, told) = (Vec::new(), Some(told));
         Tee { inner, length, kept, too_long: false, first_ms: None, clock, told }
@@ -44,7 +44,7 @@ impl Tee {
 
     fn over(&mut self, ended: Ended, error: Option<String>) {
         let Some(told) = self.told.take() else { return };
-        let long = || format!("more than {} MiB, of which nothing is kept", MOST >> 20);
+        let long = || format!("more than {} MiB, of which nothing is kept", MAX_REPLY_BYTES >> 20);
         let error = error.or_else(|| self.too_long.then(long));
         let bytes = std::mem::take(&mut self.kept);
         told(Over { bytes, first_ms: self.first_ms, ended, error });
@@ -71,7 +71,7 @@ impl Body for Tee {
                     if self.first_ms.is_none() {
                         self.first_ms = Some((self.clock)());
                     }
-                    self.too_long |= self.kept.len() + data.len() > MOST;
+                    self.too_long |= self.kept.len() + data.len() > MAX_REPLY_BYTES;
                     if self.too_long {
                         self.kept.clear();
                     } else {

@@ -24,7 +24,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 pub(crate) use headers::RequestSecrets;
-use shapes::{ALL, ANY, Put, Shape};
+use shapes::{ALL, ANY, Replacement, Shape};
 
 /// Replacement of a secret in texts that do not number their secrets.
 pub(crate) const MARK: &str = "[redacted]";
@@ -36,7 +36,7 @@ fn group(found: Captures<'_>) -> Option<(&'static Shape, Match<'_>)> {
 
 /// Secret of a text, or a person.
 struct Finding {
-    put: Put,
+    put: Replacement,
     range: Range<usize>,
 }
 
@@ -52,7 +52,7 @@ fn findings(text: &str) -> Vec<Finding> {
         let is_free = !found[..shapes].get(after).is_some_and(overlaps)
             && !found[shapes..].last().is_some_and(overlaps);
         if is_free {
-            found.push(Finding { put: Put::Key(id), range });
+            found.push(Finding { put: Replacement::Key(id), range });
         }
     }
     found.sort_by_key(|finding| finding.range.start);
@@ -92,7 +92,7 @@ pub(crate) fn without_secrets(text: &str, key: Option<&str>) -> String {
     let mut out = String::new();
     let mut copied = 0;
     for Finding { put, range } in findings(&text) {
-        if matches!(put, Put::Key(_)) && !text[range.clone()].contains(MARK) {
+        if matches!(put, Replacement::Key(_)) && !text[range.clone()].contains(MARK) {
             out += &text[copied..range.start];
             out += MARK;
             copied = range.end;
@@ -121,7 +121,7 @@ pub(crate) fn value_without_secrets(value: Value, key: Option<&str>) -> Value {
 pub struct Redactor {
     /// Replacement of each secret.
     met: HashMap<String, String>,
-    last: HashMap<Put, usize>,
+    last: HashMap<Replacement, usize>,
     /// Texts without a secret. Results repeat most texts once per strategy.
     clean: HashSet<String>,
     /// Of these, bytes.
@@ -144,7 +144,7 @@ impl Redactor {
         let mut copied = 0;
         for Finding { put, range } in findings(text) {
             out += &text[copied..range.start];
-            out += &self.put(put, &text[range.clone()]);
+            out += &self.replacement(put, &text[range.clone()]);
             copied = range.end;
         }
         if copied == 0 {
@@ -161,7 +161,7 @@ impl Redactor {
         Cow::Owned(out + &text[copied..])
     }
 
-    fn put(&mut self, put: Put, secret: &str) -> String {
+    fn replacement(&mut self, put: Replacement, secret: &str) -> String {
         if let Some(known) = self.met.get(secret) {
             return known.clone();
         }
@@ -192,7 +192,7 @@ impl Redactor {
                 for (name, mut value) in std::mem::take(fields) {
                     match &mut value {
                         Value::String(s) if shapes::is_secret_field(&name, s) => {
-                            *s = self.put(Put::Key("secret"), s);
+                            *s = self.replacement(Replacement::Key("secret"), s);
                         }
                         other => self.value(other),
                     }
@@ -209,7 +209,7 @@ impl Redactor {
         if let (Some(name), Some(value)) = (text("name").or(text("key")), text("value"))
             && shapes::is_secret_field(name, value)
         {
-            let put = self.put(Put::Key("secret"), value);
+            let put = self.replacement(Replacement::Key("secret"), value);
             fields.insert("value".into(), put.into());
         }
     }

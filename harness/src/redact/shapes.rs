@@ -16,7 +16,7 @@ use regex::Regex;
 /// A sort of secret.
 pub(super) struct Shape {
     /// Kind of the replacement.
-    pub(super) put: Put,
+    pub(super) put: Replacement,
     form: Form,
     /// Validates a match of the pattern.
     pub(super) matches: fn(&str) -> bool,
@@ -34,7 +34,7 @@ enum Form {
 
 /// Kind of replacement; the number distinguishes secrets of a kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Put {
+pub(super) enum Replacement {
     /// `[redacted-KIND-1]`
     Key(&'static str),
     /// `person1@example.com`
@@ -43,28 +43,30 @@ pub(super) enum Put {
     User,
 }
 
-impl Put {
+impl Replacement {
     pub(super) fn text(self, number: usize) -> String {
         match self {
-            Put::Key(kind) => format!("[redacted-{kind}-{number}]"),
-            Put::Mail => format!("person{number}@example.com"),
-            Put::User => format!("user{number}"),
+            Replacement::Key(kind) => format!("[redacted-{kind}-{number}]"),
+            Replacement::Mail => format!("person{number}@example.com"),
+            Replacement::User => format!("user{number}"),
         }
     }
 
     /// So many of them, for people.
     pub(super) fn counted(self, n: usize) -> String {
         let (one, more) = match self {
-            Put::Key(kind) => return format!("{n} {kind}{}", if n == 1 { "" } else { "s" }),
-            Put::Mail => ("mail address", "mail addresses"),
-            Put::User => ("name of a home folder", "names of home folders"),
+            Replacement::Key(kind) => {
+                return format!("{n} {kind}{}", if n == 1 { "" } else { "s" });
+            }
+            Replacement::Mail => ("mail address", "mail addresses"),
+            Replacement::User => ("name of a home folder", "names of home folders"),
         };
         format!("{n} {}", if n == 1 { one } else { more })
     }
 }
 
 impl Shape {
-    const fn new(put: Put, form: Form) -> Shape {
+    const fn new(put: Replacement, form: Form) -> Shape {
         Shape { put, form, matches: |_| true, end: |_, found| Some(found) }
     }
 
@@ -80,17 +82,17 @@ const fn key(kind: &'static str, pattern: &'static str) -> Shape {
 
 /// A key that is told by what stands right before it.
 const fn key_after(kind: &'static str, lead: &'static str, pattern: &'static str) -> Shape {
-    Shape::new(Put::Key(kind), Form::Alone(lead, pattern))
+    Shape::new(Replacement::Key(kind), Form::Alone(lead, pattern))
 }
 
 /// Secret that the text around it identifies.
 const fn within(kind: &'static str, pattern: &'static str) -> Shape {
-    Shape::new(Put::Key(kind), Form::Within(pattern))
+    Shape::new(Replacement::Key(kind), Form::Within(pattern))
 }
 
 /// The name of a home folder.
 const fn user(pattern: &'static str) -> Shape {
-    Shape::new(Put::User, Form::Within(pattern)).only(is_user)
+    Shape::new(Replacement::User, Form::Within(pattern)).only(is_user)
 }
 
 /// Colours of a terminal, as they are and as JSON, a shell or a program writes them.
@@ -144,7 +146,7 @@ pub(super) const ALL: &[Shape] = &[
     key_after("signature", "sig=", r"[A-Za-z0-9%+/_-]{30,}=*"),
     key("jwt", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*"),
     within("password", r#"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>]*:([^\s/@"'<>]+)@"#)
-        .only(is_no_placeholder),
+        .only(is_not_placeholder),
     key_after(
         "credential",
         concat!(
@@ -176,7 +178,7 @@ pub(super) const ALL: &[Shape] = &[
             r#"\\*["']([^"'\\\r\n]{4,128})"#,
         ),
     )
-    .only(is_no_placeholder),
+    .only(is_not_placeholder),
     within(
         "password",
         concat!(
@@ -196,7 +198,7 @@ pub(super) const ALL: &[Shape] = &[
     )
     .only(is_made_up),
     within("password", concat!(before!(), r#"sshpass\s+-p\s*(?:\\*["'])?([^\s"'\\]{3,})"#))
-        .only(is_no_placeholder),
+        .only(is_not_placeholder),
     // -p without a blank is the password, with one the next word is the database.
     within(
         "password",
@@ -206,7 +208,7 @@ pub(super) const ALL: &[Shape] = &[
             r#"[^\n|;&]{0,200}?\s-p(?:\\*["'])?([^\s"'\\]{3,})"#,
         ),
     )
-    .only(is_no_placeholder),
+    .only(is_not_placeholder),
     within(
         "cookie",
         concat!(
@@ -218,9 +220,9 @@ pub(super) const ALL: &[Shape] = &[
     .only(has_digit),
     // .netrc
     within("password", r"\blogin(?:\s|\\n)+[^\s\\]+(?:\s|\\n)+password(?:\s|\\n)+([^\s\\]{4,})")
-        .only(is_no_placeholder),
+        .only(is_not_placeholder),
     within("password", r"<(?i:(?:\w+:)?(?:password|passwd|passphrase))>\s*([^<>\s]{4,})\s*</")
-        .only(is_no_placeholder),
+        .only(is_not_placeholder),
     within("secret", r"<(?i:(?:\w+:)?[\w-]*(?:secret|token|api[_-]?key))>\s*([^<>\s]{8,})\s*</")
         .only(is_random),
     // In quotes: whatever it is.
@@ -236,7 +238,7 @@ pub(super) const ALL: &[Shape] = &[
             r#"*\\*["']"#
         ),
     )
-    .only(is_no_placeholder),
+    .only(is_not_placeholder),
     within(
         "secret",
         concat!(
@@ -250,8 +252,11 @@ pub(super) const ALL: &[Shape] = &[
         ),
     )
     .only(is_random),
-    Shape::new(Put::Mail, Form::Alone("", r"\w[\w.%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24}\b"))
-        .only(is_mail),
+    Shape::new(
+        Replacement::Mail,
+        Form::Alone("", r"\w[\w.%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24}\b"),
+    )
+    .only(is_mail),
     // With a blank in it, where a folder below ends it.
     user(r"(?:^|\\[ntr]|[^A-Za-z0-9_.])/Users/(\w[\w.-]*(?:\\{0,2} [A-Z][\w.-]*){1,2})/"),
     user(concat!(
@@ -286,18 +291,18 @@ pub(super) fn is_secret_field(name: &str, content: &str) -> bool {
     let name = name.to_ascii_lowercase().replace(['_', '-'], "");
     let ends = |words: &[&str]| words.iter().any(|w| name.ends_with(w));
     let named = ends(&["apikey", "secret", "token", "privatekey", "accesskey", "accountkey"]);
-    ends(&["password", "passwd", "passphrase"]) && content.len() >= 6 && is_no_placeholder(content)
+    ends(&["password", "passwd", "passphrase"]) && content.len() >= 6 && is_not_placeholder(content)
         || named && is_random(content)
 }
 
 fn is_made_up(text: &str) -> bool {
-    has_digit_and_letter(text) && is_no_placeholder(text)
+    has_digit_and_letter(text) && is_not_placeholder(text)
 }
 
 /// Returns whether a text looks like a chosen password and not like a word.
 fn is_chosen(text: &str) -> bool {
     let sign = |b: u8| b"!@#%^*&+=?~".contains(&b);
-    (has_digit(text) || text.bytes().any(sign)) && is_no_placeholder(text)
+    (has_digit(text) || text.bytes().any(sign)) && is_not_placeholder(text)
 }
 
 fn has_digit_and_letter(text: &str) -> bool {
@@ -309,10 +314,10 @@ fn has_digit(text: &str) -> bool {
 }
 
 /// Shortest secret that is known by its randomness, bytes.
-const SHORTEST: usize = 16;
+const MIN_LENGTH: usize = 16;
 /// Minimum entropy of a secret, bits per byte: that of 11 different bytes. Names made of words
 /// repeat more letters.
-const LEAST_ENTROPY: f64 = 3.5;
+const MIN_ENTROPY: f64 = 3.5;
 
 /// Returns whether a text looks generated: letters and digits, not a version, a path or an
 /// identifier.
@@ -321,12 +326,12 @@ fn is_random(text: &str) -> bool {
     let (digits, lower, upper) =
         (count(u8::is_ascii_digit), count(u8::is_ascii_lowercase), count(u8::is_ascii_uppercase));
     let mixed = lower > 0 && upper > 0 || digits > 2;
-    text.len() >= SHORTEST
+    text.len() >= MIN_LENGTH
         && digits > 0
         && lower + upper > 0
         && mixed
-        && is_no_placeholder(text)
-        && entropy(text) >= LEAST_ENTROPY
+        && is_not_placeholder(text)
+        && entropy(text) >= MIN_ENTROPY
 }
 
 /// Shannon entropy of a text, bits per byte.
@@ -339,7 +344,7 @@ pub(super) fn entropy(text: &str) -> f64 {
 
 /// Returns whether a text is not a placeholder such as `${PASSWORD}`, `$PASSWORD`, `{pw}`, `%s` or
 /// `****`.
-fn is_no_placeholder(text: &str) -> bool {
+fn is_not_placeholder(text: &str) -> bool {
     let starts = ["${", "$(", "{", "%(", "%s", "<", "[", "process.", "os.", "env."];
     let variable = text.strip_prefix('$').is_some_and(|name| {
         name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
@@ -350,7 +355,7 @@ fn is_no_placeholder(text: &str) -> bool {
 }
 
 /// How far an end of a private key is looked for, bytes.
-const LONGEST_KEY: usize = 16 << 10;
+const MAX_KEY_BYTES: usize = 16 << 10;
 /// Characters of base64 in a row that make a line one of a key.
 const KEY_LINE: usize = 16;
 
@@ -358,7 +363,7 @@ const KEY_LINE: usize = 16;
 /// whatever precedes the lines (numbers, quotes, diff marks), or, in a truncated text, after the
 /// lines that look like a key. `None` = only the text of a first line.
 fn key_end(text: &str, from: usize) -> Option<usize> {
-    let mut to = text.len().min(from + LONGEST_KEY);
+    let mut to = text.len().min(from + MAX_KEY_BYTES);
     while !text.is_char_boundary(to) {
         to -= 1;
     }
@@ -393,7 +398,7 @@ fn is_mail(text: &str) -> bool {
 }
 
 /// Names of home folders that do not identify a person.
-const NOBODY: &[&str] = &[
+const SHARED_NAMES: &[&str] = &[
     "user",
     "you",
     "your",
@@ -415,5 +420,5 @@ const NOBODY: &[&str] = &[
 
 fn is_user(text: &str) -> bool {
     let numbered = text.strip_prefix("user").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
-    !numbered && !NOBODY.contains(&text)
+    !numbered && !SHARED_NAMES.contains(&text)
 }

@@ -19,7 +19,7 @@ const LETTERS: &str = "aBcDeFgHiJkLmNoPqRsTuVwXyZ";
 const HEX: &str = "0a1b2c3d4e5f6789";
 
 /// Every shape: the text around a secret, the secret, and its kind.
-fn known() -> Vec<(String, String, &'static str)> {
+fn known_secrets() -> Vec<(String, String, &'static str)> {
     let jwt = format!("eyJ{}.eyJ{}.{}", body(MIXED, 20), body(MIXED, 30), body(MIXED, 43));
     let pem = format!(
         "-----BEGIN {0} PRIVATE KEY-----\n{1}\n{1}\n-----END {0} PRIVATE KEY-----",
@@ -102,7 +102,7 @@ fn known() -> Vec<(String, String, &'static str)> {
 
 #[test]
 fn every_known_shape_goes_and_the_rest_stays() {
-    for (text, secret, kind) in known() {
+    for (text, secret, kind) in known_secrets() {
         let expected = text.replacen(&secret, &format!("[redacted-{kind}-1]"), 1);
         assert_eq!(redacted(&text), expected);
         assert!(!redacted(&text).contains(&secret));
@@ -148,7 +148,7 @@ fn a_home_folder_with_a_blank_goes_whole_and_words_about_options_stay() {
 
 #[test]
 fn what_stands_around_a_secret_does_not_hide_it() {
-    for (text, secret, _) in known() {
+    for (text, secret, _) in known_secrets() {
         let json = serde_json::to_string(&format!("first\n{text}\nlast")).unwrap();
         let secret_in_json = serde_json::to_string(&secret).unwrap();
         let wraps = [
@@ -328,7 +328,7 @@ proptest! {
     fn it_is_done_once(
         pieces in prop::collection::vec(prop_oneof![
             "[ -~\\n]{0,20}", "\\PC{0,8}",
-            (0..known().len()).prop_map(|i| known()[i].0.clone()),
+            (0..known_secrets().len()).prop_map(|i| known_secrets()[i].0.clone()),
             Just("mail ada@engine.org in /home/ada or C:\\Users\\ada\\x".to_string()),
             Just("password=\"".to_string()), Just("token: ".to_string()),
         ], 0..8)
@@ -339,9 +339,9 @@ proptest! {
 
     #[test]
     fn no_known_secret_survives_among_words(
-        before in "[a-z ]{0,30} ", after in " [a-z ]{0,30}", at in 0..known().len()
+        before in "[a-z ]{0,30} ", after in " [a-z ]{0,30}", at in 0..known_secrets().len()
     ) {
-        let (text, secret, _) = &known()[at];
+        let (text, secret, _) = &known_secrets()[at];
         let text = format!("{before}{text}{after}");
         prop_assert!(!redacted(&text).contains(secret.as_str()));
     }

@@ -11,7 +11,7 @@ use ctxbench_provider::wire::{self, ALL, Wire};
 
 use super::errors;
 use super::limit::limit;
-use super::speaker::{Arrived, Said, Seen, Speaker};
+use super::speaker::{Arrived, ModelAnswer, RequestOutcome, Speaker};
 use crate::mock::{Live, PlannedReply, ProviderModel, ProviderOptions, Store};
 use crate::summarise::{Summariser, SummaryDesk};
 
@@ -35,14 +35,14 @@ impl Default for Summaries {
 
 /// The accounts, one per wire for which there are models. Wires share nothing, not even a cache:
 /// their prompts are not the same bytes.
-pub(super) struct Desk {
+pub(super) struct ServerState {
     accounts: Vec<ProviderModel>,
     speaker: Box<dyn Speaker>,
     live: Live,
     replies: u64,
 }
 
-impl Desk {
+impl ServerState {
     pub(super) fn new(
         speaker: Box<dyn Speaker>,
         summaries: &Summaries,
@@ -51,7 +51,7 @@ impl Desk {
         let live = Live { window };
         let accounts = ALL.iter().filter_map(|w| options(*w, summaries));
         let accounts = accounts.map(|o| ProviderModel::live(o, live)).collect();
-        Desk { accounts, speaker, live, replies: 0 }
+        ServerState { accounts, speaker, live, replies: 0 }
     }
 
     /// Returns the model of a name, with or without a date suffix, if the wire serves it.
@@ -81,7 +81,7 @@ impl Desk {
     }
 
     /// A request is over.
-    pub(super) fn saw(&mut self, seen: Seen) {
+    pub(super) fn saw(&mut self, seen: RequestOutcome) {
         self.speaker.saw(seen);
     }
 
@@ -97,8 +97,8 @@ impl Desk {
         self.replies += 1;
         let (wire, number) = (arrived.wire, self.replies);
         let plan = match self.speaker.say(arrived)? {
-            Said::Summary => PlannedReply::Summarise,
-            Said::Parts(parts) => {
+            ModelAnswer::Summary => PlannedReply::Summarise,
+            ModelAnswer::Parts(parts) => {
                 let counting = &self.account(wire).model(&prompt.model).counting;
                 let (parts, stop) = limit(counting, parts, Some(prompt.max_tokens.unwrap_or(most)));
                 PlannedReply::Say { parts, stop }

@@ -8,10 +8,10 @@ use ctxbench_core::request::ModelError;
 use ctxbench_provider::{Content, Prompt};
 
 use super::script::Tail;
-use super::speaker::{Arrived, Said, Speaker};
+use super::speaker::{Arrived, ModelAnswer, Speaker};
 
 /// Most characters of a text that are said back.
-const MOST_CHARS: usize = 400;
+const MAX_CHARS: usize = 400;
 
 /// Speaker that reports each request.
 #[derive(Default)]
@@ -20,16 +20,16 @@ pub(super) struct Echo {
 }
 
 impl Speaker for Echo {
-    fn say(&mut self, arrived: &Arrived<'_>) -> Result<Said, ModelError> {
+    fn say(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
         self.replies += 1;
         if arrived.wants_compaction() {
-            return Ok(Said::Summary);
+            return Ok(ModelAnswer::Summary);
         }
         let mut parts = echo(arrived, self.replies);
         if arrived.thinking && !arrived.wire.always_thinks() {
             parts.insert(0, thinking(arrived.prompt));
         }
-        Ok(Said::Parts(parts))
+        Ok(ModelAnswer::Parts(parts))
     }
 }
 
@@ -37,7 +37,7 @@ impl Speaker for Echo {
 /// answered by that call, if the request offers a tool of that name; `number` makes its id.
 fn echo(arrived: &Arrived<'_>, number: u64) -> Vec<Part> {
     let prompt = arrived.prompt;
-    let tail = Tail::of(prompt);
+    let tail = Tail::new(prompt);
     if !tail.results.is_empty() {
         let said: Vec<String> = prompt
             .items
@@ -93,7 +93,7 @@ fn call(line: &str) -> Option<(&str, &str)> {
 }
 
 fn short(text: &str) -> String {
-    match text.char_indices().nth(MOST_CHARS) {
+    match text.char_indices().nth(MAX_CHARS) {
         None => text.to_string(),
         Some((end, _)) => format!("{}… ({} characters in all)", &text[..end], text.chars().count()),
     }

@@ -15,13 +15,13 @@ use ctxbench_provider::{Content, Item, Prompt};
 use http_body_util::BodyExt;
 
 use super::asked;
-use super::desk::{self, Desk};
+use super::desk::{self, ServerState};
 use super::errors;
 use super::faults::{Fault, Faults};
 use super::local;
 use super::log::{Log, LogLine};
 use super::route::{NoRoute, Route, route};
-use super::speaker::{self, Arrived, Seen};
+use super::speaker::{self, Arrived, RequestOutcome};
 use super::{Clock, models, sse, stored};
 
 /// The request header that asks for a fault.
@@ -34,7 +34,7 @@ pub(super) struct Shared {
     /// Instead of every model's own, tokens.
     pub(super) window: Option<u64>,
     pub(super) clock: Clock,
-    pub(super) desk: Mutex<Desk>,
+    pub(super) desk: Mutex<ServerState>,
     pub(super) faults: Mutex<Faults>,
     pub(super) log: Log,
     /// Requests so far.
@@ -105,7 +105,7 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
     };
     line.http = answer.status;
     if let Some(seen) = seen {
-        lock(&shared.desk).saw(Seen { at_ms: begin, http: answer.status, ..seen });
+        lock(&shared.desk).saw(RequestOutcome { at_ms: begin, http: answer.status, ..seen });
     }
     line.latency_ms = (shared.clock)().saturating_sub(begin);
     let number = shared.log.write(line);
@@ -144,7 +144,7 @@ async fn answer(
     path: &str,
     api: Api,
     line: &mut LogLine,
-    seen: &mut Option<Seen>,
+    seen: &mut Option<RequestOutcome>,
 ) -> Result<Answer, Refused> {
     if let Some(why) = local::foreign(request.headers()) {
         return Err(errors::refusal(api, 403, why).into());
@@ -153,8 +153,8 @@ async fn answer(
     let (wire, compact) = match route(shared.api, &method, path, api) {
         Ok(Route::Models) => return Ok(json(models::list(api, shared.window).to_string())),
         Ok(Route::Model(name)) => {
-            let found =
-                models::one(api, name, shared.window).ok_or_else(|| errors::no_model(api, name))?;
+            let found = models::find(api, name, shared.window)
+                .ok_or_else(|| errors::no_model(api, name))?;
             return Ok(json(found.to_string()));
         }
         Ok(Route::Of(wire, Endpoint::Store)) => {
@@ -178,7 +178,8 @@ async fn answer(
         let headers = crate::redact::headers::public(&head.headers);
         let wire = Some(wire);
         let path = path.to_string();
-        *seen = Some(Seen { id, wire, path, headers, compact, ..Seen::default() });
+        *seen =
+            Some(RequestOutcome { id, wire, path, headers, compact, ..RequestOutcome::default() });
     }
     let body = read(body, wire, shared.body_limit).await?;
     if let Some(seen) = seen {

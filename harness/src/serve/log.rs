@@ -26,7 +26,7 @@ pub(super) struct LogLine {
     /// The reply comes as events.
     pub(super) stream: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) items: Vec<Shown>,
+    pub(super) items: Vec<LoggedPiece>,
     /// Whether the request offers tools.
     pub(super) tools: bool,
     #[serde(skip_serializing_if = "is_zero")]
@@ -57,7 +57,7 @@ fn is_zero(n: &u64) -> bool {
 
 /// A piece of a prompt.
 #[derive(Serialize)]
-pub(super) struct Shown {
+pub(super) struct LoggedPiece {
     kind: BlockKind,
     role: Role,
     bytes: usize,
@@ -82,7 +82,7 @@ impl LogLine {
         self.max_tokens = prompt.max_tokens;
         if log.is_read() {
             self.tools_tokens = prompt.tools_tokens(by);
-            self.items = prompt.items.iter().map(|i| shown(by, i, log.longest)).collect();
+            self.items = prompt.items.iter().map(|i| logged_piece(by, i, log.longest)).collect();
         }
     }
 
@@ -95,7 +95,7 @@ impl LogLine {
     }
 }
 
-fn shown(by: &Counting, item: &Item, longest: usize) -> Shown {
+fn logged_piece(by: &Counting, item: &Item, longest: usize) -> LoggedPiece {
     let (kind, id, name) = match &*item.content {
         Content::Text(_) => match item.role {
             Role::Instructions | Role::System => (BlockKind::Base, None, None),
@@ -111,7 +111,7 @@ fn shown(by: &Counting, item: &Item, longest: usize) -> Shown {
         Content::CompactionTrigger(_) => (BlockKind::CompactionTrigger, None, None),
     };
     let text = item.text();
-    Shown {
+    LoggedPiece {
         kind,
         role: item.role,
         bytes: text.len(),

@@ -43,7 +43,7 @@ pub use faults::{BadFault, Fault, FaultPlan};
 pub use handle::FAULT_HEADER;
 pub(crate) use local::{foreign, is_loopback};
 pub use script::Script;
-pub use speaker::{Arrived, Said, Seen, Speaker};
+pub use speaker::{Arrived, ModelAnswer, RequestOutcome, Speaker};
 
 /// Largest request body, bytes: Anthropic's limit (docs/sources/anthropic-api.md §2.5); for OpenAI
 /// assumed.
@@ -113,7 +113,7 @@ fn shared(options: Options) -> Arc<handle::Shared> {
         body_limit: options.body_limit,
         window: options.window,
         clock: options.clock,
-        desk: Mutex::new(desk::Desk::new(
+        desk: Mutex::new(desk::ServerState::new(
             options.speaker.unwrap_or_else(|| Box::new(echo::Echo::default())),
             &options.summaries,
             options.window,

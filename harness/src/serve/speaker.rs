@@ -44,7 +44,7 @@ impl Arrived<'_> {
 }
 
 /// Reply of the model.
-pub enum Said {
+pub enum ModelAnswer {
     /// These contents.
     Parts(Vec<Part>),
     /// A summary of the request.
@@ -54,7 +54,7 @@ pub enum Said {
 /// Decides the replies of the model. Requests come one at a time.
 pub trait Speaker: Send {
     /// Returns the answer to a request; an error is sent to the client.
-    fn say(&mut self, arrived: &Arrived<'_>) -> Result<Said, ModelError>;
+    fn say(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError>;
 
     /// Confirms that the last answer was delivered: the provider neither refused the request nor
     /// stopped after a compaction.
@@ -66,12 +66,12 @@ pub trait Speaker: Send {
     }
 
     /// A request for a reply is over. Others may have been answered since it was.
-    fn saw(&mut self, _seen: Seen) {}
+    fn saw(&mut self, _seen: RequestOutcome) {}
 }
 
 /// Request for a reply with its outcome.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct RequestOutcome {
     /// Which request it was.
     pub id: u64,
     /// Clock of the server, ms.
@@ -97,7 +97,7 @@ pub struct Seen {
     pub compact: bool,
 }
 
-impl Seen {
+impl RequestOutcome {
     /// Returns whether it asked the provider for a compaction, as in [`Arrived`].
     pub fn wants_compaction(&self) -> bool {
         self.compact || self.prompt.as_ref().is_some_and(Prompt::asks_for_compaction)

@@ -38,7 +38,7 @@ pub(super) async fn answer(
             prompt.tools = prompt.tools.take().and_then(speaker::compact);
             prompt.model = model.name.clone();
             line.prompt(prompt, &model.counting, &shared.log);
-            let stored = desk.store(wire).put(storing, &model, now)?;
+            let stored = desk.store(wire).create(storing, &model, now)?;
             let input = Usage { input: stored.tokens, ..Usage::default() };
             line.usage(&input);
             let life = stored.expires_ms - now;

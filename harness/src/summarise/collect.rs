@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::ask::{Ask, Quote};
 use super::cues::{self, Cues};
 use super::outputs::best_lines;
-use super::read::{Segment, Who};
+use super::read::{Author, Segment};
 use super::sentences::{Piece, clip, fold_key, guess_tokens, pieces};
 use super::tools::Tools;
 use super::topic::{self, Topic};
@@ -38,15 +38,15 @@ pub(super) struct Unit<'a> {
 pub(super) const USER: &str = "User: ";
 
 /// Below this a sentence is not worth a line, even where there is room.
-const LEAST: f32 = 0.7;
+const MIN_SIMILARITY: f32 = 0.7;
 /// A longer user message contains pasted text: only its first and last sentences are the user's
 /// own, bytes.
 const PASTED: usize = 4_000;
 
 /// Collects the candidates.
 pub(super) fn collect<'a>(segments: &[Segment<'a>], ask: &Ask) -> Vec<Unit<'a>> {
-    let last = |who: Who| segments.iter().rposition(|s| s.who == who);
-    let first_user = segments.iter().position(|s| s.who == Who::User);
+    let last = |who: Author| segments.iter().rposition(|s| s.who == who);
+    let first_user = segments.iter().position(|s| s.who == Author::User);
     let mut c = Collector {
         ask,
         units: Vec::new(),
@@ -58,7 +58,7 @@ pub(super) fn collect<'a>(segments: &[Segment<'a>], ask: &Ask) -> Vec<Unit<'a>> 
             .any(|h| topic::of_heading(&h.name) == Some(Topic::Message)),
     };
     for (n, s) in segments.iter().enumerate() {
-        let place = Place {
+        let place = Origin {
             order: (n as u64) << 24,
             // 0 = oldest, 1 = newest.
             fresh: if segments.len() > 1 { n as f32 / (segments.len() - 1) as f32 } else { 1.0 }
@@ -67,13 +67,13 @@ pub(super) fn collect<'a>(segments: &[Segment<'a>], ask: &Ask) -> Vec<Unit<'a>> 
             last: Some(n) == last(s.who),
         };
         match s.who {
-            Who::User => c.user(s.text, &place),
-            Who::Context => c.context(s.text, &place),
-            Who::Assistant => c.assistant(s.text, 1.0, &place),
-            Who::Reasoning => c.assistant(s.text, 0.5, &place),
-            Who::Summary => c.summary(s.text, &place),
-            Who::Call => c.tools.call(s.tool, s.text, place.order, place.fresh),
-            Who::Output => c.output(s.text, s.failed, &place),
+            Author::User => c.user(s.text, &place),
+            Author::Context => c.context(s.text, &place),
+            Author::Assistant => c.assistant(s.text, 1.0, &place),
+            Author::Reasoning => c.assistant(s.text, 0.5, &place),
+            Author::Summary => c.summary(s.text, &place),
+            Author::Call => c.tools.call(s.tool, s.text, place.order, place.fresh),
+            Author::Output => c.output(s.text, s.failed, &place),
         }
     }
     let tools = std::mem::take(&mut c.tools);
@@ -83,7 +83,7 @@ pub(super) fn collect<'a>(segments: &[Segment<'a>], ask: &Ask) -> Vec<Unit<'a>> 
     c.units
 }
 
-struct Place {
+struct Origin {
     order: u64,
     fresh: f32,
     first: bool,
@@ -119,7 +119,7 @@ impl<'a> Collector<'a, '_> {
             || !self.ask.focus.is_empty() && self.in_focus(&text);
         // A unit of one topic alone comes before one that only partly has it.
         score += if is_topic { 3.0 } else { 0.0 } + if asked { 1.5 } else { 0.0 };
-        if score < LEAST {
+        if score < MIN_SIMILARITY {
             return;
         }
         let literal = cues.has(Cues::PATH)
@@ -161,7 +161,7 @@ impl<'a> Collector<'a, '_> {
         words.any(|w| self.ask.focus.contains(w.trim_matches('.')))
     }
 
-    fn user(&mut self, text: &'a str, place: &Place) {
+    fn user(&mut self, text: &'a str, place: &Origin) {
         let mut parts: Vec<Piece<'a>> = Vec::new();
         pieces(text, |p| parts.push(p));
         let pasted = text.len() > PASTED;
@@ -174,7 +174,7 @@ impl<'a> Collector<'a, '_> {
             if (count > 12 && is_pasted(&p)) || is_courtesy(p.text) {
                 continue;
             }
-            let c = cues::of(p.text);
+            let c = cues::parse(p.text);
             let mut score = 3.0 + literals(c, 0.4) + 0.8 * place.fresh;
             score += if place.first && k < 4 { 1.5 } else { 0.0 };
             score += if place.last { 1.2 } else { 0.0 };
@@ -194,10 +194,10 @@ impl<'a> Collector<'a, '_> {
         }
     }
 
-    fn context(&mut self, text: &'a str, place: &Place) {
+    fn context(&mut self, text: &'a str, place: &Origin) {
         let mut k = 0;
         pieces(text, |p| {
-            let c = cues::of(p.text);
+            let c = cues::parse(p.text);
             // Products show these files again after a compaction, so they hardly need a place in
             // the summary.
             let score = if c.has(Cues::RULE) && !p.code { 0.9 } else { 0.2 };
@@ -206,15 +206,15 @@ impl<'a> Collector<'a, '_> {
         });
     }
 
-    fn assistant(&mut self, text: &'a str, weight: f32, place: &Place) {
+    fn assistant(&mut self, text: &'a str, weight: f32, place: &Origin) {
         let mut k = 0;
         pieces(text, |p| {
             k += 1;
             if p.heading || is_courtesy(p.text) {
                 return;
             }
-            let c = cues::of(p.text);
-            let mut score = 0.9 + literals(c, 0.35) + told(c) + 0.8 * place.fresh;
+            let c = cues::parse(p.text);
+            let mut score = 0.9 + literals(c, 0.35) + cue_weight(c) + 0.8 * place.fresh;
             score += if place.last { 0.8 } else { 0.0 };
             score -= if c.has(Cues::FILLER) && !c.has(Cues::DECISION) && !c.has(Cues::DONE) {
                 0.5
@@ -235,7 +235,7 @@ impl<'a> Collector<'a, '_> {
 
     /// Carries an earlier summary forward, with slightly less weight than new text of the user:
     /// repeatedly summarised text slowly fades.
-    fn summary(&mut self, text: &'a str, place: &Place) {
+    fn summary(&mut self, text: &'a str, place: &Origin) {
         let text = match text.split_once("</analysis>") {
             Some((_, rest)) => rest,
             None => text,
@@ -259,7 +259,7 @@ impl<'a> Collector<'a, '_> {
                 self.tools.earlier(path, words, place.order + k);
                 return;
             }
-            let c = cues::of(words);
+            let c = cues::parse(words);
             let guessed = match () {
                 _ if user && c.has(Cues::RULE) => Topic::Constraint,
                 _ if user => Topic::Request,
@@ -280,7 +280,7 @@ impl<'a> Collector<'a, '_> {
         });
     }
 
-    fn output(&mut self, text: &'a str, failed: bool, place: &Place) {
+    fn output(&mut self, text: &'a str, failed: bool, place: &Origin) {
         let wanted = |t: Topic| self.ask.topics.contains(&t);
         let asked = wanted(Topic::Value) || wanted(Topic::Error);
         for (k, l) in best_lines(text, failed, asked).into_iter().enumerate() {
@@ -308,7 +308,7 @@ fn literals(c: Cues, each: f32) -> f32 {
 }
 
 /// Returns the weight of the model's own statements.
-fn told(c: Cues) -> f32 {
+fn cue_weight(c: Cues) -> f32 {
     let parts = [
         (Cues::DECISION, 1.0),
         (Cues::DONE, 0.5),
@@ -342,11 +342,11 @@ fn is_pasted(p: &Piece<'_>) -> bool {
 
 /// Yes, thanks, good morning: short and without any feature.
 fn is_courtesy(text: &str) -> bool {
-    text.is_ascii() && text.len() < 14 && cues::of(text) == Cues::default()
+    text.is_ascii() && text.len() < 14 && cues::parse(text) == Cues::default()
 }
 
 /// `src/a.ts` of `src/a.ts: edit_file ×2`.
 fn path_in_front(text: &str) -> Option<&str> {
     let (path, _) = text.split_once(": ")?;
-    (!path.contains(' ') && cues::of(path).has(Cues::PATH)).then_some(path)
+    (!path.contains(' ') && cues::parse(path).has(Cues::PATH)).then_some(path)
 }

@@ -141,7 +141,7 @@ fn table() -> &'static HashMap<&'static [u8], Cues> {
 const LONGEST: usize = 16;
 
 /// Returns the features of a sentence, in one pass.
-pub(super) fn of(text: &str) -> Cues {
+pub(super) fn parse(text: &str) -> Cues {
     let table = table();
     let mut cues = Cues::default();
     for token in text.split_ascii_whitespace() {

@@ -49,7 +49,7 @@ use ctxbench_provider::Prompt;
 use endpoint::Endpoint;
 
 pub use desk::SummaryDesk;
-pub use extractive::{MOST_TOKENS, budget};
+pub use extractive::{MAX_TOKENS, budget};
 pub use ideal::{DISTORT, KEEP};
 pub use script::{Script, ScriptError, ScriptedText};
 

@@ -13,7 +13,7 @@ use super::transcript;
 
 /// Author of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum Author {
     /// The user.
     User,
     /// Text that the product sent as the user: memory files, environment.
@@ -34,7 +34,7 @@ pub(super) enum Who {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment<'a> {
     /// Author.
-    pub who: Who,
+    pub who: Author,
     /// Text.
     pub text: &'a str,
     /// Name of the tool, where known.
@@ -45,14 +45,14 @@ pub(super) struct Segment<'a> {
 
 /// Returns the author of a text of this kind. A user message may come from the program of a
 /// recording: then, too, the text decides.
-fn who(kind: BlockKind, text: &str) -> Who {
+fn author_of(kind: BlockKind, text: &str) -> Author {
     match kind {
         BlockKind::User | BlockKind::ReplayedUser | BlockKind::Image => user_or_other(text),
-        BlockKind::Assistant => Who::Assistant,
-        BlockKind::Reasoning => Who::Reasoning,
-        BlockKind::Call => Who::Call,
-        BlockKind::Output => Who::Output,
-        BlockKind::Summary | BlockKind::Compaction => Who::Summary,
+        BlockKind::Assistant => Author::Assistant,
+        BlockKind::Reasoning => Author::Reasoning,
+        BlockKind::Call => Author::Call,
+        BlockKind::Output => Author::Output,
+        BlockKind::Summary | BlockKind::Compaction => Author::Summary,
         BlockKind::Base
         | BlockKind::Context
         | BlockKind::RepoMap
@@ -63,20 +63,20 @@ fn who(kind: BlockKind, text: &str) -> Who {
         | BlockKind::Marker
         | BlockKind::Continue
         | BlockKind::SummaryPrompt
-        | BlockKind::CompactionTrigger => Who::Context,
+        | BlockKind::CompactionTrigger => Author::Context,
     }
 }
 
 impl<'a> Segment<'a> {
     /// A segment without a tool.
-    pub fn new(who: Who, text: &'a str) -> Self {
+    pub fn new(who: Author, text: &'a str) -> Self {
         Segment { who, text, tool: "", failed: false }
     }
 }
 
 /// A prompt taken apart.
 #[derive(Debug, Default)]
-pub(super) struct Reading<'a> {
+pub(super) struct ParsedPrompt<'a> {
     /// Instruction for the summariser.
     pub instruction: String,
     /// Wishes about summaries in the project's memory files.
@@ -91,12 +91,12 @@ const PRIOR: [&str; 3] = ["prior-summary", "previous-summary", "earlier-summary"
 const TALK: [&str; 3] = ["conversation", "transcript", "history"];
 
 /// Takes a prompt apart.
-pub(super) fn read(prompt: &Prompt) -> Reading<'_> {
+pub(super) fn read(prompt: &Prompt) -> ParsedPrompt<'_> {
     let beside = |i: &Item| matches!(i.role, Role::Instructions | Role::System | Role::Developer);
     let (fixed, said): (Vec<&Item>, Vec<&Item>) =
         prompt.items.iter().partition(|i| beside(i) && matches!(*i.content, Content::Text(_)));
     let system = || fixed.iter().map(|i| i.text()).collect::<Vec<_>>().join("\n");
-    let mut r = Reading::default();
+    let mut r = ParsedPrompt::default();
     let (rest, last) = match said.split_last() {
         Some((last, rest)) if asks(last) => (rest, Some(last)),
         _ => (&said[..], None),
@@ -128,25 +128,27 @@ fn asks(item: &Item) -> bool {
     }
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ParsedPrompt<'a> {
     fn push(&mut self, item: &'a Item) {
         let text = item.text();
         let segment = match &*item.content {
             Content::Text(_) => match &item.shows {
                 Some(block) if !block.quotes.is_empty() => return self.quotes(block),
-                Some(block) => Segment::new(who(block.kind, text), text),
-                None if item.role == Role::Assistant => Segment::new(Who::Assistant, text),
+                Some(block) => Segment::new(author_of(block.kind, text), text),
+                None if item.role == Role::Assistant => Segment::new(Author::Assistant, text),
                 None => Segment::new(user_or_other(text), text),
             },
-            Content::Reasoning { .. } => Segment::new(Who::Reasoning, text),
-            Content::Call { name, .. } => Segment { tool: name, ..Segment::new(Who::Call, text) },
-            Content::Output { is_error, .. } => {
-                Segment { failed: *is_error, ..Segment::new(Who::Output, text) }
+            Content::Reasoning { .. } => Segment::new(Author::Reasoning, text),
+            Content::Call { name, .. } => {
+                Segment { tool: name, ..Segment::new(Author::Call, text) }
             }
-            Content::Compaction { .. } => Segment::new(Who::Summary, text),
+            Content::Output { is_error, .. } => {
+                Segment { failed: *is_error, ..Segment::new(Author::Output, text) }
+            }
+            Content::Compaction { .. } => Segment::new(Author::Summary, text),
             Content::Image { .. } | Content::CompactionTrigger(_) => return,
         };
-        if segment.who == Who::Context {
+        if segment.who == Author::Context {
             self.wishes.extend(compact_section(text));
         }
         if !text.trim().is_empty() {
@@ -161,7 +163,7 @@ impl<'a> Reading<'a> {
             match (q.kind, text.trim()) {
                 (BlockKind::SummaryPrompt, _) => self.instruction.push_str(text),
                 (kind, text) if !text.is_empty() || kind == BlockKind::Call => {
-                    let who = who(kind, text);
+                    let who = author_of(kind, text);
                     self.segments.push(Segment { who, text, tool, failed });
                 }
                 _ => {}
@@ -191,17 +193,17 @@ impl<'a> Reading<'a> {
 
 /// Text from the user's side is the user's own, a memory file or other context, or an earlier
 /// summary with a lead-in.
-pub(super) fn user_or_other(text: &str) -> Who {
+pub(super) fn user_or_other(text: &str) -> Author {
     let head = text.trim_start();
     let first = head.lines().next().unwrap_or("");
     if head.starts_with("<summary>") || head.starts_with("<analysis>") || is_earlier_summary(head) {
-        Who::Summary
+        Author::Summary
     } else if is_tag(first)
         || (text.len() > 400 && (first.contains("AGENTS.md") || first.contains("CLAUDE.md")))
     {
-        Who::Context
+        Author::Context
     } else {
-        Who::User
+        Author::User
     }
 }
 
@@ -264,7 +266,7 @@ fn take_prior<'a>(text: &'a str, segments: &mut Vec<Segment<'a>>) -> String {
     match PRIOR.iter().find_map(|tag| cut_tag(text, tag)) {
         Some((before, inside, after)) => {
             if !inside.trim().is_empty() {
-                segments.push(Segment::new(Who::Summary, inside));
+                segments.push(Segment::new(Author::Summary, inside));
             }
             format!("{before}\n{after}")
         }

@@ -6,7 +6,7 @@ use super::sentences::tidy;
 use super::topic::Topic;
 
 /// Placeholder under an empty heading.
-const NONE: &str = "- (none)\n";
+const EMPTY: &str = "- (none)\n";
 
 /// Renders the summary. `thoughts` is placed between `<analysis>` tags where they are requested.
 pub(super) fn render(ask: &Ask, units: &[Unit<'_>], chosen: &[usize], thoughts: &str) -> String {
@@ -57,7 +57,7 @@ fn headed(ask: &Ask, units: &[&Unit<'_>], out: &mut String) {
             line(u, false, out);
         }
         if list.is_empty() {
-            out.push_str(NONE);
+            out.push_str(EMPTY);
         }
         out.push('\n');
     }

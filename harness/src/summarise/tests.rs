@@ -426,7 +426,7 @@ fn what_our_own_engine_sent_is_not_guessed_from_its_text() {
     own.recognise(vec![ask]);
     assert_eq!(own, foreign, "the wire shows no difference");
     let who = |p| read::read(p).segments.iter().map(|s| s.who).collect::<Vec<_>>();
-    use read::Who::{Context, Output, User};
+    use read::Author::{Context, Output, User};
     assert_eq!(who(&own), [User, Output, Context]);
     assert_eq!(who(&foreign), [User, Output, User, User]);
     let asked = |p| ask::Ask::parse(&read::read(p).instruction, "").headings;

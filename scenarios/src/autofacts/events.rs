@@ -72,7 +72,7 @@ pub(super) enum By {
 }
 
 /// Text that the model was shown: a user message or the result of a call.
-pub(super) struct Shown<'a> {
+pub(super) struct ShownText<'a> {
     /// Message or call id.
     pub(super) key: &'a str,
     pub(super) by: By,
@@ -83,7 +83,7 @@ pub(super) struct Shown<'a> {
 
 /// One thing after the other.
 pub(super) enum Event<'a> {
-    Shown(Shown<'a>),
+    ShownText(ShownText<'a>),
     /// A reply and its number among those of its agent, from 1.
     Reply(usize, Reply<'a>),
     /// The recorded program compacted the main conversation.
@@ -96,7 +96,7 @@ pub(super) enum Event<'a> {
 pub(super) type Agent<'a> = Option<&'a str>;
 
 /// Returns the events of a session, in order.
-pub(super) fn of(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
+pub(super) fn collect(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
     let mut replies: HashMap<Agent<'_>, usize> = HashMap::new();
     let mut asked: HashMap<&str, usize> = HashMap::new();
     let mut out = Vec::with_capacity(session.entries.len());
@@ -106,12 +106,17 @@ pub(super) fn of(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
         let event = match entry {
             Entry::User(m) => {
                 let texts = texts(m.content());
-                Event::Shown(Shown { key: &m.id, by: By::User, at: so_far, texts })
+                Event::ShownText(ShownText { key: &m.id, by: By::User, at: so_far, texts })
             }
             Entry::Tool(m) => {
                 // Another agent may have made the call; it counts its own replies.
                 let at = asked.get(m.call_id.as_str()).copied().unwrap_or(so_far).min(so_far);
-                Event::Shown(Shown { key: &m.call_id, by: By::Tool, at, texts: texts(m.content()) })
+                Event::ShownText(ShownText {
+                    key: &m.call_id,
+                    by: By::Tool,
+                    at,
+                    texts: texts(m.content()),
+                })
             }
             Entry::Assistant(m) => {
                 replies.insert(agent, so_far + 1);

@@ -33,7 +33,7 @@ pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
             Event::Reply(at, reply) => needs.extend(window.reply(*at, reply)),
             Event::Compacted(summary) => window.compacted(summary),
             Event::Cleared => windows.clear(),
-            Event::Shown(_) => {}
+            Event::ShownText(_) => {}
         }
     }
     needs

@@ -7,7 +7,7 @@ use ctxbench_core::matcher::Literals;
 use ctxbench_core::session::Session;
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
-use super::events::{Agent, Event, Reply, Shown};
+use super::events::{Agent, Event, Reply, ShownText};
 use super::said::{self, Piece, Tools, Written};
 use super::{GAP, Need, names, words};
 
@@ -15,9 +15,9 @@ use super::{GAP, Need, names, words};
 const ENOUGH_PATHS: usize = 4;
 
 /// A literal in one window.
-struct Seen<'a> {
+struct LastShown<'a> {
     /// Last text that showed it.
-    last: &'a Shown<'a>,
+    last: &'a ShownText<'a>,
     /// Whether it was shown as part of the work, not only in a way that occurs in any program.
     own: bool,
     /// It was shown where it is defined.
@@ -27,7 +27,7 @@ struct Seen<'a> {
 /// Literals that one agent's window has shown so far.
 #[derive(Default)]
 struct Window<'a> {
-    seen: HashMap<&'a str, Seen<'a>>,
+    seen: HashMap<&'a str, LastShown<'a>>,
     /// Names without case and separators, with the number of the reply before their last showing: a
     /// reader of `session_store.rs` can write `SessionStore`.
     folded: HashMap<Cow<'a, str>, usize>,
@@ -50,13 +50,13 @@ struct Constant {
 /// Every such need, reply by reply. Literals that the same result or message showed last are one
 /// need.
 pub(super) fn find<'a>(session: &Session, events: &'a [(Agent<'a>, Event<'a>)]) -> Vec<Need> {
-    let constant = Constant::of(session, events);
+    let constant = Constant::new(session, events);
     let mut windows: HashMap<Agent<'_>, Window<'_>> = HashMap::default();
     let mut needs = Vec::new();
     for (agent, event) in events {
         let window = windows.entry(*agent).or_default();
         match event {
-            Event::Shown(shown) => window.show(shown),
+            Event::ShownText(shown) => window.note_shown(shown),
             Event::Reply(at, reply) => needs.extend(window.reply(*at, reply, &constant)),
             Event::Compacted(summary) => window.compacted(summary),
             Event::Cleared => windows.clear(),
@@ -66,14 +66,14 @@ pub(super) fn find<'a>(session: &Session, events: &'a [(Agent<'a>, Event<'a>)]) 
 }
 
 impl Constant {
-    fn of(session: &Session, events: &[(Agent<'_>, Event<'_>)]) -> Constant {
+    fn new(session: &Session, events: &[(Agent<'_>, Event<'_>)]) -> Constant {
         let mut standing = HashSet::default();
         for text in session.entries.iter().filter_map(|e| e.standing_text()) {
-            words::each(text, |_, word| {
+            words::for_each(text, |_, word| {
                 standing.extend(words::forms(word).map(str::to_string));
             });
         }
-        Constant { tools: Tools::of(said::replies(events)), standing, roots: roots(events) }
+        Constant { tools: Tools::new(said::replies(events)), standing, roots: roots(events) }
     }
 }
 
@@ -83,7 +83,7 @@ fn roots(events: &[(Agent<'_>, Event<'_>)]) -> HashSet<String> {
     let mut below: HashMap<String, usize> = HashMap::default();
     for call in said::replies(events).flat_map(|r| &r.calls) {
         for (_, value) in super::events::leaves(&call.arguments) {
-            words::each(&value, |_, word| {
+            words::for_each(&value, |_, word| {
                 if word.starts_with('/') && words::is_path(word) {
                     all += 1;
                     for folder in words::folders(word).chain([word]) {
@@ -98,10 +98,10 @@ fn roots(events: &[(Agent<'_>, Event<'_>)]) -> HashSet<String> {
 }
 
 impl<'a> Window<'a> {
-    fn show(&mut self, shown: &'a Shown<'a>) {
+    fn note_shown(&mut self, shown: &'a ShownText<'a>) {
         for text in &shown.texts {
             self.show_names(text, shown.at);
-            words::each(text, |start, word| {
+            words::for_each(text, |start, word| {
                 let end = start + word.len();
                 let own = names::is_own(text, start, end);
                 let defined = names::is_defined(text, start, end);
@@ -118,7 +118,7 @@ impl<'a> Window<'a> {
                             seen.defined |= defined;
                         }
                         None => {
-                            self.seen.insert(form, Seen { last: shown, own, defined });
+                            self.seen.insert(form, LastShown { last: shown, own, defined });
                         }
                     }
                 }
@@ -143,7 +143,7 @@ impl<'a> Window<'a> {
         let mut needs: Vec<Need> = Vec::new();
         let mut done: HashSet<String> = HashSet::default();
         for (piece, text) in &pieces {
-            words::each(text, |_, word| {
+            words::for_each(text, |_, word| {
                 let Some((literal, key, gap)) = self.needed(at, *piece, word, constant) else {
                     return;
                 };
@@ -157,7 +157,7 @@ impl<'a> Window<'a> {
             });
         }
         for (_, text) in pieces.iter().filter(|(piece, _)| *piece == Piece::New) {
-            words::each(text, |_, word| {
+            words::for_each(text, |_, word| {
                 self.made.insert(word.to_string(), (reply.id.to_string(), at));
             });
         }

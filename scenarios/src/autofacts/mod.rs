@@ -31,7 +31,7 @@ use ctxbench_core::session::Session;
 pub const GAP: usize = 6;
 
 /// Most needs of a session; of more, those farthest from their last showing are kept.
-pub const MOST: usize = 4000;
+pub const MAX_FACTS: usize = 4000;
 
 /// Gives a session without facts those that it shows itself to have needed. Deterministic and
 /// linear in the session's size.
@@ -80,11 +80,11 @@ impl Need {
 }
 
 fn find(session: &Session) -> Vec<Fact> {
-    let events = events::of(session);
+    let events = events::collect(session);
     let mut needs = literals::find(session, &events);
     needs.extend(lists::find(&events));
     needs.extend(statements::find(&events));
-    keep_farthest(&mut needs, MOST);
+    keep_farthest(&mut needs, MAX_FACTS);
     facts(needs)
 }
 

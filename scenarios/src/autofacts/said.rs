@@ -56,7 +56,7 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    pub(super) fn of<'a>(replies: impl Iterator<Item = &'a Reply<'a>>) -> Tools {
+    pub(super) fn new<'a>(replies: impl Iterator<Item = &'a Reply<'a>>) -> Tools {
         #[derive(Default)]
         struct Uses {
             all: usize,

@@ -9,7 +9,7 @@ use ctxbench_core::fact::FactKind;
 use ctxbench_core::gist;
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
-use super::events::{Agent, By, Event, Reply, Shown};
+use super::events::{Agent, By, Event, Reply, ShownText};
 use super::said::{self, Piece, Tools, Written};
 use super::stems::{Stem, Stems};
 use super::{GAP, Need};
@@ -68,14 +68,14 @@ struct Vocabulary {
 
 /// Every such need, reply by reply, at most one in each.
 pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
-    let (mut vocabulary, stems) = Vocabulary::of(events);
-    let tools = Tools::of(said::replies(events));
+    let (mut vocabulary, stems) = Vocabulary::new(events);
+    let tools = Tools::new(said::replies(events));
     let mut windows: HashMap<Agent<'_>, Window> = HashMap::default();
     let mut needs = Vec::new();
     for ((agent, event), stems) in events.iter().zip(&stems) {
         let window = windows.entry(*agent).or_default();
         match event {
-            Event::Shown(shown) => window.show(shown, stems, &mut vocabulary),
+            Event::ShownText(shown) => window.note_shown(shown, stems, &mut vocabulary),
             Event::Reply(at, reply) => {
                 needs.extend(window.reply(*at, reply, &tools, &mut vocabulary));
             }
@@ -88,12 +88,12 @@ pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
 
 impl Vocabulary {
     /// Of a session, with the different stems of each event.
-    fn of(events: &[(Agent<'_>, Event<'_>)]) -> (Vocabulary, Vec<Box<[Stem]>>) {
+    fn new(events: &[(Agent<'_>, Event<'_>)]) -> (Vocabulary, Vec<Box<[Stem]>>) {
         let mut out = Vocabulary::default();
         let mut messages = 0;
         let mut stems = |(_, event): &(Agent<'_>, Event<'_>)| {
             let texts = match event {
-                Event::Shown(shown) => &shown.texts,
+                Event::ShownText(shown) => &shown.texts,
                 Event::Reply(_, reply) => &reply.texts,
                 _ => return Box::default(),
             };
@@ -114,7 +114,7 @@ impl Vocabulary {
         self.looks += 1;
         for text in texts {
             gist::each_stem(text.as_ref(), |stem| {
-                let number = self.numbers.of(stem);
+                let number = self.numbers.number(stem);
                 if number as usize == self.met.len() {
                     self.met.push(0);
                 }
@@ -140,7 +140,7 @@ impl Vocabulary {
 }
 
 impl Window {
-    fn show(&mut self, shown: &Shown<'_>, stems: &[Stem], vocabulary: &mut Vocabulary) {
+    fn note_shown(&mut self, shown: &ShownText<'_>, stems: &[Stem], vocabulary: &mut Vocabulary) {
         self.shown.extend(stems.iter().map(|stem| (*stem, shown.at as u32)));
         for text in &shown.texts {
             match shown.by {

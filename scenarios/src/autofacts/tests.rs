@@ -262,18 +262,18 @@ fn a_cleared_conversation_starts_anew() {
 fn of_many_needs_the_farthest_are_kept() {
     let word = |i: usize| format!("word_number_{i}");
     let mut story = Story::new("go");
-    (0..MOST + 10).for_each(|i| {
+    (0..MAX_FACTS + 10).for_each(|i| {
         story.line(serde_json::json!({"type": "user", "id": format!("m{i}"), "text": word(i)}));
         if i == 9 {
             story.idles(1);
         }
     });
-    story.idles(6).says(&(0..MOST + 10).map(word).collect::<Vec<_>>().join(" "));
+    story.idles(6).says(&(0..MAX_FACTS + 10).map(word).collect::<Vec<_>>().join(" "));
     // The first ten were shown a reply earlier than the rest, of which the last ten are too many.
     let facts = story.facts();
-    assert_eq!(facts.len(), MOST);
+    assert_eq!(facts.len(), MAX_FACTS);
     assert_eq!(facts[9].tokens, [word(9)]);
-    assert_eq!(facts[MOST - 1].tokens, [word(MOST - 1)]);
+    assert_eq!(facts[MAX_FACTS - 1].tokens, [word(MAX_FACTS - 1)]);
 }
 
 #[test]

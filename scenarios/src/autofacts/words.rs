@@ -11,7 +11,7 @@ const LONGEST: usize = 200;
 const SENTENCE: std::ops::RangeInclusive<usize> = 12..=120;
 
 /// Calls `found` with the place of every such word of a text and the word, with repetitions.
-pub(super) fn each<'a>(text: &'a str, mut found: impl FnMut(usize, &'a str)) {
+pub(super) fn for_each<'a>(text: &'a str, mut found: impl FnMut(usize, &'a str)) {
     quoted(text, &mut found);
     let bytes = text.as_bytes();
     let mut i = 0;
@@ -146,7 +146,7 @@ mod tests {
 
     fn words(text: &str) -> Vec<&str> {
         let mut out = Vec::new();
-        each(text, |at, w| {
+        for_each(text, |at, w| {
             assert_eq!(&text[at..at + w.len()], w);
             out.push(w);
         });

@@ -87,7 +87,7 @@ fn trajectory(session: &Session, lost: &mut Lost) -> String {
     let all = conversations(session, lost);
     let (main, agents) = all.split_at(1);
     let header = &session.header;
-    let mut whole = one(session, &main[0], agents, lost);
+    let mut whole = write_window(session, &main[0], agents, lost);
     whole.session_id = Some(&header.id);
     whole.trajectory_id = &header.id;
     let timed = whole.steps.iter().chain(whole.subagent_trajectories.iter().flat_map(|t| &t.steps));
@@ -100,7 +100,7 @@ fn trajectory(session: &Session, lost: &mut Lost) -> String {
 }
 
 /// Writes a window as a trajectory; `agents` are the windows inside it.
-fn one<'a>(
+fn write_window<'a>(
     session: &'a Session,
     window: &Conversation<'a>,
     agents: &[Conversation<'a>],
@@ -127,7 +127,7 @@ fn one<'a>(
                 let results: Vec<Value> = results.collect();
                 let observation = (!results.is_empty()).then_some(Observation { results });
                 let timestamp = time(session, reply.at);
-                Step { observation, timestamp, ..said(reply, lost) }
+                Step { observation, timestamp, ..reply_step(reply, lost) }
             }
         });
     }
@@ -155,11 +155,11 @@ fn one<'a>(
         final_metrics: sums(window, steps.len()),
         steps,
         notes: None,
-        subagent_trajectories: agents.iter().map(|a| one(session, a, &[], lost)).collect(),
+        subagent_trajectories: agents.iter().map(|a| write_window(session, a, &[], lost)).collect(),
     }
 }
 
-fn said<'a>(reply: &'a AssistantEntry, lost: &mut Lost) -> Step<'a> {
+fn reply_step<'a>(reply: &'a AssistantEntry, lost: &mut Lost) -> Step<'a> {
     let parts = reply.content();
     lost.add_if(!in_places(&parts), "places of parts within a reply");
     let mut thoughts = Vec::new();

@@ -39,7 +39,7 @@ fn request(session: &Session, lost: &mut Lost) -> Value {
             }
             Turn::Reply(reply, results) => {
                 count_unanswered(reply, results, lost);
-                messages.push(said(reply, lost));
+                messages.push(reply_message(reply, lost));
                 messages.extend(results.iter().map(|r| result(r, lost)));
             }
         }
@@ -48,7 +48,7 @@ fn request(session: &Session, lost: &mut Lost) -> Value {
     out.into()
 }
 
-fn said(reply: &AssistantEntry, lost: &mut Lost) -> Value {
+fn reply_message(reply: &AssistantEntry, lost: &mut Lost) -> Value {
     lost.add_if(reply.at.is_some(), "times");
     lost.add_if(reply.usage.is_some(), "counters");
     let parts = reply.content();

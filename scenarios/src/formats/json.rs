@@ -136,7 +136,7 @@ impl<'a> Document<'a> {
 
     /// Returns a value inside the document as a document.
     pub(super) fn part(&self, raw: &'a RawValue) -> Document<'a> {
-        let line = Lines { document: self, at: 0, line: self.line }.of(raw.get());
+        let line = Lines { document: self, at: 0, line: self.line }.line_of(raw.get());
         Document { text: raw.get(), file: self.file, line }
     }
 
@@ -163,7 +163,7 @@ impl<'a> Document<'a> {
         let mut lines = Lines { document: self, at: 0, line: self.line };
         let mut out = Vec::new();
         for (n, item) in (1..).zip(items) {
-            let number = lines.of(item.get());
+            let number = lines.line_of(item.get());
             match escapes::from_str(item.get()) {
                 Ok(object) => out.push(RecordedLine { number, object }),
                 Err(e) => {
@@ -189,7 +189,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn of(&mut self, part: &str) -> usize {
+    fn line_of(&mut self, part: &str) -> usize {
         let text = self.document.text;
         let from = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
         let passed = text.as_bytes().get(self.at..from).unwrap_or_default();

@@ -181,7 +181,7 @@ impl Format {
                 let beside = std::mem::take(&mut recording.beside);
                 let mut loaded = self.session(recording, source.name())?;
                 if !beside.is_empty() {
-                    loaded.warnings.push(told(&beside));
+                    loaded.warnings.push(companions_note(&beside));
                 }
                 Ok(Imported { loaded, beside })
             });
@@ -218,10 +218,10 @@ impl Format {
 }
 
 /// Which files were taken in.
-fn told(beside: &[PathBuf]) -> String {
+fn companions_note(beside: &[PathBuf]) -> String {
     let names: Vec<String> = beside.iter().map(|p| p.display().to_string()).collect();
     let (n, names) = (many(names.len(), "file"), names.join(", "));
-    format!("with it was read {n} beside it; line numbers are those of all together: {names}")
+    format!("also read {n} next to it; line numbers count all of them together: {names}")
 }
 
 /// A session of a source.

@@ -265,11 +265,11 @@ impl Counters {
 }
 
 /// Maximum tokens of a counter; larger values are not numbers of tokens.
-const MOST: u64 = 1 << 40;
+const MAX_TOKENS: u64 = 1 << 40;
 
 /// A whole number of tokens. Some programs write each number with a point.
 pub(super) fn tokens(value: &Value) -> Option<u64> {
-    let whole = |f: &f64| f.fract() == 0.0 && (0.0..=MOST as f64).contains(f);
+    let whole = |f: &f64| f.fract() == 0.0 && (0.0..=MAX_TOKENS as f64).contains(f);
     value.as_u64().or_else(|| value.as_f64().filter(whole).map(|f| f as u64))
 }
 
@@ -278,9 +278,9 @@ pub(super) fn tokens(value: &Value) -> Option<u64> {
 fn count(usage: &Map<String, Value>, name: &str, wrong: &mut Vec<Wrong>) -> u64 {
     let Some(value) = usage.get(name).filter(|v| !v.is_null()) else { return 0 };
     let taken = match tokens(value) {
-        Some(n) if n <= MOST => return n,
+        Some(n) if n <= MAX_TOKENS => return n,
         Some(n) => n,
-        None if value.as_f64().is_some_and(|f| f > MOST as f64) => bounds::TOKENS,
+        None if value.as_f64().is_some_and(|f| f > MAX_TOKENS as f64) => bounds::TOKENS,
         None => 0,
     };
     wrong.push(Wrong { told: format!("{name} is {value}"), taken });
@@ -311,7 +311,7 @@ pub(super) fn wrong_counters(steps: &[Step], file: &str) -> Vec<String> {
             n => format!("; so are {n} more counters"),
         };
         Some(format!(
-            "{file}:{line}: {told}, which is no number of tokens{TAKEN}{taken}{meaning}{more}"
+            "{file}:{line}: {told}, which is not a number of tokens{TAKEN}{taken}{meaning}{more}"
         ))
     };
     taken.into_iter().filter_map(note).collect()

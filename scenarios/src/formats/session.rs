@@ -181,8 +181,7 @@ fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> 
 
 /// Endings of notes about left out parts.
 const UNKNOWN: &str = ", which this importer does not know; left out";
-const UNANSWERED: &str =
-    ", without their results in the recording; kept as a line of text";
+const UNANSWERED: &str = ", without their results in the recording; kept as a line of text";
 
 fn note_unknown(pieces: &[Piece], unknown: &mut BTreeMap<String, usize>) {
     for piece in pieces {
@@ -283,7 +282,7 @@ impl Builder {
         self.entry(line, Entry::System { text, agent, extra });
     }
 
-    fn held(&mut self) -> Vec<Part> {
+    fn take_held(&mut self) -> Vec<Part> {
         self.held.remove(&self.agent).unwrap_or_default()
     }
 
@@ -311,7 +310,7 @@ impl Builder {
     }
 
     fn user(&mut self, line: usize, id: Option<&str>, parts: Vec<Part>, stamp: Option<&str>) {
-        let mut all = self.held();
+        let mut all = self.take_held();
         all.extend(parts);
         let (text, parts) = single_text(all);
         let entry = UserEntry {

@@ -32,12 +32,12 @@ const HEAD_LINES: usize = 20;
 pub struct Source<'a> {
     /// For messages, and for the ids of sessions.
     name: String,
-    lies: Lies<'a>,
+    location: Location<'a>,
     /// Companion files are separate sources.
     alone: bool,
 }
 
-enum Lies<'a> {
+enum Location<'a> {
     Alone(Raw<'a>),
     In(Member<'a>),
 }
@@ -54,16 +54,16 @@ impl<'a> Source<'a> {
     pub fn at(path: &'a Path) -> Source<'a> {
         let name = path.file_name().map(|f| f.to_string_lossy().into_owned());
         let name = name.unwrap_or_else(|| path.display().to_string());
-        Source { name, lies: Lies::Alone(Raw::Path(path)), alone: false }
+        Source { name, location: Location::Alone(Raw::Path(path)), alone: false }
     }
 
     /// Creates a source of bytes in memory, such as standard input.
     pub fn of_bytes(bytes: &'a [u8], name: &str) -> Source<'a> {
-        Source { name: name.to_string(), lies: Lies::Alone(Raw::Bytes(bytes)), alone: true }
+        Source { name: name.to_string(), location: Location::Alone(Raw::Bytes(bytes)), alone: true }
     }
 
     pub(super) fn member(member: Member<'a>, name: String) -> Source<'a> {
-        Source { name, lies: Lies::In(member), alone: true }
+        Source { name, location: Location::In(member), alone: true }
     }
 
     /// Sets the name for messages.
@@ -100,8 +100,8 @@ impl<'a> Source<'a> {
     }
 
     fn place(&self) -> Option<&'a Path> {
-        match self.lies {
-            Lies::Alone(Raw::Path(path)) => Some(path),
+        match self.location {
+            Location::Alone(Raw::Path(path)) => Some(path),
             _ => None,
         }
     }
@@ -145,9 +145,9 @@ impl<'a> Source<'a> {
 
     /// The zip archive that it is, if it is one.
     pub fn archive(&self) -> Result<Option<Archive<'a>>, InputError> {
-        match (&self.lies, self.form()?) {
-            (Lies::Alone(raw), Form::Zip) => Archive::open(&self.name, *raw).map(Some),
-            (Lies::In(_), Form::Zip) => {
+        match (&self.location, self.form()?) {
+            (Location::Alone(raw), Form::Zip) => Archive::open(&self.name, *raw).map(Some),
+            (Location::In(_), Form::Zip) => {
                 let (what, fix) = ("an archive in an archive is not read", "unpack it first");
                 Err(Fault::new(1, what, "a file that is not an archive", fix).at(&self.name))
             }
@@ -158,13 +158,13 @@ impl<'a> Source<'a> {
     /// Returns the whole text: UTF-8 or, with its mark, UTF-16. Other bytes are replaced.
     pub fn text(&self) -> Result<Cow<'a, str>, InputError> {
         let form = self.form()?;
-        if let (Lies::Alone(Raw::Bytes(bytes)), Form::Plain) = (&self.lies, &form) {
+        if let (Location::Alone(Raw::Bytes(bytes)), Form::Plain) = (&self.location, &form) {
             return Ok(decoded(Cow::Borrowed(bytes)));
         }
         let mut bytes = Vec::new();
         // The size of an uncompressed file is known.
-        let plain = matches!((&self.lies, form), (Lies::Alone(_), Form::Plain));
-        let most = if plain { u64::MAX } else { unpack::MOST_HELD };
+        let plain = matches!((&self.location, form), (Location::Alone(_), Form::Plain));
+        let most = if plain { u64::MAX } else { unpack::MAX_HELD_BYTES };
         self.open()?.take(most).read_to_end(&mut bytes).map_err(|e| self.unread(&e))?;
         if bytes.len() as u64 == most {
             let what = format!("more than {} MiB of one document in it", most >> 20);
@@ -229,9 +229,9 @@ impl<'a> Source<'a> {
     }
 
     fn raw(&self) -> Result<Box<dyn BufRead + 'a>, InputError> {
-        let raw = match &self.lies {
-            Lies::Alone(raw) => raw.stream(),
-            Lies::In(member) => member.stream(),
+        let raw = match &self.location {
+            Location::Alone(raw) => raw.stream(),
+            Location::In(member) => member.stream(),
         };
         raw.map_err(|e| self.unread(&e))
     }
@@ -239,7 +239,7 @@ impl<'a> Source<'a> {
     fn form(&self) -> Result<Form, InputError> {
         let mut start = Vec::new();
         self.raw()?.take(4).read_to_end(&mut start).map_err(|e| self.unread(&e))?;
-        Ok(match Packing::of(&start) {
+        Ok(match Packing::detect(&start) {
             Some(packing) => Form::Packed(packing),
             None if archive::begins(&start) => Form::Zip,
             None => Form::Plain,

@@ -19,11 +19,11 @@ const FREE: u64 = 64 << 20;
 
 /// Beyond that, how many times as much may come out as went in. Transcripts shrink to a fifth or a
 /// twentieth, seldom to a hundredth; zeros to a thousandth and less.
-const MOST_TIMES: u64 = 250;
+const MAX_RATIO: u64 = 250;
 
 /// Maximum size of a line of a compressed file, and of a document, bytes: readers keep these in
 /// memory.
-pub(super) const MOST_HELD: u64 = 256 << 20;
+pub(super) const MAX_HELD_BYTES: u64 = 256 << 20;
 
 /// How bytes are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(super) enum Packing {
 
 impl Packing {
     /// By the first bytes.
-    pub(super) fn of(start: &[u8]) -> Option<Packing> {
+    pub(super) fn detect(start: &[u8]) -> Option<Packing> {
         match start {
             [0x1f, 0x8b, 8, ..] => Some(Packing::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Packing::Zstd),
@@ -148,7 +148,7 @@ impl Read for Guarded<'_> {
             Some(at) => (n - at - 1) as u64,
             None => self.line + n as u64,
         };
-        if self.given > FREE && self.given / MOST_TIMES > self.taken.get() {
+        if self.given > FREE && self.given / MAX_RATIO > self.taken.get() {
             let mib = self.given >> 20;
             let what = format!(
                 "its first {} bytes give more than {mib} MiB, which no session does",
@@ -156,8 +156,8 @@ impl Read for Guarded<'_> {
             );
             return Err(Damaged::large(what).into());
         }
-        if self.line > MOST_HELD {
-            let what = format!("a line of more than {} MiB in it", MOST_HELD >> 20);
+        if self.line > MAX_HELD_BYTES {
+            let what = format!("a line of more than {} MiB in it", MAX_HELD_BYTES >> 20);
             return Err(Damaged::large(what).into());
         }
         Ok(n)

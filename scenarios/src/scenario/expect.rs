@@ -90,8 +90,8 @@ impl Reader<'_> {
         for (key, check) in checks {
             let (name, line) = (key.get_ref().as_ref(), self.lines.line_at(key.span().start));
             match (name, check.get_ref()) {
-                ("requests", n) => out.requests = Some(whole(name, n, line)?),
-                ("steps", n) => out.steps = Some(whole(name, n, line)?),
+                ("requests", n) => out.requests = Some(whole_number(name, n, line)?),
+                ("steps", n) => out.steps = Some(whole_number(name, n, line)?),
                 (_, DeValue::Table(cells)) => {
                     let cells = self.cells(cells)?;
                     out.strategies.push(ExpectedRow { label: name.into(), line, cells });
@@ -148,7 +148,7 @@ impl Reader<'_> {
     }
 }
 
-fn whole(key: &str, value: &DeValue<'_>, line: usize) -> Result<u64, Fault> {
+fn whole_number(key: &str, value: &DeValue<'_>, line: usize) -> Result<u64, Fault> {
     toml_tree::json(value, line)?.as_u64().ok_or_else(|| {
         let what = format!("{key:?} does not fit");
         Fault::new(line, what, "a whole number from 0 on", "correct the number")

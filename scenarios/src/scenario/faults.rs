@@ -30,10 +30,10 @@ pub struct ProviderFault {
     /// Which requests are counted.
     pub on: FaultOn,
     /// The first request that it hits, counted from 1.
-    #[serde(default = "one")]
+    #[serde(default = "default_times")]
     pub nth: u64,
     /// Number of requests in a row.
-    #[serde(default = "one")]
+    #[serde(default = "default_times")]
     pub times: u64,
     /// HTTP status of a refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ pub struct ProviderFault {
     pub after_ms: Millis,
 }
 
-fn one() -> u64 {
+fn default_times() -> u64 {
     1
 }
 
@@ -137,11 +137,11 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Beside, NoBase, Scenario, read};
+    use crate::scenario::{Companions, NoBase, Scenario, read};
 
     struct Alone;
 
-    impl Beside for Alone {
+    impl Companions for Alone {
         fn text(&self, _name: &str) -> Result<String, String> {
             Err("nothing is here".into())
         }

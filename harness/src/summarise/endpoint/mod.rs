@@ -45,7 +45,7 @@ impl Key {
     }
 
     #[cfg(test)]
-    pub(super) fn of(text: &str) -> Key {
+    pub(super) fn new(text: &str) -> Key {
         Key(text.to_string())
     }
 }
@@ -114,7 +114,7 @@ impl Endpoint {
 
     /// The recorded answer, or a new one, which is recorded.
     pub(super) fn write(&self, job: &Job<'_>) -> Result<Written, Unwritten> {
-        let question = wire::Question::of(job.prompt, job.max_tokens, self.address.model());
+        let question = wire::Question::new(job.prompt, job.max_tokens, self.address.model());
         let hash = question.hash();
         let fail = |why: String| Unwritten(format!("no summary for request {hash}: {why}"));
         let entry = self.cassette.answer(&hash, || {
@@ -138,7 +138,7 @@ impl Endpoint {
             post(self.address.url(), &headers, body, &LIMITS).map_err(|e| clean(&e))?;
         let text = String::from_utf8_lossy(&answer);
         if status != StatusCode::OK {
-            let words: String = clean(&text).chars().take(MOST_WORDS).collect();
+            let words: String = clean(&text).chars().take(MAX_REFUSAL_CHARS).collect();
             return Err(format!(
                 "the endpoint answered {}: {}",
                 status.as_u16(),
@@ -161,4 +161,4 @@ impl Endpoint {
 const LIMITS: Limits = Limits { patience: Duration::from_secs(600), bytes: 16 << 20 };
 
 /// Maximum length of a reported refusal, characters.
-const MOST_WORDS: usize = 300;
+const MAX_REFUSAL_CHARS: usize = 300;

@@ -73,7 +73,7 @@ impl Drop for File {
 fn endpoint(url: &str, file: &File, key: Option<&str>, offline: bool) -> Arc<Endpoint> {
     let cassette = Arc::new(Cassette::open(&file.0, offline).unwrap());
     Arc::new(
-        Endpoint::new(Address::parse(url).unwrap(), key.map(Key::of), cassette, offline).unwrap(),
+        Endpoint::new(Address::parse(url).unwrap(), key.map(Key::new), cassette, offline).unwrap(),
     )
 }
 
@@ -167,7 +167,7 @@ async fn what_is_not_recorded_is_an_error_that_names_the_request() {
     assert!(matches!(Cassette::open(&file.0, true), Err(CassetteError::Missing(_))));
     std::fs::write(&file.0, "{\"type\":\"cassette\",\"version\":1}\n").unwrap();
     let p = prompt("Which port?");
-    let hash = wire::Question::of(&p, p.max_tokens, None).hash();
+    let hash = wire::Question::new(&p, p.max_tokens, None).hash();
     let offline = endpoint("anthropic+https://api.anthropic.com", &file, None, true);
     let why = ask(&offline, &p).unwrap_err().0;
     assert!(why.contains(&hash) && why.contains("offline"), "{why}");
@@ -314,7 +314,7 @@ fn a_key_leaves_the_machine_encrypted_only() {
     let with = |url: &str| {
         Endpoint::new(
             Address::parse(url).unwrap(),
-            Some(Key::of(SECRET)),
+            Some(Key::new(SECRET)),
             Arc::new(Cassette::open(&file.0, false).unwrap()),
             false,
         )
@@ -338,7 +338,7 @@ fn the_hash_is_that_of_model_messages_and_limit() {
         items: vec![Item::new(Role::User, Content::Text("a".into()), 1, None)],
         ..prompt("")
     };
-    let of = |limit, model| wire::Question::of(&p, Some(limit), Some(model)).hash();
+    let of = |limit, model| wire::Question::new(&p, Some(limit), Some(model)).hash();
     assert_eq!(of(10, "m"), "a371ffbb038ee53a0f338ccdf5acde56761014ca7ef3e3dac0bf026f01846113");
     assert!(of(11, "m") != of(10, "m") && of(10, "n") != of(10, "m"));
 }
@@ -352,7 +352,7 @@ fn conversations_become_what_servers_take() {
         ..prompt("")
     };
     let body: Value = serde_json::from_slice(
-        &wire::Question::of(&p, None, None).body(Dialect::OpenAi, "api.openai.com"),
+        &wire::Question::new(&p, None, None).body(Dialect::OpenAi, "api.openai.com"),
     )
     .unwrap();
     let roles: Vec<&str> =

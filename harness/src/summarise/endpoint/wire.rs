@@ -40,7 +40,7 @@ pub(super) struct Question {
 
 /// Answer of a server.
 #[derive(Debug, PartialEq)]
-pub(super) struct Said {
+pub(super) struct ServerReply {
     pub(super) text: String,
     pub(super) stop: String,
     pub(super) usage: Value,
@@ -48,7 +48,7 @@ pub(super) struct Said {
 
 impl Question {
     /// Returns the question of a prompt; `model` replaces the prompt's.
-    pub(super) fn of(prompt: &Prompt, max_tokens: Option<u64>, model: Option<&str>) -> Question {
+    pub(super) fn new(prompt: &Prompt, max_tokens: Option<u64>, model: Option<&str>) -> Question {
         let mut messages: Vec<Message> = Vec::new();
         for item in &prompt.items {
             let text = words(item);
@@ -141,7 +141,7 @@ pub(super) fn headers(dialect: Dialect, key: Option<&str>) -> Vec<(&'static str,
 }
 
 /// Reads an answer.
-pub(super) fn read(dialect: Dialect, body: &str) -> Result<Said, String> {
+pub(super) fn read(dialect: Dialect, body: &str) -> Result<ServerReply, String> {
     let v: Value = serde_json::from_str(body)
         .map_err(|e| format!("the answer of the endpoint is not JSON: {e}"))?;
     let (text, stop) = match dialect {
@@ -166,7 +166,7 @@ pub(super) fn read(dialect: Dialect, body: &str) -> Result<Said, String> {
             )
         }
     };
-    Ok(Said {
+    Ok(ServerReply {
         text,
         stop: stop.as_str().unwrap_or("unknown").to_string(),
         usage: v["usage"].clone(),

@@ -57,7 +57,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
         out.id = ["trajectory_id", "session_id"].iter().find_map(|k| text_of(&members, k));
     }
     if let Some(next) = text_of(&members, "continued_trajectory_ref") {
-        out.left_out.push(format!("{}: the session goes on in {next}", source.name()));
+        out.left_out.push(format!("{}: the session continues in {next}", source.name()));
     }
     let beside = source.beside();
     let folder = beside.as_deref().and_then(Path::parent);
@@ -215,7 +215,9 @@ impl Reader<'_> {
                 return self.enter(id, document, &members, out);
             }
         }
-        let Some(path) = self.folder.and_then(|folder| beside(reference, folder)) else { return };
+        let Some(path) = self.folder.and_then(|folder| companion(reference, folder)) else {
+            return;
+        };
         if out.beside.contains(&path) {
             return;
         }
@@ -275,11 +277,11 @@ fn parts(source: &Source<'_>) -> Vec<PathBuf> {
     let outline: Outline = escapes::from_str(&text).unwrap_or_default();
     let results = outline.steps.into_iter().filter_map(|s| s.observation).flat_map(|o| o.results);
     let refs = results.flat_map(|r| list(Some(&r), "subagent_trajectory_ref"));
-    refs.filter_map(|r| beside(&r, folder)).collect()
+    refs.filter_map(|r| companion(&r, folder)).collect()
 }
 
 /// Returns the companion file that a reference names.
-fn beside(reference: &Value, folder: &Path) -> Option<PathBuf> {
+fn companion(reference: &Value, folder: &Path) -> Option<PathBuf> {
     // A recording from elsewhere must not be able to show files of this machine.
     let plain = |p: &&str| Path::new(p).components().all(|c| matches!(c, Component::Normal(_)));
     let name = reference.get("trajectory_path").and_then(Value::as_str).filter(plain)?;

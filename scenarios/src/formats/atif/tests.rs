@@ -67,7 +67,7 @@ fn a_trajectory_becomes_a_session_with_its_subagents() {
     let at = |e: &Entry| if let Entry::Assistant(a) = e { a.at } else { None };
     assert_eq!(s.entries.iter().filter_map(at).collect::<Vec<_>>(), [2_000]);
     assert!(
-        loaded.warnings[0].contains("goes on in trajectory.cont-1.json"),
+        loaded.warnings[0].contains("continues in trajectory.cont-1.json"),
         "{:?}",
         loaded.warnings
     );

@@ -95,7 +95,7 @@ mod tests {
     use super::super::super::lines::of_text;
     use super::*;
 
-    fn kept(text: &str) -> Vec<usize> {
+    fn kept_lines(text: &str) -> Vec<usize> {
         let lines = of_text(text);
         let left = left_out(&lines.iter().collect::<Vec<_>>());
         lines.iter().map(|l| l.number).filter(|n| !left.contains(n)).collect()
@@ -109,7 +109,7 @@ mod tests {
 {"type":"assistant","uuid":"4","parentUuid":"3","message":{"id":"b"}}
 {"type":"user","uuid":"5","parentUuid":"2"}
 {"type":"assistant","uuid":"6","parentUuid":"5","message":{"id":"c"}}"#;
-        assert_eq!(kept(text), [1, 2, 5, 6]);
+        assert_eq!(kept_lines(text), [1, 2, 5, 6]);
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
 {"type":"user","uuid":"4","parentUuid":"2","message":{"content":[{"type":"tool_result","tool_use_id":"x"}]}}
 {"type":"user","uuid":"5","parentUuid":"3","message":{"content":[{"type":"tool_result","tool_use_id":"y"}]}}
 {"type":"assistant","uuid":"6","parentUuid":"5","message":{"id":"b"}}"#;
-        assert_eq!(kept(text), [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(kept_lines(text), [1, 2, 3, 4, 5, 6, 7]);
     }
 
     #[test]
@@ -130,6 +130,6 @@ mod tests {
 {"type":"user","uuid":"2","parentUuid":"gone"}
 {"type":"system","subtype":"compact_boundary","uuid":"3","parentUuid":null}
 {"type":"user","uuid":"4","parentUuid":"3"}"#;
-        assert_eq!(kept(text), [1, 2, 3, 4]);
+        assert_eq!(kept_lines(text), [1, 2, 3, 4]);
     }
 }

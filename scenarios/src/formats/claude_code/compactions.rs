@@ -44,7 +44,7 @@ pub(super) fn summaries(steps: &mut [Step]) -> Option<String> {
         }
     }
     (alone > 0).then(|| {
-        format!("requests for a summary whose compaction is not in the file, left out: {alone}")
+        format!("requests for a summary of a compaction that is not in the file, left out: {alone}")
     })
 }
 

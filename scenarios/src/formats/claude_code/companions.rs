@@ -17,7 +17,7 @@ const LONGEST_LINE: u64 = 4 << 20;
 
 /// Returns the files of a session's subagents, by name; none if the input is not a session's main
 /// file.
-pub(super) fn beside(input: &Source<'_>) -> Vec<PathBuf> {
+pub(super) fn subagent_files(input: &Source<'_>) -> Vec<PathBuf> {
     let Some(path) = input.beside() else { return vec![] };
     let said = |o: &Map<String, Value>| {
         matches!(str_of(o, "type"), Some("user" | "assistant")) && !flag(o, "isSidechain")

@@ -51,10 +51,10 @@ pub(super) const FORMAT: Format = Format {
              cut off, of which only a stub is counted",
     sniff,
     read: |input, sink| {
-        let _ = sink(Ok(lines::session(input, companions::beside(input), read)?));
+        let _ = sink(Ok(lines::session(input, companions::subagent_files(input), read)?));
         Ok(())
     },
-    parts: companions::beside,
+    parts: companions::subagent_files,
 };
 
 fn sniff(head: &Head) -> bool {

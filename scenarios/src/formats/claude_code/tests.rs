@@ -226,14 +226,14 @@ fn compacted(boundary: &str, command: &str) -> [String; 2] {
 }
 
 /// Loads a session with a companion file that contains a request for a summary.
-fn beside(main: &str, request: &str) -> Loaded {
+fn load_with_companion(main: &str, request: &str) -> Loaded {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rec.jsonl");
     std::fs::write(&path, main).unwrap();
     std::fs::write(dir.path().join("agent-acompact-1.jsonl"), request).unwrap();
     let mut loaded = FORMAT.import_all(&Source::at(&path)).unwrap().remove(0);
     let told = loaded.warnings.pop().unwrap();
-    assert!(told.contains("with it was read 1 file beside it"), "{told}");
+    assert!(told.contains("also read 1 file next to it"), "{told}");
     loaded
 }
 
@@ -248,7 +248,7 @@ fn compactions(session: &Session) -> Vec<RecordedCompaction> {
 #[test]
 fn the_request_for_a_summary_is_part_of_its_compaction() {
     let [main, request] = compacted(r#"{"trigger":"auto","preTokens":173514}"#, "");
-    let loaded = beside(&main, &request);
+    let loaded = load_with_companion(&main, &request);
     let [found] = &compactions(&loaded.session)[..] else { panic!("not one compaction") };
     let counted = RecordedUsage {
         input: 3,
@@ -267,7 +267,7 @@ fn the_request_for_a_summary_is_part_of_its_compaction() {
 fn a_request_for_a_summary_without_its_compaction_is_left_out() {
     let [main, request] = compacted(r#"{"trigger":"auto"}"#, "");
     let main: Vec<&str> = main.lines().filter(|l| !l.contains("ompact")).collect();
-    let loaded = beside(&main.join("\n"), &request);
+    let loaded = load_with_companion(&main.join("\n"), &request);
     assert!(loaded.session.entries.iter().all(|e| e.agent().is_none()));
     assert!(
         loaded.warnings[0].contains("of a compaction that is not in the file"),

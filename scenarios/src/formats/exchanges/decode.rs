@@ -22,7 +22,7 @@ use crate::escapes;
 pub(super) type Unknown = BTreeMap<String, usize>;
 
 /// Maximum number of unknown kinds in one body.
-const MOST_KINDS: usize = 40;
+const MAX_KINDS: usize = 40;
 
 pub(super) fn prompt(wire: Wire, path: &str, body: &str, unknown: &mut Unknown) -> Option<Prompt> {
     read(body, unknown, |body| wire.decode(path, body.as_bytes()))
@@ -44,7 +44,7 @@ fn read<T>(
     decode: impl Fn(&str) -> Result<T, WireError>,
 ) -> Option<T> {
     let mut rest: Option<String> = None;
-    for _ in 0..MOST_KINDS {
+    for _ in 0..MAX_KINDS {
         match decode(rest.as_deref().unwrap_or(body)) {
             Ok(read) => return Some(read),
             Err(WireError::Unsupported { value, .. }) => {
@@ -142,7 +142,7 @@ pub(super) fn counters(usage: &Usage) -> Option<Counters> {
 }
 
 /// A part of a reply.
-pub(super) fn said(part: Part) -> Piece {
+pub(super) fn reply_piece(part: Part) -> Piece {
     match part {
         Part::Compaction(_) => Piece::Opaque,
         part => Piece::Said(part),
@@ -150,7 +150,7 @@ pub(super) fn said(part: Part) -> Piece {
 }
 
 /// An item of a prompt; `None` = it says nothing.
-pub(super) fn shown(content: &Content, role: Role) -> Option<Piece> {
+pub(super) fn prompt_piece(content: &Content, role: Role) -> Option<Piece> {
     let text = |t: &Arc<str>| Part::Text(t.clone());
     Some(match content {
         Content::Text(t) => match role {

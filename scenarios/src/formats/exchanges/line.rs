@@ -123,18 +123,18 @@ fn is_zero(n: &usize) -> bool {
 }
 
 /// Number of earlier bodies that a body may refer to.
-const HELD: usize = 16;
+const MAX_REFERENCES: usize = 16;
 
 /// Maximum length of a chain of references. The next body is written whole, so a damaged line has
 /// bounded effects.
-const LONGEST_CHAIN: u32 = 64;
+const MAX_CHAIN: u32 = 64;
 
 /// The newest bodies, the same for who writes and who reads.
 #[derive(Debug, Default)]
-pub struct Bodies(VecDeque<Held>);
+pub struct Bodies(VecDeque<EarlierBody>);
 
 #[derive(Debug)]
-struct Held {
+struct EarlierBody {
     number: u64,
     text: Arc<str>,
     chain: u32,
@@ -143,7 +143,7 @@ struct Held {
 impl Bodies {
     /// A body as it is written.
     pub fn pack(&mut self, number: u64, text: &str) -> Body {
-        let usable = self.0.iter().filter(|h| h.chain < LONGEST_CHAIN);
+        let usable = self.0.iter().filter(|h| h.chain < MAX_CHAIN);
         let shared = usable.map(|held| (shared(&held.text, text), held));
         let best = shared.max_by_key(|((head, tail), held)| (head + tail, held.number));
         let whole = Body { bytes: text.len(), text: text.to_string(), ..Body::default() };
@@ -184,10 +184,10 @@ impl Bodies {
     }
 
     fn hold(&mut self, number: u64, text: Arc<str>, chain: u32) {
-        if self.0.len() == HELD {
+        if self.0.len() == MAX_REFERENCES {
             self.0.pop_front();
         }
-        self.0.push_back(Held { number, text, chain });
+        self.0.push_back(EarlierBody { number, text, chain });
     }
 }
 

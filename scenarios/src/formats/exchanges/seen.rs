@@ -24,7 +24,7 @@ pub(super) struct Placed {
 
 /// An exchange.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct ExchangeView {
     pub(super) line: usize,
     pub(super) number: u64,
     pub(super) at_ms: u64,
@@ -46,7 +46,7 @@ pub(super) struct Seen {
 pub(super) struct Exchanges {
     pub(super) header: Header,
     /// In the order of their numbers.
-    pub(super) all: Vec<Seen>,
+    pub(super) all: Vec<ExchangeView>,
     pub(super) contents: HashMap<u64, (Role, Arc<Content>)>,
     pub(super) tools: HashMap<u64, Arc<Tools>>,
     /// Hosts of the requests, with their numbers.
@@ -91,7 +91,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
                 let seen = found.exchange(number, *exchange, &mut bodies, &mut notes.unknown);
                 match seen {
                     // The provider refused it, and nothing was said.
-                    Ok(Seen { items, reply: Err(why), .. }) if items.is_empty() => {
+                    Ok(ExchangeView { items, reply: Err(why), .. }) if items.is_empty() => {
                         let what = format!("a request without messages ({why})");
                         out.warnings.push(format!("{file}:{number}: {what}; left out"));
                     }
@@ -115,7 +115,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
         }
     }
     found.all.sort_by_key(|e| e.number);
-    out.left_out.extend(notes.told(file));
+    out.left_out.extend(notes.notes(file));
     Ok(found)
 }
 
@@ -127,7 +127,7 @@ struct Notes {
 }
 
 impl Notes {
-    fn told(self, file: &str) -> Vec<String> {
+    fn notes(self, file: &str) -> Vec<String> {
         let unknown = self.unknown.into_iter().map(|(kind, n)| {
             format!("{file}: {n} × content of the kind {kind:?}, which is not modelled; left out")
         });
@@ -146,7 +146,7 @@ impl Exchanges {
         exchange: Exchange,
         bodies: &mut Bodies,
         unknown: &mut Unknown,
-    ) -> Result<Seen, String> {
+    ) -> Result<ExchangeView, String> {
         let body = exchange.body.as_ref().ok_or("a request with a body that is not text")?;
         let body = bodies.unpack(exchange.number, body)?;
         let name = &exchange.wire;
@@ -160,17 +160,17 @@ impl Exchanges {
             (0, _) => Err("no answer arrived".to_string()),
             (status, _) => Err(format!("HTTP {status}")),
         };
-        Ok(self.seen(line, &exchange, wire.name(), prompt, reply))
+        Ok(self.view_of(line, &exchange, wire.name(), prompt, reply))
     }
 
-    fn seen(
+    fn view_of(
         &mut self,
         line: usize,
         exchange: &Exchange,
         wire: &'static str,
         prompt: Prompt,
         reply: Result<Reply, String>,
-    ) -> Seen {
+    ) -> ExchangeView {
         let Prompt { model, tools, items, .. } = prompt;
         let begin = items.iter().position(|i| !is_standing(i)).unwrap_or(items.len());
         let mut placed: Vec<Placed> = Vec::with_capacity(items.len());
@@ -184,7 +184,7 @@ impl Exchanges {
             self.tools.entry(hash).or_insert(tools);
             hash
         });
-        Seen {
+        ExchangeView {
             line,
             number: exchange.number,
             at_ms: exchange.at_ms,

@@ -16,7 +16,7 @@ use ctxbench_core::content::Part;
 use ctxbench_core::request::Reply;
 use ctxbench_provider::Content;
 
-use super::seen::{Exchanges, Placed, Seen};
+use super::seen::{ExchangeView, Exchanges, Placed};
 
 /// Relation of a request to its conversation. Positions are those of its items.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,12 +81,12 @@ pub(super) fn sorted(all: &Exchanges) -> Sorted {
 }
 
 /// Returns whether two requests are of one kind.
-pub(super) fn of_a_kind(all: &Exchanges, a: &Seen, b: &Seen) -> bool {
+pub(super) fn of_a_kind(all: &Exchanges, a: &ExchangeView, b: &ExchangeView) -> bool {
     a.standing == b.standing || (a.tools == b.tools && a.tools != 0) || half_alike(all, a, b)
 }
 
-fn half_alike(all: &Exchanges, a: &Seen, b: &Seen) -> bool {
-    let lines = |e: &Seen| -> HashSet<&str> {
+fn half_alike(all: &Exchanges, a: &ExchangeView, b: &ExchangeView) -> bool {
+    let lines = |e: &ExchangeView| -> HashSet<&str> {
         let texts = e.standing.iter().map(|h| all.content(*h).1);
         let texts = texts.filter_map(|c| if let Content::Text(t) = c { Some(&**t) } else { None });
         texts.flat_map(str::lines).map(str::trim).filter(|l| !l.is_empty()).collect()
@@ -104,7 +104,7 @@ struct Sorter<'a> {
 }
 
 impl Sorter<'_> {
-    fn seen(&self, i: usize) -> &Seen {
+    fn view(&self, i: usize) -> &ExchangeView {
         &self.all.all[i]
     }
 
@@ -130,7 +130,7 @@ impl Sorter<'_> {
         if let Relation::Compacted { by: Some(summary), .. } = &relation {
             self.out.summaries.insert(summary.by);
         }
-        let items = self.seen(i).items.clone();
+        let items = self.view(i).items.clone();
         let to = &mut self.out.conversations[conversation];
         to.exchanges.push(i);
         to.items = items;
@@ -138,7 +138,7 @@ impl Sorter<'_> {
     }
 
     fn extended(&self, i: usize, own: &[usize]) -> Option<(usize, Relation)> {
-        let items = &self.seen(i).items;
+        let items = &self.view(i).items;
         let before = |c: &usize| self.out.conversations[*c].items.len();
         let shows = |c: &usize| {
             let before = &self.out.conversations[*c].items;
@@ -152,7 +152,7 @@ impl Sorter<'_> {
         let shared = own.iter().map(|c| (*c, self.shared(i, *c)));
         let best = shared.filter(|(_, s)| s.counts).max_by_key(|(c, s)| (s.known.len(), *c));
         let unknown = |known: &[usize]| -> Vec<usize> {
-            (0..self.seen(i).items.len()).filter(|at| !known.contains(at)).collect()
+            (0..self.view(i).items.len()).filter(|at| !known.contains(at)).collect()
         };
         let Some((conversation, shared)) = best else {
             // Nothing remains except, possibly, a summary and text of the user.
@@ -178,7 +178,7 @@ impl Sorter<'_> {
 
     /// Returns the messages of a conversation that a request shows, in order.
     fn shared(&self, i: usize, conversation: usize) -> Shared {
-        let (before, items) = (&self.out.conversations[conversation].items, &self.seen(i).items);
+        let (before, items) = (&self.out.conversations[conversation].items, &self.view(i).items);
         let mut known = Vec::new();
         let mut from = 0;
         for (at, item) in items.iter().enumerate() {
@@ -211,7 +211,7 @@ impl Sorter<'_> {
     /// Returns the position to which the user returned: everything before it is kept, and a message
     /// of the user replaces another one with replies after it.
     fn rewound(&self, i: usize, conversation: usize, new: usize) -> Option<usize> {
-        let (before, items) = (&self.out.conversations[conversation].items, &self.seen(i).items);
+        let (before, items) = (&self.out.conversations[conversation].items, &self.view(i).items);
         let to = common(before, items);
         let is_user = |p: &Placed| {
             let (role, content) = self.all.content(p.hash);
@@ -230,9 +230,9 @@ impl Sorter<'_> {
             if self.out.summaries.contains(&by) || (own && Some(by) != last) {
                 continue;
             }
-            let Ok(reply) = &self.seen(by).reply else { continue };
+            let Ok(reply) = &self.view(by).reply else { continue };
             let shows = |at: &&usize| {
-                let (role, content) = self.all.content(self.seen(i).items[**at].hash);
+                let (role, content) = self.all.content(self.view(i).items[**at].hash);
                 let reply_again = own && role == Role::Assistant;
                 match content {
                     Content::Text(text) => !reply_again && holds(text, reply),

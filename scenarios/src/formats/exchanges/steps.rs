@@ -14,7 +14,7 @@ use super::super::recording::{
 };
 use super::super::time;
 use super::decode;
-use super::seen::{Exchanges, Placed, Seen};
+use super::seen::{ExchangeView, Exchanges, Placed};
 use super::sorted::{Relation, Sorted, of_a_kind};
 use crate::escapes;
 
@@ -28,7 +28,7 @@ enum Kind {
 }
 
 /// Session and role of a conversation.
-struct Place {
+struct Owner {
     session: usize,
     part: Kind,
 }
@@ -71,23 +71,23 @@ fn is_delegated(all: &Exchanges, sorted: &Sorted, conversation: usize) -> bool {
     let shown: HashSet<u64> = own.iter().flat_map(|i| &all.all[*i].items).map(|p| p.hash).collect();
     all.contents.iter().filter(|(hash, _)| !shown.contains(hash)).any(|(_, (_, c))| match &**c {
         Content::Call { arguments, .. } => {
-            escapes::from_str(arguments).is_ok_and(|v: Value| says(&v, &prompts))
+            escapes::from_str(arguments).is_ok_and(|v: Value| contains_prompt(&v, &prompts))
         }
         Content::Output { text, .. } => words.as_ref().is_some_and(|w| text.contains(w)),
         _ => false,
     })
 }
 
-fn says(value: &Value, prompts: &HashSet<&str>) -> bool {
+fn contains_prompt(value: &Value, prompts: &HashSet<&str>) -> bool {
     match value {
         Value::String(text) => prompts.contains(text.trim()),
-        Value::Array(all) => all.iter().any(|v| says(v, prompts)),
-        Value::Object(all) => all.values().any(|v| says(v, prompts)),
+        Value::Array(all) => all.iter().any(|v| contains_prompt(v, prompts)),
+        Value::Object(all) => all.values().any(|v| contains_prompt(v, prompts)),
         _ => false,
     }
 }
 
-fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Place> {
+fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Owner> {
     let weight = |exchanges: &[usize]| -> usize {
         exchanges
             .iter()
@@ -115,7 +115,7 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Place> {
     all_of_them
         .map(|c| {
             if let Some(session) = mains.iter().position(|m| *m == c) {
-                return Place { session, part: Kind::Main };
+                return Owner { session, part: Kind::Main };
             }
             // The conversation that was active, else the newest before it, else the next.
             let spans = |m: &usize| first(*m) <= first(c) && last(*m) >= first(c);
@@ -133,7 +133,7 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Place> {
                 let word = if wrote { "summary" } else { "side" };
                 Kind::Side(format!("{word}-{}", sides[session]))
             };
-            Place { session, part }
+            Owner { session, part }
         })
         .collect()
 }
@@ -164,7 +164,7 @@ struct Teller<'a> {
 
 /// Exchange that is being converted.
 struct Turn<'a> {
-    seen: &'a Seen,
+    seen: &'a ExchangeView,
     conversation: usize,
     agent: Option<String>,
     view: View,
@@ -261,7 +261,7 @@ impl Teller<'_> {
             Relation::Compacted { by, .. } => {
                 let reply = by.as_ref().map(|summary| {
                     let of = &self.all.all[summary.by];
-                    Box::new(told(of, &reply_id(of)))
+                    Box::new(reply_of(of, &reply_id(of)))
                 });
                 let words = |r: &Reply| {
                     let words = r.pieces.iter().filter_map(|p| match p {
@@ -331,7 +331,7 @@ impl Teller<'_> {
                     counters: Err("a reply that was not recorded".into()),
                     ..Reply::default()
                 };
-                self.shown(turn, at, view, What::Reply(reply));
+                self.push_content(turn, at, view, What::Reply(reply));
                 continue;
             }
             // The text that asks for a summary is not the user's.
@@ -344,22 +344,22 @@ impl Teller<'_> {
                 What::Input(Input { pieces, blocks, ..Input::default() })
             };
             if !pieces.is_empty() {
-                self.shown(turn, at, view, input(pieces));
+                self.push_content(turn, at, view, input(pieces));
             }
             if let Some(asked) = asked {
-                self.shown(turn, at, View::Calls, input(vec![asked]));
+                self.push_content(turn, at, View::Calls, input(vec![asked]));
             }
         }
     }
 
-    fn shown(&mut self, turn: &Turn<'_>, at: usize, view: View, what: What) {
+    fn push_content(&mut self, turn: &Turn<'_>, at: usize, view: View, what: What) {
         let step = self.step(turn, turn.seen.at_ms, view, what);
         self.states.entry(turn.conversation).or_default().shown.push((at, step));
     }
 
     fn piece(&self, placed: &Placed) -> Option<Piece> {
         let (role, content) = self.all.content(placed.hash);
-        decode::shown(content, role)
+        decode::prompt_piece(content, role)
     }
 
     fn reply(&mut self, turn: &Turn<'_>, i: usize) {
@@ -372,7 +372,7 @@ impl Teller<'_> {
             Ok(reply) => {
                 let view = if self.sorted.summaries.contains(&i) { View::Calls } else { turn.view };
                 let counters = decode::counters(&reply.usage);
-                let mut told = told(seen, &reply_id(seen));
+                let mut told = reply_of(seen, &reply_id(seen));
                 told.sent_ms = i64::try_from(seen.at_ms).ok().map(|ms| self.started + ms);
                 let step = self.step(turn, seen.end_ms, view, What::Reply(told));
                 let state = self.states.entry(turn.conversation).or_default();
@@ -386,14 +386,14 @@ impl Teller<'_> {
     }
 }
 
-fn reply_id(seen: &Seen) -> String {
+fn reply_id(seen: &ExchangeView) -> String {
     format!("exchange {}", seen.number)
 }
 
 /// The reply of an exchange.
-fn told(seen: &Seen, id: &str) -> Reply {
+fn reply_of(seen: &ExchangeView, id: &str) -> Reply {
     let Ok(reply) = &seen.reply else { return Reply::default() };
-    let pieces: Vec<Piece> = reply.parts.iter().cloned().map(decode::said).collect();
+    let pieces: Vec<Piece> = reply.parts.iter().cloned().map(decode::reply_piece).collect();
     Reply {
         response: Some(id.to_string()),
         model: Some(seen.model.clone()),

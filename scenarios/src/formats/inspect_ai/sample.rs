@@ -69,11 +69,11 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
     }
     let events: Vec<&RawValue> =
         members.get("events").and_then(|r| serde_json::from_str(r.get()).ok()).unwrap_or_default();
-    let events = Events::of(&events, &messages);
+    let events = Events::new(&events, &messages);
     let mut reader = Reader::default();
     reader.model = model.map(str::to_string);
     if messages.is_empty() {
-        asked(&value("input"), document.line, &mut reader);
+        push_input(&value("input"), document.line, &mut reader);
     }
     let started = value("started_at").as_str().and_then(time::normal).or(events.started.clone());
     if let Some(tools) = events.tools.as_ref().and_then(Value::as_array) {
@@ -145,7 +145,7 @@ fn id(id: &Value, epoch: &Value) -> Option<String> {
 }
 
 /// The question of a sample that never got an answer.
-fn asked(input: &Value, line: usize, reader: &mut Reader) {
+fn push_input(input: &Value, line: usize, reader: &mut Reader) {
     match input {
         Value::String(text) => reader.said(line, text),
         Value::Array(list) => {
@@ -170,7 +170,7 @@ struct Events {
 }
 
 impl Events {
-    fn of(raw: &[&RawValue], messages: &[RecordedLine]) -> Events {
+    fn new(raw: &[&RawValue], messages: &[RecordedLine]) -> Events {
         let places: HashMap<&str, usize> = messages
             .iter()
             .enumerate()

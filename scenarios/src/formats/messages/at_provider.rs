@@ -26,13 +26,13 @@ pub(super) fn pieces(kind: &str, o: &Map<String, Value>, unnamed: &str) -> Vec<P
         RETURNED.iter().flat_map(|path| returned(within(o, path))).collect();
     found.extend(error.map(|e| Piece::text(&words(e))));
     if found.is_empty() && !is_empty_answer(o) {
-        let asked = asked(o).map(|a| if a.is_object() { asked_words(&a) } else { words(&a) });
+        let asked = question(o).map(|a| if a.is_object() { asked_words(&a) } else { words(&a) });
         let line = format!("[{name}: {}]", asked.unwrap_or_default());
         return vec![Piece::Unanswered { kind: kind.into(), asked: Part::Text(line.into()) }];
     }
     let id = string(o, "id").or(string(o, "call_id")).filter(|id| !id.is_empty());
     let id = id.unwrap_or_else(|| unnamed.to_string());
-    let arguments = asked(o).map_or_else(|| "{}".to_string(), |a| words(&a));
+    let arguments = question(o).map_or_else(|| "{}".to_string(), |a| words(&a));
     let is_error = error.is_some() || str_of(o, "status") == Some("failed");
     let call = ToolCall::new(id.as_str(), name, arguments);
     vec![Piece::Said(Part::Call(call)), Piece::Result { call_id: id, pieces: found, is_error }]
@@ -42,9 +42,9 @@ pub(super) fn pieces(kind: &str, o: &Map<String, Value>, unnamed: &str) -> Vec<P
 const RETURNED: &[&[&str]] = &[&["outputs"], &["results"], &["output"], &["action", "sources"]];
 
 /// Members of an item with its question.
-const ASKED: &[&str] = &["code", "queries"];
+const QUESTION_MEMBERS: &[&str] = &["code", "queries"];
 
-fn asked(o: &Map<String, Value>) -> Option<Value> {
+fn question(o: &Map<String, Value>) -> Option<Value> {
     if let Some(arguments) = o.get("arguments").filter(|a| !a.is_null()) {
         return Some(arguments.clone());
     }
@@ -54,7 +54,7 @@ fn asked(o: &Map<String, Value>) -> Option<Value> {
         return Some(action.into());
     }
     let member = |k: &&str| Some((k.to_string(), o.get(*k).filter(|v| !v.is_null())?.clone()));
-    let all: Map<String, Value> = ASKED.iter().filter_map(member).collect();
+    let all: Map<String, Value> = QUESTION_MEMBERS.iter().filter_map(member).collect();
     (!all.is_empty()).then(|| all.into())
 }
 

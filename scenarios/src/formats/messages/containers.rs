@@ -30,11 +30,11 @@ const DEEPEST: usize = 3;
 pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let head = source.head()?;
     if head.text.trim_start().starts_with('[') && !of_messages(&head.text) {
-        return each(source, sink);
+        return read_each(source, sink);
     }
     if head.is_document() {
         let text = source.text()?;
-        let _ = sink(one(&Document::new(&text, source.name()), None));
+        let _ = sink(read_document(&Document::new(&text, source.name()), None));
         return Ok(());
     }
     if head.objects().next().map(|o| Value::Object(o.clone())).is_some_and(|o| is_message(&o)) {
@@ -47,7 +47,7 @@ pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Input
         let alone = number == 1 && lines.peek().is_none();
         let document = Document { line: number, ..Document::new(&text, source.name()) };
         let id = (!alone).then(|| format!("{}-{number}", source.stem()));
-        if sink(one(&document, id)).is_break() {
+        if sink(read_document(&document, id)).is_break() {
             break;
         }
     }
@@ -63,11 +63,11 @@ fn of_messages(text: &str) -> bool {
 }
 
 /// An array of conversations, one at a time.
-fn each(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read_each(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     for (n, item) in (1..).zip(json::streamed(source.utf8()?, source.name())) {
         let read = item.and_then(|(line, text)| {
             let document = Document { line, ..Document::new(&text, source.name()) };
-            one(&document, Some(format!("{}-{n}", source.stem())))
+            read_document(&document, Some(format!("{}-{n}", source.stem())))
         });
         if sink(read).is_break() {
             break;
@@ -89,7 +89,7 @@ fn one_message_per_line(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), 
 }
 
 /// Reads a document as one conversation. `id` is used if the document has none.
-fn one(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputError> {
+fn read_document(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputError> {
     let mut out = Recording { last_line: document.line, ..Recording::default() };
     let mut reader = Reader::default();
     if document.text.trim_start().starts_with('[') {

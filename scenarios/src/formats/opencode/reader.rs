@@ -95,7 +95,7 @@ impl Reader<'_, '_> {
             let compaction = Compaction { pre_tokens: context, trigger, ..Compaction::default() };
             *open = Some((step.clone(), compaction));
         }
-        let mut pieces: Vec<Piece> = parts.iter().filter_map(said).collect();
+        let mut pieces: Vec<Piece> = parts.iter().filter_map(piece_of).collect();
         let blocks = pieces.len();
         if pieces.is_empty() {
             if open.is_some() {
@@ -116,7 +116,7 @@ impl Reader<'_, '_> {
         let Message { line, info, parts } = message;
         let stamp = time_of(&info, "created");
         let is_summary = flag(&info, "summary") || str_of(&info, "mode") == Some("compaction");
-        let mut asked = Asked::default();
+        let mut asked = PendingReply::default();
         let mut replies = Vec::new();
         for part in &parts {
             match str_of(part, "type").unwrap_or_default() {
@@ -128,7 +128,7 @@ impl Reader<'_, '_> {
                     replies.push(std::mem::take(&mut asked));
                 }
                 "tool" => asked.tool(part),
-                _ => asked.pieces.extend(said(part)),
+                _ => asked.pieces.extend(piece_of(part)),
             }
         }
         if !asked.is_empty() {
@@ -138,7 +138,7 @@ impl Reader<'_, '_> {
             one.counters = one.counters.take().or(info.get("tokens").and_then(counters));
         }
         for (n, asked) in replies.into_iter().enumerate() {
-            let Asked { pieces, results, counters } = asked;
+            let PendingReply { pieces, results, counters } = asked;
             let step = Step { line, stamp: stamp.clone(), ..Step::default() };
             let id = string(&info, "id");
             let response = id.as_deref().map_or(format!("line {line}"), str::to_string);
@@ -200,7 +200,7 @@ impl Reader<'_, '_> {
 
 /// A step of the model that comes together.
 #[derive(Default)]
-struct Asked {
+struct PendingReply {
     pieces: Vec<Piece>,
     /// Results of its calls: content, session of a subagent, whether it was cleared later, and its
     /// time.
@@ -208,7 +208,7 @@ struct Asked {
     counters: Option<Counters>,
 }
 
-impl Asked {
+impl PendingReply {
     fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
@@ -230,7 +230,7 @@ impl Asked {
         };
         let mut pieces: Vec<Piece> = text.map(Piece::text).into_iter().collect();
         let files = state.get("attachments").and_then(Value::as_array).into_iter().flatten();
-        pieces.extend(files.filter_map(|f| said(f.as_object()?)));
+        pieces.extend(files.filter_map(|f| piece_of(f.as_object()?)));
         let result = Piece::Result { call_id, pieces, is_error: status == "error" };
         let metadata = state.get("metadata").and_then(Value::as_object);
         let session = |m: &Map<String, Value>| string(m, "sessionId").or(string(m, "sessionID"));
@@ -242,7 +242,7 @@ impl Asked {
 }
 
 /// Returns the part that the model is shown; `None` for parts that are not sent.
-fn said(part: &Map<String, Value>) -> Option<Piece> {
+fn piece_of(part: &Map<String, Value>) -> Option<Piece> {
     if flag(part, "ignored") {
         return None;
     }

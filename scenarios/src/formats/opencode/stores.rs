@@ -17,7 +17,7 @@ use crate::error::{Fault, InputError};
 use crate::escapes;
 
 /// Session in a store.
-struct Held {
+struct StoredSession {
     id: String,
     /// Session of the caller, if it is a subagent's.
     parent: Option<String>,
@@ -25,21 +25,21 @@ struct Held {
 
 /// Reads the sessions of a store. Sessions of subagents are included in their callers', which come
 /// first; one that no caller includes is read separately.
-fn each(
-    mut left: Vec<Held>,
+fn read_each(
+    mut left: Vec<StoredSession>,
     find: &mut dyn FnMut(&str) -> Result<Option<Stored>, InputError>,
     sink: &mut Sink<'_>,
 ) {
     let mut told: HashSet<String> = HashSet::new();
     while !left.is_empty() {
         let known: HashSet<String> = left.iter().map(|held| held.id.clone()).collect();
-        let waits = |held: &Held| held.parent.as_ref().is_some_and(|p| known.contains(p));
+        let waits = |held: &StoredSession| held.parent.as_ref().is_some_and(|p| known.contains(p));
         let (mut later, mut now): (Vec<_>, Vec<_>) = left.into_iter().partition(waits);
         if now.is_empty() {
             // Parents in a circle.
             now.extend(later.pop());
         }
-        for Held { id, parent } in now {
+        for StoredSession { id, parent } in now {
             if told.contains(&id) {
                 continue;
             }
@@ -77,13 +77,14 @@ pub(super) fn folder(root: &Path, sink: &mut Sink<'_>) {
     let files: Vec<(String, PathBuf)> = files.filter_map(|p| Some((stem(&p)?, p))).collect();
     // One that is damaged is said to be so when its turn comes.
     let parent = |path: &Path| parent_of(&object(path).ok()?).map(str::to_string);
-    let held = files.iter().map(|(id, p)| Held { id: id.clone(), parent: parent(p) }).collect();
+    let held =
+        files.iter().map(|(id, p)| StoredSession { id: id.clone(), parent: parent(p) }).collect();
     let by_id: HashMap<&str, &PathBuf> = files.iter().map(|(id, p)| (&**id, p)).collect();
     let mut find = |id: &str| match by_id.get(id) {
         Some(path) => Ok(of_folder(root, object(path)?)),
         None => Ok(None),
     };
-    each(held, &mut find, sink);
+    read_each(held, &mut find, sink);
 }
 
 fn of_folder(root: &Path, info: Map<String, Value>) -> Option<Stored> {
@@ -128,12 +129,13 @@ pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), I
             .at(source.name())
     };
     let failed = |e: rusqlite::Error| wrong(format!("it cannot be read ({e})"));
-    let path = source.path().ok_or_else(|| wrong("a database that is not a file on disk".into()))?;
+    let path =
+        source.path().ok_or_else(|| wrong("a database that is not a file on disk".into()))?;
     let db =
         open(path).and_then(|mut db| guard(&mut db, MAX_STEPS).map(|()| db)).map_err(failed)?;
     let db = Database { db };
     let held = db.sessions().map_err(failed)?;
-    each(held, &mut |id| db.session(id).map_err(failed), sink);
+    read_each(held, &mut |id| db.session(id).map_err(failed), sink);
     Ok(())
 }
 
@@ -182,13 +184,14 @@ struct Database {
 
 impl Database {
     /// In the order of their times.
-    fn sessions(&self) -> rusqlite::Result<Vec<Held>> {
+    fn sessions(&self) -> rusqlite::Result<Vec<StoredSession>> {
         let columns = self.columns("session")?;
         let has = |name: &str| columns.iter().any(|c| c == name);
         let parent = if has("parent_id") { "parent_id" } else { "NULL" };
         let order = if has("time_created") { "time_created, id" } else { "id" };
         let sql = format!("SELECT id, {parent} FROM session WHERE id <> '' ORDER BY {order}");
-        let held = |row: &rusqlite::Row<'_>| Ok(Held { id: row.get(0)?, parent: row.get(1)? });
+        let held =
+            |row: &rusqlite::Row<'_>| Ok(StoredSession { id: row.get(0)?, parent: row.get(1)? });
         self.db.prepare(&sql)?.query_map([], held)?.collect()
     }
 

@@ -111,7 +111,7 @@ fn of_subagent() -> Vec<(Value, Vec<Value>)> {
     ]
 }
 
-const TOLD: [&str; 7] = [
+const EXPECTED_ENTRIES: [&str; 7] = [
     "user reminder|fix it|",
     "model hm|{\"p\":1}|{}",
     "ses_2/user look",
@@ -125,7 +125,7 @@ fn check(loaded: &[Loaded]) {
     let [one] = loaded else { panic!("{} sessions", loaded.len()) };
     let s = &one.session;
     assert_eq!((&*s.header.id, &*s.header.title), ("ses_1", "A fix"));
-    assert_eq!(words(s), TOLD);
+    assert_eq!(words(s), EXPECTED_ENTRIES);
     let usage = |e: &Entry| match e {
         Entry::Assistant(a) => a.usage.map(|u| (u.input, u.cache_read, u.cache_write, u.output)),
         _ => None,

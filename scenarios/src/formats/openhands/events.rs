@@ -99,7 +99,8 @@ impl Reader {
             (None, Some("recall")) => self.recalled(step, &o),
             (None, Some(_)) => self.observed(step, &o),
             (None, None) => {
-                let what = What::Unknown("event that is neither an action nor an observation".into());
+                let what =
+                    What::Unknown("event that is neither an action nor an observation".into());
                 self.push(step, what);
             }
         }

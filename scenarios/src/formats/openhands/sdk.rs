@@ -100,7 +100,7 @@ impl Reader {
             }
             "ObservationEvent" => {
                 let observation = o.get("observation").and_then(Value::as_object);
-                let mut pieces = observation.map(shown).unwrap_or_default();
+                let mut pieces = observation.map(content_pieces).unwrap_or_default();
                 pieces.extend(content(o.get("extended_content")));
                 let failed = observation.is_some_and(|r| flag(r, "is_error") || flag(r, "error"));
                 self.result(step, &o, pieces, failed);
@@ -149,7 +149,7 @@ impl Reader {
 
     fn message(&mut self, step: Step, o: &Map<String, Value>) {
         let message = o.get("llm_message").and_then(Value::as_object);
-        let mut pieces = message.map(shown).unwrap_or_default();
+        let mut pieces = message.map(content_pieces).unwrap_or_default();
         let role = message.and_then(|m| str_of(m, "role"));
         if str_of(o, "source") == Some("agent") && role != Some("user") {
             let mut all = message.map(thoughts).unwrap_or_default();
@@ -194,7 +194,7 @@ impl Reader {
 }
 
 /// Returns the content of a message or a result; images are lists of addresses here.
-fn shown(o: &Map<String, Value>) -> Vec<Piece> {
+fn content_pieces(o: &Map<String, Value>) -> Vec<Piece> {
     let list = match o.get("content") {
         Some(Value::Array(list)) => list.as_slice(),
         // Tools of older versions return texts under their own names.

@@ -12,7 +12,7 @@ fn all(source: &Source<'_>) -> Vec<Loaded> {
     format.import_all(source).unwrap()
 }
 
-fn of(value: &Value) -> Session {
+fn import(value: &Value) -> Session {
     all(&Source::of_bytes(value.to_string().as_bytes(), "x.json")).remove(0).session
 }
 
@@ -74,7 +74,7 @@ fn actions_without_function_calls_are_calls_by_their_events() {
          {"id": 2, "source": "agent", "cause": 1, "observation": "run", "content": "a.py", "extras": {"exit_code": 1}}],
         [{"id": 3, "source": "agent", "action": "message", "args": {"content": "Done."}},
          {"id": 4, "source": "user", "action": "message", "args": {"content": "Go on."}}]]});
-    let s = of(&row);
+    let s = import(&row);
     let [
         Entry::User(u),
         Entry::Assistant(a),
@@ -112,7 +112,7 @@ fn calls_of_one_response_are_one_reply_and_condensations_compactions() {
             {"id": 4, "source": "agent", "cause": 2, "observation": "error", "content": "two", "tool_call_metadata": called("c2")},
             {"id": 5, "source": "agent", "action": "condensation", "args": {"summary": "It was fixed.", "forgotten_events_start_id": 1, "forgotten_events_end_id": 4}},
             {"id": 6, "source": "agent", "action": "message", "args": {"content": "Done."}}]});
-    let s = of(&row);
+    let s = import(&row);
     let [
         Entry::User(_),
         Entry::Assistant(a),

@@ -55,7 +55,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let whole = |key: &str| members.get(key).is_some_and(|r| r.get().len() > 2);
     let attempts = members.get("attempts").filter(|_| !whole("history") && !whole("trajectory"));
     let Some(attempts) = attempts else {
-        let _ = sink(Ok(one(&document, &members, None)));
+        let _ = sink(Ok(read_attempt(&document, &members, None)));
         return Ok(());
     };
     let list: Vec<&RawValue> = serde_json::from_str(attempts.get()).unwrap_or_default();
@@ -66,7 +66,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
             for (key, raw) in &members {
                 of_attempt.entry(key.clone()).or_insert(raw);
             }
-            one(&attempt, &of_attempt, Some(id))
+            read_attempt(&attempt, &of_attempt, Some(id))
         });
         if sink(recording).is_break() {
             break;
@@ -75,7 +75,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     Ok(())
 }
 
-fn one(
+fn read_attempt(
     document: &Document<'_>,
     members: &BTreeMap<String, &RawValue>,
     id: Option<String>,
