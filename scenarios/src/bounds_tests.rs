@@ -135,7 +135,7 @@ fn counters_that_are_no_numbers_of_tokens_are_told_once() {
     let told = |inputs: &[&str]| -> Vec<String> {
         let text: String = (1..).zip(inputs).map(|(n, input)| reply(n, input)).collect();
         let s = parse(text.replacen("\"a0\"", "null", 1).as_bytes(), "c.jsonl").unwrap();
-        s.warnings.into_iter().filter(|w| w.contains("no number")).collect()
+        s.warnings.into_iter().filter(|w| w.contains("not a number")).collect()
     };
     assert_eq!(told(&["3", "4.0"]), Vec::<String>::new());
     assert_eq!(

@@ -188,7 +188,7 @@ fn a_summary_at_the_end_of_the_conversation_is_a_compaction() {
         .exchange(&history[..1], &calls("c1"))
         .exchange(&history, &assistant_message("Wait."))
         .exchange(&asks, &assistant_message(SUMMARY))
-        .exchange(&[history[0].clone(), shown, user("go on")], &assistant_message("Done."));
+        .exchange(&[history[0].clone(), shown, user("continue")], &assistant_message("Done."));
     assert_eq!(
         r.summary()[5..],
         [
@@ -212,7 +212,7 @@ fn a_summary_beside_the_conversation_is_a_compaction_too() {
         .exchange(&[user("Transcript: port = 80")], &assistant_message(&written))
         .prefix("You are an agent.", &["read"])
         .exchange(
-            &[user(&format!("This continues from before.\n{SUMMARY}")), user("go on")],
+            &[user(&format!("This continues from before.\n{SUMMARY}")), user("continue")],
             &assistant_message("Done."),
         );
     let told = r.summary();

@@ -234,7 +234,7 @@ fn anthropic_messages_become_a_session() {
             "user: look",
             "model: (hmS) + I look. + read[t1]{\"p\":1}",
             "result![t1]: no",
-            "user: continue",
+            "user: go on",
             "model: done",
         ]
     );

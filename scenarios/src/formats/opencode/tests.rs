@@ -236,7 +236,7 @@ fn a_database_gives_sessions_with_their_subagents() {
         let e = FORMAT.import_all(source).unwrap_err().to_string();
         assert!(e.contains(":1: ") && e.contains("expected") && e.contains(why), "{e}");
     };
-    refused(&Source::of_bytes(&before, "x.db"), "no file on disk");
+    refused(&Source::of_bytes(&before, "x.db"), "not a file on disk");
     let cut = dir.path().join("cut.db");
     std::fs::write(&cut, &before[..before.len() / 2]).unwrap();
     refused(&Source::at(&cut), "it cannot be read");
