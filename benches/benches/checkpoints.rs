@@ -1,6 +1,6 @@
 //! Two ways of keeping a session's files, by edit tools and by shadow git: time of a prompt with
-//! one edited file and of going back, and bytes on disk, at 1, 4 and 16 times the files. The first
-//! should follow what is edited, the second what is there.
+//! one edited file, time of going back, and bytes on disk, at 1, 4 and 16 times the files. The
+//! first should grow with the edits, the second with the files.
 
 #![allow(missing_docs)]
 
@@ -58,7 +58,7 @@ fn open(name: &str, root: &Path, store: &Path) -> Box<dyn Snapshots> {
 
 fn ways() -> Vec<&'static str> {
     if git_version().is_none() {
-        println!("shadow git is skipped: there is no git program on this machine");
+        println!("shadow git is skipped: git is not installed");
         return vec!["edit-tools"];
     }
     vec!["edit-tools", "shadow-git"]

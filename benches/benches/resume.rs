@@ -1,5 +1,5 @@
-//! Opening a session again: with a compaction near its end, loading should cost what lies behind
-//! it, whatever lies before.
+//! Opening a session with a compaction near its end: the cost should depend on the messages after
+//! the compaction only.
 //!
 //! `CTXBENCH_MESSAGES=1000000 cargo bench --bench resume` builds a session of that many messages
 //! once, bulk-loaded, and times it.
@@ -21,14 +21,14 @@ const OLDER: usize = 2_000;
 /// The same for the table of formats, which store one message at a time as the products do.
 const OLDER_BY_FORMAT: usize = 50;
 const TIMES: [usize; 3] = [1, 4, 16];
-/// Messages behind the boundary.
+/// Messages after the boundary.
 const NEWER: usize = 20;
 
 fn text(i: usize) -> String {
-    format!("message {i}: {}", "some words that were said earlier in this session ".repeat(8))
+    format!("message {i}: {}", "some text from earlier in this session ".repeat(8))
 }
 
-/// A store with a session of so many messages, a boundary, and a few behind it.
+/// A store with a session of `older` messages, a boundary, and [`NEWER`] messages after it.
 fn store(path: &Path, older: usize) -> (Store, Ulid) {
     const AT_ONCE: usize = 10_000;
     let mut s = Store::open(path).expect("a fresh file");
@@ -41,7 +41,7 @@ fn store(path: &Path, older: usize) -> (Store, Ulid) {
     for from in (0..older).step_by(AT_ONCE) {
         say(&mut s, from..(from + AT_ONCE).min(older));
     }
-    s.compact(session, Some("what happened so far"), &[]).expect("room on the disk");
+    s.compact(session, Some("summary of the session"), &[]).expect("room on the disk");
     say(&mut s, 0..NEWER);
     (s, session)
 }
@@ -82,9 +82,12 @@ fn written(f: &Format, dir: &Path, older: usize) -> Box<dyn Persistence> {
     }
     let summary = StoredMessage {
         role: Role::Assistant,
-        parts: vec![Part::Summary("what happened so far".into())],
+        parts: vec![Part::Summary("summary of the session".into())],
     };
-    say(JournalEntry::View(vec![StoredMessage::text(Role::User, "What was it about?"), summary]));
+    say(JournalEntry::View(vec![
+        StoredMessage::text(Role::User, "Summarise the session."),
+        summary,
+    ]));
     for i in 0..NEWER {
         say(JournalEntry::Message(StoredMessage::text(
             if i % 2 == 0 { Role::User } else { Role::Assistant },

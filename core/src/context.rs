@@ -3,13 +3,12 @@
 //! Strategies edit this view and never the history. Every structural edit is checked: one that
 //! would separate a tool call from its result is refused and changes nothing.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use rapidhash::RapidHashSet as HashSet;
 use thiserror::Error;
 
-use crate::block::{Block, BlockKind, CallRef, Form, total_tokens};
+use crate::block::{Block, BlockKind, CallRef, total_tokens};
 use crate::model::Counting;
 
 /// Why an edit was refused.
@@ -21,44 +20,6 @@ pub enum EditError {
     /// The edit would leave a call without the result it had.
     #[error("the edit would leave call `{0}` without its result; drop or keep both")]
     OrphanCall(String),
-    /// A position that does not exist.
-    #[error("position {at} is outside the context of {len} blocks")]
-    OutOfRange {
-        /// The position asked for.
-        at: usize,
-        /// Length of the context.
-        len: usize,
-    },
-    /// A new order that is not a permutation.
-    #[error("a new order must name every block exactly once")]
-    NotAPermutation,
-}
-
-/// One change of the view.
-#[derive(Debug)]
-pub enum Edit {
-    /// Replace the content of a block by a placeholder.
-    Clear {
-        /// Position.
-        at: usize,
-        /// What is shown instead.
-        placeholder: Arc<str>,
-    },
-    /// Replace the content of a block by a cut version of it.
-    Truncate {
-        /// Position.
-        at: usize,
-        /// What is left, marker included.
-        text: Arc<str>,
-    },
-    /// Remove blocks.
-    Drop(Range<usize>),
-    /// Put a summary and whatever goes with it in the place of blocks.
-    Replace(Range<usize>, Vec<Arc<Block>>),
-    /// Add a block.
-    Insert(usize, Arc<Block>),
-    /// New order, as old positions.
-    Reorder(Vec<usize>),
 }
 
 /// The ordered blocks that the next request will show.
@@ -103,30 +64,6 @@ impl Context {
         self.blocks.push(block);
     }
 
-    /// Carries out an edit, or refuses it and changes nothing.
-    pub fn apply(&mut self, edit: Edit) -> Result<(), EditError> {
-        match edit {
-            Edit::Clear { at, placeholder } => self.alter(at, Form::Cleared, placeholder),
-            Edit::Truncate { at, text } => self.alter(at, Form::Truncated, text),
-            Edit::Drop(range) => self.splice(range, Vec::new()),
-            Edit::Replace(range, with) => self.splice(range, with),
-            Edit::Insert(at, block) => self.splice(at..at, vec![block]),
-            Edit::Reorder(order) => {
-                let mut seen = vec![false; self.blocks.len()];
-                for &i in &order {
-                    match seen.get_mut(i) {
-                        Some(s) if !*s => *s = true,
-                        _ => return Err(EditError::NotAPermutation),
-                    }
-                }
-                if order.len() != self.blocks.len() {
-                    return Err(EditError::NotAPermutation);
-                }
-                self.set(order.iter().map(|&i| self.blocks[i].clone()).collect())
-            }
-        }
-    }
-
     /// Shows exactly these blocks from now on, unless that separates a call from its result.
     pub fn set(&mut self, blocks: Vec<Arc<Block>>) -> Result<(), EditError> {
         check_pairs(&self.blocks, &blocks)?;
@@ -135,28 +72,6 @@ impl Context {
         self.tokens = total_tokens(&self.counting, &blocks);
         self.blocks = blocks;
         Ok(())
-    }
-
-    fn alter(&mut self, at: usize, form: Form, text: Arc<str>) -> Result<(), EditError> {
-        let len = self.blocks.len();
-        let block = self.blocks.get_mut(at).ok_or(EditError::OutOfRange { at, len })?;
-        let new = block.altered(form, text);
-        self.tokens = self.tokens + new.tokens(&self.counting) - block.tokens(&self.counting);
-        *block = new;
-        self.unsent_from = self.unsent_from.min(at);
-        Ok(())
-    }
-
-    fn splice(&mut self, range: Range<usize>, with: Vec<Arc<Block>>) -> Result<(), EditError> {
-        if range.start > range.end || range.end > self.blocks.len() {
-            return Err(EditError::OutOfRange {
-                at: range.end.max(range.start),
-                len: self.blocks.len(),
-            });
-        }
-        let mut blocks = self.blocks.clone();
-        blocks.splice(range, with);
-        self.set(blocks)
     }
 }
 
@@ -263,44 +178,24 @@ mod tests {
     }
 
     #[test]
-    fn refuses_to_orphan_and_leaves_the_view_alone() {
+    fn set_that_separates_call_and_result_is_refused() {
         let mut c = sample();
-        assert_eq!(c.apply(Edit::Drop(0..2)), Err(EditError::OrphanResult("1".into())));
-        assert_eq!(c.apply(Edit::Drop(2..3)), Err(EditError::OrphanCall("1".into())));
-        assert_eq!(c.blocks().len(), 4);
-        assert_eq!(c.changed_from(), 4);
-        assert_eq!(c.apply(Edit::Drop(1..3)), Ok(()));
+        let [u, call, output, v] = c.blocks() else { unreachable!("the sample has four blocks") };
+        let (u, call, output, v) = (u.clone(), call.clone(), output.clone(), v.clone());
+        let refused = c.set(vec![output.clone(), v.clone()]);
+        assert_eq!(refused, Err(EditError::OrphanResult("1".into())));
+        let refused = c.set(vec![u.clone(), call.clone(), v.clone()]);
+        assert_eq!(refused, Err(EditError::OrphanCall("1".into())));
+        let refused = c.set(vec![u.clone(), output, call, v.clone()]);
+        assert_eq!(refused, Err(EditError::OrphanResult("1".into())));
+        assert_eq!((c.blocks().len(), c.changed_from()), (4, 4));
+        assert_eq!(c.set(vec![u, v]), Ok(()));
         assert_eq!(c.changed_from(), 1);
-    }
-
-    #[test]
-    fn tokens_follow_every_edit() {
-        let mut c = sample();
-        let before = c.tokens();
-        c.apply(Edit::Clear { at: 2, placeholder: "x".into() }).unwrap();
-        assert!(c.tokens() < before);
         assert_eq!(c.tokens(), total_tokens(&Counting::O200K, c.blocks()));
-        assert_eq!(c.changed_from(), 2);
-        c.apply(Edit::Insert(0, block(BlockKind::Base, "base", None))).unwrap();
-        assert_eq!(c.tokens(), total_tokens(&Counting::O200K, c.blocks()));
-        assert_eq!(c.changed_from(), 0);
     }
 
     #[test]
-    fn reorder_takes_permutations_only() {
-        let mut c = sample();
-        assert_eq!(c.apply(Edit::Reorder(vec![0, 0, 1, 2])), Err(EditError::NotAPermutation));
-        assert_eq!(c.apply(Edit::Reorder(vec![0, 1])), Err(EditError::NotAPermutation));
-        assert_eq!(c.apply(Edit::Reorder(vec![3, 1, 2, 0])), Ok(()));
-        assert_eq!(&*c.blocks()[0].text, "v");
-        assert_eq!(
-            c.apply(Edit::Reorder(vec![0, 2, 1, 3])),
-            Err(EditError::OrphanResult("1".into()))
-        );
-    }
-
-    #[test]
-    fn an_unanswered_call_at_the_end_is_open() {
+    fn orphans_ignore_open_calls_at_the_end() {
         let mut c = sample();
         c.push(block(BlockKind::Call, "{}", Some("2")));
         assert_eq!(orphans(c.blocks()), Orphans::default());

@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use thiserror::Error;
-
 use crate::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Origins, Role, total_tokens};
 use crate::compaction::CompactionKind;
 use crate::content::{Part, ToolCall};
@@ -69,8 +67,8 @@ pub struct Engine {
     pub ledger: Ledger,
     /// What happened besides requests.
     pub events: Vec<Arc<Stamped>>,
-    /// Keep what happens in `events`, and with it the contexts before and after each compaction, so
-    /// that it can be taken back. Otherwise only the world hears of it.
+    /// Whether `events` is filled, which keeps the blocks of all earlier views alive. The host gets
+    /// every event in any case.
     pub keeps_events: bool,
     /// Usage of the last normal reply.
     pub last_usage: Option<Usage>,
@@ -87,30 +85,6 @@ pub struct Engine {
     server_cleared: (Vec<ServerEdit>, Applied),
     /// Tokens of a reply that is not in the context yet.
     unrecorded: u64,
-    /// The compactions of the view that can be taken back, oldest first.
-    undoable: Vec<Undoable>,
-}
-
-/// A compaction that can be taken back.
-struct Undoable {
-    /// Its place in `events`.
-    event: usize,
-    /// The view before it.
-    view: Vec<Arc<Block>>,
-}
-
-/// Why a compaction cannot be taken back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum UndoError {
-    /// There was none, all were taken back, or none is [kept](Engine::keeps_events).
-    #[error("there is no compaction to take back")]
-    Nothing,
-    /// The view it left was edited since.
-    #[error(
-        "what the compaction left was changed since, so it cannot be taken back; go back to a \
-         message before it"
-    )]
-    Changed,
 }
 
 /// How many of the last blocks of a view are among these that no request has shown. The block with
@@ -141,7 +115,6 @@ impl Engine {
             requests: 0,
             server_cleared: Default::default(),
             unrecorded: 0,
-            undoable: Vec::new(),
         }
     }
 
@@ -179,7 +152,6 @@ impl Engine {
         // An empty view separates nothing.
         let _ = self.context.set(Vec::new());
         self.last_usage = None;
-        self.undoable.clear();
     }
 
     /// Billed tokens of the next normal request: context and tools.
@@ -426,9 +398,6 @@ impl Engine {
             self.server_cleared = Default::default();
         }
         if changed || kind == CompactionKind::Summarise {
-            if self.keeps_events {
-                self.undoable.push(Undoable { event: self.events.len(), view });
-            }
             self.note(Event::Compaction { kind, mechanism, phase, before, after, new });
         }
         Ok(())
@@ -448,28 +417,6 @@ impl Engine {
         }
         view.extend(new.iter().filter(|b| b.kind != BlockKind::Compaction).cloned());
         view
-    }
-
-    /// Takes the last compaction back: the view is again what it was before it, followed by what
-    /// was said since. The log has lost nothing, so this needs no model. Again and again it takes
-    /// back the ones before. A strategy that keeps a state of its own must be told.
-    pub fn undo_compaction(&mut self) -> Result<(), UndoError> {
-        let Undoable { event, view } = self.undoable.last().ok_or(UndoError::Nothing)?;
-        let Event::Compaction { mechanism, after, .. } = &self.events[*event].event else {
-            return Err(UndoError::Nothing);
-        };
-        let now = self.context.blocks();
-        let untouched =
-            now.len() >= after.len() && now.iter().zip(after).all(|(n, a)| Arc::ptr_eq(n, a));
-        if !untouched {
-            return Err(UndoError::Changed);
-        }
-        let mechanism = *mechanism;
-        let view = [view, &now[after.len()..]].concat();
-        self.context.set(view).map_err(|_| UndoError::Changed)?;
-        self.undoable.pop();
-        self.note(Event::CompactionUndone { mechanism });
-        Ok(())
     }
 
     /// The message that a session's id stands for.

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use tempfile::{NamedTempFile, TempDir};
 
 /// Why a file was not written, or a folder not read. What stood there before still does.
 #[derive(Debug, thiserror::Error)]
@@ -35,11 +36,10 @@ fn failed(
     move |source| FileError::Io { path, action, source, advice }
 }
 
-/// Writes a file whole or not at all: into a new file beside it, which reaches the disk and then
-/// takes its place. Links are followed, and a file that is replaced keeps its permissions. What
-/// killed processes were writing into the folder goes.
+/// Writes a file whole or not at all: a temporary file in the same folder is synced to the disk and
+/// renamed. Links are followed, and a file that is replaced keeps its permissions.
 ///
-/// What is no regular file, such as a pipe or a device, is written to directly.
+/// Pipes and devices are written to directly.
 pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), FileError> {
     write_with(path, |out| out.write_all(content.as_ref()))
 }
@@ -49,26 +49,42 @@ pub fn write_with(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), FileError> {
-    put(path, content, true)
+    let write_failed = || failed(path, "write it", ADVICE_WRITE);
+    match Target::of(path)? {
+        Target::Stream => {
+            let file = OpenOptions::new().append(true).open(path).map_err(write_failed())?;
+            buffered(&file, content).map_err(write_failed())
+        }
+        Target::Regular { path: place, mode } => {
+            let write = || -> io::Result<()> {
+                let file = temp_file(folder_of(&place), false)?;
+                if let Some(mode) = mode {
+                    file.as_file().set_permissions(mode)?;
+                }
+                buffered(file.as_file(), content)?;
+                file.as_file().sync_all()?;
+                file.persist(&place)?;
+                // Makes the new name durable, too. Some file systems cannot sync a folder.
+                let _ = File::open(folder_of(&place)).and_then(|f| f.sync_all());
+                Ok(())
+            };
+            write().map_err(write_failed())
+        }
+    }
 }
 
-/// [`write()`] without waiting for the disk: outlives the process, but perhaps not a power cut.
-pub fn write_scratch(path: &Path, content: impl AsRef<[u8]>) -> Result<(), FileError> {
-    put(path, |out| out.write_all(content.as_ref()), false)
-}
-
-/// [`write_scratch`] by way of another folder of the same disk, in which [`remove_unfinished`] finds
-/// what a kill leaves. `private` = only its owner may read the file, at no moment anybody else.
-pub fn write_scratch_by(
-    by: &Path,
+/// Like [`write_with`], without waiting for the disk: the file survives a kill of the process, but
+/// perhaps not a power cut. With `private` only its owner can read it.
+pub fn write_unsynced(
     path: &Path,
-    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     private: bool,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), FileError> {
     let write = || -> io::Result<()> {
-        let beside = Beside::create(by, private)?;
-        buffered(&beside.file, content)?;
-        beside.replace(path, false)
+        let file = temp_file(folder_of(path), private)?;
+        buffered(file.as_file(), content)?;
+        file.persist(path)?;
+        Ok(())
     };
     write().map_err(failed(path, "write it", ADVICE_WRITE))
 }
@@ -79,40 +95,9 @@ fn buffered(file: &File, content: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     out.flush()
 }
 
-fn put(
-    path: &Path,
-    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    sync: bool,
-) -> Result<(), FileError> {
-    let fill = |file: &File| buffered(file, content);
-    let write_failed = || failed(path, "write it", ADVICE_WRITE);
-    match Target::of(path)? {
-        Target::Stream => {
-            let file = OpenOptions::new().append(true).open(path).map_err(write_failed())?;
-            fill(&file).map_err(write_failed())
-        }
-        Target::Regular { path: place, mode } => {
-            let beside = Beside::create(folder_of(&place), false).map_err(write_failed())?;
-            let written = match mode {
-                Some(mode) => beside.file.set_permissions(mode),
-                None => Ok(()),
-            };
-            written
-                .and_then(|()| fill(&beside.file))
-                .and_then(|()| if sync { beside.file.sync_all() } else { Ok(()) })
-                .and_then(|()| beside.replace(&place, sync))
-                .map_err(write_failed())?;
-            if sync {
-                remove_unfinished(folder_of(&place));
-            }
-            Ok(())
-        }
-    }
-}
-
 /// Refuses an output that cannot be written or is one of the inputs, by whatever name it is reached
 /// (link, hard link, another spelling): good to call before long work. An input that is a folder
-/// stands for every file in it and below. What killed processes were writing beside it goes.
+/// stands for every file in it and below.
 ///
 /// `-`, too: who can print asks for that before, and a file of this name is what nobody wants.
 pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), FileError> {
@@ -126,10 +111,8 @@ pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), FileError> {
         }
     }
     if let Target::Regular { path: place, .. } = Target::of(path)? {
-        let folder = folder_of(&place);
-        let tried = Beside::create(folder, false).map(drop);
+        let tried = temp_file(folder_of(&place), false).map(drop);
         tried.map_err(failed(path, "write it", ADVICE_WRITE))?;
-        remove_unfinished(folder);
     }
     Ok(())
 }
@@ -323,112 +306,34 @@ pub fn create_private(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A folder for files that are being made; it goes away with this.
-pub struct Scratch {
-    path: PathBuf,
-    _held: Option<File>,
-}
+/// Prefix and suffix of files and folders that are still being written.
+const UNFINISHED: (&str, &str) = (".ctxbench-", ".tmp");
 
-impl Scratch {
-    /// A new folder below another, which is found by [`remove_unfinished`] after a kill.
-    pub fn below(folder: &Path) -> Result<Scratch, FileError> {
-        let path = folder.join(format!(".ctxbench-{}-files.tmp", std::process::id()));
-        let made = match fs::create_dir(&path) {
-            // Left by an earlier process of our number.
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-                fs::remove_dir_all(&path).and_then(|()| fs::create_dir(&path))
-            }
-            other => other,
-        };
-        made.map_err(failed(&path, "make it", ADVICE_WRITE))?;
-        let held = File::open(&path).ok().filter(|f| f.try_lock().is_ok());
-        Ok(Scratch { path, _held: held })
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
-    }
-}
-
-/// Whether a name is one under which we write what is not whole yet.
+/// Returns whether a file name is one of an unfinished file. A kill can leave such files.
 pub fn is_unfinished(name: &str) -> bool {
-    name.starts_with(".ctxbench-") && name.ends_with(".tmp")
+    name.starts_with(UNFINISHED.0) && name.ends_with(UNFINISHED.1)
 }
 
-/// Removes what killed processes were writing into a folder. What somebody is still writing stays.
-pub fn remove_unfinished(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        // A pipe of that name would keep whoever opens it waiting.
-        let is_ours = entry.file_type().is_ok_and(|t| t.is_file() || t.is_dir());
-        if !is_ours || !entry.file_name().to_str().is_some_and(is_unfinished) {
-            continue;
-        }
-        let path = entry.path();
-        // Held until it is gone, so that whoever has just made it sees that it is lost.
-        let Ok(found) = File::open(&path) else { continue };
-        if !matches!(found.try_lock(), Err(fs::TryLockError::WouldBlock)) {
-            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-        }
-    }
+/// Creates a folder for unfinished files in `folder`, removed on drop.
+pub fn temp_dir(folder: &Path) -> Result<TempDir, FileError> {
+    let (prefix, suffix) = UNFINISHED;
+    let dir = tempfile::Builder::new().prefix(prefix).suffix(suffix).tempdir_in(folder);
+    dir.map_err(failed(folder, "make a folder in it", ADVICE_WRITE))
 }
 
-/// A new file in the folder of another; goes away unless it takes that one's place.
-struct Beside {
-    path: PathBuf,
-    file: File,
-}
-
-impl Beside {
-    fn create(folder: &Path, private: bool) -> io::Result<Beside> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        loop {
-            let n = NEXT.fetch_add(1, Ordering::Relaxed);
-            let name = format!(".ctxbench-{}-{n}.tmp", std::process::id());
-            let path = folder.join(name);
-            let mut options = OpenOptions::new();
-            options.write(true).create_new(true);
-            #[cfg(unix)]
-            if private {
-                use std::os::unix::fs::OpenOptionsExt;
-                options.mode(0o600);
-            }
-            #[cfg(not(unix))]
-            let _ = private;
-            let file = match options.open(&path) {
-                // Left by an earlier process of our number.
-                Err(e) if e.kind() == ErrorKind::AlreadyExists => continue,
-                made => made?,
-            };
-            // Whoever clears up knows by this that somebody is still writing. Between making and
-            // locking it looks like what a kill left.
-            let taken = matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock));
-            if !taken && fs::symlink_metadata(&path).is_ok() {
-                return Ok(Beside { file, path });
-            }
-        }
+/// Creates a file in `folder`, removed on drop unless it is persisted.
+fn temp_file(folder: &Path, private: bool) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(UNFINISHED.0).suffix(UNFINISHED.1);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = if private { 0o600 } else { 0o666 };
+        builder.permissions(fs::Permissions::from_mode(mode));
     }
-
-    fn replace(&self, place: &Path, sync: bool) -> io::Result<()> {
-        fs::rename(&self.path, place)?;
-        if sync {
-            // The name lasts once its folder is on the disk; some file systems cannot be asked.
-            let _ = File::open(folder_of(place)).and_then(|f| f.sync_all());
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Beside {
-    fn drop(&mut self) {
-        // After a rename there is nothing left of that name.
-        let _ = fs::remove_file(&self.path);
-    }
+    #[cfg(not(unix))]
+    let _ = private;
+    builder.tempfile_in(folder)
 }
 
 #[cfg(test)]

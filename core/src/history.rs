@@ -3,21 +3,8 @@
 
 use std::sync::Arc;
 
-use rapidhash::RapidHashMap as HashMap;
-
 use crate::block::{MessageId, Role};
 use crate::content::Part;
-
-/// State of a tool call, derived from the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallState {
-    /// No result yet.
-    Pending,
-    /// A result was recorded.
-    Completed,
-    /// The result says that the tool failed.
-    Error,
-}
 
 /// One message of the log.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,7 +25,6 @@ pub struct Message {
 #[derive(Clone, Debug, Default)]
 pub struct History {
     messages: Vec<Message>,
-    results: HashMap<Arc<str>, bool>,
 }
 
 impl History {
@@ -51,11 +37,6 @@ impl History {
         synthetic: bool,
     ) -> MessageId {
         let id = MessageId(u32::try_from(self.messages.len()).expect("fewer than 2^32 messages"));
-        for p in &parts {
-            if let Part::Result { id, is_error, .. } = p {
-                self.results.insert(id.clone(), *is_error);
-            }
-        }
         self.messages.push(Message { id, key: key.into(), role, parts, synthetic });
         id
     }
@@ -73,15 +54,6 @@ impl History {
     /// The message with a session id, newest first.
     pub fn find(&self, key: &str) -> Option<&Message> {
         self.messages.iter().rev().find(|m| &*m.key == key)
-    }
-
-    /// State of a call.
-    pub fn call_state(&self, id: &str) -> CallState {
-        match self.results.get(id) {
-            None => CallState::Pending,
-            Some(false) => CallState::Completed,
-            Some(true) => CallState::Error,
-        }
     }
 
     /// The newest result of a call, if any.

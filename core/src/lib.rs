@@ -28,6 +28,7 @@ pub mod model;
 pub mod natural;
 pub mod nearest;
 pub mod plain;
+pub mod quantity;
 pub mod recent;
 pub mod request;
 pub mod rng;

@@ -1,47 +1,59 @@
-//! Typed settings of strategies: name, unit, default and where the default comes from.
+//! Typed settings of strategies: name, unit, default and source of the default.
 //!
-//! [`settings!`](crate::settings!) turns one table into two things that cannot disagree: the rows
-//! that the command line, the lists and the reports show, and the struct that the strategy reads.
+//! [`settings!`](crate::settings!) generates two things from one table, so that they cannot
+//! disagree: the rows that the command line, the lists and the reports show, and the struct that the
+//! strategy reads.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::quantity::parse_quantity;
+
 /// Unit and range of a setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// A number of tokens, multiplied by a scenario's `scale`, or per cent of the model's context
-    /// window.
+    /// A number of tokens up to [`MAX_AMOUNT`], multiplied by a scenario's `scale`, or a percentage
+    /// of the model's context window.
     Tokens,
-    /// The same, but above 0: what every request has at once limits nothing. A share is at least
-    /// [`LEAST_SHARE`].
+    /// [`Kind::Tokens`] above 0. A percentage is at least [`MIN_PERCENT`].
     Limit,
-    /// A number of bytes or characters standing for tokens; multiplied by a scenario's `scale`.
+    /// A number of bytes or characters that estimates tokens, up to [`MAX_AMOUNT`]; multiplied by a
+    /// scenario's `scale`.
     Bytes,
-    /// A count that is never scaled.
+    /// A count up to [`MAX_COUNT`], never scaled.
     Count,
-    /// A whole number; one below zero means the same as zero.
+    /// A whole number up to [`MAX_COUNT`]; negative numbers mean 0.
     Whole,
-    /// A whole number from 0 to 100, with or without its sign.
+    /// A whole number from 0 to 100, with or without `%`.
     Percent,
     /// A share between 0 and 1.
     Share,
-    /// Milliseconds.
+    /// Milliseconds, up to [`MAX_AMOUNT`].
     Millis,
     /// `true` or `false`.
     Flag,
-    /// One of these words.
+    /// One of the listed words.
     Choice(&'static [&'static str]),
-    /// A name or other text.
+    /// Any text.
     Text,
-    /// Name of a model of the catalogue; a recorded case may use a name of its own.
+    /// Name of a model in the catalogue; a recorded case may use other names.
     Model,
 }
 
-/// Per cent of the window that a limit is at least: less is no token of a window of 5,000.
-pub const LEAST_SHARE: f64 = 0.01;
+/// Smallest percentage of the window for a [`Kind::Limit`]: less is below one token of a window of
+/// 5,000.
+pub const MIN_PERCENT: f64 = 0.01;
+
+/// Largest [`Kind::Count`]. Strategies may store one as `u32`.
+pub const MAX_COUNT: u64 = u32::MAX as u64;
+
+/// Largest number of tokens, bytes or milliseconds. Strategies may multiply one by 1,000,000 without
+/// overflow.
+pub const MAX_AMOUNT: u64 = 1_000_000_000_000;
 
 impl Kind {
     fn is_scaled(self) -> bool {
@@ -49,18 +61,16 @@ impl Kind {
     }
 }
 
-/// A value of a setting. `Auto` means that the product derives it.
+/// A value of a setting. [`AUTO`] is a word: the product derives the value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Whole number.
     Int(u64),
-    /// Per cent of the model's context window, from 0 to 100.
+    /// A percentage of the model's context window, from 0 to 100.
     OfWindow(f64),
-    /// Share.
+    /// A share between 0 and 1.
     Real(f64),
-    /// Flag.
     Flag(bool),
-    /// Word.
+    /// A word or other text.
     Word(String),
 }
 
@@ -71,26 +81,22 @@ impl fmt::Display for Value {
             Value::OfWindow(pct) => write!(f, "{pct}%"),
             Value::Real(x) => write!(f, "{x}"),
             Value::Flag(b) => write!(f, "{b}"),
-            Value::Word(w) => f.write_str(w),
+            Value::Word(w) => f.write_str(&quote(w)),
         }
     }
 }
 
-/// The word that leaves a value to the product's own rule.
+/// The value for which the product's own rule decides.
 pub const AUTO: &str = "auto";
 
 /// A default as a constant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum DefaultValue {
-    /// Whole number.
     Int(u64),
-    /// Share.
     Real(f64),
-    /// Flag.
     Flag(bool),
-    /// Word.
     Word(&'static str),
-    /// Derived by the product; the text says how.
+    /// The product derives it; the help of the setting says how.
     Auto,
 }
 
@@ -113,46 +119,108 @@ pub struct Setting {
     pub name: &'static str,
     /// Unit and range.
     pub kind: Kind,
-    /// Default.
     pub default: DefaultValue,
-    /// What it does.
+    /// Effect of the setting, for lists and `--help`.
     pub help: &'static str,
-    /// Where the default comes from.
+    /// Source of the default.
     pub source: &'static str,
 }
 
 /// A setting that cannot be used.
 #[derive(Debug, Error, PartialEq)]
 pub enum SettingError {
-    /// No such setting.
+    /// The strategy has no setting of this name.
     #[error("strategy `{strategy}` has no setting `{name}`; {hint}")]
     Unknown {
-        /// Strategy.
         strategy: String,
-        /// What was given.
         name: String,
-        /// Nearest names, or all of them.
+        /// Similar names, or all of them.
         hint: String,
     },
-    /// A value that does not fit.
+    /// The value has another type or is out of range.
     #[error("setting `{name}` of `{strategy}` takes {expected}, not `{given}`")]
-    BadValue {
-        /// Strategy.
-        strategy: String,
-        /// Setting.
-        name: String,
-        /// What was given.
-        given: String,
-        /// What was expected.
-        expected: String,
-    },
-    /// Not `name=value`.
-    #[error("`{0}` is not a setting; write name=value, separated by commas (no value holds one)")]
+    BadValue { strategy: String, name: String, given: String, expected: String },
+    /// A pair without `=`.
+    #[error(
+        "`{0}` is not a setting; write name=value, separated by commas, and quote a value that \
+         contains one: name=\"a, b\""
+    )]
     NotAPair(String),
+    /// A quoted value that does not end in a quote.
+    #[error("`{0}` is not a quoted value; write name=\"text\", and \"\" for a quote in the text")]
+    Quote(String),
 }
 
-/// The values of one strategy's settings as given by a user, defaults filled in. A strategy gets
-/// them as the struct that [`settings!`](crate::settings!) makes of its table.
+/// Splits `name=value,name=value` into its pairs, trimmed. A value in double quotes may contain
+/// commas; `""` in it is one quote. Other values are taken literally. Empty pairs are kept.
+///
+/// ```
+/// use ctxbench_core::settings::split_pairs;
+/// let pairs = split_pairs(r#"limit=90k, prompt="Be ""brief"", please""#).unwrap();
+/// assert_eq!(pairs, ["limit=90k", r#"prompt="Be ""brief"", please""#]);
+/// ```
+pub fn split_pairs(text: &str) -> Result<Vec<&str>, SettingError> {
+    let mut pairs = Vec::new();
+    let mut rest = text;
+    loop {
+        let is_quoted = |at: usize| rest[at + 1..].trim_start().starts_with('"');
+        let end = match rest.find(['=', ',']) {
+            Some(at) if rest[at..].starts_with('=') && is_quoted(at) => {
+                let open = at + 1 + rest[at + 1..].find('"').unwrap_or_default();
+                let error = || SettingError::Quote(rest.trim().to_string());
+                let close = closing_quote(&rest[open..]).ok_or_else(error)?;
+                let after = open + close + 1;
+                let end = rest[after..].find(',').map(|comma| after + comma);
+                if !rest[after..end.unwrap_or(rest.len())].trim().is_empty() {
+                    return Err(error());
+                }
+                end
+            }
+            _ => rest.find(','),
+        };
+        pairs.push(rest[..end.unwrap_or(rest.len())].trim());
+        match end {
+            Some(end) => rest = &rest[end + 1..],
+            None => return Ok(pairs),
+        }
+    }
+}
+
+/// Byte offset of the quote that closes the one at the beginning of `text`.
+fn closing_quote(text: &str) -> Option<usize> {
+    let mut from = 1;
+    loop {
+        let close = from + text[from..].find('"')?;
+        if !text[close + 1..].starts_with('"') {
+            return Some(close);
+        }
+        from = close + 2;
+    }
+}
+
+/// Splits a pair of [`split_pairs`] into name and value, without the quotes of the value.
+pub fn split_pair(pair: &str) -> Result<(&str, Cow<'_, str>), SettingError> {
+    let (name, value) =
+        pair.split_once('=').ok_or_else(|| SettingError::NotAPair(pair.to_string()))?;
+    let value = value.trim();
+    let value = match value.strip_prefix('"').and_then(|v| v.strip_suffix('"')) {
+        Some(quoted) => Cow::Owned(quoted.replace("\"\"", "\"")),
+        None => Cow::Borrowed(value),
+    };
+    Ok((name.trim(), value))
+}
+
+/// Quotes a value where [`split_pairs`] would not read it back otherwise.
+fn quote(value: &str) -> Cow<'_, str> {
+    if value.contains(',') || value.starts_with('"') || value.trim() != value {
+        Cow::Owned(format!("\"{}\"", value.replace('"', "\"\"")))
+    } else {
+        Cow::Borrowed(value)
+    }
+}
+
+/// Values of one strategy's settings: the user's over the defaults. A strategy reads them as the
+/// struct that [`settings!`](crate::settings!) generates from its table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     table: &'static [Setting],
@@ -161,33 +229,32 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Defaults of a strategy.
+    /// Returns the defaults of a table.
     pub fn defaults(table: &'static [Setting]) -> Self {
         let values = table.iter().map(|s| (s.name, s.default.into())).collect();
         Settings { table, values, given: BTreeMap::new() }
     }
 
-    /// Settings from `k=v,k=v` over the defaults.
+    /// Parses `name=value,name=value` over the defaults; see [`split_pairs`] for quoting.
     pub fn parse(
         strategy: &str,
         table: &'static [Setting],
         text: &str,
     ) -> Result<Self, SettingError> {
         let mut out = Settings::defaults(table);
-        for pair in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
-            let (name, value) =
-                pair.split_once('=').ok_or_else(|| SettingError::NotAPair(pair.to_string()))?;
-            out.set(strategy, name.trim(), value.trim())?;
+        for pair in split_pairs(text)?.into_iter().filter(|p| !p.is_empty()) {
+            let (name, value) = split_pair(pair)?;
+            out.set(strategy, name, &value)?;
         }
         Ok(out)
     }
 
-    /// Sets one value unless it is given already, checked against the table.
+    /// Sets a value unless the user gave one. Checks it against the table.
     pub fn fill(&mut self, strategy: &str, name: &str, value: &str) -> Result<(), SettingError> {
         if self.given.contains_key(name) { Ok(()) } else { self.set(strategy, name, value) }
     }
 
-    /// Sets one value, whatever was given before, checked against the table.
+    /// Sets a value and replaces one that the user gave. Checks it against the table.
     pub fn set(&mut self, strategy: &str, name: &str, given: &str) -> Result<(), SettingError> {
         let Some(setting) = self.table.iter().find(|s| s.name == name) else {
             let names = self.table.iter().map(|s| s.name).collect::<Vec<_>>();
@@ -213,7 +280,7 @@ impl Settings {
         Ok(())
     }
 
-    /// One value as its row types it. For [`settings!`](crate::settings!) only.
+    /// Returns a value as the type of its row. For [`settings!`](crate::settings!) only.
     #[doc(hidden)]
     pub fn read<T: FromValue>(&self, name: &str) -> T {
         self.values
@@ -222,7 +289,7 @@ impl Settings {
             .expect("the struct and the values were made from one table")
     }
 
-    /// Names of models among the values, with the setting that names each.
+    /// Returns each setting that names a model, with the name.
     pub fn models(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.table.iter().filter(|s| matches!(s.kind, Kind::Model)).filter_map(|s| {
             match self.values.get(s.name) {
@@ -232,9 +299,9 @@ impl Settings {
         })
     }
 
-    /// As they hold for a model with a window of so many tokens, scale applied: every absolute
-    /// token or byte constant is multiplied by the scale, per cent of the window become tokens. A
-    /// limit stays above 0, however small scale and window are.
+    /// Returns the settings for a model with a window of `window` tokens: multiplies absolute token
+    /// and byte values by `scale`, and converts percentages of the window to tokens. A limit stays
+    /// above 0.
     pub fn applied(&self, scale: f64, window: u64) -> Self {
         let mut out = self.clone();
         for s in self.table.iter().filter(|s| s.kind.is_scaled()) {
@@ -249,28 +316,28 @@ impl Settings {
         out
     }
 
-    /// What was set.
+    /// Returns the values that the user set, by name.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         self.given.iter().map(|(k, v)| (*k, v))
     }
 
-    /// Only what was set, as `k=v,k=v`; empty for pure defaults.
+    /// Formats the values that the user set so that [`Settings::parse`] reads them back.
     pub fn given_text(&self) -> String {
         self.given.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",")
     }
 
-    /// All values in name order.
+    /// Returns all values by name.
     pub fn all(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         self.values.iter().map(|(k, v)| (*k, v))
     }
 }
 
-/// A struct made of a table of settings by [`settings!`](crate::settings!).
+/// A struct that [`settings!`](crate::settings!) generates from a table.
 pub trait SettingsTable {
     /// The rows, one for each field.
     const TABLE: &'static [Setting];
 
-    /// The values, which must have been made from [`SettingsTable::TABLE`].
+    /// Reads the fields from values of [`SettingsTable::TABLE`]; panics for those of another table.
     fn read(values: &Settings) -> Self;
 }
 
@@ -284,7 +351,7 @@ impl SettingsTable for () {
 /// A type that a row of [`settings!`](crate::settings!) can have.
 #[doc(hidden)]
 pub trait FromValue: Sized {
-    /// The value; `None` if it is of another type.
+    /// Converts a value; `None` if it has another type.
     fn from_value(value: &Value) -> Option<Self>;
 }
 
@@ -321,19 +388,19 @@ impl<T: FromValue> FromValue for Option<T> {
     }
 }
 
-/// Makes a table of settings and the struct that a strategy reads them from.
+/// Generates a table of settings and the struct that a strategy reads them from.
 ///
-/// A row is `name: kind = default, "where the default comes from";` below its help, which is a doc
-/// comment. Kinds are those of [`Kind`] in lower case; `choice` names the enum that it makes and
-/// its words. The default `auto` leaves the value to the strategy: the field is an `Option` then.
+/// A row is `name: kind = default, "source of the default";` below its help, a doc comment. Kinds
+/// are those of [`Kind`] in lower case; `choice` names the enum to generate and its words. With the
+/// default `auto` the strategy decides, and the field is an `Option`.
 ///
 /// ```
 /// ctxbench_core::settings! {
 ///     /// Settings of a strategy.
 ///     pub struct ExampleSettings {
 ///         /// tokens from which it compacts; auto = 90 % of the window
-///         limit: tokens = auto, "where this is written";
-///         /// what goes first
+///         limit: tokens = auto, "docs/sources/example.md";
+///         /// first to be removed
 ///         order: choice Order { Oldest = "oldest", Largest = "largest" } = Oldest, "ours";
 ///     }
 /// }
@@ -440,7 +507,7 @@ macro_rules! settings {
     };
 }
 
-/// A token constant multiplied by a scale, rounded to the nearest whole number.
+/// Multiplies a number of tokens by a scale and rounds to the nearest whole number.
 pub fn scale_tokens(n: u64, scale: f64) -> u64 {
     if scale == 1.0 { n } else { (n as f64 * scale).round() as u64 }
 }
@@ -452,31 +519,20 @@ fn parse_value(setting: &Setting, given: &str) -> Result<Value, String> {
     match setting.kind {
         Kind::Limit => match parse_value(&Setting { kind: Kind::Tokens, ..*setting }, given) {
             Ok(Value::Int(n)) if n > 0 => Ok(Value::Int(n)),
-            Ok(Value::OfWindow(pct)) if pct >= LEAST_SHARE => Ok(Value::OfWindow(pct)),
+            Ok(Value::OfWindow(pct)) if pct >= MIN_PERCENT => Ok(Value::OfWindow(pct)),
             _ => Err(format!(
-                "a number of tokens above 0 such as 40k, or {LEAST_SHARE}% to 100% of the window"
+                "a number of tokens above 0 such as 40k, or {MIN_PERCENT}% to 100% of the window"
             )),
         },
         Kind::Tokens if given.ends_with('%') => match given.trim_end_matches('%').parse::<f64>() {
             Ok(pct) if (0.0..=100.0).contains(&pct) => Ok(Value::OfWindow(pct)),
             _ => Err("a number of tokens such as 40k, or 0% to 100% of the window".to_string()),
         },
-        Kind::Tokens | Kind::Bytes | Kind::Count | Kind::Millis => {
-            let plain: String = given.chars().filter(|c| *c != '_').collect();
-            let (digits, factor) = match plain.strip_suffix(['k', 'K']) {
-                Some(d) => (d.to_string(), 1_000),
-                None => (plain, 1),
-            };
-            digits
-                .parse::<u64>()
-                .ok()
-                .and_then(|n| n.checked_mul(factor))
-                .map(Value::Int)
-                .ok_or_else(|| "a whole number such as 40000 or 40k".to_string())
-        }
-        Kind::Whole => match given.parse::<i64>() {
-            Ok(n) => Ok(Value::Int(n.max(0).unsigned_abs())),
-            Err(_) => Err("a whole number".to_string()),
+        Kind::Tokens | Kind::Bytes | Kind::Millis => parse_up_to(given, MAX_AMOUNT),
+        Kind::Count => parse_up_to(given, MAX_COUNT),
+        Kind::Whole => match given.parse::<i64>().map(|n| n.max(0).unsigned_abs()) {
+            Ok(n) if n <= MAX_COUNT => Ok(Value::Int(n)),
+            _ => Err(format!("a whole number up to {MAX_COUNT}; below 0 means 0")),
         },
         Kind::Percent => match given.strip_suffix('%').unwrap_or(given).parse::<u64>() {
             Ok(n) if n <= 100 => Ok(Value::Int(n)),
@@ -498,20 +554,27 @@ fn parse_value(setting: &Setting, given: &str) -> Result<Value, String> {
     }
 }
 
+fn parse_up_to(given: &str, max: u64) -> Result<Value, String> {
+    match parse_quantity(given) {
+        Some(n) if n <= max => Ok(Value::Int(n)),
+        _ => Err(format!("a whole number from 0 to {max} such as 40000 or 40k")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     crate::settings! {
         struct Given {
-            /// tokens that stay
+            /// tokens to keep
             protect: tokens = 40_000, "a";
-            /// newest results that stay,
+            /// newest results to keep,
             /// of any tool
             keep: count = 3, "b";
             /// largest context
             limit: limit = auto, "c";
-            /// what happens
+            /// mode
             mode: choice Mode { First = "a", Second = "b" } = First, "d";
             /// turns
             turns: whole = auto, "e";
@@ -533,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_makes_the_field_and_the_entry_of_the_table() {
+    fn settings_row_makes_field_and_table_entry() {
         let s = parse("").unwrap();
         assert_eq!((s.share, s.on, &*s.tools, s.model), (0.5, true, "none", None));
         let row = |name: &str| *Given::TABLE.iter().find(|s| s.name == name).unwrap();
@@ -543,7 +606,7 @@ mod tests {
                 name: "keep",
                 kind: Kind::Count,
                 default: DefaultValue::Int(3),
-                help: "newest results that stay, of any tool",
+                help: "newest results to keep, of any tool",
                 source: "b",
             }
         );
@@ -552,14 +615,14 @@ mod tests {
     }
 
     #[test]
-    fn models_are_those_that_are_named() {
+    fn models_lists_named_models_only() {
         let s = Settings::parse("x", Given::TABLE, "model=claude-haiku-4-5").unwrap();
         assert_eq!(s.models().collect::<Vec<_>>(), [("model", "claude-haiku-4-5")]);
         assert_eq!(Settings::defaults(Given::TABLE).models().count(), 0);
     }
 
     #[test]
-    fn reads_pairs_over_defaults() {
+    fn parse_overrides_defaults() {
         let values = Settings::parse("x", Given::TABLE, "protect=10k, mode=b").unwrap();
         let s = Given::read(&values);
         assert_eq!((s.protect, s.keep, s.limit, s.mode), (10_000, 3, None, Mode::Second));
@@ -567,17 +630,17 @@ mod tests {
     }
 
     #[test]
-    fn scale_touches_tokens_only() {
+    fn applied_scales_tokens_only() {
         let values = Settings::parse("x", Given::TABLE, "limit=1001").unwrap().applied(0.05, 0);
         let s = Given::read(&values);
         assert_eq!((s.protect, s.keep, s.limit), (2_000, 3, Some(50)));
     }
 
     #[test]
-    fn per_cent_of_the_window_become_tokens_of_the_window_that_is_met() {
+    fn applied_converts_percent_of_window_to_tokens() {
         let given = Settings::parse("x", Given::TABLE, "limit=62.5%").unwrap();
         assert_eq!(given.given_text(), "limit=62.5%");
-        // The window was scaled already.
+        // The caller scales the window.
         assert_eq!(Given::read(&given.applied(0.05, 10_000)).limit, Some(6_250));
         for wrong in ["limit=101%", "limit=-1%", "limit=%", "keep=50%", "limit=0%", "limit=0"] {
             assert!(parse(wrong).is_err(), "{wrong}");
@@ -585,7 +648,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_is_of_nothing() {
+    fn limit_stays_above_zero() {
         let e = parse("limit=0.0000001%").unwrap_err().to_string();
         assert!(e.contains("above 0 such as 40k, or 0.01% to 100% of the window"), "{e}");
         for (given, scale, window) in [("limit=0.01%", 1.0, 1_000), ("limit=5", 0.05, 10_000)] {
@@ -595,7 +658,7 @@ mod tests {
     }
 
     #[test]
-    fn per_cent_are_written_with_their_sign_or_without() {
+    fn percent_parses_with_and_without_sign() {
         for text in ["part=60", "part=60%"] {
             let values = Settings::parse("x", Given::TABLE, text).unwrap();
             assert_eq!((Given::read(&values).part, values.given_text()), (60, "part=60".into()));
@@ -606,7 +669,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_what_is_near_and_what_is_expected() {
+    fn errors_suggest_names_and_expected_values() {
         let e = parse("protct=1").unwrap_err().to_string();
         assert!(e.contains("protct") && e.contains("protect"), "{e}");
         let e = parse("mode=c").unwrap_err().to_string();
@@ -616,12 +679,46 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_number_below_zero_is_zero() {
+    fn whole_below_zero_is_zero() {
         let value = |text: &str| parse(text).map(|s| s.turns);
         assert_eq!(
             (value("turns=-1"), value("turns=2"), value("turns=auto")),
             (Ok(Some(0)), Ok(Some(2)), Ok(None))
         );
         assert!(value("turns=two").is_err());
+    }
+
+    #[test]
+    fn number_out_of_range_is_refused_with_the_range() {
+        let e = parse("keep=4294967296").unwrap_err().to_string();
+        assert!(e.contains("from 0 to 4294967295"), "{e}");
+        assert_eq!(parse("keep=4294967295").unwrap().keep, u64::from(u32::MAX));
+        let e = parse("protect=1000000000001").unwrap_err().to_string();
+        assert!(e.contains("from 0 to 1000000000000"), "{e}");
+        assert!(parse("turns=4294967296").is_err());
+    }
+
+    #[test]
+    fn quoted_value_may_contain_commas_and_quotes() {
+        for (text, tools) in [
+            (r#"tools="a, b",keep=4"#, "a, b"),
+            (r#"tools = "a ""b"", c" , keep=4"#, r#"a "b", c"#),
+            (r#"keep=4,tools="limit=1,keep=2""#, "limit=1,keep=2"),
+            (r#"keep=4,tools="""#, ""),
+            (r#"keep=4,tools=say "hi""#, r#"say "hi""#),
+        ] {
+            let values = Settings::parse("x", Given::TABLE, text).unwrap();
+            let s = Given::read(&values);
+            assert_eq!((&*s.tools, s.keep), (tools, 4), "{text}");
+            let again = Settings::parse("x", Given::TABLE, &values.given_text()).unwrap();
+            assert_eq!(again, values, "{text}");
+        }
+    }
+
+    #[test]
+    fn unbalanced_quotes_are_refused() {
+        for text in [r#"tools="a"#, r#"tools="a" b"#, r#"tools="a"",keep=4"#, r#"tools="a"b"c""#] {
+            assert!(matches!(parse(text), Err(SettingError::Quote(_))), "{text}");
+        }
     }
 }

@@ -231,11 +231,6 @@ pub enum Event {
         /// Context after.
         after: Vec<Arc<Block>>,
     },
-    /// A compaction was taken back.
-    CompactionUndone {
-        /// Product's name of the mechanism.
-        mechanism: &'static str,
-    },
     /// A summary that is written beside the conversation came a step further.
     Background(Task, BackgroundStep),
     /// The strategy is a program that is not ours, and says what it is.

@@ -1,6 +1,8 @@
 //! Several values of a setting in one word: `codex:auto_compact_limit=[60k,90k,120k]` or
 //! `codex:auto_compact_limit=60k..180k/30k`.
 
+use ctxbench_core::quantity::parse_decimal;
+use ctxbench_core::settings::{SettingError, split_pairs};
 use thiserror::Error;
 
 /// Most rows that one word may make.
@@ -23,10 +25,13 @@ pub enum SweepError {
     Range(String),
     /// A list for a setting that takes text.
     #[error(
-        "`{0}` takes a text, which stands as it is: one value, without [ ] around it and without \
-         commas; repeat the whole strategy for another text"
+        "`{0}` takes one text, not a list; quote a text that begins with a bracket (name=\"[a, b]\"), \
+         or repeat the whole strategy for another text"
     )]
     Text(String),
+    /// Not pairs of names and values.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
     /// More than [`MOST_ROWS`].
     #[error("`{text}` makes {rows} rows, more than {MOST_ROWS}; take larger steps")]
     Many {
@@ -45,11 +50,13 @@ pub fn expand(text: &str, is_text: &dyn Fn(&str) -> bool) -> Result<Vec<String>,
     let mut rows = vec![String::new()];
     for pair in pairs(settings, is_text)? {
         let values = match pair.split_once('=') {
-            Some((name, _)) if is_text(name.trim()) => vec![pair.to_string()],
+            Some((name, value)) if is_text(name.trim()) || value.trim().starts_with('"') => {
+                vec![pair]
+            }
             Some((name, value)) => {
                 values(value.trim())?.into_iter().map(|v| format!("{}={v}", name.trim())).collect()
             }
-            None => vec![pair.to_string()],
+            None => vec![pair],
         };
         let rows_now = rows.len().saturating_mul(values.len());
         if rows_now > MOST_ROWS {
@@ -64,37 +71,34 @@ pub fn expand(text: &str, is_text: &dyn Fn(&str) -> bool) -> Result<Vec<String>,
     Ok(rows.into_iter().map(|row| format!("{head}:{row}")).collect())
 }
 
-/// What stands between the commas that are in no brackets; those of a text are no brackets.
-fn pairs<'a>(
-    settings: &'a str,
-    is_text: &dyn Fn(&str) -> bool,
-) -> Result<Vec<&'a str>, SweepError> {
+/// Splits settings at commas outside brackets and quotes. Brackets in a text are text.
+fn pairs(settings: &str, is_text: &dyn Fn(&str) -> bool) -> Result<Vec<String>, SweepError> {
     let wrong = || SweepError::Bracket(settings.to_string());
-    let (mut out, mut begin, mut open) = (Vec::new(), 0, false);
-    for (at, c) in settings.char_indices() {
-        let in_text = || {
-            let (name, value) = settings[begin..at].split_once('=')?;
-            is_text(name.trim()).then_some((name, value.trim()))
-        };
-        match c {
-            '[' if !open && let Some((name, "")) = in_text() => {
-                return Err(SweepError::Text(name.trim().to_string()));
+    let (mut out, mut list) = (Vec::new(), None::<String>);
+    for piece in split_pairs(settings)? {
+        let (name, value) = piece.split_once('=').unwrap_or((piece, ""));
+        let (name, value) = (name.trim(), value.trim());
+        if list.is_none() && (is_text(name) || value.starts_with('"')) {
+            if value.starts_with('[') {
+                return Err(SweepError::Text(name.to_string()));
             }
-            '[' | ']' if !open && in_text().is_some() => {}
-            '[' | ']' if open == (c == '[') => return Err(wrong()),
-            '[' | ']' => open = !open,
-            ',' if !open => {
-                out.push(&settings[begin..at]);
-                begin = at + 1;
-            }
-            _ => {}
+            out.push(piece.to_string());
+            continue;
         }
+        let mut open = list.is_some();
+        for bracket in piece.chars().filter(|c| matches!(c, '[' | ']')) {
+            if open == (bracket == '[') {
+                return Err(wrong());
+            }
+            open = !open;
+        }
+        let pair = match list.take() {
+            Some(list) => format!("{list},{piece}"),
+            None => piece.to_string(),
+        };
+        if open { list = Some(pair) } else { out.push(pair) }
     }
-    if open {
-        return Err(wrong());
-    }
-    out.push(&settings[begin..]);
-    Ok(out)
+    if list.is_some() { Err(wrong()) } else { Ok(out) }
 }
 
 fn values(given: &str) -> Result<Vec<String>, SweepError> {
@@ -143,26 +147,15 @@ struct Number {
 
 impl Number {
     const ZERO: Number = Number { percent: false, millionths: 0 };
-    const DIGITS: usize = 6;
+    const DIGITS: u32 = 6;
 
     fn read(text: &str) -> Option<Number> {
-        let plain: String = text.trim().chars().filter(|c| *c != '_').collect();
-        let (plain, percent) = match plain.strip_suffix('%') {
-            Some(plain) => (plain.to_string(), true),
-            None => (plain, false),
+        let text = text.trim();
+        let (number, percent) = match text.strip_suffix('%') {
+            Some(number) => (number, true),
+            None => (text, false),
         };
-        let (digits, factor) = match plain.strip_suffix(['k', 'K']) {
-            Some(digits) => (digits.to_string(), 1_000),
-            None => (plain, 1),
-        };
-        let (whole, part) = digits.split_once('.').unwrap_or((&digits, ""));
-        let number = |t: &str| t.bytes().all(|b| b.is_ascii_digit()) && t.len() <= 12;
-        if whole.is_empty() || !number(whole) || !number(part) || part.len() > Number::DIGITS {
-            return None;
-        }
-        let part = format!("{part:0<width$}", width = Number::DIGITS);
-        let millionths = whole.parse::<u64>().ok()?.checked_mul(1_000_000)?;
-        let millionths = millionths.checked_add(part.parse().ok()?)?.checked_mul(factor)?;
+        let millionths = parse_decimal(number, Number::DIGITS)?;
         Some(Number { percent, millionths })
     }
 
@@ -232,6 +225,10 @@ mod tests {
             ["x:note=a..b [2],limit=1", "x:note=a..b [2],limit=2"]
         );
         assert_eq!(expand("x:note=[a,b]"), Err(SweepError::Text("note".into())));
+        assert_eq!(
+            expand(r#"x:note="[a, b], 1",limit=[1,2]"#).unwrap(),
+            [r#"x:note="[a, b], 1",limit=1"#, r#"x:note="[a, b], 1",limit=2"#]
+        );
     }
 
     #[test]

@@ -68,32 +68,6 @@ pub enum Encoding {
     Cl100k,
 }
 
-/// The two local tiers behind one door; the third, the provider's endpoint, needs a request.
-pub trait TokenCounter: Send + Sync {
-    /// Tier 1: a guess without a vocabulary.
-    fn estimate_fast(&self, text: &str) -> u64;
-    /// Tier 3: the exact count.
-    fn count_exact(&self, text: &str) -> u64;
-}
-
-/// A counter made of one estimate and one vocabulary.
-#[derive(Clone, Copy, Debug)]
-pub struct Counter {
-    /// Which estimate.
-    pub fast: fn(&str) -> u64,
-    /// Which vocabulary.
-    pub exact: Encoding,
-}
-
-impl TokenCounter for Counter {
-    fn estimate_fast(&self, text: &str) -> u64 {
-        (self.fast)(text)
-    }
-    fn count_exact(&self, text: &str) -> u64 {
-        exact(self.exact, text)
-    }
-}
-
 /// A 64-bit content hash, the same on every machine.
 pub fn content_hash(bytes: &[u8]) -> u64 {
     rapidhash::v3::rapidhash_v3(bytes)

@@ -158,7 +158,7 @@ impl Endpoint {
 }
 
 /// A summary of a long conversation takes minutes; later, the server is considered dead.
-const LIMITS: Limits = Limits { patience: Duration::from_secs(600), bytes: 16 << 20 };
+const LIMITS: Limits = Limits { timeout: Duration::from_secs(600), bytes: 16 << 20 };
 
 /// Maximum length of a reported refusal, characters.
 const MAX_REFUSAL_CHARS: usize = 300;

@@ -1,0 +1,98 @@
+//! Amounts as people write them: `90000`, `90_000`, `90k`, `64KiB`.
+
+/// Parses a whole number with an optional unit: `k` is 1,000 and `m` is 1,000,000, in either case.
+/// Underscores between digits are ignored. Returns `None` for anything else, or above `u64::MAX`.
+///
+/// ```
+/// use ctxbench_core::quantity::parse_quantity;
+/// assert_eq!(parse_quantity("90_000"), parse_quantity("90k"));
+/// ```
+pub fn parse_quantity(text: &str) -> Option<u64> {
+    parse_decimal(text, 0)
+}
+
+/// Parses a number of bytes: the units of [`parse_quantity`], and `KiB`, `MiB` and `GiB` for powers
+/// of 1,024.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    for (unit, bytes) in [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)] {
+        if let Some(number) = text.strip_suffix(unit) {
+            return digits(&without_underscores(number))?.checked_mul(bytes);
+        }
+    }
+    parse_quantity(text)
+}
+
+/// Parses a decimal number with the units of [`parse_quantity`] as a multiple of `10^-places`:
+/// `parse_decimal("1.5k", 2)` is 150,000. Returns `None` if it has more than `places` decimals.
+pub fn parse_decimal(text: &str, places: u32) -> Option<u64> {
+    let text = without_underscores(text);
+    let (number, factor) = match text.char_indices().next_back()? {
+        (end, 'k' | 'K') => (&text[..end], 1_000),
+        (end, 'm' | 'M') => (&text[..end], 1_000_000),
+        _ => (&*text, 1),
+    };
+    let (whole, decimals) = match number.split_once('.') {
+        Some((whole, decimals)) if decimals.len() <= places as usize => (whole, decimals),
+        Some(_) => return None,
+        None => (number, ""),
+    };
+    let missing = places - decimals.len() as u32;
+    let decimals = if decimals.is_empty() { 0 } else { digits(decimals)? };
+    let whole = digits(whole)?.checked_mul(10_u64.checked_pow(places)?)?;
+    whole.checked_add(decimals.checked_mul(10_u64.checked_pow(missing)?)?)?.checked_mul(factor)
+}
+
+fn without_underscores(text: &str) -> String {
+    text.chars().filter(|c| *c != '_').collect()
+}
+
+/// Parses digits only: unlike `str::parse`, no sign is allowed.
+fn digits(text: &str) -> Option<u64> {
+    text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parse_quantity_reads_units_of_1000() {
+        for text in ["90000", "90_000", "90k", "90K"] {
+            assert_eq!(parse_quantity(text), Some(90_000), "{text}");
+        }
+        assert_eq!(parse_quantity("64m"), Some(64_000_000));
+        assert_eq!(parse_quantity("0"), Some(0));
+        assert_eq!(parse_quantity("18446744073709551615"), Some(u64::MAX));
+    }
+
+    #[test]
+    fn parse_quantity_rejects_other_text() {
+        for text in ["", "k", "-1", "+1", "1.5k", "1.", "1g", "9 k", "1kk", "64KiB", "é"] {
+            assert_eq!(parse_quantity(text), None, "{text}");
+        }
+        for text in ["18446744073709551616", "18446744073709551615k"] {
+            assert_eq!(parse_quantity(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn parse_bytes_tells_k_from_kib() {
+        assert_eq!(parse_bytes("64k"), Some(64_000));
+        assert_eq!(parse_bytes("64KiB"), Some(65_536));
+        assert_eq!(parse_bytes("1_0MiB"), Some(10 << 20));
+        assert_eq!(parse_bytes("2GiB"), Some(2 << 30));
+        for text in ["KiB", "-1KiB", "1.5KiB", "1kKiB", "18014398509481984KiB"] {
+            assert_eq!(parse_bytes(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn parse_decimal_counts_in_places() {
+        assert_eq!(parse_decimal("1.5k", 2), Some(150_000));
+        assert_eq!(parse_decimal("62.5", 6), Some(62_500_000));
+        assert_eq!(parse_decimal("1.", 6), Some(1_000_000));
+        for text in [".5", "1.234", "1.-1", "99999999999999999999.0"] {
+            assert_eq!(parse_decimal(text, 2), None, "{text}");
+        }
+    }
+}
