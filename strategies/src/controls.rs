@@ -3,7 +3,8 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Build, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Need, Product, Rewind, Standing,
+    Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product,
+    Requirement, Rewind, Standing,
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
@@ -35,11 +36,11 @@ pub const REFERENCE: Descriptor = Descriptor {
     sources: &["definition: docs/method.md"],
     matrix: Matrix { overflow_response: "cannot overflow", ..NOTHING },
     standing: Standing::Hypothetical,
-    manual: Manual::Absent,
+    manual: ManualCompaction::Absent,
     rewind: Rewind::NONE,
     formats: OURS,
     conform: Conformance::NONE,
-    look: Look::Grey { dashed: true },
+    color: PlotColor::Grey { dashed: true },
     files: MemoryFiles::None("a control has no program that would read files"),
     settings_file: None,
     knobs: &[],
@@ -53,7 +54,7 @@ pub const NONE: Descriptor = Descriptor {
     summary: "no compaction in the real window: dies when it is full",
     standing: Standing::Control,
     matrix: NOTHING,
-    look: Look::Grey { dashed: false },
+    color: PlotColor::Grey { dashed: false },
     ..REFERENCE
 };
 
@@ -64,7 +65,7 @@ impl Product for Nothing {
     type Settings = ();
     type Words = ();
 
-    fn needs(_version: Self::Version, _settings: &()) -> Option<Need> {
+    fn needs(_version: Self::Version, _settings: &()) -> Option<Requirement> {
         None
     }
 
@@ -103,7 +104,7 @@ impl Product for KeepNothing {
     type Settings = ();
     type Words = ();
 
-    fn needs(_version: Self::Version, _settings: &()) -> Option<Need> {
+    fn needs(_version: Self::Version, _settings: &()) -> Option<Requirement> {
         None
     }
 

@@ -129,7 +129,7 @@ fn run() -> RunRecord {
         scenario: &scenario,
         spec: &spec,
         model: &model,
-        files: &Files::default(),
+        files: &FileRewinds::default(),
         known: &Known::of(&scenario.session),
         summariser: None,
         stopped: Stopped::default(),

@@ -1,8 +1,10 @@
-//! What the Codex strategy says of itself: settings, sources, prompt texts.
+//! Descriptor of the Codex strategy: settings, sources, prompt texts.
 
-use crate::descriptor::{Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Rewind, Standing};
+use crate::descriptor::{
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Rewind, Standing,
+};
 
-/// What the strategy says of itself.
+/// Descriptor of the strategy.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "codex",
     summary: "Codex CLI: user messages verbatim, everything else becomes one handoff summary",
@@ -29,12 +31,13 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             from the rollout",
     },
     standing: Standing::Contender,
-    manual: Manual::Plain,
-    // Turns of the conversation; its undo of files is gone in era 3 (docs/sources/codex.md §1).
+    manual: ManualCompaction::Plain,
+    // Codex rewinds the conversation only; release 3 removed the undo of files
+    // (docs/sources/codex.md §1).
     rewind: Rewind { conversation: true, ..Rewind::NONE },
     formats: &[crate::codex::persist::FORMAT],
     conform: crate::codex::conform::CONFORMANCE,
-    look: Look::Hue(1),
+    color: PlotColor::Palette(1),
     files: MemoryFiles::Read { load: crate::codex::files::load, follows: false },
     settings_file: Some(crate::codex::files::SETTINGS),
     knobs: crate::codex::knobs::KNOBS,
