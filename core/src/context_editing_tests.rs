@@ -3,19 +3,19 @@ use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
 use crate::block::{CallRef, Draft, MessageId, Role};
 use crate::model::find;
-use What::{Call, Compaction, Other, Result, System, Thinking, User};
+use ItemKind::{Call, Compaction, Other, Result, System, Thinking, User};
 
-impl Piece for (What<'static>, u64) {
-    fn what(&self, _head: bool) -> What<'_> {
+impl PromptItem for (ItemKind<'static>, u64) {
+    fn kind(&self, _head: bool) -> ItemKind<'_> {
         self.0
     }
     fn tokens(&self, _by: &Counting) -> u64 {
         self.1
     }
-    fn cleared(&self, _words: &str) -> Self {
+    fn cleared(&self, _text: &str) -> Self {
         *self
     }
-    fn deleted(&self, _words: &str) -> Self {
+    fn deleted(&self, _text: &str) -> Self {
         *self
     }
 }
@@ -24,8 +24,8 @@ fn model() -> &'static Model {
     crate::model::find(crate::model::DEFAULT_MODEL).unwrap()
 }
 
-fn decide(edits: &[ServerEdit], fixed: u64, prompt: &[(What<'static>, u64)]) -> Decision {
-    super::decide(edits, fixed, &Reading::of(prompt, model()))
+fn decide(edits: &[ServerEdit], fixed: u64, prompt: &[(ItemKind<'static>, u64)]) -> Decision {
+    super::decide(edits, fixed, &Analysis::new(prompt, model()))
 }
 
 fn clear(trigger: ClearTrigger, keep: usize, clear_at_least: u64) -> ServerEdit {
@@ -95,7 +95,7 @@ fn the_next_change_is_at_the_call_whose_arguments_go_and_else_at_the_result() {
         if let ServerEdit::ClearToolUses { inputs: of, .. } = &mut edit {
             *of = inputs;
         }
-        change_behind(cleared, &[edit], &Reading::of(&p, model()))
+        change_after(cleared, &[edit], &Analysis::new(&p, model()))
     };
     assert_eq!(at(ClearInputs::None, 1), Some(7));
     assert_eq!(at(ClearInputs::All, 1), Some(5));
@@ -130,7 +130,7 @@ fn thinking_stays_for_the_newest_turns_and_within_a_tool_cycle() {
 
 /// Three turns that think: before a call, after its result and before the answer; nothing but an
 /// answer; before a call whose result is there. 10 tokens each, thinking 7, 8, 9 and 11.
-const THREE_TURNS: [(What<'static>, u64); 17] = [
+const THREE_TURNS: [(ItemKind<'static>, u64); 17] = [
     (System, 10),
     (User, 10),
     (Thinking, 7),
@@ -203,11 +203,11 @@ proptest! {
         let all: u64 = p.iter().map(|x| x.1).sum();
         let (old, new) = (find("claude-sonnet-4-5").unwrap(), find("claude-opus-4-6").unwrap());
         prop_assert_eq!(prompt_tokens(new, &[], &p), all);
-        let left = arriving(old, &[], p.clone());
+        let left = visible(old, &[], p.clone());
         let counted: u64 = left.iter().map(|x| x.1).sum();
         prop_assert_eq!(prompt_tokens(old, &[], &p), counted);
         // Nothing but thinking goes, and none behind the last word of the user.
-        let rest = |p: &[(What<'static>, u64)]| -> Vec<u64> {
+        let rest = |p: &[(ItemKind<'static>, u64)]| -> Vec<u64> {
             p.iter().filter(|x| x.0 != Thinking).map(|x| x.1).collect()
         };
         prop_assert_eq!(rest(&left), rest(&p));
@@ -216,7 +216,7 @@ proptest! {
         // A longer conversation drops what was dropped before.
         let dropped = |upto: usize| {
             let part = p[..upto].to_vec();
-            let left = arriving(old, &[], part.clone());
+            let left = visible(old, &[], part.clone());
             part.into_iter().filter(|x| !left.contains(x)).collect::<Vec<_>>()
         };
         for (upto, next) in p.iter().enumerate() {

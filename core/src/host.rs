@@ -1,5 +1,4 @@
-//! The world in which an agent acts: what happens to it, who answers it, and what is worth noting
-//! on the way.
+//! The host of an agent: supplies its input, answers its requests and receives its events.
 
 use std::sync::Arc;
 
@@ -12,18 +11,18 @@ use crate::content::{Part, ToolCall};
 use crate::request::{ErrorKind, ModelError, Phase, Reply, Request};
 use crate::session::{Millis, RewindMode};
 
-/// A message on its way in: from the user, or what a tool returned.
+/// A message that the history does not contain yet: from the user, or a tool result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Incoming {
-    /// The session's id of it; of a tool's message the call id.
+    /// The session's id of the message; for a tool result the call id.
     pub key: Arc<str>,
-    /// Texts and images in order; a tool's message begins with the result. None = the program was
-    /// killed before it came.
+    /// Texts and images in order; a tool's message begins with the result. Empty if the program was
+    /// killed before the result arrived.
     pub parts: Vec<Part>,
 }
 
 impl Incoming {
-    /// What a call returned, as text.
+    /// Creates the message for a result that is plain text.
     pub fn result(call: &ToolCall, is_error: bool, output: impl Into<Arc<str>>) -> Self {
         let ToolCall { id, name, .. } = call.clone();
         let result = Part::Result { id, name, output: output.into(), is_error };
@@ -31,45 +30,40 @@ impl Incoming {
     }
 }
 
-/// Something that happens to the agent from outside.
+/// An input to the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// A user message.
     User(Incoming),
     /// The user asks for a compaction.
     Compact {
-        /// What the summary should keep.
+        /// Instructions for the summary.
         instructions: Option<String>,
     },
-    /// The program ended and the session was opened again.
+    /// The program exited and reopened the session.
     Restart,
     /// Time passes.
-    Idle {
-        /// ms.
-        ms: Millis,
-    },
-    /// Back to a message, or a summary of what lies on one side of it.
+    Idle { ms: Millis },
+    /// Go back to a message, or summarise everything before or after it.
     Rewind {
-        /// The session's id of the last message that stays, or behind which the seam lies.
+        /// The session's id of the last message to keep, or of the message that divides the two sides.
         to: String,
-        /// What goes back.
         mode: RewindMode,
-        /// What a summary should keep.
+        /// Instructions for the summary.
         instructions: Option<String>,
     },
-    /// A fresh conversation.
+    /// Start a new conversation in the same session.
     Clear,
-    /// Another session of the same project.
+    /// Start another session of the same project.
     NewSession,
 }
 
-/// Whether a rewind happened.
+/// The outcome of a rewind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RewindStatus {
-    /// It did.
     Done,
-    /// The message is not there, or the summary could not be had; nothing changed.
+    /// The message does not exist, or the summary request failed; nothing changed.
     Failed,
     /// The product has no such command.
     #[default]
@@ -77,199 +71,185 @@ pub enum RewindStatus {
     Unsupported,
 }
 
-/// What a program that embeds the product does while it handles a reply.
+/// An action of the program that embeds the product, taken while it handles a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallerAct {
-    /// It asks for a compaction before the model's next turn.
+pub enum CallerAction {
+    /// Compact before the model's next turn.
     Compact {
-        /// What the summary should follow.
+        /// Instructions for the summary.
         instructions: Option<Arc<str>>,
     },
-    /// It appends the reply to the history itself.
+    /// Append the reply to the history, in place of the product.
     Append {
-        /// As plain content blocks rather than as the reply object.
+        /// Append plain content blocks instead of the reply object.
         plain: bool,
     },
 }
 
-/// A request that runs beside the conversation.
+/// A background request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task(pub u64);
 
-/// Where the agent acts: replay, a recorded case, or a real program.
+/// The environment of an agent: a replay, a recorded case, or a real program.
 #[async_trait]
-pub trait World: Send {
-    /// The next thing that happens; `None` = the session is over.
+pub trait Host: Send {
+    /// Returns the next action, or `None` when the session is over.
     async fn next(&mut self) -> Option<Action>;
-    /// Lets time pass until `at`, ms, unless something happens before; true when the moment came
-    /// first. Asked between turns only.
+    /// Waits until `at`, in ms, or until an action arrives. Returns true if the time came first.
+    /// Called between turns only.
     async fn wait_until(&mut self, _at: Millis) -> bool {
         false
     }
-    /// Sends a request and waits for the reply; virtual time passes.
+    /// Sends a request and waits for the reply. Virtual time passes.
     async fn send(&mut self, request: &Request) -> Result<Reply, ModelError>;
-    /// The provider's own count of a request, where it offers one.
+    /// Returns the provider's own token count of a request, where it offers one.
     async fn count(&mut self, _request: &Request) -> Option<u64> {
         None
     }
-    /// What the embedding program does while it handles the reply just received.
-    async fn caller(&mut self) -> Option<CallerAct> {
+    /// Returns the embedding program's action for the reply just received.
+    async fn caller(&mut self) -> Option<CallerAction> {
         None
     }
-    /// Runs tools.
+    /// Runs tool calls.
     async fn run(&mut self, calls: &[ToolCall]) -> Vec<Incoming>;
-    /// The reply to the last normal request entered the history.
-    fn recorded(&mut self, _message: MessageId) {}
-    /// What the context shows right after something entered the history, and again when a turn is
-    /// over. `key` is the session's id of it; replies have none, their world knows which one it
-    /// gave.
-    fn shown(&mut self, _key: &str, _blocks: &[Arc<Block>]) {}
-    /// The message that a session's id stands for, where the history does not know it: a reply that
-    /// this world gave.
+    /// Called when the history has recorded the reply to the last normal request.
+    fn on_reply(&mut self, _message: MessageId) {}
+    /// Called with the context after each message that the history records, and at the end of each
+    /// turn. `key` is the session's id of the message; it is empty for replies, which the host gave.
+    fn on_view(&mut self, _key: &str, _blocks: &[Arc<Block>]) {}
+    /// Returns the message with a session's id where the history does not know the id: a reply that
+    /// this host gave.
     fn message(&self, _key: &str) -> Option<MessageId> {
         None
     }
-    /// Whether the turn goes on after tools have run.
-    fn turn_goes_on(&self) -> bool {
+    /// Returns whether the turn continues after tools have run.
+    fn turn_continues(&self) -> bool {
         true
     }
-    /// The turn failed, and this is what the user reads.
+    /// Called when a turn failed, with the message for the user.
     fn turn_failed(&mut self, _reason: &str) {}
-    /// Starts a request beside the conversation. A world without such tasks says so when the result
-    /// is collected.
+    /// Starts a background request. A host without background requests fails when the result is
+    /// collected.
     async fn spawn(&mut self, _request: &Request) -> Task {
         Task(0)
     }
-    /// The result of a started request if it is there; with `wait`, after waiting for it.
+    /// Returns the result of a background request if it has arrived; with `wait`, waits for it.
     async fn collect(&mut self, _task: Task, _wait: bool) -> Option<Result<Reply, ModelError>> {
-        let message = "this world runs no request beside the conversation".into();
+        let message = "this host runs no background requests".into();
         Some(Err(ModelError { kind: ErrorKind::Invalid, status: 0, code: None, message }))
     }
-    /// Gives a started request up.
+    /// Cancels a background request.
     fn cancel(&mut self, _task: Task) {}
-    /// Something was noted that is not a request.
-    fn noted(&mut self, _event: &Arc<Stamped>) {}
-    /// What the session calls itself, and the subagent whose conversation this is.
+    /// Called for every event.
+    fn on_event(&mut self, _event: &Arc<TimedEvent>) {}
+    /// Returns the session's name and the subagent that this conversation belongs to.
     fn session(&self) -> (&str, Option<&str>) {
         ("", None)
     }
-    /// Virtual time, ms.
+    /// Returns virtual time in ms.
     fn now(&self) -> Millis;
 }
 
-/// Something worth measuring that is not a request.
+/// An event worth measuring; requests are not events.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A strategy decided that the context was too large.
     Trigger {
         /// Name of the check.
         check: &'static str,
-        /// What it believed, tokens.
+        /// The strategy's own count of the context, tokens.
         believed: u64,
-        /// What would be billed, tokens.
+        /// Tokens that the provider would bill.
         billed: u64,
-        /// The limit reached, tokens.
+        /// The limit that was reached, tokens.
         limit: u64,
     },
     /// The context was made smaller.
     Compaction {
-        /// How.
         kind: CompactionKind,
         /// Product's name of the mechanism.
         mechanism: &'static str,
-        /// When.
         phase: Phase,
-        /// Context before.
         before: Vec<Arc<Block>>,
-        /// Context after.
         after: Vec<Arc<Block>>,
-        /// How many of its last blocks no request has shown yet: they would be new without it, too.
+        /// Number of trailing blocks that no request has contained yet, with or without the
+        /// compaction.
         new: usize,
     },
-    /// A compaction was begun and came to nothing.
+    /// A compaction was started but failed.
     CompactionFailed {
         /// Product's name of the mechanism.
         mechanism: &'static str,
-        /// The message that stands for it stays in the context without a summary.
+        /// The marker of the compaction remains in the context without a summary.
         dangling: bool,
     },
-    /// A person had to step in.
+    /// The user had to intervene.
     Intervention(String),
     /// A turn failed.
     TurnFailed(String),
-    /// A tool's result never came.
-    Killed,
-    /// The program ended here.
+    /// The program was killed before a tool result arrived.
+    ToolKilled,
+    /// The program exited.
     Restart {
-        /// What the context showed.
+        /// The context at that time.
         shown: Vec<Arc<Block>>,
     },
-    /// The session was opened again.
+    /// The program reopened the session.
     Reopened {
-        /// What the context shows now.
+        /// The context after reopening.
         shown: Vec<Arc<Block>>,
     },
-    /// A session ended and the next one of the project began.
+    /// The next session of the project started.
     NewSession {
-        /// What the context shows at the beginning of the new one.
+        /// The context at the start of the new session.
         shown: Vec<Arc<Block>>,
     },
-    /// The user asked for a compaction, and the product has no such command.
+    /// The user asked for a compaction, but the product has no such command.
     NoManualCompaction,
     /// The strategy's own estimate of the context right after a compaction, tokens.
     Estimated(u64),
-    /// The user went back, or had one side of a message summarised.
+    /// The user went back to a message, or summarised one side of it.
     Rewound {
         /// The session's id of the message.
         to: String,
-        /// What was asked for.
         mode: RewindMode,
-        /// Whether it happened.
         status: RewindStatus,
-        /// Context before.
         before: Vec<Arc<Block>>,
-        /// Context after.
         after: Vec<Arc<Block>>,
     },
-    /// A summary that is written beside the conversation came a step further.
+    /// A background summary made progress.
     Background(Task, BackgroundStep),
-    /// The strategy is a program that is not ours, and says what it is.
-    Program {
-        /// Its name.
-        name: String,
-        /// Its version.
-        version: String,
-    },
-    /// A word of such a program for whoever reads the trace.
-    Said(String),
-    /// The strategy itself failed: what it would have done is not known, and the run is over.
-    Broken(String),
+    /// An external strategy program reported its name and version.
+    Program { name: String, version: String },
+    /// A log message of an external program, for the trace.
+    ProgramLog(String),
+    /// The strategy itself failed, so the run is over.
+    StrategyFailed(String),
 }
 
-/// What happened to the newest request of a background summary.
+/// Progress of the newest request of a background summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackgroundStep {
-    /// The summary was asked for, with the request of this number.
+    /// The request with this number was sent.
     Spawned { request: u64 },
-    /// Another request of the same summary took its place: another model, or a further part.
+    /// Another request of the same summary replaced it: another model, or another part.
     Continued(Task),
-    /// The answer was taken after waiting for it.
+    /// The reply was collected after waiting for it.
     Delivered { waited_ms: Millis, usable: bool },
-    /// It was needed and is not there; the conversation goes on.
+    /// The reply was needed but had not arrived; the conversation continued without it.
     Missed,
-    /// What it covers no longer stands as it was.
+    /// The messages that it summarises have changed.
     Stale,
-    /// The answer holds nothing that could be used.
+    /// The reply contains nothing usable.
     Unusable,
 }
 
-/// An event with its place in the run.
+/// An event with its time.
 #[derive(Clone, Debug)]
-pub struct Stamped {
+pub struct TimedEvent {
     /// Number of the next request.
     pub before_request: u64,
     /// Virtual time, ms.
     pub at_ms: Millis,
-    /// What happened.
     pub event: Event,
 }

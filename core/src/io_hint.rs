@@ -1,32 +1,29 @@
-//! What people can do when the system refuses to read or write a file.
+//! Hints for users about I/O errors.
 
 use std::io::{self, ErrorKind};
 
-/// Advice behind the system's own words, for what is written so that a refused write touches
-/// nothing that was stored before.
-pub fn of(e: &io::Error) -> String {
-    let (cause, remedy) = words(e);
-    format!("{cause}what was stored before is still there, {remedy}")
+/// Returns a hint for a failed atomic write, which changed nothing.
+pub fn write_hint(e: &io::Error) -> String {
+    let (cause, remedy) = cause_and_remedy(e);
+    format!("{cause}nothing was changed; {remedy}")
 }
 
-/// The same for a file that was being written in its own place when the system refused.
-pub fn of_cut(e: &io::Error) -> String {
-    let (cause, remedy) = words(e);
+/// Returns a hint for a failed write in place, which may have cut off the file.
+pub fn partial_write_hint(e: &io::Error) -> String {
+    let (cause, remedy) = cause_and_remedy(e);
     format!(
-        "{cause}this format writes a file in its place, so what this one held may be cut off; all \
-         others are still there, {remedy}"
+        "{cause}this file was written in place and may be incomplete, all others are unchanged; {remedy}"
     )
 }
 
-/// What is the matter, and what helps.
-fn words(e: &io::Error) -> (&'static str, &'static str) {
+fn cause_and_remedy(e: &io::Error) -> (&'static str, &'static str) {
     match e.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            ("there is no room left; ", "free some space and try again")
+            ("the disk is full; ", "free some space and try again")
         }
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            ("you may not write there; ", "check the permissions")
+            ("you have no permission to write there; ", "check the permissions")
         }
-        _ => ("", "check that the folder exists and that you may write there"),
+        _ => ("", "check that the folder exists and is writable"),
     }
 }

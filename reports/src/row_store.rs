@@ -171,7 +171,7 @@ impl RowStore {
         let (dir, lock, earlier) = own_folder(&progress)?;
         let about = About { generator: generator.into(), assumptions: assumptions.clone() };
         let text = serde_json::to_string(&about).expect("texts always serialise");
-        files::write_scratch(&dir.join(ABOUT), text)?;
+        files::write_unsynced(&dir.join(ABOUT), text)?;
         let kind = Kind::Run { _lock: lock, progress, earlier };
         Ok(RowStore { dir, kind, held: Mutex::default(), failed: Mutex::default() })
     }
@@ -248,7 +248,7 @@ impl RowStore {
         let folder = place.parent().unwrap_or(&self.dir);
         fs::create_dir_all(folder).map_err(io_error(folder, "make the folder"))?;
         let content = |out: &mut dyn Write| sum::write(out, row);
-        Ok(files::write_scratch_by(&self.dir, place, content, private)?)
+        Ok(files::write_unsynced_via(&self.dir, place, content, private)?)
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, Held> {

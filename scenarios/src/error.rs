@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ctxbench_core::files::FileError;
 use ctxbench_core::session::Session;
-use ctxbench_core::toml_file::Wrong;
+use ctxbench_core::toml_file::TomlError;
 
 /// A session and what its reader had to say about it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,7 +53,7 @@ pub enum LoadError {
     Input(#[from] InputError),
     /// It expects something that is not measured.
     #[error(transparent)]
-    Expect(#[from] Wrong),
+    Expect(#[from] TomlError),
     /// There is no content.
     #[error("{}: the file is empty; record or write a session first", path.display())]
     Empty {

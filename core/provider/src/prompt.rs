@@ -1,50 +1,43 @@
-//! What a model server sees: the decoded prompt, item by item, counted and hashed once.
+//! Decoded prompts: the model server's view of a request.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::wire::Wire;
 use crate::wire::plan::{self, Show, Slot};
 use ctxbench_core::block::{Block, Media, Role};
-use ctxbench_core::context_editing::{Piece, What};
+use ctxbench_core::context_editing::{ItemKind, PromptItem};
 use ctxbench_core::model::Counting;
 use ctxbench_core::request::{Request, ServerEdit, Thread, Tools, Ttl};
 use ctxbench_core::tokens::{self, Size};
 
-/// What an item says.
+/// The content of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
-    /// Text.
     Text(Arc<str>),
-    /// Thinking.
     Reasoning {
         /// Readable thinking.
         text: Arc<str>,
-        /// The provider's opaque form.
+        /// The provider's opaque payload.
         encrypted: Option<Arc<str>>,
     },
     /// A tool call.
     Call {
-        /// Call id.
         id: Arc<str>,
-        /// Tool name.
         name: Arc<str>,
         /// Exact argument text.
         arguments: Arc<str>,
     },
     /// A tool result.
     Output {
-        /// Call id.
         id: Arc<str>,
-        /// What the tool returned.
         text: Arc<str>,
-        /// The tool failed; `false` on wires that do not say.
+        /// Whether the tool failed; `false` on wires without this flag.
         is_error: bool,
-        /// An image the tool returned.
         image: Option<Box<Media>>,
     },
     /// An image or document.
     Image {
-        /// Such as `image/png`; empty where the wire shows an address only.
+        /// Such as `image/png`; empty if the wire has an address only.
         media_type: Arc<str>,
         /// Address or data URL.
         url: Arc<str>,
@@ -53,30 +46,27 @@ pub enum Content {
     Compaction {
         /// Readable summary; empty when only the opaque form exists.
         text: Arc<str>,
-        /// The provider's opaque form.
+        /// The provider's opaque payload.
         opaque: Option<Arc<str>>,
     },
-    /// The item that asks the provider for a compaction, with instructions where the wire takes
-    /// them.
+    /// A request for a compaction, with instructions if the wire allows them.
     CompactionTrigger(Arc<str>),
 }
 
-/// One piece of a prompt; stands for one block of the request.
+/// An item of a prompt, from one block of the request.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// Who speaks, as far as the wire says.
     pub role: Role,
-    /// What is said; shared by the prompts of a conversation.
+    /// Shared by the prompts of a conversation.
     pub content: Arc<Content>,
-    /// Wire message it belongs to: 0 = beside the messages (Anthropic's `system`, `instructions`),
-    /// then 1, 2, … in order.
+    /// Wire message: 0 is outside the messages (Anthropic's `system`, `instructions`), then 1, 2, … in
+    /// order.
     pub message: usize,
-    /// A prompt-cache breakpoint after it.
+    /// A prompt-cache breakpoint after the item.
     pub cache: Option<Ttl>,
     /// Hash of role and content.
     pub hash: u64,
-    /// The engine's block that it shows, which knows more than the wire tells; `None` where a
-    /// foreign program wrote the request.
+    /// The engine's block, with more information than the wire; `None` for requests of other programs.
     pub shows: Option<Arc<Block>>,
     size: OnceLock<Size>,
 }
@@ -89,13 +79,13 @@ impl PartialEq for Item {
 }
 
 impl Item {
-    /// An item; hashes its content.
+    /// Creates an item and hashes its content.
     pub fn new(role: Role, content: Content, message: usize, cache: Option<Ttl>) -> Self {
         let (hash, size) = (content.hash(role), OnceLock::new());
         Item { hash, role, content: content.into(), message, cache, shows: None, size }
     }
 
-    /// The same with other content in its place.
+    /// Returns a copy with other content.
     pub fn with(&self, content: Content) -> Self {
         Item {
             shows: self.shows.clone(),
@@ -103,7 +93,7 @@ impl Item {
         }
     }
 
-    /// Tokens that a provider bills for it, the same as for the block it stands for.
+    /// Returns the billed tokens, equal to those of the block.
     pub fn tokens(&self, by: &Counting) -> u64 {
         by.block(self.size())
     }
@@ -112,7 +102,7 @@ impl Item {
         *self.size.get_or_init(|| self.content.size())
     }
 
-    /// The text it shows: words, thinking, arguments or tool output; empty for images.
+    /// Returns text, thinking, arguments or tool output; empty for images.
     pub fn text(&self) -> &str {
         match &*self.content {
             Content::Text(t) | Content::CompactionTrigger(t) => t,
@@ -140,7 +130,7 @@ impl Item {
             shows: Some(block.clone()),
             size: OnceLock::new(),
         };
-        // Where the wire carries all of the block the count is already known.
+        // If the wire carries the whole block, its size is already known.
         let whole = (block.opaque.is_none() || slot.show == Show::Reasoning)
             && (block.media.is_none() || slot.show == Show::Output);
         if whole {
@@ -150,42 +140,42 @@ impl Item {
     }
 }
 
-impl Piece for Item {
-    fn what(&self, _head: bool) -> What<'_> {
+impl PromptItem for Item {
+    fn kind(&self, _head: bool) -> ItemKind<'_> {
         match &*self.content {
-            _ if self.role == Role::System && self.message == 0 => What::System,
-            Content::Call { id, name, .. } => What::Call(id, name),
-            Content::Output { id, .. } => What::Result(id),
-            Content::Reasoning { .. } => What::Thinking,
+            _ if self.role == Role::System && self.message == 0 => ItemKind::System,
+            Content::Call { id, name, .. } => ItemKind::Call(id, name),
+            Content::Output { id, .. } => ItemKind::Result(id),
+            Content::Reasoning { .. } => ItemKind::Thinking,
             Content::Compaction { text, opaque } if !text.is_empty() || opaque.is_some() => {
-                What::Compaction
+                ItemKind::Compaction
             }
-            Content::Compaction { .. } | Content::CompactionTrigger(_) => What::Other,
-            _ if self.role == Role::Assistant => What::Other,
-            Content::Text(_) | Content::Image { .. } => What::User,
+            Content::Compaction { .. } | Content::CompactionTrigger(_) => ItemKind::Other,
+            _ if self.role == Role::Assistant => ItemKind::Other,
+            Content::Text(_) | Content::Image { .. } => ItemKind::User,
         }
     }
     fn tokens(&self, by: &Counting) -> u64 {
         Item::tokens(self, by)
     }
-    fn cleared(&self, words: &str) -> Self {
+    fn cleared(&self, text: &str) -> Self {
         let content = match Content::clone(&self.content) {
             Content::Output { id, is_error, .. } => {
-                Content::Output { id, text: words.into(), is_error, image: None }
+                Content::Output { id, text: text.into(), is_error, image: None }
             }
-            Content::Call { id, name, .. } => Content::Call { id, name, arguments: words.into() },
+            Content::Call { id, name, .. } => Content::Call { id, name, arguments: text.into() },
             other => other,
         };
         self.with(content)
     }
-    /// Nobody pays for it, yet the prefix hashes as before and is read from the cache.
-    fn deleted(&self, words: &str) -> Self {
-        Item { hash: self.hash, ..self.cleared(words) }
+    /// Keeps the hash of the original, so that the prefix is still read from the cache.
+    fn deleted(&self, text: &str) -> Self {
+        Item { hash: self.hash, ..self.cleared(text) }
     }
 }
 
-/// The hash of what a block becomes on a wire, wherever it stands. A block remembers it as it was
-/// first asked for: a run has one wire, and few blocks change their role in it.
+/// The hash of a block's item on a wire, cached in the block for its first use: a run has one wire, and
+/// few blocks change their role.
 struct AsItem {
     wire: Wire,
     show: Show,
@@ -198,7 +188,7 @@ impl Content {
         match self {
             Content::Text(t) | Content::CompactionTrigger(t) => Size::text(t),
             Content::Reasoning { text, encrypted: o } | Content::Compaction { text, opaque: o } => {
-                Size::sealed(text, o.as_deref())
+                Size::with_opaque(text, o.as_deref())
             }
             Content::Call { name, arguments, .. } => Size::call(name, arguments),
             Content::Output { text, image, .. } => {
@@ -208,8 +198,7 @@ impl Content {
         }
     }
 
-    /// Hashes the pieces one by one and then their hashes: nothing is copied, and texts cannot run
-    /// into each other.
+    /// Hashes the fields separately and then their hashes, so that field boundaries count.
     fn hash(&self, role: Role) -> u64 {
         let h = |s: &str| tokens::content_hash(s.as_bytes());
         let opt = |s: &Option<Arc<str>>| s.as_ref().map_or(0, |s| h(s));
@@ -254,7 +243,7 @@ impl Content {
             Show::Output => Content::Output {
                 id: call().0,
                 text: b.text.clone(),
-                is_error: wire.tells_failures() && b.is_error,
+                is_error: wire.has_tool_errors() && b.is_error,
                 image: b.media.as_ref().map(|m| Box::new(media(m))),
             },
             Show::Compaction => Content::Compaction {

@@ -10,7 +10,7 @@ use crate::point::Point;
 use crate::replay::Options;
 use anyhow::Context;
 use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::model;
 use serde::Serialize;
 
@@ -185,7 +185,7 @@ fn sentence(l: &Layout) -> String {
             m.summary_tokens,
             m.cost_usd,
             m.blocked_ms as f64 / 1000.0,
-            many(m.facts_lost as usize, "fact"),
+            pluralize(m.facts_lost as usize, "fact"),
             m.facts_carried
         );
     }

@@ -14,7 +14,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use ctxbench_core::nearest;
-use ctxbench_core::toml_file::{self, Lines, Wrong};
+use ctxbench_core::toml_file::{self, Lines, TomlError};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -156,13 +156,13 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn wrong(&self, at: usize, what: String) -> Wrong {
-        Wrong { file: self.file.into(), line: self.lines.line_at(at), what }
+    fn wrong(&self, at: usize, what: String) -> TomlError {
+        TomlError { file: self.file.into(), line: self.lines.line_at(at), what }
     }
 
     /// What the file says for a command. Everything else in it is looked at, too.
-    fn options(&self, text: &str, command: &str) -> Result<Vec<Given>, Wrong> {
-        let tree = DeTable::parse(text).map_err(|e| toml_file::wrong(self.file, text, &e))?;
+    fn options(&self, text: &str, command: &str) -> Result<Vec<Given>, TomlError> {
+        let tree = DeTable::parse(text).map_err(|e| toml_file::error(self.file, text, &e))?;
         let everywhere: Vec<&Arg> = options(self.root).filter(|a| a.is_global_set()).collect();
         let mut given = Vec::new();
         for (key, value) in tree.get_ref() {
@@ -191,7 +191,7 @@ impl Reader<'_> {
         Ok(given)
     }
 
-    fn unknown_table(&self, key: &Spanned<Cow<'_, str>>, all: &[&Arg]) -> Wrong {
+    fn unknown_table(&self, key: &Spanned<Cow<'_, str>>, all: &[&Arg]) -> TomlError {
         let name = key.get_ref();
         let at = key.span().start;
         let of_run = self.root.get_subcommands().find(|c| c.get_name() == DEFAULT);
@@ -212,7 +212,7 @@ impl Reader<'_> {
     }
 
     /// The options of a command as its table gives them.
-    fn table(&self, command: &Command, table: &DeTable<'_>) -> Result<Vec<Given>, Wrong> {
+    fn table(&self, command: &Command, table: &DeTable<'_>) -> Result<Vec<Given>, TomlError> {
         let mut given = Vec::new();
         for (key, value) in table {
             let name = key.get_ref().replace('_', "-");
@@ -233,7 +233,7 @@ impl Reader<'_> {
         option: &Arg,
         key: &Spanned<Cow<'_, str>>,
         value: &Spanned<DeValue<'_>>,
-    ) -> Result<Given, Wrong> {
+    ) -> Result<Given, TomlError> {
         let long = option.get_long().unwrap_or_default();
         let at = value.span().start;
         let expected = |what: &str| self.wrong(at, format!("`{long}`: expected {what}"));

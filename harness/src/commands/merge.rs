@@ -6,7 +6,7 @@ use crate::groups::{self, Ours};
 use crate::replay::with_savings;
 use crate::watch::Team;
 use anyhow::{Context, bail};
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::files;
 use ctxbench_reports::{self as reports, Artifact, Merged, Stored};
 
@@ -58,7 +58,7 @@ pub(crate) fn merge(args: &Args) -> anyhow::Result<()> {
     let private = private::keep(results.iter().map(|p| reports::results_file(p)));
     run::outputs::write(&args.out, &stored, beside.as_slice(), private, None)?;
     let rows = stored.figures.runs.len();
-    let (rows, of) = (many(rows, "row"), many(results.len(), "result"));
+    let (rows, of) = (pluralize(rows, "row"), pluralize(results.len(), "result"));
     tell!("{rows} of {of}; files in {}/ (index.html to look at)", args.out.display());
     Ok(())
 }

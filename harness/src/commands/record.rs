@@ -14,7 +14,7 @@ use super::serve::told_to_stop;
 use crate::drive;
 use crate::recorder::{self, Program, Recorder, Upstream, Upstreams, Witness};
 use crate::serve::wall_clock;
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 
 #[derive(clap::Args)]
 #[command(
@@ -221,7 +221,7 @@ fn tell_end(args: &Args, witness: &Witness) -> anyhow::Result<()> {
             ),
             n => tell!(
                 "{} in {out}; go on with: ctxbench run {out}",
-                many(usize::try_from(n).unwrap_or(usize::MAX), "request")
+                pluralize(usize::try_from(n).unwrap_or(usize::MAX), "request")
             ),
         }
     }

@@ -20,7 +20,7 @@ use crate::watch::{Team, Watch, team_section};
 use anyhow::{Context, bail};
 use clap::ValueHint;
 use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::quantity::parse_quantity;
 use ctxbench_core::files;
 use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
@@ -226,7 +226,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
                 format!("an earlier run into {} finished before it broke off", args.out.display())
             }
         };
-        tell!("note: {} that {from} were not computed again", many(found, "row"));
+        tell!("note: {} that {from} were not computed again", pluralize(found, "row"));
     }
     let trouble = rows.trouble.lock().ok().and_then(|mut t| t.take());
     let lost = trouble.is_some();
@@ -479,7 +479,7 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
         shard,
     };
     if swept {
-        let (rows, runs) = (many(plan.specs.len(), "strategy"), many(plan.pairs(), "run"));
+        let (rows, runs) = (pluralize(plan.specs.len(), "strategy"), pluralize(plan.pairs(), "run"));
         tell!("note: {rows}, {runs}");
     }
     for model in plan.all_models() {

@@ -417,7 +417,7 @@ impl Agent {
     /// The model of a name, or its own. Of another provider than its own model is none that it can
     /// be run with: its settings are written for that provider.
     pub fn model_named(&self, name: Option<&str>) -> Result<&'static Model, AgentError> {
-        let api = |m: &Model| -> Api { wire::of(m).api() };
+        let api = |m: &Model| -> Api { wire::for_model(m).api() };
         let own = model::find(&self.model)?;
         let model = name.map_or(Ok(own), model::find)?;
         let speaks = api(own);

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_scenarios::{FaultOn, ProviderFault};
 
 use crate::serve::{BadFault, FaultPlan};
@@ -79,7 +79,7 @@ pub(super) fn unstruck(all: &[Fault], made: Made) -> Vec<String> {
             Fault::Sort(f) if f.on == FaultOn::Summary => (f.nth, made.summaries, " for a summary"),
             Fault::Sort(f) => (f.nth, made.work, " of its own"),
         };
-        let made = many(n, "request");
+        let made = pluralize(n, "request");
         (from > n)
             .then(|| format!("the fault `{fault}` never struck: the agent made {made}{of_sort}"))
     };

@@ -2,7 +2,7 @@
 //! as the agent lived it.
 
 use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::model::Model;
 use ctxbench_core::session::Session;
 use ctxbench_reports::agreement::compared;
@@ -161,7 +161,7 @@ impl Driven {
             real.error = Some(format!(
                 "it did not ask for {} of the session's {}{}",
                 self.unasked,
-                many(self.plan.replies(), "reply"),
+                pluralize(self.plan.replies(), "reply"),
                 first.unwrap_or_default()
             ));
         } else if let Some((at, why)) = self.failures.first() {
@@ -172,7 +172,7 @@ impl Driven {
         }
         self.unstruck.iter().for_each(|line| add_note(real, line.clone()));
         if self.left_behind > 0 {
-            let n = many(self.left_behind, "process");
+            let n = pluralize(self.left_behind, "process");
             add_note(real, format!("it left {n} behind, which we ended"));
         }
     }

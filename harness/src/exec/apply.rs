@@ -38,7 +38,7 @@ enum Element {
 
 impl Exec {
     /// Shows what the program wants shown. Returns whether something of what the last request
-    /// showed is gone or altered.
+    /// showed is gone or with_text.
     pub(super) fn apply(&mut self, s: &mut Engine, shown: Shown) -> Result<bool, String> {
         let Shown { unchanged, keep, scope, compaction, trigger, breakpoints, params, fail } =
             shown;
@@ -100,8 +100,8 @@ impl Exec {
         let view = entries.iter().flat_map(|e| e.message.blocks.iter().cloned());
         let after: Vec<Arc<Block>> = head.chain(view).collect();
         let stands: HashSet<u64> = after.iter().map(|b| b.hash).collect();
-        let altered = before.iter().any(|b| !stands.contains(&b.hash));
-        if altered || (summarises && has_new) {
+        let with_text = before.iter().any(|b| !stands.contains(&b.hash));
+        if with_text || (summarises && has_new) {
             let kind = kind.unwrap_or_else(|| found_kind(summarises, drops, &after));
             let mechanism = match &mechanism {
                 Some(mechanism) => name(mechanism)?,
@@ -118,7 +118,7 @@ impl Exec {
             self.state = State::new(entries);
         }
         self.made = made;
-        Ok(altered)
+        Ok(with_text)
     }
 
     fn known(&self, id: &str) -> Result<&Entry, String> {
@@ -148,7 +148,7 @@ impl Exec {
             out.push(Element::Known(match message {
                 None => entry.clone(),
                 Some(message) => {
-                    let blocks = dialect.altered(&entry.message, &message)?;
+                    let blocks = dialect.with_text(&entry.message, &message)?;
                     let message = Message { json: message.into(), blocks };
                     Entry { id: entry.id.clone(), message }
                 }

@@ -33,7 +33,7 @@ impl Exec {
             }
             "count_tokens" => self.count(s, &read::<Option<Count>>(params)?.unwrap_or_default()),
             "log" => {
-                s.note(Event::Said(read::<Said>(params)?.message));
+                s.note(Event::ProgramLog(read::<Said>(params)?.message));
                 Ok(json!({}))
             }
             other => Err(RpcError::no_method(other)),

@@ -37,7 +37,7 @@ impl Dialect {
     pub(super) fn named(name: &str, request: Request) -> Option<Dialect> {
         let at = NAMES.iter().position(|n| *n == name)?;
         let own = if name == NAMES[2] { "anthropic-messages" } else { NAMES[at] };
-        let wire = wire::named(own)?;
+        let wire = wire::find(own)?;
         let empty = Request {
             blocks: vec![],
             breakpoints: vec![],
@@ -133,9 +133,9 @@ impl Dialect {
         Ok(prompt.items)
     }
 
-    /// A message as the program has altered it: what says the same stays the same block, what is
+    /// A message as the program has with_text it: what says the same stays the same block, what is
     /// hidden stays.
-    pub(super) fn altered(
+    pub(super) fn with_text(
         &self,
         was: &Message,
         message: &RawValue,
@@ -177,7 +177,7 @@ impl Dialect {
     }
 }
 
-/// Whether an item of an altered message is what a block said.
+/// Whether an item of an with_text message is what a block said.
 fn is_of(item: &Item, b: &Block) -> bool {
     match &*item.content {
         Content::Call { id, .. } => b.kind == BlockKind::Call && b.call_id() == Some(id),
@@ -191,7 +191,7 @@ fn is_of(item: &Item, b: &Block) -> bool {
     }
 }
 
-/// A block as an altered message shows it: the same one if it says the same.
+/// A block as an with_text message shows it: the same one if it says the same.
 fn turned(b: &Arc<Block>, item: Item) -> Arc<Block> {
     let text = item.text();
     let same_call = || {
@@ -205,7 +205,7 @@ fn turned(b: &Arc<Block>, item: Item) -> Arc<Block> {
     if !lost_media && (text == &*b.text || b.kind == BlockKind::Image || same_call()) {
         return b.clone();
     }
-    b.altered(form(&b.text, text), text)
+    b.with_text(form(&b.text, text), text)
 }
 
 /// Cut if most of what is left was there before, at the beginning or the end; else cleared.

@@ -49,7 +49,7 @@ impl Limits {
             "output" => {
                 let bytes = parse_bytes(value).filter(|n| *n > 0);
                 self.output =
-                    bytes.ok_or_else(|| wrong("bytes above 0, such as 64m (64,000,000) or 64MiB"))?;
+                    bytes.ok_or_else(|| wrong("bytes above 0, such as 64MiB, or 64m for 64,000,000"))?;
             }
             "calls" => {
                 let calls = parse_quantity(value).filter(|n| *n > 0);

@@ -58,7 +58,7 @@ impl Exec {
             told = format!("{told}; its last words:\n{words}");
         }
         self.failed = Some(told.clone());
-        s.note(Event::Broken(told));
+        s.note(Event::StrategyFailed(told));
         Broken
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::tokens::o200k;
 use ctxbench_kit::memory::{Level, MemoryFile, Site, Visit, When};
 use ctxbench_strategies::Spec;
@@ -89,7 +89,7 @@ impl MemoryPrefix {
             n if follows => format!(", {n} of them for some paths only"),
             n => format!(", {n} more for some paths are left out"),
         };
-        let n = many(files.len(), "file");
+        let n = pluralize(files.len(), "file");
         let told = format!("{n}, {tokens} tokens at the start{waiting}");
         let notes = loaded.notes.iter().map(|n| site.shorten(&n.to_string()));
         MemoryPrefix { files, told, notes: notes.collect() }

@@ -12,7 +12,7 @@ use ctxbench_core::content::Part;
 use ctxbench_core::context_editing;
 use ctxbench_core::fact::Fact;
 use ctxbench_core::model::{self, Counting, Latency, Model};
-use ctxbench_core::recent::Recent;
+use ctxbench_core::lru_map::LruMap;
 use ctxbench_core::request::{Applied, ModelError, Reply, Request, ServerEdit, StopReason, Usage};
 use ctxbench_core::session::Millis;
 use ctxbench_core::tokens::Size;
@@ -55,7 +55,7 @@ pub struct ProviderModel {
     expired: u64,
     /// Compactions made on demand, by the hash of their content: the signature by which the
     /// provider knows its own block.
-    signed: Recent<u64, ()>,
+    signed: LruMap<u64, ()>,
     live: Option<Live>,
     store: Store,
     /// Of the prompt that is answered, tokens that a client stored: read whatever the cache holds.
@@ -95,9 +95,9 @@ const MOST_SIGNED: usize = 100_000;
 impl ProviderModel {
     /// A fresh account.
     pub fn new(options: ProviderOptions) -> Self {
-        let (caches, signed) = (HashMap::new(), Recent::new(MOST_SIGNED));
+        let (caches, signed) = (HashMap::new(), LruMap::new(MOST_SIGNED));
         ProviderModel {
-            wire: wire::of(&options.model),
+            wire: wire::for_model(&options.model),
             options,
             caches,
             replies: 0,

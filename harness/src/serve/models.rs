@@ -5,7 +5,7 @@ use ctxbench_provider::wire::{self, Api};
 use serde_json::Value;
 
 fn of(api: Api) -> impl Iterator<Item = &'static Model> {
-    model::catalogue().iter().filter(move |m| wire::of(m).api() == api)
+    model::catalogue().iter().filter(move |m| wire::for_model(m).api() == api)
 }
 
 /// All models of a provider's API; `window` in tokens stands in the place of the model's own.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Action;
-use ctxbench_core::recent::Recent;
+use ctxbench_core::lru_map::LruMap;
 use ctxbench_core::request::ModelError;
 use ctxbench_core::session::Session;
 use ctxbench_core::tokens;
@@ -72,7 +72,7 @@ pub struct Script {
     /// Where the reply stands that comes next.
     next: Place,
     /// What was given to which request.
-    given: Recent<u64, Place>,
+    given: LruMap<u64, Place>,
     /// What is given now, with the hash of its request.
     giving: Option<(u64, Place)>,
     /// Some request offered tools, so whoever offers none asks for something beside the work.
@@ -95,7 +95,7 @@ impl Script {
                 turns.push(Turn { words, replies });
             }
         }
-        let given = Recent::new(MOST_GIVEN);
+        let given = LruMap::new(MOST_GIVEN);
         Script { turns, next: (0, 0), given, giving: None, tools_seen: false }
     }
 

@@ -80,7 +80,7 @@ fn answered_by(model: &str) -> Session {
 #[test]
 fn an_older_model_was_shown_no_thinking_of_earlier_turns() {
     assert_eq!(session(OLDER).header.model.as_deref(), Some("claude-sonnet-4-5-20250929"));
-    let by = Counting::CLAUDE.of_visible_text();
+    let by = Counting::CLAUDE.for_visible_text();
     let (older, newer) = (answered_by("claude-sonnet-4-5"), answered_by("claude-opus-4-6"));
     let errors = |s: &Session| replayed(s).iter().map(|e| e.abs()).collect();
     let (left_out, kept) = (median(errors(&older)), median(errors(&newer)));
@@ -102,7 +102,7 @@ fn an_older_model_was_shown_no_thinking_of_earlier_turns() {
 
 /// How much too large each prompt is when what came unseen is put in, per cent.
 fn replayed(session: &Session) -> Vec<f64> {
-    let by = Counting::CLAUDE.of_visible_text();
+    let by = Counting::CLAUDE.for_visible_text();
     let own = session.entries.iter().filter(|e: &&Entry| e.agent().is_none());
     let residuals = calibration::residuals(own, &by, session.header.model.as_deref());
     let mut unseen = 0;

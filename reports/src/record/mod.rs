@@ -345,7 +345,7 @@ pub struct Summary {
     pub stale_pct: Option<f64>,
     /// Pairs at which a summary asserted something else in the fact's place, per cent.
     pub contradicted_pct: Option<f64>,
-    /// Pairs whose fact was gone and stood in a summary in altered form, per cent.
+    /// Pairs whose fact was gone and stood in a summary in with_text form, per cent.
     pub drifted_pct: Option<f64>,
     /// Of the pairs whose fact was gone, those that the product's own store could bring back, per
     /// cent.

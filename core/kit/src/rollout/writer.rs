@@ -11,14 +11,14 @@ use super::Clock;
 use super::line::{Payload, RolloutLine, SessionMeta};
 use super::path::rollout_path;
 use super::reader::Rollout;
-use ctxbench_core::advice;
 use ctxbench_core::calendar::iso;
+use ctxbench_core::io_hint;
 
 /// A rollout that cannot be used as asked.
 #[derive(Debug, Error)]
 pub enum RolloutError {
     /// The system refused.
-    #[error("{}: could not {doing}: {source}; {}", path.display(), advice::of(source))]
+    #[error("{}: could not {doing}: {source}; {}", path.display(), io_hint::write_hint(source))]
     Io {
         /// The file.
         path: PathBuf,

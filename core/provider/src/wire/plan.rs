@@ -1,8 +1,5 @@
-//! How the blocks of a request are laid out on a wire: what each becomes, who speaks, in which
-//! message it stands.
-//!
-//! What a wire cannot carry is told where it lays out its requests. Everywhere images stand in user
-//! messages.
+//! The layout of a request's blocks on a wire: content type, role and message of each. Images are in
+//! user messages on every wire.
 
 use std::sync::Arc;
 
@@ -11,7 +8,7 @@ use ctxbench_core::request::{Request, Ttl};
 
 use super::WireFormat;
 
-/// What one block becomes on the wire.
+/// The content type of a block on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
     Text,
@@ -23,34 +20,34 @@ pub enum Show {
     Trigger,
 }
 
-/// One place on the wire.
+/// The layout of one block.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
-    /// Index of the block it shows.
+    /// Index of the block.
     pub(crate) block: usize,
     pub(crate) show: Show,
     pub(crate) role: Role,
-    /// 0 = beside the messages.
+    /// 0 is outside the messages.
     pub(crate) message: usize,
     pub(crate) cache: Option<Ttl>,
 }
 
 impl Slot {
-    /// Whether the assistant speaks.
     pub(crate) fn is_assistant(&self) -> bool {
         self.role == Role::Assistant
     }
 }
 
-/// Media type of the one kind of document that wires tell apart from images.
+/// Media type of documents, which wires distinguish from images.
 pub(crate) const PDF: &str = "application/pdf";
 
-/// A data URL as media type and base64 text.
+/// Splits a data URL into media type and base64 text.
 pub(crate) fn data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }
 
-/// What a wire tells about a file: PDF or not, the media type of a data URL, the address.
+/// Returns the part of a file reference that wires carry: PDF or not, media type of a data URL,
+/// address.
 pub(crate) fn carried_media(media: &Media) -> Media {
     let media_type = match data_url(&media.url) {
         _ if media.media_type == PDF => PDF,
@@ -65,8 +62,8 @@ pub(crate) fn plan(wire: &dyn WireFormat, request: &Request) -> Vec<Slot> {
     plan_from(wire, request, 0)
 }
 
-/// Lays out a request from a block on that begins a message ([`begins_message`]), or from the first;
-/// messages are numbered from there.
+/// Lays out a request from a block that begins a message ([`begins_message`]), or from the first.
+/// Messages are numbered from there.
 pub(crate) fn plan_from(wire: &dyn WireFormat, request: &Request, from: usize) -> Vec<Slot> {
     let mut slots = Vec::with_capacity(request.blocks.len() - from);
     for (i, b) in request.blocks.iter().enumerate().skip(from) {
@@ -77,17 +74,16 @@ pub(crate) fn plan_from(wire: &dyn WireFormat, request: &Request, from: usize) -
         }
         slots.push(slot(show));
     }
-    wire.lay_out(&mut slots, request);
+    wire.assign(&mut slots, request);
     slots
 }
 
-/// Whether a new message of the user or of a tool begins with this block on every wire, whatever
-/// stands before: the one before it is the model's. What is laid out from here on does not depend on
-/// anything earlier.
+/// Returns whether a message of the user or a tool begins with a block on every wire, because the block
+/// before it is the model's. The layout from here does not depend on earlier blocks.
 pub(crate) fn begins_message(wire: &dyn WireFormat, blocks: &[Arc<Block>], at: usize) -> bool {
     let is = |i: usize| blocks.get(i).map(|b| (show(wire, b, false), b));
     let of_model = |(show, b): (Show, &Arc<Block>)| role(b, show) == Role::Assistant;
-    // What asks for a compaction is shown in another way where it is the last block.
+    // A compaction trigger has another type if it is the last block.
     let of_user = |(show, b): (Show, &Arc<Block>)| {
         matches!(show, Show::Text | Show::Output)
             && matches!(role(b, show), Role::User | Role::Tool)
@@ -117,8 +113,8 @@ fn role(b: &Block, show: Show) -> Role {
     }
 }
 
-/// Text and images of one message stay together, unless two texts would meet: parts of a split text
-/// and separate texts look the same.
+/// Returns whether two neighbouring blocks share a message: text and images of one message do, but not
+/// two texts, which would look like parts of one text.
 pub(super) fn joins(before: &Slot, s: &Slot, message: impl Fn(&Slot) -> MessageId) -> bool {
     let plain = |s: &Slot| matches!(s.show, Show::Text | Show::Image);
     let both_text = before.show == Show::Text && s.show == Show::Text;
@@ -129,9 +125,9 @@ pub(super) fn joins(before: &Slot, s: &Slot, message: impl Fn(&Slot) -> MessageI
         && message(before) == message(s)
 }
 
-/// Turns by two roles, as Anthropic and Gemini have them: system and developer text in front of the
-/// first user or assistant block stands beside the messages and is the user's after it, what one
-/// role says in a row is one message, and tool results come first in theirs.
+/// Assigns messages of two alternating roles, as for Anthropic and Gemini. System and developer text
+/// before the first user or assistant block is outside the messages, later text becomes the user's.
+/// Neighbours of one role form one message, with tool results first.
 pub(super) fn turns(slots: &mut [Slot], request: &Request) {
     let is_system = |s: &Slot| {
         s.show == Show::Text

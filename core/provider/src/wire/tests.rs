@@ -94,7 +94,7 @@ pub(super) fn conversation() -> Request {
     };
     let image =
         Draft { media: Some(Arc::new(image)), ..Draft::text(BlockKind::Image, Role::User, "") };
-    let failed = called(4, BlockKind::Output, "c2", "no").redraft(|d| d.is_error = true);
+    let failed = called(4, BlockKind::Output, "c2", "no").map_draft(|d| d.is_error = true);
     request(vec![
         block(0, BlockKind::Base, Role::Instructions, "base"),
         block(1, BlockKind::User, Role::User, "look"),
@@ -311,7 +311,7 @@ fn responses_items_follow_the_blocks() {
 
 #[test]
 fn a_split_text_is_one_message_of_several_parts() {
-    let split = block(0, BlockKind::User, Role::User, "headtail").redraft(|d| d.splits = vec![4]);
+    let split = block(0, BlockKind::User, Role::User, "headtail").map_draft(|d| d.splits = vec![4]);
     let r = request(vec![split, block(0, BlockKind::User, Role::User, "next")]);
     let input = &body(RESPONSES, &r)["input"];
     assert_eq!(

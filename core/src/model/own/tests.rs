@@ -1,7 +1,7 @@
 use super::*;
 use crate::model::name_of;
 
-fn with(text: &str) -> Result<Table, Wrong> {
+fn with(text: &str) -> Result<Table, TomlError> {
     table::published().with(&OwnFile { path: "some/mine.toml".into(), text: text.into() })
 }
 

@@ -8,7 +8,7 @@ use crate::groups::{self, Ours};
 use crate::replay::with_savings;
 use crate::run::looks;
 use anyhow::bail;
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_reports as reports;
 use ctxbench_reports::{Artifact, Left, Placing, ReportError, Row, Rows, Stored, Take};
 use ctxbench_scenarios::Scenario;
@@ -71,7 +71,7 @@ pub(super) fn recover(out: &Path, left: Left) -> anyhow::Result<()> {
         };
         left.discard()?;
         let are = if rows == 1 { "is" } else { "are" };
-        let rows = many(rows, "row");
+        let rows = pluralize(rows, "row");
         format!("the {rows} that it finished {are} in {}{torn}", place.display())
     } else {
         let why = left.unreadable.as_ref().map(ToString::to_string).unwrap_or_default();

@@ -175,7 +175,7 @@ impl Exporter {
                     collected(uri, body).map_err(|why| ExportError::Otlp(uri.clone(), why))
                 }
                 Sink::Prometheus(path) => {
-                    files::write_scratch(path, prometheus::text(metrics, &self.resource))
+                    files::write_unsynced(path, prometheus::text(metrics, &self.resource))
                         .map_err(ExportError::File)
                 }
                 Sink::Console => {

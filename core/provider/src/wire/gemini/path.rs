@@ -1,18 +1,18 @@
-//! Gemini's paths, in which the model stands: `/v1beta/models/{model}:{method}`, and Vertex'
+//! Gemini's paths, which contain the model: `/v1beta/models/{model}:{method}`, and Vertex'
 //! `/v1/projects/{p}/locations/{l}/publishers/google/models/{model}:{method}`.
 
 use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// What is done with a model.
+/// The method of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
-    /// A whole reply.
+    /// Generates a reply.
     Generate,
-    /// A reply as events.
+    /// Generates a reply as events.
     Stream,
-    /// The tokens of a request.
+    /// Counts the tokens of a request.
     Count,
 }
 
@@ -22,20 +22,20 @@ const METHODS: [(Method, &str); 3] = [
     (Method::Count, "countTokens"),
 ];
 
-/// Where models are listed.
+/// Paths of the list of models.
 pub(super) const MODELS: &str = "/v1beta/models";
 
-/// What a model's name may not hold as it stands: anything that has a meaning in a path.
+/// Characters to escape in a model's name.
 const ESCAPED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'@');
 
-/// The path of a method of a model.
+/// Returns the path of a method of a model.
 pub(super) fn of(model: &str, method: Method) -> String {
     let word = METHODS.iter().find(|(m, _)| *m == method).map_or("", |(_, w)| *w);
     format!("{MODELS}/{}:{word}", utf8_percent_encode(model, ESCAPED))
 }
 
-/// Model and method of a path; `None` = none of Gemini's.
+/// Returns model and method of a path; `None` for other paths.
 pub(super) fn read(path: &str) -> Option<(Cow<'_, str>, Method)> {
     let (front, word) = path.rsplit_once(':')?;
     let (before, model) = front.rsplit_once("/models/")?;

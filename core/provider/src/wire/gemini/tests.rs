@@ -154,7 +154,7 @@ fn results_without_ids_answer_calls_that_have_some() {
     let named = |id: Value| json!({"functionResponse": {"id": id, "name": "a", "response": {}}});
     let bare = || json!({"functionResponse": {"name": "a", "response": {}}});
     assert_eq!(ids(json!([bare(), bare()])), ["x", "y"]);
-    assert_eq!(ids(json!([named("y".into()), bare()])), ["y", "x"]);
+    assert_eq!(ids(json!([find("y".into()), bare()])), ["y", "x"]);
     let other = json!({"functionResponse": {"name": "b", "response": {}}});
     assert_eq!(ids(json!([other])), ["b#none"]);
 }
