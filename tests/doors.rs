@@ -21,21 +21,21 @@ use ctxbench_strategies::aider::markdown::split_chat_history_markdown;
 use ctxbench_strategies::codex::reopened::Reopened;
 use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
 
-/// A name and what it does with bytes.
+/// Name of a parser and a function that feeds it bytes.
 pub type Door = (&'static str, fn(&[u8]));
 
 /// All of them.
 pub const DOORS: [Door; 23] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),
-    // Each format reads what may be of any.
+    // Every format reads the bytes.
     ("recording", |b| {
         let all = |f: &&recordings::Format| {
             drop(f.import_all(&Source::of_bytes(b, "x.jsonl")));
         };
         recordings::ALL.iter().for_each(all);
     }),
-    // What can be read can be written in every format, and that be read again.
+    // Readable recordings are written in every format and read again.
     ("export", |b| {
         let Ok(scenario) = parse(b, "x.jsonl") else { return };
         for export in exports::ALL {
@@ -108,7 +108,7 @@ pub const DOORS: [Door; 23] = [
         rollout.resume(|kept, _| kept.to_vec());
         drop(Reopened::of(&rollout));
     }),
-    // Each product's reader gets what may be of any, and what it finds is set.
+    // Every product reads the settings file; its values are applied.
     ("settings file", |b| {
         for spec in Spec::defaults() {
             drop(spec.with_file(&lossy(b)));
@@ -147,7 +147,7 @@ pub const DOORS: [Door; 23] = [
             }
         }
     }),
-    // What can be read can be replayed.
+    // Readable sessions are replayed.
     ("replay", |b| {
         let Ok(scenario) = parse(b, "x.jsonl") else { return };
         let one = tokio::runtime::Builder::new_current_thread().enable_time().build();
@@ -183,7 +183,7 @@ pub fn served() -> Vec<String> {
             catalogue().iter().find(|m| for_model(m) == *w).map_or(DEFAULT_MODEL, |m| &*m.name);
         let (wire, path) = (*w, w.path(model));
         let mut all = ["", "/count_tokens", "/compact"].map(|end| format!("{path}{end}")).to_vec();
-        // Where the model stands in the path, what is asked for stands behind it.
+        // The model is part of the path, followed by the requested method.
         if let Some((front, _)) = path.rsplit_once(':') {
             all.extend(["streamGenerateContent", "countTokens"].map(|m| format!("{front}:{m}")));
         }
@@ -204,7 +204,7 @@ fn damage(dir: &Path, bytes: &[u8]) {
     }
 }
 
-/// Calls with the path of a file that holds these bytes.
+/// Calls `call` with the path of a file with these bytes.
 fn in_a_file(name: &str, bytes: &[u8], call: impl Fn(&Path)) {
     let Ok(dir) = tempfile::tempdir() else { return };
     let path = dir.path().join(name);

@@ -1,6 +1,6 @@
 //! Two ways of keeping a session's files, by edit tools and by shadow git: time of a prompt with
-//! one edited file and of going back, and bytes on disk, at 1, 4 and 16 times the files. The first
-//! should follow what is edited, the second what is there.
+//! one edited file, time of going back, and bytes on disk, at 1, 4 and 16 times the files. The
+//! first should grow with the edits, the second with the files.
 
 #![allow(missing_docs)]
 

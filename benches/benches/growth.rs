@@ -1,6 +1,6 @@
-//! What a session of 1, 4, 16 and 64 times the length costs. Cost should follow what is new: four
-//! times the turns, four times the time. The slope is that of a line through the logarithms of
-//! lengths and times: 1 is in proportion, 2 would be the square.
+//! Cost of a session of 1, 4, 16 and 64 times the length. It should be proportional: four times the
+//! turns, four times the time. The slope is that of a line through the logarithms of lengths and
+//! times: 1 is proportional, 2 is quadratic.
 
 #![allow(missing_docs)]
 
@@ -25,7 +25,7 @@ struct Member {
     name: &'static str,
     window: Option<u64>,
     scale: f64,
-    /// Facts: eight, or one per turn beside them.
+    /// Eight facts, or one per turn in addition.
     busy: bool,
 }
 
@@ -150,8 +150,8 @@ fn append(c: &mut Criterion) {
             b.iter_batched(
                 || {
                     seed += 1;
-                    // A copy has no room to spare; one block more makes it, so that copying the
-                    // list is not what is measured.
+                    // A copy has no spare capacity. Add one block first, so that copying the list
+                    // is not measured.
                     let mut copy = context.clone();
                     blocks(999, 1_000, 0).into_iter().take(1).for_each(|b| copy.push(b));
                     (copy, blocks(1_000, 1_001, seed << 8 | times as u64))

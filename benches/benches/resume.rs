@@ -1,5 +1,5 @@
-//! Opening a session again: with a compaction near its end, loading should cost what lies behind
-//! it, whatever lies before.
+//! Opening a session with a compaction near its end: the cost should depend on the messages after
+//! the compaction only.
 //!
 //! `CTXBENCH_MESSAGES=1000000 cargo bench --bench resume` builds a session of that many messages
 //! once, bulk-loaded, and times it.
@@ -21,14 +21,14 @@ const OLDER: usize = 2_000;
 /// The same for the table of formats, which store one message at a time as the products do.
 const OLDER_BY_FORMAT: usize = 50;
 const TIMES: [usize; 3] = [1, 4, 16];
-/// Messages behind the boundary.
+/// Messages after the boundary.
 const NEWER: usize = 20;
 
 fn text(i: usize) -> String {
     format!("message {i}: {}", "some words that were said earlier in this session ".repeat(8))
 }
 
-/// A store with a session of so many messages, a boundary, and a few behind it.
+/// A store with a session of `older` messages, a boundary, and [`NEWER`] messages after it.
 fn store(path: &Path, older: usize) -> (Store, Ulid) {
     const AT_ONCE: usize = 10_000;
     let mut s = Store::open(path).expect("a fresh file");

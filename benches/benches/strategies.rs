@@ -1,5 +1,5 @@
-//! Effort and effect of every strategy: what its replays cost us, and beside it what it saved and
-//! kept on the same sessions; then a whole replay per scenario and strategy.
+//! Effort and effect of every strategy: the cost of its replays, and the tokens and facts that it
+//! saved and kept in the same sessions; then a whole replay per scenario and strategy.
 //!
 //! Token counts are remembered per text in a process, so after the first round the timings are
 //! those of the engine, the strategy, the provider model and the measurements. `growth` has both.
@@ -16,7 +16,7 @@ use ctxbench_scenarios::{Scenario, builtin};
 use ctxbench_strategies::Spec;
 use peak_alloc::PeakAlloc;
 
-/// Counts what is allocated, so that the memory of a replay can be told.
+/// Counts allocations, for the memory of a replay.
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
@@ -39,11 +39,11 @@ fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// A replay with what it took.
+/// A replay with its time and memory.
 struct Run {
     record: RunRecord,
     took: Duration,
-    /// Most memory that it held at a time beyond what was held before, bytes.
+    /// Peak memory of the replay in addition to the memory before, bytes.
     memory: usize,
 }
 
@@ -137,13 +137,13 @@ fn effect(r: &RunRecord) -> Vec<String> {
     ]
 }
 
-/// What the replays of a scenario, timed below, save and keep.
+/// Prints the savings and kept facts of the replays that are timed below.
 fn print_outcomes(scenario: &Scenario, specs: &[Spec]) {
     let records = with_savings(specs.iter().map(|s| replay(scenario, s, None)).collect());
     let row = |r: &RunRecord| [vec![r.strategy.label.clone()], effect(r)].concat();
     let rows: Vec<Vec<String>> = records.iter().map(row).collect();
     let head = [&["strategy"][..], &EFFECTS[..]].concat();
-    print!("{}", table(&format!("{}: what the replays below measure", scenario.id), &head, &rows));
+    print!("{}", table(&format!("{}: outcome of the replays below", scenario.id), &head, &rows));
 }
 
 fn strategies(c: &mut Criterion) {

@@ -1,5 +1,5 @@
-//! What the benchmarks share: material to count, sessions of any length, replays, and tables
-//! printed beside the timings.
+//! Shared parts of the benchmarks: texts to count, sessions of any length, replays, and tables
+//! printed with the timings.
 //!
 //! Everything is deterministic. A seed changes every text, so that nothing that was remembered of
 //! an earlier one helps.

@@ -1,4 +1,4 @@
-//! Replays in process, and what the command line of a benchmark asks for.
+//! Replays in process, and arguments of the benchmarks.
 
 use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
 use ctxbench_harness::mock::Transport;

@@ -18,7 +18,7 @@ const THOUGHT: usize = 200;
 const OUTPUT: usize = 2_400;
 const ANSWER: usize = 500;
 
-/// A number that stands in the first question and is needed in the last turn.
+/// A number in the first question that the last turn needs.
 fn remembered(seed: u64, i: u64) -> String {
     format!("HARBOR-{}", 100_000 + (seed * 31 + i) % 800_000)
 }
@@ -44,7 +44,7 @@ fn turn(n: usize, seed: u64) -> Turn {
     }
 }
 
-/// What stands in the question of turn `n` of a [`busy_session`].
+/// The question of turn `n` of a [`busy_session`].
 fn row(seed: u64, n: usize) -> String {
     format!("ROW-{seed}-{n}")
 }

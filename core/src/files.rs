@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+
+use tempfile::{NamedTempFile, TempDir};
 
 /// A file that was not written, or a folder that was not read. Nothing on disk has changed.
 #[derive(Debug, thiserror::Error)]
@@ -34,10 +35,10 @@ fn failed(
     move |source| FileError::Io { path, action, source, advice }
 }
 
-/// Writes a file atomically and durably, through a temporary file in the same folder. Follows links and
-/// keeps the permissions of an existing file. Also removes temporary files of killed processes.
+/// Writes a file whole or not at all: a temporary file in the same folder is synced to the disk and
+/// renamed. Links are followed, and a file that is replaced keeps its permissions.
 ///
-/// Writes to pipes and devices directly.
+/// Pipes and devices are written to directly.
 pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), FileError> {
     write_with(path, |out| out.write_all(content.as_ref()))
 }
@@ -47,26 +48,42 @@ pub fn write_with(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), FileError> {
-    put(path, content, true)
+    let write_failed = || failed(path, "write it", ADVICE_WRITE);
+    match Target::of(path)? {
+        Target::Stream => {
+            let file = OpenOptions::new().append(true).open(path).map_err(write_failed())?;
+            buffered(&file, content).map_err(write_failed())
+        }
+        Target::Regular { path: place, mode } => {
+            let write = || -> io::Result<()> {
+                let file = temp_file(folder_of(&place), false)?;
+                if let Some(mode) = mode {
+                    file.as_file().set_permissions(mode)?;
+                }
+                buffered(file.as_file(), content)?;
+                file.as_file().sync_all()?;
+                file.persist(&place)?;
+                // Makes the new name durable, too. Some file systems cannot sync a folder.
+                let _ = File::open(folder_of(&place)).and_then(|f| f.sync_all());
+                Ok(())
+            };
+            write().map_err(write_failed())
+        }
+    }
 }
 
-/// Like [`write()`], but without waiting for the disk: a power failure may lose the file.
-pub fn write_unsynced(path: &Path, content: impl AsRef<[u8]>) -> Result<(), FileError> {
-    put(path, |out| out.write_all(content.as_ref()), false)
-}
-
-/// [`write_unsynced`] by way of another folder of the same disk, in which [`remove_unfinished`] finds
-/// what a kill leaves. `private` = only its owner may read the file, at no moment anybody else.
-pub fn write_unsynced_via(
-    by: &Path,
+/// Like [`write_with`], without waiting for the disk: the file survives a kill of the process, but
+/// perhaps not a power cut. With `private` only its owner can read it.
+pub fn write_unsynced(
     path: &Path,
-    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     private: bool,
+    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), FileError> {
     let write = || -> io::Result<()> {
-        let temp = TempFile::create(by, private)?;
-        buffered(&temp.file, content)?;
-        temp.replace(path, false)
+        let file = temp_file(folder_of(path), private)?;
+        buffered(file.as_file(), content)?;
+        file.persist(path)?;
+        Ok(())
     };
     write().map_err(failed(path, "write it", ADVICE_WRITE))
 }
@@ -77,40 +94,11 @@ fn buffered(file: &File, content: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     out.flush()
 }
 
-fn put(
-    path: &Path,
-    content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    sync: bool,
-) -> Result<(), FileError> {
-    let fill = |file: &File| buffered(file, content);
-    let write_failed = || failed(path, "write it", ADVICE_WRITE);
-    match Target::of(path)? {
-        Target::Stream => {
-            let file = OpenOptions::new().append(true).open(path).map_err(write_failed())?;
-            fill(&file).map_err(write_failed())
-        }
-        Target::Regular { path: place, mode } => {
-            let temp = TempFile::create(folder_of(&place), false).map_err(write_failed())?;
-            let written = match mode {
-                Some(mode) => temp.file.set_permissions(mode),
-                None => Ok(()),
-            };
-            written
-                .and_then(|()| fill(&temp.file))
-                .and_then(|()| if sync { temp.file.sync_all() } else { Ok(()) })
-                .and_then(|()| temp.replace(&place, sync))
-                .map_err(write_failed())?;
-            if sync {
-                remove_unfinished(folder_of(&place));
-            }
-            Ok(())
-        }
-    }
-}
-
-/// Refuses an output that is not writable, is `-`, or is one of the inputs, even by another name (link,
-/// hard link, other spelling). Call it before long work. An input folder includes all files in it. Also
-/// removes temporary files of killed processes.
+/// Refuses an output that cannot be written or is one of the inputs, by whatever name it is reached
+/// (link, hard link, another spelling): good to call before long work. An input that is a folder
+/// stands for every file in it and below.
+///
+/// `-`, too: who can print asks for that before, and a file of this name is what nobody wants.
 pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), FileError> {
     if path.as_os_str() == "-" {
         return Err(FileError::Dash);
@@ -122,10 +110,8 @@ pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), FileError> {
         }
     }
     if let Target::Regular { path: place, .. } = Target::of(path)? {
-        let folder = folder_of(&place);
-        let tried = TempFile::create(folder, false).map(drop);
+        let tried = temp_file(folder_of(&place), false).map(drop);
         tried.map_err(failed(path, "write it", ADVICE_WRITE))?;
-        remove_unfinished(folder);
     }
     Ok(())
 }
@@ -315,111 +301,34 @@ pub fn create_private(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A temporary folder, removed on drop.
-pub struct Scratch {
-    path: PathBuf,
-    _held: Option<File>,
-}
+/// Prefix and suffix of files and folders that are still being written.
+const UNFINISHED: (&str, &str) = (".ctxbench-", ".tmp");
 
-impl Scratch {
-    /// Creates a folder below another. [`remove_unfinished`] finds it after a kill.
-    pub fn below(folder: &Path) -> Result<Scratch, FileError> {
-        let path = folder.join(format!(".ctxbench-{}-files.tmp", std::process::id()));
-        let made = match fs::create_dir(&path) {
-            // Left by an earlier process with this id.
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-                fs::remove_dir_all(&path).and_then(|()| fs::create_dir(&path))
-            }
-            other => other,
-        };
-        made.map_err(failed(&path, "make it", ADVICE_WRITE))?;
-        let held = File::open(&path).ok().filter(|f| f.try_lock().is_ok());
-        Ok(Scratch { path, _held: held })
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.path);
-    }
-}
-
-/// Returns whether a name is that of a temporary file or folder of ctxbench.
+/// Returns whether a file name is one of an unfinished file. A kill can leave such files.
 pub fn is_unfinished(name: &str) -> bool {
-    name.starts_with(".ctxbench-") && name.ends_with(".tmp")
+    name.starts_with(UNFINISHED.0) && name.ends_with(UNFINISHED.1)
 }
 
-/// Removes temporary files of killed processes, but not of running ones.
-pub fn remove_unfinished(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        // Opening a pipe would block.
-        let is_ours = entry.file_type().is_ok_and(|t| t.is_file() || t.is_dir());
-        if !is_ours || !entry.file_name().to_str().is_some_and(is_unfinished) {
-            continue;
-        }
-        let path = entry.path();
-        // Locked until removed, so that a new owner notices.
-        let Ok(found) = File::open(&path) else { continue };
-        if !matches!(found.try_lock(), Err(fs::TryLockError::WouldBlock)) {
-            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-        }
-    }
+/// Creates a folder for unfinished files in `folder`, removed on drop.
+pub fn temp_dir(folder: &Path) -> Result<TempDir, FileError> {
+    let (prefix, suffix) = UNFINISHED;
+    let dir = tempfile::Builder::new().prefix(prefix).suffix(suffix).tempdir_in(folder);
+    dir.map_err(failed(folder, "make a folder in it", ADVICE_WRITE))
 }
 
-/// A temporary file, removed on drop unless renamed.
-struct TempFile {
-    path: PathBuf,
-    file: File,
-}
-
-impl TempFile {
-    fn create(folder: &Path, private: bool) -> io::Result<TempFile> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        loop {
-            let n = NEXT.fetch_add(1, Ordering::Relaxed);
-            let name = format!(".ctxbench-{}-{n}.tmp", std::process::id());
-            let path = folder.join(name);
-            let mut options = OpenOptions::new();
-            options.write(true).create_new(true);
-            #[cfg(unix)]
-            if private {
-                use std::os::unix::fs::OpenOptionsExt;
-                options.mode(0o600);
-            }
-            #[cfg(not(unix))]
-            let _ = private;
-            let file = match options.open(&path) {
-                // Left by an earlier process with this id.
-                Err(e) if e.kind() == ErrorKind::AlreadyExists => continue,
-                made => made?,
-            };
-            // The lock marks the file as in use. Another process may remove it before it is locked.
-            let taken = matches!(file.try_lock(), Err(fs::TryLockError::WouldBlock));
-            if !taken && fs::symlink_metadata(&path).is_ok() {
-                return Ok(TempFile { file, path });
-            }
-        }
+/// Creates a file in `folder`, removed on drop unless it is persisted.
+fn temp_file(folder: &Path, private: bool) -> io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(UNFINISHED.0).suffix(UNFINISHED.1);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = if private { 0o600 } else { 0o666 };
+        builder.permissions(fs::Permissions::from_mode(mode));
     }
-
-    fn replace(&self, place: &Path, sync: bool) -> io::Result<()> {
-        fs::rename(&self.path, place)?;
-        if sync {
-            // Syncing the folder makes the name durable; some file systems do not support it.
-            let _ = File::open(folder_of(place)).and_then(|f| f.sync_all());
-        }
-        Ok(())
-    }
-}
-
-impl Drop for TempFile {
-    fn drop(&mut self) {
-        // Fails after a rename.
-        let _ = fs::remove_file(&self.path);
-    }
+    #[cfg(not(unix))]
+    let _ = private;
+    builder.tempfile_in(folder)
 }
 
 #[cfg(test)]

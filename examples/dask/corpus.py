@@ -1,13 +1,13 @@
-"""A corpus of sessions on a Dask cluster: a task for each part, and the parts as one.
+"""Runs a corpus of sessions on a Dask cluster, one task per part.
 
     python corpus.py CORPUS OUT --parts 100 --scheduler tcp://head:8786 -- --strategy codex
 
-The workers share a disk: CORPUS, OUT and the folder of parts must be the same paths for all of them.
-Without --scheduler the cluster is one of processes on this machine.
+The workers share a disk: CORPUS and OUT must be the same paths for all of them. Without --scheduler
+the cluster consists of processes on this machine.
 
-Nothing here knows about sessions. `ctxbench run --shard I/N` takes its part of them, and goes on
-where an earlier attempt of the same part broke off, so a task that Dask gives to another worker after
-a crash computes no row twice. `ctxbench merge` writes the bytes that one run would have written.
+`ctxbench run --shard I/N` computes the rows of one part and puts them into a cache. When Dask gives a
+task to another worker after a crash, the rows that are already in the cache are not computed again.
+At the end the same command without --shard writes the results from the cache.
 """
 
 import argparse
@@ -18,44 +18,43 @@ from pathlib import Path
 from dask.distributed import Client, LocalCluster, as_completed
 
 
-def part(program, corpus, folder, i, n, options):
-    """One part of the run, by the program, on whichever worker."""
-    out = Path(folder) / f"part-{i:05}-of-{n:05}"
-    command = [program, "run", str(corpus), "--shard", f"{i}/{n}", "--out", str(out)]
-    # One thread: Dask decides how many tasks a machine takes.
+def part(program, corpus, cache, i, n, options):
+    """Computes one part of the rows on a worker."""
+    command = [program, "run", str(corpus), "--shard", f"{i}/{n}", "--cache", str(cache)]
+    # One thread: Dask decides how many tasks run on a machine.
     done = subprocess.run(command + ["--jobs", "1", *options], capture_output=True, text=True)
-    # 1 = a check failed, which is a result, too.
+    # 1 means that a row ended with an error; the results show it.
     if done.returncode not in (0, 1):
         raise RuntimeError(f"part {i} of {n}: {done.stderr.strip()}")
-    return str(out)
+    return i
 
 
-def run(client, corpus, out, parts, options=(), program="ctxbench", finished=lambda out: None):
-    """Runs all parts on a cluster and merges them into `out`."""
-    folder = Path(f"{out}.parts")
-    folder.mkdir(parents=True, exist_ok=True)
+def run(client, corpus, out, parts, options=(), program="ctxbench", finished=lambda i: None):
+    """Computes all parts on a cluster and writes the results into `out`."""
+    cache = Path(f"{out}.cache")
     tasks = [
-        client.submit(part, program, str(corpus), str(folder), i, parts, list(options), pure=False)
+        client.submit(part, program, str(corpus), str(cache), i, parts, list(options), pure=False)
         for i in range(1, parts + 1)
     ]
-    made = []
     for task in as_completed(tasks):
-        made.append(task.result())
-        finished(made[-1])
-    subprocess.run([program, "merge", *sorted(made), "--out", str(out)], check=True)
+        finished(task.result())
+    command = [program, "run", str(corpus), "--cache", str(cache), "--out", str(out), *options]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL)
+    if done.returncode not in (0, 1):
+        raise RuntimeError("the results could not be written")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--parts", type=int, default=16, help="several for each worker")
+    parser.add_argument("--parts", type=int, default=16, help="use several per worker")
     parser.add_argument("--scheduler", help="address of a running Dask scheduler")
     parser.add_argument("--program", default="ctxbench")
-    parser.add_argument("options", nargs="*", help="options of ctxbench run, behind --")
+    parser.add_argument("options", nargs="*", help="options of ctxbench run, after --")
     args = parser.parse_args()
     with Client(args.scheduler) if args.scheduler else Client(LocalCluster()) as client:
-        tell = lambda out: print(out, file=sys.stderr)
+        tell = lambda i: print(f"part {i} is finished", file=sys.stderr)
         run(client, args.corpus.resolve(), args.out.resolve(), args.parts, args.options,
             args.program, tell)
 

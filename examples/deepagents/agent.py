@@ -1,7 +1,7 @@
-"""An agent of one's own that `ctxbench drive` can talk to: deepagents behind JSON lines.
+"""A deepagents agent for `ctxbench drive`.
 
-It reads commands from standard input and answers on standard output, a JSON object per line, in
-the form that docs/drive.md calls `rpc`. Only this file and `deepagents.toml` beside it are needed.
+It reads commands from standard input and answers on standard output, one JSON object per line, in
+the protocol `rpc` of docs/drive.md. Only this file and `deepagents.toml` are needed.
 """
 
 import json
@@ -14,7 +14,7 @@ from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 
 
-def tell(**message):
+def send(**message):
     print(json.dumps(message), flush=True)
 
 
@@ -32,7 +32,7 @@ def main():
         api_key="none",
         use_responses_api=False,
         max_tokens=int(os.environ["AGENT_MAX_OUTPUT"]),
-        # How large its window is; the middleware that summarises goes by it.
+        # Context window, which the summarisation middleware uses.
         profile={"max_input_tokens": int(os.environ["AGENT_WINDOW"])},
     )
     agent = create_deep_agent(model=model, tools=[run_shell])
@@ -41,17 +41,17 @@ def main():
         command = json.loads(line)
         if command["type"] != "prompt":
             error = f"no command {command['type']}"
-            tell(type="response", id=command["id"], success=False, error=error)
+            send(type="response", id=command["id"], success=False, error=error)
             continue
-        tell(type="response", id=command["id"], success=True)
-        said = {"role": "user", "content": command["message"]}
+        send(type="response", id=command["id"], success=True)
+        message = {"role": "user", "content": command["message"]}
         try:
-            # All of the state goes on: what was summarised stands beside the messages.
-            turn = {**state, "messages": state["messages"] + [said]}
+            # Keep the whole state: it contains the summary in addition to the messages.
+            turn = {**state, "messages": state["messages"] + [message]}
             state = agent.invoke(turn, {"recursion_limit": 1000})
-        except Exception as error:  # whatever it is, the user reads it
-            tell(type="message_end", message={"errorMessage": f"{type(error).__name__}: {error}"})
-        tell(type="agent_settled")
+        except Exception as error:  # shown to the user
+            send(type="message_end", message={"errorMessage": f"{type(error).__name__}: {error}"})
+        send(type="agent_settled")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-//! Connections: each a task, none kept open by a client that says nothing.
+//! Accepts HTTP connections. Idle clients are disconnected.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -15,16 +15,16 @@ use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 
-/// How long a client may take for the head of a request, and how long it may say nothing between two.
-const HEAD: Duration = Duration::from_secs(60);
+/// Time for the head of a request, and for a pause between two requests.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long open replies may take to end once the server is told to stop.
+/// Time for open replies after the server has stopped accepting.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Pause after the system had no place for a connection, most often because too many files are open.
-const NO_PLACE: Duration = Duration::from_millis(100);
+/// Pause after an error of `accept`, usually because too many files are open.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-/// Answers on a listener until `until` is ready; answers under way may end within [`GRACE`].
+/// Serves a listener until `until` completes. Open replies have [`GRACE`] to finish.
 pub(crate) async fn listen<F>(
     listener: TcpListener,
     answer: impl Fn(Request) -> F + Clone + Send + 'static,
@@ -34,7 +34,7 @@ pub(crate) async fn listen<F>(
 {
     let open = GracefulShutdown::new();
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD);
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
     tokio::pin!(until);
     loop {
         let accepted = tokio::select! {
@@ -42,10 +42,10 @@ pub(crate) async fn listen<F>(
             () = &mut until => break,
         };
         let Ok((stream, _)) = accepted else {
-            sleep(NO_PLACE).await;
+            sleep(ACCEPT_RETRY).await;
             continue;
         };
-        // Events are small; without this they would wait for each other.
+        // Events are small and would wait for each other.
         let _ = stream.set_nodelay(true);
         let answer = answer.clone();
         let service = service_fn(move |request: hyper::Request<Incoming>| {
@@ -53,7 +53,7 @@ pub(crate) async fn listen<F>(
             async move { Ok::<_, Infallible>(answer.await) }
         });
         let connection = open.watch(http.serve_connection(TokioIo::new(stream), service));
-        // A connection that breaks concerns its client alone.
+        // An error of a connection affects only its client.
         tokio::spawn(async move { drop(connection.await) });
     }
     drop(listener);

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ctxbench_core::plural::pluralize;
 use ctxbench_core::model::Counting;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::Size;
 use thiserror::Error;

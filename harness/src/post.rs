@@ -1,4 +1,4 @@
-//! One request to a server of somebody else, from code that is not asynchronous.
+//! Posts to a server from synchronous code.
 
 use std::time::Duration;
 
@@ -8,15 +8,15 @@ use hyper::{StatusCode, Uri};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 
-/// How far an answer is waited for.
+/// Limits of an answer.
 pub(crate) struct Limits {
-    pub(crate) patience: Duration,
-    /// Largest answer that is read, bytes.
+    pub(crate) timeout: Duration,
+    /// Maximum size of the answer, bytes.
     pub(crate) bytes: usize,
 }
 
 /// Posts JSON and returns status and body. The runtime of a replay cannot be entered twice, so the
-/// request has a thread and a runtime of its own.
+/// request runs on its own thread and runtime.
 pub(crate) fn post(
     url: &Uri,
     headers: &[(&'static str, String)],
@@ -29,9 +29,9 @@ pub(crate) fn post(
             .build()
             .map_err(|e| e.to_string())?;
         let sent = async {
-            tokio::time::timeout(limits.patience, send(url, headers, body, limits.bytes)).await
+            tokio::time::timeout(limits.timeout, send(url, headers, body, limits.bytes)).await
         };
-        let late = |_| Err(format!("no answer within {} s", limits.patience.as_secs()));
+        let late = |_| Err(format!("no answer within {} s", limits.timeout.as_secs()));
         runtime.block_on(sent).unwrap_or_else(late)
     };
     let joined = std::thread::scope(|s| s.spawn(work).join());
@@ -42,7 +42,7 @@ async fn send(
     url: &Uri,
     headers: &[(&'static str, String)],
     body: Vec<u8>,
-    most_bytes: usize,
+    max_bytes: usize,
 ) -> Result<(StatusCode, Bytes), String> {
     let connector = hyper_rustls::HttpsConnectorBuilder::new()
         .with_webpki_roots()
@@ -61,19 +61,19 @@ async fn send(
     let answer = client
         .request(request)
         .await
-        .map_err(|e| format!("the server could not be reached: {}", causes(&e)))?;
+        .map_err(|e| format!("the server could not be reached: {}", error_chain(&e)))?;
     let status = answer.status();
-    let body = Limited::new(answer.into_body(), most_bytes)
+    let body = Limited::new(answer.into_body(), max_bytes)
         .collect()
         .await
-        .map_err(|e| format!("the answer broke off: {e}"))?;
+        .map_err(|e| format!("the answer is incomplete: {e}"))?;
     Ok((status, body.to_bytes()))
 }
 
-/// An error with what lies under it: hyper's own words leave out why.
-pub(crate) fn causes(e: &dyn std::error::Error) -> String {
+/// Formats an error with its sources, which the messages of hyper leave out.
+pub(crate) fn error_chain(e: &dyn std::error::Error) -> String {
     match e.source() {
-        Some(s) => format!("{e}: {}", causes(s)),
+        Some(s) => format!("{e}: {}", error_chain(s)),
         None => e.to_string(),
     }
 }

@@ -36,13 +36,16 @@ impl Pace {
         let mut line = format!("{done} of {total} {what}");
         if done > 0 && seconds > 0.0 {
             let rate = done as f64 / seconds;
-            let digits = if rate < 10.0 { 1 } else { 0 };
-            line += &format!(", {rate:.digits$} per second");
+            line += &match rate {
+                rate if rate < 0.1 => format!(", {} each", format_duration(1.0 / rate)),
+                rate if rate < 10.0 => format!(", {rate:.1} per second"),
+                rate => format!(", {rate:.0} per second"),
+            };
             let left = self.weight.saturating_sub(self.done_weight);
             if left > 0 && self.done_weight > 0 {
                 line += &format!(
                     ", about {} left",
-                    told(seconds * left as f64 / self.done_weight as f64)
+                    format_duration(seconds * left as f64 / self.done_weight as f64)
                 );
             }
         }
@@ -59,7 +62,7 @@ impl Pace {
     }
 }
 
-fn told(seconds: f64) -> String {
+fn format_duration(seconds: f64) -> String {
     match seconds.round() as u64 {
         s @ 0..120 => format!("{s} s"),
         s @ 120..7_200 => format!("{} min", s.div_ceil(60)),
@@ -81,11 +84,11 @@ mod tests {
         pace.step(100);
         assert_eq!(pace.due(at(29)), None);
         // A tenth of the weight took 30 s.
-        let line = "1 of 100 files, 0.0 per second, about 5 min left";
+        let line = "1 of 100 files, 30 s each, about 5 min left";
         assert_eq!(pace.due(at(30)).as_deref(), Some(line));
         assert_eq!(pace.due(at(59)), None);
         pace.step(400);
-        let line = "2 of 100 files, 0.0 per second, about 60 s left";
+        let line = "2 of 100 files, 30 s each, about 60 s left";
         assert_eq!(pace.due(at(60)).as_deref(), Some(line));
     }
 
@@ -101,7 +104,7 @@ mod tests {
     fn times_are_told_in_units_of_people() {
         let all = [(1.4, "1 s"), (119.0, "119 s"), (121.0, "3 min"), (7_300.0, "3 h")];
         for (seconds, words) in all {
-            assert_eq!(told(seconds), words);
+            assert_eq!(format_duration(seconds), words);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Running strategies × sessions × models, in parallel, each pair by itself.
+//! Runs strategies × sessions × models in parallel, each pair independently.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -12,7 +12,7 @@ use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model::{self, Counting, Model};
 use ctxbench_reports::Looks;
 use ctxbench_reports::record::yardstick;
-use ctxbench_reports::record::{RESULTS_VERSION, Results, RunRecord, SessionList, Status};
+use ctxbench_reports::record::{RESULTS_VERSION, Results, RunRecord, Status};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::descriptor::{Descriptor, Look};
 use ctxbench_strategies::{Spec, all};
@@ -26,39 +26,35 @@ use crate::steering;
 use crate::summarise::Summariser;
 use crate::twice;
 
-/// What is to be run.
+/// Plan of a run.
 #[derive(Debug)]
 pub struct Plan {
-    /// Sessions.
     pub scenarios: Vec<Scenario>,
-    /// Strategies.
     pub specs: Vec<Spec>,
-    /// Models; none = each session's own, see [`models::own`].
+    /// Models. Empty means the model of each session, see [`models::own`].
     pub models: Vec<&'static Model>,
-    /// How.
+    /// Options of every replay.
     pub options: Options,
-    /// Who writes summaries, instead of the one in the options: a strategy that asks for summaries
-    /// is run with each, others once.
+    /// Summarisers, instead of the one in the options. A strategy that requests summaries runs with
+    /// each, others once.
     pub summarisers: Vec<Summariser>,
-    /// With how many seeds a run is made that depends on them, from the one in the options on;
-    /// others once. At least 1.
+    /// Number of seeds, from the one in the options on, for runs that depend on a seed. At least 1.
     pub seeds: u64,
-    /// Threads.
+    /// Number of threads.
     pub jobs: usize,
-    /// Which part of the sessions: (index from 1, of how many).
+    /// Part of the sessions: number from 1, and number of parts.
     pub shard: Option<(usize, usize)>,
 }
 
-/// One finished pair.
+/// A finished row.
 #[derive(Debug)]
 pub struct Finished {
-    /// Record and trace.
     pub replayed: Replayed,
-    /// Wall-clock time of our own code; never part of results.
+    /// Wall-clock time of the replay; not part of results.
     pub took: Duration,
 }
 
-/// Nothing to run yet: each session's own model, one summariser, once, on all threads.
+/// An empty plan: the model of each session, one summariser, one seed, all threads.
 impl Default for Plan {
     fn default() -> Plan {
         Plan {
@@ -74,75 +70,71 @@ impl Default for Plan {
     }
 }
 
-/// Whether a session, by its place among all, belongs to a part of a run.
+/// Returns whether the session with this index belongs to a part of a run.
 pub(crate) fn is_of_part(part: Option<(usize, usize)>, at: usize) -> bool {
     part.is_none_or(|(i, n)| at % n == i - 1)
 }
 
-/// A session whose turn has come, with the pairs that are to be run of it.
+/// A session with the pairs to run.
 pub struct Turn<'a> {
-    /// Its place in the plan.
+    /// Index in the plan.
     pub at: usize,
-    /// The session, whole.
     pub scenario: Cow<'a, Scenario>,
-    /// Why it cannot be run after all.
+    /// Reason why it cannot be run.
     pub broken: Option<String>,
-    /// Strategies by their places in the plan, and models.
+    /// Strategies by index, and models.
     pub pairs: Vec<(usize, &'static Model)>,
 }
 
-/// What of a plan a row is of.
+/// The part of a plan that one row covers.
 #[derive(Clone, Copy)]
 pub struct Variant<'a> {
-    /// The session by its place in the plan.
+    /// Session by index.
     pub at: usize,
-    /// The strategy.
     pub spec: &'a Spec,
-    /// The model.
     pub model: &'static Model,
-    /// Who writes its summaries.
+    /// Summariser.
     pub summariser: &'a Summariser,
-    /// Its seed.
     pub seed: u64,
 }
 
-/// Who takes finished pairs, on the thread that ran each, and may know of some already.
+/// Receives finished rows on the thread that computed them, and may know some in advance.
 pub trait Taker: Sync {
-    /// Whether the row of a variant asked for summaries, if it is known and need not be run.
-    fn known(&self, variant: Variant<'_>) -> Option<bool>;
-    /// Takes the row of a variant.
+    /// Returns whether the known row of a variant requested summaries. `None` if it must be
+    /// computed.
+    fn cached(&self, variant: Variant<'_>) -> Option<bool>;
+    /// Receives the row of a variant.
     fn take(&self, variant: Variant<'_>, finished: Finished);
 }
 
 impl Plan {
-    /// What was recorded of the sessions that have counters, for the models they were recorded
-    /// with.
+    /// Returns the rows of the recordings themselves, for sessions with counters.
     pub fn recorded(&self) -> Vec<RunRecord> {
         let sessions = self.scenarios.iter().enumerate().filter(|(at, _)| self.is_here(*at));
         sessions.flat_map(|(_, s)| recorded::rows(s, &self.models)).collect()
     }
 
-    /// Whether a session belongs to the part of the plan that is to be run.
+    /// Returns whether a session belongs to the part of this run.
     pub fn is_here(&self, at: usize) -> bool {
         is_of_part(self.shard, at)
     }
 
-    /// Number of rows, if every strategy asks for summaries.
+    /// Returns the number of rows if every strategy requests summaries.
     pub fn pairs(&self) -> usize {
         let each: usize = self.summarisers.iter().map(|s| self.seeds_of(s).count()).sum();
         let here = (0..self.scenarios.len()).filter(|at| self.is_here(*at));
         here.map(|at| self.pairs_of(at).len()).sum::<usize>() * each.max(1)
     }
 
-    /// The pairs of a session: strategies by their places, and models.
+    /// Returns the pairs of a session: strategies by index, and models.
     pub fn pairs_of(&self, at: usize) -> Vec<(usize, &'static Model)> {
         let models = self.models_of(&self.scenarios[at]);
         let pairs = (0..self.specs.len()).flat_map(|k| models.iter().map(move |m| (k, *m)));
         pairs.collect()
     }
 
-    /// The rows that a pair may have, in the order in which they are run. Where no summary was asked
-    /// for, nobody else and no other seed would have written another, so it has no more than one.
+    /// Returns the possible rows of a pair in order. A row without summaries does not depend on
+    /// summariser and seed, so it is the only one.
     pub fn variants(
         &self,
         at: usize,
@@ -154,12 +146,12 @@ impl Plan {
         })
     }
 
-    /// Whether rows of a summariser are told apart by their seed.
+    /// Returns whether rows of a summariser have a seed.
     pub fn names_seeds(&self, summariser: &Summariser) -> bool {
         summariser.seeded() && self.seeds > 1
     }
 
-    /// The seeds with which a summariser is run.
+    /// Returns the seeds of a summariser.
     fn seeds_of(&self, summariser: &Summariser) -> impl Iterator<Item = u64> + use<> {
         let first = self.options.seed;
         first..first.saturating_add(if summariser.seeded() { self.seeds.max(1) } else { 1 })
@@ -169,7 +161,7 @@ impl Plan {
         models::of(&scenario.session, &self.models)
     }
 
-    /// The models of all sessions, each once.
+    /// Returns the models of all sessions, each once.
     pub fn all_models(&self) -> Vec<&'static Model> {
         let mut all: Vec<&'static Model> = Vec::new();
         for model in self.scenarios.iter().flat_map(|s| self.models_of(s)) {
@@ -180,15 +172,15 @@ impl Plan {
         all
     }
 
-    /// Runs everything. `done` is called for each pair as it finishes, on the thread that ran it.
-    /// The calling thread runs pairs, too, so it must not be one of an asynchronous runtime.
+    /// Runs everything. `done` is called for each row on the thread that computed it. The calling
+    /// thread takes part, so it must not belong to an asynchronous runtime.
     pub fn run(&self, done: &(dyn Fn(&Finished) + Sync)) -> Vec<Finished> {
         struct All<'a> {
             done: &'a (dyn Fn(&Finished) + Sync),
             finished: Mutex<Vec<Finished>>,
         }
         impl Taker for All<'_> {
-            fn known(&self, _: Variant<'_>) -> Option<bool> {
+            fn cached(&self, _: Variant<'_>) -> Option<bool> {
                 None
             }
             fn take(&self, _: Variant<'_>, one: Finished) {
@@ -200,7 +192,7 @@ impl Plan {
         }
         let mut here: Vec<usize> =
             (0..self.scenarios.len()).filter(|at| self.is_here(*at)).collect();
-        // Longest first, so that no thread is left alone with the last one.
+        // The longest first, so that no thread is left with a long session at the end.
         here.sort_by_key(|at| Reverse(self.scenarios[*at].session.entries.len()));
         let taker = All { done, finished: Mutex::default() };
         self.run_each(&taker, |give| {
@@ -214,9 +206,9 @@ impl Plan {
         out
     }
 
-    /// Runs what `feed` gives, on a thread of its own, session by session. It has to wait while the
-    /// session that it gave last is not begun, so hardly more sessions are in memory than threads
-    /// run. The calling thread is one of them, as for [`Plan::run`].
+    /// Runs the sessions that `feed` hands over, on a separate thread. It waits until the previous
+    /// session has begun, so memory contains few more sessions than threads. The calling thread
+    /// takes part, as for [`Plan::run`].
     pub fn run_each<'a>(
         &'a self,
         taker: &dyn Taker,
@@ -243,7 +235,7 @@ impl Plan {
         };
         std::thread::scope(|scope| {
             scope.spawn(move || {
-                // Nobody receives any more only when this is over.
+                // The receiver is dropped only after the run.
                 feed(&mut |turn| drop(to.send(turn)));
             });
             let work = || {
@@ -251,8 +243,8 @@ impl Plan {
                     self.pair(taker, &of, k, model);
                 }
             };
-            // The calling thread works, too: what it has freed serves whatever comes after the run,
-            // while an allocator may keep another thread's for itself.
+            // The calling thread works, too. Memory that it frees can be used after the run, while
+            // an allocator may keep that of other threads.
             for _ in 1..self.jobs.min(self.pairs()) {
                 scope.spawn(work);
             }
@@ -262,10 +254,10 @@ impl Plan {
 
     fn pair(&self, taker: &dyn Taker, of: &Loaded<'_>, k: usize, model: &'static Model) {
         for variant in self.variants(of.at, (k, model)) {
-            let asked = taker.known(variant).unwrap_or_else(|| {
+            let asked = taker.cached(variant).unwrap_or_else(|| {
                 let Variant { spec, model, .. } = variant;
                 let one = match &of.broken {
-                    None => self.one(of, variant),
+                    None => self.compute(of, variant),
                     Some(why) => {
                         let why = why.clone();
                         let record = not_run(&of.scenario, spec, model, Status::Error, why);
@@ -282,7 +274,7 @@ impl Plan {
         }
     }
 
-    fn one(&self, of: &Loaded<'_>, variant: Variant<'_>) -> Finished {
+    fn compute(&self, of: &Loaded<'_>, variant: Variant<'_>) -> Finished {
         let Variant { spec, model, summariser, seed, .. } = variant;
         let scenario = &*of.scenario;
         let begin = Instant::now();
@@ -341,7 +333,7 @@ impl Plan {
     }
 }
 
-/// A session that is being run.
+/// A session in progress.
 struct Loaded<'a> {
     at: usize,
     scenario: Cow<'a, Scenario>,
@@ -355,7 +347,7 @@ impl Loaded<'_> {
         self.shared.get_or_init(|| Shared::of(&self.scenario))
     }
 
-    /// The session without what its user asks summaries to keep.
+    /// Returns the session without the instructions of its user about summaries.
     fn silenced(&self) -> &(Scenario, Shared) {
         let silenced = || (steering::silenced(&self.scenario), self.shared().reworded());
         self.silenced.get_or_init(silenced)
@@ -364,7 +356,7 @@ impl Loaded<'_> {
 
 type Pair<'a> = (Arc<Loaded<'a>>, usize, &'static Model);
 
-/// A row without a replay.
+/// Returns a row without a replay.
 fn bare(record: RunRecord) -> Replayed {
     Replayed { record, trace: vec![], loadings: vec![], seen: Default::default() }
 }
@@ -373,27 +365,23 @@ fn key(r: &RunRecord) -> (String, String, String, Option<String>, Option<u64>) {
     (r.scenario.id.clone(), r.strategy.label.clone(), r.model.clone(), r.summariser.clone(), r.seed)
 }
 
-/// The results of finished pairs, with savings.
+/// Returns the results of finished rows, with savings.
 pub fn results(plan: &Plan, mut records: Vec<RunRecord>) -> Results {
     ctxbench_reports::sort_runs(&mut records);
     Results { runs: with_savings(records), ..head(plan) }
 }
 
-/// What results of a plan say beside their rows.
+/// Returns the results of a plan without rows.
 pub fn head(plan: &Plan) -> Results {
-    let shard = plan.shard.filter(|(_, n)| *n > 1);
-    let ids = || plan.scenarios.iter().map(|s| &*s.id);
     Results {
         version: RESULTS_VERSION,
         generator: concat!("ctxbench ", env!("CARGO_PKG_VERSION")).into(),
         assumptions: assumptions(plan),
-        shard,
-        list: shard.map(|_| SessionList::of(ids())),
         runs: Vec::new(),
     }
 }
 
-/// How strategies are drawn.
+/// Returns the colours and line styles of strategies.
 pub fn looks() -> Looks {
     let hue = |d: &Descriptor| match d.look {
         Look::Hue(hue) => Some((d.name, hue)),
@@ -406,7 +394,7 @@ pub fn looks() -> Looks {
     }
 }
 
-/// What modelled numbers rest on, by name.
+/// Returns the assumptions of modelled numbers, by name.
 fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
     let mut out = BTreeMap::new();
     let mut say = |k: &str, v: String| {
@@ -483,7 +471,7 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
     say(
         "seed",
         if plan.seeds > 1 {
-            format!("{first} to {}, each for what is seeded", first + plan.seeds - 1)
+            format!("{first} to {}", first + plan.seeds - 1)
         } else {
             first.to_string()
         },

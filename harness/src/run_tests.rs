@@ -72,7 +72,7 @@ fn endpoint(url: &str, cassette: &Path, offline: bool) -> Vec<Summariser> {
 fn a_recorded_model_gives_the_same_bytes_offline_whatever_the_door_and_the_threads() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let server = runtime.block_on(MockServer::start());
-    // What it says depends on what it is shown, so that mixing up two requests would be seen.
+    // The summary depends on the request, so that the test notices if two requests are mixed up.
     let reply = |r: &Request| {
         let text =
             format!("I read {} bytes. The cookie is hs_sid, until 2026-03-31.", r.body.len());
@@ -135,7 +135,7 @@ fn a_missing_answer_is_an_error_of_its_row_and_names_request_and_strategy() {
 
 #[test]
 fn a_script_that_runs_out_is_an_error_of_its_row() {
-    // The session is scripted by hand and holds no recorded summary.
+    // The session is scripted by hand and has no recorded summary.
     let all = run(vec![Summariser::Scripted(Script::Recorded)], 1, Transport::Direct);
     let codex = all.runs.iter().find(|r| r.strategy.label == "codex").unwrap();
     assert_eq!(

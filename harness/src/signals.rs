@@ -1,38 +1,34 @@
-//! Signals that would end this process. Whoever started it may want it to go on: `nohup` has HUP
-//! ignored, and a shell INT by what a script runs in the background.
+//! Signals that end a process, unless the parent started it with them ignored: `nohup` ignores HUP,
+//! and a shell ignores INT for background jobs of a script.
 #![cfg(unix)]
-
-use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// One that is waited for; `None` = this process was started with it ignored, and it stays so.
-pub(crate) struct Heard(Option<Signal>);
+/// Listens for one signal. A signal that was ignored at the start never arrives.
+pub(crate) struct SignalListener(Option<Signal>);
 
-impl Heard {
+impl SignalListener {
     /// Listens from this call on.
-    pub(crate) fn of(kind: SignalKind) -> io::Result<Heard> {
-        // Only Linux tells without unsafe code.
+    pub(crate) fn new(kind: SignalKind) -> SignalListener {
+        // Safe code can read the signal mask on Linux only.
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        if is_ignored(&status, kind.as_raw_value()) {
-            return Ok(Heard(None));
-        }
-        Ok(Heard(Some(signal(kind)?)))
+        let ignored = is_ignored(&status, kind.as_raw_value());
+        SignalListener(if ignored { None } else { signal(kind).ok() })
     }
 
-    /// Ready when it comes.
-    pub(crate) async fn next(&mut self) {
-        let came = match &mut self.0 {
+    /// Waits for the signal.
+    pub(crate) async fn recv(&mut self) {
+        let received = match &mut self.0 {
             Some(signal) => signal.recv().await,
             None => None,
         };
-        if came.is_none() {
+        if received.is_none() {
             std::future::pending::<()>().await;
         }
     }
 }
 
-/// What a process has to say of itself holds a bit per signal, in hexadecimal.
+/// Reads the bit of `signal` in the hexadecimal `SigIgn` mask of `/proc/self/status`.
 fn is_ignored(status: &str, signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
@@ -44,8 +40,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_is_a_bit_of_the_mask() {
-        // HUP is signal 1, INT 2, PIPE 13, TERM 15; as `nohup` and Rust leave it.
+    fn is_ignored_reads_bit_of_signal() {
+        // HUP is signal 1, INT 2, PIPE 13, TERM 15. `nohup` ignores HUP, Rust ignores PIPE.
         let status = "Name:\tx\nSigBlk:\tffffffffffffffff\nSigIgn:\t0000000000001001\n";
         let ignored: Vec<i32> = (1..=64).filter(|n| is_ignored(status, *n)).collect();
         assert_eq!(ignored, [1, 13]);

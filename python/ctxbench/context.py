@@ -82,7 +82,7 @@ class Context:
         self.stop_reason: str | None = None
         #: Of the last request, as the provider counts, or None.
         self.request_tokens: int | None = None
-        #: The user's words, with reason `manual`.
+        # Instructions of the user, with reason `manual`.
         self.instructions: str | None = None
         #: How long nothing happened, with reason `idle`.
         self.idle_ms = 0

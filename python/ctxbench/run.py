@@ -209,7 +209,7 @@ class Program:
         try:
             said = getattr(self._strategy, moment)(self._ctx)
         except Exception as e:
-            # As in a user's own program: a failing model that nobody copes with ends the turn.
+            # As in a user's own program: an unhandled model error ends the turn.
             if not is_of_model(e):
                 raise
             said = Fail(f"{type(e).__name__}: {e}")

@@ -48,10 +48,10 @@ class Session:
     """What is known from the start."""
 
     id: str
-    #: Name of the subagent whose conversation this is, or None.
+    # Name of the subagent of this conversation, or None.
     agent: str | None
     tools: list[Tool]
-    #: Text of all that stands before the conversation.
+    # Text before the conversation.
     system: str
     model: Model
     #: Factor for constants in tokens; limits and settings are scaled already.

@@ -15,12 +15,12 @@ class State:
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
-        #: When each of them entered, side by side with them; rewinding goes by it.
+        # Time when each of them entered. Rewinding uses it.
         self._ages: list[int] = []
         self._now = 0
         self._age_of: dict[str, int] = {}
         self._by_id: dict[str, Message] = {}
-        #: Of items that have an id of their own (openai-responses): that id.
+        # Ids of items that have one (openai-responses).
         self._item_ids: dict[str, Any] = {}
         #: New texts of the last answer, in their order: ctxbench names them in its next call.
         self._unnamed: list[Message] = []
@@ -30,7 +30,7 @@ class State:
 
     def grow(self, added: Iterable[dict[str, Any]], new_ids: Sequence[str]) -> None:
         """Takes in what entered since the last answer, and the names of its new texts."""
-        # What was shown for one request only, or is gone, may well get no names.
+        # Messages for one request only, and removed ones, need no names.
         if len(new_ids) != len(self._unnamed) and (new_ids or self._stays):
             raise ProtocolError(
                 f"the last answer held {len(self._unnamed)} new texts, ctxbench named "
@@ -115,7 +115,7 @@ class State:
 
     def rewind(self, to: str | None) -> None:
         """Takes out what entered after a message; with None everything."""
-        # A message that was not told yet is younger than all that were.
+        # A message without an age is newer than all others.
         last = 0 if to is None else self._age_of.get(to, self._now)
         stays = [age <= last for age in self._ages]
         self.messages = [m for m, s in zip(self.messages, stays) if s]

@@ -20,12 +20,12 @@ class Strategy:
     defaults: `keep: int = 20`.
     """
 
-    #: What `initialize` answers. The name defaults to that of the class or function.
+    # Name in the answer to `initialize`. The default is the name of the class or function.
     name = ""
     version = "1"
     #: `openai-chat`, `openai-responses` or `anthropic`: how messages look.
     dialect = "openai-chat"
-    #: `state`: an answer holds from now on. `request`: for one request.
+    # `state`: an answer applies to all later requests. `request`: to one request.
     scope: Scope = "state"
     session: Session
 

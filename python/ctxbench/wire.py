@@ -33,7 +33,7 @@ class Wire:
     def __init__(self, read: BinaryIO, write: BinaryIO) -> None:
         self._read, self._write = read, write
         self._calls = 0
-        # Libraries may call the model from threads of their own; calls go one at a time.
+        # Libraries may call the model from several threads; calls are sent one at a time.
         self._lock = threading.Lock()
 
     def receive(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ def summarise(messages, ctx, share: float = 0.8, keep: int = 4):
     if used < ctx.model.window * share or start < 2:
         return None
     try:
-        # With the session's own system prompt and tools, what is summed up comes from the cache.
+        # With the session's own system prompt and tools, the summarised part comes from the cache.
         ask = [*messages[:start], {"role": "user", "content": ASK}]
         summary = ctx.complete(ask, system=True, tools=True).text
     except ModelError as e:

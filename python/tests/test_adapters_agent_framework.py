@@ -32,7 +32,7 @@ class Adapter(unittest.TestCase):
             parameters = inspect.signature(library).parameters
             for name, default in kind.defaults().items():
                 self.assertIn(name, parameters)
-                # None: taken from the session; the client is of ours.
+                # None: taken from the session; the client is ours.
                 if default is not None and name != "client":
                     self.assertEqual(default, parameters[name].default, name)
 

@@ -49,7 +49,7 @@ class Adapter(unittest.TestCase):
             bench.ask("turn")
 
     def test_the_reply_says_what_the_last_request_had(self) -> None:
-        # Believed: 170 of the request and 11 of what came after it, above 180.
+        # Assumed: 170 of the request and 11 of later messages, above 180.
         bench = Bench(Edit, window=200)
         bench.add(user("task"), *use("a", "x" * 9), *use("b", "b"), *use("c", "c"), *use("d", "d"))
         bench.ask("turn")

@@ -61,7 +61,7 @@ class Summaries(unittest.TestCase):
         (asked,) = bench.asked
         self.assertEqual([m["role"] for m in asked["messages"]], ["user"])
         self.assertEqual(set(asked), {"messages"})
-        # The summary stands from now on, and is summarised in its turn.
+        # The summary stays in the conversation and is summarised later.
         bench.add(assistant("f"), user("g"))
         bench.replies = ["AGAIN"]
         self.assertEqual(bench.ask("turn")[1:], ["f", "g"])
@@ -82,7 +82,7 @@ class Summaries(unittest.TestCase):
         self.assertEqual(bench.ask()[1:], [None, "result"])
 
     def test_tokens_are_estimated_and_system_and_tools_not_counted(self) -> None:
-        # 392 characters and the 4 of the role are 99 tokens; 3 go on top.
+        # 392 characters and 4 of the role are 99 tokens, plus 3.
         bench = Bench(Summarization, trigger=103, keep="messages:1")
         bench.add(user("x" * 392))
         bench.ask("turn")
@@ -101,7 +101,7 @@ class Summaries(unittest.TestCase):
         bench.add(user("a"), user("b"))
         bench.replies = [RemoteError(MODEL, "bad request", {"class": "invalid", "status": 400})]
         bench.ask("turn")
-        # The words are of LangChain's error, as its user would read them.
+        # The message is LangChain's own error.
         self.assertEqual(bench.answer, {"fail": "ModelInvalidRequestError: bad request"})
 
     def test_a_summary_that_is_too_large_is_asked_for_once_more(self) -> None:

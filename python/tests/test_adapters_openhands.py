@@ -39,7 +39,7 @@ class OpenHandsTest(unittest.TestCase):
         self.assertIn("what was", bench.asked[1]["messages"][0]["content"])
 
     def test_a_call_stays_with_its_result(self) -> None:
-        # An event each: the tail of two would begin with the result of a call that goes.
+        # One event each: a tail of two would begin with the result of a removed call.
         bench = self.bench(5)
         bench.add(*use("a", "one"), *use("b", "two"), assistant("so"))
         bench.replies = ["what was"]

@@ -73,7 +73,7 @@ class Functions(unittest.TestCase):
         ids = []
         said = answers(f, context(A, B), context(C, new_ids=["t1"]), context())
         self.assertEqual(ids, [["m1", "m2"], ["t1", "m2", "m3"], ["t1", "m3"]])
-        # The same object is the same text, and shown again it is no change.
+        # The same object is the same text, and showing it again changes nothing.
         self.assertEqual(said[1]["keep"], ["t1", "m3"])
         self.assertEqual(said[2], {"unchanged": True})
 
@@ -263,7 +263,7 @@ class Classes(unittest.TestCase):
             ("rewind", {"to": "m2"}),
             ("rewind", {"to": None}),
         )
-        # The summary entered behind m2, so it goes with what came later.
+        # The summary entered after m2, so it is removed with later messages.
         self.assertEqual(ids, [["m1", "m2"], []])
 
     def test_rewind_to_what_was_not_told_yet(self):

@@ -196,7 +196,7 @@ class AgentFramework(unittest.TestCase):
         return Client()
 
     def test_not_everything_older_is_summarised(self) -> None:
-        # 2000 tokens each, six of them to go: three fit into 8000 beside the prompt.
+        # 2000 tokens each, six of them to remove: three fit into 8000 next to the prompt.
         self.assertEqual(self.summary_of([8_000] * 10), list("012"))
         self.assertEqual([m.text[0] for m in self.left], ["S", *"3456789"])
 

@@ -126,16 +126,6 @@ pub enum ReportError {
         /// What SQLite said.
         source: rusqlite::Error,
     },
-    /// Two rows of one pair that differ.
-    #[error("{row} stands in {first} and in {second} with other figures; leave one of them out")]
-    Twice {
-        /// Scenario × strategy × model.
-        row: String,
-        /// Where.
-        first: String,
-        /// And where.
-        second: String,
-    },
     /// No such format.
     #[error("there is no report format `{name}`; {hint}")]
     UnknownFormat {

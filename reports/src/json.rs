@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::record::{BreakEven, RESULTS_VERSION, Results, RunRecord, SessionList};
+use crate::record::{BreakEven, RESULTS_VERSION, Results, RunRecord};
 use ctxbench_core::serde_error;
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Deserialize, Serialize, Serializer};
@@ -174,10 +174,6 @@ struct Written<'a> {
     version: u32,
     generator: &'a str,
     assumptions: &'a BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shard: Option<(usize, usize)>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    list: Option<&'a SessionList>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     differences: Vec<Differences>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -225,8 +221,6 @@ pub fn write_json(stored: &Stored<'_>, mut out: &mut dyn Write) -> Result<(), Re
         version: results.version,
         generator: &results.generator,
         assumptions: &results.assumptions,
-        shard: results.shard,
-        list: results.list.as_ref(),
         differences: stats::over_sessions(results)
             .into_iter()
             .filter(|d| !d.strategies.is_empty())

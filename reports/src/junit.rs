@@ -73,12 +73,13 @@ fn verdict(run: &RunRecord) -> Verdict {
     }
 }
 
+/// Beginning of every JUnit document of ctxbench.
+pub const JUNIT_HEAD: &str =
+    "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"ctxbench\"";
+
 /// Suites by name, each with its cases.
 pub(crate) fn document(suites: &[(String, Vec<Case>)]) -> String {
-    let mut out = format!(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"ctxbench\" {}>\n",
-        totals(suites.iter().flat_map(|(_, cases)| cases))
-    );
+    let mut out = format!("{JUNIT_HEAD} {}>\n", totals(suites.iter().flat_map(|(_, cases)| cases)));
     for (suite, cases) in suites {
         let suite = attribute(suite);
         let _ = writeln!(out, "  <testsuite name=\"{suite}\" {}>", totals(cases.iter()));

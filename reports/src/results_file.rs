@@ -1,13 +1,13 @@
-//! A `results.json` that is read a session at a time: an index of where each session's rows stand,
-//! and the rows when they are asked for.
+//! Reads a `results.json` session by session with an index of the rows.
 //!
-//! The file is known by the lines that [`crate::json`] writes: a row begins with `    {` and ends
-//! with `    }`. JSON that is laid out otherwise is read whole.
+//! The index relies on the lines that [`crate::json`] writes: a row begins with `    {` and ends
+//! with `    }`. A file with another layout is read whole.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Deserialize;
 
@@ -18,22 +18,21 @@ use crate::stored::{Rows, Stored, Take};
 
 /// Results on disk.
 pub struct ResultsFile {
-    /// Where.
     pub path: PathBuf,
-    /// All but the rows.
+    /// Everything but the rows.
     pub head: Results,
     sessions: Vec<Session>,
-    /// The rows of a file that is laid out otherwise.
+    /// Kept open, so that a run that replaces the file does not affect the reader.
+    file: Option<Mutex<File>>,
+    /// Rows of a file with another layout.
     whole: Option<Vec<RunRecord>>,
 }
 
-/// The rows of one session.
 struct Session {
-    id: String,
     rows: Vec<Place>,
 }
 
-/// Where a row stands.
+/// Position of a row in the file.
 #[derive(Clone, Copy)]
 struct Place {
     offset: u64,
@@ -42,7 +41,7 @@ struct Place {
     line: usize,
 }
 
-/// What of a row the index needs.
+/// Part of a row that the index needs.
 #[derive(Deserialize)]
 struct Key {
     scenario: Id,
@@ -53,11 +52,11 @@ struct Id {
     id: String,
 }
 
-/// Rows are longer than this by the texts that they hold, but never so long in a healthy file.
-const LONGEST_ROW: usize = 1 << 30;
+/// Maximum length of a row, bytes. Longer lines belong to a damaged file.
+const MAX_ROW_BYTES: usize = 1 << 30;
 
 impl ResultsFile {
-    /// Opens a `results.json`, or that of a results folder.
+    /// Opens a `results.json`, or the one in a results folder.
     pub fn open(path: &Path) -> Result<ResultsFile, ReadError> {
         let path = json::results_file(path);
         match ResultsFile::indexed(&path)? {
@@ -65,16 +64,16 @@ impl ResultsFile {
             None => {
                 let all = json::read_results(&path)?;
                 let head = all.without_rows();
-                Ok(ResultsFile { path, head, sessions: vec![], whole: Some(all.runs) })
+                Ok(ResultsFile { path, head, sessions: vec![], file: None, whole: Some(all.runs) })
             }
         }
     }
 
-    /// `None` = laid out otherwise, or broken, which reading it whole will tell.
+    /// Returns `None` for another layout or a damaged file, which is then read whole.
     fn indexed(path: &Path) -> Result<Option<ResultsFile>, ReadError> {
         let failed = |source| ReadError::Io { path: path.into(), source };
         if !std::fs::metadata(path).map_err(failed)?.is_file() {
-            // A pipe can be opened and read once only.
+            // A pipe can be read only once.
             return Ok(None);
         }
         let mut file = BufReader::new(File::open(path).map_err(failed)?);
@@ -111,7 +110,7 @@ impl ResultsFile {
             while !matches!(&line[..], b"    }\n" | b"    },\n") {
                 next(&mut line)?;
                 row.extend_from_slice(&line);
-                if line.is_empty() || row.len() > LONGEST_ROW {
+                if line.is_empty() || row.len() > MAX_ROW_BYTES {
                     return Ok(None);
                 }
             }
@@ -119,8 +118,8 @@ impl ResultsFile {
             let Ok(key) = serde_json::from_slice::<Key>(json) else { return Ok(None) };
             let id = key.scenario.id;
             let place = Place { offset: at, bytes: json.len(), line: number };
-            let session = *places.entry(id.clone()).or_insert_with(|| {
-                sessions.push(Session { id, rows: vec![] });
+            let session = *places.entry(id).or_insert_with(|| {
+                sessions.push(Session { rows: vec![] });
                 sessions.len() - 1
             });
             sessions[session].rows.push(place);
@@ -130,36 +129,19 @@ impl ResultsFile {
             next(&mut line)?;
             line.is_empty()
         };
-        let file = ResultsFile { path: path.into(), head, sessions, whole: None };
+        let file = Some(Mutex::new(file.into_inner()));
+        let file = ResultsFile { path: path.into(), head, sessions, file, whole: None };
         Ok(ended.then_some(file))
     }
 
-    /// The sessions that it holds, in the order of the file.
-    pub(crate) fn ids(&self) -> Vec<String> {
-        match &self.whole {
-            Some(rows) => rows
-                .chunk_by(|a, b| a.scenario.id == b.scenario.id)
-                .map(|s| s[0].scenario.id.clone())
-                .collect(),
-            None => self.sessions.iter().map(|s| s.id.clone()).collect(),
-        }
-    }
-
-    /// The rows of one of [`Self::ids`], by its place among them.
-    pub(crate) fn session(&self, at: usize) -> Result<Vec<RunRecord>, ReadError> {
-        if let Some(rows) = &self.whole {
-            let mut sessions = rows.chunk_by(|a, b| a.scenario.id == b.scenario.id);
-            return Ok(sessions.nth(at).unwrap_or_default().to_vec());
-        }
-        let mut file = File::open(&self.path).map_err(|e| self.failed(e))?;
-        self.sessions[at].rows.iter().map(|place| self.row(&mut file, *place)).collect()
-    }
-
-    fn row(&self, file: &mut File, place: Place) -> Result<RunRecord, ReadError> {
+    fn row(&self, place: Place) -> Result<RunRecord, ReadError> {
         let mut text = vec![0; place.bytes];
-        file.seek(SeekFrom::Start(place.offset))
-            .and_then(|_| file.read_exact(&mut text))
-            .map_err(|e| self.failed(e))?;
+        if let Some(file) = &self.file {
+            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            file.seek(SeekFrom::Start(place.offset))
+                .and_then(|_| file.read_exact(&mut text))
+                .map_err(|e| self.failed(e))?;
+        }
         serde_json::from_slice(&text)
             .map_err(|e| json::syntax(&self.path, &e, "results", place.line - 1))
     }
@@ -174,11 +156,15 @@ impl Rows for ResultsFile {
         if let Some(rows) = &self.whole {
             return rows.sessions(take);
         }
-        (0..self.sessions.len()).try_for_each(|at| take(&self.session(at)?))
+        for session in &self.sessions {
+            let rows = session.rows.iter().map(|place| self.row(*place));
+            take(&rows.collect::<Result<Vec<_>, _>>()?)?;
+        }
+        Ok(())
     }
 }
 
-/// Reads the figures of a `results.json`, or of that of a results folder: every row as a digest.
+/// Reads the figures of a `results.json`, or of the one in a results folder. Every row is a digest.
 pub fn read_figures(path: &Path) -> Result<Results, ReportError> {
     let file = ResultsFile::open(path)?;
     Ok(Stored::new(&file.head, &file)?.figures)
@@ -211,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_session_by_session_however_it_is_laid_out() {
+    fn sessions_of_any_layout_are_the_written_rows() {
         for results in [several(), Results { version: 1, ..Results::default() }] {
             let text = json::results_text(&results).unwrap();
             let (file, rows) = read(&text);
@@ -225,7 +211,24 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_row_is_named_by_its_line() {
+    fn sessions_of_replaced_file_are_those_that_were_opened() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("results.json");
+        std::fs::write(&path, json::results_text(&several()).unwrap()).unwrap();
+        let file = ResultsFile::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "{}").unwrap();
+        let mut rows = vec![];
+        file.sessions(&mut |session| {
+            rows.extend_from_slice(session);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(rows, several().runs);
+    }
+
+    #[test]
+    fn sessions_with_broken_row_is_an_error_with_its_line() {
         let text = json::results_text(&several()).unwrap();
         let at = text.rfind("\"window\": 200000").unwrap();
         let broken = text[..at].to_string() + "\"window\": \"wide\"" + &text[at + 16..];

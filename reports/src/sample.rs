@@ -41,14 +41,7 @@ pub(crate) fn results() -> Results {
     ]);
     let runs =
         LABELS.iter().enumerate().map(|(i, label)| run("login-bug", label, i as u64)).collect();
-    Results {
-        version: RESULTS_VERSION,
-        generator: "ctxbench 0.1.0".into(),
-        assumptions,
-        shard: None,
-        list: None,
-        runs,
-    }
+    Results { version: RESULTS_VERSION, generator: "ctxbench 0.1.0".into(), assumptions, runs }
 }
 
 /// One run of the sample; `seed` shifts its numbers.

@@ -61,8 +61,6 @@ impl Results {
             version: self.version,
             generator: self.generator.clone(),
             assumptions: self.assumptions.clone(),
-            shard: self.shard,
-            list: self.list.clone(),
             runs: vec![],
         }
     }

@@ -115,7 +115,7 @@ class Window:
     def follow(self, lines, facts):
         """Per line the set of facts it shows by item: a list of (item, ids)."""
         out, made, before, answered = [], {}, set(), None
-        # What was visible since the summary before, and what the newest summary could be made of.
+        # Visible facts since the previous summary, and the sources of the newest summary.
         since, last, asked = set(), None, False
         for line in lines:
             shown, now = [], set()
@@ -134,14 +134,14 @@ class Window:
                 if written(item):
                     ids = made.setdefault(sha, ids & last) if sha not in before else made[sha]
                 elif item["role"] == "assistant" and item["kind"] != "base":
-                    # What stands behind everything held is the newest reply, even where an older
-                    # one said the same; what appears elsewhere is shown again.
+                    # A message after everything kept is the newest reply, even if an older one has
+                    # the same text; anywhere else it is shown again.
                     newest = sha not in before and at > max(held, default=-1)
                     if newest or sha not in made:
                         made[sha] = ids & self.known(answered, facts)
                     ids = made[sha]
                 elif item["kind"] == "summary_prompt":
-                    # It quotes replies, and a quotation is no new mention.
+                    # It quotes replies, and a quotation is not a new mention.
                     ids &= since | self.arisen(answered, facts)
                 shown.append((item, ids))
             out.append(shown)

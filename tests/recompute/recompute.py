@@ -16,7 +16,7 @@ import re
 import sys
 from pathlib import Path
 
-# The script stands in a checkout and leaves nothing there.
+# The script is in a checkout and must not write there.
 sys.dont_write_bytecode = True
 
 import facts
@@ -72,7 +72,7 @@ class Run:
                 prompt, billed = r["input_tokens"], (r["cache_read"], r["cache_write"])
             else:
                 prompt = self.size(r)
-                # The definitions themselves are not in the trace; their size stands for them.
+                # The trace has the size of the definitions instead of the definitions.
                 fixed = (("tools", r["tools_tokens"]), r["tools_tokens"])
                 items = [(identity(i), i["tokens"], i.get("cache", False)) for i in r["items"]]
                 billed = cache.ask(r["model"], fixed, items, r["at_ms"], long_lived)
@@ -134,7 +134,7 @@ def recount(run, vocabulary, models, session):
             counts.append((line, "tools", vocabulary.count(text), 0, line["tools_tokens"]))
         for item in line["items"]:
             key, text = identity(item), run.texts.get(item["sha256"])
-            # What no text stands for: text that a recording lacks, images, encrypted reasoning.
+            # Content without text: missing from the recording, images, encrypted reasoning.
             if key in seen or not text or item["kind"] in ("unrecorded", "image"):
                 continue
             seen.add(key)
@@ -207,7 +207,7 @@ def main():
     for key, row in rows.items():
         print(f"{key[0]} {key[1]}")
         if key not in runs:
-            # A row made of a recording's own counters has no requests of ours.
+            # A row made of a recording's own counters has no requests by us.
             good = row["requests"] in ("0", "n/a") or key[1] == "as-recorded"
             print("  not in the trace" + ("" if good else ": DIFFERS"))
             bad += not good

@@ -115,7 +115,7 @@ def thinking():
 
 
 def cache_over_two_calls():
-    # A prefix of its own, so that no other check has written it.
+    # A unique prefix, so that no other check has written it.
     words = f"Session {uuid.uuid4()}. " + "A rule that always holds, whatever else may happen. " * 300
     system = [{"type": "text", "text": words, "cache_control": {"type": "ephemeral"}}]
     first, second = (ask("Hello", system=system).usage for _ in range(2))
@@ -166,7 +166,7 @@ def thinking_cleared():
         messages.append(user(f"Question {i}"))
         reply = client.messages.create(model=MODEL, max_tokens=2000, messages=messages, thinking=settings)
         messages.append({"role": "assistant", "content": reply.content})
-    # The turn that now begins is one of the two; keeping only it is what older models do unasked.
+    # The turn that begins now is one of the two. Older models keep only it by default.
     edit = {"type": "clear_thinking_20251015", "keep": {"type": "thinking_turns", "value": 2}}
     reply = client.beta.messages.create(
         model=MODEL, max_tokens=2000, messages=messages + [user("And now?")], thinking=settings, betas=EDITING,
@@ -191,7 +191,7 @@ def compaction_with_pause():
     assert block.type == "compaction" and block.content
     assert [i.type for i in paused.usage.iterations] == ["compaction"]
     assert paused.usage.iterations[0].input_tokens > 50_000 and paused.usage.input_tokens == 0
-    # The client goes on from the block; what lies before it does not count any more.
+    # The client continues from the block; earlier messages do not count.
     more["messages"] = more["messages"][:-1] + [{"role": "assistant", "content": paused.content}, user("Go on")]
     reply = client.beta.messages.create(**more)
     assert reply.content[0].text == "You said: Go on" and reply.usage.input_tokens < 6_000, reply.usage
@@ -222,7 +222,7 @@ def compaction_on_demand():
     after = client.beta.messages.create(messages=[{"role": "assistant", "content": reply.content}, user("Which port?")], **more)
     assert after.content[0].text == "You said: Which port?"
     misplaced = [user("x"), {"role": "assistant", "content": reply.content}, user("y")]
-    # The SDK has a class of its own for each code of a compaction.
+    # The SDK has a class for each error code of a compaction.
     raises(anthropic.types.CompactionBlockMisplacedError, lambda: client.beta.messages.create(messages=misplaced, **more))
     only = [{"role": "assistant", "content": reply.content}]
     again = lambda: client.beta.messages.create(messages=only, compaction={"type": "summarize"}, **more)

@@ -27,7 +27,7 @@ def whole(value):
     return [whole(v) for v in value]
 
 
-# What is checked while it is read needs its type until then.
+# Types that are checked while reading need their type until then.
 adapter = functools.cache(TypeAdapter)
 
 

@@ -107,7 +107,7 @@ def thoughts():
     assert r.text == "You said: Think first" and r.usage_metadata.thoughts_token_count > 0
     again = [p for c in stream("Think first", **more) for p in c.candidates[0].content.parts]
     assert [bool(p.thought) for p in again][0] and again[-1].thought_signature == said.thought_signature
-    # What came back is understood when it is sent again.
+    # The reply can be sent again.
     assert ask([user("Think first"), r.candidates[0].content, user("On")], **more).text == "You said: On"
 
 

@@ -39,7 +39,7 @@ fn edits(record: &RunRecord) -> Vec<&RequestRecord> {
 }
 
 #[test]
-fn the_editor_is_paid_at_its_own_price_and_writes_the_recorded_edit() {
+fn editor_model_is_billed_at_its_price() {
     let spec = "aider:architect=true,editor_model=claude-haiku-4-5";
     let row = replayed::run(&session(), spec);
     let edits = edits(&row);
@@ -60,10 +60,10 @@ fn the_editor_is_paid_at_its_own_price_and_writes_the_recorded_edit() {
     assert!(alone.summary.cost_usd > row.summary.cost_usd);
 }
 
-/// What the edit came to stays with the editor: the port that its tool named is not there when it
-/// is asked for. Everybody else has it.
+/// The editor keeps the result of the edit: the main model does not know the port that its tool
+/// reported. Every other strategy has it.
 #[test]
-fn the_architect_never_sees_what_an_edit_returned() {
+fn architect_does_not_see_edit_results() {
     let kept = |spec: &str| replayed::run(&session(), spec).summary.retention_pct;
     assert_eq!(kept("aider"), Some(100.0));
     assert_eq!(kept("codex"), Some(100.0));

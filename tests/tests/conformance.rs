@@ -27,7 +27,7 @@ fn opencode_keeps_the_newest_steps() {
 }
 
 #[test]
-fn the_sdk_loses_the_turn_that_crosses_the_threshold() {
+fn sdk_drops_the_turn_that_crosses_the_threshold() {
     assert_eq!(run(&data("anthropic-sdk/python-0.125.0/cross_on_tool_use.json")), (4, None));
 }
 
@@ -59,7 +59,7 @@ fn every_recorded_session_is_replayed_request_for_request() {
     assert_eq!(all.len(), 97);
 }
 
-/// A case changed in one place, and what must be said of it.
+/// Returns the error for a case that `change` has changed.
 fn corrupted(change: impl FnOnce(&mut Value)) -> String {
     corrupted_case(CODEX, change)
 }
@@ -82,7 +82,7 @@ fn verdict(v: &Value) -> Result<Option<Difference>, CaseError> {
         .map(|v| v.difference)
 }
 
-/// What differs, or what cannot be read and why.
+/// Returns the first difference or the error.
 fn corrupted_case(name: &str, change: impl FnOnce(&mut Value)) -> String {
     let mut v = load(name);
     change(&mut v);
@@ -142,7 +142,7 @@ fn a_wrong_outcome_is_refused() {
                 "{name}"
             );
         }
-        // Neither last words nor an error; the words of the reply before the error in its place.
+        // Not the last text or an error, but the text of the reply before the error.
         assert!(
             corrupted_case(case, |v| remove(v, "/outcome/error"))
                 .starts_with("outcome: expected exactly one of final, error")
@@ -170,11 +170,10 @@ fn a_wrong_outcome_is_refused() {
     }
 }
 
-/// The classes follow from the way a run ends: HTTP errors of either request by their status, a
-/// broken connection by its code, what the library raises itself by what is wrong or by the
-/// exception (docs/sources/anthropic-sdk.md §2.2).
+/// Names of the error classes: HTTP errors by status, broken connections by code, errors of the
+/// library by cause or exception (docs/sources/anthropic-sdk.md §2.2).
 #[test]
-fn error_classes_that_no_case_has_are_told_apart() {
+fn error_classes_without_cases_are_distinguished() {
     let with = |case: &str, change: &dyn Fn(&mut Value), class: &str| {
         let mut v = load(case);
         change(&mut v);
@@ -194,7 +193,7 @@ fn error_classes_that_no_case_has_are_told_apart() {
         ),
         (SDK_RAISED, &|_| {}, "ValueError"),
         (SDK_RAISED, &|v| v["events"][2]["blocks"] = json!([]), "IndexError"),
-        // The request fails that the model itself was asked with: there is no second one.
+        // The request to the main model fails, so there is no second one.
         (
             SDK_ERROR,
             &|v| {
@@ -218,10 +217,10 @@ fn error_classes_that_no_case_has_are_told_apart() {
     }
 }
 
-/// The recorded turn with an image, where the provider takes the request: four parts in one message,
-/// wherever the message stands (docs/sources/opencode.md §5).
+/// The recorded turn with an image, where the provider takes the request: four parts in one
+/// message, at any position (docs/sources/opencode.md §5).
 #[test]
-fn a_message_of_texts_an_image_and_a_text_stays_one() {
+fn message_with_texts_and_an_image_stays_one_message() {
     let recorded = load("opencode/1.18.33/s15_image_overflow.json");
     let base = recorded["requests"][0]["items"][0].clone();
     let image = recorded["requests"][1]["items"][3].clone();
@@ -264,7 +263,7 @@ fn a_message_of_texts_an_image_and_a_text_stays_one() {
     ]);
     assert_eq!(verdict(&tail).unwrap(), None);
 
-    // On Anthropic's wire, where the breakpoint of the message stands behind its last part.
+    // On Anthropic's wire, the breakpoint is after the last part of the message.
     let wire = load("opencode/1.18.33/s7_anthropic.json");
     (v["settings"]["wire"], v["fixed"]) = ("anthropic".into(), wire["fixed"].clone());
     for e in v["events"].as_array_mut().unwrap().iter_mut().filter(|e| e["type"] == "reply") {
@@ -310,7 +309,7 @@ fn a_runner_that_stops_after_a_summary_ends_with_the_message_it_dropped() {
 
 /// docs/sources/anthropic-sdk.md §2.3, and §2.2 step 5: only Python tells the two errors apart.
 #[test]
-fn a_summary_that_begins_otherwise_ends_the_run_in_both_languages() {
+fn summary_without_its_prefix_ends_the_run() {
     let ended = |case: &str, blocks: Value, class: &str| {
         let mut v = load(case);
         let at = v["events"].as_array().unwrap().iter();
@@ -394,7 +393,7 @@ fn a_request_without_an_answer_is_refused() {
     }
 }
 
-/// Of these members each stands in the named place of its case.
+/// Each of these members must appear at the named position of its case.
 const OBJECTS: &[(&str, &[&str])] = &[
     (
         CODEX,
@@ -451,7 +450,7 @@ const OBJECTS: &[(&str, &[&str])] = &[
 ];
 
 #[test]
-fn members_that_are_not_known_are_refused_everywhere() {
+fn unknown_members_are_refused_everywhere() {
     for (case, places) in OBJECTS {
         for at in *places {
             if load(case).pointer(at).is_none_or(|o| !o.is_object()) {
@@ -473,7 +472,7 @@ fn members_that_are_not_known_are_refused_everywhere() {
 }
 
 #[test]
-fn numbers_of_the_wrong_type_are_refused_with_their_place() {
+fn numbers_of_the_wrong_type_are_refused_with_their_path() {
     let places = [
         (CODEX, "/settings/context_window"),
         ("codex/0.63.0/probe.json", "/settings/context_window"),
@@ -530,9 +529,9 @@ fn numbers_of_the_wrong_type_are_refused_with_their_place() {
     }
 }
 
-/// Facts that stand beside a text must fit it, and only texts of the program may be left out.
+/// Sizes next to a text must match it, and only texts of the program may be left out.
 #[test]
-fn facts_that_contradict_each_other_are_refused() {
+fn contradicting_members_are_refused() {
     assert!(
         corrupted(|v| v["events"][1]["calls"][0]["output_bytes"] = 1.into())
             .contains("output_bytes")
@@ -541,7 +540,7 @@ fn facts_that_contradict_each_other_are_refused() {
         remove(v, "/requests/0/items/3/text");
         put(v, "/requests/0/items/3/constant", json!(true));
     };
-    assert!(corrupted(left_out).contains("constant"), "the user's words are compared");
+    assert!(corrupted(left_out).contains("constant"), "the user's text is compared");
     let (i, k) = summary_prompt(&load(OPENCODE));
     let item = format!("/requests/{i}/items/{k}");
     for (at, value) in
@@ -592,7 +591,7 @@ fn summary_prompt(v: &Value) -> (usize, usize) {
 }
 
 #[test]
-fn texts_beyond_every_bound_are_refused_and_not_made() {
+fn oversized_texts_are_refused_before_they_are_built() {
     let huge = 1_000_000_000_000_u64;
     for text in [
         json!({"repeat": "a", "times": huge}),
@@ -623,7 +622,7 @@ fn texts_beyond_every_bound_are_refused_and_not_made() {
 }
 
 #[test]
-fn a_control_that_is_switched_off_compacts_nothing() {
+fn disabled_control_does_not_compact() {
     assert_eq!(
         corrupted_case(SDK, |v| v["settings"]["compaction_control"]["enabled"] = false.into()),
         "purpose"

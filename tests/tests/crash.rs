@@ -1,7 +1,6 @@
-//! Sessions on disk when things go wrong: programs killed at random points, last lines cut at every
-//! byte, two writers, no room, no permission. The writer is this test binary itself, started again
-//! as a child that says on its standard output what it has stored; nothing sleeps, the points of
-//! death are seeded.
+//! Sessions on disk under failures: killed programs, torn last lines, two writers, a full disk,
+//! missing permissions. The writer is this test binary, started as a child process that prints each
+//! stored entry. Kills are seeded; nothing sleeps.
 //!
 //! `CTXBENCH_KILLS=500 cargo test --test all -- crash:: --nocapture` prints the figures
 //! of docs/method.md.
@@ -18,7 +17,7 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::rng::SplitMix64;
 use ctxbench_strategies::persist::{Format, Journal, JournalEntry, StoredMessage, formats, losses};
 
-/// What a child is told: format, folder, seed, most entries, kind of entries.
+/// Variable with the child's job: format, folder, seed, maximum number of entries, kind of entries.
 const JOB: &str = "CTXBENCH_CRASH_JOB";
 /// Kills per format in a normal test run.
 const KILLS: u64 = 25;
@@ -53,12 +52,12 @@ impl Script {
         let mut out = format!("message {i} of {}", self.seed);
         for _ in 0..random.bits() % 80 {
             let words = [
-                "eins",
-                "zwei und drei",
-                "vier\nfünf",
-                "\"sechs\"",
-                "sieben \\ acht",
-                "neun\n# zehn",
+                "one",
+                "two and three",
+                "four\nfive",
+                "\"six\"",
+                "seven \\ eight",
+                "nine\n# ten",
                 "日本",
             ];
             out.push(' ');
@@ -67,14 +66,14 @@ impl Script {
         out + "."
     }
 
-    /// The next entry; the context behind it is then [`Script::context`].
+    /// Returns the next entry. [`Script::context`] is then the context after it.
     fn next(&mut self) -> JournalEntry {
         let i = self.at;
         self.at += 1;
         let text = self.text(i);
         let call = |k: u64| -> std::sync::Arc<str> { format!("call {k}").into() };
         match i % 10 {
-            // A compaction that keeps what came last: with its result where it is a call.
+            // A compaction that keeps the last message, or the last call with its result.
             8 if !self.plain => {
                 let tail = self.context.split_off(self.context.len().saturating_sub(1));
                 let summary = StoredMessage {
@@ -118,7 +117,7 @@ impl Script {
 
 /// The writer. Only does something when it is started as a child.
 #[test]
-#[ignore = "started by the other tests as a process of its own"]
+#[ignore = "started by other tests as a child process"]
 fn child() {
     let Ok(job) = std::env::var(JOB) else { return };
     let [name, dir, seed, most, plain] = job.split('|').collect::<Vec<_>>().try_into().unwrap();
@@ -201,7 +200,7 @@ impl Writer {
             std::hint::black_box(i);
         });
         self.child.kill().unwrap();
-        // What it said before it died counts.
+        // Lines that it printed before it died count.
         while self.step() {}
         self.child.wait().unwrap();
         self.acknowledged
@@ -230,8 +229,7 @@ fn kills() -> u64 {
         .map_or(KILLS, |n| n.parse().expect("CTXBENCH_KILLS is a number"))
 }
 
-/// Kills a writer again and again, each time in a fresh folder, and counts what of the acknowledged
-/// is gone.
+/// Kills a writer repeatedly, each time in a fresh folder, and counts lost entries.
 fn kill_often(name: &str, plain: bool) -> Figures {
     let mut random = SplitMix64::new(name.bytes().map(u64::from).sum());
     let mut out = Figures::default();
@@ -248,7 +246,7 @@ fn kill_often(name: &str, plain: bool) -> Figures {
         let loaded = p.load().unwrap();
         let was = losses(&script.context, &loaded.context);
         let whole = script.context.clone();
-        // What was being written when it died may be there too, and may have been a compaction.
+        // The entry in progress at the kill may be stored too, and may have been a compaction.
         script.next();
         let is = losses(&script.context, &loaded.context);
         let (now, shown) = if is.equal || (is.lost, is.garbled) < (was.lost, was.garbled) {
@@ -291,14 +289,14 @@ fn kill_often(name: &str, plain: bool) -> Figures {
 }
 
 #[test]
-fn killed_at_any_point_jsonl_keeps_what_it_acknowledged() {
+fn killed_jsonl_writer_keeps_acknowledged_entries() {
     for name in ["codex-rollout", "claude-code-jsonl"] {
         assert!(kill_often(name, false).acknowledged > 0);
     }
 }
 
 #[test]
-fn killed_at_any_point_a_tree_of_files_goes_on() {
+fn killed_file_tree_writer_can_continue() {
     assert!(kill_often("opencode-files", false).acknowledged > 0);
 }
 
@@ -321,12 +319,12 @@ fn lines_file(dir: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_last_line_cut_at_any_byte_is_passed_over_with_a_note() {
+fn torn_last_line_is_skipped_with_a_note() {
     for name in ["codex-rollout", "claude-code-jsonl"] {
         let dir = tempfile::tempdir().unwrap();
         let said = [
             StoredMessage::text(Role::User, "first"),
-            StoredMessage::text(Role::Assistant, "zweite «ü» 日本"),
+            StoredMessage::text(Role::Assistant, "second «ü» 日本"),
         ];
         let mut p = (format(name).open)(dir.path(), 1).unwrap();
         said.iter().for_each(|s| p.append(&JournalEntry::Message(s.clone())).unwrap());
@@ -351,7 +349,7 @@ fn a_last_line_cut_at_any_byte_is_passed_over_with_a_note() {
             if torn {
                 assert!(loaded.notes[0].contains("was passed over"), "{:?}", loaded.notes);
             }
-            // What follows is whole.
+            // The next entry is complete.
             p.append(&JournalEntry::Message(said[1].clone())).unwrap();
             let after = p.load().unwrap();
             assert_eq!(after.context[kept..], said[1..], "{name} at {cut}");
@@ -381,8 +379,8 @@ fn two_writers_corrupt_nothing() {
             let own: Vec<StoredMessage> = log.iter().filter(of).cloned().collect();
             let now = losses(&script.context, &own);
             if f.name == "aider-markdown" {
-                // Messages are whole on disk; the format cannot tell whose replies follow each
-                // other.
+                // Messages are complete on disk, but the format does not say which reply follows
+                // which message.
                 let text =
                     std::fs::read_to_string(dir.path().join(".aider.chat.history.md")).unwrap();
                 (0..EACH).for_each(|i| {
@@ -399,9 +397,8 @@ fn two_writers_corrupt_nothing() {
     }
 }
 
-/// Formats, and the size of a file, in blocks of 512 bytes, at which there is no room left: what
-/// grows in one file meets it late, in a tree of files every message of some length meets the
-/// smallest.
+/// Formats and the maximum file size, in blocks of 512 bytes. A format with one file reaches it
+/// late; a tree of files reaches the smallest with its first long message.
 const ROOM: [(&str, u32); 8] = [
     ("ctxbench-store", 300),
     ("aider-markdown", 300),
@@ -418,7 +415,7 @@ fn no_room(blocks: u32) -> String {
 }
 
 #[test]
-fn without_room_the_error_says_so_and_what_was_there_stays() {
+fn full_disk_is_an_error_and_keeps_earlier_entries() {
     for (name, blocks) in ROOM {
         let dir = tempfile::tempdir().unwrap();
         let shell = no_room(blocks);
@@ -454,9 +451,9 @@ fn without_room_the_error_says_so_and_what_was_there_stays() {
 }
 
 #[test]
-fn without_room_a_tree_of_files_loses_the_part_that_was_being_written_and_says_so() {
-    // A result is written into the file that holds its call. Seeds whose first message without room
-    // is such a result are few.
+fn full_disk_loses_only_the_current_part_of_a_file_tree() {
+    // A result is written into the file of its call. Few seeds have such a result as the first
+    // message that does not fit.
     let name = "opencode-files";
     let mut cut = 0;
     for seed in 1..=40 {
@@ -493,7 +490,7 @@ fn without_room_a_tree_of_files_loses_the_part_that_was_being_written_and_says_s
 }
 
 #[test]
-fn without_permission_the_error_says_so_and_what_was_there_stays() {
+fn missing_permission_is_an_error_and_keeps_earlier_entries() {
     for (name, _) in ROOM {
         let dir = tempfile::tempdir().unwrap();
         let mut p = (format(name).open)(dir.path(), 1).unwrap();
@@ -501,13 +498,13 @@ fn without_permission_the_error_says_so_and_what_was_there_stays() {
         drop(p);
         lock(dir.path(), false);
         let mut c = command(None, name, dir.path(), 2, 1, true);
-        // Permissions bind everybody but root; `nobody` is 65534.
+        // Permissions apply to every user except root. 65534 is the user `nobody`.
         if std::fs::OpenOptions::new().append(true).open(first_file(dir.path())).is_ok() {
             c.uid(65_534).gid(65_534);
         }
         let (acknowledged, failed) = Writer::start(c).finish();
         assert_eq!(acknowledged, 0, "{name}");
-        let failed = failed.unwrap_or_else(|| panic!("{name} wrote to what is read-only"));
+        let failed = failed.unwrap_or_else(|| panic!("{name} wrote to a read-only file"));
         assert!(failed.contains(&dir.path().display().to_string()), "{failed}");
         lock(dir.path(), true);
         let back = (format(name).open)(dir.path(), 3).unwrap().load().unwrap().context;
@@ -531,7 +528,7 @@ fn first_file(dir: &Path) -> PathBuf {
     all_below(dir).into_iter().find(|p| p.is_file()).unwrap()
 }
 
-/// Takes the permission to write away, or gives it back; everybody may read.
+/// Removes or restores write permission. Everyone may read.
 fn lock(dir: &Path, write: bool) {
     let mut all = all_below(dir);
     if write {

@@ -1,4 +1,4 @@
-//! Subagents by hand calculation, and what must hold of every run that has some.
+//! Subagents by hand calculation, and invariants of every run with subagents.
 
 use ctxbench_core::fact::Match;
 use ctxbench_core::request::Phase;
@@ -17,8 +17,8 @@ fn session(lines: &str) -> Scenario {
     )
 }
 
-/// Two subagents side by side: `x` answers at once, `y` reads a file first. Every text has as many
-/// tokens as words.
+/// Two subagents in parallel: `x` answers at once, `y` reads a file first. Each text has one token
+/// per word.
 const TWO: &str = r#"{"type":"system","text":"one two three four five six"}
 {"type":"user","id":"u1","text":"one two three"}
 {"type":"assistant","id":"a1","calls":[{"id":"c1","name":"task","arguments":"{}"},{"id":"c2","name":"task","arguments":"{}"}]}
@@ -51,7 +51,7 @@ fn two_subagents_by_hand() {
     for text in ["one", "one two three four five six", "port open now", "one secret word two"] {
         assert_eq!(o200k(text), text.split(' ').count() as u64, "{text}");
     }
-    // Every block has 4 tokens besides its text; a call is 1 for `{}`, 1 for its name and 4.
+    // Every block has 4 tokens in addition to its text; a call is 1 for `{}`, 1 for its name and 4.
     // Prompts and replies: main: 10 + 7 = 17 → two calls 12; + results 3 + 4 and 4 + 4 = 44 → 5; +
     // u2 6 = 55 → 5. x, under the session's prompt: 10 + 6 = 16 → 3 + 4. y, under its own: 6 + 5 =
     // 11 → 6; + 8 = 25 → 8.
@@ -80,7 +80,7 @@ fn two_subagents_by_hand() {
         "{}",
         r.summary.cost_usd
     );
-    // What describes a window is that of the main conversation.
+    // The window metrics are those of the main conversation.
     assert_eq!(
         (r.summary.steps_completed, r.summary.steps_total, r.summary.peak_context_tokens),
         (3, 3, 55)
@@ -124,19 +124,19 @@ fn two_subagents_by_hand() {
     assert_eq!(pair("port"), (Match::Verbatim, Some(2)));
     assert_eq!(pair("secret"), (Match::Absent, Some(2)));
     assert_eq!(pair("rule"), (Match::Absent, Some(5)), "looked for where it is needed");
-    // Neither the secret nor the rule was told to whom it concerned: no strategy forgot them.
+    // Neither the secret nor the rule reached the agent that needs it, so no strategy lost them.
     let undelivered: Vec<&str> =
         r.facts.iter().filter(|f| f.undelivered).map(|f| f.fact.as_str()).collect();
     assert_eq!((undelivered, r.summary.retention_pct), (vec!["rule", "secret"], Some(100.0)));
 }
 
 #[test]
-fn who_goes_on_at_once_waits_for_the_tool_only() {
+fn user_who_continues_at_once_waits_for_the_tool_only() {
     let lines = TWO.replace(r#"{"type":"tool","call_id":"c2","output":"one two three four"}"#, "").replace(
         r#"{"type":"user","id":"y0""#,
         "{\"type\":\"tool\",\"call_id\":\"c2\",\"output\":\"started\"}\n{\"type\":\"user\",\"id\":\"y0\"",
     );
-    // Behind its result a call is found by what it asks for.
+    // After the result, the call is found by its request.
     let lines = lines.replace(
         r#""id":"c2","name":"task","arguments":"{}""#,
         r#""id":"c2","name":"task","arguments":"{\"prompt\":\"one\"}""#,
@@ -151,7 +151,7 @@ fn who_goes_on_at_once_waits_for_the_tool_only() {
 }
 
 #[test]
-fn a_subagent_that_nobody_came_to_call_costs_nothing_and_has_lost_its_needs() {
+fn uncalled_subagent_costs_nothing_and_loses_its_needs() {
     // The first prompt has 17 tokens.
     let r = run_with(MODEL, &session(TWO), "none", &Options { window: Some(15), ..as_told() });
     assert_eq!(r.status, Status::Overflow);
@@ -168,7 +168,7 @@ fn a_subagent_that_nobody_came_to_call_costs_nothing_and_has_lost_its_needs() {
 }
 
 #[test]
-fn a_session_whose_subagent_did_not_come_back_was_not_finished() {
+fn session_without_subagent_result_is_unfinished() {
     // The main conversation needs 60 tokens at most, x 16; a result of 90 is too much for y.
     let words = "word".to_string() + &" word".repeat(89);
     let r = run_with(
@@ -189,7 +189,7 @@ fn a_session_whose_subagent_did_not_come_back_was_not_finished() {
 }
 
 #[test]
-fn what_the_windows_paid_adds_up() {
+fn costs_of_windows_add_up() {
     let scenario = builtin::by_id("delegated-search").unwrap();
     for spec in [
         "reference",
@@ -255,7 +255,7 @@ fn what_the_windows_paid_adds_up() {
                 "{spec}"
             );
             assert!((d.cost_usd - cost(&own)).abs() < 1e-12, "{spec}");
-            // A summary in the background may come when nobody waits for it any more.
+            // A background summary may arrive when no request waits for it.
             let awaited = own.iter().filter(|q| q.phase != Some(Phase::Background));
             for q in awaited {
                 assert!(q.at_ms >= d.started_ms, "{spec}");

@@ -45,7 +45,7 @@ fn prose(text: &str) -> Vec<(usize, &str)> {
 }
 
 #[test]
-fn every_strategy_on_a_command_line_can_be_run() {
+fn documented_strategies_parse() {
     let mut files = vec![root().join("README.md")];
     markdown_below(&root().join("docs"), &mut files);
     let mut found = 0;
@@ -54,14 +54,14 @@ fn every_strategy_on_a_command_line_can_be_run() {
         let words: Vec<&str> = text.split_whitespace().collect();
         for pair in words.windows(2).filter(|w| w[0] == "--strategy") {
             let name = pair[1].trim_matches(|c: char| !c.is_alphanumeric());
-            // Stand-ins such as NAME and S are for the reader.
+            // Placeholders such as NAME and S.
             if name.is_empty() || name.chars().all(|c| c.is_uppercase()) {
                 continue;
             }
             found += 1;
             // A list of values ends in a bracket.
             let swept = pair[1].trim_matches(['`', '\'', '"', ',', '.', ';']);
-            // Of a program, its command stands behind.
+            // A program is followed by its command.
             let program = swept.split_once(':').is_some_and(|(head, _)| head.contains("=exec"))
                 || swept.contains("=exec{");
             assert!(
@@ -90,7 +90,7 @@ fn columns_of(text: &str, heading: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_column_of_every_csv_file_is_defined_in_order() {
+fn csv_columns_are_documented_in_order() {
     let formats = read(&root().join("docs/formats.md"));
     let seeded = Results {
         runs: vec![RunRecord { seed: Some(0), ..RunRecord::default() }],
@@ -115,7 +115,7 @@ fn every_column_of_every_csv_file_is_defined_in_order() {
 }
 
 #[test]
-fn every_field_of_a_trace_line_is_named() {
+fn trace_fields_are_documented() {
     let formats = read(&root().join("docs/formats.md"));
     let named = columns_of(&formats, "Trace JSONL");
     let example = formats.lines().find(|l| l.starts_with("{\"seq\":")).expect("the example");

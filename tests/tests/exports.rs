@@ -1,5 +1,5 @@
-//! Sessions in the formats of others and back: what a format can say comes back as it was. What
-//! each can say is written down here once more, as [`Can`].
+//! Exports and imports: everything that a format can represent survives the round trip. [`Can`]
+//! repeats here what each format represents.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::common::sdk;
 use crate::random;
 
-/// What a format can say.
+/// Features of a format.
 struct Can {
     /// Its name as an export and as a recording.
     names: [&'static str; 2],
@@ -74,7 +74,7 @@ const CAN: [Can; 3] = [
     },
 ];
 
-/// What is said in a window: texts and tools in front, and what follows.
+/// Content of a window: leading texts and tools, then messages.
 #[derive(Debug, Default, PartialEq)]
 struct Window {
     tools: Vec<Value>,
@@ -82,7 +82,8 @@ struct Window {
     messages: Vec<Value>,
 }
 
-/// What of a session a format can say, by window. `model` is that of replies that name none.
+/// Returns the content of a session that a format can represent, by window. `model` applies to
+/// replies without one.
 fn said(session: &Session, can: &Can, model: &Option<String>) -> BTreeMap<Option<String>, Window> {
     let mut out: BTreeMap<Option<String>, Window> = BTreeMap::new();
     // Window and message of each call, and its number in its reply.
@@ -171,7 +172,7 @@ fn parts(parts: &[Part], can: &Can, images: bool) -> Vec<Value> {
     if can.sealed {
         return out;
     }
-    // A place for each kind: thoughts together, then what is said, then calls.
+    // Fixed order: thinking, then text, then calls.
     let (thoughts, rest): (Vec<_>, Vec<_>) =
         out.into_iter().partition(|p| p.get("thought").is_some());
     let (calls, said): (Vec<_>, Vec<_>) = rest.into_iter().partition(|p| p.get("call").is_some());
@@ -202,7 +203,7 @@ fn round_trip(session: &Session, can: &Can) -> Session {
     all.remove(0).session
 }
 
-/// As a session file holds it, so that it is one that can be.
+/// Writes and reads the session, so that it is valid.
 fn checked(session: Session) -> Session {
     jsonl::read(session.to_jsonl().unwrap().as_bytes(), "s.jsonl").unwrap().session
 }
@@ -215,7 +216,7 @@ fn recordings() -> Vec<(String, Session)> {
         let source = Source::at(&file);
         let Some(Kind::Recording(name)) = sniff(&source) else { continue };
         formats::by_name(name).unwrap().import(&source, |one| {
-            // A file beside a session may hold none by itself.
+            // A file next to a session may contain no session.
             if let Ok(one) = one {
                 let mut session = one.loaded.session;
                 session.facts.clear();
@@ -229,7 +230,7 @@ fn recordings() -> Vec<(String, Session)> {
 }
 
 #[test]
-fn recordings_come_back_as_far_as_a_format_can_say() {
+fn recordings_round_trip_through_every_format() {
     for (name, session) in recordings() {
         for can in &CAN {
             let back = round_trip(&session, can);
@@ -262,7 +263,7 @@ fn similar(
     }
 }
 
-/// What a message may hold.
+/// Part of a message.
 #[derive(Clone, Debug)]
 enum Bit {
     Text(String),
@@ -296,7 +297,7 @@ fn bit() -> impl Strategy<Value = Bit> {
     ]
 }
 
-/// Any session: who speaks (0 = the user), in which window, what, with which counters.
+/// A random message: role (0 = user), window, parts, counters, and more.
 type Message = (u8, Option<&'static str>, Vec<Bit>, Option<[u32; 4]>, bool, u16);
 
 fn messages() -> impl Strategy<Value = Vec<Message>> {
@@ -381,8 +382,7 @@ fn session_of(messages: Vec<Message>, system: Vec<String>, model: Option<&str>) 
     checked(Session { header, entries, facts: Vec::new() })
 }
 
-/// A subagent is told where it was first spoken of, with times later than those of the main
-/// conversation behind it.
+/// A subagent keeps its position even if its times are later than those of the main conversation.
 #[test]
 fn times_count_from_the_start_of_the_main_conversation() {
     let call = || vec![Bit::Call(String::new(), String::new())];
@@ -403,7 +403,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_messages_come_back(all in messages(), system in vec(text(), 0..3), model in any::<bool>()) {
+    fn random_messages_round_trip(all in messages(), system in vec(text(), 0..3), model in any::<bool>()) {
         let session = session_of(all, system, model.then_some("m-1"));
         for can in &CAN {
             let main = session.entries.iter().any(|e| e.is_message() && e.agent().is_none());
@@ -423,7 +423,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 32, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whole_sessions_come_back(plan in random::plan(6)) {
+    fn random_sessions_round_trip(plan in random::plan(6)) {
         let session = checked(plan.scenario().session);
         for can in &CAN {
             let back = round_trip(&session, can);
@@ -436,10 +436,10 @@ proptest! {
     }
 }
 
-/// All recordings and built-in scenarios in all formats, held against the official packages.
+/// Checks all recordings and built-in scenarios in all formats with the official packages.
 #[test]
 #[ignore = "needs .ci/sdks"]
-fn the_official_packages_take_what_is_written() {
+fn official_packages_accept_exports() {
     let dir = sdk::folder();
     let out = tempfile::tempdir().unwrap();
     let data = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -463,7 +463,7 @@ fn the_official_packages_take_what_is_written() {
 }
 
 #[test]
-fn what_is_written_is_recognised_without_a_flag() {
+fn exports_are_recognised_without_a_flag() {
     let dir = tempfile::tempdir().unwrap();
     let session = ctxbench_scenarios::builtin::by_id("login-bug").unwrap().session;
     for can in &CAN {

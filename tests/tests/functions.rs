@@ -29,7 +29,7 @@ fn run(file: &Value) -> Result<FunctionVerdict, CaseError> {
     function_file(&file.to_string(), "changed")
 }
 
-/// The one case that fails: where, and what we did.
+/// Returns the path and our value of the only failing case.
 fn refused(file: &Value) -> (String, String) {
     let v = run(file).unwrap();
     assert_eq!((v.cases - v.passed, v.further.len()), (1, 0));
@@ -67,7 +67,7 @@ fn every_recorded_result_is_reached() {
 /// A history within its limit starts no worker, so nothing changes, not even by an answer at its
 /// end (docs/sources/aider.md §1.2, `summarize_start`).
 #[test]
-fn a_history_within_its_limit_stays_as_it_is() {
+fn history_within_limit_is_unchanged() {
     let mut f = load("aider/0.86.2/turn_thread.json");
     let user = json!({"role": "user", "content": "u"});
     f["cases"] = json!([{

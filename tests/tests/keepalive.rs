@@ -1,4 +1,4 @@
-//! Keep-alive requests against the simulated cache: what a pause costs with and without them, by
+//! Keep-alive requests against the simulated cache: the cost of a pause with and without them, by
 //! hand calculation.
 
 use ctxbench_core::request::Purpose;
@@ -8,13 +8,13 @@ use ctxbench_scenarios::{Scenario, builtin};
 
 use crate::common::replayed;
 
-/// What Aider says while no file is shared, and its assent: the last of what it marks. A block has
-/// four tokens more than its text.
+/// Tokens of Aider's text when no file is shared, and of its reply: the end of the cached prefix. A
+/// block has four tokens more than its text.
 fn no_files() -> u64 {
     o200k("So far no file is part of the chat that you may change.") + o200k("Ok.") + 8
 }
 
-/// A system prompt of 2,000 words, and the size of all that is marked.
+/// Returns a system prompt of 2,000 words, and the size of the cached prefix.
 fn system() -> (String, u64) {
     let text = "word".to_string() + &" word".repeat(1_999);
     let tokens = o200k(&text) + 4 + no_files();
@@ -71,12 +71,12 @@ fn pings_keep_the_prefix_warm_over_twenty_minutes() {
         assert_eq!(
             (samples[1].cache_read, samples[1].cache_write),
             (0, prefix),
-            "after five minutes it is gone"
+            "after five minutes it has expired"
         );
 
         let warm = run(&scenario, ",keepalive_pings=4");
         let (samples, pings) = (of(&warm, Purpose::Sample), of(&warm, Purpose::Ping));
-        // The first request goes out at 0; every next one 295 s after the one before.
+        // The first ping is sent at 0, every next one 295 s after the previous one.
         assert_eq!(
             pings.iter().map(|p| p.at_ms).collect::<Vec<_>>(),
             [295_000, 590_000, 885_000, 1_180_000],
@@ -88,7 +88,7 @@ fn pings_keep_the_prefix_warm_over_twenty_minutes() {
                 .all(|p| (p.cache_read, p.cache_write, p.input_tokens) == (prefix, 0, prefix))
         );
         assert_eq!((samples[1].cache_read, samples[1].cache_write), (prefix, 0));
-        // Nobody waits for them: the second turn begins when it did.
+        // No turn waits for pings: the second turn begins at the same time as without them.
         assert_eq!(samples[1].at_ms, of(&cold, Purpose::Sample)[1].at_ms);
         // Four reads at 0.30 USD per million, and a read in the place of a write at 3.75.
         let saved = prefix as f64 * (3.75 - 0.30 - 4.0 * 0.30) / 1e6;
@@ -119,7 +119,7 @@ fn pings_below_the_smallest_cached_prompt_read_nothing() {
 
 #[test]
 fn too_few_pings_only_cost() {
-    // Two end at 590 s, so the prefix is gone at 890 s and everything is written again.
+    // Two pings end at 590 s, so the prefix expires at 890 s and everything is written again.
     let (_, prefix) = system();
     let r = run(&session(1_200_000, true), ",keepalive_pings=2");
     let samples = of(&r, Purpose::Sample);
@@ -131,11 +131,11 @@ fn too_few_pings_only_cost() {
     assert!(of(&run(&session(200_000, true), ",keepalive_pings=4"), Purpose::Ping).is_empty());
 }
 
-/// Pauses of 8, 20 and 120 minutes and half a minute to type: what is paid for the prefix is a
+/// Pauses of 8, 20 and 120 minutes and half a minute to type: the cost of the prefix is one
 /// write, unless pings at 295 s, 590 s, … had it read in between, the last of them at most five
 /// minutes before. Pings by hand, for one, four and 24 places in the three pauses.
 #[test]
-fn a_day_with_breaks_is_cheapest_with_as_many_pings_as_a_meeting_needs() {
+fn day_with_breaks_is_cheapest_with_pings_for_a_meeting() {
     let day = builtin::by_id("day-with-breaks").unwrap();
     let cold = run(&day, "");
     let prefix = of(&cold, Purpose::Sample)[0].cache_write;
@@ -153,7 +153,7 @@ fn a_day_with_breaks_is_cheapest_with_as_many_pings_as_a_meeting_needs() {
             usd
         });
     assert!(paid.iter().all(|usd| *usd >= paid[2] && *usd < cold.summary.cost_usd), "{paid:?}");
-    // Without caching the prefix is plain input, which is less than a write that nobody reads.
+    // Without caching, the prefix is plain input, which costs less than a write without a read.
     let plain = replayed::run(&day, "aider").summary.cost_usd;
     let fee = 4.0 * prefix as f64 * 0.75 / 1e6;
     assert!((cold.summary.cost_usd - plain - fee).abs() < 1e-9, "{plain}");
@@ -162,7 +162,7 @@ fn a_day_with_breaks_is_cheapest_with_as_many_pings_as_a_meeting_needs() {
 
 /// Ten seconds too late, and each ping pays for a write instead of a read.
 #[test]
-fn pings_behind_the_end_of_the_cache_write_it_anew() {
+fn pings_after_cache_expiry_write_it_again() {
     let (_, prefix) = system();
     let pause = session(1_000_000, true);
     let cold = run(&pause, "");
@@ -171,7 +171,8 @@ fn pings_behind_the_end_of_the_cache_write_it_anew() {
     let at: Vec<u64> = pings.iter().map(|p| p.at_ms).collect();
     assert_eq!(at, [310_000, 620_000, 930_000]);
     assert!(pings.iter().all(|p| (p.cache_read, p.cache_write) == (0, prefix)));
-    // Three writes at 3.75 USD per million, and the message behind them reads where it would write.
+    // Three writes at 3.75 USD per million tokens, and the message after them is read instead of
+    // written.
     let more = prefix as f64 * (3.0 * 3.75 - (3.75 - 0.30)) / 1e6;
     assert!((late.summary.cost_usd - cold.summary.cost_usd - more).abs() < 1e-9);
 }

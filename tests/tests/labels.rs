@@ -1,5 +1,5 @@
-//! Facts that are found in recordings, held against needs that were labelled by hand. What the
-//! labels mean stands beside them in `tests/data/labels`.
+//! Compares facts found in recordings with needs labelled by hand. `tests/data/labels` describes
+//! the labels.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,14 +15,14 @@ const WITHIN: usize = 2;
 /// Shortest literal that matches by containing or being contained, in characters.
 const PART: usize = 4;
 
-/// Subagent, and number of the reply among its own; messages stand behind the reply before them.
-type Place = (Option<String>, usize);
+/// Subagent and number of the reply. Messages count for the reply before them.
+type Position = (Option<String>, usize);
 
 /// A fact that was found, at one of its needs.
 struct Pair {
     literals: Vec<String>,
-    origin: Option<Place>,
-    need: Place,
+    origin: Option<Position>,
+    need: Position,
 }
 
 /// Cases and hits.
@@ -40,7 +40,7 @@ impl Share {
     }
 }
 
-/// What is asserted, and the recall per kind of label.
+/// Asserted shares, and the recall per kind of label.
 #[derive(Default)]
 struct Score {
     precision: Share,
@@ -59,7 +59,7 @@ fn session(name: &str) -> Session {
 
 fn pairs(session: &Session) -> Vec<Pair> {
     let mut replies: HashMap<Option<&str>, usize> = HashMap::new();
-    let mut places: HashMap<String, Place> = HashMap::new();
+    let mut places: HashMap<String, Position> = HashMap::new();
     for entry in &session.entries {
         let count = replies.entry(entry.agent()).or_default();
         *count += usize::from(matches!(entry, Entry::Assistant(_)));
@@ -89,17 +89,17 @@ fn literals(label: &Value) -> Vec<&str> {
     label["literals"].as_array().unwrap().iter().filter_map(Value::as_str).collect()
 }
 
-fn place(label: &Value) -> Place {
+fn position(label: &Value) -> Position {
     (label["agent"].as_str().map(str::to_string), label["reply"].as_u64().unwrap() as usize)
 }
 
-/// The pair that a label of part A is about. Its literals stand without the project's folder.
+/// Returns whether a pair is the one of a label in part A. Its literals omit the project folder.
 fn is_same(pair: &Pair, label: &Value) -> bool {
     let same = |l: &&str| pair.literals.iter().any(|t| t == l || t.ends_with(&format!("/{l}")));
     literals(label).iter().any(same)
 }
 
-/// Whether a pair whose need is near enough is the need of a label of part B.
+/// Returns whether a pair with a near enough need matches a label in part B.
 fn matches(pair: &Pair, label: &Value) -> bool {
     let labelled = literals(label);
     if !labelled.is_empty() || !pair.literals.is_empty() {
@@ -114,19 +114,19 @@ fn matches(pair: &Pair, label: &Value) -> bool {
     })
 }
 
-fn near(a: &Place, b: &Place) -> bool {
+fn near(a: &Position, b: &Position) -> bool {
     a.0 == b.0 && a.1.abs_diff(b.1) <= WITHIN
 }
 
 fn score(pairs: &[Pair], labels: &[&Value], score: &mut Score) {
     // Windows of part B are labelled in full: the needs of each by its place.
-    let mut windows: HashMap<Place, Vec<&Value>> = HashMap::new();
+    let mut windows: HashMap<Position, Vec<&Value>> = HashMap::new();
     for label in labels {
         if let Some(window) = label["window"].as_u64() {
             windows.entry((None, window as usize)).or_default();
             continue;
         }
-        let at = place(label);
+        let at = position(label);
         if label["part"] == "A" {
             let found = pairs.iter().any(|p| p.need == at && is_same(p, label));
             let needed = label["label"] == "needed";
@@ -156,9 +156,9 @@ fn score(pairs: &[Pair], labels: &[&Value], score: &mut Score) {
     }
 }
 
-/// The bounds are what a change must not fall below; the figures themselves are printed.
+/// The bounds are minimums; the figures are printed.
 #[test]
-fn found_needs_are_those_that_were_labelled_by_hand() {
+fn found_needs_match_labels() {
     let text = std::fs::read_to_string(recordings::folder().join("labels.jsonl")).unwrap();
     let labels: Vec<Value> = text.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     let mut all = Score::default();
@@ -190,7 +190,7 @@ fn found_needs_are_those_that_were_labelled_by_hand() {
 /// A need that a history in which nothing was ever left out does not meet would measure the finder
 /// and not memory.
 #[test]
-fn without_any_compaction_every_need_is_met() {
+fn without_compaction_every_need_is_met() {
     for name in ["codemie-rollout", "codemie-session"] {
         let mut session = recordings::session(name);
         autofacts::add(&mut session);

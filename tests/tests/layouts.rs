@@ -1,4 +1,4 @@
-//! What the context looks like after a compaction, against what the facts say of each program.
+//! The context after a compaction, compared with the documented layout of each program.
 
 use ctxbench_core::block::{Block, BlockKind, Form};
 use ctxbench_core::engine::Event;
@@ -70,7 +70,7 @@ fn codex_keeps_both_user_messages_and_one_summary() {
 }
 
 #[test]
-fn opencode_prunes_nothing_and_summarises_all_since_everything_fits_its_tail() {
+fn opencode_with_fitting_tail_summarises_without_pruning() {
     // docs/sources/opencode.md §3.2: when the tail would begin at the first message, no tail is
     // kept.
     use BlockKind::{Base, Marker, Summary};
@@ -86,7 +86,7 @@ fn opencode_prunes_nothing_and_summarises_all_since_everything_fits_its_tail() {
 }
 
 #[test]
-fn claude_code_clears_nothing_writes_nine_sections_and_restores_files_within_its_caps() {
+fn claude_code_summary_has_nine_sections_and_restored_files() {
     let found = of("login-bug", "claude-code");
     assert_eq!(
         found.len(),
@@ -179,7 +179,7 @@ fn opencode_prunes_beyond_forty_thousand_tokens_and_leaves_two_turns() {
 }
 
 #[test]
-fn login_bug_has_the_sizes_it_is_described_with() {
+fn login_bug_has_the_documented_sizes() {
     // The table of the scenario: each message within 10 % or 10 tokens, the whole within 2 % of
     // 15,420, five results 81 % ± 1.
     let s = builtin::by_id("login-bug").unwrap().session;
@@ -220,7 +220,7 @@ fn login_bug_has_the_sizes_it_is_described_with() {
 }
 
 #[test]
-fn the_marathon_is_a_day_of_work_in_which_every_strategy_compacts_several_times() {
+fn marathon_compacts_several_times_with_every_strategy() {
     let scenario = builtin::by_id("login-bug-marathon").unwrap();
     assert!(user_texts(&scenario).len() >= 40);
     for strategy in [
@@ -239,7 +239,7 @@ fn the_marathon_is_a_day_of_work_in_which_every_strategy_compacts_several_times(
 }
 
 #[test]
-fn codex_lets_the_provider_compact_and_keeps_user_messages_beside_its_item() {
+fn codex_remote_compaction_keeps_user_messages() {
     // docs/sources/codex.md §2: a trigger item instead of a prompt, one opaque item instead of the
     // summary, user messages stay.
     for model in ["claude-sonnet-4-6", "gpt-5.4"] {

@@ -1,5 +1,4 @@
-//! What of memory files is left after a compaction, per product; docs/memory.md gives the same
-//! table in words.
+//! Memory files after a compaction, per product. docs/memory.md has the same table as text.
 
 use ctxbench_core::model;
 use ctxbench_harness::replay::{Options, replay};
@@ -16,7 +15,7 @@ fn run(spec: &str) -> RunRecord {
         .record
 }
 
-/// Where each fact stands at each of its needs, `fact@need=place`.
+/// Returns the place of each fact at each of its needs, as `fact@need=place`.
 fn places(spec: &str) -> Vec<String> {
     let r = run(spec);
     assert_eq!(r.status, Status::Completed, "{spec}");
@@ -25,7 +24,7 @@ fn places(spec: &str) -> Vec<String> {
 }
 
 #[test]
-fn claude_code_shows_the_project_file_again_and_forgets_what_a_read_file_brought() {
+fn claude_code_reloads_project_memory_and_drops_read_files() {
     // docs/sources/claude-code.md §1.4: the project's file and the notes come from disk again;
     // rules with paths and files of folders are lost until a matching file is read (`c12` reads
     // one, before `u5`). §1.5: 200 lines of the index are shown.
@@ -44,14 +43,14 @@ fn claude_code_shows_the_project_file_again_and_forgets_what_a_read_file_brought
 }
 
 #[test]
-fn the_others_show_all_of_it_in_every_request() {
+fn other_products_show_memory_in_every_request() {
     for spec in ["codex", "opencode", "claude-code-api", "sliding-window"] {
         assert!(places(spec).iter().all(|p| p.ends_with("=memory")), "{spec}");
     }
 }
 
 #[test]
-fn our_own_blueprint_is_treated_like_the_program_whose_levels_it_has() {
+fn openoxide_treats_memory_like_claude_code() {
     // docs/sources/openoxide.md §1.7: of the index the first 200 lines; files of folders and rules
     // when something they hold for is read. `c12` reads such a file, before `u5`; by then finished
     // turns have outgrown the history's budget (8,192 tokens, here a twentieth of that) and are
@@ -71,7 +70,7 @@ fn our_own_blueprint_is_treated_like_the_program_whose_levels_it_has() {
 }
 
 #[test]
-fn the_sdk_runner_summarises_memory_like_anything_else() {
+fn sdk_runner_summarises_memory() {
     // docs/sources/anthropic-sdk.md §2.2, step 6: the whole list of messages becomes the
     // summary.
     assert!(places("anthropic-sdk").iter().all(|p| !p.ends_with("=memory")));

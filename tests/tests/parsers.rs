@@ -100,7 +100,7 @@ fn growing(request: &[u8]) -> Vec<u8> {
     (1..=said.len()).map(with).collect::<Vec<_>>().join(&0)
 }
 
-/// A session that holds these numbers wherever it can.
+/// A session with these numbers in every numeric field.
 fn hostile(prefix: u64, ms: u64, tokens: u64) -> Vec<u8> {
     let usage = format!(
         r#""usage":{{"input":{tokens},"output":{tokens},"cache_read":{tokens},"cache_write":{tokens}}}"#
@@ -123,7 +123,7 @@ fn hostile(prefix: u64, ms: u64, tokens: u64) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The files that a format writes, each behind the number of the format.
+/// Files of a format, each with the number of the format.
 fn stored(number: u8, format: &Format) -> Vec<Vec<u8>> {
     let dir = tempfile::tempdir().unwrap();
     let mut p = (format.open)(dir.path(), 1).unwrap();
@@ -154,18 +154,18 @@ fn files(dir: &Path, ends: &str) -> Vec<PathBuf> {
     out
 }
 
-/// What can happen to a file.
+/// A mutation of a file.
 #[derive(Clone, Debug)]
 enum Damage {
     /// A byte becomes another.
     Byte(usize, u8),
-    /// The end is gone.
+    /// The end is missing.
     Cut(usize),
     /// A piece is there twice.
     Twice(usize, usize),
     /// A number becomes a strange one.
     Number(usize, &'static str),
-    /// A bracket or quote is gone.
+    /// A bracket or quote is missing.
     Mark(usize),
 }
 
@@ -227,7 +227,7 @@ fn apply(bytes: &mut Vec<u8>, damage: &Damage) {
 }
 
 #[test]
-fn every_door_has_files_that_it_takes() {
+fn every_parser_accepts_some_file() {
     for (name, door) in DOORS {
         let files = good(name);
         assert!(!files.is_empty(), "nothing to try {name} with");
@@ -235,7 +235,7 @@ fn every_door_has_files_that_it_takes() {
     }
     for format in formats::ALL {
         let sniffed = |b: &Vec<u8>| {
-            // The first versions of one format are told by their names alone.
+            // The first versions of one format are recognised by file name only.
             let head = formats::Source::of_bytes(b, "x.traj.json").head();
             (format.sniff)(&head.unwrap())
         };
@@ -248,7 +248,7 @@ fn every_door_has_files_that_it_takes() {
 }
 
 #[test]
-fn a_hostile_session_is_refused_or_replayed() {
+fn hostile_session_is_refused_or_replayed() {
     let replayed = |bytes: &[u8]| {
         let scenario = parse(bytes, "x.jsonl").map_err(|e| e.to_string())?;
         let one = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -275,7 +275,7 @@ fn a_hostile_session_is_refused_or_replayed() {
             "{e}"
         );
     }
-    // A program that builds a session by itself is not checked; time stands still at its end.
+    // A session that a program builds is not checked; the clock stops at its end.
     let mut scenario = parse(&hostile(0, 5, 7), "x.jsonl").unwrap();
     for e in &mut scenario.session.entries {
         if let SessionEntry::Idle { ms, .. } = e {
@@ -307,7 +307,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn noise_is_refused_and_nothing_more(bytes in vec(any::<u8>(), 0..200), text in any::<String>()) {
+    fn noise_is_refused_without_panic(bytes in vec(any::<u8>(), 0..200), text in any::<String>()) {
         for (_, door) in DOORS {
             door(&bytes);
             door(text.as_bytes());

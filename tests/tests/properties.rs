@@ -1,4 +1,4 @@
-//! What holds for every strategy in every session, whatever happens in it.
+//! Invariants of every strategy in random sessions.
 
 use crate::random;
 
@@ -42,8 +42,8 @@ fn run(scenario: &Scenario, spec: &Spec, model: &Model) -> FullReplay {
     runtime.block_on(replay_in_full(scenario, spec, model, &options))
 }
 
-/// Integrity rules that a product breaks by what it is, with the reason; every other break is a
-/// fault of ours.
+/// Integrity rules that a product breaks by design, with the reason. Every other violation is a
+/// bug.
 const BREAKS: &[(&str, Rule, &str)] = &[
     (
         "openoxide",
@@ -72,7 +72,7 @@ const BREAKS: &[(&str, Rule, &str)] = &[
     (
         "opencode",
         Rule::DanglingMarker,
-        "a summary that fails leaves its marker behind (docs/sources/opencode.md §3.4)",
+        "a summary that fails leaves its marker in place (docs/sources/opencode.md §3.4)",
     ),
     (
         "opencode",
@@ -81,7 +81,7 @@ const BREAKS: &[(&str, Rule, &str)] = &[
     ),
 ];
 
-/// What a small window does to a product; that it happens is a result, not a fault.
+/// Effects of a small window. They are results, not bugs.
 const RESULTS: [Rule; 3] = [Rule::OverTheWindow, Rule::CompactionLoop, Rule::LargerSummary];
 
 /// Strategies that let the provider edit the prompt or compact it, so that it bills another amount
@@ -94,7 +94,7 @@ const EDITED_BY_PROVIDER: [&str; 5] = [
     "anthropic-sdk@2.12:edits=compact",
 ];
 
-/// Strategies that offer a tool of their own.
+/// Strategies that offer their own tool.
 const OWN_TOOL: [&str; 1] = ["claude-code-api:memory=true"];
 
 const MODELS: [&str; 3] = ["claude-sonnet-4-6", "gpt-5.1", "gpt-4.1"];
@@ -145,7 +145,7 @@ fn holds(scenario: &Scenario, spec: &Spec, model: &Model) -> Result<(), TestCase
             );
         }
     }
-    // What is billed is what was shown.
+    // Billed tokens equal the shown ones.
     let definitions = scenario.session.entries.iter().find_map(|e| match e {
         Entry::Tools { definitions, .. } => Some(definitions),
         _ => None,
@@ -156,7 +156,7 @@ fn holds(scenario: &Scenario, spec: &Spec, model: &Model) -> Result<(), TestCase
     let edited = EDITED_BY_PROVIDER.iter().any(|who| label == *who || spec.descriptor.name == *who);
     for (at, (input, items, offers)) in billed(&whole).into_iter().enumerate() {
         let sent = items + if offers { tools } else { 0 };
-        // An agent with a tool of its own sends more than the session's tools.
+        // An agent with its own tool sends more than the session's tools.
         let fits = input == sent || (OWN_TOOL.contains(&&*label) && input > sent) || edited;
         prop_assert!(fits, "{label}: request {at} shows {sent} tokens and bills {input}");
     }

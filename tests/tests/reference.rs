@@ -46,10 +46,10 @@ fn sizes(session: &Session) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn the_reference_costs_what_the_closed_formula_says() {
+fn reference_cost_matches_closed_formula() {
     let session = builtin::by_id("login-bug").unwrap().session;
     let sizes = sizes(&session);
-    // Breakpoints stand at the end of every request, so each reads what the one before ended with
+    // Breakpoints are at the end of every request, so each reads the prefix of the previous one
     // and writes the rest. Below 1,024 tokens nothing is cached (claude-sonnet-4-6). USD per
     // million: 3 in, 3.75 write, 0.30 read, 15 out.
     let cached = |n: u64| if n >= 1_024 { n } else { 0 };
@@ -77,7 +77,7 @@ fn the_reference_costs_what_the_closed_formula_says() {
 }
 
 #[test]
-fn the_reference_is_the_hundred_per_cent_row() {
+fn reference_saves_nothing_and_keeps_everything() {
     for scenario in builtin::all().unwrap() {
         let id = scenario.id.as_str();
         let FullReplay { replayed, events, .. } = run_in_full(id, "reference");
@@ -85,7 +85,7 @@ fn the_reference_is_the_hundred_per_cent_row() {
         let r = &runs[0];
         assert_eq!(r.status, Status::Completed, "{id}");
         let tokens = |blocks: &[_]| total_tokens(&Counting::O200K, blocks);
-        // Where the user goes back, what was said since leaves the context of anybody.
+        // When the user goes back, later messages leave every context.
         let back = events.iter().any(|e| match &e.event {
             Event::Rewound { before, after, .. } => tokens(after) < tokens(before),
             _ => false,
@@ -98,7 +98,7 @@ fn the_reference_is_the_hundred_per_cent_row() {
         );
         assert_eq!(r.summary.saved_pct, Some(0.0), "{id}");
         assert_eq!(r.summary.retention_pct, Some(100.0), "{id}");
-        // What a subagent's result leaves out does not come back to anybody.
+        // No strategy regains facts that a subagent's result omits.
         let undelivered = r.facts.iter().filter(|f| f.undelivered).count() as u64;
         assert_eq!(
             undelivered,
@@ -114,7 +114,7 @@ fn the_reference_is_the_hundred_per_cent_row() {
 }
 
 #[test]
-fn keeping_nothing_retains_next_to_nothing() {
+fn keep_nothing_retains_at_most_ten_per_cent() {
     for id in builtin::IDS {
         let r = run(id, "keep-nothing");
         assert!(r.summary.retention_pct.unwrap() <= 10.0, "{id}: {:?}", r.summary.retention_pct);

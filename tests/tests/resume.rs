@@ -1,5 +1,5 @@
-//! Sessions that are closed and opened again, in the formats of each product: what the files give
-//! back and what the products do.
+//! Sessions that are closed and opened again, in the formats of each product: the restored context
+//! and the behaviour of the product.
 
 use ctxbench_core::model::{self, DEFAULT_MODEL};
 use ctxbench_harness::replay::{Options, replay};
@@ -32,7 +32,7 @@ fn file(r: &ResumeRecord) -> &ResumeFile {
 }
 
 #[test]
-fn formats_with_boundaries_give_the_very_context_back() {
+fn formats_with_boundaries_restore_the_same_context() {
     for (strategy, formats) in [
         ("codex", &["codex-rollout"][..]),
         ("opencode", &["opencode-tables", "opencode-files"]),
@@ -73,7 +73,7 @@ fn formats_with_boundaries_give_the_very_context_back() {
 }
 
 #[test]
-fn cleared_results_come_back_whole_where_no_line_says_that_they_were_cleared() {
+fn unmarked_cleared_results_are_restored() {
     let (all, compactions) = run("resume-overnight", "claude-code:microcompact=count", SMALL);
     let f = file(&all[0]);
     assert!(compactions > 0 && !f.context_equal);
@@ -81,7 +81,7 @@ fn cleared_results_come_back_whole_where_no_line_says_that_they_were_cleared() {
 }
 
 #[test]
-fn aider_begins_empty_or_with_what_markdown_left() {
+fn aider_restores_nothing_or_its_markdown_history() {
     // docs/sources/aider.md §1.2, §1.5: nothing is restored unless asked for.
     let plain = &resumed("markdown-breaking-replies", "aider:max_chat_history_tokens=10000000")[0];
     assert!(!plain.shown_equal && !file(plain).context_equal);
@@ -100,7 +100,7 @@ fn aider_begins_empty_or_with_what_markdown_left() {
 }
 
 #[test]
-fn what_keeps_nothing_says_so() {
+fn strategies_without_storage_report_it() {
     let sdk = &resumed("resume-overnight", "anthropic-sdk")[0];
     assert!(sdk.file.is_none() && sdk.error.is_none() && sdk.messages > 0);
 }

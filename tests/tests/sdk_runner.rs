@@ -87,7 +87,7 @@ fn a_second_turn_sends_only_its_message() {
 }
 
 #[test]
-fn behind_the_final_turn_the_compaction_replaces_it_too() {
+fn compaction_after_final_turn_replaces_it() {
     let compact = json!({"type": "compact"});
     let events = json!([
         user("a"),
@@ -118,7 +118,7 @@ fn a_turn_cut_short_with_open_calls_is_not_compacted() {
 }
 
 #[test]
-fn a_paused_turn_goes_on_first() {
+fn paused_turn_continues_first() {
     let events = json!([
         user("a"), with_call(reply("m0", "pause_turn", "x")), {"type": "compact", "instructions": "names"},
         with_call(reply("m1", "tool_use", "y")), block("c"), reply("m2", "end_turn", "z"),
@@ -168,7 +168,7 @@ fn a_refused_reply_leaves_history_and_thread() {
 }
 
 #[test]
-fn only_parameters_that_shape_an_answer_are_left_out_of_a_compaction() {
+fn compaction_omits_parameters_that_shape_an_answer() {
     let clear = json!({"edits": [{"type": "clear_tool_uses_20250919"}]});
     let given = json!({
         "context_management": clear, "stop_sequences": ["x"], "tool_choice": {"type": "any"}, "temperature": 0.5,
@@ -188,7 +188,7 @@ fn only_parameters_that_shape_an_answer_are_left_out_of_a_compaction() {
 
 /// docs/sources/anthropic-sdk.md §2.4: one that made no summary is not the last message.
 #[test]
-fn a_compaction_behind_the_final_turn_is_the_last_message() {
+fn compaction_after_final_turn_is_the_last_message() {
     let run = |summary: Value, last: Value| {
         let events = json!([user("a"), reply("m0", "end_turn", "x"), {"type": "compact"}, summary]);
         let requests = json!([
@@ -208,7 +208,7 @@ fn a_compaction_behind_the_final_turn_is_the_last_message() {
 
 /// docs/sources/anthropic-sdk.md §2.4.
 #[test]
-fn a_caller_that_appends_while_the_conversation_is_compacted_meets_an_error() {
+fn appending_during_compaction_is_an_error() {
     let append = json!({"type": "caller_append", "form": "object"});
     let asked = with_call(reply("m0", "tool_use", "x"));
     let events = json!([user("a"), asked, {"type": "compact"}, block("c"), append]);
@@ -222,7 +222,7 @@ fn a_caller_that_appends_while_the_conversation_is_compacted_meets_an_error() {
 }
 
 #[test]
-fn a_compaction_cannot_be_asked_for_beside_a_compaction_edit() {
+fn compaction_with_compaction_edit_is_refused() {
     let settings = json!({"model": "m", "max_tokens": 9, "context_management": {"edits": [{"type": "compact_20260112"}]}});
     let events = json!([user("a"), with_call(reply("m0", "tool_use", "x")), {"type": "compact"}]);
     let params = json!({"context_management": {"edits": [{"type": "compact_20260112"}]}});
@@ -239,7 +239,7 @@ fn a_compaction_cannot_be_asked_for_beside_a_compaction_edit() {
 }
 
 #[test]
-fn max_iterations_comes_before_a_compaction() {
+fn max_iterations_ends_before_compaction() {
     let settings = json!({"model": "m", "max_tokens": 9, "max_iterations": 1});
     let events = json!([user("a"), with_call(reply("m0", "tool_use", "x")), {"type": "compact"}]);
     let requests = json!([create("sample", json!({}), &[said("user", 1, "a")])]);

@@ -78,11 +78,11 @@ fn streamed(path: &str, mut body: Value) -> (String, Value) {
 }
 
 #[test]
-fn a_stream_put_together_is_the_whole_reply() {
+fn assembled_stream_equals_whole_reply() {
     block_on(async {
         for (wire, path) in ROUTES {
             let mut body = asking(wire, CALLS);
-            // Two servers, so that both replies are the first of theirs.
+            // Two servers, so that both replies are first replies.
             let whole = Here::new(Options::default()).await.post(path, &body).await;
             body["stream_options"] = json!({"include_usage": true});
             let (at, body) = streamed(path, body);
@@ -123,10 +123,10 @@ fn a_stream_put_together_is_the_whole_reply() {
 }
 
 #[test]
-fn the_cache_lives_as_long_as_the_clock_says() {
+fn cache_expires_by_the_clock() {
     block_on(async {
         let here = Here::new(Options::default()).await;
-        // 3,000 words and more than the 1,024 tokens that are the least to cache.
+        // 3,000 one-token words, above the minimum of 1,024 tokens to cache.
         let system = json!([{"type": "text", "text": "rule ".repeat(3_000), "cache_control": {"type": "ephemeral"}}]);
         let mut body = json!({"model": "claude-sonnet-4-6", "max_tokens": 99, "system": system});
         body["messages"] = json!([{"role": "user", "content": "Hello"}]);
@@ -200,7 +200,7 @@ fn counting_and_compaction_have_their_routes() {
 }
 
 #[test]
-fn gemini_counts_lists_and_tells_pauses() {
+fn gemini_counts_lists_and_reports_pauses() {
     block_on(async {
         let here = Here::new(Options::default()).await;
         let said = json!([{"role": "user", "parts": [{"text": "Hello there"}]}]);
@@ -244,7 +244,7 @@ fn gemini_counts_lists_and_tells_pauses() {
         );
         let busy = here.with_fault(GENERATE, "503", &asking("gemini", "x")).await;
         assert_eq!(busy.json()["error"]["status"], "UNAVAILABLE");
-        // A call that starts the conversation is refused in the provider's words.
+        // A call at the start of a conversation is refused with the provider's message.
         let call = json!({"contents": [
             {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {}}}]},
             {"role": "user", "parts": [{"functionResponse": {"name": "read", "response": {}}}]}]});
@@ -272,24 +272,24 @@ fn geminis_cache_reads_from_its_smallest_size_on() {
             assert_eq!(first.1, 0, "{words}");
             let (prompt, read) = ask(words, "two").await;
             assert_eq!(read > 0, cached, "{words}: {read}");
-            // All but the last words is the same.
+            // Only the end of the text differs.
             assert!(!cached || prompt - read == 5, "{prompt} {read}");
         }
         let costs: Vec<f64> =
             here.lines().iter().map(|l| l["cost_usd"].as_f64().unwrap()).collect();
-        // 1.5 USD a million, a tenth of that for what was read.
+        // 1.5 USD per million tokens, a tenth of that for cached tokens.
         assert!(costs[3] < costs[2] / 5.0, "{costs:?}");
     });
 }
 
 #[test]
-fn whatever_comes_in_an_answer_in_the_providers_shape_goes_out() {
+fn malformed_requests_get_provider_errors() {
     block_on(async {
         let here = Here::new(Options { body_limit: 4_000, ..Options::default() }).await;
         for (wire, path) in ROUTES {
             let good = asking(wire, CALLS).to_string();
             assert_eq!(here.ask("POST", path, &[], good.clone()).await.status, 200);
-            // Every body that ends too early, and some that are no JSON of this wire.
+            // Bodies that end too early, and some that are not JSON of this wire.
             let mut bad: Vec<Vec<u8>> =
                 (0..good.len()).map(|n| good.as_bytes()[..n].to_vec()).collect();
             bad.extend([
@@ -375,7 +375,7 @@ fn whatever_comes_in_an_answer_in_the_providers_shape_goes_out() {
 }
 
 #[test]
-fn pages_and_other_hosts_are_refused_before_anything_happens() {
+fn browser_and_foreign_host_requests_are_refused() {
     block_on(async {
         let here = Here::new(Options {
             speaker: Some(Box::new(Script::of(&session()))),
@@ -412,7 +412,7 @@ fn one_provider_may_be_served_alone() {
 }
 
 #[test]
-fn faults_come_by_number_and_by_header() {
+fn faults_are_selected_by_number_and_header() {
     block_on(async {
         let faults = vec!["2:429;retry-after=3".parse().unwrap(), "3-4:529".parse().unwrap()];
         let here = Here::new(Options { faults, ..Options::default() }).await;
@@ -479,7 +479,7 @@ fn a_thread_survives_a_connection_that_breaks() {
         let lines = here.lines();
         let input = |i: usize| lines[lines.len() - i]["input_tokens"].as_u64().unwrap();
         assert!(input(1) > input(2), "the whole conversation is billed");
-        // It has gone on, so that is no retry any more.
+        // The session continued, so this is not a retry.
         let old = here.post(MESSAGES, &second).await;
         assert_eq!(
             (
@@ -492,7 +492,7 @@ fn a_thread_survives_a_connection_that_breaks() {
 }
 
 #[test]
-fn a_narrow_window_overflows_in_the_providers_words() {
+fn narrow_window_returns_provider_overflow_error() {
     block_on(async {
         let here = Here::new(Options { window: Some(1_000), ..Options::default() }).await;
         let model = here
@@ -512,7 +512,7 @@ fn a_narrow_window_overflows_in_the_providers_words() {
 }
 
 #[test]
-fn stored_contents_are_read_for_certain_until_their_time_is_over() {
+fn cached_contents_are_read_until_they_expire() {
     block_on(async {
         const STORE: &str = "/v1beta/cachedContents";
         let here = Here::new(Options::default()).await;
@@ -609,7 +609,7 @@ fn session() -> Session {
 }
 
 #[test]
-fn a_session_speaks_on_every_wire_until_it_is_over() {
+fn session_script_works_on_every_wire() {
     block_on(async {
         for (wire, path) in ROUTES {
             let here = Here::new(Options {
@@ -629,7 +629,7 @@ fn a_session_speaks_on_every_wire_until_it_is_over() {
                 matches!(&reply.parts[1], Part::Call(ToolCall { id, .. }) if &**id == "c1"),
                 "{path}"
             );
-            // Asked again, as a client does whose connection broke.
+            // A repeated request, as after a broken connection.
             let again = here.post(path, &body).await;
             assert_eq!(decode_reply(wire, &again.body).unwrap().parts, reply.parts, "{path}");
             let talk = match wire {
@@ -677,7 +677,7 @@ fn a_session_speaks_on_every_wire_until_it_is_over() {
 }
 
 #[test]
-fn the_log_tells_requests_and_no_key() {
+fn log_has_requests_without_keys() {
     block_on(async {
         let here = Here::new(Options::default()).await;
         let key = "sk-very-secret";
@@ -714,7 +714,7 @@ fn the_log_tells_requests_and_no_key() {
 }
 
 #[test]
-fn the_server_ends_when_it_is_told_to() {
+fn server_stops_on_request() {
     block_on(async {
         let mut here = Here::new(Options::default()).await;
         assert_eq!(here.post(CHAT, &asking("openai-chat", "x")).await.status, 200);

@@ -1,9 +1,8 @@
-//! A setting that changes nothing is a defect: each changes some request of some session, or stands
-//! in a list with the reason.
+//! Every setting changes a request of some session, or is listed with a reason.
 
 use crate::random;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::settings::{DefaultValue, Kind, Setting};
@@ -15,11 +14,10 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngSeed, TestRunner};
 
-/// Any session that is opened again goes on from a summary.
+/// A resumed session continues from a summary.
 const RESUMED: &str = "claude-code:resume=summary,resume_idle_ms=0,resume_min_tokens=300";
 
-/// Settings that only mean something in a version or together with another one: what they are tried
-/// with.
+/// Settings that need a version or another setting, and the strategy to try them with.
 const WITH: &[(&str, &str, &str)] = &[
     ("aider", "auto_accept", "aider:architect=true"),
     ("aider", "editor_model", "aider:architect=true"),
@@ -80,7 +78,7 @@ const WITH: &[(&str, &str, &str)] = &[
 const INERT: &[(&str, &str, &str)] = &[(
     "pi",
     "base_estimate",
-    "recorded cases tell it; sessions have a system prompt and tools of their own to estimate",
+    "recorded cases tell it; sessions have their own system prompt and tools",
 )];
 
 /// Sessions in which anything can happen, and a built-in one.
@@ -116,7 +114,7 @@ fn sessions() -> Vec<Scenario> {
 
 const MODELS: [&str; 3] = ["claude-sonnet-4-6", "gpt-5.1", "gpt-4.1"];
 
-/// What a run requested, without the name under which it ran.
+/// Returns the requests of a run, without the strategy's name.
 fn course(scenario: &Scenario, spec: &Spec, model: &Model) -> Vec<String> {
     if spec.unfit(model).is_some() {
         return vec![];
@@ -160,8 +158,8 @@ impl Shower {
         Shower { sessions, order, plain: HashMap::new() }
     }
 
-    /// Whether some value changes some request of some session.
-    fn shows(&mut self, d: &Descriptor, s: &Setting) -> bool {
+    /// Returns whether some value changes a request of some session.
+    fn changes_a_request(&mut self, d: &Descriptor, s: &Setting) -> bool {
         let with = WITH
             .iter()
             .find(|(n, k, _)| *n == d.name && *k == s.name)
@@ -200,7 +198,7 @@ fn check(part: usize, of: usize) {
     let mut silent: BTreeMap<(&str, &str), ()> = BTreeMap::new();
     for d in ALL.iter().enumerate().filter(|(i, _)| i % of == part).map(|(_, d)| d) {
         for s in d.factory.settings {
-            if !shower.shows(d, s) {
+            if !shower.changes_a_request(d, s) {
                 silent.insert((d.name, s.name), ());
             }
         }
@@ -209,7 +207,7 @@ fn check(part: usize, of: usize) {
             assert!(!why.is_empty());
             assert!(
                 silent.remove(&(name, setting)).is_some(),
-                "{name}:{setting} stands in the list of inert settings, and changes requests"
+                "{name}:{setting} is in the list of inert settings but changes requests"
             );
         }
     }
@@ -228,8 +226,33 @@ fn every_setting_changes_some_request_2() {
     check(1, 2);
 }
 
+/// A version that refuses a setting must not act on it either.
 #[test]
-fn lists_name_what_exists() {
+fn settings_unread_by_version_change_no_request() {
+    let scenario = &builtin::by_id("login-bug-tight").unwrap();
+    let model = model::find("claude-sonnet-4-6").unwrap();
+    let mut wrong = BTreeSet::new();
+    for version in ALL.iter().flat_map(|d| {
+        d.factory.versions().into_iter().map(move |v| format!("{}@{}", d.name, v.name))
+    }) {
+        let plain = Spec::parse(&version).unwrap();
+        let settings = plain.descriptor.factory.settings;
+        let expected = course(scenario, &plain, model);
+        for s in settings.iter().filter(|s| !plain.version.knows(s.name)) {
+            for v in values(s) {
+                // `with` does not check what the version reads.
+                let Ok(spec) = plain.clone().with(s.name, &v) else { continue };
+                if course(scenario, &spec, model) != expected {
+                    wrong.insert(format!("{version}:{}", s.name));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "these versions refuse settings that they obey: {wrong:?}");
+}
+
+#[test]
+fn exception_lists_name_existing_settings() {
     for (name, setting, _) in WITH.iter().chain(INERT) {
         let d =
             ALL.iter().find(|d| d.name == *name).unwrap_or_else(|| panic!("no strategy {name}"));

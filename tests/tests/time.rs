@@ -139,8 +139,7 @@ fn a_fast_user_waits_for_aider() {
 
 #[test]
 fn released_aider_waits_and_throws_away() {
-    // Two messages are appended behind the worker's back (docs/sources/aider.md §1.2,
-    // surprise 1).
+    // Two messages are appended while the worker runs (docs/sources/aider.md §1.2, surprise 1).
     let r = run(&then_a_message(100), &AIDER.replacen("@intended", "", 1));
     let b = only(&r);
     assert_eq!(
@@ -151,7 +150,7 @@ fn released_aider_waits_and_throws_away() {
 }
 
 #[test]
-fn what_ends_a_race_before_its_time() {
+fn race_is_ended_early_by_events() {
     let end = |line: &str| {
         let mut lines = edit_turn(1, 10_000);
         if !line.is_empty() {
@@ -179,7 +178,7 @@ fn what_ends_a_race_before_its_time() {
 }
 
 #[test]
-fn a_refused_summary_is_a_race_that_failed() {
+fn refused_summary_fails_the_race() {
     let mut s = then_a_message(100);
     s.faults.push(fault(FaultOn::Summary, 1, 2, 500, 3_000));
     let r = run(&s, AIDER);
@@ -282,7 +281,7 @@ fn with_a_pause(ms: u64) -> Scenario {
     session(1.0, &lines)
 }
 
-/// Tokens of a block of so many words, and of one of this text.
+/// Returns the tokens of a block with this text.
 fn block(text: &str) -> u64 {
     o200k(text) + 4
 }
@@ -316,14 +315,14 @@ fn a_pause_beyond_the_lifetime_is_paid_for_and_has_its_cause() {
             "{spec}"
         );
     }
-    // Both doors tell it.
+    // Both transports report it.
     let options = Options { transport: Transport::Http, ..as_told() };
     let http = run_with(MODEL, &with_a_pause(3_600_000), "reference", &options);
     assert_eq!(http.summary.invalidated_expired_tokens, first);
 }
 
 #[test]
-fn what_the_provider_summarises_within_a_request_goes_cold_like_any_prompt() {
+fn provider_summary_prompt_expires_like_any_prompt() {
     let lines = [
         system(2_000),
         user("u1", &words(45_000), 1_000),
@@ -349,7 +348,7 @@ fn what_the_provider_summarises_within_a_request_goes_cold_like_any_prompt() {
     }
 }
 
-/// Turns of 10,000 words, of which five go beyond what compacts.
+/// Turns of 10,000 words, five of them above the compaction threshold.
 fn long_turns() -> Scenario {
     let mut lines = vec![system(2_000)];
     for n in 1..=8 {
@@ -360,7 +359,7 @@ fn long_turns() -> Scenario {
 }
 
 #[test]
-fn what_the_provider_takes_for_a_summary_is_waited_for_once() {
+fn provider_summary_time_counts_once() {
     for more in ["", ",pause=true,keep_last=1", ",compact=on_demand"] {
         let r = run(&long_turns(), &format!("claude-code-api:compact_trigger=50000{more}"));
         let s = &r.summary;
@@ -376,7 +375,7 @@ fn what_the_provider_takes_for_a_summary_is_waited_for_once() {
 }
 
 #[test]
-fn who_counts_what_the_provider_told_is_not_wrong() {
+fn counting_by_provider_usage_has_no_trigger_error() {
     for spec in [
         "claude-code-api:compact_trigger=50000",
         "claude-code-api:compact_trigger=50000,compact=on_demand",
@@ -389,7 +388,7 @@ fn who_counts_what_the_provider_told_is_not_wrong() {
 }
 
 #[test]
-fn a_request_that_ends_with_the_summary_showed_what_was_summarised() {
+fn request_with_summary_shows_the_summarised_text() {
     let turn = block(&words(10_000)) + block("Seen.");
     let system = block(&words(2_000));
     // The fifth message is the first with 50,000 tokens before it.
@@ -412,13 +411,13 @@ fn a_request_that_ends_with_the_summary_showed_what_was_summarised() {
             assert_eq!(r.summary.peak_context_tokens, fifth);
         }
     }
-    // Where it answers in the same request, the larger of its two prompts counts.
+    // If it answers in the same request, the larger of its two prompts counts.
     let r = run(&long_turns(), "claude-code-api:compact_trigger=50000");
     assert_eq!(r.summary.peak_context_tokens, fifth);
 }
 
 #[test]
-fn definitions_of_tools_go_cold_like_what_stands_behind_them() {
+fn tool_definitions_expire_with_the_prefix() {
     let words = words(2_000);
     let tools = format!(
         r#"{{"type":"tools","definitions":[{{"name":"read_file","description":"{words}","input_schema":{{"type":"object"}}}}]}}"#
@@ -463,13 +462,13 @@ fn an_edit_of_the_prefix_is_the_other_cause() {
         (q.invalidated_expired_tokens, q.invalidated_changed_tokens, other)
     };
     assert_eq!([causes(0), causes(1), causes(2)], [(0, 0, 0); 3]);
-    // The fourth request masks the first result: the second step behind it is written again.
-    // Breakpoints stand after the last two messages, so that the cache still has everything up to
-    // the first call.
+    // The fourth request masks the first result, so the second step after it is written again.
+    // Breakpoints are after the last two messages, so the cache still has everything up to the
+    // first call.
     assert_eq!(causes(3), (0, asks(1) + result(1), 0));
-    // The fifth masks the second result as well. What stands before it is as it was, but no
-    // breakpoint of the fourth ended there: from the first result on it is written again, without a
-    // change before it.
+    // The fifth request masks the second result as well. The text before it is unchanged, but no
+    // breakpoint of the fourth request ended there: everything from the first result on is written
+    // again.
     assert_eq!(causes(4), (0, asks(2) + result(2), masked + asks(1)));
     // With a breakpoint before the oldest result that is shown, one did end there.
     let r = run(&session(1.0, &lines), "observation-masking:keep=2");
@@ -479,7 +478,7 @@ fn an_edit_of_the_prefix_is_the_other_cause() {
 }
 
 #[test]
-fn of_a_block_that_was_served_in_part_only_the_rest_counts() {
+fn partly_served_block_counts_only_the_rest() {
     // This cache serves steps of 128 tokens, so that blocks are cut wherever a step ends.
     let causes = |pause: u64| {
         let r = run_with("gpt-5.5", &with_a_pause(pause), "reference", &as_told());
@@ -517,7 +516,7 @@ fn claude_code_compacts_while_the_hour_lasts() {
     let b = only(&r);
     assert_eq!((b.fate, b.waited_ms, r.summary.blocked_ms), (Fate::InTime, 0, 0), "nobody waits");
     assert_eq!((r.summary.compactions, r.compactions[0].phase), (1, Phase::Background));
-    // What is always shown was used five minutes ago; the rest is small.
+    // The fixed part was used five minutes ago; the rest is too small.
     assert_eq!(samples[1].cache_read, fixed);
     assert!(samples[1].input_tokens < first / 2 + fixed);
     assert_eq!(samples[1].invalidated_expired_tokens, 0);
@@ -537,7 +536,7 @@ fn claude_code_compacts_while_the_hour_lasts() {
 }
 
 #[test]
-fn nothing_is_compacted_that_is_small_short_lived_or_not_idle() {
+fn small_short_or_busy_sessions_are_not_compacted() {
     let asked = |ms: u64, spec: &str| of(&run(&with_a_pause(ms), spec), Purpose::Summary).len();
     assert_eq!(asked(53 * 60_000, IDLE), 0, "the user is back before");
     assert_eq!(asked(36_000_000, "claude-code:cache_ttl=1h"), 0, "below 200,000 tokens");
@@ -550,7 +549,7 @@ fn nothing_is_compacted_that_is_small_short_lived_or_not_idle() {
 }
 
 #[test]
-fn who_comes_back_while_it_compacts_waits() {
+fn user_who_returns_during_compaction_waits() {
     // One second after the 54 minutes; the summary takes longer.
     let r = run(&with_a_pause(54 * 60_000 + 1_500), IDLE);
     let asked = of(&r, Purpose::Summary)[0];
@@ -560,7 +559,7 @@ fn who_comes_back_while_it_compacts_waits() {
 }
 
 #[test]
-fn failed_attempts_at_a_summary_are_waited_for() {
+fn failed_summary_attempts_add_their_time() {
     let mut lines = vec![];
     for n in 0..12 {
         let at = 1_000 * n;
@@ -582,7 +581,7 @@ fn failed_attempts_at_a_summary_are_waited_for() {
 }
 
 #[test]
-fn no_yardstick_dies_of_a_rate_limit() {
+fn baselines_survive_a_rate_limit() {
     let mut s = then_a_message(1_000);
     let plain = s.clone();
     s.faults.push(fault(FaultOn::Sample, 2, 2, 429, 20_000));
@@ -612,7 +611,7 @@ fn no_yardstick_dies_of_a_rate_limit() {
     // Patience ends: five more attempts, then the user has to ask.
     s.faults = vec![fault(FaultOn::Sample, 1, 6, 429, 0)];
     assert_eq!(run(&s, "reference").summary.user_interventions, 1);
-    // What does not pass by itself is not tried again.
+    // Errors that do not pass by themselves are not retried.
     s.faults = vec![fault(FaultOn::Sample, 1, 1, 400, 0)];
     assert_eq!(run(&s, "reference").summary.user_interventions, 1);
 }

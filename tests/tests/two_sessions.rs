@@ -1,6 +1,5 @@
-//! What the sessions of a project leave to each other: the built-in scenario `two-sessions`, whose
-//! second session needs five things that were said in the first. docs/memory.md gives the same table
-//! in words.
+//! Facts that move from one session of a project to the next: the built-in scenario `two-sessions`
+//! needs five facts of the first session in the second. docs/memory.md has the same table as text.
 
 use ctxbench_core::fact::Match;
 use ctxbench_core::model;
@@ -17,11 +16,11 @@ fn run(spec: &str) -> RunRecord {
     runtime.block_on(replay(&scenario, &spec, model, &Options::default())).record
 }
 
-/// What the second session has of the first, with the kind of place, and the figure.
+/// Returns the facts that the second session has from the first, with their source, and the share.
 fn carried(spec: &str) -> (Vec<String>, f64) {
     let r = run(spec);
     assert_eq!(r.status, Status::Completed, "{spec}");
-    assert!(r.facts.iter().all(|f| f.across), "{spec}: all five needs lie behind the border");
+    assert!(r.facts.iter().all(|f| f.across), "{spec}: all five needs are in the second session");
     let kept = r.facts.iter().filter(|f| f.found > Match::Absent);
     let kept = kept.map(|f| format!("{}={:?}", f.fact, f.place).to_lowercase()).collect();
     (kept, r.summary.across_pct.unwrap())
@@ -34,9 +33,9 @@ fn expect(spec: &str, kept: &[&str]) {
 }
 
 #[test]
-fn most_products_carry_over_nothing_of_what_was_said() {
-    // Nothing in the facts of these products writes to disk what the next session would load by
-    // itself (docs/memory.md). The hundred per cent row forgets nothing, whatever ends.
+fn products_without_memory_lose_all_facts_of_the_first_session() {
+    // These products write none of these facts to disk for the next session (docs/memory.md). The
+    // reference keeps everything.
     assert_eq!(carried("reference").1, 100.0);
     for spec in
         ["claude-code", "codex", "opencode", "claude-code-api", "aider", "observation-masking"]
@@ -56,7 +55,7 @@ fn openoxide_moves_wishes_decisions_and_open_tasks_at_the_compaction() {
 }
 
 #[test]
-fn a_summary_of_the_session_before_also_holds_what_was_said_after_the_compaction() {
+fn summary_of_previous_session_includes_messages_after_compaction() {
     expect(
         "openoxide:cross_session=true,migration=false",
         &["amounts=summary", "branch=summary", "invoices=summary", "open-task=summary"],
@@ -67,7 +66,7 @@ fn a_summary_of_the_session_before_also_holds_what_was_said_after_the_compaction
 }
 
 #[test]
-fn the_described_compressor_moves_what_it_took_out() {
+fn described_compressor_moves_removed_facts() {
     // docs/sources/opencode-vs-claude-code.md §2: at 92 % all but the newest messages are
     // summarised, and what is critical goes to CLAUDE.md. u1 and a3 were taken out by then; a8 is
     // among the messages that stayed, and the session ends before the window is full again.
@@ -75,7 +74,7 @@ fn the_described_compressor_moves_what_it_took_out() {
 }
 
 #[test]
-fn aider_restores_its_history_file_where_it_is_asked_to() {
+fn aider_restores_history_if_enabled() {
     // docs/sources/aider.md §1: with --restore-chat-history the file is read and summarised by the
     // weak model; without it a start is empty.
     let (kept, pct) = carried("aider:restore=true");

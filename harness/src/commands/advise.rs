@@ -23,16 +23,23 @@ use serde_json::json;
 
 use super::corpus::{Shown, load_usable};
 use super::run::tokens;
-use super::{number, specs};
+use super::specs;
+
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench advise ~/.claude/projects
+      Show the line to write into your settings, if any
+";
 
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Your recordings: files and folders, as for `run`, such as ~/.claude/projects
     #[arg(value_name = "SESSION|DIR")]
     inputs: Vec<String>,
     /// Take the N sessions that began last, of those that can be used
     #[arg(long, value_name = "N", default_value_t = 20)]
-    #[arg(value_parser = number::above_0)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     last: u64,
     /// Take sessions with at least N tokens of content, such as 50k: short ones never compact
     #[arg(long, value_name = "N", value_parser = tokens)]
@@ -52,7 +59,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = tokens)]
     window: Option<u64>,
     /// Threads
-    #[arg(long, value_name = "N", value_parser = number::above_0)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     jobs: Option<u64>,
     /// JSON instead of text
     #[arg(long)]
@@ -60,7 +67,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn advise(args: &Args) -> anyhow::Result<()> {
-    crate::groups::end_with_us();
+    crate::shutdown::exit_on_signals();
     if args.inputs.is_empty() {
         bail!("advise takes your recordings, such as: ctxbench advise ~/.claude/projects");
     }
@@ -110,7 +117,7 @@ pub(crate) fn advise(args: &Args) -> anyhow::Result<()> {
             "advice": all,
             "skipped": skipped.0,
         }))?;
-        return super::print(&text);
+        return super::print_data(&text);
     }
     let mut pages: Vec<String> = all.iter().map(to_text).collect();
     let told: Vec<String> = skipped.told().collect();

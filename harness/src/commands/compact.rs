@@ -10,13 +10,21 @@ use crate::point::Point;
 use crate::replay::Options;
 use anyhow::Context;
 use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::plural::pluralize;
 use ctxbench_core::model;
+use ctxbench_core::plural::pluralize;
 use serde::Serialize;
 
 use super::specs::Chosen;
+use super::summarizer::CassetteFile;
+
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench compact s.jsonl --strategy claude-code --at 60%
+      Compact when 60% of the session's tokens are reached
+";
 
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Session, recording, scenario file or built-in scenario
     session: String,
@@ -30,9 +38,12 @@ pub(crate) struct Args {
     /// What the compaction is asked to keep
     #[arg(long, value_name = "TEXT", requires = "at")]
     instructions: Option<String>,
-    /// text = a line per block, both sides; markdown and json hold the texts in full
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    /// Markdown with all texts instead of a line per block
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+    /// JSON with all texts
+    #[arg(long)]
+    json: bool,
     /// Model (default: the one that the session was recorded with, else that of `run`)
     #[arg(long)]
     model: Option<String>,
@@ -46,19 +57,9 @@ pub(crate) struct Args {
     /// Who writes the summary, as for `run`
     #[arg(long, value_name = "KIND", default_value = "extractive")]
     summarizer: String,
-    /// File with recorded answers of a server, as for `run`
-    #[arg(long, value_name = "FILE")]
-    cassette: Option<std::path::PathBuf>,
-    /// Never ask a server
-    #[arg(long, requires = "cassette")]
-    offline: bool,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Format {
-    Text,
-    Markdown,
-    Json,
+    /// File with the answers of a summarizer's server, as for `run`
+    #[arg(long, value_name = "[offline:]FILE")]
+    cassette: Option<CassetteFile>,
 }
 
 /// What is shown.
@@ -91,14 +92,13 @@ struct Row {
 }
 
 pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
-    crate::groups::end_with_us();
+    crate::shutdown::exit_on_signals();
     let specs = args.chosen.specs()?;
     let scenario = super::load_one("compact", &args.session)?;
     let named = args.model.as_deref().map(model::find).transpose()?;
     let model = named.unwrap_or_else(|| models::own(&scenario.session));
     let kind = std::slice::from_ref(&args.summarizer);
-    let mut summarisers =
-        super::summarizer::summarisers(kind, args.cassette.as_deref(), args.offline)?;
+    let mut summarisers = super::summarizer::summarisers(kind, args.cassette.as_ref())?;
     let options = Options {
         summariser: summarisers.swap_remove(0),
         window: args.window,
@@ -141,11 +141,10 @@ pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
         instructions: args.instructions.clone(),
         strategies,
     };
-    super::print(&match args.format {
-        Format::Text => text::page(&shown),
-        Format::Markdown => markdown::page(&shown),
-        Format::Json => serde_json::to_string_pretty(&shown)? + "\n",
-    })
+    if args.json {
+        return super::print_data(&serde_json::to_string_pretty(&shown)?);
+    }
+    super::print(&if args.markdown { markdown::page(&shown) } else { text::page(&shown) })
 }
 
 /// The line above everything.

@@ -7,34 +7,47 @@ use clap::Command;
 use clap_complete::Shell;
 use ctxbench_core::{files, nearest};
 
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench completions bash > ~/.local/share/bash-completion/completions/ctxbench
+";
+
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Whose completions to print
     #[arg(value_name = "bash|elvish|fish|powershell|zsh")]
     shell: Shell,
 }
 
+const MAN_EXAMPLES: &str = "\
+Examples:
+  ctxbench man -o ~/.local/share/man/man1
+      Write a page per command
+";
+
 #[derive(clap::Args)]
+#[command(after_help = MAN_EXAMPLES)]
 pub(crate) struct ManArgs {
     /// Command whose page is printed, such as `sessions list`; without it that of ctxbench
-    #[arg(conflicts_with = "output")]
+    #[arg(conflicts_with = "out")]
     command: Vec<String>,
     /// Write a page per command into this folder instead
     #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
+    out: Option<PathBuf>,
 }
 
 pub(crate) fn completions(args: &Args, mut root: Command) -> anyhow::Result<()> {
     let mut out = Vec::new();
     clap_complete::generate(args.shell, &mut root, "ctxbench", &mut out);
-    super::print(&String::from_utf8_lossy(&out))
+    super::print_data(&String::from_utf8_lossy(&out))
 }
 
 pub(crate) fn man(args: &ManArgs, root: Command) -> anyhow::Result<()> {
-    let Some(folder) = &args.output else {
+    let Some(folder) = &args.out else {
         let mut out = Vec::new();
         clap_mangen::Man::new(page(&args.command.join("-"), root)?).render(&mut out)?;
-        return super::print(&String::from_utf8_lossy(&out));
+        return super::print_data(&String::from_utf8_lossy(&out));
     };
     let refused = || format!("manual pages cannot be written to {}", folder.display());
     std::fs::create_dir_all(folder).with_context(refused)?;

@@ -1,319 +1,351 @@
-//! Options from a file: `ctxbench.toml`, found upwards from the working folder.
+//! Options from `ctxbench.toml`.
 //!
-//! Every option of the command line may stand in it, in the table of its command; what all commands
-//! take stands before the tables. The list of options is that of the command line itself: a key
-//! becomes the argument that it stands for, before those of the user, and is parsed with them.
+//! A table is a command, a key a long option: each key becomes `--key=value`, in front of the
+//! user's own arguments. A file that was found may set only options that run no program, contact no
+//! server and write no file. A file named with `--config` may set all of them.
 
-use std::borrow::Cow;
-use std::ffi::OsString;
+use std::any::TypeId;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::builder::ValueHint;
-use clap::error::{ContextKind, ContextValue};
-use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, Command};
 use ctxbench_core::nearest;
 use ctxbench_core::toml_file::{self, Lines, TomlError};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The file that is looked for.
-const NAME: &str = "ctxbench.toml";
+use crate::exec;
 
-/// The command without a name.
-const DEFAULT: &str = "run";
+const FILE_NAME: &str = "ctxbench.toml";
 
-/// Which file, as every command takes it.
+/// Options that a found file may set.
+const HARMLESS: [&str; 22] = [
+    "calibrate",
+    "columns",
+    "jobs",
+    "json",
+    "last",
+    "limit",
+    "max",
+    "min",
+    "min-tokens",
+    "model",
+    "models",
+    "no-rereads",
+    "product",
+    "sample",
+    "seeds",
+    "since",
+    "spend-limit",
+    "strategy",
+    "summarizer",
+    "summary-model",
+    "transport",
+    "window",
+];
+
+/// The option of every command that names the file.
 #[derive(clap::Args)]
-pub(super) struct Which {
-    /// File with options, instead of the nearest ctxbench.toml from the working folder upwards
-    #[arg(long, value_name = "FILE", global = true, conflicts_with = "no_config")]
+pub(super) struct ConfigOption {
+    /// Read options from FILE instead of the nearest ctxbench.toml; `none` reads no file
+    #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
-    /// Take no options from a file
-    #[arg(long, global = true)]
-    no_config: bool,
 }
 
-/// The arguments of the program with those of a file.
-pub(super) struct Merged {
-    /// All of them, the program's name first.
+/// Arguments with the options of a file.
+pub(super) struct Configured {
     pub(super) arguments: Vec<OsString>,
-    taken: Vec<Taken>,
-    file: String,
+    /// The file, if any of its options is among the arguments.
+    pub(super) file: Option<PathBuf>,
 }
 
-/// An option of the file that stands among the arguments.
-struct Taken {
-    /// Its long name.
-    option: String,
-    line: usize,
-}
-
-impl Merged {
-    /// What to tell of it, if the file had any say.
-    pub(super) fn note(&self) -> Option<String> {
-        (!self.taken.is_empty()).then(|| format!("note: options from {}", self.file))
-    }
-
-    /// Where in the file the option stands that an error is about.
-    pub(super) fn place(&self, e: &clap::Error) -> Option<String> {
-        let named = |kind| match e.get(kind) {
-            Some(ContextValue::String(s)) => vec![s.clone()],
-            Some(ContextValue::Strings(all)) => all.clone(),
-            _ => vec![],
-        };
-        let about: Vec<String> =
-            [ContextKind::InvalidArg, ContextKind::PriorArg].into_iter().flat_map(named).collect();
-        let option = |t: &&Taken| {
-            let long = format!("--{}", t.option);
-            about.iter().any(|a| a.split([' ', '=']).next() == Some(&*long))
-        };
-        self.taken.iter().find(option).map(|t| format!("{}:{}", self.file, t.line))
-    }
-}
-
-/// Puts the options of the file before the user's, except those that the user gives, too.
-pub(super) fn merged(root: &Command, given: Vec<OsString>) -> anyhow::Result<Merged> {
-    let nothing = |arguments| Merged { arguments, taken: vec![], file: String::new() };
-    // What is wrong with the arguments is told when they are parsed with those of the file.
-    let Ok(matches) = root.clone().ignore_errors(true).try_get_matches_from(&given) else {
-        return Ok(nothing(given));
+/// Inserts the options of the configuration file after the command, which is `given[at]`. Options
+/// that the user gives replace those of the file.
+pub(super) fn configure(
+    root: &Command,
+    mut given: Vec<OsString>,
+    at: usize,
+) -> anyhow::Result<Configured> {
+    let named = value_of(&given, "--config").map(PathBuf::from);
+    let (path, trust) = match named {
+        Some(none) if none.as_os_str() == "none" => {
+            return Ok(Configured { arguments: given, file: None });
+        }
+        Some(path) => (path, Trust::Full),
+        None => match find_file() {
+            Some(path) => (path, Trust::Harmless),
+            None => return Ok(Configured { arguments: given, file: None }),
+        },
     };
-    let (command, mut own) = matches.subcommand().unwrap_or((DEFAULT, &matches));
-    // What a command's own commands share may be given behind any of them.
-    while let Some((_, inner)) = own.subcommand() {
-        own = inner;
+    if trust == Trust::Harmless {
+        check_owner(&path)?;
     }
-    if own.get_flag("no_config") {
-        return Ok(nothing(given));
-    }
-    let Some(path) = own.get_one::<PathBuf>("config").cloned().or_else(nearest_file) else {
-        return Ok(nothing(given));
-    };
+    let text = ctxbench_core::files::read_text(&path)
+        .with_context(|| format!("cannot read {}", path.display()))?;
     let file = path.display().to_string();
-    let text =
-        ctxbench_core::files::read_text(&path).with_context(|| format!("cannot read {file}"))?;
-    let reader = Reader { root, file: &file, lines: Lines::new(&text), folder: folder(&path) };
-    let mut options = reader.options(&text, command)?;
-    let given_here = |id: &str| own.value_source(id) == Some(ValueSource::CommandLine);
-    let excluded = excluded(root, &matches, &given_here);
-    options.retain(|o| !given_here(&o.id) && !excluded.contains(&o.id));
-    let at = if matches.subcommand().is_some() { 2 } else { 1 }.min(given.len());
-    let mut arguments = given;
-    let extra: Vec<OsString> = options.iter().flat_map(|o| o.arguments.clone()).collect();
-    arguments.splice(at..at, extra);
-    let taken = options.into_iter().filter(|o| !o.arguments.is_empty()).map(|o| o.taken).collect();
-    Ok(Merged { arguments, taken, file })
+    let reader =
+        Reader { root, file: &file, lines: Lines::new(&text), folder: folder(&path), trust };
+    let command = given[at].to_string_lossy().into_owned();
+    let options = reader.options(&text, &command, &given)?;
+    let file = (!options.is_empty()).then_some(path);
+    given.splice(at + 1..at + 1, options);
+    Ok(Configured { arguments: given, file })
 }
 
-/// Options that cannot stand beside those of the command line, by what either says of the other.
-fn excluded(root: &Command, matches: &ArgMatches, given: &dyn Fn(&str) -> bool) -> Vec<String> {
-    let mut root = root.clone();
-    root.build();
-    let (mut command, mut at) = (&root, matches);
-    while let Some((name, inner)) = at.subcommand() {
-        let Some(sub) = command.find_subcommand(name) else { break };
-        (command, at) = (sub, inner);
-    }
-    let is_given = |a: &Arg| given(a.get_id().as_str());
-    let mut out = Vec::new();
-    for one in command.get_arguments() {
-        for other in command.get_arg_conflicts_with(one) {
-            out.extend(is_given(one).then(|| other.get_id().to_string()));
-            out.extend(is_given(other).then(|| one.get_id().to_string()));
+/// The user's own arguments: those before `--`, which belong to another program.
+fn own(given: &[OsString]) -> impl Iterator<Item = &OsStr> {
+    given.iter().map(OsString::as_os_str).take_while(|a| *a != "--")
+}
+
+/// The last value of a long option.
+fn value_of(given: &[OsString], option: &str) -> Option<OsString> {
+    let mut value = None;
+    let mut arguments = own(given);
+    while let Some(argument) = arguments.next() {
+        if argument == option {
+            value = arguments.next().map(OsStr::to_os_string);
+        } else if let Some(text) = argument.to_str().and_then(|a| a.strip_prefix(option)) {
+            value = text.strip_prefix('=').map(OsString::from).or(value);
         }
     }
-    out
+    value
 }
 
-/// The nearest file from the working folder upwards, by its way from there.
-fn nearest_file() -> Option<PathBuf> {
+/// Whether the user gives an option.
+fn is_given(given: &[OsString], option: &Arg) -> bool {
+    let long = format!("--{}", option.get_long().unwrap_or_default());
+    let short = option.get_short().map(|c| format!("-{c}"));
+    own(given).filter_map(OsStr::to_str).any(|a| {
+        a.strip_prefix(&long).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+            || short.as_ref().is_some_and(|short| a.starts_with(short.as_str()))
+    })
+}
+
+/// The nearest file from the working folder up to the root of the repository or the home folder.
+/// Outside of both, only the working folder is searched.
+fn find_file() -> Option<PathBuf> {
     let here = std::env::current_dir().ok()?;
-    let up = here.ancestors().position(|folder| folder.join(NAME).is_file())?;
-    let way = if up == 0 { Path::new(".").into() } else { PathBuf::from_iter(vec![".."; up]) };
-    Some(way.join(NAME))
+    let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+    let is_end = |folder: &Path| folder.join(".git").exists() || Some(folder) == home.as_deref();
+    let end = here.ancestors().position(is_end).unwrap_or(0);
+    let up = here.ancestors().take(end + 1).position(|folder| folder.join(FILE_NAME).is_file())?;
+    let folder = if up == 0 { Path::new(".").into() } else { PathBuf::from_iter(vec![".."; up]) };
+    Some(folder.join(FILE_NAME))
 }
 
-/// The folder of a file; empty where it is the working folder.
+/// Refuses a found file that another user owns or may change.
+#[cfg(unix)]
+fn check_owner(path: &Path) -> anyhow::Result<()> {
+    check_owner_is(path, rustix::process::geteuid().as_raw())
+}
+
+#[cfg(unix)]
+fn check_owner_is(path: &Path, user: u32) -> anyhow::Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let found =
+        std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let file = path.display();
+    let advice =
+        format!("if you trust it, name it with --config {file}; --config none runs without a file");
+    if found.uid() != user && found.uid() != 0 {
+        bail!("{file} belongs to another user (uid {}, yours is {user}); {advice}", found.uid());
+    }
+    if found.mode() & 0o022 != 0 {
+        let mode = found.mode() & 0o777;
+        bail!(
+            "{file} can be changed by other users (mode {mode:03o}); run `chmod go-w {file}`, or, {advice}"
+        );
+    }
+    Ok(())
+}
+
+/// Other systems have no owner to compare with; the harmless options are all that such a file sets.
+#[cfg(not(unix))]
+fn check_owner(_: &Path) -> anyhow::Result<()> {
+    Ok(())
+}
+
+/// Folder of a file; empty for the working folder.
 fn folder(file: &Path) -> PathBuf {
     let folder = file.parent().unwrap_or(Path::new(""));
     if folder == Path::new(".") { PathBuf::new() } else { folder.to_path_buf() }
 }
 
-/// An option as the file gives it.
-struct Given {
-    id: String,
-    arguments: Vec<OsString>,
-    taken: Taken,
+/// The options that a file may set.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trust {
+    /// All of them.
+    Full,
+    /// Those in [`HARMLESS`].
+    Harmless,
 }
 
 struct Reader<'a> {
     root: &'a Command,
     file: &'a str,
     lines: Lines,
+    /// Paths in the file are relative to it.
     folder: PathBuf,
+    trust: Trust,
 }
+
+type Key<'a> = Spanned<std::borrow::Cow<'a, str>>;
 
 impl Reader<'_> {
     fn wrong(&self, at: usize, what: String) -> TomlError {
         TomlError { file: self.file.into(), line: self.lines.line_at(at), what }
     }
 
-    /// What the file says for a command. Everything else in it is looked at, too.
-    fn options(&self, text: &str, command: &str) -> Result<Vec<Given>, TomlError> {
-        let tree = DeTable::parse(text).map_err(|e| toml_file::error(self.file, text, &e))?;
-        let everywhere: Vec<&Arg> = options(self.root).filter(|a| a.is_global_set()).collect();
-        let mut given = Vec::new();
-        for (key, value) in tree.get_ref() {
-            let name = key.get_ref().replace('_', "-");
-            if let Some(option) = everywhere.iter().find(|a| a.get_long() == Some(&name)) {
-                given.push(self.given(option, key, value)?);
-                continue;
-            }
-            let known = self.root.get_subcommands().find(|c| c.get_name() == name);
-            let Some(known) = known else {
-                return Err(self.unknown_table(key, &everywhere));
-            };
-            let DeValue::Table(table) = value.get_ref() else {
-                let what =
-                    format!("`{name}` is a command; expected a table of its options, [{name}]");
-                return Err(self.wrong(key.span().start, what));
-            };
-            let of_command = self.table(known, table)?;
-            if known.get_name() == command {
-                // What a command is told by itself is told instead of what all are.
-                given.retain(|g: &Given| of_command.iter().all(|o| o.id != g.id));
-                given.extend(of_command);
-            }
-        }
-        given.sort_by_key(|g| g.taken.line);
-        Ok(given)
-    }
-
-    fn unknown_table(&self, key: &Spanned<Cow<'_, str>>, all: &[&Arg]) -> TomlError {
-        let name = key.get_ref();
-        let at = key.span().start;
-        let of_run = self.root.get_subcommands().find(|c| c.get_name() == DEFAULT);
-        let long = name.replace('_', "-");
-        if of_run.is_some_and(|c| options(c).any(|a| a.get_long() == Some(&long))) {
-            let what = format!(
-                "`{name}` is an option of a command; put it under its table, such as [run]"
-            );
-            return self.wrong(at, what);
-        }
-        let commands = self.root.get_subcommands().map(Command::get_name);
-        let known: Vec<&str> = all.iter().filter_map(|a| a.get_long()).chain(commands).collect();
-        let hint = nearest::hint(name, &known);
-        self.wrong(
-            at,
-            format!("there is no option of all commands and no command `{name}`; {hint}"),
-        )
-    }
-
-    /// The options of a command as its table gives them.
-    fn table(&self, command: &Command, table: &DeTable<'_>) -> Result<Vec<Given>, TomlError> {
-        let mut given = Vec::new();
-        for (key, value) in table {
-            let name = key.get_ref().replace('_', "-");
-            let all = || options(command).filter_map(Arg::get_long);
-            let Some(option) = options(command).find(|a| a.get_long() == Some(&name)) else {
-                let hint = nearest::hint(&name, &all().collect::<Vec<_>>());
-                let what = format!("`{}` has no option `{name}`; {hint}", command.get_name());
-                return Err(self.wrong(key.span().start, what));
-            };
-            given.push(self.given(option, key, value)?);
-        }
-        Ok(given)
-    }
-
-    /// The arguments that a key stands for; none where a switch is off.
-    fn given(
+    /// Arguments for `command`. The rest of the file is checked as well.
+    fn options(
         &self,
-        option: &Arg,
-        key: &Spanned<Cow<'_, str>>,
+        text: &str,
+        command: &str,
+        given: &[OsString],
+    ) -> Result<Vec<OsString>, TomlError> {
+        let tree = DeTable::parse(text).map_err(|e| toml_file::error(self.file, text, &e))?;
+        let mut out = Vec::new();
+        for (key, value) in tree.get_ref() {
+            let name = key.get_ref().as_ref();
+            match (self.root.find_subcommand(name), value.get_ref()) {
+                (Some(named), DeValue::Table(table)) => {
+                    for (key, value) in table {
+                        let (option, arguments) = self.option(named, key, value)?;
+                        if named.get_name() == command && !is_given(given, option) {
+                            out.extend(arguments);
+                        }
+                    }
+                }
+                (Some(_), _) => {
+                    let what = format!("`{name}` is a command; expected a table, [{name}]");
+                    return Err(self.wrong(key.span().start, what));
+                }
+                (None, _) => {
+                    let (option, arguments) = self.option(self.root, key, value)?;
+                    if !is_given(given, option) {
+                        out.extend(arguments);
+                    }
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// The option of a key, with the arguments that set it: none for a flag that is off.
+    fn option<'c>(
+        &self,
+        command: &'c Command,
+        key: &Key<'_>,
         value: &Spanned<DeValue<'_>>,
-    ) -> Result<Given, TomlError> {
-        let long = option.get_long().unwrap_or_default();
+    ) -> Result<(&'c Arg, Vec<OsString>), TomlError> {
+        let name = key.get_ref().replace('_', "-");
+        let is_option = |a: &&Arg| {
+            let value =
+                matches!(a.get_action(), ArgAction::Set | ArgAction::Append | ArgAction::SetTrue);
+            value && a.get_long().is_some_and(|long| long != "config")
+        };
+        let options = || command.get_arguments().filter(is_option);
+        let Some(option) = options().find(|a| a.get_long() == Some(&name)) else {
+            let known: Vec<&str> = options().filter_map(Arg::get_long).collect();
+            let hint = nearest::hint(&name, &known);
+            let what = match command.get_name() {
+                "ctxbench" => format!(
+                    "there is no command and no global option `{name}`; options of a command go \
+                     into its table, such as [run]"
+                ),
+                command => format!("`{command}` has no option `{name}`; {hint}"),
+            };
+            return Err(self.wrong(key.span().start, what));
+        };
         let at = value.span().start;
-        let expected = |what: &str| self.wrong(at, format!("`{long}`: expected {what}"));
-        let arguments = match (option.get_action(), value.get_ref()) {
-            (ArgAction::SetTrue, DeValue::Boolean(true)) => vec![format!("--{long}").into()],
-            (ArgAction::SetTrue, DeValue::Boolean(false)) => vec![],
+        let expected = |what: &str| self.wrong(at, format!("`{name}`: expected {what}"));
+        let values = match (option.get_action(), value.get_ref()) {
+            (ArgAction::SetTrue, DeValue::Boolean(on)) => {
+                let flag = OsString::from(format!("--{name}"));
+                self.check_harmless(&name, "", key)?;
+                return Ok((option, on.then_some(flag).into_iter().collect()));
+            }
             (ArgAction::SetTrue, _) => return Err(expected("true or false")),
             (ArgAction::Append, DeValue::Array(all)) => {
-                let each = all.iter().map(|v| {
-                    let word = word(v.get_ref());
-                    word.ok_or_else(|| expected("a list of texts or numbers"))
-                });
-                let words = each.collect::<Result<Vec<_>, _>>()?;
-                words.iter().map(|w| self.argument(option, w)).collect()
+                let values: Option<Vec<String>> = all.iter().map(|v| scalar(v.get_ref())).collect();
+                values.ok_or_else(|| expected("a list of texts or numbers"))?
             }
-            (_, DeValue::Array(_)) => return Err(expected("one value; it may not be repeated")),
-            (_, one) => {
-                let word = word(one).ok_or_else(|| expected("a text or a number"))?;
-                vec![self.argument(option, &word)]
-            }
+            (_, one) => vec![scalar(one).ok_or_else(|| expected("a text or a number"))?],
         };
-        let line = self.lines.line_at(key.span().start);
-        let taken = Taken { option: long.to_string(), line };
-        Ok(Given { id: option.get_id().to_string(), arguments, taken })
+        let mut arguments = Vec::new();
+        for value in values {
+            self.check_harmless(&name, &value, key)?;
+            let mut argument = OsString::from(format!("--{name}="));
+            argument.push(self.in_folder(option, &value));
+            arguments.push(argument);
+        }
+        Ok((option, arguments))
     }
 
-    /// `--option=value`. Paths are those from the folder of the file.
-    fn argument(&self, option: &Arg, value: &str) -> OsString {
-        let long = option.get_long().unwrap_or_default();
-        let mut argument = OsString::from(format!("--{long}="));
-        argument.push(self.in_folder(option, value));
-        argument
+    fn check_harmless(&self, option: &str, value: &str, key: &Key<'_>) -> Result<(), TomlError> {
+        let is_harmless = HARMLESS.contains(&option)
+            && match option {
+                "strategy" => !exec::is_exec(value),
+                "summarizer" => !value.contains("://") && !value.starts_with("scripted:"),
+                _ => true,
+            };
+        if self.trust == Trust::Full || is_harmless {
+            return Ok(());
+        }
+        let value = if value.is_empty() { String::new() } else { format!(" = {value:?}") };
+        let what = format!(
+            "`{option}{value}` may run a program, contact a server or write a file, so a file that \
+             was found cannot set it; if you trust the file, run with --config {}",
+            self.file
+        );
+        Err(self.wrong(key.span().start, what))
     }
 
+    /// A value with paths from the folder of the file.
     fn in_folder(&self, option: &Arg, value: &str) -> OsString {
-        if self.folder.as_os_str().is_empty() {
-            return value.into();
-        }
-        if option.get_value_parser().type_id() == std::any::TypeId::of::<PathBuf>() {
-            return self.folder.join(value).into();
-        }
-        match option.get_value_hint() {
-            // A file, or the name of something that is built in.
-            ValueHint::AnyPath if self.folder.join(value).exists() => {
-                self.folder.join(value).into()
+        let is_path = option.get_value_parser().type_id() == TypeId::of::<PathBuf>()
+            || option.get_value_hint() == ValueHint::AnyPath && self.folder.join(value).exists();
+        match value.strip_prefix("scripted:") {
+            Some(script) if option.get_value_hint() == ValueHint::Other => {
+                let mut whole = OsString::from("scripted:");
+                whole.push(self.folder.join(script));
+                whole
             }
-            ValueHint::Other => behind_a_word(&self.folder, value).unwrap_or_else(|| value.into()),
+            _ if is_path => self.folder.join(value).into(),
             _ => value.into(),
         }
     }
 }
 
-/// `scripted:FILE` and `prometheus=FILE` with the file from a folder.
-fn behind_a_word(folder: &Path, value: &str) -> Option<OsString> {
-    let word = ["scripted:", "prometheus="].into_iter().find(|word| value.starts_with(word))?;
-    let mut whole = OsString::from(word);
-    whole.push(folder.join(&value[word.len()..]));
-    Some(whole)
-}
-
-/// The options of a command that may stand in a file.
-fn options(command: &Command) -> impl Iterator<Item = &Arg> {
-    let of_the_file = |a: &&Arg| {
-        let answers = matches!(
-            a.get_action(),
-            ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version
-        );
-        !answers
-            && a.get_long().is_some()
-            && !["config", "no_config"].contains(&a.get_id().as_str())
-    };
-    command.get_arguments().filter(of_the_file)
-}
-
-/// A text or a number as it would stand on the command line.
-fn word(value: &DeValue<'_>) -> Option<String> {
+/// A text or a number, as on the command line.
+fn scalar(value: &DeValue<'_>) -> Option<String> {
     Some(match value {
         DeValue::String(s) => s.to_string(),
         DeValue::Integer(i) => i64::from_str_radix(i.as_str(), i.radix()).ok()?.to_string(),
         DeValue::Float(f) => f.as_str().to_string(),
         _ => return None,
     })
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_of_another_user_is_refused() {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE_NAME);
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        let owner = std::fs::metadata(&path).unwrap().uid();
+        assert!(check_owner_is(&path, owner).is_ok());
+        // A file of root is trusted by every user.
+        if owner != 0 {
+            let error = check_owner_is(&path, owner + 1).unwrap_err().to_string();
+            assert!(error.contains(&format!("belongs to another user (uid {owner}")), "{error}");
+        }
+    }
 }

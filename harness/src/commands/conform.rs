@@ -12,7 +12,13 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::CheckFailed;
 
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench conform tests/data/conformance
+";
+
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Folder of cases, searched through
     dir: PathBuf,
@@ -90,7 +96,10 @@ pub(crate) fn conform(args: &Args) -> anyhow::Result<()> {
         all.push(head);
     }
     results.changes = changes(&all);
-    super::print(&if args.json { results.json()? } else { results.table() })?;
+    match args.json {
+        true => super::print_data(&results.json()?)?,
+        false => super::print(&results.table())?,
+    }
     let (passed, all) = results.cases();
     if results.failures.is_empty() {
         Ok(())

@@ -15,17 +15,17 @@ use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{Corpus, LoadError, Scenario, corpus, is_path, name_apart};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::input;
 use super::run::tokens;
-use super::{input, number};
 
 /// Which sessions of many are taken.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Choosing {
     /// Take the first N sessions, by their paths
-    #[arg(long, value_name = "N", value_parser = number::above_0)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
     /// Take N sessions, drawn by --seed: the same ones wherever the folder stands
-    #[arg(long, value_name = "N", value_parser = number::above_0)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,
     /// Take sessions with at least N tokens of content, such as 20000 or 20k
     #[arg(long, value_name = "N", value_parser = tokens)]

@@ -18,20 +18,31 @@ use ctxbench_scenarios::Scenario;
 
 use self::cases::Cases;
 use super::corpus::load_all;
-use super::run::{nothing_ran, outputs, tokens, twice, width};
-use super::{number, private};
+use super::private;
+use super::run::{failed_rows, outputs, tokens, twice, width};
+use super::summarizer::CassetteFile;
 use crate::drive::agent::{self, Agent};
 use crate::drive::{self, Fault, Options, Outcome};
-use crate::groups::{self, Ours};
 use crate::replay;
 use crate::run::{Plan, results};
+use crate::shutdown;
 use crate::summarise::Summariser;
 
+const HELP: &str = "\
+`ctxbench list agents` shows which agents are installed, and how to install the others. The agent
+runs with its approvals off in a scratch folder, against a model on loopback; see docs/drive.md.
+
+Examples:
+  ctxbench drive login-bug --agent codex --window 30k
+      Compare the installed Codex with its model
+  ctxbench drive login-bug --agent codex --record cases
+      Write conformance cases
+  ctxbench drive s.jsonl --agent ./mine.toml --program mine=/opt/mine/bin/run
+      Drive your own agent
+";
+
 #[derive(clap::Args)]
-#[command(
-    after_help = "Nothing is installed: `ctxbench list agents` tells which agents are here and how to get the others.
-The agent runs with its approvals off in a scratch folder, against a model on loopback: docs/drive.md"
-)]
+#[command(after_help = HELP)]
 pub(crate) struct Args {
     /// Sessions, recordings, built-in scenarios, or folders of these, as for `run`
     #[arg(value_name = "SESSION|SCENARIO|DIR", required = true)]
@@ -55,18 +66,15 @@ pub(crate) struct Args {
     /// Who writes summaries, as for `run`
     #[arg(long, value_name = "KIND", default_value = "extractive", value_hint = ValueHint::Other)]
     summarizer: String,
-    /// File in which answers of a server are recorded once and found again
-    #[arg(long, value_name = "FILE")]
-    cassette: Option<PathBuf>,
-    /// Never ask a server; what is not in the cassette is an error
-    #[arg(long, requires = "cassette")]
-    offline: bool,
+    /// File with the answers of a summarizer's server, as for `run`
+    #[arg(long, value_name = "[offline:]FILE")]
+    cassette: Option<CassetteFile>,
     /// What the provider does wrong (repeat): N:FAULT for the N-th request, as for `serve`, or
     /// summary:N:STATUS, summary:N:empty, work:N:STATUS for the N-th of a sort
     #[arg(long, value_name = "N:FAULT")]
     fault: Vec<String>,
     /// Seconds for which an agent may neither print nor ask anything, from its start on
-    #[arg(long, value_name = "S", default_value_t = agent::PATIENCE.as_secs(), value_parser = number::within(1..=3600))]
+    #[arg(long, value_name = "S", default_value_t = agent::PATIENCE.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
     /// Keep the scratch folders, and say where they are
     #[arg(long)]
@@ -76,7 +84,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     record: Option<PathBuf>,
     /// Folder for result files
-    #[arg(long, value_name = "DIR", default_value = "ctxbench-out")]
+    #[arg(short, long, value_name = "DIR", default_value = "ctxbench-out")]
     out: PathBuf,
     /// Columns of summary.csv to show in the table, with commas between them
     #[arg(long, value_name = "NAMES", conflicts_with = "json")]
@@ -99,12 +107,10 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
         bail!("two sessions are called `{id}`; give one another id, or drive them apart");
     }
     let is_private = private::keep(sessions.iter().flat_map(|s| &s.files));
-    outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
-    groups::end_with_us();
-    let _alone = Ours::new(|| reports::Alone::with(&args.out))?;
+    shutdown::exit_on_signals();
     let mut cases = args.record.as_deref().map(Cases::in_folder).transpose()?;
-    groups::last_words(Some(last_words(args.record.as_deref())));
+    shutdown::set_message(Some(interrupt_message(args.record.as_deref())));
     let mut outcomes = Vec::new();
     for session in &sessions {
         for ready in &ready {
@@ -118,33 +124,32 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     let stored = reports::Stored::new(&all, &all.runs)?;
     outputs::write(&args.out, &stored, &pages.files, is_private, None)?;
     if args.json {
-        super::print(&reports::results_text(&all)?)?;
+        super::print_data(&reports::results_text(&all)?)?;
     } else {
         let color = std::io::stdout().is_terminal()
             && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
         let columns = args.columns.clone().unwrap_or_default();
-        super::print(&reports::table(&all, &TableOptions { color, width: width(), columns }))?;
+        super::print_data(&reports::table(&all, &TableOptions { color, width: width(), columns }))?;
         if !pages.text.is_empty() {
             super::print(&format!("\n{}", pages.text))?;
         }
-        tell!("files in {}/ (index.html to look at)", args.out.display());
+        tell!("Results written to {0}/ (open {0}/index.html)", args.out.display());
     }
     let real: Vec<RunRecord> = outcomes.into_iter().map(|o| o.real).collect();
-    match nothing_ran(&real).or_else(|| cases.and_then(Cases::differ)) {
+    match failed_rows(&real).or_else(|| cases.and_then(Cases::differ)) {
         None => Ok(()),
         Some(why) => Err(super::CheckFailed(why).into()),
     }
 }
 
-/// What is told when the drive is broken off.
-fn last_words(record: Option<&Path>) -> String {
+/// Returns the message of a signal before the results are written.
+fn interrupt_message(record: Option<&Path>) -> String {
     match record {
-        None => "broken off; nothing is written before every agent is through, so nothing of this \
-                 drive is kept"
+        None => "Interrupted. Results are written when every agent has finished; nothing was kept."
             .into(),
         Some(folder) => format!(
-            "broken off; no results are written before every agent is through; cases of those that \
-             were through are in {}",
+            "Interrupted. Results are written when every agent has finished; cases of finished \
+             agents are in {}.",
             folder.display()
         ),
     }
@@ -184,8 +189,7 @@ fn ready(args: &Args) -> anyhow::Result<Vec<Ready>> {
     }
     let summariser = super::summarizer::summarisers(
         std::slice::from_ref(&args.summarizer),
-        args.cassette.as_deref(),
-        args.offline,
+        args.cassette.as_ref(),
     )?;
     let summariser = summariser.into_iter().next().unwrap_or_default();
     let faults = args.fault.iter().map(|f| f.parse()).collect::<Result<Vec<Fault>, _>>();

@@ -6,7 +6,16 @@ use ctxbench_reports as reports;
 use ctxbench_reports::record::{Results, RunRecord};
 use ctxbench_reports::{ReportError, ResultsFile, Rows};
 
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench explain out port-5433
+      Show where this fact was lost
+  ctxbench explain out --strategy codex --lost
+      List everything that Codex lost
+";
+
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Folder or results.json of a run
     results: PathBuf,
@@ -62,9 +71,14 @@ pub(crate) fn explain(args: &Args) -> anyhow::Result<()> {
     };
     let Some(fact) = &args.fact else {
         let lost = reports::lost(&results, filter)?;
-        let text = if args.json { reports::lost_to_json } else { reports::lost_to_text };
-        return super::print(&text(&lost));
+        return match args.json {
+            true => super::print_data(&reports::lost_to_json(&lost)),
+            false => super::print(&reports::lost_to_text(&lost)),
+        };
     };
     let found = reports::explain(&results, fact, filter)?;
-    super::print(&if args.json { found.to_json() } else { found.to_text() })
+    match args.json {
+        true => super::print_data(&found.to_json()),
+        false => super::print(&found.to_text()),
+    }
 }

@@ -11,7 +11,16 @@ use ctxbench_reports::record::Results;
 
 use super::{CheckFailed, specs};
 
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench gate out --baseline baseline.json --store
+      Store the baseline, once
+  ctxbench gate out --baseline baseline.json --junit gate.xml
+      Fail if results got worse
+";
+
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Folder or results.json of a run
     results: PathBuf,
@@ -38,7 +47,16 @@ pub(crate) struct Args {
     annotations: bool,
 }
 
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  ctxbench compare before after --markdown
+      Write a table for a pull request
+  ctxbench compare a b --map codex=codex:auto_compact_limit=90k
+      Compare two settings of a strategy
+";
+
 #[derive(clap::Args)]
+#[command(after_help = COMPARE_EXAMPLES)]
 pub(crate) struct CompareArgs {
     /// Folder or results.json before
     base: PathBuf,
@@ -75,6 +93,8 @@ pub(crate) fn gate(args: &Args) -> anyhow::Result<()> {
         if reports::is_of_results(&args.results, path) {
             bail!("{option}: {} is a file of the results; name another file", path.display());
         }
+        let beginning = if *option == "--junit" { reports::JUNIT_HEAD } else { "## ctxbench gate" };
+        super::check_replaced(option, path, beginning)?;
     }
     if let Some((_, path)) = markdown {
         files::write(path, report.to_markdown())?;

@@ -11,11 +11,20 @@ use ctxbench_strategies::descriptor::Descriptor;
 use ctxbench_strategies::{ALL, all};
 
 use super::corpus::{Choosing, Shown};
-use super::{number, specs};
+use super::specs;
 use crate::drive::agent;
 use crate::exec;
 
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench list strategies --matrix
+      Compare what the strategies do
+  ctxbench list sessions ~/.codex/sessions
+      List the recordings of a folder
+";
+
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// What to list
     #[arg(value_enum)]
@@ -33,7 +42,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     choosing: Choosing,
     /// Seed of --sample (default: 1)
-    #[arg(long, value_name = "SEED", value_parser = number::within(0..=u64::MAX))]
+    #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
     /// One JSON object per line instead of a table (sessions only)
     #[arg(long)]
@@ -51,7 +60,13 @@ enum What {
     Sessions,
 }
 
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  ctxbench show codex
+";
+
 #[derive(clap::Args)]
+#[command(after_help = SHOW_EXAMPLES)]
 pub(crate) struct ShowArgs {
     /// Strategy, such as codex, codex@0.104 or a program: NAME=exec:COMMAND
     strategy: String,

@@ -9,7 +9,13 @@ use ctxbench_core::strategy::Standing;
 use ctxbench_kit::memory::{Site, Visit};
 use ctxbench_strategies::Spec;
 
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench memory .
+";
+
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Folder of a project, in which an agent would be started
     #[arg(value_name = "DIR")]
@@ -112,7 +118,7 @@ pub(crate) fn memory(args: &Args) -> anyhow::Result<()> {
     });
     if args.json {
         let all = serde_json::json!({ "directory": dir, "counted": by, "products": all });
-        return super::print(&serde_json::to_string_pretty(&all)?);
+        return super::print_data(&serde_json::to_string_pretty(&all)?);
     }
     super::print(&match &all[..] {
         [c] if args.product.is_some() => one(c, &by),

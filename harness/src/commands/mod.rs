@@ -1,5 +1,4 @@
-//! One file per command; the exit codes are a contract: 0 fine, 1 a check failed, 2 bad usage or
-//! input, 3 internal.
+//! The `ctxbench` command line, a file for each command.
 
 /// Writes a line to standard error.
 macro_rules! tell {
@@ -7,33 +6,33 @@ macro_rules! tell {
 }
 
 mod advise;
-mod arguments;
 mod compact;
 mod completions;
 mod config;
 mod conform;
 mod corpus;
 mod drive;
-mod examples;
 mod explain;
 mod gate;
 mod import;
 mod input;
 mod list;
 mod memory;
-mod merge;
-mod number;
 mod otel;
+mod output;
 mod private;
 mod record;
 mod report;
 mod run;
+mod seeds;
 mod serve;
 mod specs;
 mod summarizer;
 mod survey;
 mod validate;
 
+use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -44,52 +43,62 @@ use anyhow::{Context, bail};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use ctxbench_core::files;
 use ctxbench_core::model::{self, OwnFile};
-use ctxbench_core::nearest::nearest;
-use ctxbench_reports::{ReportError, printable};
 use ctxbench_scenarios::builtin::IDS;
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{LoadError, Scenario};
 use ctxbench_strategies::descriptor::Descriptor;
 
+pub(crate) use output::{check_printed, print, print_data, print_with, say};
+
 #[derive(Parser)]
 #[command(
     name = "ctxbench",
     version,
-    about = "What does a coding agent gain and lose when it forgets? Compares context compaction \
-        on the same sessions.",
-    long_about = None,
-    after_help = "Exit codes: 0 fine, 1 a check failed, 2 bad usage or input, 3 a fault of \
-        ctxbench itself; told to end by a signal: 130 Ctrl-C, 143 TERM, 129 HUP.",
-    args_conflicts_with_subcommands = true
+    about = "Compare how coding agents compact their context, on the same sessions",
+    help_template = "{about}\n\n{usage-heading} {usage}\n\n{before-help}Options:\n{options}{after-help}",
+    after_help = EXIT_CODES,
+    disable_help_subcommand = true,
+    override_usage = "ctxbench [COMMAND] [OPTIONS]"
 )]
 struct Cli {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Command,
     #[command(flatten)]
     global: Global,
-    #[command(flatten)]
-    run: run::Args,
 }
 
-/// What every command takes.
+const EXIT_CODES: &str = "\
+`ctxbench COMMAND --help` explains a command. Without a command, `run` is meant.
+
+Exit codes: 0 success, 1 a check failed or a row ended with an error, 2 wrong usage or input,
+3 a bug in ctxbench, 130/143/129 interrupted by Ctrl-C, TERM or HUP";
+
+/// Commands of the root help, by what people do.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Compare strategies", &["run", "list", "show", "report", "explain", "compare"]),
+    ("Your own sessions", &["advise", "import", "compact", "memory"]),
+    ("In CI", &["gate"]),
+    ("Against real programs", &["drive", "record", "serve", "conform", "validate"]),
+];
+
+/// Options of every command.
 #[derive(clap::Args)]
 struct Global {
-    /// TOML file with models of your own, or other prices, windows and cache rules for listed ones
-    /// (repeat); see docs/formats.md
+    /// TOML file with your own models, or changes to built-in ones (repeat); see docs/formats.md
     #[arg(long, value_name = "FILE", global = true)]
     models: Vec<PathBuf>,
     #[command(flatten)]
-    options: config::Which,
+    config: config::ConfigOption,
 }
 
 impl Global {
-    /// Before anything else looks up a model.
+    /// Adds the models of `--models`. Must run before any model is looked up.
     fn install(&self) -> anyhow::Result<()> {
         if self.models.is_empty() {
             return Ok(());
         }
         let read = |path: &PathBuf| {
-            let text = ctxbench_core::files::read_text(path)
+            let text = files::read_text(path)
                 .with_context(|| format!("--models: cannot read {}", path.display()))?;
             Ok(OwnFile { path: path.display().to_string(), text })
         };
@@ -100,90 +109,128 @@ impl Global {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Compare strategies on sessions (the default)
+    /// Compare strategies on sessions
     Run(Box<run::Args>),
-    /// What your product's own settings would have changed on your last sessions
+    /// Show what other settings of your agent would have changed on your last sessions
     Advise(advise::Args),
-    /// List strategies, scenarios, models, or the sessions of files and folders
+    /// List strategies, scenarios, models, agents or recorded sessions
     List(Box<list::Args>),
-    /// A strategy's version, sources and settings, and what it does when
+    /// Show a strategy's versions, settings, defaults and sources
     Show(list::ShowArgs),
-    /// Turn a recording into a session
+    /// Convert recordings to sessions or to other formats
     Import(import::Args),
-    /// The context before and after each compaction of a session
+    /// Show the context before and after each compaction of a session
     Compact(compact::Args),
-    /// The memory files that each product would load from a project, with their tokens
+    /// Show the memory files that each product loads from a project
     Memory(memory::Args),
-    /// Recorded behaviour of the real programs against ours
+    /// Check the strategies against recorded cases of the real programs
     Conform(conform::Args),
-    /// Our cache model and token counts against the provider's counters in a recording
+    /// Check predicted tokens and cache reads against a recording's counters
     Validate(validate::Args),
-    /// Drive a real, installed agent through sessions and measure what it asks its model
+    /// Drive an installed agent through sessions and compare it with its model
     Drive(Box<drive::Args>),
-    /// The mock model server on loopback, for any client
+    /// Serve a mock model on loopback for any client
     Serve(serve::Args),
-    /// A session with a real model, as it goes over the wire: requests, replies and counters
+    /// Record the traffic between an agent and its provider
     Record(record::Args),
-    /// Where a fact was lost, with the text before and after
+    /// Show where a fact was lost, with the text before and after
     Explain(explain::Args),
-    /// Differences between two results
+    /// Show the differences between two results
     Compare(gate::CompareArgs),
     /// Fail when results are worse than a stored baseline
     Gate(gate::Args),
-    /// Results in another format
+    /// Write results in another format
     Report(report::Args),
-    /// The parts of a run as one: the same files that one run would have written
-    Merge(merge::Args),
-    /// Completions for a shell, on standard output
+    /// Print completions for a shell
+    #[command(hide = true)]
     Completions(completions::Args),
-    /// Manual pages
+    /// Print or write manual pages
+    #[command(hide = true)]
     Man(completions::ManArgs),
 }
 
-/// The command line as it is parsed and described.
+/// The command line, with its groups in the help.
 fn root() -> clap::Command {
-    arguments::taking_negatives(examples::added(Cli::command()))
+    let root = Cli::command();
+    let mut groups = String::new();
+    for (heading, names) in GROUPS {
+        let _ = writeln!(groups, "{heading}:");
+        for command in names.iter().filter_map(|name| root.find_subcommand(name)) {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(groups, "  {:<10} {about}", command.get_name());
+        }
+        groups.push('\n');
+    }
+    root.before_help(groups.trim_end().to_string())
 }
 
-/// A check failed: nothing is wrong with the input.
+/// A failed check. The input is fine.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct CheckFailed(pub(crate) String);
 
-/// The whole command line, with strategies of another crate beside ours: a `main` calls it and
-/// returns what it gives.
+/// Runs the command line with additional strategies, for a `main` of your own.
 pub fn main(own: &'static [Descriptor]) -> ExitCode {
     if let Err(e) = ctxbench_strategies::add(own) {
         return exit_code(Err(e.into()));
     }
     let mut root = root();
-    let given = arguments::command_first(&root, std::env::args_os().collect());
-    let merged = match config::merged(&root, given) {
-        Ok(merged) => merged,
-        Err(e) => return exit_code(Err(e)),
-    };
-    let parsed = root.try_get_matches_from_mut(&merged.arguments);
+    let mut arguments = std::env::args_os().collect();
+    let mut file = None;
+    if let Some(at) = find_command(&root, &mut arguments) {
+        match config::configure(&root, arguments, at) {
+            Ok(configured) => (arguments, file) = (configured.arguments, configured.file),
+            Err(e) => return exit_code(Err(e)),
+        }
+    }
+    let parsed = root.try_get_matches_from_mut(arguments);
     let parsed = parsed.and_then(|m| Cli::from_arg_matches(&m).map_err(|e| e.format(&mut root)));
+    let note = file.map(|file| format!("note: options from {}", file.display()));
     let cli = match parsed {
         Ok(cli) => cli,
+        // --help and --version
+        Err(e) if !e.use_stderr() => return exit_code(check_printed(e.print())),
         Err(e) => {
-            // --help and --version are fine; everything else is bad usage.
-            if !e.use_stderr() {
-                return exit_code(printed_whole(e.print()));
-            }
-            let place = merged.place(&e).map(|place| format!("{place}: ")).unwrap_or_default();
-            tell!("error: {place}{}", arguments::told(&e, &root, &merged.arguments));
+            let _ = e.print();
+            note.iter().for_each(|note| say(note));
             return ExitCode::from(2);
         }
     };
-    if let Some(note) = merged.note() {
-        tell!("{note}");
-    }
+    note.iter().for_each(|note| say(note));
     match std::panic::catch_unwind(|| dispatch(cli)) {
         Ok(code) => code,
-        // The panic has printed itself.
+        // The panic has printed its message.
         Err(_) => ExitCode::from(3),
     }
+}
+
+/// Position of the command among the arguments, after the options that every command takes.
+/// Inserts `run` if an option of it or a session comes first. `None` if clap answers by itself:
+/// --help, --version, or an unknown command.
+fn find_command(root: &clap::Command, arguments: &mut Vec<OsString>) -> Option<usize> {
+    let mut at = 1;
+    while let Some(option) = arguments.get(at).and_then(|a| a.to_str()) {
+        match option {
+            "--models" | "--config" => at += 2,
+            _ if option.starts_with("--models=") || option.starts_with("--config=") => at += 1,
+            _ => break,
+        }
+    }
+    let first = arguments.get(at).map(|a| a.to_string_lossy().into_owned()).unwrap_or_default();
+    if root.find_subcommand(&first).is_some() {
+        return Some(at);
+    }
+    let is_answered = ["-h", "--help", "-V", "--version"].contains(&first.as_str());
+    let is_session = first.contains(['/', '.', '\\'])
+        || first == "all"
+        || IDS.contains(&first.as_str())
+        || Path::new(&first).exists();
+    if is_answered || !(first.is_empty() || first.starts_with('-') || is_session) {
+        return None;
+    }
+    let at = at.min(arguments.len());
+    arguments.insert(at, "run".into());
+    Some(at)
 }
 
 fn dispatch(cli: Cli) -> ExitCode {
@@ -191,51 +238,30 @@ fn dispatch(cli: Cli) -> ExitCode {
         return exit_code(Err(e));
     }
     let outcome = match cli.command {
-        None => meant_run(&cli.run.inputs).and_then(|()| run::run(cli.run)),
-        Some(Command::Run(a)) => run::run(*a),
-        Some(Command::Advise(a)) => advise::advise(&a),
-        Some(Command::List(a)) => list::list(&a),
-        Some(Command::Show(a)) => list::show(&a),
-        Some(Command::Import(a)) => import::import(&a),
-        Some(Command::Compact(a)) => compact::compact(&a),
-        Some(Command::Memory(a)) => memory::memory(&a),
-        Some(Command::Conform(a)) => conform::conform(&a),
-        Some(Command::Validate(a)) => validate::validate(&a),
-        Some(Command::Drive(a)) => drive::drive(&a),
-        Some(Command::Serve(a)) => serve::serve(a),
-        Some(Command::Record(a)) => match record::record(&a) {
+        Command::Run(a) => run::run(*a),
+        Command::Advise(a) => advise::advise(&a),
+        Command::List(a) => list::list(&a),
+        Command::Show(a) => list::show(&a),
+        Command::Import(a) => import::import(&a),
+        Command::Compact(a) => compact::compact(&a),
+        Command::Memory(a) => memory::memory(&a),
+        Command::Conform(a) => conform::conform(&a),
+        Command::Validate(a) => validate::validate(&a),
+        Command::Drive(a) => drive::drive(&a),
+        Command::Serve(a) => serve::serve(a),
+        Command::Record(a) => match record::record(&a) {
             Ok(code) => return code,
             Err(e) => Err(e),
         },
-        Some(Command::Explain(a)) => explain::explain(&a),
-        Some(Command::Compare(a)) => gate::compare(&a),
-        Some(Command::Gate(a)) => gate::gate(&a),
-        Some(Command::Report(a)) => report::report(&a),
-        Some(Command::Merge(a)) => merge::merge(&a),
-        Some(Command::Completions(a)) => completions::completions(&a, root()),
-        Some(Command::Man(a)) => completions::man(&a, root()),
+        Command::Explain(a) => explain::explain(&a),
+        Command::Compare(a) => gate::compare(&a),
+        Command::Gate(a) => gate::gate(&a),
+        Command::Report(a) => report::report(&a),
+        Command::Completions(a) => completions::completions(&a, root()),
+        Command::Man(a) => completions::man(&a, root()),
     };
+    crate::shutdown::wait_if_requested();
     exit_code(outcome)
-}
-
-/// Refuses what was meant as a command and would be taken for a session of `run`.
-fn meant_run(inputs: &[String]) -> anyhow::Result<()> {
-    let root = Cli::command();
-    let commands: Vec<&str> = root.get_subcommands().map(clap::Command::get_name).collect();
-    let unread = |name: &str| !Path::new(name).exists();
-    if let Some(name) = inputs.iter().find(|i| commands.contains(&i.as_str()) && unread(i)) {
-        bail!("`{name}` is a command, and commands stand first: ctxbench {name} …");
-    }
-    let Some(first) = inputs.first().filter(|i| unread(i) && !i.contains(['/', '.'])) else {
-        return Ok(());
-    };
-    let known: Vec<&str> = commands.iter().chain(IDS).copied().collect();
-    match nearest(first, &known).first() {
-        Some(near) if near != first && commands.contains(near) => {
-            bail!("there is no command `{first}`; did you mean {near}?")
-        }
-        _ => Ok(()),
-    }
 }
 
 fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {
@@ -246,14 +272,14 @@ fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {
             ExitCode::from(1)
         }
         Err(e) => {
-            tell!("error: {}", told(&e));
+            tell!("error: {}", error_chain(&e));
             ExitCode::from(2)
         }
     }
 }
 
-/// An error and its causes, each once: many of our messages already hold their cause.
-fn told(e: &anyhow::Error) -> String {
+/// An error and its causes, without causes that a message already contains.
+fn error_chain(e: &anyhow::Error) -> String {
     e.chain().map(ToString::to_string).fold(String::new(), |mut all, cause| {
         if !all.contains(&cause) {
             all += if all.is_empty() { "" } else { ": " };
@@ -303,8 +329,23 @@ fn check_outputs(outputs: &[(&str, &Path)], inputs: &[PathBuf]) -> anyhow::Resul
     Ok(())
 }
 
-/// Refuses an output that is a session, a recording or a scenario.
-pub(crate) fn not_a_session(option: &str, path: &Path) -> anyhow::Result<()> {
+/// Refuses an output that exists and does not begin as ctxbench writes it.
+fn check_replaced(option: &str, path: &Path, beginning: &str) -> anyhow::Result<()> {
+    let is_file = std::fs::metadata(path).is_ok_and(|m| m.is_file());
+    let mut head = Vec::new();
+    let mut read = || File::open(path)?.take(beginning.len() as u64).read_to_end(&mut head);
+    if is_file && { read }().is_ok() && !head.is_empty() && head != beginning.as_bytes() {
+        bail!(
+            "{option}: {} exists and is not a file that ctxbench wrote for {option}; name another \
+             file, or remove it",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// Refuses to append to a session, a recording or a scenario.
+pub(crate) fn check_not_session(option: &str, path: &Path) -> anyhow::Result<()> {
     let mut head = Vec::new();
     let regular = std::fs::metadata(path).is_ok_and(|m| m.is_file());
     let mut read = || File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head);
@@ -312,7 +353,7 @@ pub(crate) fn not_a_session(option: &str, path: &Path) -> anyhow::Result<()> {
         && { read }().is_ok()
         && ctxbench_scenarios::sniff(&Source::of_bytes(&head, "")).is_some()
     {
-        bail!("{option}: {} holds a session; name another file", path.display());
+        bail!("{option}: {} is a session; name another file", path.display());
     }
     Ok(())
 }
@@ -326,41 +367,63 @@ pub(crate) fn load_one(who: &str, name: &str) -> anyhow::Result<Scenario> {
     }
 }
 
-/// Prints to standard output. Whoever closed the pipe wants no more, which is no error; anything
-/// else that keeps the text from its reader is.
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    use std::io::Write;
-    let mut out = std::io::stdout().lock();
-    let end = if text.ends_with('\n') { "" } else { "\n" };
-    let printed = out
-        .write_all(text.as_bytes())
-        .and_then(|()| out.write_all(end.as_bytes()))
-        .and_then(|()| out.flush());
-    printed_whole(printed)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Names and texts of sessions are a stranger's: none of them steers the terminal. Whoever closed
-/// standard error has no use for the line, and the exit code says how it went; `eprintln!` would
-/// panic.
-pub(crate) fn say(line: &str) {
-    use std::io::Write;
-    let harmless = line.split('\n').map(printable).collect::<Vec<_>>().join("\n");
-    let _ = writeln!(std::io::stderr(), "{harmless}");
-}
-
-/// Prints what is made while it is written, and ends its line itself.
-pub(crate) fn print_with(
-    write: impl FnOnce(&mut dyn std::io::Write) -> Result<(), ReportError>,
-) -> anyhow::Result<()> {
-    match write(&mut std::io::BufWriter::new(std::io::stdout().lock())) {
-        Err(ReportError::Io(e)) => printed_whole(Err(e)),
-        other => Ok(other?),
+    #[test]
+    fn visible_commands_are_each_in_one_group() {
+        let root = root();
+        let mut visible: Vec<&str> =
+            root.get_subcommands().filter(|c| !c.is_hide_set()).map(|c| c.get_name()).collect();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        visible.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(visible, grouped);
+        assert!(visible.len() <= 16);
     }
-}
 
-pub(crate) fn printed_whole(printed: std::io::Result<()>) -> anyhow::Result<()> {
-    match printed {
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => other.context("standard output is not whole; is there space where it goes?"),
+    #[test]
+    fn help_is_short() {
+        let lines = root().render_help().to_string().lines().count();
+        assert!(lines <= 60, "{lines}");
+        let run = root().find_subcommand("run").unwrap().clone();
+        let visible = |a: &&clap::Arg| !a.is_hide_set() && a.get_long().is_some();
+        assert!(run.get_arguments().filter(visible).count() <= 28);
+    }
+
+    #[test]
+    fn examples_of_every_command_parse() {
+        for command in root().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let mut examples =
+                help.lines().filter_map(|l| l.strip_prefix("  ctxbench ")).peekable();
+            assert!(examples.peek().is_some(), "`{}` has no example", command.get_name());
+            for line in examples {
+                let line = line.split(" > ").next().unwrap();
+                let words = shlex::split(&format!("ctxbench {line}")).unwrap();
+                let mut words = words.into_iter().map(OsString::from).collect();
+                find_command(&root(), &mut words);
+                let parsed = root().try_get_matches_from(words);
+                assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+            }
+        }
+    }
+
+    #[test]
+    fn command_is_found_after_global_options_and_run_is_inserted() {
+        let find = |line: &str| {
+            let mut words = line.split(' ').map(OsString::from).collect();
+            let at = find_command(&root(), &mut words);
+            let words: Vec<_> = words.iter().map(|w| w.to_str().unwrap()).collect();
+            (at, words.join(" "))
+        };
+        assert_eq!(find("ctxbench"), (Some(1), "ctxbench run".into()));
+        assert_eq!(find("ctxbench --out x"), (Some(1), "ctxbench run --out x".into()));
+        assert_eq!(find("ctxbench login-bug"), (Some(1), "ctxbench run login-bug".into()));
+        assert_eq!(find("c --models m list models"), (Some(3), "c --models m list models".into()));
+        assert_eq!(find("c --config=f --out x"), (Some(2), "c --config=f run --out x".into()));
+        assert_eq!(find("c --help"), (None, "c --help".into()));
+        assert_eq!(find("c rnu login-bug"), (None, "c rnu login-bug".into()));
     }
 }

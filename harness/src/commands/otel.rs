@@ -17,7 +17,7 @@ pub(super) struct Options {
     /// Time between two exports of --otel, ms
     #[arg(long = "otel-interval", value_name = "MS", default_value_t = INTERVAL_MS)]
     #[arg(requires = "sinks")]
-    #[arg(value_parser = super::number::above_0)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     interval: u64,
     /// What --otel says of where the metrics come from, beside service.name and service.version,
     /// such as deployment.environment.name=ci (repeat)

@@ -10,17 +10,27 @@ use anyhow::{Context, anyhow, bail};
 use ctxbench_core::calendar;
 use ctxbench_scenarios::formats::exchanges::{Header, VERSION};
 
-use super::serve::told_to_stop;
+use super::serve::shutdown_signal;
 use crate::drive;
 use crate::recorder::{self, Program, Recorder, Upstream, Upstreams, Witness};
 use crate::serve::wall_clock;
 use ctxbench_core::plural::pluralize;
 
+const HELP: &str = "\
+Keys are passed on and not stored. Prompts and replies are stored as they are, with any secrets in
+them, unless you use --redact; see docs/record.md.
+
+Examples:
+  ctxbench record --out s.jsonl -- claude
+      Record all traffic of Claude Code
+  ctxbench record --out s.jsonl --agent codex -- codex
+      Set the proxy address the way Codex needs it
+  ctxbench record --out s.jsonl --env MY_URL={url}/v1 --upstream https://h/v1 -- mine
+      Record your own program and provider
+";
+
 #[derive(clap::Args)]
-#[command(
-    after_help = "Keys pass through and are kept nowhere. Prompts and replies are kept as they are, \
-    secrets in them too, unless --redact is given; see docs/record.md."
-)]
+#[command(after_help = HELP)]
 pub(crate) struct Args {
     /// The recording; a file that is there is not replaced
     #[arg(short, long, value_name = "FILE")]
@@ -194,7 +204,7 @@ async fn with_program(args: &Args, recorder: Recorder, program: &Program) -> any
 }
 
 async fn by_hand(recorder: Recorder) -> anyhow::Result<u8> {
-    let stop = told_to_stop().context("cannot listen for signals")?;
+    let stop = shutdown_signal().context("cannot listen for signals")?;
     super::print(&format!("listening on {}", recorder.url()))?;
     recorder.run(stop).await;
     Ok(0)

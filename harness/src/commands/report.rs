@@ -16,7 +16,13 @@ use ctxbench_reports::{Files, Folder, Format, ReportError, ResultsFile, Rows, St
 
 use super::private;
 
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench report out --format markdown
+";
+
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Folder or results.json of a run
     results: PathBuf,
@@ -25,7 +31,7 @@ pub(crate) struct Args {
     format: Vec<String>,
     /// Write files here; without it a format of one file goes to standard output
     #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
+    out: Option<PathBuf>,
     /// Keep keys, passwords, mail addresses and names of home folders, which are taken out otherwise
     #[arg(long)]
     no_redact: bool,
@@ -34,14 +40,14 @@ pub(crate) struct Args {
 pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
     let formats =
         args.format.iter().map(|name| reports::format(name)).collect::<Result<Vec<_>, _>>()?;
-    if args.output.as_ref().is_some_and(|dir| dir.as_os_str() == "-") {
+    if args.out.as_ref().is_some_and(|dir| dir.as_os_str() == "-") {
         bail!(
             "-o names a folder, and `-` is none; a format of one file goes to standard output \
              without -o, and a folder of this name is ./-"
         );
     }
     let source = reports::results_file(&args.results);
-    let unprinted = formats.iter().find(|f| args.output.is_none() && !f.prints);
+    let unprinted = formats.iter().find(|f| args.out.is_none() && !f.prints);
     // That there are no results weighs more.
     if let Some(format) = unprinted.filter(|_| source.exists()) {
         bail!("--format {} makes files; name a folder for them with -o", format.name);
@@ -57,7 +63,7 @@ pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
     if let Some(note) = redacted.redactor.borrow().note() {
         tell!("{note}; --no-redact keeps them");
     }
-    match &args.output {
+    match &args.out {
         None => formats.iter().try_for_each(|format| print(format, &stored)),
         Some(dir) => write(&formats, &stored, dir, &file.path),
     }
@@ -97,8 +103,7 @@ fn write(
 ) -> anyhow::Result<()> {
     let whole = |path: &Path| format!("making {}", path.display());
     std::fs::create_dir_all(dir).with_context(|| whole(dir))?;
-    files::remove_unfinished(dir);
-    let scratch = files::Scratch::below(dir)?;
+    let scratch = files::temp_dir(dir)?;
     let mut made = Folder::new(scratch.path(), true);
     for format in formats {
         format.write(stored, &looks(), &mut made)?;
@@ -147,7 +152,7 @@ fn listed(dir: &Path) -> BTreeSet<String> {
 fn print(format: &Format, stored: &Stored<'_>) -> anyhow::Result<()> {
     let mut out = Printed::default();
     match format.write(stored, &looks(), &mut out) {
-        Err(ReportError::Io(e)) => super::printed_whole(Err(e)),
+        Err(ReportError::Io(e)) => super::check_printed(Err(e)),
         other => Ok(other?),
     }
 }

@@ -8,39 +8,52 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use crate::groups;
 use crate::keys::{self, Keys};
 use crate::memory::Prefixes;
 use crate::mock::Transport;
 use crate::replay::Options;
 use crate::run::{Plan, head};
+use crate::shutdown;
 use crate::summarise::Summariser;
 use crate::verify::{self, Verified};
 use crate::watch::{Team, Watch, team_section};
 use anyhow::{Context, bail};
 use clap::ValueHint;
 use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::plural::pluralize;
-use ctxbench_core::quantity::parse_quantity;
 use ctxbench_core::files;
 use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
+use ctxbench_core::plural::pluralize;
+use ctxbench_core::quantity::parse_quantity;
 use ctxbench_core::session::Entry;
 use ctxbench_kit::monitor::SpendLimit;
 use ctxbench_reports as reports;
 use ctxbench_reports::record::{Results, RunRecord, Status};
-use ctxbench_reports::{Artifact, Columns, RowStore, Stored};
+use ctxbench_reports::{Artifact, Columns, RowCache, Stored};
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
 
 use super::corpus::{Choosing, Shown};
 use super::memory::Places;
 use super::otel::Export;
+use super::private;
+use super::seeds::Seeds;
 use super::specs::Chosen;
-use super::{number, private};
-use listed::Listed;
+use super::summarizer::CassetteFile;
+use listed::SessionSummary;
 use rows::RunRows;
 
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench
+      Run the default scenarios with all strategies, into ctxbench-out/
+  ctxbench run ~/.claude/projects --sample 10
+      Run ten of your own sessions
+  ctxbench run s.jsonl --strategy reference --strategy codex:auto_compact_limit=90k
+      Run one session with one setting
+";
+
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Session JSONL, scenario TOML, recordings of agents, the same compressed (.gz, .zst, .zip),
     /// folders of these, names of built-in scenarios, or `all` of these
@@ -70,23 +83,17 @@ pub(crate) struct Args {
     /// openai+http://localhost:8080/v1#MODEL or an anthropic+ address (with --cassette)
     #[arg(long, value_name = "KIND", default_value = "extractive", value_hint = ValueHint::Other)]
     summarizer: Vec<String>,
-    /// File in which answers of a server are recorded once and found again
-    #[arg(long, value_name = "FILE")]
-    cassette: Option<PathBuf>,
-    /// Never ask a server; what is not in the cassette is an error of its row
-    #[arg(long, requires = "cassette")]
-    offline: bool,
+    /// File that keeps the answers of a summarizer's server, each asked for once; offline:FILE
+    /// never asks, and a missing answer is an error of its row
+    #[arg(long, value_name = "[offline:]FILE")]
+    cassette: Option<CassetteFile>,
     /// How requests reach the mock server
     #[arg(long, value_enum, default_value_t = Door::Http)]
     transport: Door,
-    /// Seed of what is seeded: --sample and the losses of the lossy summariser (default: 1; with
-    /// --seeds the first of them, default 0)
-    #[arg(long, value_name = "SEED", value_parser = number::within(0..=u64::MAX))]
-    seed: Option<u64>,
-    /// Run what is seeded with N seeds, 0 to N-1 or from --seed on; the table shows the mean and
-    /// the range. What is not seeded is run once
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number::within(1..=MOST_SEEDS))]
-    seeds: u64,
+    /// Random seed, or a range such as 0..9, for --sample (which takes the first) and the lossy
+    /// summarizer; of several seeds the table shows the mean and the range
+    #[arg(long, value_name = "N|N..M", default_value = "1")]
+    seeds: Seeds,
     /// Project folder whose memory files each product puts into its prompts, as it would load them
     #[arg(long, value_name = "DIR")]
     memory: Option<PathBuf>,
@@ -107,7 +114,7 @@ pub(crate) struct Args {
     spend_limit: Vec<SpendLimit>,
     /// Show what a team of N users, each with one of the sessions, needs of a shared limit of
     /// tokens per minute
-    #[arg(long, value_name = "N", value_parser = number::within(1..=100_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     team: Option<u64>,
     /// The shared limit for --team, tokens per minute (default: the upper recommendation for a team
     /// of that size), and for the head-room in --status
@@ -116,40 +123,32 @@ pub(crate) struct Args {
     #[command(flatten)]
     otel: super::otel::Options,
     /// Folder for result files
-    #[arg(long, value_name = "DIR", default_value = "ctxbench-out")]
+    #[arg(short, long, value_name = "DIR", default_value = "ctxbench-out")]
     out: PathBuf,
     /// Threads
-    #[arg(long, value_name = "N", value_parser = number::above_0)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     jobs: Option<u64>,
-    /// Run only part I of N of the sessions, I from 1, or as a sum from 0 such as 0+1/3; `ctxbench
-    /// merge` makes one of the parts
-    #[arg(long, value_name = "I/N")]
+    /// Compute only part I of N of the sessions, I from 1, or as a sum from 0 such as 0+1/3. The
+    /// rows go into --cache; the same command without --shard writes the results
+    #[arg(long, value_name = "I/N", requires = "cache")]
     shard: Option<String>,
-    /// Folder in which finished rows are kept and found again by other runs: what has the same
-    /// session, strategy, settings, model and program is not computed twice
+    /// Folder for finished rows (default: .rows in --out). A row is reused if the session, strategy,
+    /// settings, model and ctxbench itself are the same; rows of programs and of real models are not
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     cache: Option<PathBuf>,
-    /// Also take finished rows of programs (NAME=exec:…) and of real models, which are the same as
-    /// then. Other rows are known by a hash, and are taken without this: those of --cache, and those
-    /// of an earlier run into --out that broke off
-    #[arg(long)]
-    resume: bool,
     /// Hold the results against the scenarios' expected answers; exit 1 on any difference, or if
     /// there is nothing to check
-    #[arg(long)]
+    #[arg(long, hide = true)]
     verify: bool,
     /// Columns of summary.csv to show in the table, with commas between them, such as
     /// cost_usd,needs_kept_pct (default: the usual ones, or on less than 100 characters the six
     /// that decide)
-    #[arg(long, value_name = "NAMES", conflicts_with = "json")]
+    #[arg(long, value_name = "NAMES")]
     columns: Option<Columns>,
     /// Print results as JSON instead of a table
     #[arg(long)]
     json: bool,
 }
-
-/// Most seeds of a run.
-const MOST_SEEDS: u64 = 10_000;
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Door {
@@ -168,7 +167,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         plan.scenarios.iter().try_for_each(|s| verify::known_to(&plan.specs, s))?;
     }
     private::keep(plan.scenarios.iter().flat_map(|s| &s.files));
-    outputs::restore(&args.out)?;
     reports::check_out(&args.out)?;
     outputs::check(&args, &plan.scenarios)?;
     if let Some(dir) = args.cache.as_ref().filter(|dir| files::same_place(dir, &args.out)) {
@@ -183,15 +181,12 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     }
     let begin = std::time::Instant::now();
     let head = head(&plan);
-    let store = match &args.cache {
-        Some(dir) => RowStore::cache(dir).context("--cache")?,
-        None => RowStore::begin(&args.out, &head.generator, &head.assumptions)?,
-    };
-    let kept = || args.cache.clone().unwrap_or_else(|| reports::progress_dir(&args.out));
-    groups::end_with_us();
-    groups::last_words(Some(format!(
-        "broken off; finished rows are kept in {}, and the same command goes on from there",
-        kept().display()
+    let cache_dir = args.cache.clone().unwrap_or_else(|| reports::default_cache(&args.out));
+    let cache = RowCache::open(&cache_dir)?;
+    shutdown::exit_on_signals();
+    shutdown::set_message(Some(format!(
+        "Interrupted. Finished rows are kept in {}; run the same command again to continue.",
+        cache_dir.display()
     )));
     let total = plan.pairs() as u64;
     let (export, shown) = (Export::new(&args.otel), Shown::new("rows", total, total));
@@ -200,13 +195,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         keys: Keys::new(&program, &plan.options, &args.chosen.programs()),
         plan,
         listed: &listed,
-        store,
-        looks_up: args.otel.sinks.is_empty(),
-        trusts_others: args.resume,
+        cache,
+        reuses_rows: args.otel.sinks.is_empty(),
         export: &export,
         shown: &shown,
-        found: Default::default(),
-        trouble: Default::default(),
+        reused: Default::default(),
+        errors: Default::default(),
+        write_error: Default::default(),
     };
     rows.plan.run_each(&rows, |give| {
         let todo = |at| rows.todo(at);
@@ -214,24 +209,33 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let lacks = |at| rows.lacks_recorded(at);
         listed::feed(&rows.plan, &args.inputs, &listed, todo, (&lacks, &recorded), give);
     });
-    // Reports are made of rows, and have the room.
-    rows.plan.scenarios.iter_mut().for_each(listed::let_go);
+    // Reports need the memory, and only the rows.
+    rows.plan.scenarios.iter_mut().for_each(listed::drop_content);
     let plan = &rows.plan;
     shown.clear();
-    let found = rows.found.load(Ordering::Relaxed);
-    if found > 0 {
-        let from = match &args.cache {
-            Some(dir) => format!("are in {}", dir.display()),
-            None => {
-                format!("an earlier run into {} finished before it broke off", args.out.display())
-            }
-        };
-        tell!("note: {} that {from} were not computed again", pluralize(found, "row"));
+    let reused = rows.reused.load(Ordering::Relaxed);
+    if reused > 0 {
+        tell!("note: reused {} from {}", pluralize(reused, "row"), cache_dir.display());
     }
-    let trouble = rows.trouble.lock().ok().and_then(|mut t| t.take());
-    let lost = trouble.is_some();
-    if let Some(e) = trouble {
-        tell!("note: while the run went on, a finished row could not be stored: {e}");
+    let write_error = rows.write_error.lock().ok().and_then(|mut e| e.take());
+    let not_cached = write_error.is_some();
+    if let Some(e) = write_error {
+        tell!("note: a finished row could not be kept for later runs: {e}");
+    }
+    if let Some((part, parts)) = plan.shard {
+        tell!(
+            "Part {part} of {parts}: {} in {}. The same command without --shard writes the results.",
+            pluralize(rows.plan.pairs(), "row"),
+            cache_dir.display()
+        );
+        let errors = rows.errors.into_inner().unwrap_or_default();
+        let exported = export.finish();
+        if let Some(first) = errors.first() {
+            let n = pluralize(errors.len(), "row");
+            let why = format!("{n} of this part ended with an error; the first, {first}");
+            return Err(super::CheckFailed(why).into());
+        }
+        return Ok(exported?);
     }
     let stored = Stored::new(&head, &rows)?;
     let all = &stored.figures;
@@ -241,12 +245,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let more = more.take(1).flat_map(|r| &r.warnings[s.warnings.len()..]);
         more.for_each(|w| tell!("note: {}: {w}", s.id));
     }
-    // A part knows some of the sessions that the team works on.
-    let asked = args.team.filter(|_| head.shard.is_none());
-    if asked.is_none() && args.team.is_some() {
-        tell!("note: --team: a part of a run has no team.md; give --team to `ctxbench merge`");
-    }
-    let team = asked.map(|users| team(&stored, Team { users, tpm: args.tpm })).transpose()?;
+    let team = args.team.map(|users| team(&stored, Team { users, tpm: args.tpm })).transpose()?;
     // What was measured is worth more than what was asked for beside it: nothing that fails keeps
     // the rest from being written and shown.
     let mut failures = Vec::new();
@@ -256,51 +255,35 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let mut beside = vec![file("timings.json", timings)];
     beside.extend(team.clone().map(|text| file("team.md", text)));
     let lines = outputs::lines(&args);
-    let words = outputs::unwritten(&args.out, &lines);
-    let written = outputs::write(&args.out, &stored, &beside, private, words);
-    let in_results = match written {
-        Ok(()) => true,
-        Err(e) if lost => {
-            failures.push(e);
-            false
-        }
-        Err(e) => {
-            failures.push(e.context(format!(
-                "the finished rows are in {}, where the next run into this folder finds them",
-                kept().display()
-            )));
-            false
-        }
-    };
-    for (at, &(option, path, of)) in lines.iter().enumerate() {
+    let message = outputs::unwritten(&args.out, &lines);
+    let written = outputs::write(&args.out, &stored, &beside, private, message);
+    let in_results = written.is_ok();
+    failures.extend(written.err().map(|e| match not_cached {
+        true => e,
+        false => e.context(format!(
+            "finished rows are kept in {}; run the same command again to continue",
+            cache_dir.display()
+        )),
+    }));
+    for &(option, path, of) in &lines {
         let written =
             files::write_with(path, |out| rows.lines(of, &mut |line| writeln!(out, "{line}")));
         failures.extend(written.err().map(|e| match in_results {
             true => anyhow::anyhow!("{option}: {e}; the results are in {}", args.out.display()),
             false => anyhow::Error::from(e).context(option),
         }));
-        if in_results {
-            groups::last_words(outputs::unwritten(&args.out, &lines[at + 1..]));
-        }
     }
+    shutdown::set_message(None);
     let written = failures.is_empty();
     failures.extend(show(&args, &stored, team.as_deref()).err());
     if written && !args.json {
-        tell!("files in {}/ (index.html to look at)", args.out.display());
+        tell!("Results written to {0}/ (open {0}/index.html)", args.out.display());
     }
-    let outcome = (failures, judged(&args, plan, all));
-    drop(stored);
-    let RunRows { store, .. } = rows;
+    let judged = judged(&args, plan, all);
     let exported = export.finish();
-    let (mut failures, judged) = outcome;
-    if in_results {
-        failures.extend(
-            store.end().map_err(Into::into).and_then(|l| outputs::recover(&args.out, l)).err(),
-        );
-    }
     let mut failures = failures.into_iter();
     if let Some(first) = failures.next() {
-        failures.for_each(|e| tell!("error: {}", super::told(&e)));
+        failures.for_each(|e| tell!("error: {}", super::error_chain(&e)));
         return Err(first);
     }
     exported?;
@@ -332,7 +315,7 @@ fn judged(args: &Args, plan: &Plan, all: &Results) -> anyhow::Result<()> {
         }
         tell!("all {checks} expected answers were met");
     }
-    nothing_ran(&all.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
+    failed_rows(&all.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
 }
 
 /// What a team needs, which takes every request of every row.
@@ -354,25 +337,26 @@ fn show(args: &Args, stored: &Stored<'_>, team: Option<&str>) -> anyhow::Result<
     let color = std::io::stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     let columns = args.columns.clone().unwrap_or_default();
-    super::print(&reports::table(all, &reports::TableOptions { color, width: width(), columns }))?;
+    super::print_data(&reports::table(
+        all,
+        &reports::TableOptions { color, width: width(), columns },
+    ))?;
     team.map_or(Ok(()), |text| super::print(&format!("\n{text}")))
 }
 
-/// What to say when every row that could be run is an error.
-pub(super) fn nothing_ran(rows: &[RunRecord]) -> Option<String> {
-    let tried: Vec<_> = rows.iter().filter(|r| r.status != Status::NotApplicable).collect();
-    let first = tried.first()?;
-    tried.iter().all(|r| r.status == Status::Error).then(|| {
-        let row = format!("{} × {}", first.scenario.id, first.strategy.label);
-        let why = first.error.as_deref().unwrap_or("no reason was given");
-        let what = match tried.iter().any(|r| r.summary.requests > 0) {
-            true => "no session was gone through to its end",
-            false => "nothing was measured",
-        };
-        match tried.len() {
-            1 => format!("{what}: {row} ended with an error: {why}"),
-            n => format!("{what}: all {n} rows ended with an error; the first, {row}: {why}"),
-        }
+/// An error if any row ended with one.
+pub(super) fn failed_rows(rows: &[RunRecord]) -> Option<String> {
+    let failed: Vec<&RunRecord> = rows.iter().filter(|r| r.status == Status::Error).collect();
+    let first = failed.first()?;
+    let row = format!("{} × {}", first.scenario.id, first.strategy.label);
+    let why = first.error.as_deref().unwrap_or("no reason was given");
+    let all = rows.iter().filter(|r| r.status != Status::NotApplicable).count();
+    Some(match failed.len() {
+        1 => format!("1 of {} ended with an error: {row}: {why}", pluralize(all, "row")),
+        n => format!(
+            "{n} of {} ended with an error; the first is {row}: {why}",
+            pluralize(all, "row")
+        ),
     })
 }
 
@@ -415,7 +399,7 @@ fn own_models(spec: &Spec, model: &Model) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
+fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
     let specs = args.chosen.specs()?;
     let swept = args.chosen.swept(&specs);
     if let Some(label) = twice(specs.iter().map(Spec::label)) {
@@ -426,15 +410,14 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
     }
     let named = args.model.iter().map(|m| model::find(m)).collect::<Result<Vec<_>, _>>()?;
     let summary_model = args.summary_model.as_deref().map(model::find).transpose()?;
-    let choice = args.choosing.choice(args.seed);
+    let choice = args.choosing.choice(Some(args.seeds.first));
     let shard = args.shard.as_deref().map(shard).transpose()?;
     let (sessions, listed): (Vec<_>, Vec<_>) =
         listed::list(&args.inputs, &choice, &named, shard, listed::KEPT_BYTES)?.into_iter().unzip();
     if let Some(id) = twice(sessions.iter().map(|s| &s.id)) {
         bail!("two sessions are called `{id}`; give one another id, or run them apart");
     }
-    let summarisers =
-        super::summarizer::summarisers(&args.summarizer, args.cassette.as_deref(), args.offline)?;
+    let summarisers = super::summarizer::summarisers(&args.summarizer, args.cassette.as_ref())?;
     let transport = match args.transport {
         Door::Http => Transport::Http,
         Door::Direct => Transport::Direct,
@@ -455,7 +438,7 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
         options: Options {
             transport,
             summariser: Summariser::default(),
-            seed: first_seed(args)?,
+            seed: args.seeds.first,
             rereads: !args.no_rereads,
             trace: args.trace.is_some(),
             calibrate: args.calibrate,
@@ -470,7 +453,7 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
             shown: None,
         },
         summarisers,
-        seeds: args.seeds,
+        seeds: args.seeds.count,
         // More threads than can be counted are all that there are.
         jobs: args
             .jobs
@@ -479,7 +462,8 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<Listed>)> {
         shard,
     };
     if swept {
-        let (rows, runs) = (pluralize(plan.specs.len(), "strategy"), pluralize(plan.pairs(), "run"));
+        let (rows, runs) =
+            (pluralize(plan.specs.len(), "strategy"), pluralize(plan.pairs(), "run"));
         tell!("note: {rows}, {runs}");
     }
     for model in plan.all_models() {
@@ -501,15 +485,6 @@ pub(super) fn twice<T: Ord>(names: impl Iterator<Item = T>) -> Option<T> {
     names.sort_unstable();
     let at = names.windows(2).position(|w| w[0] == w[1])?;
     Some(names.swap_remove(at))
-}
-
-/// One seed is 1 unless it is named; several are counted from 0.
-fn first_seed(args: &Args) -> anyhow::Result<u64> {
-    let first = args.seed.unwrap_or(u64::from(args.seeds == 1));
-    match first.checked_add(args.seeds) {
-        Some(_) => Ok(first),
-        None => bail!("--seed {first} leaves no room for {} seeds; name a smaller one", args.seeds),
-    }
 }
 
 /// Whether anything asks for a meter.

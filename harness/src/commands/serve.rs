@@ -10,12 +10,19 @@ use clap::builder::PossibleValuesParser;
 use ctxbench_core::files;
 use ctxbench_provider::wire::apis;
 
+const HELP: &str = "\
+The first line of standard output is `listening on http://127.0.0.1:PORT`. API keys are ignored.
+The request header `x-ctxbench-fault` asks for a fault of that request; see docs/serve.md.
+
+Examples:
+  ctxbench serve
+      Reply with a description of each request
+  ctxbench serve --script login-bug --fault '3:429;retry-after=1'
+      Replay a scenario and refuse the third request
+";
+
 #[derive(clap::Args)]
-#[command(
-    after_help = "The first line on standard output is `listening on http://127.0.0.1:PORT`.\n\
-    Keys are taken and not looked at. A request's header `x-ctxbench-fault` asks for a fault of \
-    that request; see docs/serve.md."
-)]
+#[command(after_help = HELP)]
 pub(crate) struct Args {
     /// Whose API to serve [default: all]
     #[arg(long, value_parser = PossibleValuesParser::new(apis().iter().map(|a| a.name())))]
@@ -47,7 +54,7 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
         Some(path) => {
             let script = args.script.iter().map(PathBuf::from).filter(|p| p.exists());
             files::check_output(path, &script.collect::<Vec<_>>()).context("--log")?;
-            super::not_a_session("--log", path)?;
+            super::check_not_session("--log", path)?;
             super::private::keep(args.script.iter().map(PathBuf::from).filter(|p| p.exists()));
             let file = File::options()
                 .create(true)
@@ -74,7 +81,7 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
             .await
             .with_context(|| format!("cannot listen on 127.0.0.1:{}", args.port))?;
         // Before the address is told: whoever reads it may stop the server at once.
-        let stop = told_to_stop().context("cannot listen for signals")?;
+        let stop = shutdown_signal().context("cannot listen for signals")?;
         super::print(&format!("listening on http://{}", server.address()))?;
         server.run(stop).await;
         Ok(())
@@ -89,25 +96,26 @@ fn script(name: &str) -> anyhow::Result<Script> {
     Ok(script)
 }
 
-/// Ready on Ctrl-C or on what a process manager sends. Listened for from this call on, not from the
-/// first wait.
+/// Completes on Ctrl-C or SIGTERM. Signals are caught from this call on.
 #[cfg(unix)]
-pub(super) fn told_to_stop() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
-    use crate::signals::Heard;
+pub(super) fn shutdown_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+    use crate::signals::SignalListener;
     use tokio::signal::unix::SignalKind;
-    let (mut interrupt, mut terminate) =
-        (Heard::of(SignalKind::interrupt())?, Heard::of(SignalKind::terminate())?);
+    let (mut interrupt, mut terminate) = (
+        SignalListener::new(SignalKind::interrupt()),
+        SignalListener::new(SignalKind::terminate()),
+    );
     Ok(async move {
         tokio::select! {
-            () = interrupt.next() => {}
-            () = terminate.next() => {}
+            () = interrupt.recv() => {}
+            () = terminate.recv() => {}
         }
     })
 }
 
-/// Ready on Ctrl-C.
+/// Completes on Ctrl-C.
 #[cfg(not(unix))]
-pub(super) fn told_to_stop() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
+pub(super) fn shutdown_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
     Ok(async {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;

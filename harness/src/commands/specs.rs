@@ -50,8 +50,8 @@ pub(super) fn rows(text: &str) -> Result<Vec<Spec>, SpecError> {
     if !exec::is_exec(text) {
         return Spec::sweep(text);
     }
-    crate::groups::end_with_us();
-    exec::read(text)
+    crate::shutdown::exit_on_signals();
+    exec::parse(text)
 }
 
 /// The one strategy that a word stands for.

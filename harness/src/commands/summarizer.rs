@@ -1,25 +1,43 @@
-//! `--summarizer`, `--cassette` and `--offline`: from words to summarisers.
+//! `--summarizer` and `--cassette`.
 
-use std::path::Path;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::summarise::endpoint::{Address, Cassette, Endpoint, Key};
 use crate::summarise::{Script, Summariser};
 use anyhow::{Context, bail};
 
+/// `--cassette`: FILE, or offline:FILE to never ask the server.
+#[derive(Clone, Debug)]
+pub(super) struct CassetteFile {
+    pub(super) path: PathBuf,
+    pub(super) offline: bool,
+}
+
+impl FromStr for CassetteFile {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<CassetteFile, Infallible> {
+        let path = text.strip_prefix("offline:");
+        Ok(CassetteFile { path: path.unwrap_or(text).into(), offline: path.is_some() })
+    }
+}
+
 /// The summarisers of a run, each once.
 pub(super) fn summarisers(
     names: &[String],
-    cassette: Option<&Path>,
-    offline: bool,
+    cassette: Option<&CassetteFile>,
 ) -> anyhow::Result<Vec<Summariser>> {
     let endpoints = names.iter().any(|n| n.contains("://"));
+    let offline = cassette.is_some_and(|file| file.offline);
     let cassette = match cassette {
         Some(_) if !endpoints => bail!("--cassette goes with a --summarizer that is a URL"),
         None if endpoints => bail!(
             "--summarizer with a URL needs --cassette FILE, in which every answer is recorded once"
         ),
-        Some(path) => Some(Arc::new(Cassette::open(path, offline)?)),
+        Some(file) => Some(Arc::new(Cassette::open(&file.path, file.offline)?)),
         None => None,
     };
     let mut out: Vec<Summariser> = Vec::new();

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::choice::{Choice, Chooser};
 use crate::survey::Row;
-use anyhow::{Context, bail};
+use anyhow::bail;
 use ctxbench_core::calendar;
 use ctxbench_core::plural::pluralize;
 use ctxbench_reports::{one_line, printable};
@@ -17,6 +17,7 @@ use ctxbench_scenarios::{LoadError, is_path};
 use serde_json::json;
 
 use super::corpus::{Met, Shown, Skipped, at, below, walk};
+use super::output::{check_printed, escape};
 
 /// A row and where its session stands.
 struct Placed {
@@ -86,7 +87,8 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
         }
         drop(sample);
         out.totals()?;
-        let prices = out.prices.iter().map(|(what, n)| format!("{what} ({})", pluralize(*n, "session")));
+        let prices =
+            out.prices.iter().map(|(what, n)| format!("{what} ({})", pluralize(*n, "session")));
         prices.for_each(|line| tell!("note: {line}"));
         out.replaced.iter().chain(&left_out).for_each(|line| tell!("note: {line}"));
         Ok(())
@@ -103,8 +105,7 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
     let nothing = out.totals.sessions == 0 && out.totals.damaged > 0;
     match put {
         Ok(()) if nothing => bail!("no session could be read; the rows say why"),
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other.context("standard output is not whole; is there space where it goes?"),
+        other => check_printed(other),
     }
 }
 
@@ -187,7 +188,7 @@ impl Out {
                 json!({"path": place.display().to_string(), "error": why.to_string()}).to_string();
             return self.line(shown, &line);
         }
-        self.line(shown, &format!("error: {}", at(place, why)))
+        self.line(shown, &escape(&format!("error: {}", at(place, why))))
     }
 
     /// The last line of the table.

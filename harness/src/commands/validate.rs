@@ -5,15 +5,21 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use crate::validate::{Calibration, Options, Validated, compaction, read, validate as compare};
-use ctxbench_core::plural::pluralize;
 use ctxbench_core::files;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::request::Ttl;
 use ctxbench_scenarios::InputError;
 use ctxbench_scenarios::formats::{self, Head, Source};
 
 use super::{CheckFailed, input};
 
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench validate r.jsonl
+";
+
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[arg(required = true, value_name = "FILE")]
     #[arg(help = format!("Recordings of {}, or folders or archives of them", formats::titles()))]
@@ -71,7 +77,7 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
             out.push(one.map_err(Into::into).map(|one| {
                 let mut v = compare(&one.calls, &one.name(), options, args.calibrate);
                 if !args.no_replay {
-                    v.compactions = runtime.block_on(compaction::beside(&one));
+                    v.compactions = runtime.block_on(compaction::compare_compactions(&one));
                 }
                 v.warnings.iter().for_each(|w| tell!("note: {w}"));
                 v
@@ -122,7 +128,10 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
         }
     }
     if !all.is_empty() {
-        super::print(&if args.json { json(&all)? } else { table(&all, args) })?;
+        match args.json {
+            true => super::print_data(&json(&all)?)?,
+            false => super::print(&table(&all, args))?,
+        }
     }
     // The good ones are told before the first bad one ends it.
     let mut bad = bad.into_iter();

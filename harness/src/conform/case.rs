@@ -28,22 +28,22 @@ pub enum CaseError {
         /// Cause, with line and column.
         source: serde_json::Error,
     },
-    /// A member is not what it should be.
+    /// A value has an unexpected form.
     #[error("expected {what}, found {found}")]
     Format {
-        /// What was expected.
+        /// Expected value.
         what: String,
-        /// What stands there.
+        /// Actual value.
         found: String,
     },
-    /// A member of a case is unknown, missing, or not what it should be.
+    /// A member of a case is unknown, missing or invalid.
     #[error("{at}: expected {expected}, found {found}")]
     Member {
-        /// Where it stands.
+        /// Path of the member.
         at: String,
-        /// What was expected.
+        /// Expected value.
         expected: String,
-        /// What stands there.
+        /// Actual value.
         found: String,
     },
     /// An agent, version, event or setting that is not known here.
@@ -54,7 +54,7 @@ pub enum CaseError {
         /// Its name.
         name: String,
     },
-    /// What the product says of it.
+    /// Fault reported by the product.
     #[error(transparent)]
     Product(#[from] Fault),
     /// A text that cannot be made.
@@ -77,7 +77,7 @@ pub struct Case {
     pub version: String,
     /// Name of the case.
     pub name: String,
-    /// What it is about.
+    /// Description for readers.
     #[serde(default)]
     pub shows: String,
     /// Settings of the program.
@@ -87,12 +87,12 @@ pub struct Case {
     pub constants: Map<String, Value>,
     /// Pieces that every request shows.
     pub fixed: Vec<Value>,
-    /// What happens, in order.
+    /// Events, in order.
     pub events: Vec<Value>,
     /// Items that requests name by their number, from 0.
     #[serde(default)]
     pub items: Vec<Value>,
-    /// What must be requested.
+    /// Expected requests.
     pub requests: Vec<Value>,
     /// Fields left out of the comparison.
     #[serde(default)]
@@ -111,7 +111,7 @@ impl Case {
         Case::parse(&text, &name)
     }
 
-    /// Reads a case from its text; `name` stands in errors.
+    /// Parses a case. `name` appears in errors.
     pub fn parse(text: &str, name: &str) -> Result<Case, CaseError> {
         serde_json::from_str(text)
             .map_err(|source| CaseError::Json { path: name.to_string(), source })

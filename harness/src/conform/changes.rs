@@ -1,4 +1,4 @@
-//! What changed between the recorded versions of one program, case by case, in words for people.
+//! Differences between the recorded versions of one program, case by case, as text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use super::Case;
 use super::functions::shorten;
 
 /// Most names in one line.
-const MOST_NAMED: usize = 6;
+const MAX_NAMED: usize = 6;
 
 /// From one version to the next.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -24,9 +24,9 @@ pub struct Changes {
     pub compared: usize,
     /// Of them, those in which nothing differs.
     pub same: usize,
-    /// What every replay case has in common.
+    /// Differences that all replay cases share.
     pub everywhere: Vec<String>,
-    /// What each of the others has beside it, by the name of the case.
+    /// Other differences by case name.
     pub cases: BTreeMap<String, Vec<String>>,
     /// Names of cases that only the older version has.
     pub only_before: Vec<String>,
@@ -42,7 +42,7 @@ pub fn changes(cases: &[Value]) -> Vec<Changes> {
     let mut named: BTreeMap<(String, String), BTreeMap<String, &Value>> = BTreeMap::new();
     for v in cases {
         let (agent, version) = (word(v, "agent"), word(v, "version"));
-        let (line, numbers) = numbered(&version);
+        let (line, numbers) = parse_version(&version);
         let versions = programs.entry((agent.clone(), line)).or_default();
         versions.insert(numbers, version.clone());
         let name = if v["kind"] == "function" { word(v, "function") } else { word(v, "name") };
@@ -53,14 +53,14 @@ pub fn changes(cases: &[Value]) -> Vec<Changes> {
         let versions: Vec<String> = versions.into_values().collect();
         for [from, to] in versions.array_windows() {
             let of = |version: &String| &named[&(agent.clone(), version.clone())];
-            out.push(between(&agent, (from, of(from)), (to, of(to))));
+            out.push(compare_versions(&agent, (from, of(from)), (to, of(to))));
         }
     }
     out
 }
 
-/// A version as what stands before its numbers, and the numbers.
-fn numbered(version: &str) -> (String, Vec<u64>) {
+/// Splits a version into its prefix and its numbers.
+fn parse_version(version: &str) -> (String, Vec<u64>) {
     let begin = version.find(|c: char| c.is_ascii_digit()).unwrap_or(version.len());
     let (line, rest) = version.split_at(begin);
     let numbers = rest.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
@@ -69,7 +69,7 @@ fn numbered(version: &str) -> (String, Vec<u64>) {
 
 type Named<'a> = (&'a String, &'a BTreeMap<String, &'a Value>);
 
-fn between(agent: &str, (from, before): Named<'_>, (to, after): Named<'_>) -> Changes {
+fn compare_versions(agent: &str, (from, before): Named<'_>, (to, after): Named<'_>) -> Changes {
     let only = |a: &BTreeMap<String, &Value>, b: &BTreeMap<String, &Value>| {
         a.keys().filter(|k| !b.contains_key(*k)).cloned().collect()
     };
@@ -92,7 +92,7 @@ fn between(agent: &str, (from, before): Named<'_>, (to, after): Named<'_>) -> Ch
         out.same += usize::from(found.is_empty());
         out.cases.insert(name.clone(), found);
     }
-    // What is so everywhere is said once.
+    // Differences that all cases share are reported once.
     if let [first, second, rest @ ..] = replays.as_slice() {
         let common = rest.iter().fold(first & second, |all, one| &all & one);
         let order = out.cases.values().flatten();
@@ -104,7 +104,7 @@ fn between(agent: &str, (from, before): Named<'_>, (to, after): Named<'_>) -> Ch
     out
 }
 
-/// Cases of a rule whose results differ.
+/// Compares the function cases of a rule by their results.
 fn function(old: &Value, new: &Value) -> Vec<String> {
     let results = |v: &Value| -> BTreeMap<String, (String, String)> {
         let cases = v["cases"].as_array().cloned().unwrap_or_default();
@@ -132,7 +132,7 @@ fn replay(old: &Value, new: &Value) -> Vec<String> {
     let mut out = members("settings", &old["settings"], &new["settings"]);
     out.extend(members("constants", &old["constants"], &new["constants"]));
     out.extend(fixed(&old["fixed"], &new["fixed"]));
-    if spoken(old) != spoken(new) {
+    if user_messages(old) != user_messages(new) {
         out.push("the user says something else, so the requests are not compared".into());
         return out;
     }
@@ -143,8 +143,8 @@ fn replay(old: &Value, new: &Value) -> Vec<String> {
     out
 }
 
-/// What the user says.
-fn spoken(v: &Value) -> Vec<&Value> {
+/// Returns the user messages.
+fn user_messages(v: &Value) -> Vec<&Value> {
     let events = v["events"].as_array().into_iter().flatten();
     events.filter(|e| e["type"] == "user" || e["type"] == "compact").collect()
 }
@@ -167,7 +167,7 @@ fn members(at: &str, old: &Value, new: &Value) -> Vec<String> {
     }
 }
 
-/// Sizes of what every request shows.
+/// Returns the sizes of the fixed pieces.
 fn fixed(old: &Value, new: &Value) -> Vec<String> {
     let sizes = |v: &Value| -> BTreeMap<String, String> {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -221,7 +221,7 @@ fn request((old, a): (&Case, &Value), (new, b): (&Case, &Value)) -> Option<Strin
             return Some(format!("{field} {} → {}", told(x), told(y)));
         }
     }
-    let (x, y) = (conversation(old, a), conversation(new, b));
+    let (x, y) = (items_after_fixed(old, a), items_after_fixed(new, b));
     let kinds = |items: &[&Value]| {
         let kind = |i: &&Value| i["kind"].as_str().unwrap_or("?").to_string();
         items.iter().map(kind).collect::<Vec<_>>()
@@ -231,18 +231,18 @@ fn request((old, a): (&Case, &Value), (new, b): (&Case, &Value)) -> Option<Strin
         return Some(format!("{} → {}", runs(&before), runs(&after)));
     }
     let (n, how) = x.iter().zip(&y).enumerate().find_map(|(i, (a, b))| Some((i, item(a, b)?)))?;
-    Some(format!("item {n} behind the constants ({}): {how}", before[n]))
+    Some(format!("item {n} after the constants ({}): {how}", before[n]))
 }
 
-/// The items of a request behind what every request shows, which is told of by itself.
-fn conversation<'a>(case: &'a Case, request: &'a Value) -> Vec<&'a Value> {
+/// Returns the items of a request after the fixed pieces, which are reported separately.
+fn items_after_fixed<'a>(case: &'a Case, request: &'a Value) -> Vec<&'a Value> {
     let head = |i: &&Value| {
         i["constant"] == true && matches!(i["kind"].as_str(), Some("base" | "context"))
     };
     case.items_of(request).skip_while(head).collect()
 }
 
-/// How an item differs beside its number and the size of a constant.
+/// Returns the difference between two items, except for their number and the size of a constant.
 fn item(a: &Value, b: &Value) -> Option<String> {
     let constant = a["constant"] == true && b["constant"] == true;
     let names = ["role", "id", "name", "cache", "bytes", "text", "sha256", "parts", "transcript"];
@@ -265,9 +265,9 @@ fn runs(kinds: &[String]) -> String {
 }
 
 fn few(names: &[&str]) -> String {
-    match names.len().checked_sub(MOST_NAMED) {
+    match names.len().checked_sub(MAX_NAMED) {
         None | Some(0) => names.join(", "),
-        Some(more) => format!("{} and {more} more", names[..MOST_NAMED].join(", ")),
+        Some(more) => format!("{} and {more} more", names[..MAX_NAMED].join(", ")),
     }
 }
 

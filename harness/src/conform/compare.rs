@@ -15,18 +15,18 @@ use super::prompt;
 use super::world::Sent;
 use crate::hash::sha256;
 
-/// Where a run first differs from its case.
+/// The first difference between a run and its case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Number of the request, from 0.
     pub request: usize,
     /// Number of the item, if it is one.
     pub item: Option<usize>,
-    /// What was compared.
+    /// Compared member.
     pub what: String,
-    /// What the case says.
+    /// Value in the case.
     pub expected: String,
-    /// What we did.
+    /// Value of the run.
     pub got: String,
 }
 
@@ -223,7 +223,7 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
                     o.insert("name".into(), json!(c.name));
                 }
             }
-            // What has a field of its own is no message.
+            // Instructions have their own field and are not a message.
             if let Some(m) = messages.get(i).filter(|_| b.role != Role::Instructions) {
                 o.insert("msg".into(), json!(m.saturating_sub(view.unnumbered)));
             }
@@ -261,7 +261,7 @@ fn sizes(parts: &[String]) -> Value {
     }
 }
 
-/// What a block shows as text: its words, an opaque payload, or the address of a file.
+/// Returns the text of a block: its text, an opaque payload, or the address of a file.
 fn part_text(b: &Block) -> String {
     match (&b.media, &b.opaque) {
         (Some(m), _) => m.url.clone(),
@@ -303,7 +303,8 @@ fn item_difference(w: &Value, g: &Written, view: &View) -> Option<Mismatch> {
         let got = view.cut.and_then(|of| of(&g.text)).unwrap_or_default();
         return (*cut != got).then(|| ("cut".into(), cut.to_string(), got.to_string()));
     }
-    // Where the words before a focus belong to, cases do not say; its prompt is compared in pieces.
+    // Cases do not say which piece of a prompt the text before a focus belongs to, so its prompt is
+    // compared in pieces.
     if w["bytes"] != ours("bytes") && w.get("focus").is_none() {
         return differs("bytes", &w["bytes"], &ours("bytes"));
     }
@@ -332,7 +333,7 @@ fn item_difference(w: &Value, g: &Written, view: &View) -> Option<Mismatch> {
         });
     }
     if w["wrapped"] == true {
-        // The user's words stand inside constant ones.
+        // The user's text is inside constant text.
         let inner = w.get("text").and_then(|t| expand(t).ok()).unwrap_or_default();
         return (!g.text.contains(&inner)).then(|| ("text".into(), inner, g.text.clone()));
     }
@@ -373,7 +374,7 @@ fn text_difference(w: &Value, got: &str) -> Option<Mismatch> {
 fn transcript_difference(w: &Value, t: &Value, got: &str, view: &View) -> Option<Mismatch> {
     let odd = |e: &str| Some(("summary_prompt".to_string(), e.to_string(), shorten(got)));
     let Some(filled) = prompt::read(&view.prompts, got) else {
-        return odd("what varies between the constant words of a known form");
+        return odd("the variable part between the constant texts of a known form");
     };
     let prompt::Filled { variant, transcript, prior, focus } = filled;
     if let Some(v) = w.get("variant").filter(|v| v.as_str() != variant) {

@@ -1,4 +1,4 @@
-//! The members of replay cases (docs/cases.md), and what must hold between them.
+//! Members of replay cases (docs/cases.md) and the rules between them.
 
 use ctxbench_strategies::conform::shape::Kind::{
     Any, Bytes, Count, Filler, Flag, Many, Object, One, OneOf, Text, Tools, True, Word, Words,
@@ -146,7 +146,7 @@ const PIECE: Shape = &[
     may("other_chars", Filler),
 ];
 
-/// When a summary is asked for, or what of it.
+/// Phase in which a summary is requested.
 const PHASES: &[&str] =
     &["pre_turn", "mid_turn", "post_turn", "standalone_turn", "summary", "verify"];
 
@@ -191,14 +191,15 @@ const ITEM: Shape = &[
 const CUT: Shape =
     &[must("head_chars", Count), must("tail_chars", Count), must("omitted_chars", Count)];
 
-/// A piece of a summary: said by a model, constant in the program, or lists of files.
+/// A piece of a summary: written by a model, constant in the program, or lists of files.
 const SEGMENT: Shape =
     &[may("text", Text), may("constant", Word), may("files", One(FILES)), must("bytes", Bytes)];
 
 const FILES: Shape = &[must("read", Words), must("modified", Words)];
 
 /// A text in a prompt with its size.
-const SAID: Shape = &[must("bytes", Bytes), may("text", Text), may("segments", Many(SEGMENT))];
+const SIZED_TEXT: Shape =
+    &[must("bytes", Bytes), may("text", Text), may("segments", Many(SEGMENT))];
 
 const ITEM_PART: Shape = &[may("text", Text), may("sha256", Word), may("media", Word)];
 
@@ -229,7 +230,7 @@ const COMPACTION: Shape = &[
     may("modified_files", Words),
 ];
 
-/// Items whose wording is the implementation's; of all others the text is compared.
+/// Items with implementation-defined text. The text of all other items is compared.
 const CONSTANT_KINDS: &[&str] =
     &["base", "context", "summary_prompt", "marker", "continue", "compaction_trigger", "ack"];
 
@@ -279,7 +280,7 @@ pub(super) fn check(case: &Case) -> Result<(), CaseError> {
         }
     }
     for (i, one) in case.items.iter().enumerate() {
-        item(&mut c, &format!("items[{i}]"), one, around(case))?;
+        item(&mut c, &format!("items[{i}]"), one, bytes_around(case))?;
     }
     if let Some(name) = case.not_compared.iter().find(|n| !LEAVABLE.contains(&n.as_str())) {
         return Err(odd("not_compared", format!("some of {}", LEAVABLE.join(", ")), name));
@@ -332,7 +333,7 @@ fn event(c: &mut Checker, at: &str, e: &Value) -> Result<(), CaseError> {
         return Err(odd(&format!("{at}.status"), "an HTTP status from 100 to 599", s));
     }
     for (i, b) in list(e, "blocks") {
-        // Each type of block has its text in a member of its own.
+        // Each block type keeps its text in its own member.
         let own = match b["type"].as_str() {
             Some("compaction") => "content",
             Some("thinking") => "thinking",
@@ -359,26 +360,26 @@ fn event(c: &mut Checker, at: &str, e: &Value) -> Result<(), CaseError> {
     Ok(())
 }
 
-/// A text within a prompt: plain, a recipe, or with its size beside it.
-fn said(c: &mut Checker, at: &str, v: &Value) -> Result<(), CaseError> {
+/// Checks a text within a prompt: plain text, a recipe, or an object with its size.
+fn prompt_text(c: &mut Checker, at: &str, v: &Value) -> Result<(), CaseError> {
     if v.get("bytes").is_none() {
         return c.text(at, v);
     }
-    c.closed(at, v, SAID)?;
+    c.closed(at, v, SIZED_TEXT)?;
     exactly_one(at, v, &["text", "segments"])?;
     sized(at, v)?;
     segments(at, v, 0)
 }
 
-/// Bytes that stand around the segments of a summary in the history.
-fn around(case: &Case) -> usize {
+/// Returns the number of bytes around the segments of a summary in the history.
+fn bytes_around(case: &Case) -> usize {
     let bytes = |name: &str| case.constants.get(name).and_then(|c| c["bytes"].as_u64());
     ["summary_head", "summary_tail"].iter().filter_map(|n| bytes(n)).sum::<u64>() as usize
 }
 
-/// Segments have the sizes that stand beside them, and together that of the whole.
-fn segments(at: &str, v: &Value, around: usize) -> Result<(), CaseError> {
-    let mut sum = around;
+/// Checks that segments have their stated sizes, and that the sizes add up.
+fn segments(at: &str, v: &Value, bytes_around: usize) -> Result<(), CaseError> {
+    let mut sum = bytes_around;
     for (i, s) in list(v, "segments") {
         let at = format!("{at}.segments[{i}]");
         exactly_one(&at, s, &["text", "constant", "files"])?;
@@ -397,7 +398,7 @@ fn listed(c: &mut Checker, at: &str, entry: &Value, case: &Case) -> Result<(), C
     let items = case.items.len();
     match span(entry) {
         Some((first, last)) if first <= last && last < items => Ok(()),
-        None if entry.is_object() => item(c, at, entry, around(case)),
+        None if entry.is_object() => item(c, at, entry, bytes_around(case)),
         _ => {
             let what = format!("an item, a number below {items}, or the first and last of several");
             Err(odd(at, what, entry))
@@ -405,16 +406,16 @@ fn listed(c: &mut Checker, at: &str, entry: &Value, case: &Case) -> Result<(), C
     }
 }
 
-fn item(c: &mut Checker, at: &str, item: &Value, around: usize) -> Result<(), CaseError> {
+fn item(c: &mut Checker, at: &str, item: &Value, bytes_around: usize) -> Result<(), CaseError> {
     c.closed(at, item, ITEM)?;
     for name in ["prior_summary", "focus"] {
         if let Some(words) = item.get(name).filter(|p| !p.is_null()) {
-            said(c, &format!("{at}.{name}"), words)?;
+            prompt_text(c, &format!("{at}.{name}"), words)?;
         }
     }
     let forms = ["text", "sha256", "parts", "transcript", "constant", "segments", "unstable"];
     exactly_one(at, item, &forms)?;
-    segments(at, item, around)?;
+    segments(at, item, bytes_around)?;
     let kind = item["kind"].as_str().unwrap_or("");
     if item.get("constant").is_some() && !CONSTANT_KINDS.contains(&kind) {
         return Err(odd(
@@ -468,7 +469,7 @@ fn list<'a>(v: &'a Value, name: &str) -> impl Iterator<Item = (usize, &'a Value)
     v.get(name).and_then(Value::as_array).into_iter().flatten().enumerate()
 }
 
-/// A text has the size that stands beside it.
+/// Checks that a text has its stated size.
 fn sized(at: &str, v: &Value) -> Result<(), CaseError> {
     let Some(t) = v.get("text") else { return Ok(()) };
     same_size(&format!("{at}.bytes"), &v["bytes"], expand(t)?.len())

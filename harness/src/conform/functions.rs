@@ -1,5 +1,5 @@
-//! Function cases: an input goes to the rule that a strategy itself uses, and its result must be
-//! the recorded one.
+//! Function cases: the rule that a strategy uses gets the recorded input and must return the
+//! recorded result.
 //!
 //! Each product lists its rules on its descriptor.
 
@@ -35,26 +35,26 @@ pub struct FunctionVerdict {
     pub further: Vec<FunctionDifference>,
 }
 
-/// Where the result of a function case first differs.
+/// The first difference of a function case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionDifference {
     /// Name of the case.
     pub case: String,
     /// Place in the result; `input` where the input could not be used.
     pub at: String,
-    /// What the case says.
+    /// Recorded value.
     pub expected: String,
-    /// What we did.
+    /// Our value.
     pub got: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct One {
+struct FunctionCase {
     name: String,
     input: Value,
     expected: Value,
-    /// Where the expected value comes from; for readers.
+    /// Source of the expected value, for readers.
     #[serde(default)]
     #[allow(dead_code, reason = "known to the format, of no use here")]
     basis: Option<String>,
@@ -66,7 +66,7 @@ struct File {
     agent: String,
     version: String,
     function: String,
-    cases: Vec<One>,
+    cases: Vec<FunctionCase>,
     #[serde(flatten)]
     facts: Map<String, Value>,
 }
@@ -74,12 +74,12 @@ struct File {
 /// Facts that rules read.
 const FACTS: &[&str] = &["constants", "protect_tokens", "minimum_tokens"];
 
-/// Whether a member of a file is a sentence for readers.
+/// Returns whether a member of a file is a sentence for readers.
 fn is_prose(name: &str) -> bool {
     name == "rule" || name.ends_with("_rule") || name == "basis_words"
 }
 
-/// Runs all cases of a file of kind `function`; `name` stands in errors.
+/// Runs all cases of a `function` file. `name` appears in errors.
 pub fn function_file(text: &str, name: &str) -> Result<FunctionVerdict, CaseError> {
     let file: File = serde_json::from_str(text)
         .map_err(|source| CaseError::Json { path: name.to_string(), source })?;
@@ -147,7 +147,7 @@ fn difference(
     function: &Function,
     labels: &[Label],
     context: &Context,
-    case: One,
+    case: FunctionCase,
 ) -> Option<FunctionDifference> {
     let name = case.name;
     let fault = |at: &str, what: &str, e: &str| FunctionDifference {
@@ -182,7 +182,7 @@ fn difference(
     }
 }
 
-/// Says with the case's word what neither side has from a recording.
+/// Copies values that neither side has from a recording.
 fn take_over(label: &Label, expected: &Value, got: &mut Value) {
     let unrecorded = |v: &Value| {
         let word = v.get(label.member).and_then(Value::as_str);

@@ -1,8 +1,8 @@
 //! Recorded behaviour of the real programs against ours, request for request.
 //!
-//! A case gives settings, fixed pieces and events; the same engine and strategies that the
-//! benchmark runs must make the same requests. The adapters here only read, call what a strategy
-//! itself calls, and write down what it showed.
+//! A case gives settings, fixed pieces and events. The engine and the strategies of the benchmark
+//! must make the recorded requests. The adapters here read a case, call the code of a strategy, and
+//! record its requests.
 
 mod case;
 mod changes;

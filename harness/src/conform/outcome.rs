@@ -1,4 +1,4 @@
-//! How a run ended, against what a case says of it.
+//! Compares the end of a run with the outcome in its case.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ pub(super) fn outcome(
         .chain(further)
         .filter(|k| want.get(*k).is_some() || ends && *k == "error")
         .find_map(|k| {
-            let got = as_told(&ours[k], &wanted(k));
+            let got = limit_to_case(&ours[k], &wanted(k));
             (wanted(k) != got).then(|| {
                 let what = format!("outcome: {k}");
                 let (want, got) = (wanted(k).to_string(), got.to_string());
@@ -59,8 +59,8 @@ pub(super) fn outcome(
         })
 }
 
-/// What happened, with those members of lists of objects that the case tells.
-fn as_told(ours: &Value, want: &Value) -> Value {
+/// Returns the outcome, limited to the members that the case lists in its objects.
+fn limit_to_case(ours: &Value, want: &Value) -> Value {
     let (Some(list), Some(wanted)) = (ours.as_array(), want.as_array()) else {
         return ours.clone();
     };
@@ -112,8 +112,7 @@ fn compactions(view: &View, events: &[Arc<TimedEvent>]) -> (Vec<Value>, Vec<&'st
     (made, failed)
 }
 
-/// A message of the model as a case writes it: its texts, with or without the types of the blocks
-/// that hold none.
+/// Writes a message of the model as a case does: its texts, with or without block types.
 fn last_words(parts: &[Part], wanted: &Value) -> Value {
     let texts = parts.iter().filter_map(|p| match p {
         Part::Text(t) => Some(&**t),
@@ -130,9 +129,8 @@ fn last_words(parts: &[Part], wanted: &Value) -> Value {
     if texts == *wanted { texts } else { blocks }
 }
 
-/// Names of the class of error that a reason belongs to: an error of the API by its status, or by
-/// its code where the connection gave none, an error of the library by what is wrong or by its
-/// exception.
+/// Names the error class of a reason: an API error by its status, or by its code if there was no
+/// reply; a library error by its cause or its exception.
 fn error_names(reason: &str, sent: &Sent, classes: Classes) -> Vec<String> {
     if let Some(e) = sent.errors.iter().rev().find(|e| e.to_string() == reason) {
         return vec![match (e.status, &e.code) {

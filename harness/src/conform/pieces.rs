@@ -1,4 +1,4 @@
-//! What a case shows in every request: fillers of the recorded sizes.
+//! Fixed pieces of every request: fillers of the recorded sizes.
 
 use std::sync::Arc;
 
@@ -32,9 +32,9 @@ pub(super) fn fixed(case: &Case) -> Result<Fixed, CaseError> {
     Ok(out)
 }
 
-/// A filler of so many ASCII characters, among them as many line breaks as the JSON form has
-/// escapes, and of the other characters that the recorded piece holds, as wide as they are there.
-fn of_alphabets(f: &Value, total: usize, ascii: usize) -> String {
+/// Builds a filler of `total` characters: ASCII with as many line breaks as the JSON form has
+/// escapes, and other characters of the recorded width.
+fn build_filler(f: &Value, total: usize, ascii: usize) -> String {
     let of = |name: &str| f.get(name).and_then(Value::as_u64).unwrap_or(0) as usize;
     let others = of("other_chars");
     let escapes = of("json_utf16").saturating_sub(ascii + others + 2);
@@ -47,7 +47,7 @@ fn of_alphabets(f: &Value, total: usize, ascii: usize) -> String {
     text
 }
 
-/// Definitions of so many tools, as JSON of at least `size` characters.
+/// Builds definitions of `count` tools, as JSON of at least `size` characters.
 fn tools(count: usize, size: usize) -> Option<Arc<Tools>> {
     let tool = |description: &str| json!({"name": "tool", "description": description, "input_schema": {"type": "object"}});
     let mut all = vec![tool(""); count];
@@ -81,7 +81,7 @@ fn piece(f: &Value, kind: BlockKind) -> Result<Arc<Block>, CaseError> {
                 .and_then(Value::as_u64)
                 .map_or(0, |j| (j as usize).saturating_sub(envelope + total));
             let text = match f.get("ascii_chars").and_then(Value::as_u64) {
-                Some(ascii) => of_alphabets(f, total, ascii as usize),
+                Some(ascii) => build_filler(f, total, ascii as usize),
                 None => filler_with_escapes(tag, total, escapes),
             };
             let mut d = Draft::text(kind, role, text);

@@ -1,11 +1,11 @@
-//! Summary prompts and summaries as cases write them: what is put between the constant words of a
-//! program.
+//! Summary prompts and summaries in the notation of cases: the variable parts between the constant
+//! texts of a program.
 
 use ctxbench_strategies::conform::text::expand;
 use ctxbench_strategies::conform::{PromptForm, PromptPiece, SummaryForm};
 use serde_json::Value;
 
-/// What stands between the constants of a prompt.
+/// Variable parts between the constants of a prompt.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Filled<'a> {
     pub(super) variant: Option<&'static str>,
@@ -22,7 +22,7 @@ pub(super) fn read<'a>(forms: &[PromptForm], text: &'a str) -> Option<Filled<'a>
 fn in_form<'a>(form: &PromptForm, text: &'a str) -> Option<Filled<'a>> {
     let mut out = Filled { variant: form.variant, ..Filled::default() };
     let mut rest = text;
-    // What varies and waits for the constant that ends it.
+    // A variable part that ends at the next constant.
     let mut open: Option<&PromptPiece> = None;
     let take = |out: &mut Filled<'a>, piece: &PromptPiece, found: &'a str| match piece {
         PromptPiece::Transcript => out.transcript = found,
@@ -59,8 +59,8 @@ fn in_form<'a>(form: &PromptForm, text: &'a str) -> Option<Filled<'a>> {
     rest.is_empty().then_some(out)
 }
 
-/// A text as a case gives it: plain, a recipe, or an object with its size beside a text or the
-/// segments of a summary's body.
+/// Writes a text of a case: plain text, a recipe, or an object with its size and a text or the
+/// segments of a summary.
 pub(super) fn body(v: &Value, form: &SummaryForm) -> Result<String, String> {
     if let Some(text) = v.get("text") {
         return expand(text).map_err(|e| e.to_string());
@@ -76,7 +76,7 @@ fn segment(s: &Value, form: &SummaryForm) -> Result<String, String> {
         let known = form.constants.iter().find(|(n, _)| *n == name);
         return known
             .map(|(_, words)| words.clone())
-            .ok_or_else(|| format!("`{name}` is no constant of this program's summaries"));
+            .ok_or_else(|| format!("`{name}` is not a constant of this program's summaries"));
     }
     if let Some(files) = s.get("files") {
         let (_, show) = form.files.ok_or("this program lists no files in its summaries")?;

@@ -1,8 +1,7 @@
-//! What the members of a case may be: names, types and bounds, checked before anything runs.
+//! Names, types and bounds of the members of a case, checked before it runs.
 //!
-//! A member that is misspelled or of the wrong type would otherwise be taken for one that is
-//! absent, and the case would pass without what it says. The shapes of what all cases share are in
-//! `format.rs`, those of a program's settings on its descriptor.
+//! Otherwise a misspelled member would count as absent, and the case would pass without checking
+//! it. Shapes shared by all cases are in `format.rs`, settings of a program on its descriptor.
 
 use ctxbench_strategies::conform::shape::{Kind, Shape};
 use ctxbench_strategies::conform::text::{MOST_BYTES, expand};
@@ -12,11 +11,11 @@ use super::case::CaseError;
 
 /// Largest count of tokens, calls or retries in a case: far above every real one, far below where
 /// sums overflow.
-const MOST_COUNT: u64 = 1_000_000_000_000;
+const MAX_COUNT: u64 = 1_000_000_000_000;
 /// Most tools that a case offers.
-const MOST_TOOLS: u64 = 10_000;
+const MAX_TOOLS: u64 = 10_000;
 
-/// A place in a case that is not what it should be.
+/// Returns an error for an invalid member.
 pub(super) fn odd(
     at: &str,
     expected: impl Into<String>,
@@ -94,8 +93,8 @@ impl Checker {
             Kind::Word => fits(v.is_string()),
             Kind::OneOf(words) => fits(v.as_str().is_some_and(|w| words.contains(&w))),
             Kind::Words => fits(v.as_array().is_some_and(|l| l.iter().all(Value::is_string))),
-            Kind::Count => fits(within(MOST_COUNT)(v)),
-            Kind::Tools => fits(within(MOST_TOOLS)(v)),
+            Kind::Count => fits(within(MAX_COUNT)(v)),
+            Kind::Tools => fits(within(MAX_TOOLS)(v)),
             Kind::Bytes | Kind::Filler => {
                 let sizes = v.as_array().map_or(std::slice::from_ref(v), Vec::as_slice);
                 fits(!sizes.is_empty() && sizes.iter().all(within(MOST_BYTES)))?;
@@ -124,7 +123,7 @@ impl Checker {
         if self.made > MOST_BYTES {
             return Err(odd(
                 at,
-                format!("a case whose recipes and fillers make at most {MOST_BYTES} bytes"),
+                format!("a case with recipes and fillers of at most {MOST_BYTES} bytes"),
                 format!("{} bytes", self.made),
             ));
         }
@@ -138,8 +137,8 @@ fn name_of(kind: Kind) -> String {
         Kind::Word => "a string".into(),
         Kind::OneOf(words) => format!("one of {}", words.join(", ")),
         Kind::Words => "a list of strings".into(),
-        Kind::Count => format!("a whole number from 0 to {MOST_COUNT}"),
-        Kind::Tools => format!("a whole number from 0 to {MOST_TOOLS}"),
+        Kind::Count => format!("a whole number from 0 to {MAX_COUNT}"),
+        Kind::Tools => format!("a whole number from 0 to {MAX_TOOLS}"),
         Kind::Bytes | Kind::Filler => {
             format!("a size in bytes from 0 to {MOST_BYTES}, or a list of such sizes")
         }
@@ -164,14 +163,13 @@ pub(super) fn exactly_one(at: &str, v: &Value, names: &[&str]) -> Result<(), Cas
     ))
 }
 
-/// Numbers in the input of a function: whole or broken, not negative, and no larger than texts and
-/// counts may be. What a message says (`content`, and the `input` of a call) is the program's and
-/// may hold any number.
+/// Checks the numbers in the input of a function: not negative, and within the bounds of texts and
+/// counts. The text of a message (`content`, and the `input` of a call) may contain any number.
 pub(super) fn numbers(at: &str, v: &Value, made: &mut u64) -> Result<(), CaseError> {
     match v {
         Value::Number(n) => {
             let value = n.as_f64().unwrap_or(-1.0);
-            let most = if is_size(at) { MOST_BYTES } else { MOST_COUNT };
+            let most = if is_size(at) { MOST_BYTES } else { MAX_COUNT };
             if value < 0.0 || value > most as f64 {
                 return Err(odd(at, format!("a number from 0 to {most}"), v));
             }
@@ -201,7 +199,7 @@ pub(super) fn numbers(at: &str, v: &Value, made: &mut u64) -> Result<(), CaseErr
     }
 }
 
-/// Whether a text of that size is made.
+/// Returns whether the text at this path is built with that size.
 fn is_size(at: &str) -> bool {
     [".bytes", ".id_bytes", ".chars", ".pad"].iter().any(|name| at.ends_with(name))
 }

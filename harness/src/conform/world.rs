@@ -1,4 +1,4 @@
-//! A world whose every event is written down beforehand.
+//! A world with a fixed list of events.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::{Action, CallerAction, Incoming, Task, Host};
+use ctxbench_core::engine::{Action, CallerAction, Host, Incoming, Task};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason, Usage};
 use ctxbench_core::session::Millis;
 use ctxbench_strategies::conform::SetUp;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::case::{Case, CaseError};
 
-/// What the run did: kept outside the world, so that it can be read afterwards.
+/// Record of a run, kept outside the world so that it can be read afterwards.
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     pub(super) requests: Vec<Request>,
@@ -23,12 +23,12 @@ pub(super) struct Sent {
     pub(super) fault: Option<String>,
     /// Events not used up.
     pub(super) left: usize,
-    /// What each call that ran was about: its `path`, which is how cases name calls.
+    /// `path` argument of each call that ran. Cases name calls by it.
     pub(super) tools_run: Vec<String>,
     /// Errors that requests met, in order.
     pub(super) errors: Vec<ModelError>,
-    /// The newest message of the model, whether the history keeps it or not: the last reply, or a
-    /// summary that the provider made in a message of its own.
+    /// The newest message of the model, even if the history drops it: the last reply, or a summary
+    /// that the provider made in its own message.
     pub(super) last: Option<Vec<Part>>,
     /// How each turn ended: `done` or `error`.
     pub(super) turns: Vec<&'static str>,
@@ -325,7 +325,7 @@ impl Host for ScriptWorld {
     }
 
     async fn spawn(&mut self, _request: &Request) -> Task {
-        self.fault("a request beside the conversation, which no recorded program makes".into());
+        self.fault("a request outside the conversation, which no recorded program makes".into());
         Task(0)
     }
 

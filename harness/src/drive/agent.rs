@@ -1,4 +1,5 @@
-//! An agent as data: how it is started, spoken to and told apart from its own side requests.
+//! Description of an agent: how it is started, how it gets messages, and how its side requests are
+//! recognised.
 //!
 //! The form is described in docs/drive.md. Nothing else knows an agent by its name.
 
@@ -14,11 +15,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
-use super::extended;
-use super::fill::{Fill, PLACES, put};
+use super::inheritance;
+use super::template::{PLACEHOLDERS, Template, replace};
 
-/// How long an agent may neither print nor ask anything, unless it is told otherwise: what is
-/// started by Node or Python takes many seconds on a busy machine.
+/// Default time in which an agent must print something or send a request. Programs that Node or
+/// Python starts take many seconds on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The agents that come with the project.
@@ -36,11 +37,11 @@ const BUILT_IN: &[(&str, &str)] = &[
 /// Why an agent cannot be used.
 #[derive(Debug, Error)]
 pub enum AgentError {
-    /// Neither a name that is known nor a file.
+    /// The text is neither a name_hint name nor a file.
     #[error(
-        "there is no agent `{0}`, and one of your own is named by its file, as in ./{0}.toml; \
-         {known}",
-        known = known(.0)
+        "unknown agent `{0}`; name your own agent by its file, such as ./{0}.toml; \
+         {hint}",
+        hint = name_hint(.0)
     )]
     Unknown(String),
     /// The file cannot be read.
@@ -51,53 +52,47 @@ pub enum AgentError {
         /// Why.
         why: std::io::Error,
     },
-    /// The file says something that is not understood: where and what.
+    /// The file is not a valid description.
     #[error("{0}")]
     Wrong(String),
-    /// What was named as the program is not there.
-    #[error("--program {name}={}: there is no such file", path.display())]
+    /// The file given with `--program` does not exist.
+    #[error("--program {name}={}: file not found", path.display())]
     NotThere {
         /// The agent.
         name: String,
-        /// What was named.
         path: PathBuf,
     },
-    /// There is no such model.
+    /// The model is unknown.
     #[error(transparent)]
     UnknownModel(#[from] UnknownModel),
-    /// The model is of a provider that the agent does not speak to.
+    /// The agent does not support the provider of the model.
     #[error(
-        "{title} is set up for the API of {speaks}, and {model} has another; models that it can be \
-         run with: {models}"
+        "{title} uses the API of {speaks}, and {model} has another; supported models: \
+         {models}"
     )]
     Model {
         /// The agent.
         title: String,
-        /// The provider that it speaks to.
         speaks: &'static str,
-        /// What was asked for.
         model: String,
-        /// Models of that provider.
         models: String,
     },
-    /// The program is not there.
+    /// The program is not in PATH.
     #[error(
-        "{title} is not installed: there is no `{tried}` in PATH; get it with `{install}`, or name \
-         it: --program {name}=PATH"
+        "{title} is not installed: `{tried}` is not in PATH; install it with `{install}`, or use \
+         --program {name}=PATH"
     )]
     Missing {
         /// The agent.
         title: String,
         /// Its short name.
         name: String,
-        /// What was looked for.
         tried: String,
-        /// How to get it.
         install: String,
     },
 }
 
-/// How the user's words reach an agent.
+/// Protocol that delivers the user's messages to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Deliver {
@@ -105,9 +100,9 @@ pub enum Deliver {
     Acp,
     /// Codex's app-server protocol.
     AppServer,
-    /// JSON lines with commands, as pi speaks them.
+    /// JSON lines with commands, the protocol of pi.
     Rpc,
-    /// Words typed behind a prompt sign.
+    /// Lines typed at a prompt.
     Lines,
     /// A process per turn.
     Exec,
@@ -119,52 +114,51 @@ pub enum Deliver {
 pub struct Agent {
     /// Short name, of letters, digits, `-` and `_`.
     pub name: String,
-    /// For people.
+    /// Display name.
     pub title: String,
-    /// Our implementation of it.
+    /// Strategy of ctxbench that implements the agent.
     pub strategy: Option<String>,
-    /// Model that it is run with unless another is asked for.
+    /// Default model.
     pub model: String,
-    /// What tells people how to get it.
+    /// Command that installs the agent.
     pub install: String,
-    /// Where it is found.
     pub program: Program,
-    /// How it is started and spoken to.
+    /// Start command and protocol.
     pub start: Start,
-    /// Its environment beside what every agent gets.
+    /// Environment variables in addition to those of every agent.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Files that it finds.
+    /// Files that are written before the start.
     #[serde(default)]
     pub file: Vec<Written>,
-    /// Its shell tool; without one a turn is one reply.
+    /// Shell tool. An agent without one gets one reply per turn.
     pub tool: Option<Tool>,
-    /// How a reply of an agent without tools makes a file.
+    /// Form of an edit in a reply, for an agent without tools.
     pub edit: Option<Edit>,
-    /// How it is told an address when a person uses it, with their own settings.
+    /// Options that set the address of the provider when a user runs the agent.
     pub record: Option<Recorded>,
-    /// How its side requests are known, the first that fits.
+    /// Rules for side requests. The first match decides.
     #[serde(default)]
     pub side: Vec<Side>,
-    /// The field of a request's body, its names joined by dots, in which the agent says what the
-    /// request is for; kept for the cases that are recorded of it.
+    /// Field of a request's body, with dots between names, in which the agent gives the purpose of
+    /// the request. Recorded cases contain it.
     pub label: Option<String>,
-    /// What it does not do as its files say, for whoever reads the table.
+    /// Known deviations from its description.
     pub note: Option<String>,
-    /// The folder of its file; none = it comes with the project.
+    /// Folder of the description. `None` for a built-in agent.
     #[serde(skip)]
     pub here: Option<PathBuf>,
 }
 
-/// Where a program is found.
+/// Program of an agent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// Names in PATH, the first that is there.
+    /// Names in PATH. The first that exists is used.
     pub names: Vec<String>,
-    /// Arguments with which it prints its version.
+    /// Arguments that print the version.
     pub version: Vec<String>,
-    /// The version that the file was written for.
+    /// Version that the description was tested with.
     pub tried: Option<String>,
 }
 
@@ -172,27 +166,25 @@ pub struct Program {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
-    /// How words reach it.
+    /// Protocol.
     pub deliver: Deliver,
-    /// Command line.
     pub command: Vec<String>,
-    /// For `lines`: what it prints last when it waits for words.
+    /// For `lines`: the prompt that the agent prints when it waits for a message.
     pub prompt: Option<String>,
-    /// For `lines`: what stands before and behind words of several lines.
+    /// For `lines`: text before and after a message of several lines.
     pub several_lines: Option<[String; 2]>,
     /// For `exec`: the command line of every turn but the first.
     pub resume: Option<Vec<String>>,
-    /// Words that ask for a compaction, where the protocol has no method for it.
+    /// Message that requests a compaction, if the protocol has no method for it.
     pub compact: Option<String>,
 }
 
-/// A file that an agent finds.
+/// File that is written before the start.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Written {
-    /// Below the scratch folder.
+    /// Path in the scratch folder.
     pub path: String,
-    /// What it holds.
     pub text: String,
 }
 
@@ -202,36 +194,35 @@ pub struct Written {
 pub struct Tool {
     /// Its name.
     pub name: String,
-    /// Its arguments, a JSON object with `{command}` in a text.
+    /// Arguments: a JSON object with `{command}` in a string.
     pub arguments: Value,
 }
 
-/// How a reply makes a file.
+/// Form of an edit in a reply.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// The text, with `{path}` and `{content}` in it, which stands behind an empty line. The path is
-    /// generated; the content ends with a line break.
+    /// Text of an edit, with `{path}` and `{content}`. A blank line precedes it. The path is
+    /// generated, and the content ends with a line break.
     pub text: String,
-    /// Whatever begins a line in such a text: words of the session that do are put behind a bar, and
-    /// a file that holds such a line is not made.
+    /// Prefixes of lines in an edit. A line of the session with such a prefix is put after a bar,
+    /// and a file with such a line is not written.
     pub marks: Vec<String>,
 }
 
-/// How an agent is told where its provider is, `{url}` in its texts, with the settings that a person
-/// has.
+/// Options that set the address of the provider, `{url}`, on top of the user's own settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
-    /// Environment.
+    /// Environment variables.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Arguments in front of those that the person gives.
+    /// Arguments before those of the user.
     #[serde(default)]
     pub arguments: Vec<String>,
 }
 
-/// What a request is for.
+/// Purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Purpose {
@@ -241,18 +232,18 @@ pub enum Purpose {
     Summary,
     /// A name for the conversation.
     Title,
-    /// Words for a commit.
+    /// A commit message.
     Commit,
-    /// What the user might say next.
+    /// A suggestion for the next message of the user.
     Suggestion,
-    /// Something to be remembered.
+    /// A note for the memory.
     Memory,
-    /// Anything else beside the work.
+    /// Any other side request.
     Other,
 }
 
 impl Purpose {
-    /// The word in tables and files.
+    /// Returns the name in tables and files.
     pub fn word(self) -> &'static str {
         match self {
             Purpose::Work => "work",
@@ -266,38 +257,37 @@ impl Purpose {
     }
 }
 
-/// How a side request is known: everything that is named must hold.
+/// Rule that recognises a side request. Every field that is given must match.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Side {
-    /// What it is for.
     pub purpose: Purpose,
-    /// A header and a piece of its value.
+    /// A header and a substring of its value.
     pub header: Option<[String; 2]>,
-    /// A field of the body, its names joined by dots, and a piece of what it holds.
+    /// A field of the body, with dots between names, and a substring of its value.
     pub body: Option<[String; 2]>,
-    /// A piece of the system prompt.
+    /// Substring of the system prompt.
     pub system: Option<String>,
-    /// A piece of the last message.
+    /// Substring of the last message.
     pub last: Option<String>,
-    /// Whether it offers tools.
+    /// Whether the request has tools.
     pub tools: Option<bool>,
 }
 
-/// The nearest of the agents that come with the project, or all of them.
-pub(super) fn known(given: &str) -> String {
+/// Returns a hint with the most similar names of built-in agents, or with all names.
+pub(super) fn name_hint(given: &str) -> String {
     let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
     nearest::hint(given, &names)
 }
 
-/// All agents that come with the project.
+/// Returns all built-in agents.
 pub fn built_in() -> Vec<Agent> {
     let agent =
         |(name, text): &(&str, &str)| read(name, text, None).expect("a test reads them all");
     BUILT_IN.iter().map(agent).collect()
 }
 
-/// The agent of a name, or of a TOML file.
+/// Returns a built-in agent, or reads a TOML file.
 pub fn find(text: &str) -> Result<Agent, AgentError> {
     if let Some(toml) = described(text) {
         return read(text, toml, None);
@@ -313,20 +303,21 @@ pub fn find(text: &str) -> Result<Agent, AgentError> {
     Ok(Agent { here: Some(here.clone()), ..read(text, &toml, Some(&here))? })
 }
 
-/// The description of an agent that comes with the project.
+/// Returns the description of a built-in agent.
 fn described(name: &str) -> Option<&'static str> {
     BUILT_IN.iter().find(|(n, _)| *n == name).map(|(_, toml)| *toml)
 }
 
-/// Reads and checks a description; the folder is its own.
+/// Parses and checks a description. `folder` is the folder of its file.
 pub fn read(file: &str, toml: &str, folder: Option<&Path>) -> Result<Agent, AgentError> {
-    let agent: Agent = extended::read(file, toml, folder, &described).map_err(AgentError::Wrong)?;
+    let agent: Agent =
+        inheritance::read(file, toml, folder, &described).map_err(AgentError::Wrong)?;
     agent.check().map_err(|why| AgentError::Wrong(format!("{file}: {why}")))?;
     Ok(agent)
 }
 
 impl Agent {
-    /// Whether there is a way to ask it for a compaction.
+    /// Returns whether the agent can be asked for a compaction.
     pub fn can_be_asked_to_compact(&self) -> bool {
         match self.start.deliver {
             Deliver::Rpc | Deliver::AppServer => true,
@@ -345,14 +336,14 @@ impl Agent {
         match self.start.deliver {
             Deliver::Lines if self.start.prompt.is_none() => {
                 return Err(
-                    "start.deliver = \"lines\" needs `start.prompt`: what the agent prints \
-                            last when it waits for words"
+                    "start.deliver = \"lines\" needs `start.prompt`: the prompt that the agent \
+                            prints when it waits for a message"
                         .into(),
                 );
             }
             Deliver::Exec if self.start.resume.is_none() => {
                 return Err("start.deliver = \"exec\" needs `start.resume`: the command line of \
-                            every turn but the first, with which the agent goes on where it was"
+                            every turn but the first, which continues the conversation"
                     .into());
             }
             _ => {}
@@ -362,27 +353,30 @@ impl Agent {
         if let Some(tool) = &self.tool
             && !tool.arguments.to_string().contains("{command}")
         {
-            return Err("`tool.arguments` must hold `{command}` in a text".into());
+            return Err("`tool.arguments` must contain `{command}` in a string".into());
         }
         if let Some(edit) = &self.edit {
             if self.tool.is_some() {
                 return Err("`edit` is for agents without `tool`".into());
             }
             if !edit.text.contains("{path}") || !edit.text.contains("{content}") {
-                return Err("`edit.text` must hold `{path}` and `{content}`".into());
+                return Err("`edit.text` must contain `{path}` and `{content}`".into());
             }
             if !edit.text.starts_with("{path}\n") && !edit.text.contains("\n{path}\n") {
-                return Err("`edit.text`: `{path}` must be a line of its own".into());
+                return Err("`edit.text`: `{path}` must be alone on its line".into());
             }
             if edit.marks.is_empty() || edit.marks.iter().any(|m| m.trim().is_empty()) {
-                return Err("`edit.marks` must name what begins the lines of an edit".into());
+                return Err("`edit.marks` must contain the prefixes of the lines of an edit".into());
             }
         }
         for w in &self.file {
             let path = Path::new(&w.path);
             let plain = |c| matches!(c, std::path::Component::Normal(_));
             if !path.components().all(plain) || w.path.is_empty() {
-                return Err(format!("file path {:?}: must lie below the scratch folder", w.path));
+                return Err(format!(
+                    "file path {:?}: must be a relative path in the scratch folder",
+                    w.path
+                ));
             }
         }
         for side in &self.side {
@@ -394,28 +388,29 @@ impl Agent {
                 && tools.is_none()
             {
                 let word = side.purpose.word();
-                return Err(format!("[[side]] purpose = {word:?}: says nothing to know it by"));
+                return Err(format!("[[side]] purpose = {word:?}: needs at least one condition"));
             }
         }
         let texts = self.texts();
-        let unknown = texts.iter().find_map(|t| Fill::unknown(t).map(|u| (u, t)));
+        let unknown = texts.iter().find_map(|t| Template::unknown(t).map(|u| (u, t)));
         match unknown {
             None => Ok(()),
-            Some((name, _)) => {
-                Err(format!("{{{name}}} is not known here; known are {}", PLACES.join(", ")))
-            }
+            Some((name, _)) => Err(format!(
+                "{{{name}}} is not name_hint here; name_hint are {}",
+                PLACEHOLDERS.join(", ")
+            )),
         }
     }
 
-    /// Our implementation of it, run with a model.
+    /// Returns the strategy that implements the agent, for a model.
     pub fn strategy_with(&self, model: &Model) -> Result<Option<Spec>, AgentError> {
         let Some(strategy) = &self.strategy else { return Ok(None) };
         let wrong = |e| AgentError::Wrong(format!("strategy = {strategy:?}: {e}"));
-        Spec::parse(&put(strategy, "model", &model.name)).map(Some).map_err(wrong)
+        Spec::parse(&replace(strategy, "model", &model.name)).map(Some).map_err(wrong)
     }
 
-    /// The model of a name, or its own. Of another provider than its own model is none that it can
-    /// be run with: its settings are written for that provider.
+    /// Returns a model by name, or the default model. The settings of an agent support one
+    /// provider, so a model of another provider is an error.
     pub fn model_named(&self, name: Option<&str>) -> Result<&'static Model, AgentError> {
         let api = |m: &Model| -> Api { wire::for_model(m).api() };
         let own = model::find(&self.model)?;
@@ -433,31 +428,31 @@ impl Agent {
         })
     }
 
-    /// How it is told an address: as its description says, or by what of its environment needs
-    /// nothing else. `None` = the description does not say.
+    /// Returns the options that set the address of the provider: those of `record`, else the
+    /// environment variables that contain only `{url}`. `None` if there are none.
     pub fn recorded(&self, url: &str) -> Option<Recorded> {
-        let told = self.record.clone().or_else(|| {
+        let options = self.record.clone().or_else(|| {
             let only_url = |text: &String| {
-                put(text, "url", "") != *text && !put(text, "url", "").contains('{')
+                replace(text, "url", "") != *text && !replace(text, "url", "").contains('{')
             };
             let env: BTreeMap<_, _> =
                 self.env.clone().into_iter().filter(|(_, v)| only_url(v)).collect();
             (!env.is_empty()).then(|| Recorded { env, ..Recorded::default() })
         })?;
-        let filled = |text: String| put(&text, "url", url);
+        let filled = |text: String| replace(&text, "url", url);
         Some(Recorded {
-            env: told.env.into_iter().map(|(k, v)| (k, filled(v))).collect(),
-            arguments: told.arguments.into_iter().map(filled).collect(),
+            env: options.env.into_iter().map(|(k, v)| (k, filled(v))).collect(),
+            arguments: options.arguments.into_iter().map(filled).collect(),
         })
     }
 
-    /// Texts in which places are filled and in which nobody writes braces of his own.
+    /// Returns the texts with placeholders.
     fn texts(&self) -> Vec<&str> {
         let start = self.start.command.iter().chain(self.start.resume.iter().flatten());
         start.chain(self.env.values()).map(String::as_str).collect()
     }
 
-    /// Where the program is.
+    /// Returns the path of the program.
     pub fn locate(&self, named: Option<&Path>) -> Result<PathBuf, AgentError> {
         let missing = |tried: String| AgentError::Missing {
             title: self.title.clone(),
@@ -466,7 +461,7 @@ impl Agent {
             install: self.install.clone(),
         };
         if let Some(path) = named {
-            // Not where links lead: a program may go by the name that it is called by.
+            // Links are not followed: a program may depend on its own name.
             let absolute = std::path::absolute(path).ok().filter(|p| p.is_file());
             return absolute.ok_or_else(|| AgentError::NotThere {
                 name: self.name.clone(),
@@ -490,14 +485,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_agents_of_the_project_are_read() {
+    fn built_in_agents_are_valid() {
         for (name, toml) in BUILT_IN {
             let agent = read(name, toml, None).unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(agent.name, *name);
         }
     }
 
-    const LEAST: &str = r#"
+    const MINIMAL: &str = r#"
         name = "mine"
         title = "Mine"
         model = "gpt-5.5"
@@ -511,32 +506,33 @@ mod tests {
     "#;
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place() {
-        assert!(read("a", LEAST, None).is_ok());
-        for (from, to, told) in [
+    fn read_invalid_description_names_file_and_key() {
+        assert!(read("a", MINIMAL, None).is_ok());
+        for (from, to, message) in [
             ("\"acp\"\n", "\"smoke\"\n", "smoke"),
             ("{program}", "{progam}", "{progam}"),
             ("name = \"mine\"", "name = \"../mine\"", "letters"),
             ("deliver = \"acp\"", "deliver = \"lines\"", "start.prompt"),
             ("deliver = \"acp\"", "deliver = \"exec\"", "start.resume"),
-            ("[start]", "[[file]]\npath = \"../x\"\ntext = \"\"\n[start]", "below the scratch"),
-            ("[start]", "[[side]]\npurpose = \"title\"\n[start]", "nothing to know it by"),
+            ("[start]", "[[file]]\npath = \"../x\"\ntext = \"\"\n[start]", "in the scratch folder"),
+            ("[start]", "[[side]]\npurpose = \"title\"\n[start]", "at least one condition"),
             ("[start]", "[tool]\nname = \"sh\"\narguments = {a = 1}\n[start]", "{command}"),
             ("title", "titel", "did you mean title?"),
             ("name = \"mine\"", "name = \"mine\"\nstrategy = \"codx\"", "codx"),
             ("\"gpt-5.5\"", "\"gpt-55\"", "did you mean gpt-5.5"),
         ] {
-            let text = LEAST.replacen(from, to, 1);
-            assert_ne!(text, LEAST, "{from}");
+            let text = MINIMAL.replacen(from, to, 1);
+            assert_ne!(text, MINIMAL, "{from}");
             let error = read("mine.toml", &text, None).unwrap_err().to_string();
-            assert!(error.starts_with("mine.toml:") && error.contains(told), "{to}: {error}");
+            assert!(error.starts_with("mine.toml:") && error.contains(message), "{to}: {error}");
         }
     }
 
     #[test]
-    fn an_agent_is_told_an_address_as_its_description_says() {
-        let of =
-            |more: &str| read("a", &format!("{LEAST}{more}"), None).unwrap().recorded("http://h:1");
+    fn recorded_uses_record_section_or_environment() {
+        let of = |more: &str| {
+            read("a", &format!("{MINIMAL}{more}"), None).unwrap().recorded("http://h:1")
+        };
         assert_eq!(of(""), None);
         let env = of("[env]\nBASE = \"{url}/v1\"\nHOME = \"{scratch}\"\n").unwrap();
         assert_eq!(env.env, BTreeMap::from([("BASE".into(), "http://h:1/v1".into())]));

@@ -1,110 +1,97 @@
-//! The agent's process: lines in, lines out, patience, and an end that nothing survives.
+//! Process of an agent: lines in, lines out, timeouts, and the end of its process group.
 
 use std::collections::VecDeque;
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::task::JoinHandle;
+use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::director::Shared;
 use super::scratch::Scratch;
-use crate::groups;
+use crate::process_group::{ProcessGroup, StderrTail};
 
-/// Longest line that an agent may print, bytes.
-const MOST_LINE: usize = 64 << 20;
-/// Of what it prints between two messages, this much may be no message, bytes.
-const MOST_NOISE: usize = 4 << 20;
-/// Between two requests to its model an agent may print this much, bytes.
-const MOST_CHATTER: usize = 256 << 20;
-/// Of standard error this much of the end is kept, bytes.
-const STDERR_KEPT: usize = 4_096;
+/// Maximum length of a line that an agent prints, bytes.
+const MAX_LINE_BYTES: usize = 64 << 20;
+/// Maximum output between two messages that is not part of the protocol, bytes.
+const MAX_NOISE_BYTES: usize = 4 << 20;
+/// Maximum output between two requests to the model, bytes.
+const MAX_OUTPUT_BYTES: usize = 256 << 20;
 const STDERR_LINES: usize = 6;
-/// How long an agent may take to end once it is told to, and how long its last words are waited for.
+/// Time that an agent has to end, and for the rest of its standard error.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A running agent.
 pub(super) struct Child {
-    child: tokio::process::Child,
+    group: ProcessGroup,
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
-    /// Read and not yet taken.
+    /// Output that has been read but not used.
     buffer: VecDeque<u8>,
-    stderr: Arc<Mutex<Vec<u8>>>,
-    listens: JoinHandle<()>,
+    stderr: StderrTail,
     patience: Patience,
-    /// Requests when they were last counted, and bytes printed since there were so many.
+    /// Number of requests at the last output, and the bytes printed since then.
     chatter: (usize, usize),
 }
 
-/// How long an agent may be silent: neither a line nor a request.
+/// Timeout of an agent that neither prints nor sends a request.
 #[derive(Clone)]
 pub(super) struct Patience {
     pub(super) limit: Duration,
     pub(super) director: Shared,
 }
 
-/// What a process does next.
+/// Next event of a process.
 enum Next {
-    /// It prints so many bytes; none = it has closed its output.
+    /// Number of bytes printed. 0 means that the output was closed.
     Printed(usize),
     Ended(std::io::Result<std::process::ExitStatus>),
-    /// Its model answers nothing more, and why.
+    /// The model gives no more answers, for this reason.
     Refused(String),
 }
 
-/// Why an agent cannot go on.
+/// Reason why an agent cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct Stopped(pub(super) String);
 
 impl Child {
-    /// Starts a command in the project, in a process group of its own and with nothing of our
-    /// environment but PATH.
+    /// Starts a command in the project folder and its own process group. Of our environment it gets
+    /// only PATH.
     pub(super) fn start(
         command: &[String],
         scratch: &Scratch,
         patience: Patience,
     ) -> Result<Child, Stopped> {
         let [program, arguments @ ..] = command else {
-            return Err(Stopped("its description names no command".into()));
+            return Err(Stopped("its description has no command".into()));
         };
         let mut starting = Command::new(program);
-        starting.args(arguments).current_dir(scratch.project()).kill_on_drop(true);
+        starting.args(arguments).current_dir(scratch.project());
         starting.env_clear().envs(scratch.environment());
         starting.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        #[cfg(unix)]
-        starting.process_group(0);
-        let mut child =
-            starting.spawn().map_err(|e| Stopped(format!("`{program}` cannot be started: {e}")))?;
-        if let Some(id) = child.id() {
-            groups::begun(id);
-        }
+        let mut group = ProcessGroup::spawn(&mut starting)
+            .map_err(|e| Stopped(format!("`{program}` cannot be started: {e}")))?;
         let piped = "all three streams are pipes";
-        let stderr: Arc<Mutex<Vec<u8>>> = Arc::default();
-        let listens = tokio::spawn(listen(child.stderr.take().expect(piped), stderr.clone()));
         Ok(Child {
-            stdin: child.stdin.take(),
-            stdout: child.stdout.take().expect(piped),
-            child,
+            stdin: group.take_stdin(),
+            stdout: group.take_stdout().expect(piped),
+            stderr: StderrTail::collect(group.take_stderr().expect(piped)),
+            group,
             buffer: VecDeque::new(),
-            stderr,
-            listens,
             patience,
             chatter: (0, 0),
         })
     }
 
-    /// Nothing more will be written to it.
+    /// Closes standard input.
     pub(super) fn close_input(&mut self) {
         self.stdin = None;
     }
 
-    /// Writes bytes to it.
+    /// Writes bytes to standard input.
     pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), Stopped> {
         let Some(stdin) = &mut self.stdin else { return Ok(()) };
         let sent = async {
@@ -113,17 +100,17 @@ impl Child {
         };
         match timeout(self.patience.limit, sent).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(self.gone().await),
-            Err(_) => Err(Stopped("it reads nothing of what it is told (--timeout)".into())),
+            Ok(Err(_)) => Err(self.exit_reason().await),
+            Err(_) => Err(Stopped("it does not read its input (--timeout)".into())),
         }
     }
 
-    /// Writes a JSON line to it.
+    /// Writes a JSON line to standard input.
     pub(super) async fn send(&mut self, message: &Value) -> Result<(), Stopped> {
         self.write(format!("{message}\n").as_bytes()).await
     }
 
-    /// The next line that is a JSON object; other lines are passed over.
+    /// Returns the next line that is a JSON object, and skips others.
     pub(super) async fn receive(&mut self) -> Result<Value, Stopped> {
         let mut noise = 0;
         loop {
@@ -132,10 +119,10 @@ impl Child {
                 Ok(object @ Value::Object(_)) => return Ok(object),
                 _ => noise += line.len() + 1,
             }
-            if noise > MOST_NOISE {
+            if noise > MAX_NOISE_BYTES {
                 let begin = plain(&String::from_utf8_lossy(&line[..line.len().min(80)]));
-                let why = format!("what it prints is not its protocol, as in {begin:?}");
-                return Err(self.told(why).await);
+                let why = format!("its output does not follow the protocol: {begin:?}");
+                return Err(self.stopped(why).await);
             }
         }
     }
@@ -150,123 +137,125 @@ impl Child {
                 return Ok(line);
             }
             searched = self.buffer.len();
-            if searched > MOST_LINE {
-                let why = format!("it prints a line of more than {MOST_LINE} bytes");
-                return Err(self.told(why).await);
+            if searched > MAX_LINE_BYTES {
+                let why = format!("it prints a line of more than {MAX_LINE_BYTES} bytes");
+                return Err(self.stopped(why).await);
             }
             self.read().await?;
         }
     }
 
-    /// Waits until what it has printed ends with a text, and takes it.
+    /// Waits until the output ends with `end`, and clears it.
     pub(super) async fn until(&mut self, end: &str) -> Result<(), Stopped> {
         loop {
             let from = self.buffer.len().saturating_sub(end.len());
             if self.buffer.iter().skip(from).eq(end.as_bytes()) && !end.is_empty() {
-                // It may be in the midst of printing the same.
+                // The agent may be printing this text in the middle of its output.
                 let more = timeout(Duration::from_millis(300), self.read_some()).await;
                 match more {
                     Err(_) => {
                         self.buffer.clear();
                         return Ok(());
                     }
-                    Ok(Ok(0)) | Ok(Err(_)) => return Err(self.gone().await),
+                    Ok(Ok(0)) | Ok(Err(_)) => return Err(self.exit_reason().await),
                     Ok(Ok(_)) => continue,
                 }
             }
-            if self.buffer.len() > MOST_LINE {
-                self.buffer.drain(..MOST_LINE / 2);
+            if self.buffer.len() > MAX_LINE_BYTES {
+                self.buffer.drain(..MAX_LINE_BYTES / 2);
             }
             self.read().await?;
         }
     }
 
-    /// Waits for the process to end, and passes over what it prints until then. Returns its exit
-    /// code. A daemon that it leaves may keep its output open.
+    /// Waits for the process to end, skips its output, and returns its exit code. A daemon may keep
+    /// the output open.
     pub(super) async fn finish(&mut self) -> Result<i32, Stopped> {
         let limit = self.patience.limit;
         let mut open = true;
         loop {
-            let before = self.asked();
+            let before = self.request_count();
             let mut bytes = [0; 1 << 14];
-            let Child { child, stdout, .. } = self;
+            let Child { group, stdout, .. } = self;
             let director = self.patience.director.clone();
             let next = async {
                 tokio::select! {
                     biased;
                     why = director.gave_up() => Next::Refused(why),
                     read = stdout.read(&mut bytes), if open => Next::Printed(read.unwrap_or(0)),
-                    status = child.wait() => Next::Ended(status),
+                    status = group.wait() => Next::Ended(status),
                 }
             };
             match timeout(limit, next).await {
                 Ok(Next::Ended(Ok(status))) => return Ok(status.code().unwrap_or(-1)),
-                Ok(Next::Ended(Err(e))) => return Err(Stopped(format!("it is lost: {e}"))),
-                Ok(Next::Refused(why)) => return Err(self.told(why).await),
+                Ok(Next::Ended(Err(e))) => {
+                    return Err(Stopped(format!("failed to wait for it: {e}")));
+                }
+                Ok(Next::Refused(why)) => return Err(self.stopped(why).await),
                 Ok(Next::Printed(0)) => open = false,
-                Ok(Next::Printed(n)) => self.chatters(before, n).await?,
-                Err(_) if self.asked() != before => {}
-                Err(_) if open => return Err(self.silent().await),
+                Ok(Next::Printed(n)) => self.count_output(before, n).await?,
+                Err(_) if self.request_count() != before => {}
+                Err(_) if open => return Err(self.timed_out().await),
                 Err(_) => {
-                    return Err(self.told("it closed its output and did not end".into()).await);
+                    return Err(self.stopped("it closed its output and did not end".into()).await);
                 }
             }
         }
     }
 
     async fn read(&mut self) -> Result<(), Stopped> {
-        match self.patient().await? {
-            0 => Err(self.gone().await),
+        match self.read_or_time_out().await? {
+            0 => Err(self.exit_reason().await),
             _ => Ok(()),
         }
     }
 
-    /// Reads once; while it makes requests, it may print nothing.
-    async fn patient(&mut self) -> Result<usize, Stopped> {
+    /// Reads once. Requests to the model reset the timeout.
+    async fn read_or_time_out(&mut self) -> Result<usize, Stopped> {
         let Patience { limit, director } = self.patience.clone();
         loop {
-            let before = self.asked();
+            let before = self.request_count();
             let read = tokio::select! {
                 biased;
-                why = director.gave_up() => return Err(self.told(why).await),
+                why = director.gave_up() => return Err(self.stopped(why).await),
                 read = timeout(limit, self.read_some()) => read,
             };
             match read {
                 Ok(Ok(n)) => {
-                    self.chatters(before, n).await?;
+                    self.count_output(before, n).await?;
                     return Ok(n);
                 }
-                Ok(Err(e)) => return Err(Stopped(format!("its output is lost: {e}"))),
-                Err(_) if self.asked() != before => {}
-                Err(_) => return Err(self.silent().await),
+                Ok(Err(e)) => return Err(Stopped(format!("failed to read its output: {e}"))),
+                Err(_) if self.request_count() != before => {}
+                Err(_) => return Err(self.timed_out().await),
             }
         }
     }
 
-    /// Requests that it has made so far.
-    fn asked(&self) -> usize {
+    /// Returns the number of requests so far.
+    fn request_count(&self) -> usize {
         self.patience.director.lock().exchanges.len()
     }
 
-    async fn silent(&mut self) -> Stopped {
+    async fn timed_out(&mut self) -> Stopped {
         let seconds = self.patience.limit.as_secs();
         let why = format!(
-            "it neither said nor asked anything for {seconds} s; if it only is slow, to start or to \
-             work, a larger --timeout gives it more"
+            "it neither printed anything nor sent a request for {seconds} s; if it is only slow, use a \
+             larger --timeout"
         );
-        self.told(why).await
+        self.stopped(why).await
     }
 
-    /// Takes note of bytes that it has printed after so many requests.
-    async fn chatters(&mut self, asked: usize, bytes: usize) -> Result<(), Stopped> {
+    /// Counts bytes that were printed after `asked` requests.
+    async fn count_output(&mut self, asked: usize, bytes: usize) -> Result<(), Stopped> {
         let (before, printed) = self.chatter;
         self.chatter = (asked, if before == asked { printed + bytes } else { bytes });
-        if self.chatter.1 <= MOST_CHATTER {
+        if self.chatter.1 <= MAX_OUTPUT_BYTES {
             return Ok(());
         }
         let why =
-            format!("it prints more than {MOST_CHATTER} bytes without asking its model anything");
-        Err(self.told(why).await)
+            format!("it prints more than {MAX_OUTPUT_BYTES} bytes without a request to its model");
+        Err(self.stopped(why).await)
     }
 
     async fn read_some(&mut self) -> std::io::Result<usize> {
@@ -276,51 +265,43 @@ impl Child {
         Ok(n)
     }
 
-    /// Why it is not there any more.
-    async fn gone(&mut self) -> Stopped {
-        let why = match timeout(GRACE, self.child.wait()).await {
+    /// Explains why the process ended.
+    async fn exit_reason(&mut self) -> Stopped {
+        let why = match timeout(GRACE, self.group.wait()).await {
             Ok(Ok(status)) => format!("it ended with {status}"),
             _ => "it closed its standard output".into(),
         };
-        self.told(why).await
+        self.stopped(why).await
     }
 
-    /// A reason with the last lines of its standard error.
-    pub(super) async fn told(&mut self, why: String) -> Stopped {
-        if let Some(id) = self.child.id() {
-            groups::end(id);
-        }
-        let _ = timeout(GRACE, &mut self.listens).await;
-        let kept = self.stderr.lock().map(|k| k.clone()).unwrap_or_default();
-        let text = plain(&String::from_utf8_lossy(&kept));
-        let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-        let last = lines[lines.len().saturating_sub(STDERR_LINES)..].join("\n");
-        Stopped(if last.is_empty() { why } else { format!("{why}; its last words:\n{last}") })
+    /// Ends the process and adds the last lines of its standard error to a reason.
+    pub(super) async fn stopped(&mut self, why: String) -> Stopped {
+        self.group.kill();
+        let last = plain(&self.stderr.last_lines(STDERR_LINES).await);
+        Stopped(if last.is_empty() { why } else { format!("{why}; standard error:\n{last}") })
     }
 
-    /// Gives it a moment to end by itself, then ends its group.
+    /// Gives the process a moment to end, then kills its group.
     pub(super) async fn end(&mut self) {
         self.close_input();
         let drain = async {
             while matches!(self.read_some().await, Ok(n) if n > 0) {
                 self.buffer.clear();
             }
-            let _ = self.child.wait().await;
+            let _ = self.group.wait().await;
         };
         let _ = timeout(GRACE, drain).await;
-        if let Some(id) = self.child.id() {
-            groups::end(id);
-        }
+        self.group.kill();
     }
 }
 
-/// What an agent prints as it can be shown: without colours and whatever else steers a terminal.
+/// Removes colours and other control sequences.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         match c {
-            // The rest of a control sequence ends with a letter or the like.
+            // A control sequence ends with a letter or a similar character.
             '\u{1b}' if chars.clone().next() == Some('[') => {
                 let _ = chars.find(|c| c != &'[' && matches!(c, '@'..='~'));
             }
@@ -331,24 +312,4 @@ fn plain(text: &str) -> String {
         }
     }
     out
-}
-
-impl Drop for Child {
-    fn drop(&mut self) {
-        if let Some(id) = self.child.id() {
-            groups::over(id);
-        }
-        self.listens.abort();
-    }
-}
-
-/// Keeps the end of what is written to standard error.
-async fn listen(mut stderr: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) {
-    let mut buffer = [0; 4_096];
-    while let Ok(n @ 1..) = stderr.read(&mut buffer).await {
-        let Ok(mut kept) = kept.lock() else { return };
-        kept.extend_from_slice(&buffer[..n]);
-        let over = kept.len().saturating_sub(STDERR_KEPT);
-        kept.drain(..over);
-    }
 }

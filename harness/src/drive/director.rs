@@ -1,7 +1,7 @@
-//! What the agent's model says, and what the agent asked of it.
+//! Answers as the agent's model and records its requests.
 //!
-//! The place in the session is the number of the move and of the replies given in it. A request is
-//! the agent's own work or something beside it; the same body again is a retry.
+//! The position in the session is the number of the move and of the replies in it. A request is the
+//! agent's own work or a side request. A request with the same body is a retry.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,60 +18,58 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::agent::{Agent, Purpose, Side};
-use super::faults::Made;
+use super::faults::RequestCounts;
 use super::plan::{Plan, Planned};
 use crate::replay::{NEUTRAL, text_of as text_of_tokens};
 use crate::serve::{Arrived, Said, Seen, Speaker};
 
-/// Requests without a new reply of the session after which an agent goes round in circles: work
-/// beyond the session, retries, summaries, side requests and what the server refuses by itself
-/// alike. Each is kept until the row is made.
-const MOST_IDLE: u64 = 400;
+/// Maximum number of requests without a new reply of the session: work beyond the session, retries,
+/// summaries, side requests and refused requests. Each is kept until the row is built.
+const MAX_IDLE_REQUESTS: u64 = 400;
 
-/// What the model says when it is asked for a title or the like.
+/// Reply to a request for a title or a similar text.
 const ASIDE: &str = "Work on the project";
 
-/// A request with what became of it.
+/// A request and its outcome.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    /// The move during which it came.
+    /// Number of the move in which it arrived.
     pub(super) step: usize,
     pub(super) purpose: Purpose,
-    /// Its number among those for the same purpose, from 1.
+    /// Number among requests with this purpose, from 1.
     pub(super) nth: u64,
     pub(super) wire: Option<Wire>,
-    /// What the agent itself says of it.
+    /// Purpose that the agent gives.
     pub(super) label: Option<String>,
     pub(super) prompt: Option<Prompt>,
-    /// HTTP status.
     pub(super) http: u16,
     pub(super) outcome: Result<Reply, ModelError>,
-    /// The session's id of the reply; `None` beside the work and beyond the session.
+    /// Id of the session's reply. `None` for side requests and beyond the session.
     pub(super) key: Option<Arc<str>>,
-    /// The body came before.
+    /// Whether the same body arrived before.
     pub(super) again: bool,
-    /// A fault decided what became of it.
+    /// Whether a fault decided the outcome.
     pub(super) on_purpose: bool,
 }
 
-/// What is given to a request.
+/// Reply to a request.
 #[derive(Clone)]
-struct Given {
-    said: Told,
+struct PlannedReply {
+    said: ReplyContent,
     key: Option<Arc<str>>,
     tools_ms: Millis,
 }
 
 #[derive(Clone)]
-enum Told {
+enum ReplyContent {
     Parts(Vec<Part>),
     Summary,
 }
 
-impl Given {
-    /// Whether a request shows a call of it.
+impl PlannedReply {
+    /// Returns whether a request contains a call of this reply.
     fn is_shown(&self, asked: &Prompt) -> bool {
-        let Told::Parts(parts) = &self.said else { return false };
+        let ReplyContent::Parts(parts) = &self.said else { return false };
         let shows = |part: &Part| match part {
             Part::Call(call) => asked.items.iter().any(|i| match &*i.content {
                 Content::Call { id, .. } => **id == *call.id,
@@ -87,34 +85,34 @@ pub(super) struct Director {
     plan: Arc<Plan>,
     sides: Vec<Side>,
     has_tool: bool,
-    /// What the provider does not answer as usual.
+    /// Faults of the provider.
     faults: Vec<ProviderFault>,
-    /// Requests so far, by what they were for.
+    /// Number of requests by purpose.
     counted: BTreeMap<Purpose, u64>,
     label: Option<String>,
     step: usize,
     reply: usize,
-    /// What was given, by the hash of path and body.
-    given: HashMap<u64, Given>,
-    /// What is being given: nobody else is answered until it is.
-    giving: Option<(u64, Given)>,
-    /// The newest reply of the session, where it broke off on its way.
-    broken: Option<Given>,
-    /// Places of the exchanges that are not over yet, by the server's number of the request.
+    /// Replies by the hash of path and body.
+    given: HashMap<u64, PlannedReply>,
+    /// Reply that is being sent. Other requests wait for it.
+    giving: Option<(u64, PlannedReply)>,
+    /// The last reply of the session, if its stream was aborted.
+    broken: Option<PlannedReply>,
+    /// Index of open exchanges by the server's request number.
     open: HashMap<u64, usize>,
-    /// Hashes of all bodies so far.
+    /// Hashes of all request bodies.
     heard: HashSet<u64>,
-    /// Requests since the newest reply of the session.
+    /// Number of requests since the last reply of the session.
     idle: u64,
     pub(super) exchanges: Vec<Exchange>,
-    /// Why nothing more is answered or kept.
+    /// Reason why no more requests are answered or recorded.
     pub(super) stuck: Option<String>,
-    /// Told when that is so.
+    /// Notified when `stuck` is set.
     gives_up: Arc<Notify>,
     pub(super) now: Millis,
 }
 
-/// The director as server and driver share it.
+/// Director that server and driver share.
 #[derive(Clone)]
 pub(super) struct Shared(Arc<Mutex<Director>>);
 
@@ -142,7 +140,7 @@ impl Shared {
         })))
     }
 
-    /// Ready when nothing more is answered: why.
+    /// Waits until no more requests are answered, and returns the reason.
     pub(super) async fn gave_up(&self) -> String {
         let gives_up = self.lock().gives_up.clone();
         gives_up.notified().await;
@@ -150,45 +148,45 @@ impl Shared {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Director> {
-        // Nothing panics while it holds the lock; what it left is sound all the same.
+        // The data is valid even if a thread panicked.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Director {
-    /// A move begins.
+    /// Begins a move.
     pub(super) fn begin(&mut self, step: usize) {
         (self.step, self.reply, self.broken) = (step, 0, None);
         self.now = self.now.saturating_add(self.plan.moves[step].gap_ms);
     }
 
-    /// Replies of the present move that were not asked for, or did not arrive.
-    pub(super) fn left(&self) -> usize {
+    /// Returns the number of replies of the current move that were not requested or did not arrive.
+    pub(super) fn open_replies(&self) -> usize {
         let broken = usize::from(self.broken.is_some());
         (self.plan.moves[self.step].replies.len() + broken).saturating_sub(self.reply)
     }
 
-    /// Replies of the session that arrived so far, and would again.
+    /// Returns the number of replies of the move that arrived.
     pub(super) fn arrived(&self) -> usize {
         self.reply.saturating_sub(usize::from(self.broken.is_some()))
     }
 
-    fn next(&mut self, asked: &Prompt) -> Given {
-        // What broke off is said again, unless as much of it arrived as the agent goes on with.
+    fn next(&mut self, asked: &Prompt) -> PlannedReply {
+        // An aborted reply is sent again, unless the request contains a part of it.
         let broken = self.broken.take();
         if broken.is_some_and(|given| !given.is_shown(asked)) {
             self.reply = self.reply.saturating_sub(1);
         }
         let planned = self.plan.moves[self.step].replies.get(self.reply);
         if let Some(Planned { key, parts, tools_ms, .. }) = planned {
-            let said = Told::Parts(parts.clone());
+            let said = ReplyContent::Parts(parts.clone());
             self.idle = 0;
-            return Given { said, key: Some(key.clone()), tools_ms: *tools_ms };
+            return PlannedReply { said, key: Some(key.clone()), tools_ms: *tools_ms };
         }
         aside(NEUTRAL)
     }
 
-    /// Counts a request, and finds the fault that hits it.
+    /// Counts a request and returns its fault.
     fn fault(&mut self, purpose: Purpose) -> Option<ProviderFault> {
         let n = self.counted.entry(purpose).or_default();
         *n += 1;
@@ -200,14 +198,14 @@ impl Director {
         self.faults.iter().find(|f| f.hits(on, *n)).cloned()
     }
 
-    /// How many requests it heard, where so many exchanges were kept.
-    pub(super) fn made(&self, exchanges: usize) -> Made {
+    /// Returns the number of requests by kind.
+    pub(super) fn request_counts(&self, exchanges: usize) -> RequestCounts {
         let of = |purpose| self.counted.get(&purpose).copied().unwrap_or_default();
         let (summaries, work) = (of(Purpose::Summary), of(Purpose::Work));
-        Made { all: exchanges as u64, summaries, work }
+        RequestCounts { all: exchanges as u64, summaries, work }
     }
 
-    /// What a request is for; `None` = its description does not know.
+    /// Returns the purpose of a request. `None` if no rule of the description matches.
     fn purpose(&self, asks: &Asks<'_>) -> Option<Purpose> {
         if asks.compaction {
             return Some(Purpose::Summary);
@@ -220,19 +218,21 @@ impl Director {
 }
 
 impl Director {
-    /// A request has come. An error is why it is neither answered nor kept.
+    /// Counts an arrived request. An error means that it is neither answered nor recorded.
     fn hear(&mut self) -> Result<(), String> {
         if let Some(why) = &self.stuck {
             return Err(why.clone());
         }
         self.idle += 1;
-        if self.idle > MOST_IDLE {
-            return Err(format!("it made {MOST_IDLE} requests without going on with the session"));
+        if self.idle > MAX_IDLE_REQUESTS {
+            return Err(format!(
+                "it made {MAX_IDLE_REQUESTS} requests without continuing the session"
+            ));
         }
         Ok(())
     }
 
-    /// Answers nothing more.
+    /// Stops answering.
     fn give_up(&mut self, why: String) -> ModelError {
         let error = refused(format!("ctxbench: {why}"));
         self.stuck.get_or_insert(why);
@@ -240,8 +240,8 @@ impl Director {
         error
     }
 
-    /// Begins an exchange, of which it is not known yet what becomes. Returns its place: in the
-    /// order in which requests were answered, whichever is over first.
+    /// Begins an exchange and returns its index. The order is that of the answers, whichever ends
+    /// first.
     fn begin_exchange(
         &mut self,
         purpose: Option<Purpose>,
@@ -258,7 +258,7 @@ impl Director {
             label: self.label.as_ref().and_then(|at| field(body, at)),
             prompt: None,
             http: 0,
-            outcome: Err(refused("nothing was said".into())),
+            outcome: Err(refused("no reply".into())),
             key: None,
             again: !self.heard.insert(key(path, body)),
             on_purpose,
@@ -266,7 +266,7 @@ impl Director {
         self.exchanges.len() - 1
     }
 
-    /// What a request is answered; an outer error is why nothing is answered any more.
+    /// Returns the answer to a request. The outer error ends the drive.
     fn answer(&mut self, arrived: &Arrived<'_>) -> Result<Result<Said, ModelError>, String> {
         self.hear()?;
         let header = |name: &str| text_of(arrived.headers, name);
@@ -291,28 +291,32 @@ impl Director {
             (None, None) => return Err(unknown(arrived)),
         };
         let said = match &given.said {
-            Told::Parts(parts) => Said::Parts(parts.clone()),
-            Told::Summary => Said::Summary,
+            ReplyContent::Parts(parts) => Said::Parts(parts.clone()),
+            ReplyContent::Summary => Said::Summary,
         };
         self.giving = Some((hash, given));
         Ok(Ok(said))
     }
 }
 
-fn summary() -> Given {
-    Given { said: Told::Summary, key: None, tools_ms: 0 }
+fn summary() -> PlannedReply {
+    PlannedReply { said: ReplyContent::Summary, key: None, tools_ms: 0 }
 }
 
-fn aside(text: &str) -> Given {
-    Given { said: Told::Parts(vec![Part::Text(text.into())]), key: None, tools_ms: 0 }
+fn aside(text: &str) -> PlannedReply {
+    PlannedReply {
+        said: ReplyContent::Parts(vec![Part::Text(text.into())]),
+        key: None,
+        tools_ms: 0,
+    }
 }
 
-/// What a request is known by.
+/// Parts of a request that rules match.
 struct Asks<'a> {
     header: &'a dyn Fn(&str) -> Option<String>,
     body: &'a [u8],
     prompt: &'a Prompt,
-    /// It asks the provider itself for a compaction: whatever else it says, it is for a summary.
+    /// Whether it requests a compaction by the provider, which makes it a summary.
     compaction: bool,
 }
 
@@ -330,7 +334,7 @@ impl Asks<'_> {
     }
 
     fn headed(&self, name: &str) -> Option<String> {
-        // A server has their names in small letters.
+        // The server stores header names in lower case.
         (self.header)(&name.to_ascii_lowercase())
     }
 
@@ -355,7 +359,7 @@ impl Asks<'_> {
     }
 }
 
-/// What a fault says.
+/// Returns the answer of a fault.
 fn disturbed(fault: ProviderFault, wire: Wire) -> Result<Said, ModelError> {
     let ProviderFault { status, code, message, text, tokens, .. } = fault;
     if let Some(status) = status {
@@ -367,7 +371,8 @@ fn disturbed(fault: ProviderFault, wire: Wire) -> Result<Said, ModelError> {
     Ok(Said::Parts(parts))
 }
 
-/// What a field of a body holds, its names joined by dots; as JSON where it is no string.
+/// Returns a field of a body, with dots between names. A value that is not a string is returned as
+/// JSON.
 fn field(body: &[u8], path: &str) -> Option<String> {
     let body: Value = serde_json::from_slice(body).ok()?;
     let found = path.split('.').try_fold(&body, |v, name| v.get(name))?;
@@ -409,7 +414,7 @@ impl Speaker for Shared {
         let Seen { id, wire, path, headers, body, prompt, http, on_purpose, outcome, .. } = seen;
         let at = match d.open.remove(&id) {
             Some(at) => at,
-            // The server refused it by itself.
+            // The server itself refused it.
             None => {
                 if let Err(why) = d.hear() {
                     d.give_up(why);
@@ -426,7 +431,7 @@ impl Speaker for Shared {
             }
         };
         let hash = key(&path, &body);
-        let outcome = outcome.unwrap_or_else(|| Err(refused("nothing was said".into())));
+        let outcome = outcome.unwrap_or_else(|| Err(refused("no reply".into())));
         let on_purpose = on_purpose || d.exchanges[at].on_purpose;
         let key = match &outcome {
             Ok(reply) if reply.stop != StopReason::Compaction && !on_purpose => {
@@ -451,14 +456,14 @@ fn unknown(arrived: &Arrived<'_>) -> String {
     let last = arrived.prompt.items.last().map_or("", |i| i.text());
     let end = last.floor_char_boundary(160);
     format!(
-        "a request of a kind that its description does not know: it offers no tools, and its last \
-         message begins {:?}; say what it is in a [[side]] of the description",
+        "a request that its description does not recognise: it has no tools, and its last message \
+         begins {:?}; add a [[side]] rule to the description",
         &last[..end]
     )
 }
 
-/// How many requests there were beside the work, by what they were for.
-pub(super) fn beside(exchanges: &[Exchange]) -> BTreeMap<Purpose, Vec<&Exchange>> {
+/// Returns the side requests by purpose.
+pub(super) fn side_requests(exchanges: &[Exchange]) -> BTreeMap<Purpose, Vec<&Exchange>> {
     let mut all: BTreeMap<Purpose, Vec<&Exchange>> = BTreeMap::new();
     for e in exchanges.iter().filter(|e| !matches!(e.purpose, Purpose::Work | Purpose::Summary)) {
         all.entry(e.purpose).or_default().push(e);

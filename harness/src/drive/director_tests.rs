@@ -2,8 +2,8 @@ use ctxbench_core::session::{AssistantEntry, Entry, Session, UserEntry};
 
 use super::*;
 
-/// Answers as the model of an agent whose summaries are known by their last words, in a session
-/// of one turn with these replies.
+/// Answers as the model of an agent that marks summary requests with their last sentence, in a
+/// session
 fn director(replies: &[&str], faults: &[ProviderFault]) -> Shared {
     let description = "name = \"a\"\ntitle = \"A\"\nmodel = \"gpt-5.5\"\ninstall = \"x\"\n\
          [program]\nnames = [\"a\"]\nversion = []\n[start]\ndeliver = \"acp\"\n\
@@ -17,7 +17,7 @@ fn director(replies: &[&str], faults: &[ProviderFault]) -> Shared {
         Entry::Assistant(AssistantEntry { id, text: text(t), ..Default::default() })
     });
     let entries = std::iter::once(Entry::User(user)).chain(said).collect();
-    let plan = Plan::of(&Session { entries, ..Default::default() }, &agent).unwrap();
+    let plan = Plan::new(&Session { entries, ..Default::default() }, &agent).unwrap();
     Shared::new(Arc::new(plan), &agent, faults)
 }
 
@@ -78,7 +78,7 @@ fn over(director: &mut Shared, sent: &Sent) {
 }
 
 /// Number, purpose and the session's id of each exchange.
-fn kept(director: &Shared) -> Vec<(u64, Purpose, Option<String>)> {
+fn exchanges_of(director: &Shared) -> Vec<(u64, Purpose, Option<String>)> {
     let of = |e: &Exchange| (e.nth, e.purpose, e.key.as_ref().map(|k| k.to_string()));
     director.lock().exchanges.iter().map(of).collect()
 }
@@ -103,7 +103,7 @@ fn requests_that_end_in_another_order_are_kept_in_the_order_of_their_answers() {
         (2, Purpose::Work, key("two")),
         (2, Purpose::Summary, None),
     ];
-    assert_eq!(kept(&d), want);
+    assert_eq!(exchanges_of(&d), want);
 }
 
 #[test]
@@ -127,18 +127,18 @@ fn a_fault_is_told_of_the_request_that_it_hit() {
     over(&mut d, &hit);
     let on_purpose: Vec<bool> = d.lock().exchanges.iter().map(|e| e.on_purpose).collect();
     assert_eq!(on_purpose, [true, false]);
-    assert_eq!(kept(&d)[1].2.as_deref(), Some("one"));
+    assert_eq!(exchanges_of(&d)[1].2.as_deref(), Some("one"));
 }
 
 #[test]
 fn what_the_server_refuses_by_itself_without_end_is_not_kept_without_end() {
     let mut d = director(&["one"], &[]);
-    for id in 0..2 * MOST_IDLE {
+    for id in 0..2 * MAX_IDLE_REQUESTS {
         d.saw(Seen { id, path: PATH.into(), http: 404, ..Seen::default() });
     }
-    assert_eq!(kept(&d).len() as u64, MOST_IDLE);
-    let refused = send(&mut d, 2 * MOST_IDLE, "a").said.unwrap_err();
-    let why = format!("it made {MOST_IDLE} requests without going on with the session");
+    assert_eq!(exchanges_of(&d).len() as u64, MAX_IDLE_REQUESTS);
+    let refused = send(&mut d, 2 * MAX_IDLE_REQUESTS, "a").said.unwrap_err();
+    let why = format!("it made {MAX_IDLE_REQUESTS} requests without continuing the session");
     assert_eq!(refused.message, format!("ctxbench: {why}"));
     assert_eq!(d.lock().stuck.as_ref(), Some(&why));
 }
@@ -183,6 +183,7 @@ fn what_a_request_is_for_does_not_depend_on_who_refuses_it() {
             ..Seen::default()
         });
     }
-    let purposes: Vec<Purpose> = kept(&d).into_iter().map(|(_, purpose, _)| purpose).collect();
+    let purposes: Vec<Purpose> =
+        exchanges_of(&d).into_iter().map(|(_, purpose, _)| purpose).collect();
     assert_eq!(purposes, [Purpose::Summary, Purpose::Summary, Purpose::Title, Purpose::Title]);
 }

@@ -1,5 +1,5 @@
-//! What goes wrong on purpose while an agent is driven: by the number of the request as the
-//! provider counts them, or by that of the summary or of the agent's own request.
+//! Faults of the provider during a drive, by the number of the request among all requests, among
+//! summaries, or among the agent's own requests.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,26 +9,23 @@ use ctxbench_scenarios::{FaultOn, ProviderFault};
 
 use crate::serve::{BadFault, FaultPlan};
 
-/// A fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Of the n-th request of all, side requests and repetitions among them: `3:429;retry-after=1`.
+    /// Fault of the n-th request of all, side requests and retries included: `3:429;retry-after=1`.
     Request(FaultPlan),
-    /// Of the n-th request for a summary or of the n-th of the agent's own: `summary:1:500`,
-    /// `work:4-5:529`, `summary:1-3:empty`.
+    /// Fault of the n-th summary or of the n-th own request: `summary:1:500`, `work:4-5:529`,
+    /// `summary:1-3:empty`.
     Sort(ProviderFault),
 }
 
-/// A fault that cannot be understood.
+/// Syntax error in a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadDriveFault {
-    /// Of all requests.
     #[error("{0}")]
     Request(#[from] BadFault),
-    /// Of one sort.
     #[error(
-        "fault `{0}`: expected summary:N:WHAT or work:N:WHAT, where N is a number from 1 or a \
-         range such as 1-3, and WHAT is a status from 400 to 599, or `empty`"
+        "fault `{0}`: expected summary:N:FAULT or work:N:FAULT, where N is a number from 1 or a \
+         range such as 1-3, and FAULT is a status from 400 to 599, or `empty`"
     )]
     Sort(String),
 }
@@ -70,31 +67,30 @@ fn of_sort(spec: &str, on: FaultOn) -> Option<Fault> {
     }))
 }
 
-/// What is to be said of the faults that never struck: the agent did not ask so often. `made` = its
-/// requests of all, for summaries and of its own.
-pub(super) fn unstruck(all: &[Fault], made: Made) -> Vec<String> {
+/// Returns notes about faults that did not occur because the agent sent too few requests.
+pub(super) fn unused_faults(all: &[Fault], made: RequestCounts) -> Vec<String> {
     let told = |fault: &Fault| {
         let (from, n, of_sort) = match fault {
             Fault::Request(plan) => (plan.from(), made.all, ""),
             Fault::Sort(f) if f.on == FaultOn::Summary => (f.nth, made.summaries, " for a summary"),
-            Fault::Sort(f) => (f.nth, made.work, " of its own"),
+            Fault::Sort(f) => (f.nth, made.work, " for its work"),
         };
         let made = pluralize(n, "request");
         (from > n)
-            .then(|| format!("the fault `{fault}` never struck: the agent made {made}{of_sort}"))
+            .then(|| format!("the fault `{fault}` did not occur: the agent sent {made}{of_sort}"))
     };
     all.iter().filter_map(told).collect()
 }
 
-/// How many requests an agent made.
+/// Number of requests of an agent.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Made {
+pub(super) struct RequestCounts {
     pub(super) all: u64,
     pub(super) summaries: u64,
     pub(super) work: u64,
 }
 
-/// As the command line takes it; those of scenarios may say more.
+/// Formats a fault as on the command line.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fault = match self {
@@ -119,22 +115,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_of_requests_that_were_not_made_never_struck() {
+    fn unused_faults_of_requests_that_were_not_sent_are_reported() {
         let all = ["9:500", "8:500", "summary:1:500", "work:7-9:empty"];
         let all = all.map(|spec| spec.parse::<Fault>().unwrap());
-        let told = unstruck(&all, Made { all: 8, summaries: 0, work: 1 });
+        let told = unused_faults(&all, RequestCounts { all: 8, summaries: 0, work: 1 });
         assert_eq!(
             told,
             [
-                "the fault `9:500` never struck: the agent made 8 requests",
-                "the fault `summary:1:500` never struck: the agent made 0 requests for a summary",
-                "the fault `work:7-9:empty` never struck: the agent made 1 request of its own",
+                "the fault `9:500` did not occur: the agent sent 8 requests",
+                "the fault `summary:1:500` did not occur: the agent sent 0 requests for a summary",
+                "the fault `work:7-9:empty` did not occur: the agent sent 1 request for its work",
             ]
         );
     }
 
     #[test]
-    fn faults_are_read() {
+    fn parse_fault_round_trips() {
         let Ok(Fault::Sort(f)) = "summary:2-4:empty".parse() else { panic!("not read") };
         assert_eq!((f.on, f.nth, f.times, f.status), (FaultOn::Summary, 2, 3, None));
         assert_eq!(f.text.as_deref(), Some(""));

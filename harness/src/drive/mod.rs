@@ -1,26 +1,26 @@
-//! Real agents as rows: an installed, unmodified agent is driven through a session on loopback, and
-//! what it sent its model is measured like every other row.
+//! Drives real agents: an installed, unmodified agent is run through a session on loopback, and its
+//! requests are measured like those of every other row.
 //!
-//! `agent` is its description, `version` what its program says of itself, `plan` the session in
-//! its terms. A `scratch` folder is its home, `deliver` brings it the user's words, `director`
-//! answers as its model and keeps what it asked. `lived` makes of that the session as the agent
-//! lived it, on which our implementation runs beside it, and `shown` the row of what it sent;
-//! `outcome` measures both and holds the two together.
+//! `agent` is its description, `version` the version of its program, `plan` the session in its
+//! terms. A `scratch` folder is its home, `deliver` brings it the user's messages, and `director`
+//! answers as its model and records its requests. `observed_session` builds the session that the
+//! agent saw, on which our implementation runs for comparison. `replay_strategy` builds the row
+//! from the recorded requests, and `outcome` compares the two.
 
 pub mod agent;
 mod child;
 mod deliver;
 mod director;
-mod extended;
 mod faults;
-mod fill;
-mod lived;
+mod inheritance;
+mod observed_session;
 mod outcome;
 mod plan;
 pub mod record;
+mod replay_strategy;
 mod scratch;
-mod shown;
-mod unsaid;
+mod template;
+mod unclassified;
 mod version;
 
 use std::path::{Path, PathBuf};
@@ -37,128 +37,112 @@ use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario};
 use ctxbench_strategies::Spec;
 use thiserror::Error;
 
-use crate::groups;
 use crate::replay::{GO_ON, MOST_FAILURES};
 use crate::serve::{self, Server, Summaries};
+use crate::shutdown;
 use crate::summarise::{Summariser, SummaryDesk};
 use agent::{Agent, AgentError, Purpose};
 use child::{Patience, Stopped};
 use deliver::Turn;
 use director::{Exchange, Shared};
-use fill::Fill;
-use plan::{Plan, What};
+use plan::{Delivery, Plan};
 use scratch::Scratch;
+use template::Template;
 
 pub use faults::{BadDriveFault, Fault};
 pub use outcome::{Outcome, failed, measured};
 pub use version::NoVersion;
 
-use lived::Extent;
+use observed_session::Extent;
 
-/// How an agent is driven.
+/// Options of a drive.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Its model.
     pub model: &'static Model,
-    /// Window instead of the model's, tokens.
+    /// Context window instead of the model's, tokens.
     pub window: Option<u64>,
     /// Largest reply instead of the model's, tokens.
     pub max_output: Option<u64>,
-    /// Who writes its summaries.
+    /// Summariser.
     pub summariser: Summariser,
-    /// What the provider does wrong beside what the scenario says.
+    /// Faults in addition to those of the scenario.
     pub faults: Vec<Fault>,
-    /// The scratch folder stays.
+    /// Whether the scratch folder is kept.
     pub keep: bool,
-    /// How long the agent may neither say nor ask anything.
+    /// Time in which the agent must print something or send a request.
     pub timeout: Duration,
-    /// Where the program is, instead of in PATH.
+    /// Path of the program, instead of the one in PATH.
     pub program: Option<PathBuf>,
 }
 
-/// Why an agent was not driven.
+/// Reason why an agent was not driven.
 #[derive(Debug, Error)]
 pub enum DriveError {
-    /// The agent.
     #[error(transparent)]
     Agent(#[from] AgentError),
-    /// The session cannot be delivered.
     #[error("session {id} cannot be driven: {why}")]
-    Session {
-        /// Which.
-        id: String,
-        /// Why.
-        why: String,
-    },
-    /// The scratch folder or the server.
+    Session { id: String, why: String },
     #[error("{what}: {why}")]
-    Io {
-        /// What was tried.
-        what: &'static str,
-        /// What the system said.
-        why: std::io::Error,
-    },
+    Io { what: &'static str, why: std::io::Error },
+    /// A signal asked ctxbench to end.
+    #[error("interrupted")]
+    Interrupted,
 }
 
-/// What an agent did with a session.
+/// Result of a drive.
 #[derive(Debug)]
 pub struct Driven {
-    /// Its description's name.
+    /// Name of its description.
     pub agent: String,
-    /// Its name for people.
+    /// Display name.
     pub title: String,
-    /// The version that it says it has, or why it is not known.
+    /// Version that its program prints, or why it is unknown.
     pub version: Result<String, NoVersion>,
-    /// Our implementation of it.
+    /// Strategy that implements the agent.
     pub strategy: Option<Spec>,
-    /// Model it was run with.
     pub model: &'static Model,
-    /// Turns that failed, by their number, with what the user read.
+    /// Failed turns by number, with the message that the user saw.
     pub failures: Vec<(usize, String)>,
-    /// Why the agent did not come to the session's end.
+    /// Reason why the agent did not reach the end of the session.
     pub stopped: Option<String>,
-    /// Replies of the session that it did not ask for.
+    /// Number of the session's replies that the agent did not request.
     pub unasked: usize,
-    /// How often the user asked it to go on, because a turn ended before all of it was said.
+    /// Number of times that the user asked the agent to continue, because a turn ended too early.
     pub asked_to_go_on: u64,
-    /// Processes that it left behind and that were ended.
-    pub left_behind: usize,
-    /// The scratch folder, where it was kept.
+    /// Scratch folder, if it was kept.
     pub kept: Option<PathBuf>,
-    /// The window that it was told of, tokens.
+    /// Context window in its settings, tokens.
     pub window: u64,
     summariser: Summariser,
-    /// What it was driven through.
+    /// Session that was delivered.
     session: Session,
     faults: Vec<ProviderFault>,
-    /// What is to be said of the faults that never struck.
-    unstruck: Vec<String>,
-    /// What it left on disk that its cases need.
+    /// Notes about faults that did not occur.
+    unused_faults: Vec<String>,
+    /// Data from its files that recorded cases need.
     notes: serde_json::Map<String, serde_json::Value>,
-    /// What it said of its compactions beside its requests.
+    /// Protocol messages about its compactions.
     told: Vec<serde_json::Value>,
     plan: Plan,
     max_output: u64,
     exchanges: Vec<Exchange>,
 }
 
-/// Requests beside the work, of one sort.
+/// Side requests with one purpose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aside {
-    /// What they were for.
     pub purpose: Purpose,
-    /// How many.
     pub requests: usize,
-    /// Prompt tokens of all.
+    /// Sum of prompt tokens.
     pub input_tokens: u64,
-    /// What they cost.
+    /// Cost, USD.
     pub usd: f64,
 }
 
 impl Driven {
-    /// Requests for titles and the like.
+    /// Returns the side requests, such as titles, by purpose.
     pub fn asides(&self) -> Vec<Aside> {
-        let all = director::beside(&self.exchanges);
+        let all = director::side_requests(&self.exchanges);
         let sum = |(purpose, of): (Purpose, Vec<&Exchange>)| Aside {
             purpose,
             requests: of.len(),
@@ -168,13 +152,13 @@ impl Driven {
         all.into_iter().map(sum).collect()
     }
 
-    /// Requests that the provider refused or broke off, with their status.
+    /// Returns the HTTP status of every request that was refused or aborted.
     pub fn refused(&self) -> Vec<u16> {
         self.exchanges.iter().filter(|e| e.outcome.is_err()).map(|e| e.http).collect()
     }
 
-    /// Whether it came so far that there is something to measure: its model answered it, or did not
-    /// because it was to be so, or because the agent sent too much.
+    /// Returns whether there is something to measure: a reply, or a refusal by a fault or because
+    /// the prompt was too large.
     fn has_asked(&self) -> bool {
         self.shots().next().is_some() || self.exchanges.iter().any(|e| e.on_purpose)
     }
@@ -186,37 +170,43 @@ impl Driven {
         model::cost_of_reply(of, reply).total()
     }
 
-    /// The session as the agent lived it, with all that is left of it where the agent did not come
-    /// to its end.
+    /// Returns the session as the agent saw it, with the rest that it did not reach.
     pub fn lived(&self) -> Session {
         self.lived_to(Extent::Whole)
     }
 
     fn lived_to(&self, extent: Extent) -> Session {
-        lived::lived(&self.session, &self.plan, &self.exchanges, self.max_output, extent)
+        observed_session::observed(
+            &self.session,
+            &self.plan,
+            &self.exchanges,
+            self.max_output,
+            extent,
+        )
     }
 
-    /// The texts of the summaries that it got, in order.
+    /// Returns the texts of its summaries, in order.
     pub fn summaries(&self) -> Vec<String> {
         let summaries = self.exchanges.iter().filter(|e| e.purpose == Purpose::Summary);
         let ok = summaries.filter(|e| !e.on_purpose).filter_map(|e| e.outcome.as_ref().ok());
         ok.map(|r| words(r).to_string()).collect()
     }
 
-    /// Prompt tokens of its own work and its summaries, and dollars, as the provider counted them.
+    /// Returns the prompt tokens and cost in USD of its work and its summaries, as the provider
+    /// counted them.
     pub fn billed(&self) -> (u64, f64) {
         let ok = self.exchanges.iter().filter(|e| e.outcome.is_ok());
         let own = ok.filter(|e| matches!(e.purpose, Purpose::Work | Purpose::Summary));
         own.fold((0, 0.0), |(tokens, usd), e| (tokens + input(e), usd + self.usd(e)))
     }
 
-    /// The format in which it speaks to its model.
+    /// Returns the wire format of its requests.
     pub fn wire(&self) -> Option<Wire> {
-        lived::work(&self.exchanges).find_map(|(e, _)| e.wire)
+        observed_session::work(&self.exchanges).find_map(|(e, _)| e.wire)
     }
 
-    /// What the provider did wrong, as our implementation meets it: by the number of the request
-    /// among those of its sort.
+    /// Returns the faults for our implementation, by the number of the request with the same
+    /// purpose.
     fn faults_of_ours(&self) -> Vec<ProviderFault> {
         let by_number = self.exchanges.iter().filter(|e| e.on_purpose);
         let by_number = by_number.filter_map(|e| {
@@ -227,7 +217,7 @@ impl Driven {
             };
             let known = self.faults.iter().any(|f| f.hits(on, e.nth));
             let error = e.outcome.as_ref().err().filter(|_| !known)?;
-            // A stream that breaks off is a failure that passes, as far as clients care.
+            // Clients treat an aborted stream as a temporary failure.
             let status = if error.status < 400 { 502 } else { error.status };
             Some(ProviderFault {
                 on,
@@ -244,8 +234,8 @@ impl Driven {
         self.faults.iter().cloned().chain(by_number).collect()
     }
 
-    /// The requests that make its row, in order. What was refused on purpose is no part of it; an
-    /// overflow is.
+    /// Returns the requests of its row, in order: without those that a fault refused, but with
+    /// overflows.
     fn shots(&self) -> impl Iterator<Item = (&Exchange, &Prompt)> {
         let own = |e: &&Exchange| matches!(e.purpose, Purpose::Work | Purpose::Summary);
         let counts = |e: &&Exchange| match &e.outcome {
@@ -256,7 +246,7 @@ impl Driven {
         all.filter_map(|e| Some((e, e.prompt.as_ref()?)))
     }
 
-    /// What faults said in the place of a reply, by the number among the requests of its row.
+    /// Returns the replies of faults, by the number of the request in its row.
     fn said_by_faults(&self) -> Vec<ProviderFault> {
         let mut numbers = [0, 0];
         let mut out = vec![];
@@ -286,26 +276,26 @@ impl Driven {
         out
     }
 
-    /// What it sent, as a strategy.
+    /// Returns a strategy that replays its requests.
     fn row(&self) -> Spec {
-        let shots = self.shots().map(|(e, prompt)| shown::Shot {
+        let shots = self.shots().map(|(e, prompt)| replay_strategy::Shot {
             step: e.step,
             summary: e.purpose == Purpose::Summary,
             prompt: prompt.clone(),
         });
-        let places = |is: fn(&What) -> bool| {
+        let places = |is: fn(&Delivery) -> bool| {
             let all = self.plan.moves.iter().enumerate();
             all.filter(|(_, m)| is(&m.what)).map(|(i, _)| i).collect()
         };
-        let sent = shown::Sent {
+        let sent = replay_strategy::Sent {
             program: self.title.clone(),
             version: self.version.as_deref().unwrap_or("unknown").to_string(),
-            says: places(|w| matches!(w, What::Say(_))),
-            compacts: places(|w| matches!(w, What::Compact(_))),
+            says: places(|w| matches!(w, Delivery::Say(_))),
+            compacts: places(|w| matches!(w, Delivery::Compact(_))),
             shots: shots.collect(),
             summaries: self.summaries().iter().map(|t| t.as_str().into()).collect(),
         };
-        shown::row(&self.agent, sent)
+        replay_strategy::row(&self.agent, sent)
     }
 }
 
@@ -327,7 +317,7 @@ fn words(reply: &Reply) -> &str {
 /// Drives an agent through a session.
 pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Driven, DriveError> {
     let session = match agent.tool {
-        Some(_) => plan::with_last_words(&scenario.session),
+        Some(_) => plan::with_final_replies(&scenario.session),
         None => scenario.session.clone(),
     };
     let io = |what| move |why| DriveError::Io { what, why };
@@ -335,7 +325,7 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
     let strategy = agent.strategy_with(options.model)?;
     let version = agent.version(&program, options.timeout);
     let wrong = |why| DriveError::Session { id: session.header.id.clone(), why };
-    let plan = Arc::new(Plan::of(&session, agent).map_err(wrong)?);
+    let plan = Arc::new(Plan::new(&session, agent).map_err(wrong)?);
     let sorted = options.faults.iter().filter_map(|f| match f {
         Fault::Sort(f) => Some(f.clone()),
         Fault::Request(_) => None,
@@ -357,21 +347,22 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
         Live { agent, options, plan: &plan, director: &director, scratch, summariser: &summariser };
     let sizes = (window, max_output);
     let ended = runtime.block_on(live.run(&session, &program, sizes))?;
-    groups::stay_if_ending();
+    if shutdown::is_requested() {
+        return Err(DriveError::Interrupted);
+    }
     let notes = record::notes(&agent.name, strategy.as_ref(), live.scratch.path());
-    let left_behind = live.scratch.sweep();
     drop(live);
     drop(runtime);
     let Ended { failures, stopped, unasked, asked_to_go_on, told } = ended;
     let mut d = director.lock();
     let exchanges = std::mem::take(&mut d.exchanges);
-    let made = d.made(exchanges.len());
+    let made = d.request_counts(exchanges.len());
     let stopped = d.stuck.take().or(stopped);
     drop(d);
     drop(director);
     let asked = options.faults.iter().cloned();
     let all: Vec<Fault> = asked.chain(scenario.faults.iter().cloned().map(Fault::Sort)).collect();
-    let unstruck = faults::unstruck(&all, made);
+    let unused_faults = faults::unused_faults(&all, made);
     let plan = Arc::try_unwrap(plan).unwrap_or_default();
     Ok(Driven {
         agent: agent.name.clone(),
@@ -383,13 +374,12 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
         stopped,
         unasked,
         asked_to_go_on,
-        left_behind,
         kept,
         window,
         summariser: options.summariser.clone(),
         session,
         faults,
-        unstruck,
+        unused_faults,
         notes,
         told,
         plan,
@@ -398,14 +388,13 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
     })
 }
 
-/// The largest reply that an agent is told its model can give: in a window made small a part of it,
-/// since agents keep room for it free.
+/// Returns the largest reply in the agent's settings. In a window that was made smaller it is a
+/// part of it, since agents reserve room for a reply.
 fn largest_reply(options: &Options, window: u64) -> u64 {
     let own = options.model.max_output;
     if window < options.model.window { own.min(window / 8) } else { own }
 }
 
-/// A conversation under way.
 struct Live<'a> {
     agent: &'a Agent,
     options: &'a Options,
@@ -424,7 +413,7 @@ struct Ended {
     told: Vec<serde_json::Value>,
 }
 
-/// Turns of a move that brought the session no further.
+/// Counts turns of a move without progress.
 #[derive(Default)]
 struct Idle {
     turns: u32,
@@ -432,12 +421,12 @@ struct Idle {
 }
 
 impl Idle {
-    /// Whether the user asks to go on, as the user of a replay does: a turn has ended, and not all
-    /// of the move was said.
+    /// Returns whether the user asks the agent to continue: a turn has ended before the end of the
+    /// move. The user of a replay does the same.
     fn asks_again(&mut self, d: &director::Director) -> bool {
         let further = d.arrived() > std::mem::replace(&mut self.arrived, d.arrived());
         self.turns = if further { 1 } else { self.turns + 1 };
-        d.stuck.is_none() && d.left() > 0 && self.turns < MOST_FAILURES
+        d.stuck.is_none() && d.open_replies() > 0 && self.turns < MOST_FAILURES
     }
 }
 
@@ -472,7 +461,7 @@ impl Live<'_> {
         .map_err(io("the model server cannot listen on 127.0.0.1"))?;
         let url = format!("http://{}", server.address());
         let (scratch, model) = (self.scratch.path(), &self.options.model.name);
-        let fill = Fill::new(program, self.agent.here.as_deref(), scratch, &url, model, sizes);
+        let fill = Template::new(program, self.agent.here.as_deref(), scratch, &url, model, sizes);
         self.scratch
             .furnish(self.agent, &fill, &self.plan.outputs)
             .map_err(io("the scratch folder cannot be filled"))?;
@@ -486,7 +475,7 @@ impl Live<'_> {
         Ok(ended)
     }
 
-    /// Of a scratch folder that is kept, what the agent asked is a part.
+    /// Opens a log of its requests in a scratch folder that is kept.
     fn log(&self) -> std::io::Result<Option<Box<dyn std::io::Write + Send>>> {
         if !self.options.keep {
             return Ok(None);
@@ -495,8 +484,8 @@ impl Live<'_> {
         Ok(Some(Box::new(file)))
     }
 
-    /// The whole conversation, as far as the agent comes.
-    async fn converse(&self, fill: &Fill) -> Ended {
+    /// Runs the conversation as far as the agent continues.
+    async fn converse(&self, fill: &Template) -> Ended {
         let mut ended = Ended::default();
         let limit = self.options.timeout;
         let patience = Patience { limit, director: self.director.clone() };
@@ -508,9 +497,9 @@ impl Live<'_> {
         for (i, step) in self.plan.moves.iter().enumerate() {
             self.director.lock().begin(i);
             let mut turn = match &step.what {
-                What::Wait => continue,
-                What::Say(words) => channel.say(words).await.map(Some),
-                What::Compact(more) => channel.compact(more.as_deref()).await,
+                Delivery::Wait => continue,
+                Delivery::Say(words) => channel.send_message(words).await.map(Some),
+                Delivery::Compact(more) => channel.compact(more.as_deref()).await,
             };
             let mut idle = Idle::default();
             loop {
@@ -526,16 +515,16 @@ impl Live<'_> {
                     break;
                 }
                 ended.asked_to_go_on += 1;
-                turn = channel.say(GO_ON).await.map(Some);
+                turn = channel.send_message(GO_ON).await.map(Some);
             }
             let director = self.director.lock();
-            ended.unasked += director.left();
+            ended.unasked += director.open_replies();
             if ended.stopped.is_some() || director.stuck.is_some() {
                 break;
             }
         }
         channel.end().await;
-        ended.told = channel.told();
+        ended.told = channel.compaction_notes();
         ended
     }
 }

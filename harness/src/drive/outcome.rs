@@ -1,9 +1,9 @@
-//! The two rows of a drive: what the agent did, and what our implementation of it does on the session
-//! as the agent lived it.
+//! The two rows of a drive: the agent's, and that of our implementation on the session that the
+//! agent saw.
 
 use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::plural::pluralize;
 use ctxbench_core::model::Model;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::session::Session;
 use ctxbench_reports::agreement::compared;
 use ctxbench_reports::record::{Agreement, Beside, RunRecord, Status};
@@ -11,75 +11,75 @@ use ctxbench_scenarios::{ProviderFault, Scenario};
 use ctxbench_strategies::Spec;
 
 use super::agent::{Agent, Purpose};
-use super::lived::Extent;
-use super::unsaid;
-use super::{Aside, Driven, lived, shown};
+use super::observed_session::Extent;
+use super::unclassified;
+use super::{Aside, Driven, observed_session, replay_strategy};
 use crate::replay::{self, Options, not_run};
 use crate::summarise::Summariser;
 
-/// What came out of a drive.
+/// Outcome of a drive.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The agent's own row.
+    /// Row of the agent.
     pub real: RunRecord,
-    /// Our implementation's, where there is one, held against that.
+    /// Row of our implementation, compared with the agent's.
     pub ours: Option<RunRecord>,
-    /// Requests beside the work.
+    /// Side requests.
     pub asides: Vec<Aside>,
-    /// HTTP status of each request that was refused or broken off.
+    /// HTTP status of every request that was refused or aborted.
     pub refused: Vec<u16>,
-    /// Moves of the session that failed for the user.
+    /// Number of moves that failed for the user.
     pub failed: usize,
-    /// What is to be said of the faults that never struck.
-    pub unstruck: Vec<String>,
+    /// Notes about faults that did not occur.
+    pub unused_faults: Vec<String>,
 }
 
 impl Outcome {
-    /// A row with nothing beside it.
+    /// Returns an outcome with the agent's row only.
     pub fn of_row(real: RunRecord) -> Outcome {
         let (asides, refused) = (vec![], vec![]);
-        Outcome { real, ours: None, asides, refused, failed: 0, unstruck: vec![] }
+        Outcome { real, ours: None, asides, refused, failed: 0, unused_faults: vec![] }
     }
 
-    /// The two held together, where both came to the end of the session.
+    /// Returns the agreement of the two rows, if both reached the end of the session.
     pub fn agreement(&self) -> Option<&Agreement> {
         self.ours.as_ref()?.beside.as_ref()?.agreement.as_ref()
     }
 }
 
-/// How far the row's tokens may be from those that the provider counted, per cent.
+/// Tolerance between the tokens of the row and those of the provider, per cent.
 const EXACT_PCT: f64 = 0.1;
 
-/// Measures what an agent did.
+/// Measures a drive.
 pub fn measured(scenario: &Scenario, driven: &Driven) -> Outcome {
     let extent = if driven.stopped.is_some() { Extent::UpToTheEnd } else { Extent::Asked };
     let model = driven.spoken();
-    let lived = |extent, faults| of(scenario, driven.lived_to(extent), faults);
+    let lived = |extent, faults| observed_scenario(scenario, driven.lived_to(extent), faults);
     let own = lived(extent, driven.said_by_faults());
     let mut real = driven.replayed(&own, &driven.row(), &model);
-    // The session as it was given, but that no agent's sizes are scaled.
+    // The session of the scenario without scaling.
     let given = replay::scenario_info(&Scenario { scale: 1.0, ..scenario.clone() }, &[]);
     real.scenario = given.clone();
     let (asides, refused, failed) = (driven.asides(), driven.refused(), driven.failures.len());
-    let unstruck = driven.unstruck.clone();
-    driven.told(&mut real);
+    let unused_faults = driven.unused_faults.clone();
+    driven.add_errors(&mut real);
     if !driven.has_asked() {
-        // There is nothing to measure, and nothing to hold ours against.
+        // There is nothing to measure or to compare.
         real.status = Status::Error;
-        return Outcome { asides, refused, failed, unstruck, ..Outcome::of_row(real) };
+        return Outcome { asides, refused, failed, unused_faults, ..Outcome::of_row(real) };
     }
-    driven.counted(&mut real);
+    driven.add_request_notes(&mut real);
     let ours = driven.strategy.as_ref().map(|spec| {
         let whole = lived(Extent::Whole, driven.faults_of_ours());
         let mut ours = driven.replayed(&whole, spec, &model);
         ours.scenario = given.clone();
-        beside(&real, ours)
+        with_agreement(&real, ours)
     });
-    Outcome { real, ours, asides, refused, failed, unstruck }
+    Outcome { real, ours, asides, refused, failed, unused_faults }
 }
 
-/// Our row held against the agent's own.
-fn beside(real: &RunRecord, mut ours: RunRecord) -> RunRecord {
+/// Compares our row with the agent's.
+fn with_agreement(real: &RunRecord, mut ours: RunRecord) -> RunRecord {
     let both = [real, &ours].iter().all(|r| r.status == Status::Completed);
     let agreement = both.then(|| compared(real, &ours));
     if let Some(agreement) = &agreement {
@@ -89,10 +89,10 @@ fn beside(real: &RunRecord, mut ours: RunRecord) -> RunRecord {
     ours
 }
 
-/// The row of an agent that was not driven at all.
+/// Returns the row of an agent that was not driven.
 pub fn failed(scenario: &Scenario, agent: &Agent, model: &Model, why: String) -> RunRecord {
-    let sent = shown::Sent { program: agent.title.clone(), ..Default::default() };
-    let spec = shown::row(&agent.name, sent);
+    let sent = replay_strategy::Sent { program: agent.title.clone(), ..Default::default() };
+    let spec = replay_strategy::row(&agent.name, sent);
     let mut record = not_run(scenario, &spec, model, Status::Error, why);
     record.strategy.driven = true;
     record.strategy.program = Some(agent.title.clone());
@@ -100,8 +100,12 @@ pub fn failed(scenario: &Scenario, agent: &Agent, model: &Model, why: String) ->
     record
 }
 
-/// The session that was lived, as a scenario of its own: sizes are as they are.
-fn of(scenario: &Scenario, session: Session, faults: Vec<ProviderFault>) -> Scenario {
+/// Returns a scenario with the observed session, without scaling.
+fn observed_scenario(
+    scenario: &Scenario,
+    session: Session,
+    faults: Vec<ProviderFault>,
+) -> Scenario {
     Scenario { session, faults, scale: 1.0, ..scenario.clone() }
 }
 
@@ -113,7 +117,7 @@ fn add_note(record: &mut RunRecord, more: String) {
 }
 
 impl Driven {
-    /// The model as the agent speaks to it.
+    /// Returns the model with the agent's wire format.
     fn spoken(&self) -> Model {
         let wire = self.wire().map_or(self.model.wire.clone(), |w| w.name().into());
         Model { wire, ..self.model.clone() }
@@ -126,7 +130,7 @@ impl Driven {
             rereads: false,
             calibrate: Calibrate::Family,
             window: Some(self.window),
-            shown: Some(lived::fixed(&self.plan, &self.exchanges).into()),
+            shown: Some(observed_session::fixed(&self.plan, &self.exchanges).into()),
             ..Options::default()
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -139,8 +143,8 @@ impl Driven {
         }
     }
 
-    /// Puts into its row what the replay of its requests does not know.
-    fn told(&self, real: &mut RunRecord) {
+    /// Adds figures and errors of the drive that the replay does not know.
+    fn add_errors(&self, real: &mut RunRecord) {
         real.strategy.driven = true;
         let s = &mut real.summary;
         s.blocked_ms = 0;
@@ -149,7 +153,7 @@ impl Driven {
         s.steps_total = self.plan.replies();
         s.user_interventions = self.asked_to_go_on;
         if self.stopped.is_some() || self.unasked > 0 {
-            // What the replay remarks is of a session that was gone through.
+            // Notes of the replay apply only to a complete session.
             real.note = None;
         }
         if let Some(why) = &self.stopped {
@@ -170,15 +174,11 @@ impl Driven {
         if let Err(why) = &self.version {
             add_note(real, why.to_string());
         }
-        self.unstruck.iter().for_each(|line| add_note(real, line.clone()));
-        if self.left_behind > 0 {
-            let n = pluralize(self.left_behind, "process");
-            add_note(real, format!("it left {n} behind, which we ended"));
-        }
+        self.unused_faults.iter().for_each(|line| add_note(real, line.clone()));
     }
 
-    /// What its row has to say of the requests.
-    fn counted(&self, real: &mut RunRecord) {
+    /// Adds notes about the requests.
+    fn add_request_notes(&self, real: &mut RunRecord) {
         if self.plan.left_out > 0 {
             let n = self.plan.left_out;
             add_note(real, format!("manual compaction n/a: it cannot be asked for one ({n} ×)"));
@@ -190,7 +190,7 @@ impl Driven {
             add_note(
                 real,
                 format!(
-                    "the provider counted {billed} tokens of input, {off:+.1} % beside the row"
+                    "the provider counted {billed} tokens of input; the row differs by {off:+.1} %"
                 ),
             );
         }
@@ -199,12 +199,12 @@ impl Driven {
             let sort = if purpose == Purpose::Other { "unknown" } else { word };
             add_note(
                 real,
-                format!("beside the row: {requests} × {sort}, {input_tokens} tokens in, ${usd:.4}"),
+                format!("not in the row: {requests} × {sort}, {input_tokens} tokens in, ${usd:.4}"),
             );
         }
-        // What ours are is known well enough.
+        // Our implementation has known request types.
         if self.strategy.is_none()
-            && let Some(note) = unsaid::note(&self.plan, &self.exchanges)
+            && let Some(note) = unclassified::note(&self.plan, &self.exchanges)
         {
             add_note(real, note);
         }

@@ -1,8 +1,9 @@
-//! What is said to an agent and what its model answers: a session, translated to the agent's tools.
+//! The user's messages and the model's replies for an agent: a session, translated to the agent's
+//! tools.
 //!
-//! A session is data from a stranger, and the agent runs with its approvals off. So whatever was
-//! called, the agent's shell tool prints a file, whose name and call id are numbers of ours; of the
-//! session nothing reaches a path or a command.
+//! A session is untrusted data, and the agent runs without approvals. Every call therefore prints a
+//! file with the agent's shell tool. Path and call id are generated numbers, so no part of the
+//! session reaches a path or a command.
 
 use std::sync::Arc;
 
@@ -13,72 +14,71 @@ use ctxbench_core::engine::Action;
 use ctxbench_core::session::{AssistantEntry, Entry, Millis, Session};
 
 use super::agent::{Agent, Edit, Tool};
-use super::fill::{put, put_in};
+use super::template::{replace, replace_in};
 use crate::replay::{Defaults, Move, NEUTRAL, Path};
 
-/// Folder below the project in which the outputs lie.
+/// Folder of the outputs in the project.
 const FOLDER: &str = ".ctxbench";
 
 /// A translated session.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) moves: Vec<Step>,
-    /// What each call prints, by its number.
+    /// Output of each call, by its number.
     pub(super) outputs: Vec<Arc<str>>,
-    /// Compactions that the user asks for in the session and the agent cannot be asked for.
+    /// Number of compactions by the user that the agent cannot be asked for.
     pub(super) left_out: usize,
 }
 
-/// Something that happens to the agent.
+/// A message of the user, a compaction, or a pause.
 #[derive(Debug)]
 pub(super) struct Step {
-    /// Time that passes before it, ms.
+    /// Pause before it, ms.
     pub(super) gap_ms: Millis,
-    pub(super) what: What,
-    /// What the model answers, in order.
+    pub(super) what: Delivery,
+    /// Replies of the model, in order.
     pub(super) replies: Vec<Planned>,
 }
 
 #[derive(Debug)]
-pub(super) enum What {
-    /// The user says this.
+pub(super) enum Delivery {
+    /// A message of the user.
     Say(String),
-    /// The user asks for a compaction.
+    /// A compaction, with instructions.
     Compact(Option<String>),
-    /// Nothing but time.
+    /// A pause.
     Wait,
 }
 
 /// A reply of the model.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Planned {
-    /// The session's id of it.
+    /// Id of the session's reply.
     pub(super) key: Arc<str>,
-    /// Ids of the session's replies and calls that it stands for besides.
-    pub(super) stands_for: Vec<Arc<str>>,
+    /// Ids of the other replies and calls of the session that it replaces.
+    pub(super) replaces: Vec<Arc<str>>,
     pub(super) parts: Vec<Part>,
-    /// The same in the session that was lived, where what the model says is written otherwise.
+    /// Parts in the observed session, if they differ.
     pub(super) lived: Option<Vec<Part>>,
-    /// Time that its tools took, ms.
+    /// Duration of its tools, ms.
     pub(super) tools_ms: Millis,
 }
 
-/// Name of the file that a call prints, below the project.
+/// Returns the path of a call's output in the project.
 pub(super) fn output_file(call: usize) -> String {
     format!("{FOLDER}/{call:05}.txt")
 }
 
-/// What ids of calls begin with.
 const CALL: &str = "call_";
 
-/// Id of a call.
+/// Returns the id of a call.
 pub(super) fn call_id(call: usize) -> String {
     format!("{CALL}{call:05}")
 }
 
-/// The session in which every turn ends with words. A recording may end a turn with what a tool
-/// printed; an agent asks once more then.
-pub(super) fn with_last_words(session: &Session) -> Session {
+/// Adds a final reply to every turn without one. A recording may end a turn with the output of a
+/// tool, after which an agent sends another request.
+pub(super) fn with_final_replies(session: &Session) -> Session {
     let mut out = session.clone();
     out.entries = Vec::with_capacity(session.entries.len());
     let mut called = false;
@@ -109,8 +109,8 @@ pub(super) fn with_last_words(session: &Session) -> Session {
 }
 
 impl Plan {
-    /// A session for an agent with this shell tool; without one, a turn is one reply.
-    pub(super) fn of(session: &Session, agent: &Agent) -> Result<Plan, String> {
+    /// Translates a session. For an agent without a shell tool a turn is one reply.
+    pub(super) fn new(session: &Session, agent: &Agent) -> Result<Plan, String> {
         let tool = agent.tool.as_ref();
         let mut files = 0;
         let mut plan = Plan::default();
@@ -120,14 +120,14 @@ impl Plan {
             let what = match action {
                 Action::User(said) => {
                     let texts: Vec<&str> = said.parts.iter().filter_map(Part::as_text).collect();
-                    What::Say(plain(texts.join("\n\n")))
+                    Delivery::Say(escape_command(texts.join("\n\n")))
                 }
                 Action::Compact { .. } if !agent.can_be_asked_to_compact() => {
                     plan.left_out += 1;
-                    What::Wait
+                    Delivery::Wait
                 }
-                Action::Compact { instructions } => What::Compact(instructions),
-                Action::Idle { .. } => What::Wait,
+                Action::Compact { instructions } => Delivery::Compact(instructions),
+                Action::Idle { .. } => Delivery::Wait,
                 other => return Err(undrivable(&other)),
             };
             let replies: Vec<Planned> = match tool {
@@ -139,28 +139,28 @@ impl Plan {
                         Planned { key: s.key, parts, tools_ms: s.tools_ms, ..Planned::default() }
                     })
                     .collect(),
-                None => in_one(&steps, agent.edit.as_ref(), &mut files).into_iter().collect(),
+                None => join_replies(&steps, agent.edit.as_ref(), &mut files).into_iter().collect(),
             };
             plan.moves.push(Step { gap_ms: gap_ms.saturating_add(idle), what, replies });
         }
-        if plan.moves.iter().all(|m| !matches!(m.what, What::Say(_))) {
-            return Err("the user says nothing in it".into());
+        if plan.moves.iter().all(|m| !matches!(m.what, Delivery::Say(_))) {
+            return Err("it has no message of the user".into());
         }
         Ok(plan)
     }
 
-    /// Replies in all.
+    /// Returns the number of replies.
     pub(super) fn replies(&self) -> u64 {
         self.moves.iter().map(|m| m.replies.len() as u64).sum()
     }
 
-    /// What a call prints, by its id.
+    /// Returns the output of a call by its id.
     pub(super) fn printed(&self, id: &str) -> Option<&str> {
         let number: usize = id.strip_prefix(CALL)?.parse().ok()?;
         self.outputs.get(number).map(|t| &**t)
     }
 
-    /// Calls as calls of the agent's own tool.
+    /// Translates calls to the agent's shell tool.
     fn translated(&mut self, parts: &[Part], results: Vec<Arc<str>>, tool: &Tool) -> Vec<Part> {
         let mut results = results.into_iter();
         let mut out = Vec::with_capacity(parts.len());
@@ -170,7 +170,7 @@ impl Plan {
                     let number = self.outputs.len();
                     self.outputs.push(results.next().unwrap_or_default());
                     let command = format!("cat {}", output_file(number));
-                    let arguments = put_in(&tool.arguments, "command", &command).to_string();
+                    let arguments = replace_in(&tool.arguments, "command", &command).to_string();
                     out.push(Part::Call(ToolCall {
                         id: call_id(number).into(),
                         name: tool.name.as_str().into(),
@@ -178,7 +178,7 @@ impl Plan {
                     }));
                 }
                 Part::Text(t) if !t.trim().is_empty() => out.push(p.clone()),
-                // Thinking is signed by the provider that it was recorded with.
+                // Thinking is signed by the provider of the recording.
                 _ => {}
             }
         }
@@ -199,16 +199,16 @@ fn words(parts: &[Part]) -> Arc<str> {
         .unwrap_or_default()
 }
 
-/// The user's words. To many agents words that begin so are commands, some of a shell.
-fn plain(words: String) -> String {
+/// Prevents a message of the user from being a command of the agent or a shell.
+fn escape_command(words: String) -> String {
     match words.trim_start().starts_with(['/', '!', '#', '@', '$']) {
         true => format!(": {words}"),
         false => words,
     }
 }
 
-/// The replies of a turn as one, without calls. What they wrote becomes edits of the agent's own.
-fn in_one(
+/// Joins the replies of a turn, without calls. Files that they wrote become edits of the agent.
+fn join_replies(
     steps: &[crate::replay::Step],
     edit: Option<&Edit>,
     files: &mut usize,
@@ -218,20 +218,20 @@ fn in_one(
     let texts: Vec<&str> =
         all().filter_map(Part::as_text).filter(|t| !t.trim().is_empty()).collect();
     let text = if texts.is_empty() { NEUTRAL.to_string() } else { texts.join("\n\n") };
-    let text = edit.map_or(text.clone(), |edit| barred(&text, &edit.marks));
+    let text = edit.map_or(text.clone(), |edit| escape_marks(&text, &edit.marks));
     let tools_ms = steps.iter().map(|s| s.tools_ms).sum();
     let mut said = text.clone();
     let mut lived = vec![Part::Text(text.into())];
     for p in all() {
         let (Some(edit), Part::Call(call)) = (edit, p) else { continue };
-        let Some(content) = written(call).filter(|c| barred(c, &edit.marks) == *c) else {
+        let Some(content) = written(call).filter(|c| escape_marks(c, &edit.marks) == *c) else {
             continue;
         };
         *files += 1;
         let path = format!("file-{files:05}.txt");
-        // A path that shared its line with words of the session would be another's.
+        // The path must be alone on its line.
         said += "\n\n";
-        said += &put(&put(&edit.text, "path", &path), "content", &content);
+        said += &replace(&replace(&edit.text, "path", &path), "content", &content);
         let arguments = serde_json::json!({"path": path, "content": content}).to_string();
         lived.push(Part::Call(ToolCall {
             id: format!("edit_{files:05}").into(),
@@ -244,11 +244,11 @@ fn in_one(
         Part::Call(call) => Some(call.id.clone()),
         _ => None,
     });
-    let stands_for = steps.iter().map(|s| s.key.clone()).chain(calls).collect();
-    Some(Planned { key: last.key.clone(), stands_for, parts, lived: Some(lived), tools_ms })
+    let replaces = steps.iter().map(|s| s.key.clone()).chain(calls).collect();
+    Some(Planned { key: last.key.clone(), replaces, parts, lived: Some(lived), tools_ms })
 }
 
-/// What an editing call writes: a whole file, or what stands there after it. It ends with a line
+/// Returns the text that an editing call writes: a whole file, or the new part. It ends with a line
 /// break.
 fn written(call: &ToolCall) -> Option<String> {
     if !is_edit(&call.name) {
@@ -263,22 +263,22 @@ fn written(call: &ToolCall) -> Option<String> {
     Some(text)
 }
 
-/// A text in which no line begins with one of these marks.
-fn barred(text: &str, marks: &[String]) -> String {
+/// Puts a bar before lines that begin with one of these marks.
+fn escape_marks(text: &str, marks: &[String]) -> String {
     let marked = |line: &str| marks.iter().any(|m| line.trim_start().starts_with(m.as_str()));
     let line = |l: &str| if marked(l) { format!("| {l}") } else { l.to_string() };
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn undrivable(action: &Action) -> String {
-    let what = match action {
-        Action::Rewind { .. } => "goes back (rewind)",
+    let reason = match action {
+        Action::Rewind { .. } => "rewinds",
         Action::Clear => "clears the conversation",
         Action::NewSession => "begins another session",
         Action::Restart => "closes the program and opens it again (restart)",
         Action::User(_) | Action::Compact { .. } | Action::Idle { .. } => "does something else",
     };
-    format!("it {what}, and agents are driven forwards only; `ctxbench run` can replay it")
+    format!("it {reason}, which agents cannot be driven through; use `ctxbench run`")
 }
 
 #[cfg(test)]
@@ -302,7 +302,7 @@ mod tests {
         Session { entries, ..Default::default() }
     }
 
-    /// An agent with these lines at the end of its description.
+    /// Returns an agent with these lines at the end of its description.
     fn agent(more: &str) -> Agent {
         let toml = format!(
             "name = \"a\"\ntitle = \"A\"\nmodel = \"gpt-5.5\"\ninstall = \"x\"\n[program]\n\
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn a_call_prints_what_was_recorded() {
-        let plan = Plan::of(&session("c", "read", "{}", "out\n"), &shell()).unwrap();
+        let plan = Plan::new(&session("c", "read", "{}", "out\n"), &shell()).unwrap();
         let Part::Call(call) = &plan.moves[0].replies[0].parts[0] else { panic!("no call") };
         assert_eq!((&*call.id, &*call.name), ("call_00000", "sh"));
         assert_eq!(&*call.arguments, r#"{"cmd":"cat .ctxbench/00000.txt","n":1}"#);
@@ -333,7 +333,7 @@ mod tests {
     fn nothing_of_a_hostile_session_reaches_a_command() {
         let evil = "$(touch x); ../../etc/passwd \"; rm -rf ~ #";
         let arguments = serde_json::json!({"cmd": evil, "path": evil}).to_string();
-        let plan = Plan::of(&session(evil, evil, &arguments, evil), &shell()).unwrap();
+        let plan = Plan::new(&session(evil, evil, &arguments, evil), &shell()).unwrap();
         let Part::Call(call) = &plan.moves[0].replies[0].parts[0] else { panic!("no call") };
         let all = format!("{} {} {}", call.id, call.name, call.arguments);
         assert!(!all.contains("touch") && !all.contains("..") && !all.contains("rm"), "{all}");
@@ -342,12 +342,12 @@ mod tests {
 
     #[test]
     fn without_a_tool_a_turn_is_one_reply() {
-        let plan = Plan::of(&session("c", "read", "{}", "out"), &agent("")).unwrap();
+        let plan = Plan::new(&session("c", "read", "{}", "out"), &agent("")).unwrap();
         let replies = &plan.moves[0].replies;
         assert_eq!((replies.len(), &*replies[0].key), (1, "a2"));
         assert_eq!(replies[0].parts, [Part::Text("seen".into())]);
-        // Where facts of the turn arose.
-        assert_eq!(replies[0].stands_for, ["a1".into(), "a2".into(), "c".into()]);
+        // Facts of the turn belong to these ids.
+        assert_eq!(replies[0].replaces, ["a1".into(), "a2".into(), "c".into()]);
         assert!(plan.outputs.is_empty());
     }
 
@@ -356,17 +356,17 @@ mod tests {
         let mut s = session("c", "read", "{}", "out");
         s.entries.truncate(3);
         s.entries.push(Entry::User(UserEntry { id: "v".into(), ..Default::default() }));
-        let whole = with_last_words(&s);
-        let plan = Plan::of(&whole, &shell()).unwrap();
+        let whole = with_final_replies(&s);
+        let plan = Plan::new(&whole, &shell()).unwrap();
         assert_eq!(plan.moves[0].replies.len(), 2);
         assert_eq!(plan.moves[0].replies[1].parts, [Part::Text(NEUTRAL.into())]);
-        assert_eq!(with_last_words(&whole), whole, "nothing is added twice");
+        assert_eq!(with_final_replies(&whole), whole, "nothing is added twice");
     }
 
     #[test]
     fn an_edit_is_one_of_the_agents_own_with_a_name_of_ours() {
         let arguments = serde_json::json!({"path": "../../evil", "content": "a\nb"}).to_string();
-        let plan = Plan::of(&session("c", "write_file", &arguments, "ok"), &editor()).unwrap();
+        let plan = Plan::new(&session("c", "write_file", &arguments, "ok"), &editor()).unwrap();
         let reply = &plan.moves[0].replies[0];
         let said = "seen\n\nfile-00001.txt\n<<<<\na\nb\n>>>>";
         assert_eq!(reply.parts, [Part::Text(said.into())]);
@@ -383,8 +383,8 @@ mod tests {
         end.text = Some(evil.into());
         let Entry::User(user) = &mut s.entries[0] else { panic!("no user") };
         user.text = Some("!touch evil".into());
-        let plan = Plan::of(&s, &editor()).unwrap();
-        let What::Say(words) = &plan.moves[0].what else { panic!("nothing said") };
+        let plan = Plan::new(&s, &editor()).unwrap();
+        let Delivery::Say(words) = &plan.moves[0].what else { panic!("nothing said") };
         assert_eq!(words, ": !touch evil");
         let told = "x\n../../evil\n|   <<<< \nrm\n| >>>>";
         assert_eq!(plan.moves[0].replies[0].parts, [Part::Text(told.into())]);
@@ -394,8 +394,8 @@ mod tests {
     fn what_goes_back_is_not_driven() {
         let mut s = session("c", "read", "{}", "out");
         s.entries.push(Entry::Clear { extra: Default::default() });
-        let why = Plan::of(&s, &agent("")).unwrap_err();
+        let why = Plan::new(&s, &agent("")).unwrap_err();
         assert!(why.contains("clears"), "{why}");
-        assert!(Plan::of(&Session::default(), &agent("")).is_err());
+        assert!(Plan::new(&Session::default(), &agent("")).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Which version an agent's program says it has.
+//! Version of an agent's program.
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -10,70 +10,61 @@ use tokio::io::AsyncReadExt;
 use tokio::process::Command;
 
 use super::agent::Agent;
-use super::fill::Fill;
-use crate::groups;
-use crate::temporary::Temporary;
+use super::template::Template;
+use crate::process_group::ProcessGroup;
+use crate::shutdown::TempFolder;
 
-/// So much of what it says is looked at, bytes.
-const MOST_VERSION: u64 = 64 << 10;
+/// Maximum output that is read, bytes.
+const MAX_VERSION_BYTES: u64 = 64 << 10;
 
-/// Why the version of a program is not known.
+/// Reason why a version is unknown.
 #[derive(Debug, Error)]
 pub enum NoVersion {
-    /// It could not be asked.
-    #[error("it cannot be asked for its version: {0}")]
+    #[error("failed to ask for its version: {0}")]
     NotAsked(#[from] std::io::Error),
-    /// It took too long.
-    #[error("it did not say its version within {} s", .0.as_secs())]
+    #[error("it did not print its version within {} s", .0.as_secs())]
     Silent(Duration),
-    /// The program failed.
-    #[error("asked for its version, it ended with {status}{said}")]
+    #[error("the version command ended with {status}{said}")]
     Failed {
-        /// How it ended.
         status: ExitStatus,
-        /// What it printed, in a line that follows.
+        /// The error message that it printed, after a colon.
         said: String,
     },
-    /// What it printed holds none.
-    #[error("what it prints, asked for its version, holds none")]
+    /// The output has no version.
+    #[error("the version command printed no version")]
     NotSaid,
 }
 
 impl Agent {
-    /// The version that a program says it has: the first word with digits and dots that it prints.
-    /// It is asked in a home of its own, and for so long at most.
+    /// Runs a program in a temporary home and returns the version that it prints: the first word
+    /// with digits and dots.
     pub fn version(&self, program: &Path, patience: Duration) -> Result<String, NoVersion> {
-        let home = Temporary::new()?;
-        let fill = Fill::before(program, self.here.as_deref(), home.path());
+        let home = TempFolder::new()?;
+        let template = Template::before_drive(program, self.here.as_deref(), home.path());
         let mut asking = Command::new(program);
-        asking.args(self.program.version.iter().map(|a| fill.text(a)));
+        asking.args(self.program.version.iter().map(|a| template.text(a)));
         asking.current_dir(home.path()).env_clear();
         asking.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         asking.env("HOME", home.path()).env("TMPDIR", home.path());
         asking.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        #[cfg(unix)]
-        asking.process_group(0);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (text, ended, status) = runtime.block_on(async {
-            let mut child = asking.kill_on_drop(true).spawn()?;
-            let group = child.id();
-            group.inspect(|g| groups::begun(*g));
+            let mut group = ProcessGroup::spawn(&mut asking)?;
             let piped = "both streams are pipes";
-            let stdout = child.stdout.take().expect(piped).take(MOST_VERSION);
-            let stderr = child.stderr.take().expect(piped).take(MOST_VERSION);
+            let stdout = group.take_stdout().expect(piped).take(MAX_VERSION_BYTES);
+            let stderr = group.take_stderr().expect(piped).take(MAX_VERSION_BYTES);
             let (mut one, mut two) = (stdout, stderr);
             let (mut out, mut err) = (Vec::new(), Vec::new());
             let both = async { tokio::join!(one.read_to_end(&mut out), two.read_to_end(&mut err)) };
-            // What came in time is what there is.
+            // Output that arrived in time is used.
             let ended = tokio::time::timeout(patience, both).await.is_ok();
             let text = [out, err].concat();
-            // One that still has its streams open goes on with something else.
-            let waited = async { if ended { child.wait().await.ok() } else { None } };
+            // A program with open streams is still working.
+            let waited = async { if ended { group.wait().await.ok() } else { None } };
             let status = tokio::time::timeout(patience, waited).await.ok().flatten();
-            group.inspect(|g| groups::over(*g));
             Ok::<_, std::io::Error>((text, ended, status))
         })?;
-        // What a program says when it fails may hold any number.
+        // An error message may contain any number.
         match (status.filter(|s| !s.success()), version_of(&text)) {
             (Some(status), _) => Err(NoVersion::Failed { status, said: complaint(&text) }),
             (None, Some(version)) => Ok(version),
@@ -87,8 +78,8 @@ fn version_of(text: &[u8]) -> Option<String> {
     String::from_utf8_lossy(text).split_whitespace().find_map(version_in)
 }
 
-/// The line of what a program printed that says what is wrong, behind a colon: the first, or the
-/// last below a traceback of Python.
+/// Returns the error message of a program, after a colon: its first line, or the last line of a
+/// Python traceback.
 fn complaint(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let mut lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
@@ -101,7 +92,7 @@ fn complaint(text: &[u8]) -> String {
     })
 }
 
-/// The version in a word, as in `v1.2.3` or `codex-cli/0.169.0`.
+/// Returns the version in a word such as `v1.2.3` or `codex-cli/0.169.0`.
 fn version_in(word: &str) -> Option<String> {
     let begin = word.find(|c: char| c.is_ascii_digit())?;
     let rest = &word[begin..];
@@ -116,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_found_in_what_programs_print() {
+    fn version_in_finds_version_in_output() {
         let of = |text: &str| text.split_whitespace().find_map(version_in);
         assert_eq!(of("codex-cli 0.169.0").as_deref(), Some("0.169.0"));
         assert_eq!(of("aider 0.86.2\n").as_deref(), Some("0.86.2"));

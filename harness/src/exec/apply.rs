@@ -1,4 +1,4 @@
-//! What an answer to `context` does to what is shown.
+//! Applies an answer to `context` to the conversation.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,36 +12,43 @@ use ctxbench_strategies::names::kept;
 use serde_json::value::RawValue;
 
 use super::dialect::Message;
-use super::protocol::{Breakpoint, Compaction, Entry as Given, Scope, Shown, Trigger};
-use super::state::{Entry, State, id_of};
-use super::strategy::{Exec, Wanted};
+use super::protocol::{Breakpoint, Compaction, ContextAnswer, Entry as Given, Scope, Trigger};
+use super::state::{Entry, State, message_id};
+use super::strategy::{Exec, RequestOptions};
 
-/// The id of what always stands before the conversation.
+/// Id of the part before the conversation.
 const SYSTEM: &str = "system";
-/// Longest name that a program may give to a check or a mechanism, bytes.
+/// Maximum length of a check or mechanism name, bytes.
 const NAME_BYTES: usize = 64;
 
-/// A new text of an answer, so that the next answer may repeat it.
-pub(super) struct Made {
+/// New text of an answer. The next answer may repeat it.
+pub(super) struct NewMessage {
     pub(super) id: Arc<str>,
     json: Box<RawValue>,
     entry: Entry,
 }
 
-/// An element of `keep` on its way.
+/// An element of `keep`.
 enum Element {
     Known(Entry),
-    /// A new text of the last answer.
-    Again(Entry, Box<RawValue>),
+    /// New text of the last answer.
+    Repeated(Entry, Box<RawValue>),
     New(Box<RawValue>),
 }
 
 impl Exec {
-    /// Shows what the program wants shown. Returns whether something of what the last request
-    /// showed is gone or with_text.
-    pub(super) fn apply(&mut self, s: &mut Engine, shown: Shown) -> Result<bool, String> {
-        let Shown { unchanged, keep, scope, compaction, trigger, breakpoints, params, fail } =
-            shown;
+    /// Applies an answer. Returns whether it removes or alters a block of the last request.
+    pub(super) fn apply(&mut self, s: &mut Engine, shown: ContextAnswer) -> Result<bool, String> {
+        let ContextAnswer {
+            unchanged,
+            keep,
+            scope,
+            compaction,
+            trigger,
+            breakpoints,
+            params,
+            fail,
+        } = shown;
         if let Some(Trigger { check, believed, limit }) = trigger {
             s.trigger(name(&check)?, believed, limit);
         }
@@ -49,17 +56,19 @@ impl Exec {
         let changed = match (unchanged, keep) {
             (false, None) if self.given_up.is_some() => false,
             (true, None) => {
-                self.made.clear();
+                self.new_messages.clear();
                 self.show_state(s)?;
                 false
             }
             (false, Some(keep)) => self.keep(s, &keep, scope, compaction)?,
-            (true, Some(_)) => return Err("it says both `unchanged` and `keep`".into()),
-            (false, None) => return Err("it says none of `unchanged`, `keep` and `fail`".into()),
+            (true, Some(_)) => return Err("the answer has both `unchanged` and `keep`".into()),
+            (false, None) => {
+                return Err("the answer has none of `unchanged`, `keep` and `fail`".into());
+            }
         };
         let ttl = breakpoints.iter().flatten().filter_map(|b| b.ttl).max_by_key(|t| t.millis());
         let places = breakpoints.map(|all| self.places(s, &all)).transpose()?;
-        self.wanted = Wanted { breakpoints: places, ttl, params };
+        self.wanted = RequestOptions { breakpoints: places, ttl, params };
         Ok(changed)
     }
 
@@ -80,17 +89,17 @@ impl Exec {
         let has_new = elements.iter().any(|e| matches!(e, Element::New(_)));
         let Compaction { kind, mechanism, ids } =
             compaction.unwrap_or(Compaction { kind: None, mechanism: None, ids: None });
-        let stands_for = match &ids {
+        let represented = match &ids {
             None => gone.clone(),
-            Some(ids) => ids.iter().map(|id| self.known(id)).collect::<Result<_, _>>()?,
+            Some(ids) => ids.iter().map(|id| self.entry(id)).collect::<Result<_, _>>()?,
         };
-        let origin = origin(&stands_for);
+        let origin = origin(&represented);
         let summarises = match kind {
             Some(kind) => kind == CompactionKind::Summarise,
             None => has_new && !gone.is_empty(),
         };
         let drops = !gone.is_empty();
-        let (entries, made) = self.build(s, elements, &origin, summarises)?;
+        let (entries, new_messages) = self.build(s, elements, &origin, summarises)?;
         if entries.is_empty() {
             return Err("`keep` is empty, and no provider takes a request without messages".into());
         }
@@ -99,9 +108,9 @@ impl Exec {
         let head = before[..self.head].iter().cloned();
         let view = entries.iter().flat_map(|e| e.message.blocks.iter().cloned());
         let after: Vec<Arc<Block>> = head.chain(view).collect();
-        let stands: HashSet<u64> = after.iter().map(|b| b.hash).collect();
-        let with_text = before.iter().any(|b| !stands.contains(&b.hash));
-        if with_text || (summarises && has_new) {
+        let shown: HashSet<u64> = after.iter().map(|b| b.hash).collect();
+        let altered = before.iter().any(|b| !shown.contains(&b.hash));
+        if altered || (summarises && has_new) {
             let kind = kind.unwrap_or_else(|| found_kind(summarises, drops, &after));
             let mechanism = match &mechanism {
                 Some(mechanism) => name(mechanism)?,
@@ -117,17 +126,19 @@ impl Exec {
         if self.shows_state {
             self.state = State::new(entries);
         }
-        self.made = made;
-        Ok(with_text)
+        self.new_messages = new_messages;
+        Ok(altered)
     }
 
-    fn known(&self, id: &str) -> Result<&Entry, String> {
+    fn entry(&self, id: &str) -> Result<&Entry, String> {
         self.state.get(id).ok_or_else(|| {
-            format!("no message `{id}` is part of the present state; it was left out before, or never sent")
+            format!(
+                "message `{id}` is not in the current state; it was left out before, or never sent"
+            )
         })
     }
 
-    /// Reads a list of messages of the program.
+    /// Reads the program's list of messages.
     fn elements(&self, list: &[Box<RawValue>]) -> Result<Vec<Element>, String> {
         let dialect = self.dialect.as_ref().ok_or("no dialect was chosen")?;
         let mut seen = HashSet::new();
@@ -141,9 +152,9 @@ impl Exec {
                 Given::Kept(id) => (id, None),
                 Given::Altered(id, message) => (id, Some(message)),
             };
-            let entry = self.known(&id)?;
+            let entry = self.entry(&id)?;
             if !seen.insert(entry.id.clone()) {
-                return Err(format!("message `{id}` stands twice in the list"));
+                return Err(format!("message `{id}` is in the list twice"));
             }
             out.push(Element::Known(match message {
                 None => entry.clone(),
@@ -157,8 +168,7 @@ impl Exec {
         Ok(out)
     }
 
-    /// Finds the new texts of the last answer among those of this one. Each is found once: the
-    /// same words beside it are a message of their own.
+    /// Recognises the new texts of the last answer. Each matches once; a second copy is a new message.
     fn repeated(&self, elements: Vec<Element>) -> Vec<Element> {
         let known = elements.iter().filter_map(|e| match e {
             Element::Known(entry) => Some(entry.id.clone()),
@@ -167,11 +177,11 @@ impl Exec {
         let mut taken: HashSet<Arc<str>> = known.collect();
         let again = |e| match e {
             Element::New(json) => {
-                let same = |m: &&Made| m.json.get() == json.get() && !taken.contains(&m.id);
-                match self.made.iter().find(same) {
-                    Some(made) => {
-                        taken.insert(made.id.clone());
-                        Element::Again(made.entry.clone(), json)
+                let same = |m: &&NewMessage| m.json.get() == json.get() && !taken.contains(&m.id);
+                match self.new_messages.iter().find(same) {
+                    Some(message) => {
+                        taken.insert(message.id.clone());
+                        Element::Repeated(message.entry.clone(), json)
                     }
                     None => Element::New(json),
                 }
@@ -181,21 +191,21 @@ impl Exec {
         elements.into_iter().map(again).collect()
     }
 
-    /// Gives new text its place in the log and an id.
+    /// Adds new text to the log and gives it an id.
     fn build(
         &mut self,
         s: &mut Engine,
         elements: Vec<Element>,
         origin: &[Origin],
         summarises: bool,
-    ) -> Result<(Vec<Entry>, Vec<Made>), String> {
+    ) -> Result<(Vec<Entry>, Vec<NewMessage>), String> {
         let dialect = self.dialect.as_ref().ok_or("no dialect was chosen")?;
         let kind = if summarises { BlockKind::Summary } else { BlockKind::Reminder };
         let mut drafted = Vec::new();
         for e in elements {
             drafted.push(match e {
                 Element::Known(entry) => (Some(entry), None),
-                Element::Again(entry, json) => (Some(entry), Some((json, vec![]))),
+                Element::Repeated(entry, json) => (Some(entry), Some((json, vec![]))),
                 Element::New(json) => {
                     let drafts = dialect.drafts(&json, kind)?;
                     (None, Some((json, drafts)))
@@ -203,30 +213,30 @@ impl Exec {
             });
         }
         let new = || drafted.iter().filter_map(|(_, new)| new.as_ref());
-        let told_by_user =
+        let has_user_summary =
             new().flat_map(|(_, drafts)| drafts).any(|d| d.kind == BlockKind::Summary);
-        let (mut entries, mut made) = (Vec::new(), Vec::new());
+        let (mut entries, mut new_messages) = (Vec::new(), Vec::new());
         for (entry, new) in drafted {
             let entry = match (entry, &new) {
                 (Some(entry), _) => entry,
                 (None, Some((json, drafts))) => {
                     let mut drafts = drafts.clone();
-                    if summarises && !told_by_user {
-                        said_by_model(&mut drafts);
+                    if summarises && !has_user_summary {
+                        mark_as_summary(&mut drafts);
                     }
                     entry_of(s, json, drafts, if summarises { origin } else { &[] })
                 }
                 (None, None) => continue,
             };
             if let Some((json, _)) = new {
-                made.push(Made { id: entry.id.clone(), json, entry: entry.clone() });
+                new_messages.push(NewMessage { id: entry.id.clone(), json, entry: entry.clone() });
             }
             entries.push(entry);
         }
-        Ok((entries, made))
+        Ok((entries, new_messages))
     }
 
-    /// Where breakpoints stand in the context.
+    /// Returns the positions of breakpoints in the context.
     fn places(&self, s: &Engine, all: &[Breakpoint]) -> Result<Vec<usize>, String> {
         let blocks = s.context.blocks();
         let mut out = Vec::new();
@@ -236,12 +246,12 @@ impl Exec {
                 out.extend(system.checked_sub(1));
                 continue;
             }
-            let entry = self.known(&b.id)?;
-            let stands = |shown: &Arc<Block>| {
+            let entry = self.entry(&b.id)?;
+            let is_last = |shown: &Arc<Block>| {
                 let last = entry.message.blocks.last();
                 last.is_some_and(|l| l.message == shown.message && l.origin == shown.origin)
             };
-            let at = blocks.iter().rposition(stands);
+            let at = blocks.iter().rposition(is_last);
             out.push(at.ok_or_else(|| format!("breakpoint after `{}`, which is not shown", b.id))?);
         }
         out.sort_unstable();
@@ -249,8 +259,7 @@ impl Exec {
         Ok(out)
     }
 
-    /// Blocks of a list of messages that are sent and never shown in the conversation; the last new
-    /// text asks.
+    /// Returns the blocks of messages for a side request. The last new text is its prompt.
     pub(super) fn side_blocks(&self, list: &[Box<RawValue>]) -> Result<Vec<Arc<Block>>, String> {
         let dialect = self.dialect.as_ref().ok_or("no dialect was chosen")?;
         let elements = self.elements(list)?;
@@ -258,7 +267,7 @@ impl Exec {
         let mut out: Vec<Arc<Block>> = Vec::new();
         for (i, e) in elements.into_iter().enumerate() {
             match e {
-                Element::Known(entry) | Element::Again(entry, _) => {
+                Element::Known(entry) | Element::Repeated(entry, _) => {
                     out.extend(entry.message.blocks);
                 }
                 Element::New(json) => {
@@ -273,7 +282,7 @@ impl Exec {
     }
 }
 
-/// A call stands with its result, and a result behind its call.
+/// Checks that every call has its result, and every result its call before it.
 fn whole_pairs(before: &State, after: &[Entry]) -> Result<(), String> {
     let blocks = || after.iter().flat_map(|e| &e.message.blocks);
     let (mut called, mut answered) = (HashSet::new(), HashSet::new());
@@ -297,8 +306,8 @@ fn whole_pairs(before: &State, after: &[Entry]) -> Result<(), String> {
     }
 }
 
-/// Where no new text is the user's, the model's tells what went before.
-fn said_by_model(drafts: &mut [Draft]) {
+/// Marks the model's new text as the summary, for an answer without a summary by the user.
+fn mark_as_summary(drafts: &mut [Draft]) {
     for d in drafts.iter_mut().filter(|d| d.kind == BlockKind::Assistant) {
         d.kind = BlockKind::Summary;
     }
@@ -312,15 +321,15 @@ fn entry_of(s: &mut Engine, json: &RawValue, drafts: Vec<Draft>, origin: &[Origi
     let blocks = drafts
         .into_iter()
         .map(|d| {
-            let stands = d.kind == BlockKind::Summary;
-            let origin = if stands { origin.to_vec() } else { vec![] };
+            let is_summary = d.kind == BlockKind::Summary;
+            let origin = if is_summary { origin.to_vec() } else { vec![] };
             Draft { form: Form::Synthetic, ..d }.build(id, origin)
         })
         .collect();
-    Entry { id: id_of(id, 0), message: Message { json: json.to_owned().into(), blocks } }
+    Entry { id: message_id(id, 0), message: Message { json: json.to_owned().into(), blocks } }
 }
 
-/// What the log keeps of new text.
+/// Converts new text to a part of the log.
 fn part(d: &Draft) -> Part {
     let call = d.call.as_ref().map(|c| (Arc::<str>::from(&*c.id), Arc::<str>::from(&*c.name)));
     match (d.kind, call) {
@@ -341,7 +350,7 @@ fn part(d: &Draft) -> Part {
     }
 }
 
-/// The parts of the log that messages stand for, in order.
+/// Returns the parts of the log that messages represent, in order.
 fn origin(entries: &[&Entry]) -> Vec<Origin> {
     let blocks = entries.iter().flat_map(|e| &e.message.blocks);
     let mut out: Vec<Origin> = blocks.flat_map(|b| b.origin.iter().copied()).collect();
@@ -350,7 +359,7 @@ fn origin(entries: &[&Entry]) -> Vec<Origin> {
     out
 }
 
-/// The kind of a compaction that the program does not name.
+/// Returns the kind of a compaction for which the program gives none.
 fn found_kind(summarises: bool, drops: bool, after: &[Arc<Block>]) -> CompactionKind {
     match (summarises, drops) {
         (true, _) => CompactionKind::Summarise,
@@ -373,7 +382,7 @@ fn word(kind: CompactionKind) -> &'static str {
 fn name(given: &str) -> Result<&'static str, String> {
     if given.is_empty() || given.len() > NAME_BYTES || given.chars().any(char::is_control) {
         let found = super::protocol::clipped(given);
-        return Err(format!("{found:?} is no name: 1 to {NAME_BYTES} bytes of text are"));
+        return Err(format!("{found:?} is not a name: expected 1 to {NAME_BYTES} bytes of text"));
     }
     Ok(kept(given))
 }

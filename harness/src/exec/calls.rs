@@ -1,4 +1,4 @@
-//! What a program calls back: models, counts, and words for the trace.
+//! Calls of the program while it answers: completions, token counts, and log messages.
 
 use std::sync::Arc;
 
@@ -10,7 +10,9 @@ use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::protocol::{Collect, Complete, Count, RpcError, Said, UsageInfo, Which};
+use super::protocol::{
+    Collect, Complete, CountTokens, LogMessage, ModelChoice, RpcError, UsageInfo,
+};
 use super::quotes;
 use super::strategy::Exec;
 
@@ -31,9 +33,11 @@ impl Exec {
                 let asked = read(params)?;
                 self.collect(s, asked).await
             }
-            "count_tokens" => self.count(s, &read::<Option<Count>>(params)?.unwrap_or_default()),
+            "count_tokens" => {
+                self.count(s, &read::<Option<CountTokens>>(params)?.unwrap_or_default())
+            }
             "log" => {
-                s.note(Event::ProgramLog(read::<Said>(params)?.message));
+                s.note(Event::ProgramLog(read::<LogMessage>(params)?.message));
                 Ok(json!({}))
             }
             other => Err(RpcError::no_method(other)),
@@ -48,7 +52,7 @@ impl Exec {
             self.tasks.push((task, request));
             return Ok(json!({"task": self.tasks.len() - 1}));
         }
-        answered(s.send(&request).await)
+        reply_to_json(s.send(&request).await)
     }
 
     fn side_request(
@@ -57,9 +61,9 @@ impl Exec {
         asked: &Complete,
         phase: Phase,
     ) -> Result<Request, RpcError> {
-        let said = self.side_blocks(&asked.messages).map_err(RpcError::params)?;
-        if said.is_empty() {
-            return Err(RpcError::params("`messages` is empty; a model is asked something"));
+        let side = self.side_blocks(&asked.messages).map_err(RpcError::params)?;
+        if side.is_empty() {
+            return Err(RpcError::params("`messages` is empty"));
         }
         let head = &s.context.blocks()[..self.head];
         let mut blocks: Vec<Arc<Block>> = match &asked.system {
@@ -69,13 +73,13 @@ impl Exec {
                 let base = Draft::synthetic(BlockKind::Base, Role::System, text.as_str());
                 vec![base.build(MessageId(u32::MAX), vec![])]
             }
-            Some(_) => return Err(RpcError::params("`system` is a text, true or nothing")),
+            Some(_) => return Err(RpcError::params("`system` must be a text, true or absent")),
         };
         let known = self.state.blocks().collect::<Vec<_>>();
-        blocks.extend(said.into_iter().map(|b| quotes::marked(b, &known)));
+        blocks.extend(side.into_iter().map(|b| quotes::with_quotes(b, &known)));
         let mut request = s.summary_request(phase, blocks, asked.tools);
         request.max_tokens = asked.max_tokens;
-        if asked.model == Which::Summary
+        if asked.model == ModelChoice::Summary
             && let Ok(small) = model::find(&s.model.weak)
         {
             request.model = Arc::new(small.clone());
@@ -86,25 +90,25 @@ impl Exec {
     async fn collect(&mut self, s: &mut Engine, asked: Collect) -> Result<Value, RpcError> {
         let known = usize::try_from(asked.task).ok().and_then(|i| self.tasks.get(i)).cloned();
         let Some((task, request)) = known else {
-            return Err(RpcError::params(format!("there is no task {}", asked.task)));
+            return Err(RpcError::params(format!("unknown task {}", asked.task)));
         };
         match s.collect(task, &request, asked.wait).await {
             None => Ok(json!({"pending": true})),
-            Some(result) => answered(result),
+            Some(result) => reply_to_json(result),
         }
     }
 
-    fn count(&self, s: &Engine, asked: &Count) -> Result<Value, RpcError> {
-        let tokens = match &asked.messages {
+    fn count(&self, s: &Engine, params: &CountTokens) -> Result<Value, RpcError> {
+        let tokens = match &params.messages {
             None => {
                 let head = s.context.blocks()[..self.head].iter().cloned();
                 let blocks: Vec<Arc<Block>> = head.chain(self.state.blocks()).collect();
                 s.prompt_tokens(&blocks)
             }
             Some(list) => {
-                let said = self.side_blocks(list).map_err(RpcError::params)?;
+                let side = self.side_blocks(list).map_err(RpcError::params)?;
                 let head = s.context.blocks()[..self.head].iter().cloned();
-                s.prompt_tokens(&head.chain(said).collect::<Vec<_>>())
+                s.prompt_tokens(&head.chain(side).collect::<Vec<_>>())
             }
         };
         Ok(json!({"tokens": tokens}))
@@ -116,7 +120,7 @@ fn read<'a, T: serde::Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<T
     serde_json::from_str(text).map_err(|e| RpcError::params(e.to_string()))
 }
 
-fn answered(result: Result<Reply, ModelError>) -> Result<Value, RpcError> {
+fn reply_to_json(result: Result<Reply, ModelError>) -> Result<Value, RpcError> {
     let reply = result.map_err(|e| RpcError::model(&e))?;
     let block = |p: &Part| match p {
         Part::Text(text) => Some(json!({"type": "text", "text": text})),

@@ -1,4 +1,4 @@
-//! Messages in the dialect that a program has chosen, and the blocks behind them.
+//! Converts between blocks and messages in the dialect of a program.
 
 use std::sync::Arc;
 
@@ -12,19 +12,19 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The dialects, by the names of wires.
+/// Names of the dialects.
 pub(super) const NAMES: [&str; 3] = ["openai-chat", "openai-responses", "anthropic"];
 
-/// A dialect of a run.
+/// The dialect of a run.
 pub(super) struct Dialect {
     wire: Wire,
     /// A request of this run without blocks.
     empty: Request,
-    /// Whether thinking is part of a message.
+    /// Whether messages contain thinking.
     shows_thinking: bool,
 }
 
-/// A message with the blocks that it stands for.
+/// A message and the blocks that it represents.
 #[derive(Clone)]
 pub(super) struct Message {
     pub(super) json: Arc<RawValue>,
@@ -33,7 +33,7 @@ pub(super) struct Message {
 }
 
 impl Dialect {
-    /// The dialect of this name; `request` = any request of the run.
+    /// Returns a dialect by name. `request` is any request of the run.
     pub(super) fn named(name: &str, request: Request) -> Option<Dialect> {
         let at = NAMES.iter().position(|n| *n == name)?;
         let own = if name == NAMES[2] { "anthropic-messages" } else { NAMES[at] };
@@ -48,12 +48,12 @@ impl Dialect {
             thread: None,
             ..request
         };
-        // Chat Completions has no thinking that all providers read.
+        // Not all providers read thinking in Chat Completions.
         Some(Dialect { wire, empty, shows_thinking: name != NAMES[0] })
     }
 
-    /// Whether a program sees a block. What the recording lacks is nobody's text.
-    fn shows(&self, b: &Block) -> bool {
+    /// Returns whether a program sees a block. Unrecorded text has no content to show.
+    fn is_visible(&self, b: &Block) -> bool {
         match b.kind {
             BlockKind::Unrecorded => false,
             BlockKind::Reasoning => self.shows_thinking,
@@ -61,14 +61,15 @@ impl Dialect {
         }
     }
 
-    /// The messages that the blocks of one message of the log become. What is hidden stands with
-    /// what follows it, at the end with what is before it.
+    /// Converts the blocks of one message of the log. Hidden blocks belong to the next visible block,
+    /// at the end to the previous one.
     pub(super) fn messages(&self, blocks: &[Arc<Block>]) -> Result<Vec<Message>, String> {
-        let visible: Vec<Arc<Block>> = blocks.iter().filter(|b| self.shows(b)).cloned().collect();
+        let visible: Vec<Arc<Block>> =
+            blocks.iter().filter(|b| self.is_visible(b)).cloned().collect();
         if visible.is_empty() {
             return self.blank(blocks);
         }
-        let (list, places) = self.written(&visible)?;
+        let (list, places) = self.encode(&visible)?;
         let mut out: Vec<Message> =
             list.into_iter().map(|json| Message { json, blocks: vec![] }).collect();
         let mut places = places.into_iter();
@@ -76,18 +77,18 @@ impl Dialect {
         let mut last = 0;
         for b in blocks {
             hidden.push(b.clone());
-            if self.shows(b) {
+            if self.is_visible(b) {
                 last = places.next().and_then(|at| at.checked_sub(1)).unwrap_or(last);
                 out[last].blocks.append(&mut hidden);
             }
         }
         out[last].blocks.append(&mut hidden);
-        // A message without a block of its own would be one that nobody can leave out.
+        // A program could not leave out a message without blocks.
         out.retain(|m| !m.blocks.is_empty());
         Ok(out)
     }
 
-    /// A message without words in the place of blocks that are all hidden.
+    /// Returns an empty message for blocks that are all hidden.
     fn blank(&self, blocks: &[Arc<Block>]) -> Result<Vec<Message>, String> {
         let Some(first) = blocks.first() else { return Ok(vec![]) };
         let (kind, role) = match first.role {
@@ -95,18 +96,18 @@ impl Dialect {
             _ => (BlockKind::User, Role::User),
         };
         let empty = Draft::text(kind, role, "").build(first.message, vec![]);
-        let (list, _) = self.written(&[empty])?;
-        let json = list.into_iter().next().ok_or("a message without words has no form")?;
+        let (list, _) = self.encode(&[empty])?;
+        let json = list.into_iter().next().ok_or("an empty message cannot be encoded")?;
         Ok(vec![Message { json, blocks: blocks.to_vec() }])
     }
 
-    /// The elements of the list of messages, and in which of them (from 1) each block stands.
-    fn written(&self, blocks: &[Arc<Block>]) -> Result<(Vec<Arc<RawValue>>, Vec<usize>), String> {
+    /// Returns the encoded messages and the number, from 1, of the message of each block.
+    fn encode(&self, blocks: &[Arc<Block>]) -> Result<(Vec<Arc<RawValue>>, Vec<usize>), String> {
         let request = Request { blocks: blocks.to_vec(), ..self.empty.clone() };
         let encoded = self.wire.encode(&request);
         let list = self.list(&encoded.body)?;
         if encoded.messages.iter().any(|at| *at > list.len()) {
-            return Err("this dialect cannot say a message of the session".into());
+            return Err("this dialect cannot represent a message of the session".into());
         }
         Ok((list, encoded.messages))
     }
@@ -114,13 +115,14 @@ impl Dialect {
     fn list(&self, body: &[u8]) -> Result<Vec<Arc<RawValue>>, String> {
         let mut body: std::collections::HashMap<&str, Box<RawValue>> =
             serde_json::from_slice(body).map_err(|e| e.to_string())?;
-        let list = body.remove(self.wire.conversation_field()).ok_or("there are no messages")?;
+        let list =
+            body.remove(self.wire.conversation_field()).ok_or("the request has no messages")?;
         let list: Vec<Box<RawValue>> =
             serde_json::from_str(list.get()).map_err(|e| e.to_string())?;
         Ok(list.into_iter().map(Arc::from).collect())
     }
 
-    /// What a message of the program says.
+    /// Decodes a message of the program.
     fn items(&self, message: &RawValue) -> Result<Vec<Item>, String> {
         let (field, model) = (self.wire.conversation_field(), &self.empty.model.name);
         let model = serde_json::to_string(&**model).map_err(|e| e.to_string())?;
@@ -133,28 +135,27 @@ impl Dialect {
         Ok(prompt.items)
     }
 
-    /// A message as the program has with_text it: what says the same stays the same block, what is
-    /// hidden stays.
+    /// Returns the blocks of a message that the program has altered. Unchanged and hidden blocks stay.
     pub(super) fn with_text(
         &self,
         was: &Message,
         message: &RawValue,
     ) -> Result<Vec<Arc<Block>>, String> {
         let mut items = self.items(message)?;
-        // An empty text beside calls is nothing said.
+        // Some programs send an empty text along with calls.
         if items.len() > 1 {
             items.retain(|i| !matches!(&*i.content, Content::Text(t) if t.is_empty()));
         }
         let mut items: Vec<Option<Item>> = items.into_iter().map(Some).collect();
         let mut out = Vec::new();
         for b in &was.blocks {
-            if !self.shows(b) {
+            if !self.is_visible(b) {
                 out.push(b.clone());
                 continue;
             }
-            let found = items.iter_mut().find(|i| i.as_ref().is_some_and(|i| is_of(i, b)));
+            let found = items.iter_mut().find(|i| i.as_ref().is_some_and(|i| corresponds(i, b)));
             if let Some(item) = found.and_then(Option::take) {
-                out.push(turned(b, item));
+                out.push(altered_block(b, item));
             }
         }
         let (id, origin) = match was.blocks.first() {
@@ -168,17 +169,16 @@ impl Dialect {
         Ok(out)
     }
 
-    /// The blocks of new text, before they belong to a message; text of the user's side is of
-    /// `kind`.
+    /// Returns drafts of new text. User text gets `kind`.
     pub(super) fn drafts(&self, message: &RawValue, kind: BlockKind) -> Result<Vec<Draft>, String> {
-        let said = self.items(message)?.into_iter();
-        let some = |i: &Item| !matches!(&*i.content, Content::Text(t) if t.is_empty());
-        said.filter(some).map(|i| draft(i, kind)).collect()
+        let items = self.items(message)?.into_iter();
+        let is_text = |i: &Item| !matches!(&*i.content, Content::Text(t) if t.is_empty());
+        items.filter(is_text).map(|i| draft(i, kind)).collect()
     }
 }
 
-/// Whether an item of an with_text message is what a block said.
-fn is_of(item: &Item, b: &Block) -> bool {
+/// Returns whether an item of an altered message corresponds to a block.
+fn corresponds(item: &Item, b: &Block) -> bool {
     match &*item.content {
         Content::Call { id, .. } => b.kind == BlockKind::Call && b.call_id() == Some(id),
         Content::Output { id, .. } => b.kind == BlockKind::Output && b.call_id() == Some(id),
@@ -191,8 +191,8 @@ fn is_of(item: &Item, b: &Block) -> bool {
     }
 }
 
-/// A block as an with_text message shows it: the same one if it says the same.
-fn turned(b: &Arc<Block>, item: Item) -> Arc<Block> {
+/// Returns the block with the content of an altered message, or the same block if it is unchanged.
+fn altered_block(b: &Arc<Block>, item: Item) -> Arc<Block> {
     let text = item.text();
     let same_call = || {
         let value = |t: &str| serde_json::from_str::<Value>(t).ok();
@@ -208,7 +208,8 @@ fn turned(b: &Arc<Block>, item: Item) -> Arc<Block> {
     b.with_text(form(&b.text, text), text)
 }
 
-/// Cut if most of what is left was there before, at the beginning or the end; else cleared.
+/// Truncated if at least half of the rest was there before, at the beginning or the end; else
+/// cleared.
 fn form(before: &str, after: &str) -> Form {
     let same = |(a, b): &(u8, u8)| a == b;
     let head = before.bytes().zip(after.bytes()).take_while(same).count();
@@ -221,7 +222,7 @@ fn form(before: &str, after: &str) -> Form {
     }
 }
 
-/// A block of new text.
+/// Returns the draft of a new block.
 fn draft(item: Item, kind: BlockKind) -> Result<Draft, String> {
     let call = |id: Arc<str>, name: Arc<str>| Some(Arc::new(CallRef { id, name }));
     let made = |kind, role, text: Arc<str>| Draft::synthetic(kind, role, text);
@@ -246,12 +247,12 @@ fn draft(item: Item, kind: BlockKind) -> Result<Draft, String> {
             Draft { media: Some(Arc::new(media)), ..made(BlockKind::Image, Role::User, "".into()) }
         }
         Content::Compaction { .. } | Content::CompactionTrigger(_) => {
-            return Err("compactions of the provider cannot be asked for by a program".into());
+            return Err("a program cannot request a compaction by the provider".into());
         }
     })
 }
 
-/// Tool definitions as sessions hold them, whatever wire they were written for.
+/// Converts tool definitions of any API to those of a session.
 pub(super) fn tools(json: &str) -> Vec<Value> {
     #[derive(Deserialize)]
     struct Tool {
@@ -261,14 +262,14 @@ pub(super) fn tools(json: &str) -> Vec<Value> {
         parameters: Option<Value>,
         function: Option<Box<Tool>>,
     }
-    fn told(t: Tool) -> Value {
+    fn definition(t: Tool) -> Value {
         if let Some(function) = t.function {
-            return told(*function);
+            return definition(*function);
         }
         let schema = t.input_schema.or(t.parameters).unwrap_or_else(|| serde_json::json!({}));
         let (name, description) = (t.name.unwrap_or_default(), t.description.unwrap_or_default());
         serde_json::json!({"name": name, "description": description, "input_schema": schema})
     }
     let all: Vec<Tool> = serde_json::from_str(json).unwrap_or_default();
-    all.into_iter().map(told).collect()
+    all.into_iter().map(definition).collect()
 }

@@ -1,4 +1,4 @@
-//! What a program may take for one answer; settings that are not passed on to it.
+//! Limits of one answer of a program: the settings `exec.*`, which are not passed to it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,20 +6,19 @@ use std::time::Duration;
 use ctxbench_core::quantity::{parse_bytes, parse_quantity};
 use ctxbench_strategies::SpecError;
 
-/// What such settings begin with.
 const PREFIX: &str = "exec.";
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Limits {
-    /// Of one answer, without the time that ctxbench takes for calls back.
+    /// Time for one answer, without the time that ctxbench needs for calls back.
     pub(super) timeout: Duration,
-    /// Bytes of one answer with all its calls.
+    /// Bytes of one answer and its calls.
     pub(super) output: u64,
-    /// Calls back for one answer.
+    /// Calls back during one answer.
     pub(super) calls: u64,
-    /// Each session is run twice, and the second run must go as the first.
+    /// Whether each session is run twice to check that the program is deterministic.
     pub(super) twice: bool,
-    /// Where every line is written to.
+    /// File to which all messages are written.
     pub(super) transcript: Option<PathBuf>,
 }
 
@@ -36,7 +35,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Takes a setting if it is one of these; `false` = it is the program's.
+    /// Applies a setting. Returns `false` for a setting of the program.
     pub(super) fn take(&mut self, name: &str, value: &str) -> Result<bool, SpecError> {
         let Some(limit) = name.strip_prefix(PREFIX) else { return Ok(false) };
         let wrong = |expected: &str| {
@@ -44,12 +43,13 @@ impl Limits {
         };
         match limit {
             "timeout" => {
-                self.timeout = seconds(value).ok_or_else(|| wrong("a time such as 60s or 5m"))?;
+                self.timeout =
+                    parse_duration(value).ok_or_else(|| wrong("a time such as 60s or 5m"))?;
             }
             "output" => {
                 let bytes = parse_bytes(value).filter(|n| *n > 0);
-                self.output =
-                    bytes.ok_or_else(|| wrong("bytes above 0, such as 64MiB, or 64m for 64,000,000"))?;
+                self.output = bytes
+                    .ok_or_else(|| wrong("bytes above 0, such as 64m (64,000,000) or 64MiB"))?;
             }
             "calls" => {
                 let calls = parse_quantity(value).filter(|n| *n > 0);
@@ -59,15 +59,17 @@ impl Limits {
             "transcript" => self.transcript = Some(value.into()),
             _ => {
                 let known = "exec.timeout, exec.output, exec.calls, exec.transcript and exec.twice";
-                return Err(SpecError::Program(format!("there is no `{name}`; known are {known}")));
+                return Err(SpecError::Program(format!(
+                    "unknown setting `{name}`; known are {known}"
+                )));
             }
         }
         Ok(true)
     }
 }
 
-/// `60`, `60s`, `5m`; above 0 and at most a day.
-fn seconds(text: &str) -> Option<Duration> {
+/// Parses `60`, `60s` or `5m`, above 0 and at most a day.
+fn parse_duration(text: &str) -> Option<Duration> {
     let (number, unit) = match text.strip_suffix('m') {
         Some(minutes) => (minutes, 60.0),
         None => (text.strip_suffix('s').unwrap_or(text), 1.0),
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_taken_and_everything_else_is_the_programs() {
+    fn take_exec_setting_sets_limit_and_leaves_others() {
         let mut l = Limits::default();
         assert_eq!(l.take("timeout", "5s"), Ok(false));
         assert_eq!(l.take("exec.timeout", "1.5s"), Ok(true));

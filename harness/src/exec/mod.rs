@@ -1,8 +1,7 @@
-//! Strategies in any language: a program that speaks the protocol of docs/exec.md is a strategy like
-//! any other.
+//! Strategies in any language: programs that speak the protocol of docs/exec.md.
 //!
-//! `strategy` asks it at each moment, `talk` carries questions and calls back over its `process`,
-//! `state` knows the messages that it knows, and `dialect` turns blocks into messages and back.
+//! `strategy` calls the program, `talk` exchanges messages with its `process`, `state` contains the
+//! messages that the program knows, and `dialect` converts blocks to messages and back.
 
 mod apply;
 mod calls;
@@ -18,4 +17,4 @@ mod strategy;
 mod talk;
 
 pub use probe::introduced;
-pub use spec::{is_exec, read};
+pub use spec::{is_exec, parse, transcript};

@@ -1,141 +1,146 @@
-//! The process of a program: its lines, its limits, and its end.
+//! The process of a program: lines, limits and shutdown.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
-use tokio::task::JoinHandle;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
 use super::limits::Limits;
-use crate::groups;
+use crate::process_group::{ProcessGroup, StderrTail};
 use serde_json::value::RawValue;
 
-/// Of standard error this much of the end is kept, bytes.
-const STDERR_KEPT: usize = 4_096;
-/// This many of its last lines are shown.
+/// Number of lines of standard error that are shown when the program fails.
 const STDERR_LINES: usize = 8;
-/// How long a process that was told to end may take, and how long its last words are waited for.
+/// Time that a process has to end after `shutdown`.
 const GRACE: Duration = Duration::from_secs(2);
 
 pub(super) struct Process {
-    child: Child,
-    /// `None` once it is told that nothing more comes.
+    group: ProcessGroup,
+    /// `None` once it is closed.
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
-    stderr: Arc<Mutex<Vec<u8>>>,
-    listens: JoinHandle<()>,
+    stderr: StderrTail,
     limits: Limits,
-    /// What is left of the limits until the present answer.
-    left: Left,
+    /// Rest of the limits for the current answer.
+    budget: Budget,
     transcript: Transcript,
 }
 
-/// Every line that goes either way, as JSON with who said it.
+/// First bytes of every transcript.
+const TRANSCRIPT_START: &str = "{\"from\":\"";
+
+/// A JSON line for every message in either direction, with its sender.
 struct Transcript(Option<File>);
 
 impl Transcript {
     fn open(limits: &Limits) -> Result<Transcript, String> {
         let Some(path) = &limits.transcript else { return Ok(Transcript(None)) };
-        let file = File::options().create(true).append(true).open(path);
-        let wrong = |e| format!("exec.transcript: cannot write {}: {e}", path.display());
-        file.map(|file| Transcript(Some(file))).map_err(wrong)
+        let failed = |why: String| format!("exec.transcript: {}: {why}", path.display());
+        let open = || -> std::io::Result<Option<File>> {
+            let mut file = File::options().create(true).read(true).append(true).open(path)?;
+            let mut start = Vec::new();
+            if file.metadata()?.is_file() {
+                std::io::Read::by_ref(&mut file)
+                    .take(TRANSCRIPT_START.len() as u64)
+                    .read_to_end(&mut start)?;
+            }
+            let is_ours = start.is_empty() || start == TRANSCRIPT_START.as_bytes();
+            Ok(is_ours.then_some(file))
+        };
+        match open() {
+            Ok(Some(file)) => Ok(Transcript(Some(file))),
+            Ok(None) => Err(failed("not a transcript; name a new file".into())),
+            Err(e) => Err(failed(format!("failed to open it: {e}"))),
+        }
     }
 
     fn line(&mut self, from: &str, line: &[u8]) -> Result<(), String> {
         let Some(file) = self.0.as_mut().filter(|_| !line.is_empty()) else { return Ok(()) };
         let text = String::from_utf8_lossy(line);
-        // What is no JSON stands as text.
-        let said = match serde_json::from_str::<&RawValue>(text.trim_end()) {
+        // Other lines become JSON strings.
+        let json = match serde_json::from_str::<&RawValue>(text.trim_end()) {
             Ok(_) => text.trim_end().to_string(),
             Err(_) => serde_json::Value::from(text.trim_end()).to_string(),
         };
-        writeln!(file, "{{\"from\":\"{from}\",\"line\":{said}}}")
+        writeln!(file, "{{\"from\":\"{from}\",\"line\":{json}}}")
             .map_err(|e| format!("exec.transcript: {e}"))
     }
 }
 
-/// What is left of the limits of one answer.
-struct Left {
+/// Rest of the limits of one answer.
+struct Budget {
     time: Duration,
     bytes: u64,
     lines: u64,
 }
 
 impl Process {
-    /// Starts a program without a shell, in the working folder and a process group of its own.
+    /// Starts a program without a shell, in the working folder and its own process group.
     pub(super) fn start(command: &[String], limits: Limits) -> Result<Process, String> {
         let [program, arguments @ ..] = command else {
-            return Err("there is no command behind `exec:`".into());
+            return Err("the command after `exec:` is missing".into());
         };
         let transcript = Transcript::open(&limits)?;
         let mut starting = Command::new(program);
-        starting.args(arguments).kill_on_drop(true);
+        starting.args(arguments);
         starting.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        #[cfg(unix)]
-        starting.process_group(0);
-        let mut child = starting.spawn().map_err(|e| {
+        let mut group = ProcessGroup::spawn(&mut starting).map_err(|e| {
             format!("cannot start `{program}`: {e}; is it installed, and is the path right?")
         })?;
         let piped = "all three streams are pipes";
-        let stdin = child.stdin.take();
-        let stdout = BufReader::with_capacity(1 << 16, child.stdout.take().expect(piped));
-        let stderr = Arc::default();
-        let listens = tokio::spawn(listen(child.stderr.take().expect(piped), Arc::clone(&stderr)));
-        if let Some(id) = child.id() {
-            groups::begun(id);
-        }
-        let left = Left::of(&limits);
-        Ok(Process { child, stdin, stdout, stderr, listens, limits, left, transcript })
+        let stdin = group.take_stdin();
+        let stdout = BufReader::with_capacity(1 << 16, group.take_stdout().expect(piped));
+        let stderr = StderrTail::collect(group.take_stderr().expect(piped));
+        let budget = Budget::new(&limits);
+        Ok(Process { group, stdin, stdout, stderr, limits, budget, transcript })
     }
 
-    /// A new answer is asked for.
+    /// Resets the limits for a new answer.
     pub(super) fn begin_answer(&mut self) {
-        self.left = Left::of(&self.limits);
+        self.budget = Budget::new(&self.limits);
     }
 
-    /// Sends a line, if there is one, and reads the next. Both at once: a program may be writing
-    /// while it is written to.
+    /// Sends a line, if given, and reads the next. Both run at once, because a program may write before
+    /// it reads.
     pub(super) async fn exchange(&mut self, line: Option<&[u8]>) -> Result<Vec<u8>, String> {
         let begin = Instant::now();
         self.transcript.line("ctxbench", line.unwrap_or_default())?;
-        let (stdin, stdout, left) = (&mut self.stdin, &mut self.stdout, &mut self.left);
+        let (stdin, stdout, budget) = (&mut self.stdin, &mut self.stdout, &mut self.budget);
         let write = async {
             if let (Some(line), Some(stdin)) = (line, stdin) {
-                // A program that has gone says more by what it leaves on standard output or error.
+                // If the program has ended, its output explains more than this error.
                 let _ = stdin.write_all(line).await;
                 let _ = stdin.flush().await;
             }
         };
-        let time = left.time;
-        let both = async { tokio::join!(write, next_line(stdout, left, &self.limits)).1 };
+        let time = budget.time;
+        let both = async { tokio::join!(write, next_line(stdout, budget, &self.limits)).1 };
         let read = timeout(time, both).await;
         let read = read.unwrap_or_else(|_| {
             let seconds = self.limits.timeout.as_secs_f64();
             Err(format!("it did not answer within {seconds} s (exec.timeout)"))
         });
-        self.left.time = self.left.time.saturating_sub(begin.elapsed());
+        self.budget.time = self.budget.time.saturating_sub(begin.elapsed());
         match read {
-            Ok(line) if line.is_empty() => Err(self.gone().await),
+            Ok(line) if line.is_empty() => Err(self.exit_reason().await),
             Ok(line) => self.transcript.line("program", &line).map(|()| line),
             Err(why) => Err(why),
         }
     }
 
-    /// How a process ended that has closed its standard output.
-    async fn gone(&mut self) -> String {
-        match timeout(GRACE, self.child.wait()).await {
+    /// Explains why standard output was closed.
+    async fn exit_reason(&mut self) -> String {
+        match timeout(GRACE, self.group.wait()).await {
             Ok(Ok(status)) => format!("it ended with {status}"),
             _ => "it closed its standard output".into(),
         }
     }
 
-    /// Tells it that the session is over, gives it a moment, and ends its group. What it says to
-    /// that changes nothing.
+    /// Sends `shutdown`, waits for a moment, and ends the group. The answer is ignored.
     pub(super) async fn shut_down(&mut self, id: u64) {
         let line = format!(
             "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"shutdown\",\"params\":{{}}}}\n"
@@ -144,72 +149,44 @@ impl Process {
         let answered = timeout(GRACE, self.exchange(Some(line.as_bytes()))).await;
         self.stdin = None;
         if answered.is_ok() {
-            let _ = timeout(GRACE, self.child.wait()).await;
+            let _ = timeout(GRACE, self.group.wait()).await;
         }
-        self.kill();
+        self.group.kill();
     }
 
-    /// The last lines of its standard error; it is over.
-    pub(super) async fn last_words(mut self) -> String {
-        self.kill();
-        // Whatever holds the pipe open beyond the group is not waited for.
-        let _ = timeout(GRACE, &mut self.listens).await;
-        let kept = self.stderr.lock().map(|k| k.clone()).unwrap_or_default();
-        let text = String::from_utf8_lossy(&kept).into_owned();
-        let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-        lines[lines.len().saturating_sub(STDERR_LINES)..].join("\n")
-    }
-
-    fn kill(&mut self) {
-        if let Some(id) = self.child.id() {
-            groups::end(id);
-        }
+    /// Ends the program and returns the last lines of its standard error.
+    pub(super) async fn stderr_tail(mut self) -> String {
+        self.group.kill();
+        self.stderr.last_lines(STDERR_LINES).await
     }
 }
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.kill();
-        self.listens.abort();
+impl Budget {
+    fn new(limits: &Limits) -> Budget {
+        Budget { time: limits.timeout, bytes: limits.output, lines: limits.calls + 1 }
     }
 }
 
-impl Left {
-    fn of(limits: &Limits) -> Left {
-        Left { time: limits.timeout, bytes: limits.output, lines: limits.calls + 1 }
-    }
-}
-
-/// Keeps the end of what is written to standard error.
-async fn listen(mut stderr: ChildStderr, kept: Arc<Mutex<Vec<u8>>>) {
-    let mut buffer = [0; 4_096];
-    while let Ok(n @ 1..) = stderr.read(&mut buffer).await {
-        let Ok(mut kept) = kept.lock() else { return };
-        kept.extend_from_slice(&buffer[..n]);
-        let over = kept.len().saturating_sub(STDERR_KEPT);
-        kept.drain(..over);
-    }
-}
-
-/// The next line without its end; empty at the end of the stream. Blank lines are passed over.
+/// Reads the next line that is not blank, without its end. Empty at the end of the stream.
 async fn next_line(
     stdout: &mut BufReader<ChildStdout>,
-    left: &mut Left,
+    budget: &mut Budget,
     limits: &Limits,
 ) -> Result<Vec<u8>, String> {
     let mut line = Vec::new();
     loop {
-        let read = stdout.fill_buf().await.map_err(|e| format!("its output is lost: {e}"))?;
+        let read =
+            stdout.fill_buf().await.map_err(|e| format!("failed to read its output: {e}"))?;
         let end = read.iter().position(|b| *b == b'\n');
         let taken = end.unwrap_or(read.len());
-        left.bytes = left.bytes.checked_sub(taken as u64).ok_or_else(|| {
+        budget.bytes = budget.bytes.checked_sub(taken as u64).ok_or_else(|| {
             format!("its answer has more than {} bytes (exec.output)", limits.output)
         })?;
         line.extend_from_slice(&read[..taken]);
         let over = read.is_empty();
         stdout.consume(taken + usize::from(end.is_some()));
         if end.is_some() {
-            left.lines = left.lines.checked_sub(1).ok_or_else(|| {
+            budget.lines = budget.lines.checked_sub(1).ok_or_else(|| {
                 format!("it made more than {} calls for one answer (exec.calls)", limits.calls)
             })?;
         }

@@ -1,4 +1,4 @@
-//! The messages of the protocol, version 1: docs/exec.md.
+//! Messages of the protocol, version 1: docs/exec.md.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -7,10 +7,9 @@ use serde_json::{Map, Value};
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::request::{ErrorKind, ModelError, StopReason, Ttl, Usage};
 
-/// Version of the protocol.
 pub(super) const VERSION: u64 = 1;
 
-/// A line of the program: an answer, or a call of its own.
+/// A line from the program: an answer or a call.
 #[derive(Deserialize)]
 pub(super) struct Line {
     pub(super) jsonrpc: String,
@@ -33,7 +32,7 @@ pub(super) struct RpcError {
 impl RpcError {
     pub(super) fn no_method(name: &str) -> RpcError {
         let known = "complete, collect, count_tokens, log";
-        let message = format!("there is no method `{name}`; known are {known}");
+        let message = format!("unknown method `{name}`; known are {known}");
         RpcError { code: -32601, message, data: None }
     }
 
@@ -48,7 +47,7 @@ impl RpcError {
 }
 
 #[derive(Serialize)]
-pub(super) struct Call<'a, P> {
+pub(super) struct RpcCall<'a, P> {
     pub(super) jsonrpc: &'static str,
     pub(super) id: u64,
     pub(super) method: &'a str,
@@ -56,7 +55,7 @@ pub(super) struct Call<'a, P> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Answer {
+pub(super) struct RpcAnswer {
     pub(super) jsonrpc: &'static str,
     pub(super) id: Value,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +100,7 @@ pub(super) struct Introduction {
     pub(super) moments: Vec<Moment>,
 }
 
-/// What a program wants to be asked besides the next request.
+/// Events that a program can subscribe to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Moment {
@@ -126,18 +125,17 @@ pub(super) enum Reason {
     Resume,
 }
 
-/// A message with its id.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Named {
+pub(super) struct MessageWithId {
     pub(super) id: std::sync::Arc<str>,
     pub(super) message: std::sync::Arc<RawValue>,
 }
 
 #[derive(Serialize)]
-pub(super) struct Ask<'a> {
+pub(super) struct ContextParams<'a> {
     pub(super) reason: Reason,
     pub(super) now: u64,
-    pub(super) added: Vec<Named>,
+    pub(super) added: Vec<MessageWithId>,
     pub(super) new_ids: Vec<std::sync::Arc<str>>,
     pub(super) usage: Option<UsageInfo>,
     pub(super) request_tokens: Option<u64>,
@@ -171,20 +169,20 @@ impl From<Usage> for UsageInfo {
 }
 
 #[derive(Serialize)]
-pub(super) struct Replied {
+pub(super) struct ReplyParams {
     pub(super) usage: UsageInfo,
     pub(super) stop_reason: StopReason,
 }
 
 #[derive(Serialize)]
-pub(super) struct Failed<'a> {
+pub(super) struct ErrorParams<'a> {
     pub(super) class: &'static str,
     pub(super) status: u16,
     pub(super) message: &'a str,
     pub(super) attempt: u32,
 }
 
-/// The name of a kind of failure.
+/// Returns the name of an error class.
 pub(super) fn class(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::Overflow => "overflow",
@@ -195,10 +193,10 @@ pub(super) fn class(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// What a program wants done about a failure.
+/// The answer to `error`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Verdict {
+pub(super) struct ErrorAnswer {
     #[serde(default)]
     pub(super) again: bool,
     pub(super) fail: Option<String>,
@@ -206,14 +204,14 @@ pub(super) struct Verdict {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Admitted {
+pub(super) struct AdmitAnswer {
     pub(super) message: Option<Box<RawValue>>,
 }
 
 /// The answer to `context`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Shown {
+pub(super) struct ContextAnswer {
     #[serde(default)]
     pub(super) unchanged: bool,
     pub(super) keep: Option<Vec<Box<RawValue>>>,
@@ -223,7 +221,7 @@ pub(super) struct Shown {
     pub(super) trigger: Option<Trigger>,
     pub(super) breakpoints: Option<Vec<Breakpoint>>,
     #[serde(default)]
-    pub(super) params: Params,
+    pub(super) params: RequestParams,
     pub(super) fail: Option<String>,
 }
 
@@ -260,24 +258,21 @@ pub(super) struct Breakpoint {
 
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Params {
+pub(super) struct RequestParams {
     pub(super) max_tokens: Option<u64>,
     pub(super) effort: Option<Value>,
 }
 
-/// An element of a list of messages.
+/// An element of a list of messages from the program.
 #[derive(Debug)]
 pub(super) enum Entry {
-    /// As it is.
     Kept(String),
-    /// Altered.
     Altered(String, Box<RawValue>),
-    /// New text.
     New(Box<RawValue>),
 }
 
 impl Entry {
-    /// Read by hand: an untagged enum could not keep the message as it was written.
+    /// An untagged enum could not keep the raw text of the message.
     pub(super) fn read(raw: &RawValue) -> Result<Entry, String> {
         #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -299,13 +294,13 @@ impl Entry {
     }
 }
 
-/// Enough of a text to know it by.
+/// Returns the first 120 bytes of a text for an error message.
 pub(super) fn clipped(text: &str) -> String {
-    const MOST: usize = 120;
-    if text.len() <= MOST {
+    const MAX_BYTES: usize = 120;
+    if text.len() <= MAX_BYTES {
         return text.to_string();
     }
-    format!("{}…", &text[..text.floor_char_boundary(MOST)])
+    format!("{}…", &text[..text.floor_char_boundary(MAX_BYTES)])
 }
 
 #[derive(Deserialize)]
@@ -317,15 +312,15 @@ pub(super) struct Complete {
     pub(super) tools: bool,
     pub(super) max_tokens: Option<u64>,
     #[serde(default)]
-    pub(super) model: Which,
+    pub(super) model: ModelChoice,
     #[serde(default)]
     pub(super) background: bool,
 }
 
-/// Who is asked.
+/// The model that `complete` asks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Which {
+pub(super) enum ModelChoice {
     #[default]
     Main,
     Summary,
@@ -341,11 +336,11 @@ pub(super) struct Collect {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Count {
+pub(super) struct CountTokens {
     pub(super) messages: Option<Vec<Box<RawValue>>>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct Said {
+pub(super) struct LogMessage {
     pub(super) message: String,
 }

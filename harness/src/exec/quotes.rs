@@ -1,35 +1,35 @@
-//! Which messages a text of the program quotes, so that whoever writes its summary knows who said
-//! what.
+//! Finds the messages that a transcript in a summary prompt quotes, so that the summariser knows the
+//! speaker of each part.
 //!
-//! A transcript has the texts in their order, whole or cut, as they are or escaped for XML or JSON.
-//! So what is looked for is a stretch of each text that no such form changes, and what it quotes
-//! reaches as far as the text goes on, or to the next one that is found.
+//! A transcript contains the texts in order, whole or cut, plain or escaped for XML or JSON. The search
+//! uses a stretch of each text that escaping does not change. A quote extends as far as both texts are
+//! equal, or to the next quote.
 
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Quote};
 
-/// A stretch that is looked for is at least this long, best this long, and no longer, bytes.
-const LEAST: usize = 12;
-const GOOD: usize = 24;
-const MOST: usize = 32;
-/// It stands within so much of the beginning of a text, since what follows may be cut, bytes.
+/// Minimum, preferred and maximum length of a stretch, bytes.
+const MIN_STRETCH: usize = 12;
+const GOOD_STRETCH: usize = 24;
+const MAX_STRETCH: usize = 32;
+/// The stretch is taken from this many bytes at the beginning of a text; the rest may be cut.
 const BEGINNING: usize = 400;
-/// Quotes from which a text is a transcript.
-const TRANSCRIPT: usize = 2;
+/// Minimum number of quotes in a transcript.
+const MIN_QUOTES: usize = 2;
 
-/// The block with what it quotes, if it asks for a summary and is a transcript.
-pub(super) fn marked(block: Arc<Block>, known: &[Arc<Block>]) -> Arc<Block> {
+/// Adds the quotes to a block that is a summary prompt with a transcript.
+pub(super) fn with_quotes(block: Arc<Block>, known: &[Arc<Block>]) -> Arc<Block> {
     if block.kind != BlockKind::SummaryPrompt {
         return block;
     }
     let text = &*block.text;
     let mut quotes: Vec<Quote> = Vec::new();
-    // Whether the text of the newest quote ended, or the transcript says it otherwise from there.
+    // Whether the newest quote reaches the end of its text.
     let mut whole = true;
     let mut from = 0;
     for b in known {
-        let Some((at, length)) = found(&text[from..], b) else { continue };
+        let Some((at, length)) = find_quote(&text[from..], b) else { continue };
         let at = from + at;
         if let Some(before) = quotes.last_mut().filter(|_| !whole) {
             before.range.end = at;
@@ -39,26 +39,26 @@ pub(super) fn marked(block: Arc<Block>, known: &[Arc<Block>]) -> Arc<Block> {
         let (kind, call) = (b.kind, b.call.clone());
         quotes.push(Quote { range: at..from, kind, call, is_error: b.is_error });
     }
-    if quotes.len() < TRANSCRIPT {
+    if quotes.len() < MIN_QUOTES {
         return block;
     }
     let (begin, end) = (quotes[0].range.start, quotes[quotes.len() - 1].range.end);
-    // What stands around them asks.
+    // The text around the quotes is the prompt.
     let asks = |range| Quote { range, kind: BlockKind::SummaryPrompt, call: None, is_error: false };
     quotes.insert(0, asks(0..begin));
     quotes.push(asks(end..text.len()));
     block.map_draft(|d| d.quotes = quotes)
 }
 
-/// Where the block's text stands, and how far it goes on letter by letter.
-fn found(text: &str, b: &Block) -> Option<(usize, usize)> {
+/// Returns the position and length of the beginning of a block's text.
+fn find_quote(text: &str, b: &Block) -> Option<(usize, usize)> {
     let beginning = &b.text[..b.text.floor_char_boundary(BEGINNING)];
     let mut plain = beginning.split(|c: char| c.is_control() || "&<>\"'\\".contains(c));
     let stretch = plain
         .clone()
-        .find(|s| s.len() >= GOOD)
-        .or_else(|| plain.find(|s| s.trim().len() >= LEAST))?;
-    let stretch = &stretch[..stretch.floor_char_boundary(MOST)];
+        .find(|s| s.len() >= GOOD_STRETCH)
+        .or_else(|| plain.find(|s| s.trim().len() >= MIN_STRETCH))?;
+    let stretch = &stretch[..stretch.floor_char_boundary(MAX_STRETCH)];
     let at = text.find(stretch)?;
     let rest = &b.text[b.text.find(stretch)?..];
     let same = |(a, b): &(char, char)| a == b;
@@ -76,13 +76,13 @@ mod tests {
     }
 
     fn quoted(asked: &str, known: &[Arc<Block>]) -> Vec<(BlockKind, String)> {
-        let marked = marked(block(BlockKind::SummaryPrompt, asked), known);
+        let marked = with_quotes(block(BlockKind::SummaryPrompt, asked), known);
         let quotes = marked.quoted().filter(|(q, _)| q.kind != BlockKind::SummaryPrompt);
         quotes.map(|(q, text)| (q.kind, text.to_string())).collect()
     }
 
     #[test]
-    fn a_transcript_is_told_by_what_it_quotes_escaped_and_cut_texts_among_it() {
+    fn with_quotes_of_transcript_finds_plain_escaped_and_cut_texts() {
         let known = [
             block(BlockKind::User, "Please mend the login for returning customers."),
             block(BlockKind::Output, "<html> the server answers 401 & \"no session\" to everybody"),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_quotes_nothing_stays_as_it_is() {
+    fn with_quotes_of_text_without_quotes_returns_it_unchanged() {
         let known = [block(BlockKind::User, "Please mend the login for returning customers.")];
         assert!(quoted("Summarise what was said above.", &known).is_empty());
     }

@@ -1,4 +1,6 @@
-//! `NAME[@VERSION]=exec[{k=v,…}]:COMMAND`: a program as a strategy.
+//! Parses `NAME[@VERSION]=exec[{k=v,…}]:COMMAND`, a program as a strategy.
+
+use std::path::PathBuf;
 
 use ctxbench_core::settings::{
     DefaultValue, Kind, Setting, Settings, Value, split_pair, split_pairs,
@@ -17,10 +19,10 @@ use ctxbench_strategies::{Spec, SpecError, all};
 use super::limits::Limits;
 use super::strategy::Exec;
 
-/// Version of a program whose user gives none.
-const PLAIN: &str = "exec";
+/// Version of a program for which the user gives none.
+const NO_VERSION: &str = "exec";
 
-/// What makes strategies of a program.
+/// Builds strategies from a program.
 struct Program {
     command: Vec<String>,
     limits: Limits,
@@ -29,7 +31,7 @@ struct Program {
 
 impl Maker for Program {
     fn versions(&self) -> Vec<Version> {
-        let plain = Version { name: PLAIN, ..self.version };
+        let plain = Version { name: NO_VERSION, ..self.version };
         if self.version == plain { vec![plain] } else { vec![plain, self.version] }
     }
 
@@ -52,13 +54,13 @@ impl Maker for Program {
     }
 }
 
-/// A setting as the program gets it.
+/// Converts a setting for the program.
 fn json(value: &Value) -> serde_json::Value {
     match value {
         Value::Int(n) => (*n).into(),
         Value::Real(x) | Value::OfWindow(x) => (*x).into(),
         Value::Flag(b) => (*b).into(),
-        // As a number or a flag if it reads as one.
+        // Numbers and flags are sent as such.
         Value::Word(w) => match serde_json::from_str(w) {
             Ok(v @ (serde_json::Value::Number(_) | serde_json::Value::Bool(_))) => v,
             _ => w.as_str().into(),
@@ -66,25 +68,34 @@ fn json(value: &Value) -> serde_json::Value {
     }
 }
 
-/// Whether a strategy is given as a program.
+/// Returns whether a strategy is given as a program.
 pub fn is_exec(text: &str) -> bool {
     split(text).is_some()
 }
 
-/// The name with its version, and what stands behind `exec`.
+/// Splits into the name with its version and the text after `exec`.
 fn split(text: &str) -> Option<(&str, &str)> {
     let (name, rest) = text.split_once('=')?;
     let rest = rest.strip_prefix("exec").filter(|r| r.starts_with([':', '{']))?;
     (!name.contains([':', '+'])).then_some((name.trim(), rest))
 }
 
-/// Reads a program as a strategy; lists and ranges of values make several.
-pub fn read(text: &str) -> Result<Vec<Spec>, SpecError> {
+/// Returns the file of `exec.transcript` in a strategy given as `NAME=exec{…}:COMMAND`.
+pub fn transcript(text: &str) -> Option<PathBuf> {
+    let (_, rest) = split(text)?;
+    let (settings, _) = rest.strip_prefix('{')?.split_once("}:")?;
+    let pairs = settings.split(',').filter_map(|pair| pair.split_once('='));
+    let mut found = pairs.filter(|(key, _)| key.trim() == "exec.transcript");
+    found.next().map(|(_, path)| path.trim().into())
+}
+
+/// Parses a program as a strategy. Lists and ranges of values give several.
+pub fn parse(text: &str) -> Result<Vec<Spec>, SpecError> {
     let wrong = |why: &str| {
         let expected = "write NAME=exec:COMMAND or NAME=exec{setting=value,…}:COMMAND";
         SpecError::Program(format!("`{text}`: {why}; {expected}"))
     };
-    let (name, rest) = split(text).ok_or_else(|| wrong("is no program"))?;
+    let (name, rest) = split(text).ok_or_else(|| wrong("this is not a program"))?;
     let (settings, command) = match rest.strip_prefix('{') {
         Some(inner) => inner.split_once("}:").ok_or_else(|| wrong("`}:` is missing"))?,
         None => ("", rest.strip_prefix(':').unwrap_or(rest)),
@@ -98,22 +109,22 @@ pub fn read(text: &str) -> Result<Vec<Spec>, SpecError> {
         return Err(wrong("names and versions are of letters, digits, `-`, `_` and `.`"));
     }
     if all().any(|d| d.name == name) {
-        return Err(wrong("a strategy of ctxbench has this name; take another"));
+        return Err(wrong("ctxbench has a strategy with this name; choose another"));
     }
-    let command = words(command).ok_or_else(|| wrong("a quote is not closed"))?;
+    let command = shlex::split(command).ok_or_else(|| wrong("a quote is not closed"))?;
     if command.is_empty() {
-        return Err(wrong("there is no command"));
+        return Err(wrong("the command is missing"));
     }
     let swept = if settings.trim().is_empty() {
         vec![name.to_string()]
     } else {
         sweep::expand(&format!("{name}:{settings}"), &|_| false)?
     };
-    swept.iter().map(|row| one(row, name, version, &command)).collect()
+    swept.iter().map(|row| parse_one(row, name, version, &command)).collect()
 }
 
 /// One row: `name` or `name:k=v,…`.
-fn one(
+fn parse_one(
     row: &str,
     name: &str,
     version: Option<&str>,
@@ -131,9 +142,9 @@ fn one(
     let table: Vec<Setting> = own.iter().map(|(key, value)| setting(key, value)).collect();
     let table: &'static [Setting] = Box::leak(table.into());
     let version = Version {
-        name: version.map_or(PLAIN, kept),
-        program: PLAIN,
-        about: "a program of yours",
+        name: version.map_or(NO_VERSION, kept),
+        program: NO_VERSION,
+        about: "your program",
         reads: Reads::All,
     };
     let mut given = Settings::defaults(table);
@@ -152,7 +163,7 @@ fn one(
     Ok(Spec { descriptor, version, settings: given })
 }
 
-/// An amount of tokens if it is written as one, else what it says.
+/// Returns the definition of a setting: tokens for `90k` and `40%`, else text.
 fn setting(name: &str, value: &str) -> Setting {
     let digits = |s: &str| s.starts_with(|c: char| c.is_ascii_digit());
     let tokens = digits(value) && value.ends_with(['k', 'K', '%']);
@@ -165,37 +176,7 @@ fn setting(name: &str, value: &str) -> Setting {
     }
 }
 
-/// A command in words, as a shell splits it; `None` = a quote is open.
-fn words(command: &str) -> Option<Vec<String>> {
-    let mut out = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote = None;
-    let mut chars = command.chars();
-    while let Some(c) = chars.next() {
-        match (c, quote) {
-            (c, Some(open)) if c == open => quote = None,
-            ('\\', None | Some('"')) => {
-                let next = chars.next()?;
-                let word = word.get_or_insert_default();
-                // In quotes a backslash stands for itself before all but these.
-                if quote.is_some() && !matches!(next, '"' | '\\') {
-                    word.push('\\');
-                }
-                word.push(next);
-            }
-            ('\'' | '"', None) => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            (c, None) if c.is_whitespace() => out.extend(word.take()),
-            (c, _) => word.get_or_insert_default().push(c),
-        }
-    }
-    out.extend(word);
-    quote.is_none().then_some(out)
-}
-
-/// What is the same for all programs.
+/// Defaults of all programs.
 const DESCRIPTOR: Descriptor = Descriptor {
     name: "",
     summary: "",
@@ -208,18 +189,18 @@ const DESCRIPTOR: Descriptor = Descriptor {
     formats: OURS,
     conform: Conformance::NONE,
     look: Look::Hue(0),
-    files: MemoryFiles::None("a program of yours is told what the session shows"),
+    files: MemoryFiles::None("a program gets the files that the session shows"),
     settings_file: None,
     knobs: &[],
     page: "docs/exec.md",
-    // Each program has its own.
-    factory: Factory { settings: &[], maker: &Nobody },
+    // Replaced for each program.
+    factory: Factory { settings: &[], maker: &NoProgram },
 };
 
-/// In the place of a program that is yet to be named.
-struct Nobody;
+/// Placeholder in the defaults.
+struct NoProgram;
 
-impl Maker for Nobody {
+impl Maker for NoProgram {
     fn versions(&self) -> Vec<Version> {
         vec![]
     }
@@ -238,11 +219,11 @@ mod tests {
     use super::*;
 
     fn labels(text: &str) -> Vec<String> {
-        read(text).unwrap().iter().map(Spec::label).collect()
+        parse(text).unwrap().iter().map(Spec::label).collect()
     }
 
     #[test]
-    fn a_program_is_a_row_and_a_sweep_of_it_several() {
+    fn parse_sweep_gives_a_row_per_value() {
         assert_eq!(labels("mine=exec:python3 mine.py"), ["mine"]);
         assert_eq!(labels("mine@2=exec:x"), ["mine@2"]);
         assert_eq!(
@@ -253,8 +234,8 @@ mod tests {
     }
 
     #[test]
-    fn settings_arrive_as_what_they_read_as() {
-        let spec = read("mine=exec{a=90k,b=40%,c=7,d=0.5,e=true,f=word}:x").unwrap().remove(0);
+    fn settings_are_converted_by_their_form() {
+        let spec = parse("mine=exec{a=90k,b=40%,c=7,d=0.5,e=true,f=word}:x").unwrap().remove(0);
         let of = |name: &str| {
             let applied = spec.applied(0.5, 10_000);
             json(applied.all().find(|(k, _)| *k == name).unwrap().1)
@@ -266,23 +247,19 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_split_as_a_shell_does() {
-        let of = |t: &str| words(t).map(|w| w.join("|"));
-        assert_eq!(
-            of("python3  a.py 'b c' \"d \\\" e\" f\\ g"),
-            Some("python3|a.py|b c|d \" e|f g".into())
-        );
-        assert_eq!(of("a '' b"), Some("a||b".into()));
-        assert_eq!(of("a 'b"), None);
-        assert_eq!(of("  "), Some(String::new()));
+    fn transcript_of_strategy_is_its_file() {
+        let of = |text: &str| transcript(text).map(|p| p.display().to_string());
+        assert_eq!(of("m=exec{a=1, exec.transcript=t.jsonl}:x").as_deref(), Some("t.jsonl"));
+        assert_eq!(of("m=exec{a=1}:x exec.transcript=t"), None);
+        assert_eq!(of("codex"), None);
     }
 
     #[test]
-    fn what_cannot_be_started_is_told() {
+    fn parse_invalid_program_is_an_error() {
         for text in
             ["codex=exec:x", "a b=exec:x", "m=exec:", "m=exec{a=1:x", "m=exec:'x", "m=exec{a}:x"]
         {
-            let e = read(text).unwrap_err().to_string();
+            let e = parse(text).unwrap_err().to_string();
             assert!(e.len() > 20, "{text}: {e}");
         }
         assert!(!is_exec("codex:auto_compact_limit=90k") && !is_exec("mine=execute:x"));

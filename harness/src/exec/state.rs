@@ -1,5 +1,4 @@
-//! The conversation as the program knows it: messages with ids, and the blocks that each stands
-//! for.
+//! The conversation as the program knows it: messages with ids and their blocks.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -7,9 +6,8 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, MessageId};
 
 use super::dialect::{Dialect, Message};
-use super::protocol::Named;
+use super::protocol::MessageWithId;
 
-/// A message under its id.
 #[derive(Clone)]
 pub(super) struct Entry {
     pub(super) id: Arc<str>,
@@ -17,20 +15,20 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn named(&self) -> Named {
-        Named { id: self.id.clone(), message: self.message.json.clone() }
+    pub(super) fn with_id(&self) -> MessageWithId {
+        MessageWithId { id: self.id.clone(), message: self.message.json.clone() }
     }
 }
 
-/// The id of the `part`-th message that a message of the log becomes.
-pub(super) fn id_of(message: MessageId, part: usize) -> Arc<str> {
+/// Returns the id of the `part`-th message that a message of the log becomes.
+pub(super) fn message_id(message: MessageId, part: usize) -> Arc<str> {
     match part {
         0 => format!("m{}", message.0).into(),
         part => format!("m{}.{part}", message.0).into(),
     }
 }
 
-/// What is shown from now on, unless the program says otherwise.
+/// The messages of the next requests, until the program changes them.
 #[derive(Default)]
 pub(super) struct State {
     entries: Vec<Entry>,
@@ -51,7 +49,7 @@ impl State {
         self.places.get(id).map(|&i| &self.entries[i])
     }
 
-    /// Adds what entered the conversation, and returns how many messages that is.
+    /// Adds new blocks of the conversation and returns the number of new messages.
     pub(super) fn absorb(
         &mut self,
         dialect: &Dialect,
@@ -60,7 +58,7 @@ impl State {
         let before = self.entries.len();
         for group in blocks.chunk_by(|a, b| a.message == b.message) {
             for (part, message) in dialect.messages(group)?.into_iter().enumerate() {
-                let id = id_of(group[0].message, part);
+                let id = message_id(group[0].message, part);
                 self.places.insert(id.clone(), self.entries.len());
                 self.entries.push(Entry { id, message });
             }
@@ -72,10 +70,11 @@ impl State {
         self.entries.iter().flat_map(|e| e.message.blocks.iter().cloned())
     }
 
-    /// The messages of which every block still stands.
-    pub(super) fn standing_in(&self, blocks: &[Arc<Block>]) -> State {
+    /// Returns the messages with all their blocks in `blocks`.
+    pub(super) fn retained_in(&self, blocks: &[Arc<Block>]) -> State {
         let all: HashSet<*const Block> = blocks.iter().map(Arc::as_ptr).collect();
-        let stands = |e: &&Entry| e.message.blocks.iter().all(|b| all.contains(&Arc::as_ptr(b)));
-        State::new(self.entries.iter().filter(stands).cloned().collect())
+        let is_retained =
+            |e: &&Entry| e.message.blocks.iter().all(|b| all.contains(&Arc::as_ptr(b)));
+        State::new(self.entries.iter().filter(is_retained).cloned().collect())
     }
 }

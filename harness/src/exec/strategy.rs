@@ -1,4 +1,4 @@
-//! A program as a [`Strategy`]: what it is asked at each moment.
+//! Implements [`Strategy`] with calls to a program.
 
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -10,24 +10,25 @@ use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, Unsupported, again_if_passing};
 use serde_json::{Map, Value, json};
 
-use super::apply::Made;
+use super::apply::NewMessage;
 use super::dialect::{self, Dialect, NAMES};
 use super::limits::Limits;
 use super::process::Process;
 use super::protocol::{
-    Admitted, Ask, Failed, Initialize, Introduction, ModelInfo, Moment, Named, Params, Reason,
-    Replied, SessionInfo, Shown, UsageInfo, VERSION, Verdict, class,
+    AdmitAnswer, ContextAnswer, ContextParams, ErrorAnswer, ErrorParams, Initialize, Introduction,
+    MessageWithId, ModelInfo, Moment, Reason, ReplyParams, RequestParams, SessionInfo, UsageInfo,
+    VERSION, class,
 };
-use super::state::{State, id_of};
+use super::state::{State, message_id};
 use super::talk::Broken;
 
-/// What changes in a request besides what it shows.
+/// Options of a request that the program sets.
 #[derive(Default)]
-pub(super) struct Wanted {
+pub(super) struct RequestOptions {
     /// Places of breakpoints; `None` = the default ones.
     pub(super) breakpoints: Option<Vec<usize>>,
     pub(super) ttl: Option<Ttl>,
-    pub(super) params: Params,
+    pub(super) params: RequestParams,
 }
 
 pub(super) struct Exec {
@@ -36,35 +37,35 @@ pub(super) struct Exec {
     settings: Map<String, Value>,
     scale: f64,
     pub(super) process: Option<Process>,
-    /// Calls made so far.
+    /// Number of calls so far.
     pub(super) asked: u64,
-    /// Why nothing more is asked of it.
+    /// Error after which the program is not called again.
     pub(super) failed: Option<String>,
-    /// Why it lets this turn fail.
+    /// Error with which the program fails this turn.
     pub(super) given_up: Option<String>,
     pub(super) dialect: Option<Dialect>,
     moments: Vec<Moment>,
-    /// Blocks that always stand before the conversation.
+    /// Number of blocks before the conversation.
     pub(super) head: usize,
-    /// What the program knows.
+    /// The conversation as the program knows it.
     pub(super) state: State,
-    /// Of the context, this many blocks are known to the program or will be.
+    /// Number of blocks of the context that are in `state`.
     pub(super) known: usize,
-    /// The last messages of the state that the program has not been told of.
-    untold: usize,
-    /// The context shows the state and nothing else.
+    /// Number of messages at the end of the state that were not sent to the program.
+    unsent: usize,
+    /// Whether the context shows exactly the state.
     pub(super) shows_state: bool,
-    /// New texts of the last answer.
-    pub(super) made: Vec<Made>,
-    /// A turn has begun, or the program has.
+    /// New messages of the last answer.
+    pub(super) new_messages: Vec<NewMessage>,
+    /// Reason of the next `context` call.
     next: Reason,
     /// Prompt of the last normal request, tokens.
     request_tokens: Option<u64>,
     last: (UsageInfo, StopReason),
-    pub(super) wanted: Wanted,
-    /// When the present answer is asked for.
+    pub(super) wanted: RequestOptions,
+    /// Phase of the session in which the program is asked.
     pub(super) phase: Phase,
-    /// Requests that the program has in the background.
+    /// Background requests of the program.
     pub(super) tasks: Vec<(Task, Request)>,
 }
 
@@ -89,23 +90,23 @@ impl Exec {
             head: 0,
             state: State::default(),
             known: 0,
-            untold: 0,
+            unsent: 0,
             shows_state: true,
-            made: vec![],
+            new_messages: vec![],
             next: Reason::Turn,
             request_tokens: None,
             last: (UsageInfo::from(Usage::default()), StopReason::default()),
-            wanted: Wanted::default(),
+            wanted: RequestOptions::default(),
             phase: Phase::MidTurn,
             tasks: vec![],
         }
     }
 
-    fn hears(&self, moment: Moment) -> bool {
+    fn is_subscribed(&self, moment: Moment) -> bool {
         self.process.is_some() && self.moments.contains(&moment)
     }
 
-    /// How a turn goes on that cannot.
+    /// Fails the turn with the error of the program.
     fn down(&self) -> Flow {
         Flow::FailTurn(self.failed.clone().unwrap_or_else(|| "the program failed".into()))
     }
@@ -144,7 +145,7 @@ impl Exec {
         let answer = self.ask::<Introduction>(s, "initialize", introduction).await?;
         let Introduction { name, version, dialect, moments } = answer;
         let Some(known) = Dialect::named(&dialect, s.sample_request()) else {
-            let why = format!("`{dialect}` is no dialect; offered are {}", NAMES.join(", "));
+            let why = format!("unknown dialect `{dialect}`; expected one of {}", NAMES.join(", "));
             return Err(self.broken(s, "initialize", why).await);
         };
         self.dialect = Some(known);
@@ -162,17 +163,17 @@ impl Exec {
         process.shut_down(self.asked + 1).await;
     }
 
-    /// Takes in what has entered the context since the program was last asked.
+    /// Adds the new blocks of the context to the state.
     fn absorb(&mut self, s: &Engine) -> Result<(), String> {
         let new = &s.context.blocks()[self.known..];
         if let (Some(dialect), false) = (&self.dialect, new.is_empty()) {
-            self.untold += self.state.absorb(dialect, new)?;
+            self.unsent += self.state.absorb(dialect, new)?;
             self.known = s.context.blocks().len();
         }
         Ok(())
     }
 
-    /// Shows the state and nothing else.
+    /// Sets the context to the state.
     pub(super) fn show_state(&mut self, s: &mut Engine) -> Result<(), String> {
         if !self.shows_state {
             let head = s.context.blocks()[..self.head].to_vec();
@@ -184,25 +185,25 @@ impl Exec {
         Ok(())
     }
 
-    /// The program is started anew and told of all that is left.
+    /// Restarts the program and sends it the whole state.
     async fn start_again(&mut self, s: &mut Engine, why: Reason) -> Result<(), Broken> {
         let ready = self.absorb(s).and_then(|()| self.show_state(s));
         if let Err(why) = ready {
             return Err(self.broken(s, "context", why).await);
         }
         self.start(s).await?;
-        self.untold = self.state.entries().len();
-        self.made.clear();
+        self.unsent = self.state.entries().len();
+        self.new_messages.clear();
         self.next = why;
         Ok(())
     }
 
-    /// Asks what is to be shown. Returns whether what is shown has become less or other.
+    /// Calls `context`. Returns whether the context lost or changed blocks.
     async fn consult(
         &mut self,
         s: &mut Engine,
         reason: Reason,
-        more: Ask<'_>,
+        more: ContextParams<'_>,
     ) -> Result<bool, Broken> {
         self.phase = match reason {
             Reason::Manual => Phase::StandaloneTurn,
@@ -214,35 +215,37 @@ impl Exec {
             return Err(self.broken(s, "context", why).await);
         }
         let entries = self.state.entries();
-        let added: Vec<Named> =
-            entries[entries.len() - self.untold..].iter().map(super::state::Entry::named).collect();
-        self.untold = 0;
-        let ask = Ask {
+        let added: Vec<MessageWithId> = entries[entries.len() - self.unsent..]
+            .iter()
+            .map(super::state::Entry::with_id)
+            .collect();
+        self.unsent = 0;
+        let ask = ContextParams {
             reason,
             now: s.now(),
             added,
-            new_ids: self.made.iter().map(|m| m.id.clone()).collect(),
+            new_ids: self.new_messages.iter().map(|m| m.id.clone()).collect(),
             usage: s.last_usage.map(UsageInfo::from),
             request_tokens: self.request_tokens,
             ..more
         };
-        let shown: Shown = self.ask(s, "context", ask).await?;
+        let shown: ContextAnswer = self.ask(s, "context", ask).await?;
         match self.apply(s, shown) {
             Ok(changed) => Ok(changed),
             Err(why) => Err(self.broken(s, "context", why).await),
         }
     }
 
-    /// Without an answer that matters.
-    async fn tell(&mut self, s: &mut Engine, method: &'static str, params: Value) {
-        // What fails has been noted, and the next question finds out.
+    /// Sends an event and ignores the answer.
+    async fn notify(&mut self, s: &mut Engine, method: &'static str, params: Value) {
+        // An error has been recorded and ends the next call.
         let _ = self.ask::<Map<String, Value>>(s, method, params).await;
     }
 }
 
-/// What a question says besides what all say.
-fn plain() -> Ask<'static> {
-    Ask {
+/// Returns the parameters of `context` that only some reasons set.
+fn default_params() -> ContextParams<'static> {
+    ContextParams {
         reason: Reason::Step,
         now: 0,
         added: vec![],
@@ -262,9 +265,9 @@ impl Strategy for Exec {
         self.head = s.context.blocks().len();
         self.known = self.head;
         self.state = State::default();
-        (self.untold, self.shows_state, self.next) = (0, true, Reason::Turn);
-        self.made.clear();
-        self.wanted = Wanted::default();
+        (self.unsent, self.shows_state, self.next) = (0, true, Reason::Turn);
+        self.new_messages.clear();
+        self.wanted = RequestOptions::default();
         let _ = self.start(s).await;
     }
 
@@ -285,7 +288,7 @@ impl Strategy for Exec {
     }
 
     async fn on_result(&mut self, s: &mut Engine, id: MessageId, raw: Draft) -> Draft {
-        if raw.kind != BlockKind::Output || !self.hears(Moment::Admit) {
+        if raw.kind != BlockKind::Output || !self.is_subscribed(Moment::Admit) {
             return raw;
         }
         let block = raw.clone().build(id, vec![Origin { message: id, part: 0 }]);
@@ -300,7 +303,7 @@ impl Strategy for Exec {
             return self.down();
         }
         let reason = std::mem::replace(&mut self.next, Reason::Step);
-        match self.consult(s, reason, plain()).await {
+        match self.consult(s, reason, default_params()).await {
             Ok(_) => self.given_up.take().map_or(Flow::Proceed, Flow::FailTurn),
             Err(Broken) => self.down(),
         }
@@ -308,7 +311,7 @@ impl Strategy for Exec {
 
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
-        let Wanted { breakpoints, ttl, params } = &self.wanted;
+        let RequestOptions { breakpoints, ttl, params } = &self.wanted;
         if let Some(places) = breakpoints {
             r.breakpoints.clone_from(places);
         }
@@ -323,9 +326,9 @@ impl Strategy for Exec {
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
         self.last = (reply.usage.into(), reply.stop);
         self.request_tokens = Some(reply.usage.prompt());
-        if self.hears(Moment::Reply) {
-            let params = json!(Replied { usage: self.last.0, stop_reason: self.last.1 });
-            self.tell(s, "reply", params).await;
+        if self.is_subscribed(Moment::Reply) {
+            let params = json!(ReplyParams { usage: self.last.0, stop_reason: self.last.1 });
+            self.notify(s, "reply", params).await;
         }
         if self.failed.is_some() { self.down() } else { Flow::Proceed }
     }
@@ -334,20 +337,24 @@ impl Strategy for Exec {
         if e.is_overflow() {
             self.request_tokens = Some(s.billed_tokens());
         }
-        if self.hears(Moment::Error) {
-            let params =
-                Failed { class: class(e.kind), status: e.status, message: &e.message, attempt };
-            match self.ask::<Verdict>(s, "error", params).await {
+        if self.is_subscribed(Moment::Error) {
+            let params = ErrorParams {
+                class: class(e.kind),
+                status: e.status,
+                message: &e.message,
+                attempt,
+            };
+            match self.ask::<ErrorAnswer>(s, "error", params).await {
                 Err(Broken) => return self.down(),
-                Ok(Verdict { fail: Some(why), .. }) => return Flow::FailTurn(why),
-                Ok(Verdict { again: true, .. }) => return Flow::Again,
+                Ok(ErrorAnswer { fail: Some(why), .. }) => return Flow::FailTurn(why),
+                Ok(ErrorAnswer { again: true, .. }) => return Flow::Again,
                 Ok(_) => {}
             }
         }
         if !e.is_overflow() {
             return again_if_passing(e, attempt, PASSING_RETRIES);
         }
-        let more = Ask { attempt: Some(attempt), ..plain() };
+        let more = ContextParams { attempt: Some(attempt), ..default_params() };
         match self.consult(s, Reason::Overflow, more).await {
             Ok(true) => Flow::Again,
             Ok(false) => Flow::FailTurn(self.given_up.take().unwrap_or_else(|| e.to_string())),
@@ -356,15 +363,15 @@ impl Strategy for Exec {
     }
 
     async fn after_turn(&mut self, s: &mut Engine) {
-        if self.hears(Moment::TurnEnd) {
-            let params = json!(Replied { usage: self.last.0, stop_reason: self.last.1 });
-            self.tell(s, "turn_end", params).await;
+        if self.is_subscribed(Moment::TurnEnd) {
+            let params = json!(ReplyParams { usage: self.last.0, stop_reason: self.last.1 });
+            self.notify(s, "turn_end", params).await;
         }
     }
 
     async fn on_idle(&mut self, s: &mut Engine, gap_ms: Millis) {
-        if self.hears(Moment::Idle) {
-            let more = Ask { idle_ms: Some(gap_ms), ..plain() };
+        if self.is_subscribed(Moment::Idle) {
+            let more = ContextParams { idle_ms: Some(gap_ms), ..default_params() };
             let _ = self.consult(s, Reason::Idle, more).await;
         }
     }
@@ -374,10 +381,12 @@ impl Strategy for Exec {
         s: &mut Engine,
         instructions: Option<&str>,
     ) -> Result<(), Unsupported> {
-        if !self.hears(Moment::Manual) {
+        if !self.is_subscribed(Moment::Manual) {
             return Err(Unsupported);
         }
-        let _ = self.consult(s, Reason::Manual, Ask { instructions, ..plain() }).await;
+        let _ = self
+            .consult(s, Reason::Manual, ContextParams { instructions, ..default_params() })
+            .await;
         Ok(())
     }
 
@@ -391,17 +400,17 @@ impl Strategy for Exec {
             return;
         }
         s.truncate_after(to);
-        let untold = self.state.entries().len() - self.untold;
-        let told: Vec<Arc<str>> =
-            self.state.entries()[..untold].iter().map(|e| e.id.clone()).collect();
-        let left = self.state.standing_in(&s.context.blocks()[self.head..]);
-        let still = told.iter().filter(|id| left.get(id).is_some()).count();
-        self.untold = left.entries().len() - still;
+        let unsent = self.state.entries().len() - self.unsent;
+        let sent_ids: Vec<Arc<str>> =
+            self.state.entries()[..unsent].iter().map(|e| e.id.clone()).collect();
+        let left = self.state.retained_in(&s.context.blocks()[self.head..]);
+        let still_sent = sent_ids.iter().filter(|id| left.get(id).is_some()).count();
+        self.unsent = left.entries().len() - still_sent;
         self.state = left;
         self.known = s.context.blocks().len();
-        if self.hears(Moment::Rewind) {
+        if self.is_subscribed(Moment::Rewind) {
             let to = self.state.entries().last().map(|e| e.id.clone());
-            self.tell(s, "rewind", json!({"to": to})).await;
+            self.notify(s, "rewind", json!({"to": to})).await;
         } else {
             let _ = self.start_again(s, Reason::Resume).await;
         }
@@ -413,7 +422,7 @@ impl Strategy for Exec {
 }
 
 impl Exec {
-    /// A tool result as the program lets it in; `None` = as it is, or the program failed.
+    /// Returns the tool result as the program admits it. `None` leaves it unchanged.
     async fn admitted(
         &mut self,
         s: &mut Engine,
@@ -422,15 +431,15 @@ impl Exec {
     ) -> Option<Draft> {
         let dialect = self.dialect.as_ref()?;
         let message = dialect.messages(std::slice::from_ref(&block)).ok()?.into_iter().next()?;
-        let params = json!({"id": id_of(id, 0), "message": message.json});
-        let answer: Admitted = self.ask(s, "admit", params).await.ok()?;
+        let params = json!({"id": message_id(id, 0), "message": message.json});
+        let answer: AdmitAnswer = self.ask(s, "admit", params).await.ok()?;
         let admitted = answer.message?;
         let dialect = self.dialect.as_ref()?;
         match dialect.with_text(&message, &admitted) {
             Ok(blocks) => match &blocks[..] {
                 [one] if one.kind == BlockKind::Output => Some(Draft::clone(one)),
                 _ => {
-                    let why = "the message in its answer is not the result of the same call";
+                    let why = "the message of the answer is not the result of this call";
                     self.broken(s, "admit", why.to_string()).await;
                     None
                 }

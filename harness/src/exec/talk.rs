@@ -1,4 +1,4 @@
-//! Questions to the program, and what it calls back before it answers.
+//! Calls to the program, and its calls back before it answers.
 
 use ctxbench_core::engine::{Engine, Event};
 use serde::Serialize;
@@ -6,29 +6,29 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::protocol::{Answer, Call, Line, RpcError, clipped};
+use super::protocol::{Line, RpcAnswer, RpcCall, RpcError, clipped};
 use super::strategy::Exec;
 
-/// The program failed; it has been noted, and nothing more is asked of it.
+/// The program failed and is not called again. The error has been recorded.
 #[derive(Debug)]
 pub(super) struct Broken;
 
-/// What is wrong with an answer.
+/// An error in an answer.
 pub(super) enum Fault {
-    /// The program has said it itself.
-    Told(String),
-    /// Its last lines may say why.
-    Found(String),
+    /// The program reported the error.
+    Reported(String),
+    /// ctxbench detected the error; standard error may explain it.
+    Detected(String),
 }
 
 impl From<String> for Fault {
     fn from(why: String) -> Fault {
-        Fault::Found(why)
+        Fault::Detected(why)
     }
 }
 
 impl Exec {
-    /// Asks the program and waits for its answer. What is wrong with it ends the row.
+    /// Calls the program and waits for the answer. An error ends the row.
     pub(super) async fn ask<A: DeserializeOwned>(
         &mut self,
         s: &mut Engine,
@@ -41,7 +41,7 @@ impl Exec {
         }
     }
 
-    /// Notes what was wrong with an answer and ends the program.
+    /// Records an error and ends the program.
     pub(super) async fn broken(
         &mut self,
         s: &mut Engine,
@@ -49,16 +49,16 @@ impl Exec {
         fault: impl Into<Fault>,
     ) -> Broken {
         let process = self.process.take();
-        let (why, words) = match (fault.into(), process) {
-            (Fault::Found(why), Some(process)) => (why, process.last_words().await),
-            (Fault::Found(why) | Fault::Told(why), _) => (why, String::new()),
+        let (why, stderr) = match (fault.into(), process) {
+            (Fault::Detected(why), Some(process)) => (why, process.stderr_tail().await),
+            (Fault::Detected(why) | Fault::Reported(why), _) => (why, String::new()),
         };
-        let mut told = format!("the program failed at `{method}`: {why}");
-        if !words.is_empty() {
-            told = format!("{told}; its last words:\n{words}");
+        let mut error = format!("the program failed at `{method}`: {why}");
+        if !stderr.is_empty() {
+            error = format!("{error}; standard error:\n{stderr}");
         }
-        self.failed = Some(told.clone());
-        s.note(Event::StrategyFailed(told));
+        self.failed = Some(error.clone());
+        s.note(Event::StrategyFailed(error));
         Broken
     }
 
@@ -70,7 +70,7 @@ impl Exec {
     ) -> Result<A, Fault> {
         self.asked += 1;
         let id = self.asked;
-        let mut next = Some(line(&Call { jsonrpc: "2.0", id, method, params })?);
+        let mut next = Some(line(&RpcCall { jsonrpc: "2.0", id, method, params })?);
         self.process()?.begin_answer();
         loop {
             let read = self.process()?.exchange(next.as_deref()).await?;
@@ -82,15 +82,13 @@ impl Exec {
             }
             if of != Some(Value::from(id)) {
                 let of = of.unwrap_or(Value::Null);
-                return Err(format!("it answered call {of} and not {id}").into());
+                return Err(format!("it answered call {of} instead of {id}").into());
             }
             return match (result, error) {
-                (_, Some(e)) => {
-                    Err(Fault::Told(format!("it says: {} (code {})", e.message, e.code)))
-                }
+                (_, Some(e)) => Err(Fault::Reported(format!("{} (code {})", e.message, e.code))),
                 (Some(result), None) => Ok(read_result(&result)?),
                 (None, None) => {
-                    Err(Fault::Found("the answer holds neither `result` nor `error`".into()))
+                    Err(Fault::Detected("the answer has neither `result` nor `error`".into()))
                 }
             };
         }
@@ -104,15 +102,15 @@ impl Exec {
 fn read_result<A: DeserializeOwned>(result: &RawValue) -> Result<A, String> {
     let found = || clipped(result.get());
     serde_json::from_str(result.get())
-        .map_err(|e| format!("its answer is not what was asked for: {e}, in {}", found()))
+        .map_err(|e| format!("unexpected answer: {e}, in {}", found()))
 }
 
-fn answer_to(id: Value, outcome: Result<Value, RpcError>) -> Answer {
+fn answer_to(id: Value, outcome: Result<Value, RpcError>) -> RpcAnswer {
     let (result, error) = match outcome {
         Ok(result) => (Some(result), None),
         Err(error) => (None, Some(error)),
     };
-    Answer { jsonrpc: "2.0", id, result, error }
+    RpcAnswer { jsonrpc: "2.0", id, result, error }
 }
 
 fn line(message: &impl Serialize) -> Result<Vec<u8>, String> {
@@ -128,8 +126,8 @@ fn parsed(read: &[u8]) -> Result<Line, String> {
         Ok(line) if line.jsonrpc == "2.0" => Ok(line),
         Ok(line) => Err(format!("expected \"jsonrpc\": \"2.0\", not {:?}", line.jsonrpc)),
         Err(e) => Err(format!(
-            "a line of its standard output is not JSON-RPC: {e}; the line: {} (what is for people \
-             belongs on standard error)",
+            "a line of its standard output is not JSON-RPC: {e}; the line: {} (log to standard \
+             error)",
             text()
         )),
     }

@@ -95,9 +95,8 @@ mod tests {
         }
         const WIRES: [&str; 4] =
             ["anthropic-messages", "openai-responses", "openai-chat", "gemini"];
-        let refused = |talk: &[(usize, Content)]| {
-            WIRES.map(|name| refuses(&wire::find(name).unwrap(), talk))
-        };
+        let refused =
+            |talk: &[(usize, Content)]| WIRES.map(|name| refuses(&wire::find(name).unwrap(), talk));
         let late = [(1, call()), (2, said()), (3, result())];
         assert_eq!(
             refused(&late),

@@ -56,13 +56,13 @@ mod unix {
     use rustix::process::{Pid, Signal, kill_process};
     use tokio::signal::unix::SignalKind;
 
-    use crate::signals::Heard;
+    use crate::signals::SignalListener;
 
     /// Signals that would end us.
     pub(super) struct Signals {
-        interrupt: Heard,
-        terminate: Heard,
-        hang_up: Heard,
+        interrupt: SignalListener,
+        terminate: SignalListener,
+        hang_up: SignalListener,
         /// The terminal sends Ctrl-C to everybody in front of it, and a program that gets it twice
         /// takes it for something else.
         terminal: bool,
@@ -76,18 +76,18 @@ mod unix {
     impl Signals {
         pub(super) fn listen() -> io::Result<Signals> {
             Ok(Signals {
-                interrupt: Heard::of(SignalKind::interrupt())?,
-                terminate: Heard::of(SignalKind::terminate())?,
-                hang_up: Heard::of(SignalKind::hangup())?,
+                interrupt: SignalListener::new(SignalKind::interrupt()),
+                terminate: SignalListener::new(SignalKind::terminate()),
+                hang_up: SignalListener::new(SignalKind::hangup()),
                 terminal: io::stdin().is_terminal(),
             })
         }
 
         pub(super) async fn next(&mut self) -> Received {
             tokio::select! {
-                () = self.interrupt.next() => Received { signal: Signal::INT, told: self.terminal },
-                () = self.terminate.next() => Received { signal: Signal::TERM, told: false },
-                () = self.hang_up.next() => Received { signal: Signal::HUP, told: self.terminal },
+                () = self.interrupt.recv() => Received { signal: Signal::INT, told: self.terminal },
+                () = self.terminate.recv() => Received { signal: Signal::TERM, told: false },
+                () = self.hang_up.recv() => Received { signal: Signal::HUP, told: self.terminal },
             }
         }
     }

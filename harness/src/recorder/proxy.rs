@@ -23,7 +23,7 @@ use super::address::Upstreams;
 use super::file::Recording;
 use super::route::{Route, route};
 use super::tee::{Over, Tee};
-use crate::post::causes;
+use crate::post::error_chain;
 use crate::redact::{RequestSecrets, headers};
 use crate::serve::{Clock, foreign};
 
@@ -172,7 +172,7 @@ async fn exchange(
     let (wire, clock) = (asked.wire, shared.clock.clone());
     match shared.client.request(request).await {
         Err(e) => {
-            let why = secrets.clean(causes(&e));
+            let why = secrets.clean(error_chain(&e));
             let words = format!("{} could not be reached: {why}", begun.host);
             let (end_ms, ended) = (clock(), Ended::Unreached);
             let over = Exchange { end_ms, ended, error: Some(why), ..begun };
@@ -235,7 +235,8 @@ async fn pass(
             let api = ctxbench_provider::wire::detect_api(head.uri.path(), &|name| {
                 head.headers.contains_key(name)
             });
-            let why = format!("the provider could not be reached: {}", secrets.clean(causes(&e)));
+            let why =
+                format!("the provider could not be reached: {}", secrets.clean(error_chain(&e)));
             refusal(api, StatusCode::BAD_GATEWAY, &why)
         }
     }

@@ -7,7 +7,7 @@ use axum::body::Bytes;
 use ctxbench_scenarios::formats::exchanges::Ended;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
-use crate::post::causes;
+use crate::post::error_chain;
 use crate::serve::Clock;
 
 /// Most of an answer that is kept, bytes.
@@ -84,7 +84,7 @@ impl Body for Tee {
                 }
             }
             Poll::Ready(Some(Err(e))) => {
-                let why = causes(e);
+                let why = error_chain(e);
                 self.over(Ended::Cut, Some(why));
             }
             Poll::Ready(None) => self.over(Ended::Whole, None),

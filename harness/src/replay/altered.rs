@@ -23,7 +23,7 @@ pub(super) struct Flaw {
     pub(super) forbidden: bool,
 }
 
-/// How facts would be recognised in with_text form. All are looked for together: a line of a summary
+/// How facts would be recognised in altered form. All are looked for together: a line of a summary
 /// costs its own size, however many facts there are.
 pub(super) struct Frames {
     facts: Vec<Frame>,

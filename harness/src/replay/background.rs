@@ -1,6 +1,6 @@
 //! How the races of background summaries ended, out of the events of a conversation.
 
-use ctxbench_core::engine::{BackgroundStep, Event, TimedEvent, Task};
+use ctxbench_core::engine::{BackgroundStep, Event, Task, TimedEvent};
 use ctxbench_reports::record::{BackgroundRecord, Fate};
 
 struct Race {

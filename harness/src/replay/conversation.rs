@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::sync::mpsc::Receiver;
 
-use ctxbench_core::plural::pluralize;
 use ctxbench_core::engine::{Event as Noted, TimedEvent};
 use ctxbench_core::fact::Fact;
 use ctxbench_core::model;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::request::{ErrorKind, Purpose, Usage};
 use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{
@@ -181,7 +181,11 @@ impl Conversation {
         }
         if self.0.iter().any(|e| matches!(e, Event::Livelocked)) {
             let requests = self.requests().count();
-            let why = format!("{} for {}", pluralize(requests, "request"), pluralize(total, "recorded step"));
+            let why = format!(
+                "{} for {}",
+                pluralize(requests, "request"),
+                pluralize(total, "recorded step")
+            );
             return (Status::Livelock, Some(why));
         }
         if self.steps() >= total {
@@ -198,7 +202,7 @@ impl Conversation {
     /// How the strategy itself failed.
     fn broken(&self) -> Option<&str> {
         self.noted().find_map(|e| match &e.event {
-            Noted::Broken(why) => Some(&**why),
+            Noted::StrategyFailed(why) => Some(&**why),
             _ => None,
         })
     }

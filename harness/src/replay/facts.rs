@@ -16,7 +16,7 @@ use ctxbench_core::session::Session;
 use ctxbench_reports::record::Place;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::with_text::{Flaw, SaidWords};
+use super::altered::{Flaw, SaidWords};
 use super::known::{Carried, Known};
 
 /// A fact seen in a context; the better one is the greater.

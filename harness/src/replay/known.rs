@@ -14,7 +14,7 @@ use ctxbench_core::tokens::content_hash;
 use ctxbench_reports::record::FactLife;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::with_text::{Frames, said_words, words_before};
+use super::altered::{Frames, said_words, words_before};
 use super::crew::Crew;
 use super::histories::{self, Told};
 use super::path::{Defaults, Path};

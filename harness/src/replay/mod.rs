@@ -1,7 +1,7 @@
 //! Replay: a session's recorded path through one strategy, and the record of what was measured.
 
 mod agents;
-mod with_text;
+mod altered;
 mod background;
 pub(crate) mod compactions;
 mod conversation;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
 use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::host::Incoming;
 use ctxbench_core::tokens::o200k;
-use ctxbench_core::world::Incoming;
 use rapidhash::{HashMapExt, HashSetExt, RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use super::path::Path;

@@ -20,7 +20,7 @@ use ctxbench_strategies::persist::{
 
 use super::conversation::{Conversation, blocked_ms};
 use super::events::Event;
-use crate::temporary::Temporary;
+use crate::shutdown::TempFolder;
 
 /// How long a format took to load, by our own code; the machine's matter, so no part of results.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,7 +145,7 @@ fn measure(
     before: &[StoredMessage],
     facts: &[&Fact],
 ) -> Result<(ResumeFile, Duration), PersistError> {
-    let dir = Temporary::new().map_err(PersistError::scratch)?;
+    let dir = TempFolder::new().map_err(PersistError::scratch)?;
     let mut open = (f.open)(dir.path(), 1)?;
     for e in entries {
         open.append(e)?;

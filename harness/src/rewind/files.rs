@@ -19,7 +19,7 @@ use ctxbench_kit::checkpoint::{
 use ctxbench_strategies::descriptor::CodeWay;
 
 use super::apply;
-use crate::temporary::Temporary;
+use crate::shutdown::TempFolder;
 
 /// What one restoration of files did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ fn play<S: Snapshots>(
     session: &Session,
     open: impl FnOnce(&Path, &Path) -> Result<S, CheckpointError>,
 ) -> Result<Plays, String> {
-    let temp = Temporary::new().map_err(|e| format!("no folder could be made for it ({e})"))?;
+    let temp = TempFolder::new().map_err(|e| format!("no folder could be made for it ({e})"))?;
     let root = temp.path().join("files");
     std::fs::create_dir(&root).map_err(|e| format!("no folder could be made for it ({e})"))?;
     let disk = Disk { root: Root::open(&root).map_err(|e| e.to_string())? };

@@ -419,7 +419,10 @@ fn what_our_own_engine_sent_is_not_guessed_from_its_text() {
         all.show(draft);
         all.push("\n");
     }
-    all.append(&Transcript::quoted(BlockKind::SummaryPrompt, "</conversation>\n## Goal\n## Errors"));
+    all.append(&Transcript::quoted(
+        BlockKind::SummaryPrompt,
+        "</conversation>\n## Goal\n## Errors",
+    ));
     let ask = all.draft(BlockKind::SummaryPrompt, Role::User).build(MessageId(0), vec![]);
     let foreign = prompt(vec![text(Role::User, &ask.text, 1)]);
     let mut own = foreign.clone();

@@ -1,14 +1,15 @@
-//! Our token counts against the provider's: what a prompt grew by from one call to the next, and
-//! what we count for what was added.
+//! Compares our token counts with the provider's: the growth of a prompt from one call to the next,
+//! and our count of the added content.
 
 use serde::Serialize;
 
 use super::calls::Calls;
 use super::content::{Counted, Kind};
 
-/// Calls whose growth is mostly of one kind count for that kind: from this share on.
+/// Share of one kind of content from which a call's growth counts for that kind.
 const MOSTLY: f64 = 0.8;
-/// Growth below this tells more about the overhead of a message than about its text, tokens.
+/// Smallest compared growth, tokens. Smaller growth measures the overhead of a message instead of
+/// its text.
 const SMALLEST: u64 = 100;
 
 /// Provider against ours for one kind of content.
@@ -16,9 +17,9 @@ const SMALLEST: u64 = 100;
 pub struct KindBias {
     /// Kind.
     pub kind: Kind,
-    /// Calls whose growth was at least 80 % of this kind.
+    /// Number of calls with growth of at least 80 % of this kind.
     pub calls: usize,
-    /// Our count of what they added, tokens.
+    /// Our count of the added content, tokens.
     pub ours: u64,
     /// The provider's, tokens.
     pub provider: u64,
@@ -30,10 +31,10 @@ pub struct KindBias {
     pub net: Option<f64>,
 }
 
-/// What a text and what a content block costs, by weighted least squares over all compared calls.
+/// Cost of a token and of a content block, by weighted least squares over all compared calls.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Fit {
-    /// Provider's tokens per token of ours.
+    /// Provider's tokens per token that we count.
     pub factor: f64,
     /// Provider's tokens per content block beyond its text.
     pub per_block: f64,
@@ -44,7 +45,7 @@ pub struct Fit {
 pub struct Bias {
     /// Calls that could be compared.
     pub calls: usize,
-    /// Our count of what they added, tokens.
+    /// Our count of the added content, tokens.
     pub ours: u64,
     /// The provider's, tokens.
     pub provider: u64,
@@ -60,7 +61,7 @@ pub struct Bias {
     pub per_block: f64,
     /// Median over calls of |ours − provider| ÷ provider, per cent.
     pub error_before_pct: Option<f64>,
-    /// The same with our counts calibrated.
+    /// Error with calibrated counts.
     pub error_after_pct: Option<f64>,
 }
 
@@ -73,8 +74,8 @@ pub enum Calibration {
     Factor(f64),
 }
 
-/// Compares growth by growth. Left out: after a compaction or a step back, another model, parts
-/// nobody can count (images, sealed thinking), growth below 100 tokens.
+/// Compares the growth of each call. Skipped: calls after a compaction or a step back, other
+/// models, content that cannot be counted (images, sealed thinking), and growth below 100 tokens.
 pub fn bias(r: &Calls, calibration: Calibration) -> Bias {
     let previous = r.previous();
     let mut samples: Vec<Sample> = Vec::new();
@@ -150,9 +151,9 @@ struct Sample {
     blocks: f64,
 }
 
-/// Weighted least squares of `grown = factor · ours + per_block · blocks`, each call weighted by 1
-/// / grown² so that small and large ones count alike; then once more without the calls that are
-/// further off than three times the median: those hold text that is not in the file.
+/// Fits `grown = factor · ours + per_block · blocks` by least squares. Each call has the weight 1 /
+/// grown², so small and large calls count alike. The second pass drops calls with an error above
+/// three times the median: they contain text that the file lacks.
 fn fit(samples: &[Sample]) -> Option<Fit> {
     const FEWEST: usize = 10;
     let solve = |of: &[&Sample]| {

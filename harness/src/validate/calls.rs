@@ -1,5 +1,4 @@
-//! A recording as a row of model calls: what the provider counted for each, and what stood before
-//! it.
+//! The model calls of a recording: the provider's counters of each call, and the content before it.
 //!
 //! The steps that a format's reader found come in file order; the builder finds which earlier call
 //! each call's prompt continues, by the parents that the lines name.
@@ -17,7 +16,7 @@ use super::content::Counted;
 /// A [`NoteKind`] with its place.
 #[derive(Clone, Debug)]
 pub struct Note {
-    /// What it can explain.
+    /// Problem that the note can explain.
     pub kind: NoteKind,
     /// Line, from 1.
     pub line: usize,
@@ -58,13 +57,13 @@ pub struct Call {
     pub before: Option<usize>,
     /// The compaction that this context begins with, where nothing was called since.
     pub boundary: Option<usize>,
-    /// Nothing in the file says what stood before; it is taken to continue the conversation.
+    /// Nothing in the file names the previous call; the call is taken to continue the conversation.
     pub adopted: bool,
     /// Identity of the end of the prompt: two calls that end with the same line ask the same again.
     pub key: u64,
     /// Content blocks of the reply.
     pub reply_blocks: usize,
-    /// How many of them are thinking.
+    /// Number of thinking blocks among them.
     pub thoughts: usize,
     /// The user said something since the call before, and no tool result came with it.
     pub begins_turn: bool,
@@ -72,7 +71,7 @@ pub struct Call {
     pub input_blocks: usize,
     /// Our count of the reply.
     pub reply: Counted,
-    /// Our count of what came in since the call before.
+    /// Our count of the content added since the previous call.
     pub inputs: Counted,
     /// Evidence between the conversation's previous call and this one.
     pub notes: Vec<Note>,
@@ -89,14 +88,14 @@ pub struct Calls {
     pub boundaries: Vec<Boundary>,
     /// Which way the calls went.
     pub route: Route,
-    /// What the reader had to say.
+    /// Warnings of the reader.
     pub warnings: Vec<String>,
 }
 
 impl Calls {
     /// The calls of a recording. A broken line is an error, because the calls around it would be
     /// compared wrongly; one that breaks off at the end is not.
-    pub(super) fn of(
+    pub(super) fn from_recording(
         format: &'static str,
         recording: &Recording,
         file: &str,
@@ -130,11 +129,11 @@ impl Calls {
     }
 }
 
-/// The conversation of what is no subagent's.
+/// The conversation of everything outside subagents.
 const MAIN: &str = "main";
 
 #[derive(Clone, Copy)]
-enum Stands {
+enum NodeKind {
     Call(usize),
     Boundary(usize),
     Other,
@@ -142,7 +141,7 @@ enum Stands {
 
 struct Node {
     parent: Option<String>,
-    stands: Stands,
+    stands: NodeKind,
     stamp: Option<i64>,
 }
 
@@ -156,7 +155,7 @@ struct Pending {
     last_stamp: Option<i64>,
 }
 
-/// Where a line stands: its name, the name of the line before it in the conversation, its time.
+/// Position of a line: its name, the name of the previous line in the conversation, its time.
 #[derive(Clone, Debug, Default)]
 struct At {
     line: usize,
@@ -169,7 +168,7 @@ struct At {
 struct ReplyPart {
     at: At,
     conversation: String,
-    /// The same for all parts of one reply.
+    /// Identifier that all parts of one reply share.
     response: String,
     model: String,
     counters: Counters,
@@ -179,7 +178,7 @@ struct ReplyPart {
     counted: Counted,
 }
 
-/// A reply whose parts come in and whose counters are still to come.
+/// A reply with parts and without its counters yet.
 #[derive(Default)]
 struct Open {
     began: Option<i64>,
@@ -234,7 +233,7 @@ impl Builder {
                     at: At { stamp: began.or(at.stamp), ..at },
                     conversation: conversation.to_string(),
                     model: model.clone(),
-                    counters: known(counters)?,
+                    counters: checked(counters)?,
                     sent_ms: None,
                     blocks,
                     thoughts,
@@ -263,7 +262,7 @@ impl Builder {
                 conversation: conversation.to_string(),
                 response: response.clone(),
                 model: reply.model.clone().unwrap_or_default(),
-                counters: known(counters)?,
+                counters: checked(counters)?,
                 sent_ms: reply.sent_ms,
                 blocks: reply.blocks,
                 thoughts,
@@ -273,7 +272,7 @@ impl Builder {
         Ok(())
     }
 
-    fn node(&mut self, at: &At, stands: Stands) {
+    fn node(&mut self, at: &At, stands: NodeKind) {
         if let Some(id) = &at.id {
             self.nodes
                 .insert(id.clone(), Node { parent: at.parent.clone(), stands, stamp: at.stamp });
@@ -282,7 +281,7 @@ impl Builder {
 
     /// A line that is only a link of the chain.
     fn link(&mut self, at: &At) {
-        self.node(at, Stands::Other);
+        self.node(at, NodeKind::Other);
     }
 
     fn input(&mut self, at: &At, conversation: &str, input: &Input) {
@@ -313,10 +312,10 @@ impl Builder {
     ) {
         let p = self.pending.entry(conversation.to_string()).or_default();
         let asked_ms = p.last_stamp.or(at.stamp);
-        // What came before it is in the summary and not in the next prompt.
+        // Content before the compaction is in the summary and not in the next prompt.
         *p = Pending { last_stamp: at.stamp, ..Pending::default() };
         self.boundaries.push(Boundary { line: at.line, pre_tokens, post_tokens, asked_ms });
-        self.node(at, Stands::Boundary(self.boundaries.len() - 1));
+        self.node(at, NodeKind::Boundary(self.boundaries.len() - 1));
     }
 
     /// A part of a reply. Those of one response are one call, counted once.
@@ -327,7 +326,7 @@ impl Builder {
             call.thoughts += line.thoughts;
             call.reply.add(&line.counted);
             call.counters = line.counters;
-            self.node(&line.at, Stands::Call(i));
+            self.node(&line.at, NodeKind::Call(i));
             return;
         }
         let i = self.calls.len();
@@ -361,24 +360,24 @@ impl Builder {
             inputs: p.counted,
             notes: p.notes,
         });
-        self.node(&line.at, Stands::Call(i));
+        self.node(&line.at, NodeKind::Call(i));
         self.responses.insert(line.response, i);
         self.latest.insert(line.conversation, i);
     }
 
-    /// What the prompt of a reply continues: the nearest call or compaction up the chain of
-    /// parents. A chain that leaves the file goes on with the conversation's last call: programs
-    /// that resume a session do not always name the parent.
+    /// Returns the call or compaction that the prompt of a reply continues: the nearest one up the
+    /// chain of parents. If the chain leaves the file, it is the last call of the conversation:
+    /// programs that resume a session do not always name the parent.
     fn ancestor(&self, line: &ReplyPart) -> (Option<usize>, Option<usize>, bool, Option<i64>) {
         let mut next = line.at.parent.as_ref();
         let stamp = next.and_then(|p| self.nodes.get(p)).and_then(|n| n.stamp);
         for _ in 0..=self.nodes.len() {
             let Some(node) = next.and_then(|p| self.nodes.get(p)) else { break };
             match node.stands {
-                Stands::Call(i) if self.calls[i].conversation == line.conversation => {
+                NodeKind::Call(i) if self.calls[i].conversation == line.conversation => {
                     return (Some(i), None, false, stamp);
                 }
-                Stands::Boundary(b) => return (None, Some(b), false, stamp),
+                NodeKind::Boundary(b) => return (None, Some(b), false, stamp),
                 _ => next = node.parent.as_ref(),
             }
         }
@@ -387,7 +386,7 @@ impl Builder {
     }
 }
 
-fn known(counters: &Counters) -> Result<Counters, String> {
+fn checked(counters: &Counters) -> Result<Counters, String> {
     match counters.wrong.first() {
         Some(wrong) => Err(wrong.told.clone()),
         None => Ok(counters.clone()),

@@ -24,7 +24,7 @@ pub enum Cause {
     Edit,
     /// A request parameter or the client changed.
     Settings,
-    /// A request without counters stands in between.
+    /// A request without counters is in between.
     Uncounted,
     /// A new turn, and the model's provider leaves the thinking of the one before out.
     Thinking,
@@ -36,12 +36,12 @@ pub enum Cause {
     Gateway,
     /// Served although its lifetime was over.
     Outlived,
-    /// Nothing in the file tells.
+    /// Nothing in the file explains it.
     Unexplained,
 }
 
 impl Cause {
-    /// As it stands in tables.
+    /// Returns the name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Cause::Lifetime => "lifetime",
@@ -60,7 +60,7 @@ impl Cause {
     }
 }
 
-/// A call whose prefix was not served as left, or that was predicted wrongly.
+/// A call with a prefix that was not served as written, or that was predicted wrongly.
 #[derive(Clone, Debug, Serialize)]
 pub struct Miss {
     /// Line of the call, from 1.
@@ -73,17 +73,17 @@ pub struct Miss {
     pub model: String,
     /// From the first part of the reply before to the request, s; `None` without time stamps.
     pub gap_s: Option<f64>,
-    /// What the call before had left, tokens.
+    /// Tokens that the previous call left in the cache.
     pub left: u64,
-    /// What was read, tokens.
+    /// Tokens read from the cache.
     pub read: u64,
-    /// What the simulator said, tokens.
+    /// Tokens that the simulator predicted to be read.
     pub predicted_read: u64,
     /// It was predicted to the token.
     pub predicted: bool,
     /// Why.
     pub cause: Cause,
-    /// What in the file says so.
+    /// Evidence in the file.
     pub evidence: String,
 }
 
@@ -165,7 +165,7 @@ fn cause(
         let to = call
             .before
             .map_or("the beginning".into(), |b| format!("the reply of line {}", r.calls[b].line));
-        return (Cause::Edit, format!("the chain of parents goes back to {to}"));
+        return (Cause::Edit, format!("the chain of parents returns to {to}"));
     }
     if let Some(text) = note(NoteKind::Edit) {
         return (Cause::Edit, text);
@@ -195,10 +195,10 @@ fn cause(
         return (Cause::Uncounted, text);
     }
     if read < left
-        && let Some(first) = left_out(r, call)
+        && let Some(first) = dropped_thinking(r, call)
         && rule.is_some_and(|rule| cached_part(first, &rule) == read)
     {
-        let text = format!("what stood before the reply of line {}, which thought", first.line);
+        let text = format!("the text before the reply of line {}, which has thinking", first.line);
         return (Cause::Thinking, text);
     }
     let grown = before.reply_blocks + call.input_blocks;
@@ -214,14 +214,14 @@ fn cause(
         return (Cause::Concurrent, "sent before the reply before had begun".into());
     }
     if matches!(r.route, Route::Gateway(_)) {
-        // The route's own evidence stands above the list.
+        // Evidence of the route itself comes first.
         return (Cause::Gateway, index.hint(call, left));
     }
     (Cause::Unexplained, index.hint(call, left))
 }
 
-/// The first call of the turn before whose reply thought, where a new turn leaves that out.
-fn left_out<'a>(r: &'a Calls, call: &Call) -> Option<&'a Call> {
+/// Returns the first call with thinking of the previous turn, if a new turn drops thinking.
+fn dropped_thinking<'a>(r: &'a Calls, call: &Call) -> Option<&'a Call> {
     if !call.begins_turn || model::keeps_thinking(&call.model) {
         return None;
     }
@@ -236,14 +236,14 @@ fn left_out<'a>(r: &'a Calls, call: &Call) -> Option<&'a Call> {
 
 /// The counters of a recording, to look for those of an unexplained call among them.
 pub(super) struct Index {
-    /// Lines of calls by what they left, in file order.
+    /// Lines of calls by the number of tokens that they left, in file order.
     left: HashMap<u64, Vec<usize>>,
-    /// First line of a call behind a compaction by what it read.
+    /// First line of a call after a compaction by the number of tokens that it read.
     compacted: HashMap<u64, usize>,
 }
 
 impl Index {
-    pub(super) fn of(r: &Calls) -> Index {
+    pub(super) fn new(r: &Calls) -> Index {
         let (mut left, mut compacted) = (HashMap::<u64, Vec<usize>>::new(), HashMap::new());
         for call in &r.calls {
             let c = &call.counters;
@@ -255,7 +255,7 @@ impl Index {
         Index { left, compacted }
     }
 
-    /// What the counters of an unexplained call look like; a hint and no evidence.
+    /// Describes the counters of an unexplained call. This is a hint, not evidence.
     fn hint(&self, call: &Call, left: u64) -> String {
         let read = call.counters.read;
         if read > left {
@@ -279,7 +279,7 @@ impl Index {
         let same = self.left.get(&read).map_or(&[][..], Vec::as_slice);
         match same[..same.partition_point(|line| *line < call.line)].last() {
             Some(line) => {
-                format!("what line {line} had left was served, what came after it was not")
+                format!("the prefix of line {line} was served, the text after it was not")
             }
             None => format!("{} tokens fewer than the call before had left", left - read),
         }

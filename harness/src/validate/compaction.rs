@@ -1,5 +1,5 @@
-//! Real compactions of a recording beside ours at the same points: the session is replayed with our
-//! Claude Code in a window that never fills, and told to compact where the real program did.
+//! Compares real compactions of a recording with ours: our Claude Code replays the session in a
+//! window that never fills, and compacts where the real program did.
 
 use ctxbench_core::model::{self, DEFAULT_MODEL};
 use ctxbench_core::session::{Entry, Session, Trigger};
@@ -11,7 +11,7 @@ use super::{Calls, Read};
 use crate::inspect::layouts;
 use crate::replay::Options;
 
-/// The strategy that is held beside the recorded program.
+/// Strategy that is compared with the recorded program.
 pub const STRATEGY: &str = "claude-code";
 
 /// A window that no session fills: compactions come from the recording alone.
@@ -19,12 +19,12 @@ const NEVER_FULL: u64 = 100_000_000;
 
 /// One compaction on both sides, tokens.
 #[derive(Clone, Debug, Serialize)]
-pub struct Beside {
+pub struct CompactionPair {
     /// Line of the boundary.
     pub line: usize,
     /// Prompt of the last call before, by the counters.
     pub recorded_before: Option<u64>,
-    /// What the program itself noted as the size before.
+    /// Size before the compaction, as noted by the program.
     pub recorded_pre_tokens: Option<u64>,
     /// Prompt of the first call after, by the counters.
     pub recorded_after: Option<u64>,
@@ -35,9 +35,9 @@ pub struct Beside {
 }
 
 /// The recorded compactions of a recording with ours; nothing is replayed where there are none.
-pub async fn beside(read: &Read) -> Vec<Beside> {
+pub async fn compare_compactions(read: &Read) -> Vec<CompactionPair> {
     let Calls { calls, boundaries, .. } = &read.calls;
-    let mut out: Vec<Beside> = boundaries
+    let mut out: Vec<CompactionPair> = boundaries
         .iter()
         .enumerate()
         .map(|(n, b)| {
@@ -45,7 +45,7 @@ pub async fn beside(read: &Read) -> Vec<Beside> {
             let before = after.and_then(|a| {
                 calls.iter().rfind(|c| c.conversation == a.conversation && c.line < b.line)
             });
-            Beside {
+            CompactionPair {
                 line: b.line,
                 recorded_before: before.map(|c| c.counters.prompt()),
                 recorded_pre_tokens: b.pre_tokens,

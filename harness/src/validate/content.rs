@@ -1,13 +1,13 @@
-//! What kind of content a text is, and our own count of it.
+//! Classifies texts by kind of content and counts their tokens.
 
 use ctxbench_core::tokens::o200k;
 use serde::Serialize;
 
-/// Kinds of content whose counts are compared with the provider's.
+/// Kinds of content that are compared with the provider's counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Words of the user and the model, thinking included.
+    /// Text of the user and the model, including thinking.
     Prose,
     /// Source code.
     Code,
@@ -24,7 +24,7 @@ impl Kind {
     pub const ALL: [Kind; 5] =
         [Kind::Prose, Kind::Code, Kind::Json, Kind::ToolOutput, Kind::NonLatin];
 
-    /// As it stands in tables.
+    /// Returns the name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Prose => "prose",
@@ -68,7 +68,7 @@ impl Counted {
         self.tokens[kind as usize] += o200k(name) + o200k(arguments);
     }
 
-    /// Counts what a tool returned.
+    /// Counts the output of a tool.
     pub fn output(&mut self, text: &str) {
         self.text(text, Kind::ToolOutput);
     }
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(kind_of(|c| c.call("read", "{\"path\":\"a.rs\"}")), Kind::Json);
         // One accented word does not make a text foreign.
         assert_eq!(
-            kind_of(|c| c.words("The café and the naïve façade are fine words.")),
+            kind_of(|c| c.words("The café and the naïve façade are fine terms.")),
             Kind::Prose
         );
     }

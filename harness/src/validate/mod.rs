@@ -1,8 +1,6 @@
-//! Our cache model and token counts against the provider's counters in a recording.
-//!
-//! `calls.rs` says what is known of each call, `predict.rs` what our cache would
-//! have done, `cause.rs` why a prefix was not served, `bias.rs` how our counts compare,
-//! `compaction.rs` what our Claude Code does where the real one compacted.
+//! Compares our cache model and token counts with the provider's counters in a recording: the calls
+//! (`calls.rs`), the predicted cache reads (`predict.rs`), causes of unserved prefixes
+//! (`cause.rs`), our counts (`bias.rs`), and compactions by our Claude Code (`compaction.rs`).
 
 mod bias;
 mod calls;
@@ -54,7 +52,7 @@ pub struct CallLine {
     pub exact: bool,
 }
 
-/// Dollars of the input side of the compared calls whose model has a price list.
+/// Input cost of the compared calls with a known price, USD.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct InputCost {
     /// By the counters.
@@ -89,7 +87,7 @@ pub struct Validated {
     pub compared: usize,
     /// Of these, predicted to the token.
     pub exact: usize,
-    /// Of these, those for which `read = read + write of the call before` holds by itself.
+    /// Number of calls with `read = read + write of the previous call`.
     pub law: usize,
     /// Of these, hits that are right but for at most four steps of the provider's hits (OpenAI: 512
     /// tokens); the exact ones among them.
@@ -113,11 +111,11 @@ pub struct Validated {
     pub bias: Bias,
     /// Dollars.
     pub cost: InputCost,
-    /// Real compactions beside ours.
-    pub compactions: Vec<compaction::Beside>,
+    /// Real compactions and ours.
+    pub compactions: Vec<compaction::CompactionPair>,
     /// Every call.
     pub lines: Vec<CallLine>,
-    /// What the reader had to say.
+    /// Warnings of the reader.
     pub warnings: Vec<String>,
 }
 
@@ -144,14 +142,14 @@ pub fn read(source: &Source<'_>, mut sink: impl FnMut(Result<Read, InputError>))
         let is_file = head.entries.is_none() && head.members.is_none();
         let what = match is_file && head.text.trim().is_empty() {
             true => "the file is empty",
-            false => "not a format whose counters are known here",
+            false => "not a format with known counters",
         };
         let expected = "a recording in one of the formats that `ctxbench validate --help` lists";
         return sink(Err(calls::wrong(file, 1, what.into(), expected)));
     };
     format.recordings(source, &mut |recording| {
         sink(recording.and_then(|recording| {
-            let calls = Calls::of(format.name, &recording, file)?;
+            let calls = Calls::from_recording(format.name, &recording, file)?;
             Ok(Read { calls, recording, format, file: file.to_string() })
         }));
         ControlFlow::Continue(())
@@ -165,7 +163,7 @@ impl Read {
         made.ok().map(|loaded| loaded.session)
     }
 
-    /// What messages call it: the file, and in a file of several the session.
+    /// Returns the name for messages: the file, and the session if the file has several.
     pub fn name(&self) -> String {
         match &self.recording.id {
             Some(id) => format!("{} ({id})", self.file),
@@ -174,10 +172,10 @@ impl Read {
     }
 }
 
-/// Puts predictions beside counters. [`Validated::compactions`] stays empty; [`compaction::beside`]
-/// fills it.
+/// Compares predictions with counters. [`Validated::compactions`] stays empty;
+/// [`compaction::compare_compactions`] fills it.
 pub fn validate(r: &Calls, file: &str, options: Options, calibration: Calibration) -> Validated {
-    let predicted = predict::predict(r, options, predict::LONGEST);
+    let predicted = predict::predict(r, options, predict::MAX_CALLS);
     let previous = r.previous();
     let (route, route_evidence) = match &r.route {
         Route::Direct(why) => ("direct", why),
@@ -216,15 +214,15 @@ pub fn validate(r: &Calls, file: &str, options: Options, calibration: Calibratio
     v.warnings.extend(unknown.iter().map(|m| {
         format!("{file}: no cache rule is known for model {m:?}; its calls are not compared")
     }));
-    let index = cause::Index::of(r);
+    let index = cause::Index::new(r);
     let mut guessed = BTreeSet::new();
-    let deep = predict::depths(r).into_iter().filter(|d| *d > predict::LONGEST).count();
+    let deep = predict::depths(r).into_iter().filter(|d| *d > predict::MAX_CALLS).count();
     if deep > 0 {
         v.warnings.push(format!(
             "{file}: {} continue more than {} calls without a compaction, which no context window \
              holds; they are not compared",
             pluralize(deep, "call"),
-            predict::LONGEST
+            predict::MAX_CALLS
         ));
     }
     for (i, call) in r.calls.iter().enumerate() {
@@ -292,8 +290,8 @@ pub fn validate(r: &Calls, file: &str, options: Options, calibration: Calibratio
 /// Fewest calls without a reason that make a pattern, and their share of the compared ones.
 const PATTERN: (usize, f64) = (3, 0.1);
 
-/// Where no ids tell the route, the counters can: one cache serves what it wrote a moment ago;
-/// several behind one address do so by chance.
+/// Classifies the route by the counters if no identifiers name it: one cache serves recent writes,
+/// several caches at one address do so only by chance.
 fn judge_by_pattern(v: &mut Validated) {
     let odd = v.causes.get(&Cause::Unexplained).copied().unwrap_or(0);
     if odd < PATTERN.0 || (odd as f64) < PATTERN.1 * v.compared as f64 {
@@ -344,7 +342,7 @@ impl Validated {
         (self.compared > 0).then(|| 100.0 * self.exact as f64 / self.compared as f64)
     }
 
-    /// Whether it counts for `--min`: gateways are reported apart.
+    /// Returns whether the call counts for `--min`. Gateways are reported separately.
     pub fn counts(&self) -> bool {
         self.route != "gateway"
     }

@@ -1,13 +1,13 @@
-//! What our cache would have done with the calls of a recording.
+//! Predicts the cache reads of the calls in a recording.
 //!
-//! A recording lacks the system prompt and the tools, so a prompt is built from what is there:
-//! which earlier call it continues, how many content blocks came in between, when it was sent, by
-//! which model, and the *sizes* of prompts from the counters (read + written = up to the last
-//! breakpoint). How a prompt divides into read and written is never taken from its own counters:
-//! that is the prediction. Breakpoints stand at the end of the system part, after the reply before
-//! and at the end. Where the model's provider leaves the thinking of earlier turns out, so does the
-//! prompt. The size of the system part shows only when a compaction leaves nothing else: it
-//! is learned from the first such call, which does not count as right.
+//! A recording lacks the system prompt and the tools, so a prompt is built from the available data:
+//! the call that it continues, the number of content blocks in between, the time, the model, and
+//! the *sizes* of prompts by the counters (read + written = up to the last breakpoint). The split
+//! of a prompt into read and written is the prediction and is never taken from its own counters.
+//! Breakpoints are at the end of the system part, after the previous reply, and at the end. If the
+//! provider drops the thinking of earlier turns, so does the prompt. The size of the system part
+//! shows only when a compaction leaves nothing else: it is learned from the first such call, which
+//! does not count as right.
 
 use std::collections::HashMap;
 
@@ -23,7 +23,7 @@ use super::calls::{Call, Calls};
 pub struct Options {
     /// Entries expire.
     pub lifetimes: bool,
-    /// Lifetime where the recording does not tell one.
+    /// Lifetime if the recording does not state one.
     pub ttl: Ttl,
 }
 
@@ -32,7 +32,7 @@ pub struct Options {
 pub struct Predicted {
     /// Read.
     pub read: u64,
-    /// Written at a price of its own.
+    /// Tokens written to the cache, at the write price.
     pub write: u64,
     /// Neither.
     pub input: u64,
@@ -40,8 +40,8 @@ pub struct Predicted {
     pub size_unknown: bool,
 }
 
-/// The rule by which a model caches, and whether the catalogue knows the model itself or another of
-/// its family stands in for it.
+/// Returns the caching rule of a model, and whether the catalogue has this model or only another
+/// one of its family.
 pub fn rule_of(model: &str) -> Option<(CacheRule, bool)> {
     if let Some(m) = model::find_recorded(model) {
         return Some((m.cache, true));
@@ -49,7 +49,7 @@ pub fn rule_of(model: &str) -> Option<(CacheRule, bool)> {
     model::substitute(model).map(|m| (m.cache, false))
 }
 
-/// Tokens up to the last breakpoint, as the counters tell.
+/// Returns the number of tokens up to the last breakpoint by the counters.
 pub fn cached_part(call: &Call, rule: &CacheRule) -> u64 {
     if rule.needs_breakpoints() {
         call.counters.read + call.counters.write
@@ -58,15 +58,16 @@ pub fn cached_part(call: &Call, rule: &CacheRule) -> u64 {
     }
 }
 
-/// Most calls that a compared prompt may continue without a compaction. Each is built anew, so the
-/// work is at most this times the number of calls; no context window holds so many.
-pub(super) const LONGEST: usize = 5_000;
+/// Maximum number of calls that a compared prompt may continue without a compaction. Each prompt is
+/// built from scratch, so the work is at most this times the number of calls. No context window is
+/// large enough for more.
+pub(super) const MAX_CALLS: usize = 5_000;
 
-/// How many calls the prompt of each continues.
+/// Returns the number of calls that the prompt of each call continues.
 pub(super) fn depths(recording: &Calls) -> Vec<usize> {
     let mut depths: Vec<usize> = Vec::new();
     for call in &recording.calls {
-        // What a call continues stands before it.
+        // A call always follows the call that it continues.
         depths.push(call.before.map_or(0, |b| depths[b] + 1));
     }
     depths
@@ -111,8 +112,8 @@ impl<'a> Run<'a> {
         let whole = cached_part(call, &rule);
         let key = (call.conversation.as_str(), call.model.as_str());
         if previous.is_none_or(|p| self.recording.calls[p].model != call.model) {
-            // What others had written, else what is left when our count of the messages is taken
-            // away.
+            // The part that others had written; if unknown, the prompt without our count of the
+            // messages.
             let rest = whole.saturating_sub(call.inputs.total());
             let guess = if call.counters.read > 0 { call.counters.read } else { rest };
             self.systems.entry(key).or_insert(System { known: None, guess });
@@ -156,8 +157,7 @@ impl<'a> Run<'a> {
         self.caches.entry(model).or_insert_with(|| PromptCache::new(rule, Counting::default()))
     }
 
-    /// A read that ends before everything that stands in the messages is a read of the system part:
-    /// its size is known from now on.
+    /// Learns the size of the system part from a read that ends before the messages.
     fn learn(&mut self, i: usize, previous: Option<usize>, rule: &CacheRule) {
         let call = &self.recording.calls[i];
         let (read, whole) = (call.counters.read, cached_part(call, rule));
@@ -209,8 +209,8 @@ impl<'a> Run<'a> {
         let mut size =
             system.known.unwrap_or(system.guess).min(whole).min(cached_part(first, rule));
         let newest_turn = self.newest_turn(i, &path);
-        // What a call of an earlier turn counted holds thinking that is left out now; the prompt that
-        // began the next turn holds none of it, and contains this one.
+        // A call of an earlier turn counted thinking that is dropped now. The first prompt of the
+        // next turn has no thinking and contains this one.
         let mut sizes: Vec<u64> = path.iter().map(|&c| cached_part(&calls[c], rule)).collect();
         for n in (1..=newest_turn.min(path.len().saturating_sub(1))).rev() {
             sizes[n - 1] = sizes[n - 1].min(sizes[n]);
@@ -285,7 +285,7 @@ mod tests {
         let calls = chain(8);
         assert_eq!(depths(&calls), [0, 1, 2, 3, 4, 5, 6, 7]);
         let options = Options { lifetimes: false, ttl: Ttl::FiveMinutes };
-        let all = predict(&calls, options, LONGEST);
+        let all = predict(&calls, options, MAX_CALLS);
         assert!(all.iter().all(Option::is_some));
         let some = predict(&calls, options, 4);
         assert_eq!(some[..5], all[..5]);
@@ -296,10 +296,10 @@ mod tests {
     fn the_limit_is_told() {
         let mut calls = chain(3);
         // Copies of the last call, each continuing the one before it.
-        for i in 3..LONGEST + 3 {
+        for i in 3..MAX_CALLS + 3 {
             let mut next = calls.calls[2].clone();
             next.before = Some(i - 1);
-            // Of a model whose rule nobody knows, so that nothing is predicted.
+            // A model without a known rule, so nothing is predicted.
             next.model = "mystery".into();
             calls.calls.push(next);
         }

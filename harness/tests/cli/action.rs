@@ -38,7 +38,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn a_repository_stores_a_baseline_passes_and_fails_with_annotations() {
+fn action_with_worse_results_fails_with_annotations() {
     let here = Folder::new();
     let first = act(&here, &[]);
     assert!(first.status.success(), "{}", said(&first));
@@ -60,7 +60,7 @@ fn a_repository_stores_a_baseline_passes_and_fails_with_annotations() {
 }
 
 #[test]
-fn inputs_are_words_and_never_commands() {
+fn action_inputs_are_never_run_as_commands() {
     let here = Folder::new();
     let hostile = "codex:x=$(touch pwned)`touch pwned`;touch pwned";
     let refused = act(&here, &[("STRATEGIES", hostile), ("SESSIONS", "$(touch pwned)")]);

@@ -1,4 +1,4 @@
-//! `ctxbench advise` from outside: what a person is told of their own recordings, and when nothing is.
+//! `ctxbench advise`: its advice on recordings, and the cases without advice.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -43,7 +43,7 @@ fn session(n: usize) -> String {
     jsonl(&lines)
 }
 
-/// So many of them in a folder.
+/// Writes `n` of them into a folder.
 fn sessions(n: usize) -> Folder {
     let here = Folder::new();
     (0..n).for_each(|i| here.write(&format!("mine/s{i:02}.jsonl"), session(i)));
@@ -60,7 +60,7 @@ fn data(name: &str) -> String {
 }
 
 #[test]
-fn twelve_sessions_are_judged_by_the_figures_of_run() {
+fn advice_on_twelve_sessions_equals_figures_of_run() {
     let here = sessions(12);
     let all = advice(&here, "");
     let one = &all["advice"][0];
@@ -89,7 +89,7 @@ fn twelve_sessions_are_judged_by_the_figures_of_run() {
     for row in here.csv("ctxbench-out/summary.csv") {
         let sum = sums.entry(row["strategy"].clone()).or_default();
         sum.0 += row["cost_usd"].parse::<f64>().unwrap();
-        // Of what was recorded the waiting is not known.
+        // The waiting times of recorded rows are unknown.
         sum.1 += row["blocked_ms"].parse::<f64>().unwrap_or(0.0);
         sum.2 += row["compactions"].parse::<f64>().unwrap();
     }
@@ -111,7 +111,7 @@ fn twelve_sessions_are_judged_by_the_figures_of_run() {
 }
 
 #[test]
-fn the_newest_are_taken_and_few_of_them_decide_nothing() {
+fn advice_on_few_sessions_is_undecided() {
     let here = sessions(5);
     let out = here.run("advise mine --window 60k --last 3").ok();
     let told = "Too few sessions to say for claude-code: the value that changes most changes 3 of \
@@ -123,9 +123,9 @@ fn the_newest_are_taken_and_few_of_them_decide_nothing() {
     assert_eq!(later["advice"][0]["sessions"], 1);
 }
 
-/// As if somebody had said that they have it set to half: the recordings contradict that.
+/// The user gives a setting that contradicts the recordings.
 #[test]
-fn sessions_on_which_we_miss_the_recorded_compactions_are_left_out_by_name() {
+fn sessions_with_other_compactions_are_excluded_by_name() {
     let here = sessions(2);
     let all = advice(&here, "--product claude-code:threshold_percent=50");
     let one = &all["advice"][0];
@@ -145,7 +145,7 @@ fn sessions_on_which_we_miss_the_recorded_compactions_are_left_out_by_name() {
 }
 
 #[test]
-fn what_cannot_be_used_is_told_with_its_reason() {
+fn unusable_sessions_are_listed_with_the_reason() {
     let here = sessions(1);
     let other = data("swe-agent/pydicom-1458-text.traj");
     let bare = session(3).replace("\"usage\":", "\"unused\":").replace("\"s03\"", "\"bare\"");
@@ -169,7 +169,7 @@ fn what_cannot_be_used_is_told_with_its_reason() {
 }
 
 #[test]
-fn wrong_input_is_one_line_that_says_what_to_give() {
+fn invalid_input_prints_one_line() {
     let here = sessions(1);
     here.write("empty/.keep", "");
     here.write("notes/notes.md", "# Notes\n");
@@ -196,9 +196,9 @@ fn wrong_input_is_one_line_that_says_what_to_give() {
     }
 }
 
-/// What a person has in the product's own file is how it is set now, and is not tried again.
+/// A setting in the product's own file is the current one and is not tried again.
 #[test]
-fn a_settings_file_is_what_is_set_now() {
+fn settings_file_is_the_current_setting() {
     let here = Folder::new();
     let rollout = data("codex/codemie-rollout-019e1625.jsonl");
     here.write("config.toml", "tool_output_token_limit = 2500\n");

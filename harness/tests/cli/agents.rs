@@ -1,4 +1,4 @@
-//! Real, unmodified agents driven through sessions, and our implementations beside them.
+//! Drives real, unmodified agents through sessions and compares them with our implementations.
 //!
 //! `.ci/agents --test` installs the agents and runs these tests.
 
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use common::Folder;
 use serde_json::Value;
 
-/// The window that agents are told of: small enough that sessions of the tests are compacted.
+/// Window of the agents, small enough that the test sessions are compacted.
 const NARROW: &str = "30k";
-/// The same for pi, which keeps 20,000 tokens beside a reserve of 16,384.
+/// Window of pi, which keeps 20,000 tokens and a reserve of 16,384.
 const WIDE: &str = "60k";
 
 fn root() -> PathBuf {
@@ -27,7 +27,7 @@ fn agents() -> PathBuf {
     dir.canonicalize().unwrap()
 }
 
-/// What came out of a drive.
+/// Results of a drive.
 struct Driven {
     rows: Vec<Value>,
     beside: Vec<Value>,
@@ -56,24 +56,24 @@ impl Driven {
     }
 }
 
-/// Ours and the real one ask for summaries at the same requests, and input and dollars differ by
-/// so many per cent at most.
+/// Checks that both request summaries at the same requests, and that input and cost differ by at
+/// most `most_pct` per cent.
 fn agree(driven: &Driven, most_pct: f64) {
     assert!(!driven.beside.is_empty());
     for d in &driven.beside {
-        let what = format!("{} × {}", d["session"], d["program"]);
-        assert_eq!(d["status"], "completed", "{what}: {}", d["error"]);
+        let pair = format!("{} × {}", d["session"], d["program"]);
+        assert_eq!(d["status"], "completed", "{pair}: {}", d["error"]);
         let beside = &d["beside"];
-        assert!(beside.is_object(), "{what}: nothing to hold beside it");
+        assert!(beside.is_object(), "{pair}: no comparison");
         assert_eq!(
             beside["summary_requests"]["real"], beside["summary_requests"]["ours"],
-            "{what}: summaries are asked for by other requests"
+            "{pair}: summaries are requested elsewhere"
         );
         for name in ["input, tokens", "cost, USD"] {
             let figures = beside["figures"].as_array().expect("figures");
-            let figure = figures.iter().find(|f| f["what"] == name).expect("a figure");
+            let figure = figures.iter().find(|f| f["pair"] == name).expect("a figure");
             let off = figure["difference_pct"].as_f64().expect("a difference");
-            assert!(off.abs() <= most_pct, "{what}: {name} differs by {off:+.2} %");
+            assert!(off.abs() <= most_pct, "{pair}: {name} differs by {off:+.2} %");
         }
     }
 }
@@ -82,13 +82,13 @@ fn recording() -> String {
     root().join("tests/data/recordings/opencode/s2_multiturn.export.json").display().to_string()
 }
 
-/// The sessions on which agents are held against ours.
+/// Sessions that agents and our implementations share.
 fn sessions() -> String {
     format!("login-bug ten-compactions {}", recording())
 }
 
-/// The row of `ten-compactions` compacts, and keeps what ours keeps.
-fn keeps_the_same(driven: &Driven, agent: &str) {
+/// Checks that `ten-compactions` is compacted and that both keep the same facts.
+fn keeps_the_same_facts(driven: &Driven, agent: &str) {
     let real = driven.row("ten-compactions", &format!("real-{agent}"));
     assert_eq!(real["strategy"]["driven"], true);
     assert!(real["summary"]["compactions"].as_u64() >= Some(3), "{agent} did not compact");
@@ -99,28 +99,28 @@ fn keeps_the_same(driven: &Driven, agent: &str) {
 
 #[test]
 #[ignore = "needs .ci/agents"]
-fn codex_and_opencode_compact_where_ours_do_and_cost_the_same() {
+fn real_codex_and_opencode_compact_and_cost_like_ours() {
     let dir = agents();
     let driven = drive(&dir, &sessions(), NARROW, "--agent codex --agent opencode");
     agree(&driven, 0.5);
-    keeps_the_same(&driven, "codex");
-    keeps_the_same(&driven, "opencode");
+    keeps_the_same_facts(&driven, "codex");
+    keeps_the_same_facts(&driven, "opencode");
 }
 
 #[test]
 #[ignore = "needs .ci/agents"]
-fn gemini_cli_and_pi_compact_where_ours_do_and_cost_the_same() {
+fn real_gemini_cli_and_pi_compact_and_cost_like_ours() {
     let dir = agents();
     for (agent, window) in [("gemini-cli", NARROW), ("pi", WIDE)] {
         let driven = drive(&dir, &sessions(), window, &format!("--agent {agent}"));
         agree(&driven, 2.0);
-        keeps_the_same(&driven, agent);
+        keeps_the_same_facts(&driven, agent);
     }
 }
 
 #[test]
 #[ignore = "needs .ci/agents"]
-fn aider_writes_its_summaries_where_ours_does_and_costs_the_same() {
+fn real_aider_summarises_and_costs_like_ours() {
     let dir = agents();
     let driven = drive(&dir, &sessions(), NARROW, "--agent aider");
     agree(&driven, 2.0);
@@ -134,8 +134,8 @@ fn two_runs_of_an_agent_agree() {
     let runs = [(); 2].map(|()| drive(&dir, "login-bug", NARROW, agents));
     for label in ["real-codex", "real-opencode"] {
         let [a, b] = [&runs[0], &runs[1]].map(|d| d.row("login-bug", label));
-        for what in ["requests", "compactions", "summary_calls", "output_tokens"] {
-            assert_eq!(a["summary"][what], b["summary"][what], "{label}: {what}");
+        for pair in ["requests", "compactions", "summary_calls", "output_tokens"] {
+            assert_eq!(a["summary"][pair], b["summary"][pair], "{label}: {pair}");
         }
         let input = |r: &Value| r["summary"]["input_tokens"].as_f64().expect("tokens");
         let (a, b) = (input(a), input(b));
@@ -145,7 +145,7 @@ fn two_runs_of_an_agent_agree() {
 
 #[test]
 #[ignore = "needs .ci/agents"]
-fn agents_without_an_implementation_of_ours_come_to_the_end() {
+fn agents_without_implementation_complete() {
     let dir = agents();
     let own = root().join("examples/deepagents/deepagents.toml");
     let python = dir.join("deepagents/bin/python");
@@ -166,7 +166,7 @@ fn agents_without_an_implementation_of_ours_come_to_the_end() {
 
 #[test]
 #[ignore = "needs .ci/agents"]
-fn what_a_driven_agent_did_replays_exactly() {
+fn recorded_drive_replays_exactly() {
     let dir = agents();
     let agents = "--agent codex --agent opencode --agent gemini-cli --agent pi";
     let driven = drive(&dir, "login-bug", NARROW, &format!("{agents} --record cases"));
@@ -176,7 +176,7 @@ fn what_a_driven_agent_did_replays_exactly() {
 
 #[test]
 #[ignore = "needs .ci/agents"]
-fn compactions_of_pi_end_as_ours_do() {
+fn real_pi_compactions_end_like_ours() {
     let dir = agents();
     // The program repeats a failed summary three times, so nine refusals are two that came to
     // nothing and a third that came through.
@@ -201,8 +201,8 @@ fn compactions_of_pi_end_as_ours_do() {
     }
 }
 
-/// Steps, compactions, and how often the user asked to go on.
-fn came_to(row: &Value) -> [u64; 3] {
+/// Returns steps, compactions, and the number of continuation prompts.
+fn counters(row: &Value) -> [u64; 3] {
     assert_eq!(row["status"], "completed", "{}", row["error"]);
     ["steps_completed", "compactions", "user_interventions"]
         .map(|name| row["summary"][name].as_u64().expect(name))
@@ -210,7 +210,7 @@ fn came_to(row: &Value) -> [u64; 3] {
 
 #[test]
 #[ignore = "needs .ci/agents"]
-fn agents_do_about_faults_what_ours_do() {
+fn real_agents_handle_faults_like_ours() {
     let dir = agents();
     for (agent, fault, expected) in [
         ("codex", "3:cut=2", [13, 1, 0]),
@@ -221,7 +221,7 @@ fn agents_do_about_faults_what_ours_do() {
         let driven = drive(&dir, "login-bug", NARROW, &format!("--agent {agent} --fault {fault}"));
         for label in [format!("real-{agent}"), agent.to_string()] {
             let row = driven.row("login-bug", &label);
-            assert_eq!(came_to(row), expected, "{label} × {fault}");
+            assert_eq!(counters(row), expected, "{label} × {fault}");
         }
     }
 }

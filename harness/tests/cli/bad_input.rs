@@ -1,4 +1,4 @@
-//! What people get wrong: a clear message, the right exit code, and nothing written.
+//! Invalid input: exit code, message, and no output written.
 
 use crate::common;
 
@@ -37,8 +37,7 @@ fn good() -> String {
     ])
 }
 
-/// The command ends with code 2, says these words, prints no results and leaves the folder as it
-/// was.
+/// Runs a command that must exit with 2, print these messages and no results, and change no file.
 #[track_caller]
 fn refuses(here: &Folder, line: &str, words: &[&str]) -> Output {
     let before = here.files("");
@@ -49,7 +48,7 @@ fn refuses(here: &Folder, line: &str, words: &[&str]) -> Output {
     out
 }
 
-/// Runs a session of these bytes with two strategies and gives back what was said.
+/// Runs a session with two strategies and returns the messages.
 #[track_caller]
 fn accepts(here: &Folder, file: &str, content: &str) -> Output {
     here.write(file, content);
@@ -67,7 +66,7 @@ fn accepts(here: &Folder, file: &str, content: &str) -> Output {
 }
 
 #[test]
-fn edges_of_sessions_and_settings_run() {
+fn extreme_sessions_and_settings_complete() {
     let here = Folder::new();
     // A context above the threshold in which the only result is empty.
     let call = json!({"id": "c1", "name": "bash", "arguments": "{}"});
@@ -88,9 +87,9 @@ fn edges_of_sessions_and_settings_run() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused() {
+fn binary_files_are_refused() {
     let here = Folder::new();
-    // A fixed generator (x·5 + 3 modulo 256 runs through every byte) behind the head of an ELF
+    // A fixed generator (x·5 + 3 modulo 256 yields every byte) after the magic number of an ELF
     // file.
     let mut garbage = vec![0x7f, b'E', b'L', b'F'];
     let mut x: u8 = 7;
@@ -113,7 +112,7 @@ fn bytes_that_are_no_text_are_refused() {
 }
 
 #[test]
-fn a_recording_whose_last_line_breaks_off_is_used_as_far_as_it_is_whole() {
+fn recording_with_torn_last_line_is_read_up_to_it() {
     let here = Folder::new();
     let whole =
         jsonl(&[header(), user("u1", "read it"), call("a1", "c1"), result("c1", "const a = 1;")]);
@@ -136,7 +135,7 @@ fn a_recording_whose_last_line_breaks_off_is_used_as_far_as_it_is_whole() {
 }
 
 #[test]
-fn a_call_without_a_result_and_a_result_without_a_call_are_told_and_survived() {
+fn unpaired_calls_and_results_are_reported_and_run() {
     let here = Folder::new();
     let lines = [
         header(),
@@ -152,7 +151,7 @@ fn a_call_without_a_result_and_a_result_without_a_call_are_told_and_survived() {
 }
 
 #[test]
-fn a_session_of_one_user_message_works_with_every_strategy() {
+fn session_of_one_user_message_completes_with_every_strategy() {
     let here = Folder::new();
     here.write("one.jsonl", jsonl(&[header(), user("u1", "hello")]));
     here.run("run one.jsonl --calibrate off --out out").ok();
@@ -166,7 +165,7 @@ fn a_session_of_one_user_message_works_with_every_strategy() {
 }
 
 #[test]
-fn a_tool_result_of_ten_megabytes_gives_a_row_for_every_strategy() {
+fn tool_result_of_ten_megabytes_has_a_row_per_strategy() {
     let here = Folder::new();
     let line = "  at login (/srv/shop/src/auth.ts:41:17) expected 200, received 401\n";
     let output = line.repeat((10 << 20) / line.len() + 1);
@@ -194,7 +193,7 @@ fn a_tool_result_of_ten_megabytes_gives_a_row_for_every_strategy() {
 }
 
 #[test]
-fn a_long_run_of_blanks_or_of_one_letter_is_counted_too() {
+fn long_runs_of_one_character_are_counted() {
     let here = Folder::new();
     for (name, letter) in [("blanks.jsonl", " "), ("letters.jsonl", "x")] {
         let lines = [
@@ -218,7 +217,7 @@ fn a_long_run_of_blanks_or_of_one_letter_is_counted_too() {
 }
 
 #[test]
-fn bad_input_leaves_the_results_of_an_earlier_run_alone() {
+fn bad_input_leaves_earlier_results_unchanged() {
     let here = Folder::new();
     here.write("good.jsonl", good());
     here.run(
@@ -234,7 +233,7 @@ fn bad_input_leaves_the_results_of_an_earlier_run_alone() {
 }
 
 #[test]
-fn standard_input_is_read_once_and_must_hold_something() {
+fn empty_or_repeated_standard_input_is_refused() {
     let here = Folder::new();
     for line in ["run - --out out", "import -", "compact - --strategy codex"] {
         refuses(&here, line, &["cannot read standard input: nothing came through"]);

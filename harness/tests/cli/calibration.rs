@@ -28,8 +28,8 @@ fn off(step: &Step<'_>) -> f64 {
     100.0 * (step.expected as f64 - step.prompt as f64) / step.prompt as f64
 }
 
-/// Tokens per token of o200k that explain most of a session's growth at 34 per block: what all
-/// prompts grew by, over what was added.
+/// Returns the factor on o200k tokens that fits most of a session's growth at 34 tokens per block:
+/// the growth of all prompts over the added tokens.
 fn fitted(session: &Session) -> f64 {
     let at = |per_token: f64| Counting { per_token, ..Counting::CLAUDE };
     let sum = |by: &Counting| -> f64 {
@@ -41,7 +41,7 @@ fn fitted(session: &Session) -> f64 {
 }
 
 #[test]
-fn a_model_fitted_to_one_session_tells_the_prompts_of_the_other() {
+fn calibration_of_one_session_predicts_prompts_of_another() {
     let mut all = Vec::new();
     for (held, other) in [(0, 1), (1, 0)] {
         let per_token = fitted(&session(DIRECT[other]));
@@ -78,7 +78,7 @@ fn answered_by(model: &str) -> Session {
 }
 
 #[test]
-fn an_older_model_was_shown_no_thinking_of_earlier_turns() {
+fn older_model_prompts_omit_earlier_thinking() {
     assert_eq!(session(OLDER).header.model.as_deref(), Some("claude-sonnet-4-5-20250929"));
     let by = Counting::CLAUDE.for_visible_text();
     let (older, newer) = (answered_by("claude-sonnet-4-5"), answered_by("claude-opus-4-6"));
@@ -100,7 +100,7 @@ fn an_older_model_was_shown_no_thinking_of_earlier_turns() {
     assert!(by_step <= 300.0 && by_step < by_step_kept, "{by_step} {by_step_kept}");
 }
 
-/// How much too large each prompt is when what came unseen is put in, per cent.
+/// Returns the error of each prompt in per cent if unseen content is added.
 fn replayed(session: &Session) -> Vec<f64> {
     let by = Counting::CLAUDE.for_visible_text();
     let own = session.entries.iter().filter(|e: &&Entry| e.agent().is_none());
@@ -119,7 +119,7 @@ fn replayed(session: &Session) -> Vec<f64> {
 }
 
 #[test]
-fn with_residuals_every_prompt_is_as_large_as_recorded() {
+fn prompts_with_residuals_have_recorded_sizes() {
     for name in DIRECT.into_iter().chain([OLDER]) {
         let all: Vec<f64> = replayed(&session(name)).iter().map(|e| e.abs()).collect();
         let error = median(all.clone());
@@ -129,7 +129,7 @@ fn with_residuals_every_prompt_is_as_large_as_recorded() {
 }
 
 #[test]
-fn our_claude_code_compacts_where_the_real_one_did_and_costs_what_it_cost() {
+fn our_claude_code_compacts_and_costs_like_the_recorded_one() {
     let folder = Folder::new();
     for name in DIRECT {
         folder.write(&format!("in/{name}.jsonl"), session(name).to_jsonl().unwrap());

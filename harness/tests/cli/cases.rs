@@ -1,4 +1,4 @@
-//! Recorded cases as files: items that are stored once, and what changed between versions.
+//! Recorded cases as files: shared items, and differences between versions.
 
 use crate::common;
 
@@ -17,8 +17,8 @@ fn load(name: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(data(name)).unwrap()).unwrap()
 }
 
-/// What is said of a case: nothing if it passes.
-fn told(case: &Value) -> String {
+/// Returns the failure of a case, or nothing if it passes.
+fn failure_of(case: &Value) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let verdict = Case::parse(&case.to_string(), "case").map(|c| runtime.block_on(replay(&c)));
     match verdict.and_then(|v| v) {
@@ -58,45 +58,52 @@ fn shared(mut case: Value, runs: bool) -> Value {
 const CODEX: &str = "codex/0.169.0/a_midturn.json";
 
 #[test]
-fn items_stored_once_say_what_items_written_out_say() {
+fn shared_items_equal_items_written_out() {
     for name in [CODEX, "opencode/1.18.33/s2_multiturn.json", "opencode/1.18.33/s7_anthropic.json"]
     {
         let case = load(name);
         for runs in [false, true] {
             let small = shared(case.clone(), runs);
-            assert_eq!(told(&small), "", "{name}");
+            assert_eq!(failure_of(&small), "", "{name}");
             assert!(small.to_string().len() < case.to_string().len(), "{name}");
         }
     }
-    // What is wrong in an item is found in every request that shows it.
+    // An error in an item is found in every request that has it.
     let mut wrong = shared(load(CODEX), true);
     let user = wrong["items"].as_array().unwrap().iter().position(|i| i["kind"] == "user").unwrap();
     wrong["items"][user]["text"] = "Second task".into();
     wrong["items"][user]["bytes"] = 11.into();
-    let told = told(&wrong);
-    assert!(told.contains("request: 0") && told.contains("what: \"bytes\""), "{told}");
+    let failure_of = failure_of(&wrong);
+    assert!(
+        failure_of.contains("request: 0") && failure_of.contains("what: \"bytes\""),
+        "{failure_of}"
+    );
 }
 
 #[test]
-fn items_that_are_not_there_are_refused_with_their_place() {
+fn missing_items_are_refused_with_their_position() {
     let items = shared(load(CODEX), true)["items"].as_array().unwrap().len();
     for entry in [json!(items), json!([0, items]), json!([3, 1]), json!("0"), json!([1]), json!(-1)]
     {
         let mut case = shared(load(CODEX), true);
         case["requests"][1]["items"] = json!([entry]);
-        let told = told(&case);
+        let failure_of = failure_of(&case);
         assert!(
-            told.starts_with("requests[1].items[0]: expected an item, a number below"),
-            "{told}"
+            failure_of.starts_with("requests[1].items[0]: expected an item, a number below"),
+            "{failure_of}"
         );
     }
     let mut case = shared(load(CODEX), true);
     case["items"][0]["bites"] = 1.into();
-    assert!(told(&case).starts_with("items[0].bites: "), "{}", told(&case));
+    assert!(failure_of(&case).starts_with("items[0].bites: "), "{}", failure_of(&case));
     case["items"] = json!([]);
-    assert!(told(&case).contains("a number below 0"), "{}", told(&case));
+    assert!(failure_of(&case).contains("a number below 0"), "{}", failure_of(&case));
     case["requests"][0]["items"] = json!({});
-    assert!(told(&case).starts_with("requests[0].items: expected a list"), "{}", told(&case));
+    assert!(
+        failure_of(&case).starts_with("requests[0].items: expected a list"),
+        "{}",
+        failure_of(&case)
+    );
 }
 
 /// Puts a case into a folder of cases under a version and a name.
@@ -109,7 +116,7 @@ fn put(here: &Folder, version: &str, name: &str, change: impl FnOnce(&mut Value)
 }
 
 #[test]
-fn what_changed_between_versions_is_told_in_words() {
+fn differences_between_versions_are_printed() {
     let here = Folder::new();
     put(&here, "0.169.0", "one", |_| {});
     put(&here, "0.169.0", "two", |_| {});
@@ -141,7 +148,7 @@ codex 0.169.0 → 0.1000.0: 0 of 2 cases are the same
   only of 0.1000.0: new
 ";
     assert!(out.contains(want), "{out}");
-    // The wording of what is the same is not repeated, and the table stands last.
+    // Text that did not change is not repeated, and the table comes last.
     let table = out.find("agent           version").unwrap();
     assert!(table > out.find(want).unwrap());
     let json: Value =
@@ -156,7 +163,7 @@ codex 0.169.0 → 0.1000.0: 0 of 2 cases are the same
 }
 
 #[test]
-fn the_recorded_versions_of_codex_differ_as_their_facts_say() {
+fn recorded_codex_versions_differ_as_documented() {
     let here = Folder::new();
     let out = here.run(&format!("conform {}", data("codex").display())).ok().stdout;
     let of = |from: &str| {
@@ -174,15 +181,19 @@ fn the_recorded_versions_of_codex_differ_as_their_facts_say() {
 }
 
 #[test]
-fn a_release_that_nobody_has_written_down_is_tried_as_the_newest_that_is_older() {
+fn unknown_release_runs_as_the_newest_older_one() {
     for version in ["0.169.7", "0.200.0", "1.0.0-rc.1"] {
         let mut case = load(CODEX);
         case["version"] = version.into();
-        assert_eq!(told(&case), "", "{version}");
+        assert_eq!(failure_of(&case), "", "{version}");
     }
     for version in ["0.1.0", "nightly"] {
         let mut case = load(CODEX);
         case["version"] = version.into();
-        assert!(told(&case).contains(&format!("unknown version `{version}`")), "{}", told(&case));
+        assert!(
+            failure_of(&case).contains(&format!("unknown version `{version}`")),
+            "{}",
+            failure_of(&case)
+        );
     }
 }

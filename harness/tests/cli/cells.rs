@@ -1,4 +1,4 @@
-//! The CSV files of a session from a stranger, whose ids and texts are formulas to a spreadsheet.
+//! CSV files of a session with ids and texts that a spreadsheet would run as formulas.
 
 use crate::common;
 
@@ -32,7 +32,7 @@ fn hostile() -> String {
     ])
 }
 
-/// What neither begins a formula nor steers a terminal; a number may have a sign.
+/// Returns whether a cell is neither a formula nor a terminal sequence. Numbers may have a sign.
 fn is_harmless(cell: &str) -> bool {
     let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
     let steers = |c: char| c.is_control() && c != '\n' && c != '\t';
@@ -40,7 +40,7 @@ fn is_harmless(cell: &str) -> bool {
 }
 
 #[test]
-fn no_cell_of_a_strangers_session_is_a_formula() {
+fn csv_cells_of_a_hostile_session_are_not_formulas() {
     let here = Folder::new();
     here.write("hostile.jsonl", hostile());
     let strategies = "--strategy reference --strategy codex --strategy keep-nothing";
@@ -69,19 +69,16 @@ fn no_cell_of_a_strangers_session_is_a_formula() {
 }
 
 #[test]
-fn results_with_hostile_ids_are_read_by_every_command() {
+fn results_with_hostile_ids_work_with_every_command() {
     let here = Folder::new();
     here.write("hostile.jsonl", hostile());
     let run = "run hostile.jsonl --strategy codex --strategy none --transport direct --out";
     here.run(&format!("{run} out")).ok();
     here.run(&format!("{run} again")).ok();
-    here.run("merge out again --out merged").ok();
-    assert_eq!(here.read("merged/summary.csv"), here.read("out/summary.csv"));
     here.run("gate out --baseline base.json --store").ok();
-    here.run("gate merged --baseline base.json").ok();
-    here.run("compare out merged").ok();
-    here.run("best merged --by cost_usd").ok();
-    here.run("explain merged").arg(FACT).ok();
+    here.run("gate again --baseline base.json").ok();
+    here.run("compare out again").ok();
+    here.run("explain again").arg(FACT).ok();
     // Exact texts stand where programs read them.
-    assert_eq!(here.json("merged/results.json")["runs"][0]["scenario"]["id"], SESSION);
+    assert_eq!(here.json("again/results.json")["runs"][0]["scenario"]["id"], SESSION);
 }

@@ -1,5 +1,4 @@
-//! The command from outside: what it prints, what it writes, and that every way to the same figures
-//! gives the same figures.
+//! The command from outside: its output, its files, and the same figures by every way to them.
 
 use crate::common;
 
@@ -19,8 +18,7 @@ use serde_json::{Value, json};
 const FAST: &str =
     "run login-bug --strategy reference --strategy codex --strategy opencode --transport direct";
 
-/// First words of the lines of `list …`; what is set in tells more about the line before, and what
-/// stands behind a blank line about all.
+/// Returns the first column of `list …`, up to the first empty line, without indented lines.
 fn names(here: &Folder, what: &str) -> Vec<String> {
     let out = here.run(&format!("list {what}")).ok().stdout;
     out.lines()
@@ -31,7 +29,7 @@ fn names(here: &Folder, what: &str) -> Vec<String> {
 }
 
 #[test]
-fn without_arguments_every_strategy_meets_every_default_scenario() {
+fn default_run_covers_every_strategy_and_default_scenario() {
     let here = Folder::new();
     let out = here.run("").ok();
     let strategies = names(&here, "strategies");
@@ -73,7 +71,7 @@ fn without_arguments_every_strategy_meets_every_default_scenario() {
 /// Answers of a strategy with settings or a version: a run of all with their defaults
 /// looks at none of them.
 #[test]
-fn every_expected_variant_answers_as_expected() {
+fn expected_answers_of_variants_are_met() {
     let plain = Spec::defaults().iter().map(Spec::label).collect::<BTreeSet<_>>();
     let mut variants = 0;
     for s in builtin::all().unwrap() {
@@ -82,7 +80,7 @@ fn every_expected_variant_answers_as_expected() {
             s.expect.strategies.iter().map(|row| &row.label).filter(|l| !plain.contains(*l))
         {
             let row = run_with(&model, &s, label, &Options::default());
-            assert_eq!(row.strategy.label, *label, "{}: as it stands in a row", s.id);
+            assert_eq!(row.strategy.label, *label, "{}: label of the row", s.id);
             let Verified { checks, wrong } = verify(&s, &[row]);
             assert!(checks > 0 && wrong.is_empty(), "{wrong:?}");
             variants += 1;
@@ -120,7 +118,7 @@ fn requests_and_compactions_add_up_to_the_summary() {
 }
 
 #[test]
-fn lists_name_what_there_is_and_show_tells_all_about_one() {
+fn list_and_show_cover_strategies_scenarios_and_models() {
     let here = Folder::new();
     let strategies = names(&here, "strategies");
     for name in "reference none keep-nothing sliding-window observation-masking aider codex \
@@ -201,7 +199,7 @@ fn claude_transcript() -> String {
     ])
 }
 
-/// The same as a Codex rollout.
+/// The same session as a Codex rollout.
 fn codex_rollout() -> String {
     let item = |payload: Value| json!({"timestamp": "2026-01-01T00:00:01.000Z", "type": "response_item", "payload": payload});
     let user = |text: &str| {
@@ -237,7 +235,7 @@ fn codex_rollout() -> String {
 }
 
 #[test]
-fn a_recording_and_its_import_give_the_same_figures() {
+fn imported_recording_has_the_same_figures() {
     for (format, text) in [("claude-code", claude_transcript()), ("codex", codex_rollout())] {
         let here = Folder::new();
         here.write("rec.jsonl", text);
@@ -260,8 +258,8 @@ fn a_recording_and_its_import_give_the_same_figures() {
             );
         }
         assert_eq!(here.read("direct.jsonl"), here.read("imported.jsonl"), "{format}: the traces");
-        // Four replies: Claude Code's are four messages; in the rollout a call and the words behind
-        // its result are two.
+        // Four replies: Claude Code stores four messages; the rollout joins a call and the text
+        // after its result.
         let rows = here.csv("direct/summary.csv");
         assert!(
             // The recorded model has no context editing, which one strategy needs.
@@ -312,7 +310,7 @@ fn recordings_of_every_format_import_and_run() {
 }
 
 #[test]
-fn a_pipe_is_read_as_a_file_is() {
+fn piped_session_has_the_same_figures() {
     let here = Folder::new();
     for text in [claude_transcript(), codex_rollout()] {
         here.write("stdin.jsonl", &text);
@@ -338,7 +336,7 @@ fn a_pipe_is_read_as_a_file_is() {
 }
 
 #[test]
-fn each_session_becomes_a_file_of_its_own() {
+fn import_to_folder_writes_one_file_per_session() {
     let here = Folder::new();
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
     let three = data.join("openhands/output.jsonl").display().to_string();
@@ -348,11 +346,11 @@ fn each_session_becomes_a_file_of_its_own() {
     out.says(&["4 sessions in all"]);
     assert_eq!(out.stdout.lines().count(), 4);
     assert_eq!(here.files("all").len(), 4, "{:?}", here.files("all").keys());
-    // Once more they are there already; another folder holds the same.
+    // A second import writes the same files, also to another folder.
     import("all").ok();
     import("again/").ok();
     assert_eq!(here.files("all"), here.files("again"));
-    // A file of many sessions is taken apart, too, and what lies there is left alone.
+    // A file of many sessions is split, and existing files stay.
     here.run("import rec.jsonl").arg(&three).arg("-o").arg("one.jsonl").ok();
     here.write("apart/rec.jsonl", "mine");
     here.run("import one.jsonl -o apart").ok();
@@ -439,7 +437,7 @@ fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
 }
 
 #[test]
-fn compare_tells_what_changed_and_what_did_not() {
+fn compare_prints_changed_and_unchanged_rows() {
     let here = Folder::new();
     let run = |limit: u32, out: &str| {
         here.run(&format!(
@@ -452,7 +450,7 @@ fn compare_tells_what_changed_and_what_did_not() {
     run(12_000, "b");
     here.run("compare a b").ok().prints(&["login-bug", "codex"]);
     here.run("compare a b --markdown").ok().prints(&["|", "codex"]);
-    // Rows of the base alone are called what they are called there.
+    // Rows that only the base has keep their names.
     let line = "compare a c --map codex=reference";
     here.run("run login-bug-tight --strategy reference --transport direct --out c").ok();
     here.run(line).ok().prints(&["only in base: login-bug × codex ×"]);
@@ -488,8 +486,7 @@ fn compact_shows_the_context_before_and_after() {
     let here = Folder::new();
     let out = here.run("compact login-bug --strategy codex").ok();
     out.prints(&["before", "after", " → ", " tokens", "summary"]);
-    // codex keeps the user's messages: the first one stands on both sides, and no output of a tool
-    // does.
+    // codex keeps the user's messages, so the first one is on both sides, and drops tool output.
     assert!(
         out.stdout.lines().any(|l| l.matches("Our login page is broken").count() == 2),
         "{}",
@@ -506,15 +503,14 @@ fn compact_shows_the_context_before_and_after() {
 }
 
 #[test]
-fn compact_asks_at_a_point_and_shows_every_strategy() {
+fn compact_at_a_turn_shows_every_strategy() {
     let here = Folder::new();
     let at = "compact login-bug --at turn:2";
-    let all: Value =
-        serde_json::from_str(&here.run(&format!("{at} --format json")).ok().stdout).unwrap();
+    let all: Value = serde_json::from_str(&here.run(&format!("{at} --json")).ok().stdout).unwrap();
     let rows = all["strategies"].as_array().unwrap();
     let of = |name: &str| rows.iter().find(|r| r["strategy"] == name).unwrap();
-    // Who has a command makes one compaction of the same history; who has none says so, and pi
-    // refuses where all of it fits into what it keeps.
+    // Strategies with a command make one compaction of the same history; others say so. pi refuses
+    // if everything fits into its reserve.
     assert!(of("pi")["compactions"].as_array().unwrap().is_empty());
     for name in ["codex", "opencode", "gemini-cli", "claude-code", "openoxide"] {
         let made = of(name)["compactions"].as_array().unwrap();
@@ -526,14 +522,14 @@ fn compact_asks_at_a_point_and_shows_every_strategy() {
     }
     assert_eq!(of("aider")["why"], "it cannot be asked for a compaction, and made none by itself");
     assert!(of("aider")["compactions"].as_array().unwrap().is_empty());
-    let page = here.run(&format!("{at} --strategy codex --format markdown")).ok();
+    let page = here.run(&format!("{at} --strategy codex --markdown")).ok();
     page.prints(&["| codex |", "## codex", "### Before", "### After", "Our login page is broken"]);
     here.run("compact login-bug --at turn:90")
         .fails_with(2)
         .says(&["turn:90 is not in the session, which has", "turns"]);
     here.run("compact login-bug --at noon").fails_with(2).says(&["turn:N, step:N"]);
     here.run("compact login-bug --instructions port").fails_with(2).says(&["--at"]);
-    // A product that takes no words with its command says so.
+    // Products without instructions for the command report it.
     let told = |name: &str| {
         let line = format!("{at} --strategy {name} --instructions port");
         here.run(&line).ok().stdout.contains("its command takes no instructions")
@@ -552,7 +548,7 @@ fn json_on_standard_output_is_the_results_file() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_fault() {
+fn closed_stdout_exits_with_0() {
     let here = Folder::new();
     here.run(&format!("{FAST} --out out")).ok();
     for line in [
@@ -576,7 +572,7 @@ fn a_reader_that_goes_away_is_no_fault() {
 }
 
 #[test]
-fn what_is_no_terminal_gets_no_colours() {
+fn output_to_a_pipe_has_no_colours() {
     let here = Folder::new();
     for out in [
         here.run(&format!("{FAST} --out out")).ok(),
@@ -588,7 +584,7 @@ fn what_is_no_terminal_gets_no_colours() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_terminal_gets_colours_unless_no_color_is_set() {
+fn output_to_a_terminal_has_colours_unless_no_color() {
     let here = Folder::new();
     let run = here.run("").command();
     let program = run.get_program().to_string_lossy().into_owned();
@@ -602,7 +598,7 @@ fn a_terminal_gets_colours_unless_no_color_is_set() {
         script.output().map(|o| String::from_utf8_lossy(&o.stdout).into_owned())
     };
     let Ok(coloured) = on_a_terminal(None) else {
-        println!("skipped: there is no `script` to stand in for a terminal");
+        println!("skipped: this system has no `script` command");
         return;
     };
     assert!(coloured.contains("codex") && coloured.contains("\u{1b}["), "{coloured}");

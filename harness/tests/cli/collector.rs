@@ -1,6 +1,5 @@
-//! Metrics of a run, received by an OpenTelemetry collector that others wrote: Rotel
-//! (<https://rotel.dev>), as its package on PyPI brings it. `.ci/sdks` installs it beside the SDKs;
-//! without it the test is skipped with a line that says so.
+//! Sends the metrics of a run to Rotel (<https://rotel.dev>), an independent OpenTelemetry
+//! collector from PyPI that `.ci/sdks` installs.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -13,10 +12,10 @@ use std::time::{Duration, Instant};
 use crate::common::Folder;
 use crate::common::sdk;
 
-/// How long the collector may take to start, and to tell what it received.
+/// Maximum time for the collector to start and to print a metric.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A running collector that prints what it receives.
+/// A running collector. It prints the received metrics.
 struct Collector {
     child: Child,
     lines: Receiver<String>,
@@ -56,7 +55,7 @@ impl Collector {
 
     /// The next line that it prints.
     fn line(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("the collector prints what it received")
+        self.lines.recv_timeout(PATIENCE).expect("the collector prints the received metrics")
     }
 }
 
@@ -81,8 +80,7 @@ fn program(dir: &Path) -> Option<PathBuf> {
     versions.flatten().map(at).find(|p| p.is_file())
 }
 
-/// Sums by metric and the attribute that tells the kind, and the attributes of the resource, as far
-/// as the last metric that is exported.
+/// Sums by metric and kind attribute, and the resource attributes, up to the last exported metric.
 #[derive(Default)]
 struct Received {
     resource: Vec<String>,
@@ -126,7 +124,7 @@ impl Received {
 
 #[test]
 #[ignore = "needs .ci/sdks"]
-fn a_collector_receives_what_a_run_used_and_cost() {
+fn collector_receives_usage_and_cost_of_a_run() {
     let dir = sdk::folder();
     let Some(program) = program(&dir) else {
         println!("skipped: there is no collector for this system in {}", dir.display());

@@ -1,6 +1,6 @@
-//! `ctxbench.toml`: options of the command line from a file.
+//! `ctxbench.toml`: options from a file, and how far a found file is trusted.
 
-use crate::common::Folder;
+use crate::common::{Folder, Output};
 
 /// The example of docs/formats.md, with the file of models that it names.
 fn documented() -> Folder {
@@ -29,81 +29,124 @@ fn rows(here: &Folder, out: &str) -> Vec<String> {
     all
 }
 
+/// Runs a command in a folder below.
+fn inside(here: &Folder, folder: &str, line: &str) -> Output {
+    let mut command = here.run(line).command();
+    let out = command.current_dir(here.path(folder)).output().unwrap();
+    Output {
+        code: out.status.code(),
+        stdout: String::from_utf8_lossy(&out.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&out.stderr).into_owned(),
+    }
+}
+
 #[test]
-fn the_documented_file_is_read_and_the_command_line_wins() {
+fn documented_file_is_read_and_command_line_wins() {
     let here = documented();
     let out = here.run("run login-bug").ok();
     assert_eq!(out.stderr.matches("note: options from ./ctxbench.toml").count(), 1);
-    assert_eq!(rows(&here, "results"), ["claude-code lab-coder", "codex lab-coder"]);
-    assert_eq!(here.json("results/results.json")["runs"][0]["window"], 100_000);
-    // Without a command name, too; what is given replaces all values of the file.
-    here.run("--strategy reference --model gpt-5.4 --out own login-bug").ok();
+    assert_eq!(rows(&here, "ctxbench-out"), ["claude-code lab-coder", "codex lab-coder"]);
+    assert_eq!(here.json("ctxbench-out/results.json")["runs"][0]["window"], 100_000);
+    // Also without the command. A given option replaces all values of the file.
+    here.run("--strategy reference --model gpt-5.4 -o own login-bug").ok();
     assert_eq!(rows(&here, "own"), ["reference gpt-5.4"]);
     assert_eq!(here.json("own/results.json")["runs"][0]["window"], 100_000);
     // Each command has its table.
-    here.run("gate results --baseline base.json --no-config --store").ok();
-    let min = "retention_pct";
-    let out = here.run("gate results --baseline base.json --min retention_pct=0").ok();
-    assert!(!out.stderr.contains("options from ./ctxbench.toml\nnote"), "{}", out.stderr);
-    here.write("ctxbench.toml", format!("[gate]\nmin = [\"{min}=100\"]\n"));
-    here.run("gate results --baseline base.json").fails_with(1).prints(&[min]);
-    here.run("gate results --baseline base.json --no-config").ok();
-    // One that takes nothing from it says nothing.
-    let out = here.run("list strategies").ok();
-    assert_eq!(out.stderr, "");
+    here.run("gate ctxbench-out --baseline base.json --config none --store").ok();
+    here.run("gate ctxbench-out --baseline base.json").ok();
+    here.write("ctxbench.toml", "[gate]\nmin = [\"needs_kept_pct=100.5\"]\n");
+    here.run("gate ctxbench-out --baseline base.json").fails_with(1).prints(&["needs_kept_pct"]);
+    here.run("gate ctxbench-out --baseline base.json --config none").ok();
+    // A command without options in the file prints no note.
+    assert_eq!(here.run("list strategies").ok().stderr, "");
 }
 
 #[test]
-fn a_file_is_found_upwards_and_its_paths_are_from_its_folder() {
-    let here = documented();
+fn file_is_found_up_to_the_root_of_the_repository() {
+    let here = with("[run]\nstrategy = [\"none\"]\ntransport = \"direct\"\n");
     here.write("deep/er/here.txt", "");
-    let inside = |line: &str| {
-        let mut command = here.run(line).command();
-        command.current_dir(here.path("deep/er")).output().unwrap()
-    };
-    let out = inside("run login-bug");
-    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
-    let said = String::from_utf8_lossy(&out.stderr);
-    assert!(said.contains("note: options from ../../ctxbench.toml"), "{said}");
-    assert_eq!(rows(&here, "results"), ["claude-code lab-coder", "codex lab-coder"]);
-    // Another file; and none.
-    here.write("other/mine.toml", "[run]\nstrategy = [\"none\"]\nout = \"out\"\n");
-    assert!(inside("run login-bug --config ../../other/mine.toml").status.success());
-    assert_eq!(rows(&here, "other/out"), ["none claude-sonnet-4-6"]);
-    let alone = inside("run login-bug --no-config --strategy none --transport direct --out here");
-    assert!(alone.status.success() && here.path("deep/er/here/summary.csv").exists());
-    here.run("list models --config none.toml").fails_with(2).says(&["cannot read none.toml"]);
-    here.run("list models --config a.toml --no-config").fails_with(2);
-    // Behind a word, and what may be built in.
+    let line = "run login-bug-tight --out out --strategy codex";
+    assert!(!inside(&here, "deep/er", line).stderr.contains("options from"), "no repository");
+    here.write(".git/HEAD", "");
+    let out = inside(&here, "deep/er", line);
+    assert!(out.stderr.contains("note: options from ../../ctxbench.toml"), "{}", out.stderr);
+    here.write("deep/.git/HEAD", "");
+    assert!(!inside(&here, "deep/er", line).stderr.contains("options from"), "above the root");
+}
+
+#[test]
+fn paths_of_a_named_file_are_relative_to_it() {
+    let here = Folder::new();
     here.write("other/summaries.jsonl", "\"The port is 8443.\"\n");
     here.write(
         "other/mine.toml",
-        "[run]\nsummarizer = \"scripted:summaries.jsonl\"\nstrategy = \"codex\"\nout = \"out\"\n",
+        "[run]\nsummarizer = [\"scripted:summaries.jsonl\"]\nstrategy = [\"codex\"]\nout = \"out\"\n",
     );
     here.run("run login-bug-tight --config other/mine.toml").ok();
+    assert_eq!(rows(&here, "other/out"), ["codex claude-sonnet-4-6"]);
+    here.run("list models --config none.toml").fails_with(2).says(&["cannot read none.toml"]);
 }
 
 #[test]
-fn a_required_option_may_stand_in_it_and_switches_are_off_or_on() {
-    let file = "[gate]\nbaseline = \"base.json\"\n[run]\nno_rereads = false\njson = true\n";
-    let here = with(file);
-    let out = here.run("run login-bug --strategy none --transport direct").ok();
-    here.run("gate ctxbench-out --store").ok().says(&["stored base.json"]);
-    here.run("gate ctxbench-out").ok();
-    here.run("gate ctxbench-out --no-config").fails_with(2).says(&["--baseline"]);
+fn named_file_sets_every_option() {
+    let here = Folder::new();
+    here.write(
+        "c.toml",
+        "[gate]\nbaseline = \"base.json\"\n[run]\nno_rereads = false\njson = true\n",
+    );
+    let out = here.run("--config c.toml login-bug --strategy none --transport direct").ok();
+    here.run("gate ctxbench-out --store --config c.toml").ok().says(&["stored base.json"]);
+    here.run("gate ctxbench-out --config=c.toml").ok();
+    here.run("gate ctxbench-out").fails_with(2).says(&["--baseline"]);
     assert!(out.stdout.starts_with('{'), "{}", out.stdout);
     assert!(out.stdout.contains("once per loss, whole, charged"), "re-reads are on");
 }
 
 #[test]
-fn what_cannot_stand_beside_the_command_line_gives_way() {
-    let here = with("[man]\noutput = \"pages\"\n[gate]\nstore = true\nbaseline = \"b.json\"\n");
-    let page = here.run("man gate").ok().stdout;
-    assert!(page.contains(".TH ctxbench-gate 1"), "{page}");
-    // What has a page of its own is named, and nothing else.
-    assert!(!here.run("man --no-config").ok().stdout.contains("help(1)"));
-    here.run("man").ok();
-    assert!(here.path("pages/ctxbench-gate.1").exists());
-    let said = here.run("gate nowhere --max cost_usd=1").fails_with(2).stderr;
-    assert!(!said.contains("cannot be used with"), "{said}");
+#[cfg(unix)]
+fn found_file_cannot_run_a_program_contact_a_server_or_write_a_file() {
+    for (text, key) in [
+        ("[run]\nstrategy = [\"reference\", \"x=exec:touch pwned\"]\n", "strategy"),
+        ("[run]\nsummarizer = [\"openai+http://127.0.0.1:9/v1#m\"]\n", "summarizer"),
+        ("[run]\ncassette = \"c.jsonl\"\n", "cassette"),
+        ("[run]\nout = \"pwned\"\n", "out"),
+        ("[run]\ntrace = \"pwned\"\n", "trace"),
+        ("[run]\nstatus = \"pwned\"\n", "status"),
+        ("[run]\nmemory = \"/\"\n", "memory"),
+        ("[record]\nupstream = \"http://127.0.0.1:9\"\n", "upstream"),
+        ("[record]\nenv = [\"PATH\"]\n", "env"),
+        ("[drive]\nprogram = [\"codex=./pwn\"]\n", "program"),
+        ("[drive]\nagent = [\"./pwn.toml\"]\n", "agent"),
+        ("[gate]\nstore = true\n", "store"),
+    ] {
+        let here = with(text);
+        let out = here.run("run login-bug-tight --strategy reference --transport direct");
+        let out = out.fails_with(2);
+        out.says(&["error: ./ctxbench.toml:2: `", key, "run with --config ./ctxbench.toml"]);
+        assert!(!here.path("pwned").exists(), "{text}");
+        assert!(!here.path("ctxbench-out").exists(), "{text}");
+    }
+    let here = with("[run]\nstrategy = [\"x=exec:touch pwned\"]\n");
+    here.run("run login-bug-tight --config ctxbench.toml --transport direct").fails_with(1);
+    assert!(here.path("pwned").exists(), "the user has named the file");
+}
+
+#[test]
+#[cfg(unix)]
+fn found_file_that_others_may_change_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let here = with("[run]\nwindow = 1000\n");
+    let set = |mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(here.path("ctxbench.toml"), mode).unwrap();
+    };
+    for mode in [0o666, 0o664] {
+        set(mode);
+        let out = here.run("list strategies").fails_with(2);
+        out.says(&["./ctxbench.toml can be changed by other users", "chmod go-w", "--config none"]);
+    }
+    here.run("list strategies --config none").ok();
+    here.run("list strategies --config ctxbench.toml").ok();
+    set(0o644);
+    here.run("list strategies").ok();
 }

@@ -1,5 +1,4 @@
-//! Many sessions: folders as people keep them, compressed files and archives, a choice among them,
-//! and what of them cannot be read.
+//! Many sessions: folders, compressed files and archives, filters, and unreadable files.
 
 use crate::common;
 
@@ -25,7 +24,7 @@ const PI: &str = "recordings/pi/pi-mono-large-session.jsonl";
 const TRAJ: &str = "recordings/mini-swe-agent/github_issue.traj.json";
 const REPLAY: &str = "--strategy reference --transport direct --out out";
 
-/// A session that began on a day, with so many words.
+/// Returns a session of a given day with a given number of words.
 fn session(id: &str, day: &str, words: usize) -> String {
     jsonl(&[
         json!({"type": "session", "version": 1, "id": id, "started": format!("{day}T10:00:00Z")}),
@@ -41,13 +40,13 @@ const PORT: &str = "id = \"port\"\n[[step]]\ntype = \"user\"\ntext = \"Which por
 #[test]
 fn archives_of_tar_are_named_and_not_read() {
     let here = Folder::new();
-    // A header: the name of a file, and at byte 257 what all of them have.
+    // A header: the file name, and the magic number at byte 257.
     let mut tar = vec![0; 1024];
     tar[..9].copy_from_slice(b"one.jsonl");
     tar[257..262].copy_from_slice(b"ustar");
     here.write("all/one.jsonl", session("one", "2026-01-01", 5));
     here.write("all/x.tar.gz", gzip(&tar));
-    here.write("all/y.tar.xz", "what nobody unpacks here");
+    here.write("all/y.tar.xz", "unsupported format");
     let said = "x.tar.gz: a tar archive, which is not read; unpack it and name the folder";
     let run = here.run(&format!("run all {REPLAY}")).ok();
     run.says(&["all: 2 of 3 files hold no session", said, "y.tar.xz: a tar archive"]);
@@ -74,12 +73,12 @@ fn tree(here: &Folder, at: &str) {
     put(".cache/pi.jsonl", &data(PI));
     put("whole.zip", &data("packed/tree.zip"));
     let (one, two) = (session("one", "2026-01-01", 5), session("two", "2026-02-02", 900));
-    // The second of three has a line that is no JSON.
+    // The second of three has a line that is not JSON.
     let broken = session("broken", "2026-03-03", 1) + "oops\n{\"type\":\"user\"}\n";
     put("three.jsonl", (one + &broken + &two).as_bytes());
 }
 
-/// What `list sessions --json` prints.
+/// Returns the lines of `list sessions --json`.
 fn listed(here: &Folder, line: &str) -> Vec<Value> {
     let out = here.run(&format!("list sessions --json {line}")).ok().stdout;
     out.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
@@ -119,7 +118,7 @@ fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
     assert_eq!(errors.len(), 2, "{errors:?}");
     assert!(errors[0].contains("torn.jsonl.gz:1: the gzip data in it breaks off"), "{errors:?}");
     assert!(errors[1].contains("three.jsonl:7: not a JSON object"), "{errors:?}");
-    // What the recordings say, counted in them by other means.
+    // Figures of the recordings, counted independently.
     let of = |id: &str| rows.iter().find(|r| r["id"] == id).unwrap();
     let lines = String::from_utf8(data(PI)).unwrap();
     let pi: Vec<Value> = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
@@ -378,7 +377,7 @@ fn a_subagent_beside_a_compressed_session_belongs_to_it() {
     }
     let rows = listed(&here, "s");
     assert_eq!(names(&rows), ["s/spotter.jsonl.gz spotter"], "{rows:?}");
-    // Six of the session itself; those of its subagent stand in its tokens.
+    // Six steps of the session itself; those of its subagent are only in its tokens.
     assert_eq!((&rows[0]["steps"], &rows[0]["compactions"]), (&json!(6), &json!(1)));
 }
 
@@ -428,14 +427,14 @@ fn sessions_are_chosen_alike_by_every_command() {
         "9 sessions left out: 1 with less than 85 tokens, 7 begun before 2026-08-01, 1 without a \
          date",
     ]);
-    // The same ones wherever the folder stands, another four by another seed.
+    // The same sample wherever the folder is, and another one with another seed.
     let drawn = ids("a/d0 a/d1 --sample 4 --seed 7");
     assert_eq!(drawn.len(), 4);
     assert_eq!(drawn, ids("b/d0 b/d1 --sample 4 --seed 7"));
     assert!((1..9).any(|seed| ids(&format!("a/d0 a/d1 --sample 4 --seed {seed}")) != drawn));
     here.run("import b/d0 b/d1 --sample 4 --seed 7 -o s.jsonl").ok();
     assert_eq!(ids("s.jsonl"), drawn);
-    here.run(&format!("run b/d0 b/d1 --sample 4 --seed 7 {REPLAY}")).ok().says(&["5 not drawn"]);
+    here.run(&format!("run b/d0 b/d1 --sample 4 --seeds 7 {REPLAY}")).ok().says(&["5 not drawn"]);
     let mut ran: Vec<String> =
         here.csv("out/summary.csv").iter().map(|r| r["scenario"].clone()).collect();
     ran.dedup();

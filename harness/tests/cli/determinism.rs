@@ -24,7 +24,7 @@ fn assert_same(here: &Folder, a: &str, b: &str) {
     assert_eq!(
         left.keys().collect::<Vec<_>>(),
         right.keys().collect::<Vec<_>>(),
-        "{a} and {b} hold different files"
+        "{a} and {b} have different files"
     );
     for (file, bytes) in &left {
         assert!(bytes == &right[file], "{file} differs between {a} and {b}");
@@ -35,7 +35,7 @@ fn assert_same(here: &Folder, a: &str, b: &str) {
 }
 
 #[test]
-fn over_http_and_in_process_with_one_thread_or_three_every_byte_is_the_same() {
+fn results_are_equal_over_transports_and_threads() {
     let here = Folder::new();
     let sessions = "login-bug login-bug-tight";
     for (name, how) in [
@@ -52,7 +52,7 @@ fn over_http_and_in_process_with_one_thread_or_three_every_byte_is_the_same() {
 }
 
 #[test]
-fn the_order_of_the_arguments_does_not_matter() {
+fn results_are_equal_in_any_order_of_arguments() {
     let here = Folder::new();
     run(
         &here,
@@ -69,22 +69,22 @@ fn the_order_of_the_arguments_does_not_matter() {
 
 #[test]
 #[ignore = "nightly: slow"]
-fn a_long_session_is_the_same_with_one_thread_and_two() {
+fn long_session_is_equal_with_one_and_two_threads() {
     let here = Folder::new();
-    let what = "login-bug-marathon --strategy reference --strategy codex --strategy claude-code \
+    let line = "login-bug-marathon --strategy reference --strategy codex --strategy claude-code \
         --transport direct";
-    run(&here, "one", &format!("{what} --jobs 1"));
-    run(&here, "two", &format!("{what} --jobs 2"));
+    run(&here, "one", &format!("{line} --jobs 1"));
+    run(&here, "two", &format!("{line} --jobs 2"));
     assert_same(&here, "one", "two");
 }
 
 #[test]
-fn many_scenarios_with_all_strategies_and_two_summarisers_are_the_same_with_one_thread_and_four() {
+fn many_scenarios_are_equal_with_one_and_four_threads() {
     let here = Folder::new();
-    let what = "login-bug-tight compact-focus mind-changed window-8k summary-fails --summarizer \
+    let line = "login-bug-tight compact-focus mind-changed window-8k summary-fails --summarizer \
         extractive --summarizer lossy --transport direct";
-    run(&here, "one", &format!("{what} --jobs 1"));
-    run(&here, "four", &format!("{what} --jobs 4"));
+    run(&here, "one", &format!("{line} --jobs 1"));
+    run(&here, "four", &format!("{line} --jobs 4"));
     assert_same(&here, "one", "four");
     let rows = here.csv("one/summary.csv");
     let with = |s: &str| rows.iter().filter(|r| r["summariser"] == s).count();
@@ -95,21 +95,18 @@ fn many_scenarios_with_all_strategies_and_two_summarisers_are_the_same_with_one_
 }
 
 #[test]
-fn a_second_run_into_the_same_folder_leaves_the_same_files() {
+fn second_run_into_a_folder_writes_equal_files() {
     let here = Folder::new();
-    let what = "login-bug --strategy codex --strategy reference --transport direct";
-    run(&here, "out", what);
+    let line = "login-bug --strategy codex --strategy reference --transport direct";
+    run(&here, "out", line);
     let first = results(&here, "out");
-    run(&here, "out", what);
+    run(&here, "out", line);
     assert_eq!(first, results(&here, "out"));
-    assert!(
-        here.files("").keys().all(|f| f.starts_with("out")),
-        "something was left beside the results"
-    );
+    assert!(here.files("").keys().all(|f| f.starts_with("out")), "other files were written");
 }
 
 #[test]
-fn what_is_seeded_follows_its_seed() {
+fn lossy_summaries_depend_on_the_seed_only() {
     let here = Folder::new();
     for (name, seed) in [("a", 1), ("b", 1), ("c", 2)] {
         run(
@@ -117,7 +114,7 @@ fn what_is_seeded_follows_its_seed() {
             name,
             &format!(
                 "login-bug-tight --strategy codex --strategy reference --summarizer lossy \
-                 --transport direct --seed {seed}"
+                 --transport direct --seeds {seed}"
             ),
         );
     }

@@ -12,7 +12,7 @@ use ctxbench_harness::serve::{Options, Server};
 use ctxbench_kit::checkpoint::{EditCheckpoints, Keep, Snapshots};
 use ctxbench_kit::store::{PartKind, Store};
 
-/// The example in a folder, against a server of its own; what its context holds at the end.
+/// Runs the example in a folder against its own server, and returns the final context.
 pub fn conversation(folder: &std::path::Path, prompts: Vec<String>) -> Vec<Arc<Block>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -36,10 +36,10 @@ fn the_example_writes_compacts_stores_and_can_go_back() {
         "four".into(),
     ];
     let shown = conversation(folder.path(), prompts);
-    // The summary took the place of what it covers, and what came after it stayed.
+    // The summary replaced its range, and later messages stayed.
     assert_eq!(shown.iter().filter(|b| b.kind == BlockKind::Summary).count(), 1, "{shown:?}");
     assert!(shown.iter().all(|b| *b.text != *long) && shown.last().unwrap().text.contains("four"));
-    // The store holds what was said, whatever the context shows.
+    // The store has all messages, whatever the context shows.
     let store = Store::open(folder.path().join(".agent/sessions.db")).unwrap();
     let (session, _) = store.sessions().unwrap().remove(0);
     let log = store.log(session).unwrap();
@@ -50,7 +50,7 @@ fn the_example_writes_compacts_stores_and_can_go_back() {
         .filter_map(|p| p.data["text"].as_str())
         .collect();
     assert!(texts.contains(&long.as_str()) && texts.contains(&"four"));
-    // Opened again, the session begins with the summary and has what was said since.
+    // A reopened session begins with the summary and has the later messages.
     let context = store.load_context(session).unwrap();
     let first = &context[0].parts;
     assert!(

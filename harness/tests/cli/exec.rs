@@ -1,4 +1,4 @@
-//! Programs as strategies, from outside: rows like any other, and clear errors for what is wrong.
+//! Programs as strategies: their rows, and errors for their mistakes.
 
 use crate::common;
 
@@ -11,7 +11,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// A test program that does what a word says.
+/// Returns a test program with the given behaviour.
 fn program(how: &str) -> String {
     let script = root().join("tests/data/exec/program.py");
     format!("exec:python3 {} {how}", script.display())
@@ -35,13 +35,13 @@ fn rows(here: &Folder) -> Vec<Value> {
     here.json("ctxbench-out/results.json")["runs"].as_array().expect("runs").clone()
 }
 
-/// A row without what tells whose it is.
+/// Returns a row without the fields that identify its strategy.
 fn measured(rows: &[Value], session: &str, name: &str) -> Value {
     let of = |r: &&Value| r["scenario"]["id"] == session && r["strategy"]["name"] == name;
     let mut row = rows.iter().find(of).unwrap_or_else(|| panic!("{session} × {name}")).clone();
     let fields = row.as_object_mut().expect("an object");
     fields.remove("strategy");
-    // Whether a store of its own could bring a fact back is known of ours only.
+    // Only our strategies report whether a store could restore a fact.
     for fact in fields["facts"].as_array_mut().expect("facts") {
         fact.as_object_mut().expect("a fact").remove("recoverable");
     }
@@ -102,15 +102,15 @@ fn what_a_program_does_wrong_is_a_row_that_says_so_and_disturbs_nothing_else() {
         ("garbage", "", &["not JSON-RPC", "Loading the model: 100 %", "standard error"]),
         ("flood", "exec.output=1m", &["more than 1048576 bytes (exec.output)"]),
         ("endless-calls", "exec.calls=50", &["more than 50 calls for one answer (exec.calls)"]),
-        ("wrong-id", "", &["no message `m9999` is part of the present state"]),
-        ("twice", "", &["stands twice in the list"]),
+        ("wrong-id", "", &["message `m9999` is not in the current state"]),
+        ("twice", "", &["is in the list twice"]),
         ("orphan", "", &["is shown without the result that it has"]),
         ("forget-all", "", &["`keep` is empty"]),
         ("bad-message", "", &["role `wizard`", "abracadabra"]),
         ("neither", "", &["unknown field `shown`"]),
-        ("error", "", &["it says: no idea (code -32603)"]),
+        ("error", "", &["no idea (code -32603)"]),
         ("other-answers", "exec.twice=true", &["a second run went otherwise", "exec.twice"]),
-        ("no-dialect", "", &["`initialize`", "`klingon` is no dialect", "openai-chat"]),
+        ("no-dialect", "", &["`initialize`", "unknown dialect `klingon`", "openai-chat"]),
     ];
     let here = Folder::new();
     let mut strategies: Vec<String> = cases
@@ -150,7 +150,7 @@ fn what_is_unusual_and_allowed_is_measured() {
     let rows = self::rows(&here);
     let same = rows.iter().find(|r| r["strategy"]["name"] == "same-words").expect("a row");
     assert_eq!(same["error"], Value::Null);
-    // Neither noise on standard error nor refused calls change what is measured.
+    // Neither output on stderr nor refused calls change the figures.
     for name in ["loud", "asks"] {
         let (a, b) = (measured(&rows, "login-bug", "none"), measured(&rows, "login-bug", name));
         assert_eq!((&a["requests"], &a["facts"]), (&b["requests"], &b["facts"]), "{name}");
@@ -176,11 +176,11 @@ fn nothing_that_a_program_started_is_left_running() {
 fn what_cannot_be_started_as_written_is_refused_before_anything_runs() {
     let here = Folder::new();
     for (strategy, words) in [
-        ("codex=exec:x", "a strategy of ctxbench has this name"),
-        ("mine=exec:", "there is no command"),
+        ("codex=exec:x", "ctxbench has a strategy with this name"),
+        ("mine=exec:", "the command is missing"),
         ("mine=exec{keep=1:x", "`}:` is missing"),
         ("mine=exec{exec.timeout=soon}:x", "`exec.timeout` takes a time"),
-        ("mine=exec{exec.tries=2}:x", "there is no `exec.tries`"),
+        ("mine=exec{exec.tries=2}:x", "unknown setting `exec.tries`"),
     ] {
         let out = here.run("run login-bug --strategy").arg(strategy).fails_with(2);
         out.says(&[words]);
@@ -208,4 +208,28 @@ fn a_program_is_listed_with_what_it_says_of_itself() {
     let mine = format!("mine={}", program("asks"));
     let out = here.run("list strategies --strategy").arg(&mine).ok();
     out.prints(&["mine", "real", "model*", "docs/fidelity.md"]);
+}
+
+#[test]
+fn transcript_over_input_results_or_other_file_changes_nothing() {
+    let here = Folder::new();
+    here.write("s.jsonl", {
+        let lines = [
+            serde_json::json!({"type": "session", "version": 1, "id": "s"}),
+            serde_json::json!({"type": "user", "id": "u1", "text": "hello"}),
+            serde_json::json!({"type": "assistant", "id": "a1", "text": "done"}),
+        ];
+        lines.map(|l| format!("{l}\n")).concat()
+    });
+    here.write("notes.txt", "mine");
+    let line = "run s.jsonl --transport direct --strategy";
+    here.run(&format!("{line} none")).ok();
+    let files = ["s.jsonl", "ctxbench-out/results.json", "ctxbench-out/mine.jsonl", "notes.txt"];
+    here.write("ctxbench-out/mine.jsonl", here.read("s.jsonl"));
+    for (file, code) in files.into_iter().zip([2, 2, 2, 1]) {
+        let before = here.read(file);
+        let out = here.run(&format!("{line} m=exec{{exec.transcript={file}}}:cat"));
+        out.fails_with(code).says(&["exec.transcript"]);
+        assert_eq!(here.read(file), before, "{file}");
+    }
 }

@@ -1,5 +1,5 @@
-//! Agents that behave in every way that real ones might, driven from outside: each is a row with a
-//! clear word, and nothing of it stays behind.
+//! Fake agents with every kind of behaviour, driven from outside: each is a row with a clear
+//! message, and no process or file remains.
 
 use crate::common;
 
@@ -11,14 +11,14 @@ use std::process::Command;
 use common::{Folder, Output, is_ignored, jsonl};
 use serde_json::{Value, json};
 
-/// Words of the agent's own, which no case may hold.
+/// Text of the agent itself, which no case may contain.
 const OWN_WORDS: &str = "secret prompt";
 
 fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/drive/agent.py")
 }
 
-/// Describes the agent that behaves like that; `more` stands in front of its tables.
+/// Describes an agent with this behaviour; `more` is inserted before its tables.
 pub(crate) fn describe(here: &Folder, how: &str, deliver: &str, more: &str) -> String {
     let name = format!("fake-{how}-{deliver}");
     let folder = here.path(&format!("{name}.left"));
@@ -101,7 +101,7 @@ pub(crate) fn nothing_stays(here: &Folder) {
         let lines =
             |name: &str| std::fs::read_to_string(entry.path().join(name)).unwrap_or_default();
         for pid in lines("pids").lines() {
-            // One that nobody has buried yet does nothing any more.
+            // A zombie does nothing.
             let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             let gone = state.is_empty() || state.contains(") Z ");
             assert!(gone, "process {pid} is left: {state}");
@@ -120,7 +120,7 @@ fn row(here: &Folder, name: &str) -> Value {
     rows.into_iter().find(of).unwrap_or_else(|| panic!("no row of {name}"))
 }
 
-/// Drives an agent that goes wrong beside one that does not, and gives what its row says.
+/// Drives a failing agent and a good one, and returns the failing one's message.
 fn goes_wrong(how: &str, deliver: &str, options: &str) -> (Folder, String) {
     let here = Folder::new();
     here.write("small.jsonl", session());
@@ -149,7 +149,7 @@ fn a_good_agent_is_a_whole_row_however_it_is_spoken_to() {
         assert_eq!(requests, 3);
         rows.insert(row["summary"]["input_tokens"].as_u64().unwrap());
     }
-    assert_eq!(rows.len(), 1, "the same is sent whoever brings it: {rows:?}");
+    assert_eq!(rows.len(), 1, "both deliveries send the same: {rows:?}");
 }
 
 #[test]
@@ -163,10 +163,10 @@ fn what_looks_like_a_side_request_that_is_not_described_is_told() {
         row(&here, &format!("fake-{how}-acp"))["note"].as_str().unwrap_or_default().to_string()
     };
     let note = told("aside");
-    let want = "2 requests of its work end with words that nobody said (“The secret prompt of the \
+    let want = "2 requests of its work end with an unknown text (“The secret prompt of the \
                 fake agent: name it.”); if they are side requests";
     assert!(note.contains(want), "{note}");
-    assert!(!told("good").contains("nobody said"));
+    assert!(!told("good").contains("unknown text"));
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn an_agent_that_ends_without_a_word_is_an_error() {
 #[test]
 #[ignore = "needs python3"]
 fn an_agent_that_asked_nothing_is_an_error_with_nothing_beside_it() {
-    // One whose model refuses it for a name that nobody has was not answered either.
+    // An agent with an unknown model name gets no answer either.
     for how in ["mute", "misnames"] {
         let here = Folder::new();
         here.write("small.jsonl", session());
@@ -210,7 +210,7 @@ fn an_agent_that_asked_nothing_is_an_error_with_nothing_beside_it() {
         let out = drive(&here, &format!("small.jsonl {agent}"), 1);
         out.says(&["nothing was measured: small × real-fake-", "ended with an error"]);
         let rows = here.json("ctxbench-out/results.json")["runs"].as_array().unwrap().clone();
-        let [row] = &rows[..] else { panic!("{how}: ours stands beside it") };
+        let [row] = &rows[..] else { panic!("{how}: only our row is left") };
         assert_eq!(row["status"], "error", "{row}");
         let note = row["note"].as_str().unwrap_or_default();
         assert!(!note.contains("the provider counted") && !note.contains("never"), "{note}");
@@ -240,8 +240,8 @@ fn a_fault_that_never_struck_is_told() {
     let agent = describe(&here, "good", "acp", "");
     let out = drive(&here, &format!("small.jsonl {agent} --fault 9:500 --fault summary:1:500"), 0);
     let told = [
-        "the fault `9:500` never struck: the agent made 3 requests",
-        "the fault `summary:1:500` never struck: the agent made 0 requests for a summary",
+        "the fault `9:500` did not occur: the agent sent 3 requests",
+        "the fault `summary:1:500` did not occur: the agent sent 0 requests for a summary",
     ];
     out.prints(&told);
     let row = row(&here, "fake-good-acp");
@@ -257,7 +257,7 @@ fn a_model_of_another_provider_is_refused_before_anything_starts() {
     let agent = describe(&here, "good", "acp", "");
     let line = format!("drive small.jsonl {agent} --model claude-sonnet-4-6");
     let out = here.run(&line).fails_with(2);
-    out.says(&["claude-sonnet-4-6", "openai", "models that it can be run with: gpt-5.5,"]);
+    out.says(&["claude-sonnet-4-6", "openai", "supported models: gpt-5.5,"]);
     assert!(!here.path("ctxbench-out").exists());
 }
 
@@ -265,7 +265,7 @@ fn a_model_of_another_provider_is_refused_before_anything_starts() {
 #[ignore = "needs python3"]
 fn an_agent_whose_version_is_not_known_says_so_and_makes_no_case() {
     for (program, told) in [
-        ("pass", "what it prints, asked for its version, holds none"),
+        ("pass", "the version command printed no version"),
         (
             "raise SystemExit('no such thing as 3.11.7')",
             "asked for its version, it ended with exit status: 1: no such thing as 3.11.7",
@@ -275,7 +275,7 @@ fn an_agent_whose_version_is_not_known_says_so_and_makes_no_case() {
             "asked for its version, it ended with exit status: 1: ModuleNotFoundError: No module \
              named 'none'",
         ),
-        ("import signal; signal.pause()", "it did not say its version within 1 s"),
+        ("import signal; signal.pause()", "it did not print its version within 1 s"),
     ] {
         let here = Folder::new();
         let agent = asked_for_its_version(&here, program);
@@ -310,7 +310,7 @@ fn a_drive_concludes_with_how_far_the_two_agree_and_ranks_neither() {
     assert!(glance.contains(want), "{glance}");
     let title = "Our implementations beside the real programs";
     assert!(text.contains(title), "{text}");
-    // The figures stand in that table, and nowhere again.
+    // The figures are only in that table.
     assert!(!text.contains("largest prompt, tokens"), "{text}");
     assert!(here.read("ctxbench-out/drive.md").contains("| largest prompt, tokens |"));
     for word in ["cheapest", "◆ codex", "◆ real"] {
@@ -351,9 +351,9 @@ fn one_implementation_beside_two_agents_is_two_rows_in_every_report() {
 fn a_gigabyte_on_standard_output_is_neither_kept_nor_waited_for() {
     for (how, told) in [
         ("floods", "it prints a line of more than 67108864 bytes"),
-        ("floods-lines", "what it prints is not its protocol, as in \"flood flood"),
-        ("garbage", "what it prints is not its protocol"),
-        ("chatters", "without asking its model anything"),
+        ("floods-lines", "its output does not follow the protocol: \"flood flood"),
+        ("garbage", "its output does not follow the protocol"),
+        ("chatters", "without a request to its model"),
     ] {
         let here = Folder::new();
         here.write("small.jsonl", session());
@@ -398,7 +398,7 @@ fn an_agent_that_ignores_its_window_is_refused_and_told() {
 fn an_agent_that_never_stops_asking_is_stopped() {
     for how in ["endless", "repeats", "sums-up-for-ever", "never-minds"] {
         let (_, error) = goes_wrong(how, "acp", "");
-        let told = "it made 400 requests without going on with the session";
+        let told = "it made 400 requests without continuing the session";
         assert!(error.contains(told), "{how}: {error}");
     }
 }
@@ -425,21 +425,6 @@ fn an_agent_that_asks_two_hundred_things_at_once_is_the_same_row() {
 
 #[test]
 #[ignore = "needs python3"]
-fn a_daemon_that_leaves_its_group_is_ended() {
-    for deliver in ["acp", "exec"] {
-        let here = Folder::new();
-        here.write("small.jsonl", session());
-        let agent = describe(&here, "daemon", deliver, "");
-        drive(&here, &format!("small.jsonl {agent} --timeout 5"), 0);
-        let row = row(&here, &format!("fake-daemon-{deliver}"));
-        assert_eq!(row["status"], "completed", "{row}");
-        let note = row["note"].as_str().unwrap_or_default();
-        assert!(note.contains("behind, which we ended"), "{note:?}");
-    }
-}
-
-#[test]
-#[ignore = "needs python3"]
 fn a_drive_that_is_told_to_end_takes_everything_with_it() {
     for (signal, code) in [("SIGTERM", 143), ("SIGINT", 130), ("SIGHUP", 129)] {
         if is_ignored(signal) {
@@ -451,21 +436,17 @@ fn a_drive_that_is_told_to_end_takes_everything_with_it() {
         // The agent itself sends the signal, in the middle of a turn.
         let out = drive(&here, &format!("small.jsonl {agent}"), code);
         nothing_is_made(&here);
-        out.says(&["broken off; nothing is written before every agent is through"]);
+        out.says(&[
+            "Interrupted. Results are written when every agent has finished; nothing was kept.",
+        ]);
         let out = drive(&here, &format!("small.jsonl {agent} --record cases"), code);
         nothing_is_made(&here);
-        out.says(&[
-            "no results are written before every agent is through; cases of",
-            "are in cases",
-        ]);
+        out.says(&["cases of finished agents are in cases."]);
     }
 }
 
-/// Neither results nor what keeps other drives from writing them.
 fn nothing_is_made(here: &Folder) {
-    for name in ["ctxbench-out", "ctxbench-out.partial"] {
-        assert!(!here.path(name).exists(), "{name} is left");
-    }
+    assert!(!here.path("ctxbench-out").exists());
 }
 
 #[test]
@@ -481,7 +462,7 @@ fn a_drive_that_is_told_to_end_while_a_version_is_asked_leaves_nothing() {
     nothing_is_made(&here);
 }
 
-/// A session whose every id, name and argument would do harm.
+/// A session with harmful ids, names and arguments.
 fn hostile() -> String {
     let evil = [
         "$(touch hurt)",
@@ -529,7 +510,7 @@ fn nothing_of_a_hostile_session_reaches_a_path_a_command_or_a_terminal() {
     let before: BTreeSet<String> = here.files("").into_keys().collect();
     let out = drive(&here, &format!("hostile.jsonl {agent} --record cases"), 0);
     assert_eq!(row(&here, "fake-good-acp")["status"], "completed");
-    // What ran in the shell is what the plan made, and nothing else.
+    // Exactly the planned commands ran in the shell.
     let ran = here.read("fake-good-acp.left/commands");
     for (i, command) in ran.lines().enumerate() {
         assert_eq!(command, format!("\"cat .ctxbench/{i:05}.txt\""));
@@ -545,11 +526,11 @@ fn nothing_of_a_hostile_session_reaches_a_path_a_command_or_a_terminal() {
     assert!(generated, "{case}");
     let text = here.read(&format!("cases/{case}"));
     assert!(text.contains("nul\\u0000byte"));
-    // New files are the results, the case, and what the agent noted.
+    // New files are the results, the case, and the notes of the agent.
     let known = ["ctxbench-out/", "cases/", "tmp/", "fake-good-acp.left/"];
     for file in here.files("").into_keys().filter(|f| !before.contains(f)) {
         assert!(known.iter().any(|k| file.starts_with(k)), "{file:?}");
-        // Plots bear the session's name with what is harmless of it.
+        // Plots use the harmless characters of the session's name.
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
         assert!(file.chars().all(plain) && !file.contains(".."), "{file:?}");
     }
@@ -586,7 +567,7 @@ fn a_recorded_case_replays_exactly_and_holds_none_of_the_agents_words() {
     for own in [OWN_WORDS, "Output of its own", "write a note for whoever", "what came before"] {
         assert!(!text.contains(own), "{own:?} is in the case");
     }
-    // What the session said is there, and every item once.
+    // Texts of the session are there, and every item appears once.
     assert!(text.contains("xxxxx xx: xxxxxx\\nxxxxxx xx xxx xxx:\\n"), "outputs are not masked");
     let items = case["items"].as_array().unwrap();
     let distinct: BTreeSet<String> = items.iter().map(Value::to_string).collect();
@@ -602,7 +583,7 @@ fn a_recorded_case_replays_exactly_and_holds_none_of_the_agents_words() {
     };
     let shown: usize = case["requests"].as_array().unwrap().iter().map(listed).sum();
     assert!(shown > 3 * items.len(), "{shown} items shown, {} stored", items.len());
-    // Another run marks its outputs otherwise. But for what that costs in tokens, it is the same.
+    // Another run marks its outputs differently. Otherwise, except for their tokens, it is equal.
     drive(&here, &format!("{line} again"), 0);
     let without_usage = |mut case: Value| {
         for e in case["events"].as_array_mut().unwrap() {

@@ -36,7 +36,7 @@ fn row(fault: &str, strategy: &str, transport: &str) -> std::collections::BTreeM
 }
 
 #[test]
-fn codex_tries_again_and_compacts() {
+fn codex_retries_and_compacts() {
     // docs/sources/codex.md §1.5: other errors are tried again, up to five times.
     let fault = "[[fault]]\non = \"summary\"\ntimes = 2\nstatus = 500\nmessage = \"oops\"\n";
     for transport in ["http", "direct"] {
@@ -54,7 +54,7 @@ fn codex_tries_again_and_compacts() {
 }
 
 #[test]
-fn an_overflow_in_unknown_words_is_not_recognised() {
+fn overflow_with_unknown_message_is_not_recognised() {
     let known = "[[fault]]\non = \"sample\"\nnth = 4\nstatus = 400\nmessage = \"prompt is too \
         long: 9 tokens > 8 maximum\"\n";
     assert_eq!(row(known, "none", "http")["provider_overflows"], "1");
@@ -64,7 +64,7 @@ fn an_overflow_in_unknown_words_is_not_recognised() {
 }
 
 #[test]
-fn a_late_refusal_takes_its_time() {
+fn late_refusal_adds_its_delay() {
     let fault = |after: u64| {
         format!("[[fault]]\non = \"sample\"\nnth = 2\nstatus = 500\nafter_ms = {after}\n")
     };
@@ -74,7 +74,7 @@ fn a_late_refusal_takes_its_time() {
 }
 
 #[test]
-fn a_refusal_put_into_the_providers_mouth_breaks_no_rule_of_the_strategy() {
+fn injected_refusal_breaks_no_integrity_rule() {
     let fault = "[[fault]]\non = \"sample\"\nnth = 3\nstatus = 400\nmessage = \"prompt is too \
         long: 9 tokens > 8 maximum\"\n";
     let row = row(fault, "none", "direct");
@@ -86,7 +86,7 @@ fn a_refusal_put_into_the_providers_mouth_breaks_no_rule_of_the_strategy() {
 }
 
 #[test]
-fn after_an_empty_reply_the_user_asks_to_go_on() {
+fn empty_reply_is_followed_by_a_continuation_prompt() {
     let row = row("[[fault]]\non = \"sample\"\nnth = 3\ntext = \"\"\n", "none", "direct");
     assert_eq!(
         (

@@ -42,7 +42,7 @@ fn changed(here: &Folder, change: impl FnOnce(&mut Value)) {
 }
 
 #[test]
-fn the_same_results_pass() {
+fn same_results_pass() {
     let here = measured();
     here.run("gate out --baseline base.json").ok().prints(&["gate passed"]);
     here.run("gate out/results.json --baseline base.json").ok();
@@ -63,7 +63,7 @@ fn a_report_replaces_neither_the_results_nor_another_report() {
 }
 
 #[test]
-fn each_gated_metric_turns_the_gate_red_and_is_named_with_its_row() {
+fn worse_gated_metric_fails_and_names_its_row() {
     let here = measured();
     // Worse by clearly more than the tolerances: half a point, one per cent, half a point, 0.005,
     // none, none.
@@ -95,7 +95,7 @@ fn each_gated_metric_turns_the_gate_red_and_is_named_with_its_row() {
 }
 
 #[test]
-fn a_session_that_has_grown_is_another_one_and_fails() {
+fn grown_session_fails() {
     let here = measured();
     changed(&here, |r| {
         for steps in ["steps_completed", "steps_total"] {
@@ -112,7 +112,7 @@ fn a_session_that_has_grown_is_another_one_and_fails() {
 }
 
 #[test]
-fn one_bad_row_is_not_hidden_by_good_ones() {
+fn bad_row_among_good_ones_fails() {
     let here = measured();
     let mut results = here.json("out/results.json");
     add(record(&mut results, "login-bug-tight", "codex"), "saved_pct", -1.0);
@@ -180,13 +180,13 @@ fn absolute_limits_hold_for_products() {
     out.prints(&["login-bug × codex: saved_pct is", "floor"]);
     assert!(
         !out.stdout.contains("× reference: saved_pct is"),
-        "the reference is no product:\n{}",
+        "the reference is not a product:\n{}",
         out.stdout
     );
 }
 
 #[test]
-fn another_version_or_a_broken_file_is_bad_input_not_a_failed_check() {
+fn other_version_or_broken_file_exits_with_2() {
     let here = measured();
     let mut other = here.json("base.json");
     other["version"] = json!(other["version"].as_u64().unwrap() + 1);

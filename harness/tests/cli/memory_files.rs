@@ -19,8 +19,8 @@ fn index(lines: usize) -> String {
     "- a note here\n".repeat(lines)
 }
 
-/// A copy of a project of tests/data/memory-trees in `NAME/`, with a root, beside the folders
-/// `home/` and `etc/`.
+/// Copies a project of tests/data/memory-trees to `NAME/`, with a root, next to the folders `home/`
+/// and `etc/`.
 fn project(name: &str) -> Folder {
     fn copy(from: &Path, here: &Folder, to: &str) {
         for entry in std::fs::read_dir(from).unwrap() {
@@ -91,7 +91,7 @@ fn notes(product: &Value) -> Vec<&str> {
 fn shop() -> Folder {
     let here = project("shop");
     here.write("shop/docs/guide.md", long(30_000));
-    here.write("home/.claude/CLAUDE.md", "Answer in short words.\n");
+    here.write("home/.claude/CLAUDE.md", "Answer in short sentences.\n");
     here.write("etc/claude-code/CLAUDE.md", "No secrets in code.\n");
     let auto = auto(&here, "shop", ".claude/projects");
     here.write(&format!("{auto}/MEMORY.md"), index(230));
@@ -150,7 +150,7 @@ fn a_file_brings_the_rules_and_the_folders_that_hold_for_it() {
     };
     let (folder, rule) = ("+project src/api/CLAUDE.md", "+rules .claude/rules/queries.md");
     assert_eq!(came("src/api/v1/list.ts"), (vec![folder.into(), rule.into()], 15));
-    // The same file by other ways.
+    // Other paths to the same file.
     let whole = here.path("shop").canonicalize().unwrap().join("src/api/v1/list.ts");
     for way in ["./src/../src/api/v1/list.ts", "../shop/src/api/v1/list.ts"] {
         assert_eq!(came(way), came("src/api/v1/list.ts"), "{way}");
@@ -198,7 +198,7 @@ fn codex_cuts_what_is_beyond_its_bytes_and_opencode_reads_all_of_one_name() {
     assert!(notes(&c)[0].contains("https://wiki.example/rules.md"), "{:?}", notes(&c));
     assert_eq!(files(&product(&here, &format!("{dir} --product claude-code"))), [""; 0]);
 
-    // What is called like one and is none is passed over, and told.
+    // A file with such a name but another type is skipped with a note.
     std::fs::create_dir(here.path("fleet/services/billing/CLAUDE.md")).unwrap();
     std::fs::remove_file(here.path("fleet/services/AGENTS.md")).unwrap();
     std::fs::create_dir(here.path("fleet/services/AGENTS.md")).unwrap();
@@ -214,7 +214,7 @@ fn codex_cuts_what_is_beyond_its_bytes_and_opencode_reads_all_of_one_name() {
 #[test]
 fn openoxide_reads_its_levels_and_the_files_of_its_settings() {
     let here = project("vault");
-    here.write("home/.openoxide/MEMORY.md", "Answer in short words.\n");
+    here.write("home/.openoxide/MEMORY.md", "Answer in short sentences.\n");
     let auto = auto(&here, "vault", ".openoxide/projects");
     here.write(&format!("{auto}/MEMORY.md"), index(250));
     let c = product(&here, "vault --product openoxide --file store/disk/log.rs");
@@ -240,7 +240,7 @@ fn openoxide_reads_its_levels_and_the_files_of_its_settings() {
 #[test]
 fn an_import_from_elsewhere_waits_for_an_approval() {
     let here = project("vault");
-    here.write("home/common.md", "Answer in short words.\n");
+    here.write("home/common.md", "Answer in short sentences.\n");
     let line = "vault --product claude-code";
     let c = product(&here, line);
     assert_eq!(files(&c), ["project CLAUDE.md"]);
@@ -264,7 +264,7 @@ fn all_products_stand_side_by_side() {
     assert_eq!(row("docs/guide.md"), ["–", "–", "–", "–", "30,000", "–"]);
     assert_eq!(row("src/api/CLAUDE.md"), ["–", "(9)", "–", "–", "(9)", "–"]);
     assert_eq!(row(".claude/rules/queries.md"), ["–", "–", "–", "–", "+6", "–"]);
-    // OpenCode shows the person's file of Claude Code where there is none of its own.
+    // OpenCode shows the user's file of Claude Code if it has none.
     assert_eq!(row("~/.claude/CLAUDE.md"), ["–", "5", "–", "–", "5", "–"]);
     out.prints(&[
         "no memory files: aider: ",
@@ -325,11 +325,11 @@ fn links_that_lead_back_end() {
     out.prints(&["claude-code: CLAUDE.md: could not be read", ".claude/rules/style.md"]);
 }
 
-/// A session that reads a file, is compacted, and then needs what memory files say.
+/// A session that reads a file, is compacted, and then needs facts of memory files.
 const SESSION: &str = r#"
 id = "needs-memory"
 title = "Facts of memory files"
-why = "They stand in the prompt, or do not, as each product loads them."
+why = "Each product loads them into the prompt or not."
 
 [[step]]
 type = "system"

@@ -1,4 +1,4 @@
-//! Models of a user's own, and recordings of models that nobody lists.
+//! User-defined models, and recordings of models that are not listed.
 
 use crate::common::{Folder, jsonl};
 use serde_json::json;
@@ -13,14 +13,14 @@ fn with_own() -> Folder {
 }
 
 #[test]
-fn the_documented_file_is_the_one_that_is_tested() {
+fn documented_models_file_is_the_tested_one() {
     assert!(include_str!("../../../docs/formats.md").contains(OWN.trim_end()));
 }
 
 const RUN: &str = "run login-bug --strategy reference --transport direct";
 
 #[test]
-fn a_model_of_ones_own_is_run_with_its_window_count_and_prices() {
+fn user_defined_model_has_its_window_counting_and_prices() {
     let here = with_own();
     here.run(&format!("{RUN} --model lab-coder --models own.toml")).ok();
     let rows = here.csv("ctxbench-out/requests.csv");
@@ -44,7 +44,7 @@ fn a_model_of_ones_own_is_run_with_its_window_count_and_prices() {
 }
 
 #[test]
-fn every_command_that_takes_a_model_knows_them() {
+fn user_defined_models_work_with_every_command() {
     let here = with_own();
     here.run("list models --models own.toml").ok().prints(&[
         "lab-coder",
@@ -62,7 +62,7 @@ fn every_command_that_takes_a_model_knows_them() {
 }
 
 #[test]
-fn results_of_other_prices_are_not_compared() {
+fn results_with_other_prices_are_not_compared() {
     let here = with_own();
     let prices = |out: &str| {
         let results = here.json(&format!("{out}/results.json"));
@@ -87,7 +87,7 @@ fn results_of_other_prices_are_not_compared() {
 }
 
 #[test]
-fn a_mistake_in_a_file_of_models_is_told_with_its_place() {
+fn errors_in_a_models_file_name_the_line() {
     let here = Folder::new();
     here.run("list models --models none.toml").fails_with(2).says(&["--models", "none.toml"]);
     here.write("bad.toml", "[[model]]\nname = \"x\"\nlike = \"gpt-5\"\nwindo = 3\n");
@@ -95,7 +95,7 @@ fn a_mistake_in_a_file_of_models_is_told_with_its_place() {
     assert_eq!(out.stderr, "error: bad.toml:4: unknown key `windo`; did you mean window?\n");
     here.write("bad.toml", [0xff, 0xfe]);
     here.run("list models --models bad.toml").fails_with(2).says(&["bad.toml"]);
-    // A later file goes on from an earlier one.
+    // A later file builds on an earlier one.
     here.write("a.toml", "[[model]]\nname = \"x\"\nlike = \"gpt-5\"\n");
     here.write("b.toml", "[[model]]\nname = \"y\"\nlike = \"x\"\n");
     here.run("list models --models a.toml --models b.toml").ok();
@@ -112,7 +112,7 @@ fn recorded_with(model: &str) -> String {
 }
 
 #[test]
-fn a_recording_of_a_model_that_is_not_listed_runs_with_one_of_its_family() {
+fn recording_of_an_unlisted_model_uses_its_family() {
     let here = with_own();
     let run = "run s.jsonl --strategy reference --transport direct --out";
     here.write("s.jsonl", recorded_with("gpt-5.9-foo"));

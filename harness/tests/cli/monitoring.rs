@@ -71,7 +71,7 @@ fn a_team_has_a_section_and_a_file() {
     let text = here.read("ctxbench-out/team.md");
     assert!(out.stdout.contains(&text), "{text}");
     out.prints(&["Team of 3", "200,000 to 300,000 per user", "Limit here: 20,000", "| opencode |"]);
-    // What an earlier run said of a team does not stay beside other figures.
+    // A team of an earlier run is removed.
     here.run("run login-bug --strategy opencode --transport direct").ok();
     assert!(!here.path("ctxbench-out/team.md").exists());
 }

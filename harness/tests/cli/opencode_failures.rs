@@ -6,8 +6,8 @@ use crate::common;
 use common::Folder;
 use serde_json::{Value, json};
 
-/// Two short turns behind a system prompt of `system` tokens and a first message of `words` words,
-/// in a window of 20,000 tokens.
+/// A session with two short turns after a system prompt of `system` tokens and a first message of
+/// `words` one-token words, in a window of 20,000 tokens.
 fn session(system: u64, words: usize) -> String {
     let lines: Vec<Value> = vec![
         json!({"type": "session", "version": 1, "id": "s", "title": "s", "context_window": 20_000, "max_output": 2_000, "prefix_tokens": system}),
@@ -23,7 +23,7 @@ fn session(system: u64, words: usize) -> String {
 fn broken(session: &str) -> Vec<String> {
     let here = Folder::new();
     here.write("s.jsonl", session);
-    // Whether the run counts as failed is not the question here.
+    // The exit status does not matter here.
     here.run("run s.jsonl --strategy opencode --transport direct --calibrate off --out out")
         .command()
         .output()
@@ -42,7 +42,7 @@ fn a_compaction_that_never_helps_is_a_loop() {
 
 #[test]
 fn a_refused_summary_leaves_its_marker_and_the_whole_history() {
-    // The request fits into the window; the same words with the instructions for a summary do not.
+    // The request fits into the window; with the instructions for a summary it does not.
     let rules = broken(&session(90, 19_880));
     for rule in ["dangling compaction marker", "history uncut after a failed compaction"] {
         assert!(rules.iter().any(|r| r == rule), "{rules:?}");

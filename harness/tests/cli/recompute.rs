@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::common::{Folder, jsonl, recordings};
 
-/// What the script compares in `summary.csv`.
+/// Columns of `summary.csv` that the script compares.
 const FIGURES: [&str; 8] = [
     "requests",
     "input_tokens",
@@ -52,7 +52,7 @@ fn recomputed(here: &Folder, out: &str, more: &[&Path]) -> (Option<i32>, String)
     (done.status.code(), String::from_utf8(said).unwrap())
 }
 
-/// How many lines of the table begin with this name.
+/// Returns the number of lines in the table with this name.
 fn rows(told: &str, name: &str) -> usize {
     told.lines().filter(|l| l.trim_start().starts_with(&format!("{name} "))).count()
 }
@@ -92,8 +92,8 @@ fn every_strategy_on_a_recording() {
     assert_eq!(rows(&told, "cache_read_tokens"), strategies - 2, "{told}");
 }
 
-/// Facts found in a recording, some of them without a literal. Not `keep-nothing`: it parts replies
-/// whose encrypted reasoning differs where a trace tells texts only.
+/// Facts found in a recording, some of them without a literal. Not `keep-nothing`: it separates
+/// replies by their encrypted reasoning, and a trace only has texts.
 #[test]
 #[ignore = "needs python3 3.11 or later"]
 fn needs_of_a_recording() {
@@ -113,7 +113,7 @@ fn needs_of_a_recording() {
     assert!(told.contains("in part or not at all: as-recorded\n"), "{told}");
     assert_eq!(rows(&told, "retention_pct"), strategies.len(), "{told}");
     let summary = here.csv("out/summary.csv");
-    assert!(summary.iter().any(|r| r["retention_pct"] != "100"), "somebody forgets something");
+    assert!(summary.iter().any(|r| r["retention_pct"] != "100"), "a strategy loses a fact");
 }
 
 /// 19 calls in one reply are as far as a lookback of 20 reaches, 20 are too far; and one pause ends
@@ -152,7 +152,7 @@ fn a_session_at_the_edges_of_the_prompt_cache() {
 
 #[test]
 #[ignore = "needs python3 3.11 or later"]
-fn a_figure_that_was_changed_is_found() {
+fn changed_figure_is_found() {
     let here = Folder::new();
     let run = "run login-bug --strategy codex --strategy reference --transport direct";
     here.run(&format!("{run} --trace run.trace --out out")).ok();

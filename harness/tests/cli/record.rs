@@ -1,6 +1,6 @@
-//! `ctxbench record`: what goes through it, what it keeps and what it does not, and what the other
-//! commands make of that. A recorder without a program ends as Ctrl-C ends it, which only Unix lets a
-//! test do.
+//! `ctxbench record`: the requests that it forwards and stores, the ones it does not, and other
+//! commands on its files. A recorder without a program ends with Ctrl-C, which a test can only send
+//! on Unix.
 #![cfg(unix)]
 
 use crate::common;
@@ -45,8 +45,8 @@ fn request(from: &mut BufReader<TcpStream>) -> (String, Vec<u8>) {
     (head, body)
 }
 
-/// A provider that answers one request in its own way. Gives its address, and at the end the head
-/// and the body of what it was asked.
+/// Starts a provider that answers one request. Returns its address, and later the head and body of
+/// the request.
 fn provider(
     answer: impl FnOnce(&mut TcpStream) + Send + 'static,
 ) -> (String, JoinHandle<(String, Vec<u8>)>) {
@@ -80,7 +80,7 @@ fn send(url: &str, head: &str, body: &[u8]) -> BufReader<TcpStream> {
 
 fn whole(mut answer: BufReader<TcpStream>) -> String {
     let mut text = Vec::new();
-    // A connection that breaks off says what it said before.
+    // A broken connection still delivers the earlier bytes.
     let _ = answer.read_to_end(&mut text);
     String::from_utf8_lossy(&text).into_owned()
 }
@@ -95,8 +95,7 @@ fn asking(words: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Ends a recorder when nothing is under way, by a signal that nobody has ignored for a program in
-/// the background.
+/// Stops an idle recorder with a signal that background programs do not ignore.
 fn interrupt(recorder: &mut Serving) {
     let id = recorder.child.id().to_string();
     assert!(std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
@@ -123,7 +122,7 @@ fn no_key_is_in_the_file_or_in_what_is_said() {
         + "\r\nx-api-key: canary-header-1\r\nauthorization: Bearer canary-bearer-2\r\n\
            cookie: session=canary-cookie-4; x=y\r\nx-my-secret: canary-own-5\r\nx-other: canary-7";
     let answer = whole(send(&recorder.url, &head, &asking("hello, canary-header-1")));
-    assert!(answer.contains("canary-query-3"), "the client sees what the provider says");
+    assert!(answer.contains("canary-query-3"), "the client sees the reply");
     interrupt(&mut recorder);
     let (head, body) = asked.join().unwrap();
     for secret in ["canary-header-1", "canary-bearer-2", "canary-cookie-4", "canary-own-5"] {
@@ -137,7 +136,7 @@ fn no_key_is_in_the_file_or_in_what_is_said() {
     assert_eq!(exchange["status"], 401);
     assert_eq!(exchange["query"], json!(["beta", "api_key"]));
     assert_eq!(exchange["headers"]["anthropic-version"], "2023-06-01");
-    // Nothing answers there any more; what is said about it holds no key either.
+    // Requests to the closed port fail, and the error has no key.
     let out =
         here.run("record --out n.jsonl --upstream http://user:canary@h -- true").fails_with(2);
     assert!(!out.stderr.contains("canary"), "{}", out.stderr);
@@ -182,7 +181,7 @@ fn what_breaks_off_is_kept_as_such() {
     });
     let mut recorder = Serving::run(&here, &format!("record --out r.jsonl --upstream {url}"));
     whole(send(&recorder.url, POST, &asking("hello")));
-    // The provider is gone now.
+    // The provider has stopped.
     let refused = whole(send(&recorder.url, POST, &asking("hello")));
     assert!(
         refused.starts_with("HTTP/1.1 502") && refused.contains("\"type\":\"error\""),
@@ -243,7 +242,7 @@ fn only_programs_on_this_machine_are_served() {
     let upgrade = POST.replace("POST", "GET") + "\r\nupgrade: websocket";
     assert!(whole(send(&recorder.url, &upgrade, b"")).starts_with("HTTP/1.1 426"));
     interrupt(&mut recorder);
-    assert_eq!(lines(&here, "r.jsonl").len(), 1, "nothing of it is recorded");
+    assert_eq!(lines(&here, "r.jsonl").len(), 1, "it is not recorded");
 }
 
 #[test]
@@ -269,7 +268,7 @@ fn the_program_decides_how_it_ends_and_where_it_is_told_to_send() {
     assert!(!of("MINE", "MINE").contains("/v1"));
     assert!(of("OTHER={url}/api", "OTHER").ends_with("/api"));
     here.run("record --out k.jsonl -- sh -c").arg("kill -TERM $$").fails_with(143);
-    // An agent of one's own.
+    // A custom agent.
     here.write(
         "mine.toml",
         "name = \"mine\"\ntitle = \"Mine\"\nmodel = \"gpt-5.5\"\ninstall = \"-\"\n\
@@ -286,7 +285,7 @@ fn the_program_decides_how_it_ends_and_where_it_is_told_to_send() {
 fn ctrl_c_reaches_the_program_and_the_file_is_whole() {
     let here = Folder::new();
     let mut command = here.run("record --out r.jsonl -- sh -c").command();
-    // It says when it listens, and ends in its own way; what it reads never comes.
+    // It prints that it listens, and ends in its own way; the input that it waits for never comes.
     command.arg("trap 'echo told; exit 9' TERM; echo ready; while :; do read line; done");
     let (stdin, _open) = std::io::pipe().unwrap();
     command.stdin(stdin).stdout(std::process::Stdio::piped());
@@ -372,7 +371,7 @@ fn a_recording_is_a_session_for_every_command() {
         .prints(&["calls         10, compared 7, exactly right 7", "recorded 831 → 251"]);
     here.run(&format!("list sessions {RECORDING}")).ok().prints(&["ctxbench-record"]);
     here.run(&format!("run {RECORDING} --strategy none --transport direct")).ok();
-    // What holds no requests has no cassette.
+    // A file without requests has no cassette.
     here.run("import login-bug.jsonl --cassette d.jsonl").fails_with(2);
     assert!(!here.path("d.jsonl").exists());
 }

@@ -1,10 +1,10 @@
-//! Secrets and people are taken out of what others will read.
+//! Secrets and personal data are removed from files for others.
 
 use serde_json::json;
 
 use crate::common::Folder;
 
-/// Nobody's keys, put together here so that no scanner takes this file for a leak.
+/// Random keys, assembled here so that secret scanners ignore this file.
 fn secrets() -> [String; 5] {
     let body = "aB3dE5gH7jK9mN2pQ4sT6vW8yZaB3dE5gH7jK9mN2pQ4sT6vW8yZ";
     [
@@ -16,7 +16,7 @@ fn secrets() -> [String; 5] {
     ]
 }
 
-/// What a shell printed long before it is needed again, with every secret in it.
+/// Output of a shell long before it is needed, with every secret in it.
 fn shown() -> String {
     let [github, anthropic, mail, home, password] = secrets();
     format!(
@@ -47,7 +47,7 @@ fn conversation() -> String {
     json!({ "messages": messages }).to_string()
 }
 
-/// A scripted session in which what must be kept is secret.
+/// A scripted session with secrets that must be kept.
 fn scripted() -> String {
     let [_, _, mail, home, _] = secrets();
     format!(
@@ -62,7 +62,7 @@ fn scripted() -> String {
 }
 
 #[test]
-fn an_import_can_be_given_away() {
+fn redacted_import_has_no_secrets() {
     let here = Folder::new();
     here.write("talk.json", conversation());
     let plain = here.run("import talk.json").ok();
@@ -76,7 +76,7 @@ fn an_import_can_be_given_away() {
     let all = "note: redacted: 1 anthropic-key, 1 github-token, 1 mail address, 1 name of a home \
                folder, 1 password\n";
     assert!(out.stderr.ends_with(all), "{}", out.stderr);
-    // The same need is found in what is left, in the words that are left.
+    // The same need is found in the redacted text.
     assert!(plain.stdout.contains("\"tokens\":[\"/home/ada/engine/analytical_mill.rs\""));
     assert!(out.stdout.contains("\"tokens\":[\"/home/user1/engine/analytical_mill.rs\""));
     // It is a session like any other.
@@ -86,7 +86,7 @@ fn an_import_can_be_given_away() {
 }
 
 #[test]
-fn a_report_holds_none_unless_it_is_asked_to() {
+fn report_has_no_secrets_by_default() {
     let here = Folder::new();
     here.write("mill.toml", scripted());
     here.run("run mill.toml --strategy none --transport direct --out out").ok();
@@ -105,7 +105,7 @@ fn a_report_holds_none_unless_it_is_asked_to() {
     assert!(!out.stderr.contains("redacted"), "{}", out.stderr);
     let out = here.run("report out").ok();
     assert!(out.stderr.contains("1 mail address, 1 name of a home folder; --no-redact keeps"));
-    // What needs nothing says nothing, and stays as it is, byte for byte.
+    // Sessions without secrets are unchanged, byte for byte.
     here.run("run login-bug --strategy none --transport direct --out own").ok();
     let out = here.run("report own --format json -o again").ok();
     assert!(!out.stderr.contains("redacted"), "{}", out.stderr);

@@ -1,7 +1,6 @@
-//! The official SDKs of Anthropic, OpenAI and Google, unmodified, against `ctxbench serve`: the scripts of
-//! `tests/sdk`, each with a server of its own. `.ci/sdks` installs the SDKs into `target/sdk`;
-//! `CTXBENCH_SDK_DIR` names another folder. Where there are none the tests are skipped, unless
-//! `CTXBENCH_REQUIRE_SDKS=1` asks for them.
+//! Runs the unmodified official SDKs of Anthropic, OpenAI and Google against `ctxbench serve`: the
+//! scripts of `tests/sdk`, each with its own server. `.ci/sdks` installs the SDKs into
+//! `target/sdk`; `CTXBENCH_SDK_DIR` names another folder.
 
 use crate::common;
 
@@ -46,7 +45,7 @@ impl Drop for Serving {
     }
 }
 
-/// Runs a script of `tests/sdk`; `checks` = how many it holds, so that none is lost.
+/// Runs a script of `tests/sdk` that makes `checks` checks.
 fn passes(script: &str, checks: usize) {
     let dir = sdk::folder();
     let here = Folder::new();
@@ -66,7 +65,7 @@ pub(crate) fn runs(script: &str, checks: usize, dir: &Path, url: &str) {
     let program = if script.ends_with(".py") { sdk::python(dir) } else { PathBuf::from("node") };
     let mut command = Command::new(&program);
     command.arg(&path).arg(url).arg(dir).env("PYTHONDONTWRITEBYTECODE", "1");
-    // A proxy or a key of whoever runs the tests has no part in this.
+    // Ignore proxies and keys of the environment.
     for name in [
         "http_proxy",
         "HTTP_PROXY",
@@ -127,7 +126,7 @@ fn gemini_for_typescript() {
 
 #[cfg(unix)]
 #[test]
-fn the_command_ends_in_peace_when_it_is_told_to() {
+fn serve_exits_with_0_on_a_signal() {
     for signal in ["TERM", "INT"] {
         if is_ignored(&format!("SIG{signal}")) {
             continue;
@@ -146,7 +145,7 @@ fn the_command_ends_in_peace_when_it_is_told_to() {
 }
 
 #[test]
-fn what_cannot_be_served_is_refused_with_a_reason() {
+fn invalid_serve_options_are_refused() {
     let here = Folder::new();
     here.run("serve --script nothing.jsonl").fails_with(2).says(&["nothing.jsonl"]);
     here.run("serve --fault 0:500").fails_with(2).says(&["0:500"]);

@@ -1,4 +1,4 @@
-//! `--seeds N`: what is seeded is repeated, everything else is run once, and a session stays one
+//! `--seeds N..M`: what is seeded is repeated, everything else is run once, and a session stays one
 //! session.
 
 use crate::common;
@@ -25,7 +25,7 @@ fn codex<'a>(rows: &'a [Row], summariser: &str) -> Vec<&'a Row> {
 fn what_is_seeded_is_repeated_and_each_repetition_is_the_run_with_that_seed() {
     let here = Folder::new();
     let both = format!("{RUN} --summarizer lossy --summarizer extractive");
-    let run = here.run(&format!("{both} --seeds 4 --out several --jobs 2")).ok();
+    let run = here.run(&format!("{both} --seeds 0..3 --out several --jobs 2")).ok();
     let all = rows(&here, "several");
     let seeds: Vec<(&str, &str, &str)> = all
         .iter()
@@ -54,7 +54,7 @@ fn what_is_seeded_is_repeated_and_each_repetition_is_the_run_with_that_seed() {
         );
     }
     for (k, row) in codex(&all, "lossy").into_iter().enumerate() {
-        here.run(&format!("{both} --seed {k} --out one")).ok();
+        here.run(&format!("{both} --seeds {k} --out one")).ok();
         let mut same = row.clone();
         same.remove("seed");
         assert_eq!(codex(&rows(&here, "one"), "lossy"), [&same], "seed {k}");
@@ -81,7 +81,7 @@ fn what_is_seeded_is_repeated_and_each_repetition_is_the_run_with_that_seed() {
 #[test]
 fn seeds_of_a_session_are_averaged_and_not_counted_as_sessions() {
     let here = Folder::new();
-    here.run(&format!("{RUN} login-bug --summarizer lossy --seeds 5 --seed 7")).ok();
+    here.run(&format!("{RUN} login-bug --summarizer lossy --seeds 7..11")).ok();
     let all = rows(&here, "ctxbench-out");
     assert_eq!(
         codex(&all, "lossy")
@@ -114,7 +114,7 @@ fn seeds_of_a_session_are_averaged_and_not_counted_as_sessions() {
         "{} {change}",
         figure["mean"]
     );
-    // Whoever reads the files later sees the same: formats that know a row by its name have one.
+    // Reports made later agree: formats that identify a row by its name have one.
     here.run("report ctxbench-out --format table").ok().prints(&["mean of 5 seeds"]);
     here.run("gate ctxbench-out --baseline base.json --store").ok();
     assert_eq!(
@@ -135,7 +135,7 @@ fn one_seed_is_what_was_there_before_and_what_is_not_seeded_is_run_once() {
     assert!(plain == one, "--seeds 1 changed a file");
     assert!(rows(&here, "plain").iter().all(|r| !r.contains_key("seed")));
     here.run(&format!("{RUN} --out default")).ok();
-    here.run(&format!("{RUN} --seeds 3 --out unseeded")).ok();
+    here.run(&format!("{RUN} --seeds 0..2 --out unseeded")).ok();
     assert_eq!(here.read("default/summary.csv"), here.read("unseeded/summary.csv"));
 }
 
@@ -143,9 +143,10 @@ fn one_seed_is_what_was_there_before_and_what_is_not_seeded_is_run_once() {
 fn numbers_of_seeds_that_make_no_sense_are_bad_usage() {
     let here = Folder::new();
     for (arguments, words) in [
-        ("--seeds 0", "0"),
+        ("--seeds -1", "-1"),
         ("--seeds many", "many"),
-        ("--seeds 2 --seed 18446744073709551615", "leaves no room"),
+        ("--seeds 9..0", "9..0"),
+        ("--seeds 18446744073709551615", "such as 0..9"),
     ] {
         here.run(&format!("{RUN} {arguments}")).fails_with(2).says(&[words]);
     }

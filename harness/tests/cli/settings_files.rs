@@ -1,4 +1,4 @@
-//! `--settings FILE`: what people have in the settings of a product holds for its strategies.
+//! `--settings FILE`: settings files of products apply to their strategies.
 
 use crate::common::Folder;
 
@@ -19,7 +19,7 @@ fn comments_and_commas_at_the_end_are_read() {
         "auto=true,model=claude-haiku-4-5,preserve_recent_tokens=3000,prune=true,tail_turns=1";
     let options = "--strategy opencode --strategy codex --settings opencode.jsonc";
     assert_eq!(rows(&here, options), ["codex".to_string(), format!("opencode:{all}")]);
-    // What is given on the command line stays, and a version has what it reads.
+    // The command line wins, and a version only takes the settings that it reads.
     let options = "--strategy opencode@1.3:prune=false --settings opencode.jsonc";
     let old = "opencode@1.3:auto=true,model=claude-haiku-4-5,prune=false";
     assert_eq!(rows(&here, options), [old]);
@@ -50,7 +50,7 @@ fn files_of_one_name_are_told_apart_by_their_folders() {
         ("gemini-cli", ".gemini/settings.json", "gemini-cli:threshold=0.3"),
         ("pi", "home/.pi/agent/settings.json", "pi:reserve=20000"),
         ("claude-code", ".pi/.claude/settings.json", "claude-code:auto=false,threshold_percent=60"),
-        // What turns it off wins over what leaves it on, and a variable over a setting.
+        // A setting that turns it off wins, and a variable wins over a setting.
         (
             "claude-code",
             "other/.claude/settings.json",
@@ -141,7 +141,7 @@ fn a_byte_order_mark_is_passed_over() {
     assert_eq!(rows(&here, options), ["codex:tool_output_tokens=4000"]);
 }
 
-/// A single quote or a missing comma is no JSON with comments.
+/// A single quote or a missing comma is not JSON with comments.
 #[test]
 fn nothing_else_beyond_json_is_read() {
     use ctxbench_kit::memory::jsonc;

@@ -6,7 +6,7 @@ const PRODUCTS: [&str; 4] = ["claude-code", "codex", "opencode", "openoxide"];
 
 /// A figure that a document asks for.
 struct Goal {
-    /// Where the document says so.
+    /// Section of the document.
     source: &'static str,
     scenario: &'static str,
     /// Column of `summary.csv`.

@@ -8,7 +8,7 @@ const RUN: &str = "run login-bug-tight --transport direct --strategy codex --str
     sliding-window --strategy reference";
 
 #[test]
-fn a_server_that_nobody_reaches_is_an_error_of_the_row_alone() {
+fn unreachable_server_is_an_error_of_its_row() {
     let here = Folder::new();
     here.run(&format!("{RUN} --cassette c.jsonl --summarizer openai+http://127.0.0.1:1/v1#m")).ok();
     let rows = here.csv("ctxbench-out/summary.csv");
@@ -41,12 +41,12 @@ fn a_key_stays_in_its_variable() {
             .any(|t| t.contains(key))
     );
     for (name, bytes) in here.files("") {
-        assert!(!String::from_utf8_lossy(&bytes).contains(key), "{name} holds the key");
+        assert!(!String::from_utf8_lossy(&bytes).contains(key), "{name} contains the key");
     }
 }
 
 #[test]
-fn every_strategy_says_what_there_is_to_summarise() {
+fn summary_requests_include_a_transcript() {
     let here = Folder::new();
     here.run("run login-bug login-bug-tight --transport direct --trace t.jsonl").ok();
     let trace = here.read("t.jsonl");
@@ -85,7 +85,7 @@ fn several_summarisers_are_ranked() {
         ("sliding-window", "n/a"),
     ];
     assert_eq!(of, want);
-    // Every format still tells the rows apart, and a baseline of several summarisers holds.
+    // Every format still tells the rows apart, and a baseline with several summarizers passes.
     here.run("report ctxbench-out --format bmf").ok();
     here.run("gate ctxbench-out --baseline b.json --store").ok();
     here.run("gate ctxbench-out --baseline b.json").ok();

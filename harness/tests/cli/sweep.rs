@@ -1,4 +1,4 @@
-//! Several values of a setting from outside: the rows, the table that they make, and what is refused.
+//! Sweeps of a setting: the rows and the table.
 
 use crate::common;
 

@@ -1,4 +1,4 @@
-//! `ctxbench validate`: recordings written by hand, whose misses are known, and cuts of real ones.
+//! `ctxbench validate`: handwritten recordings with known misses, and excerpts of real ones.
 
 use crate::common;
 
@@ -41,7 +41,7 @@ fn miss(line: u64, cause: &str, predicted: bool) -> (u64, String, bool) {
 }
 
 #[test]
-fn every_kind_of_miss_is_found_with_its_cause() {
+fn cache_misses_are_classified_by_cause() {
     let f = file(&data("claude-code-known-misses.jsonl"));
     // Thirteen replies, one of them over two lines. Not compared: the first of each conversation,
     // the one of the small model and the one after it.
@@ -56,7 +56,7 @@ fn every_kind_of_miss_is_found_with_its_cause() {
             miss(14, "compaction", false),
             miss(16, "unexplained", false),
             miss(18, "model", true), // models share nothing: 0 read
-            // back to the large model: what line 16 had left is still there
+            // back to the large model: the prefix of line 16 is still there
             miss(24, "model", true),
             // the second compaction leaves the 9,000 that are known by now
             miss(27, "compaction", true),
@@ -64,7 +64,7 @@ fn every_kind_of_miss_is_found_with_its_cause() {
     );
     // Right: lines 4, 7, 9, 11, 22, 27. Wrong: 14 (12,000 guessed), 16.
     assert_eq!((&f["exact"], &f["size_unknown"]), (&6.into(), &1.into()));
-    // The bare law: lines 4, 9 and 22; it knows no reason why a prefix should be gone.
+    // The bare law: lines 4, 9 and 22. It has no reasons for a missing prefix.
     assert_eq!(f["law"], 3);
     // Predicted reads: 15,000 + 0 + 17,000 + 17,000 + 12,000 + 13,000 + 6,000 + 9,000.
     assert_eq!((&f["read_predicted"], &f["read_actual"]), (&89_000.into(), &82_000.into()));
@@ -76,14 +76,14 @@ fn every_kind_of_miss_is_found_with_its_cause() {
 }
 
 #[test]
-fn a_new_turn_is_served_up_to_the_thinking_that_it_leaves_out() {
-    // Sonnet 4.5 leaves out what it thought in earlier turns: a turn is served what stood before the
-    // first thinking of the one before, and all of it where that one had none.
+fn new_turn_is_served_up_to_the_dropped_thinking() {
+    // Sonnet 4.5 drops the thinking of earlier turns: a turn is served the text before the first
+    // thinking of the previous turn, or everything if that turn had none.
     let f = file(&data("claude-code-thinking.jsonl"));
     assert_eq!((&f["calls"], &f["compared"], &f["exact"]), (&6.into(), &5.into(), &5.into()));
     assert_eq!(misses(&f), [miss(8, "thinking", true), miss(15, "thinking", true)], "{f:#}");
-    // The same calls by a model that keeps it: both are told wrongly, and so is the call of line 10,
-    // since no prompt of such a model shrinks.
+    // The same calls by a model that keeps it: both predictions are wrong, and so is the one of
+    // line 10, since no prompt of such a model shrinks.
     let text = std::fs::read_to_string(data("claude-code-thinking.jsonl")).unwrap();
     let folder = Folder::new();
     folder.write("kept.jsonl", text.replace("sonnet-4-5-20250929", "opus-4-6"));
@@ -96,12 +96,12 @@ fn a_new_turn_is_served_up_to_the_thinking_that_it_leaves_out() {
 fn lifetimes_come_from_the_recording_and_can_be_switched_off() {
     let path = data("claude-code-one-hour.jsonl");
     let f = file(&path);
-    // Thirty minutes are no matter for entries of an hour, seventy are.
+    // Thirty minutes do not expire an entry of one hour; seventy do.
     assert_eq!((&f["compared"], &f["exact"]), (&2.into(), &2.into()));
     assert_eq!(misses(&f), [miss(6, "lifetime", true)]);
     let f = file(&format!("{path} --no-lifetimes"));
     assert_eq!((&f["exact"], misses(&f)), (&1.into(), vec![miss(6, "lifetime", false)]));
-    // pi does not tell: six minutes idle are too long for five, not for an hour.
+    // pi does not record the lifetime: six minutes are too long for five minutes, not for an hour.
     let pi = data("pi.jsonl");
     assert_eq!(
         file(&pi)["exact"].as_u64().unwrap(),
@@ -110,7 +110,7 @@ fn lifetimes_come_from_the_recording_and_can_be_switched_off() {
 }
 
 #[test]
-fn gateways_are_reported_apart_and_do_not_count() {
+fn gateways_are_reported_separately_and_do_not_count() {
     let f = file(&data("claude-code-gateway.jsonl"));
     assert_eq!(
         (&f["route"], &f["compared"], &f["exact"]),
@@ -122,8 +122,8 @@ fn gateways_are_reported_apart_and_do_not_count() {
     let here = Folder::new();
     let all = parsed(&here.run(&format!("validate --json --min 100 {both}")).ok());
     assert_eq!((&all["counted"]["exact"], &all["gateways"]["compared"]), (&2.into(), &2.into()));
-    // Without ids the pattern tells: of five compared calls three are served nothing or an older
-    // prefix seconds after the one before.
+    // Without ids the pattern decides: three of five compared calls are served nothing or an older
+    // prefix seconds after the previous call.
     let f = file(&data("claude-code-no-ids.jsonl"));
     assert_eq!(
         (&f["route"], &f["compared"], &f["exact"]),
@@ -165,7 +165,7 @@ fn codex_and_pi_have_their_own_counters() {
 }
 
 #[test]
-fn a_reply_in_which_a_tool_of_the_provider_ran_is_one_call() {
+fn reply_with_a_provider_tool_is_one_call() {
     let reply = |id: &str, read: u64, write: u64| {
         json!({"role": "assistant", "content": [
             {"type": "server_tool_use", "id": id, "name": "web_search", "input": {}},
@@ -179,7 +179,7 @@ fn a_reply_in_which_a_tool_of_the_provider_ran_is_one_call() {
         reply("s2", 3000, 200), user, reply("s3", 3200, 200)]});
     let here = Folder::new();
     here.write("searched.json", talk.to_string());
-    // Each reads what the one before had read and written.
+    // Each call reads the tokens that the previous one read and wrote.
     here.run("validate searched.json --min 100")
         .ok()
         .prints(&["calls         3, compared 2, exactly right 2 = 100.0 %", "misses        none"]);
@@ -188,7 +188,7 @@ fn a_reply_in_which_a_tool_of_the_provider_ran_is_one_call() {
 }
 
 #[test]
-fn the_share_asked_for_decides_the_exit_code() {
+fn min_share_decides_the_exit_code() {
     let here = Folder::new();
     let path = data("claude-code-known-misses.jsonl");
     // 6 of 8 = 75 %.
@@ -202,7 +202,7 @@ fn the_share_asked_for_decides_the_exit_code() {
 }
 
 #[test]
-fn bad_input_names_file_line_and_what_was_expected() {
+fn bad_recording_names_file_line_and_expected_value() {
     let here = Folder::new();
     let good = std::fs::read_to_string(data("claude-code-one-hour.jsonl")).unwrap();
     let lines: Vec<&str> = good.lines().collect();
@@ -235,7 +235,7 @@ fn bad_input_names_file_line_and_what_was_expected() {
 }
 
 #[test]
-fn folders_are_searched_and_one_bad_file_hides_no_other() {
+fn bad_file_in_a_folder_does_not_hide_others() {
     let here = Folder::new();
     let good = std::fs::read_to_string(data("claude-code-one-hour.jsonl")).unwrap();
     here.write("all/deep/er/good.jsonl", &good);
@@ -268,9 +268,9 @@ fn folders_are_searched_and_one_bad_file_hides_no_other() {
     here.run("validate empty").fails_with(2).says(&["no recording with counters among 0 files"]);
 }
 
-/// Cuts of real sessions. What is expected was counted by a script of its own: the bare law holds
-/// for a call that reads what the call before had read and written, rounded down to the provider's
-/// steps of 128 tokens with Codex.
+/// Excerpts of real sessions. A separate script counted the expected values: the bare law holds for
+/// a call that reads the tokens that the previous call read and wrote, rounded down to steps of 128
+/// tokens with Codex.
 #[test]
 fn recorded_sessions_are_predicted() {
     let recorded = |name: &str| {
@@ -282,8 +282,8 @@ fn recorded_sessions_are_predicted() {
         ["calls", "compared", "law", "exact", "near", "read_actual", "write_actual"]
             .map(|key| f[key].as_u64().unwrap_or_default())
     };
-    // Not right: the first call after the compaction, whose system part shows there for the first
-    // time, and the one behind the gap in the cut.
+    // Not right: the first call after the compaction, which reveals the system part, and the call
+    // after the gap in the excerpt.
     let claude = recorded("claude-code/spotter-8463c716.jsonl");
     assert_eq!(numbers(&claude), [6, 5, 3, 3, 3, 380_793, 37_432]);
     assert_eq!(misses(&claude), [miss(23, "compaction", false), miss(48, "unexplained", false)]);

@@ -81,8 +81,8 @@ class Adapter(Strategy):
         #: Texts of the library by the identity of its message; the last answer's, in order.
         self.own: dict[int, tuple[AnyMessage, dict[str, Any]]] = {}
         self.unnamed: list[AnyMessage] = []
-        #: What the last `take` met first. Nothing: the same request is sent once more, which in
-        #: LangChain happens inside of the model.
+        # First new message of the last `take`. None: the same request is sent again, which
+        # LangChain does inside the model.
         self.fresh: list[Any] = []
 
     def take(self, ctx: Context) -> list[AnyMessage]:

@@ -48,7 +48,7 @@ class AgentFramework(Strategy):
     def start(self, session: Session) -> None:
         self.loop = asyncio.new_event_loop()
         self.compact = self.build()
-        #: All messages; those that are left out stand here too, marked by the library.
+        # All messages. The library marks the omitted ones.
         self.messages: list[Message] = []
         self.known: set[str] = set()
         #: Texts of the library, by its ids.

@@ -62,15 +62,15 @@ class DeepAgents(Adapter):
         )
         tools = [(t.name, t.description, t.input_schema) for t in session.tools]
         self.tools: Any = [dict(zip(("name", "description", "parameters"), t)) for t in tools]
-        #: The library's state: all messages are in it, whatever is shown. Its name for the session
-        #: is random; it stands in the summary, where every run must have the same.
+        # State of the library with all messages. Its session name is random and appears in the
+        # summary, so it is replaced: every run must have the same text.
         hexadecimal = hashlib.md5(session.id.encode()).hexdigest()
         self.state: dict[str, Any] = {
             "messages": [],
             SUMMARIZATION_SESSION_ID_KEY: f"session_{hexadecimal}",
         }
         self.call: Call | None = None
-        #: What its request shows.
+        # Messages of its request.
         self.sent: list[AnyMessage] = []
 
     def context(self, ctx: Context) -> Keep | None:
@@ -145,7 +145,7 @@ class Call(threading.Thread):
     def __init__(self, middleware: Any, request: ModelRequest[Any]) -> None:
         super().__init__(daemon=True)
         self.middleware, self.request = middleware, request
-        #: What comes out: `shown` with messages, then `done` or `failed`.
+        # Events: `shown` with messages, then `done` or `failed`.
         self.events: Queue[tuple[str, Any]] = Queue()
         self.outcomes: Queue[Exception | None] = Queue()
         self.start()

@@ -46,7 +46,7 @@ from tenacity import RetryError, wait_none
 
 from ctxbench import Context, Keep, ModelError, Session, Strategy, Trigger
 
-#: Where a message of Inspect carries the id that ctxbench gave it; altered copies keep it.
+# Key of the ctxbench id in a message of Inspect. Altered copies keep it.
 ID = "ctxbench"
 STOP = {"max_tokens": "max_tokens", "refusal": "content_filter"}
 
@@ -119,9 +119,9 @@ class Inspect(Strategy):
         #: All messages, as an agent keeps them, and those that the model is shown.
         self.history: list[Any] = [ChatMessageSystem(content=session.system)]
         self.shown: list[Any] = []
-        #: By the ids of ctxbench: its message and Inspect's; None for texts of our own.
+        # Message and Inspect's message by ctxbench id; None for our own texts.
         self.known: dict[str, Any] = {}
-        #: Texts of our own, by Inspect's ids.
+        # Our own texts by Inspect's ids.
         self.own: dict[str, dict[str, Any]] = {}
 
     def context(self, ctx: Context, force: bool = False) -> Keep:

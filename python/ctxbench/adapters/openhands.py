@@ -156,7 +156,7 @@ class OpenHands(Strategy):
                 ActionEvent(
                     id=f"{id}/{n}",
                     thought=[] if n or not said[0].text else said,
-                    # A summary is told the class, and of the call no more than that.
+                    # A summary gets the class and the name of the call only.
                     action=self.action(name),
                     tool_name=name,
                     tool_call_id=call["id"],

@@ -66,7 +66,7 @@ def command(words: list[str]) -> list[str]:
         word = words[0]
         if word.endswith(".py") or ".py:" in word:
             return [sys.executable, "-m", "ctxbench", word]
-        # Quoted as a whole, as it stands behind `exec:`.
+        # Quoted as a whole, as after `exec:`.
         return shlex.split(word)
     return words
 

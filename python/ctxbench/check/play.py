@@ -34,7 +34,7 @@ class Report:
 
     name: str = ""
     problems: list[str] = field(default_factory=list)
-    #: What is no error, but worth knowing.
+    # Remarks that are not errors.
     notes: list[str] = field(default_factory=list)
     #: Everything the program said, for comparing two runs.
     said: list[Json] = field(default_factory=list)
@@ -225,7 +225,7 @@ class Player:
         wrong = self._view.answer_problems(result)
         self._blame(wrong)
         if wrong:
-            # The program takes its answer for the state; what it says from here on would mislead.
+            # The program takes its answer for the state, so later messages would mislead.
             raise Over
         if "keep" not in result:
             self._tokens = self._count(list(self._view.messages))
@@ -284,7 +284,7 @@ class Player:
     def _rewind(self, to: str) -> None:
         self._empty("rewind", {"to": to})
         last = int(to[1:])
-        # Texts of the program stand for what came before; the script makes none behind `to`.
+        # Texts of the program replace earlier messages; the script adds none after `to`.
         self._view.messages = {
             id: m for id, m in self._view.messages.items() if id[0] == "t" or int(id[1:]) <= last
         }

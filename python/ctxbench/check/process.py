@@ -104,7 +104,7 @@ class Process:
             self._child.stdin.write(line.encode() + b"\n")
             self._child.stdin.flush()
         except OSError:
-            # What it said before it ended says more than that it ended.
+            # Its last message is more useful than the fact that it ended.
             self._receive(message.get("method", "a call"))
             raise Broken("it ended and reads no more") from None
 

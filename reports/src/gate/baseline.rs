@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::json::{self, ReadError};
 use crate::metrics::{self, Metric, Stored};
-use crate::{row_store, view};
+use crate::{row_cache, view};
 
 /// Version of the baseline file; a file of another version is refused.
 pub const BASELINE_VERSION: u32 = 1;
@@ -63,7 +63,7 @@ impl Baseline {
     /// The baseline of these results.
     pub fn from_results(results: &Results) -> Baseline {
         let mut runs = view::told_apart(results).into_owned().runs;
-        row_store::sort_runs(&mut runs);
+        row_cache::sort_runs(&mut runs);
         Baseline {
             version: BASELINE_VERSION,
             generator: results.generator.clone(),

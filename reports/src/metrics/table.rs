@@ -193,7 +193,7 @@ pub(crate) static METRICS: &[Metric] = &[
     .says("retention of the same without these instructions"),
     summary!(stale_pct, Unit::Percent, Neither).says("pairs of which only an outdated value was in the context"),
     summary!(contradicted_pct, Unit::Percent, Neither).says("pairs at which a summary asserted something else in the fact's place"),
-    summary!(drifted_pct, Unit::Percent, Neither).says("pairs whose fact was gone and stood in a summary in with_text form"),
+    summary!(drifted_pct, Unit::Percent, Neither).says("pairs whose fact was gone and stood in a summary in altered form"),
     summary!(recoverable_pct, Unit::Percent, Neither).says("of the pairs whose fact was gone, those that the product's own store could bring \
              back"),
     summary!(specificity_pct, Unit::Percent, Neither).says("of what was never said, the share that was never found"),

@@ -60,7 +60,7 @@ pub struct FactRecord {
     /// A summary asserted something else in the fact's place.
     #[serde(default)]
     pub contradicted: bool,
-    /// The fact was gone and stood in a summary in with_text form.
+    /// The fact was gone and stood in a summary in altered form.
     #[serde(default)]
     pub drifted: bool,
     /// It arises in another window than the needing one and was never said there, so that no

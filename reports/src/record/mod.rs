@@ -8,7 +8,6 @@ mod delegation;
 mod digest;
 mod facts;
 mod integrity;
-mod list;
 mod pieces;
 mod restarts;
 pub mod yardstick;
@@ -30,7 +29,6 @@ pub use delegation::Delegation;
 pub use digest::Digest;
 pub use facts::{EXCERPT, FactLife, FactMove, FactRecord, Place};
 pub use integrity::{IntegrityFailure, Rule};
-pub use list::SessionList;
 pub use restarts::{CodeRewind, KeptBy, ResumeFile, ResumeRecord, RewindRecord};
 
 /// Version of `results.json`; a file of another version is refused.
@@ -45,12 +43,6 @@ pub struct Results {
     pub generator: String,
     /// Assumptions of the models behind modelled numbers, by name.
     pub assumptions: BTreeMap<String, String>,
-    /// Which part of the sessions of a run: index from 1, of how many; `None` = all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shard: Option<(usize, usize)>,
-    /// What it is a part of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub list: Option<SessionList>,
     /// One per scenario × strategy × model × summariser × seed, in sorted order.
     pub runs: Vec<RunRecord>,
 }
@@ -345,7 +337,7 @@ pub struct Summary {
     pub stale_pct: Option<f64>,
     /// Pairs at which a summary asserted something else in the fact's place, per cent.
     pub contradicted_pct: Option<f64>,
-    /// Pairs whose fact was gone and stood in a summary in with_text form, per cent.
+    /// Pairs whose fact was gone and stood in a summary in altered form, per cent.
     pub drifted_pct: Option<f64>,
     /// Of the pairs whose fact was gone, those that the product's own store could bring back, per
     /// cent.

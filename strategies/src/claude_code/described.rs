@@ -23,7 +23,7 @@ use ctxbench_core::tokens::bytes_div4_up;
 use super::micro::Deleted;
 use super::program::{Program, believed, summaries};
 use super::rules::{estimate, last_messages};
-use super::settings::{ClaudeCodeSettings, Micro, Trim};
+use super::settings::{ClaudeCodeSettings, HookBlocks, Micro, Resume, Trim};
 use super::summary::Summaries;
 use super::words::ClaudeCodeWords;
 use crate::durable::{remember, sections};
@@ -140,9 +140,29 @@ pub(crate) struct ThreeTiers {
 impl ThreeTiers {
     pub fn new(s: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
         let s = ClaudeCodeSettings {
-            microcompact: Micro::Off,
             session_memory: true,
             trim: Trim::Tail,
+            // Not part of the account: each of these is off.
+            microcompact: Micro::Off,
+            output_chars: 0,
+            shell_chars: 0,
+            search_chars: 0,
+            results_chars: 0,
+            hook_before: None,
+            hook_blocks: HookBlocks::Nothing,
+            hook_after: None,
+            idle_compaction: false,
+            resume: Resume::Full,
+            // Read only with `microcompact`, `idle_compaction` or `resume`.
+            micro_minimum: 0,
+            micro_gap_ms: 0,
+            micro_gap_keep: 0,
+            micro_active: 0,
+            idle_min_tokens: 0,
+            idle_share: 0.0,
+            resume_idle_ms: 0,
+            resume_min_tokens: 0,
+            resume_keep_messages: 0,
             ..s
         };
         ThreeTiers { cut: words.cut.clone(), inner: Program::new(s, words) }

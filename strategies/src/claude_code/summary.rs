@@ -22,7 +22,7 @@ pub(crate) struct Summaries {
     /// Largest answer, tokens.
     pub max_tokens: u64,
     /// Further attempts when the request itself overflows.
-    pub retries: u32,
+    pub retries: u64,
     pub trim: Trim,
     /// Lifetime asked of the prompt cache; `None` = as the session was recorded.
     pub ttl: Option<Ttl>,

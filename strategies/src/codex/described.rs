@@ -35,7 +35,7 @@ enum Way {
 pub(crate) struct Described {
     way: Way,
     outputs: Option<OutputPolicy>,
-    retries: u32,
+    retries: u64,
     /// Tokens that the provider reported last, and how many blocks they stand for.
     counted: Option<(u64, usize)>,
 }
@@ -60,7 +60,7 @@ impl Described {
         Described {
             way,
             outputs: output_policy(s, scale),
-            retries: s.stream_retries as u32,
+            retries: s.stream_retries,
             counted: None,
         }
     }
@@ -244,7 +244,7 @@ impl Strategy for Described {
             }
             return Flow::FailTurn(e.to_string());
         }
-        if attempt <= self.retries { Flow::Again } else { Flow::FailTurn(e.to_string()) }
+        if u64::from(attempt) <= self.retries { Flow::Again } else { Flow::FailTurn(e.to_string()) }
     }
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {

@@ -97,7 +97,7 @@ pub(crate) struct Ask {
     /// The provider compacts: tools are shown, and a refusal is final.
     pub(crate) remote: bool,
     /// Further attempts after a passing failure.
-    pub(crate) retries: u32,
+    pub(crate) retries: u64,
 }
 
 impl Ask {

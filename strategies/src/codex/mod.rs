@@ -24,6 +24,7 @@ mod words;
 use ctxbench_core::strategy::Strategy;
 
 use crate::descriptor::{Build, Need, Product};
+use count::Era;
 use described::Described;
 use program::Program;
 use settings::CodexSettings;
@@ -39,15 +40,18 @@ impl Product for Codex {
 
     /// Remote compaction is an item of the Responses API, and what a provider's compaction block
     /// means differs elsewhere.
-    fn needs(_version: CodexVersion, s: &CodexSettings) -> Option<Need> {
-        s.remote.then_some(Need {
+    fn needs(version: CodexVersion, s: &CodexSettings) -> Option<Need> {
+        (matches!(version, CodexVersion::Program(_)) && s.remote).then_some(Need {
             can: |c| c.compaction_items,
             why: "remote compaction exists on the OpenAI Responses API only",
         })
     }
 
     fn build(b: Build<Codex>) -> Box<dyn Strategy> {
-        let (s, words, scale) = (b.settings, b.words, b.scale);
+        let (mut s, words, scale) = (b.settings, b.words, b.scale);
+        if b.version != CodexVersion::Program(Era::V169) {
+            s.post_turn_percent = 0;
+        }
         match b.version {
             CodexVersion::Program(era) => Box::new(Program::new(era, s, words, scale)),
             CodexVersion::Trims => Box::new(Described::trims(&s, scale)),

@@ -30,15 +30,15 @@ use super::settings::{CodexSettings, LimitScope};
 use super::words::CodexWords;
 
 /// Largest number of further attempts that can be set (docs/sources/codex.md §1.5).
-const MOST_RETRIES: u64 = 100;
+const MAX_RETRIES: u64 = 100;
 /// The same where the provider compacts (docs/sources/codex.md §2).
-const MOST_REMOTE_RETRIES: u32 = 2;
+const MAX_REMOTE_RETRIES: u64 = 2;
 pub(crate) struct Program {
     settings: CodexSettings,
     era: Era,
     user_budget: u64,
     outputs: Option<OutputPolicy>,
-    retries: u32,
+    retries: u64,
     prompt: Arc<str>,
     prefix: Arc<str>,
     counted: Count,
@@ -58,7 +58,7 @@ impl Program {
             era,
             user_budget: if s.remote { s.remote_user_tokens } else { s.user_message_tokens },
             outputs: output_policy(&s, scale),
-            retries: s.stream_retries.min(MOST_RETRIES) as u32,
+            retries: s.stream_retries.min(MAX_RETRIES),
             prompt: s.compact_prompt.clone().unwrap_or(words.summary_prompt),
             prefix: words.summary_prefix,
             counted: Count::default(),
@@ -207,7 +207,7 @@ impl Program {
                 _ => drop_trailing_outputs(self.era, &mut items, base, usable),
             }
             let trigger = ephemeral_block(BlockKind::CompactionTrigger, Role::User, "");
-            Ask { prompt: trigger, remote: true, retries: self.retries.min(MOST_REMOTE_RETRIES) }
+            Ask { prompt: trigger, remote: true, retries: self.retries.min(MAX_REMOTE_RETRIES) }
         } else {
             let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
             Ask { prompt, remote: false, retries: self.retries }
@@ -381,7 +381,7 @@ impl Strategy for Program {
             self.fill(s.model.window);
             return Flow::FailTurn(format!("the model's context window is full: {e}"));
         }
-        if attempt <= self.retries { Flow::Again } else { Flow::FailTurn(e.to_string()) }
+        if u64::from(attempt) <= self.retries { Flow::Again } else { Flow::FailTurn(e.to_string()) }
     }
 
     async fn after_turn(&mut self, s: &mut Engine) {

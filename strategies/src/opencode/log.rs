@@ -1,6 +1,7 @@
 //! OpenCode's stored messages: what is sent is chosen from them. A tool result belongs to the
 //! message of its call.
 
+use std::borrow::Cow;
 use std::ops::Index;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Origins, Ro
 use ctxbench_core::compaction::{Transcript, origins};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
+use ctxbench_core::json::Json;
 use ctxbench_core::tokens::{json_utf16_len, utf16_len};
 
 use super::request::joined;
@@ -209,7 +211,7 @@ pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> Transcript {
             BlockKind::Call => {
                 let name = b.call.as_ref().map_or("", |c| &*c.name);
                 let tag = format!("[Assistant tool call]: {name}(");
-                line(&mut out, &tag, b, &compact_json(&b.text));
+                line(&mut out, &tag, b, &stringify(&b.text));
                 out.push(")");
                 if let Some(at) = blocks
                     .iter()
@@ -253,19 +255,9 @@ pub fn attached(b: &Block) -> String {
     format!("[Attached {mime}: {}]", name.unwrap_or("file"))
 }
 
-/// Arguments as the program writes them again after reading: no blanks between members.
-fn compact_json(text: &str) -> String {
-    let (mut inside, mut escaped) = (false, false);
-    let keep = |c: &char| {
-        let kept = inside || !c.is_ascii_whitespace();
-        match c {
-            '"' if !escaped => inside = !inside,
-            _ => {}
-        }
-        escaped = inside && *c == '\\' && !escaped;
-        kept
-    };
-    text.chars().filter(keep).collect()
+/// Arguments as `JSON.stringify` writes them; a text that is not JSON stays as it is.
+fn stringify(arguments: &str) -> Cow<'_, str> {
+    Json::read(arguments).map_or(Cow::Borrowed(arguments), |json| Cow::Owned(json.write()))
 }
 
 /// UTF-16 length of one model message as compact JSON, its parts' lengths given.
@@ -285,7 +277,7 @@ pub fn part_len(b: &Block) -> u64 {
             r#"{"type":"tool-call","toolCallId":,"toolName":,"input":}"#.len() as u64
                 + json_utf16_len(id)
                 + json_utf16_len(name)
-                + utf16_len(&compact_json(&b.text))
+                + utf16_len(&stringify(&b.text))
         }
         BlockKind::Output => {
             // A failure is an `error-text` (docs/sources/opencode.md §5).

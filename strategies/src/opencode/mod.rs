@@ -50,7 +50,10 @@ impl Product for OpenCode {
         let (s, words, scale) = (b.settings, b.words, b.scale);
         match b.version {
             OpenCodeVersion::V1_18 => Box::new(Program::new(false, s, words, scale)),
-            OpenCodeVersion::V1_3 => Box::new(Program::new(true, s, words, scale)),
+            OpenCodeVersion::V1_3 => {
+                let s = OpenCodeSettings { autocontinue: true, ..s };
+                Box::new(Program::new(true, s, words, scale))
+            }
             OpenCodeVersion::Described001 => {
                 Box::new(described_001::Described::new(&s, words, scale))
             }

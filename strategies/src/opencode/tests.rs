@@ -453,6 +453,20 @@ fn going_back_behind_a_compaction_undoes_it() {
 }
 
 #[test]
+fn transcript_writes_arguments_as_json_stringify() {
+    // The line is what node prints for JSON.stringify(JSON.parse(arguments)).
+    let arguments = r#"{ "path": "a\/b", "n": 1.0, "t": "\u0041", "l": [1, 2.50] }"#;
+    let script = Script {
+        actions: vec![user("1", "one")],
+        replies: vec![using(calls("reading", "a", "read", arguments), 1_680), says("on")],
+        ..Script::default()
+    };
+    let p = play("opencode", SCALE, script);
+    let line = r#"[Assistant tool call]: read({"path":"a/b","n":1,"t":"A","l":[1,2.5]})"#;
+    assert!(prompt(&p, 0).contains(line), "{}", prompt(&p, 0));
+}
+
+#[test]
 fn what_a_call_returned_stands_beside_it_in_every_form() {
     // docs/sources/opencode.md §3.2.6: arguments as JSON without blanks, a result cut to 2,000
     // characters.

@@ -1,4 +1,4 @@
-//! Replays in this process of sessions whose sizes are told by hand, in o200k.
+//! Replays in this process, for calculations by hand with o200k token counts.
 
 use ctxbench_core::calibration::Calibrate;
 use ctxbench_core::model;
@@ -10,7 +10,7 @@ use ctxbench_strategies::Spec;
 /// The model that hand calculations are for.
 pub const MODEL: &str = "claude-sonnet-4-6";
 
-/// Sizes as they were told: tokens of o200k, four per block.
+/// Token counts without calibration: o200k, plus four per block.
 pub fn as_told() -> Options {
     Options { calibrate: Calibrate::Off, ..Options::default() }
 }

@@ -73,12 +73,10 @@ pub const RESEARCH_AGENT: Figure = Figure {
     conditions: "claude-sonnet-4-6; clearing from 30,000 tokens on, four results kept, at least \
                  10,000 cleared at a time; compaction from 180,000 tokens on. The sizes of prompts \
                  and documents are printed.",
-    tried: "the same prompts: three sessions, whose messages have the sizes that the printed runs \
-            without management, with clearing and with compaction had. \
+    tried: "the same prompts: three sessions with the message sizes of the printed runs without management, with clearing and with compaction. \
             `claude-code-api:compact=off,clear_trigger=30k,clear_keep=4,clear_at_least=10k` and \
             `claude-code-api:clear=false,compact_trigger=180k`; the summary has the printed size, \
-            2,783 tokens. So sizes without management are given; when something goes, and what, \
-            is ours.",
+            2,783 tokens. So sizes without management are given; the time and the extent of each reduction are ours.",
     trial: research_agent,
 };
 
@@ -89,8 +87,8 @@ const HEAD: u64 = 700;
 const DOCUMENTS: [[u64; 4]; 2] =
     [[41_260, 41_200, 41_101, 41_115], [41_155, 41_095, 41_017, 41_012]];
 
-/// A session whose prompts have these sizes where nothing is cleared: the first batch is read
-/// behind the first prompt, the second behind the third, and what is called else are notes.
+/// A session with prompts of these sizes if nothing is cleared: the first batch is read after the
+/// first prompt, the second after the third; other calls are notes.
 fn prompts(id: &'static str, sizes: &[u64]) -> Scenario {
     let talk = Talk::new(id).tools(HEAD).user(sizes[0] - HEAD);
     let talk = sizes.windows(2).enumerate().fold(talk, |talk, (i, pair)| {
@@ -114,7 +112,7 @@ fn research_agent() -> Vec<Measure> {
     let freed = 169_211 + second_batch - 169_174;
     let whole: [u64; 7] = std::array::from_fn(|i| shown[i] + if i < 3 { 0 } else { freed });
     let cleared = prompts("research-agent-clearing", &whole);
-    // The fourth prompt is not printed, nor what the later ones would have been.
+    // The fourth prompt is not published, nor the later ones.
     let fourth = 169_164 + second_batch;
     let sizes = [1_129, 166_103, 169_164, fourth, fourth + 2_000, fourth + 2_120, fourth + 2_200];
     let compacted = prompts("research-agent-compaction", &sizes);

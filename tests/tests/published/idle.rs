@@ -12,11 +12,9 @@ use crate::common::replayed::{as_told, run, run_with};
 pub const IDLE: Figure = Figure {
     by: "Quotient Labs, Benchmarking Context Optimization, 2026-06-16",
     link: "https://www.quotientlabs.com/blog/benchmarking-context-optimization",
-    claim: "what is compacted after more than five idle minutes costs no cache misses, since the \
-            cache is gone by then, and saves dollars from the next message on; whoever rewrites \
-            the context at every message must make it 92 % smaller to save anything.",
+    claim: "a compaction after more than five idle minutes costs no cache misses, since the cache has expired, and saves dollars from the next message on; rewriting the context at every message must make it 92 % smaller to save anything.",
     conditions: "Claude Code with a cache lifetime of 300 s, Opus prices: 6.25 USD per million \
-                 tokens written, 0.50 read. Their compaction is no request to the model.",
+                 tokens written, 0.50 read. Their compaction does not call the model.",
     tried: "a session with 20 results of 3,000 tokens, a pause of ten minutes, and 20 more. \
             `claude-code:microcompact=time,micro_gap_ms=300000` clears old results after such a \
             pause without asking a model; with `cache_ttl=1h` the cache still lives when it does. \
@@ -64,8 +62,8 @@ fn break_even() -> f64 {
     saved(r.context_tokens as f64, w.context_tokens as f64)
 }
 
-/// Tokens that the first turn behind the pause reads from the cache.
-fn read_behind_the_pause(record: &RunRecord) -> f64 {
+/// Returns the tokens that the first turn after the pause reads from the cache.
+fn read_after_pause(record: &RunRecord) -> f64 {
     let first = turns(record).into_iter().find(|q| q.at_ms >= PAUSE_MS);
     first.unwrap().cache_read as f64
 }
@@ -80,11 +78,11 @@ fn idle() -> Vec<Measure> {
     ]
     .map(|settings| run(&session, &format!("claude-code:{settings}")));
     assert_eq!([&kept, &cold, &kept_warm, &warm].map(|r| r.summary.compactions), [0, 1, 0, 1]);
-    let lost = |without, with| read_behind_the_pause(without) - read_behind_the_pause(with);
+    let lost = |without, with| read_after_pause(without) - read_after_pause(with);
     let one = |x: f64| (x, x);
     vec![
         Measure {
-            what: "tokens no longer read from the cache behind the pause, cache expired",
+            what: "tokens no longer read from the cache after the pause, cache expired",
             published: "0",
             band: (0.0, 0.0),
             ours: one(lost(&kept, &cold)),

@@ -73,7 +73,7 @@ fn recorded() -> Vec<Measure> {
             "cost saved, prompt cache",
             &cached,
             Verdict::Differs,
-            "what masking removes was nearly free to read, and what it changes is written again",
+            "the removed text was nearly free to read, and the text after it is written again",
         ),
     ]
 }
@@ -83,7 +83,7 @@ fn issue(turns: usize) -> Scenario {
     (0..turns).fold(talk, |talk, _| talk.step(160, &[840])).answer(160).scenario()
 }
 
-/// USD where every prompt is read anew.
+/// Cost in USD without a cache.
 fn uncached(record: &RunRecord) -> f64 {
     let prices = &model::find(MODEL).unwrap().prices;
     let (input, output) = (record.summary.input_tokens, record.summary.output_tokens);
@@ -121,8 +121,7 @@ fn swe_bench() -> Vec<Measure> {
             &ends,
             Verdict::Differs,
             "a new placeholder at every turn changes the prompt further back than the cache is \
-             looked up, and a read costs a tenth: what masking removes was nearly free, and what \
-             it makes the client write again costs 1.25",
+             looked up, and a read costs a tenth: the removed text was nearly free, and the text after it is written again for 1.25",
         ),
         halves(
             "cost saved, prompt cache, `breakpoints=frontier`",

@@ -1,6 +1,5 @@
-//! Published figures, tried: each stands here once with its source, what it says and under which
-//! conditions, the session that tries it, and what agrees. The tables of `docs/published.md` are
-//! made of this; `CTXBENCH_WRITE=1 cargo test -p ctxbench-tests published::` writes them anew.
+//! Published figures, reproduced: source, claim, conditions, session, and result of each.
+//! `CTXBENCH_WRITE=1 cargo test --test all published::` writes the tables of `docs/published.md`.
 
 mod clearing;
 mod idle;
@@ -40,26 +39,26 @@ figures! {
 
 /// A publication and how it is tried.
 struct Figure {
-    /// Who, where and when.
+    /// Authors, source and date.
     by: &'static str,
     link: &'static str,
-    /// What it says, in our words.
+    /// Paraphrased claim.
     claim: &'static str,
     /// Under which conditions, as far as they are published.
     conditions: &'static str,
-    /// The session and strategies that try it, and what had to be assumed.
+    /// Session and strategies that reproduce it, with the assumptions.
     tried: &'static str,
     trial: fn() -> Vec<Measure>,
 }
 
-/// What came of it.
+/// Result of a reproduction.
 struct Tried {
     name: &'static str,
     figure: Figure,
     measured: OnceLock<Vec<Measure>>,
 }
 
-/// One figure of a publication beside ours.
+/// A published figure and ours.
 struct Measure {
     what: &'static str,
     /// The figure as it is published.
@@ -71,7 +70,7 @@ struct Measure {
     /// published was varied.
     ours: (f64, f64),
     unit: Unit,
-    /// What is to come out.
+    /// Expected verdict.
     expected: Verdict,
     /// Why, where it does not agree.
     why: &'static str,
@@ -89,7 +88,7 @@ enum Unit {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// What we measured meets the band.
+    /// Our figure is within the band.
     Agrees,
     /// It does not, but all of it lies on the same side of zero.
     Direction,
@@ -119,8 +118,8 @@ impl Measure {
         }
     }
 
-    /// Ours in words.
-    fn told(&self) -> String {
+    /// Formats our figure.
+    fn format_ours(&self) -> String {
         let (least, most) = self.ours;
         let one = |x: f64| match self.unit {
             Unit::Count => grouped(x),
@@ -167,11 +166,12 @@ impl Tried {
         self.measured.get_or_init(self.figure.trial)
     }
 
-    /// Every figure of it comes out as said, and what does not agree has a reason.
+    /// Checks that every figure has its expected verdict, and that each difference has a reason.
     fn holds(&self) {
         assert!(!self.measured().is_empty(), "{}", self.name);
         for m in self.measured() {
-            let at = format!("{}: {}: {} against {}", self.name, m.what, m.told(), m.published);
+            let at =
+                format!("{}: {}: {} against {}", self.name, m.what, m.format_ours(), m.published);
             assert_eq!(m.verdict(), m.expected, "{at}");
             assert_eq!(m.expected == Verdict::Agrees, m.why.is_empty(), "{at}: the reason");
         }
@@ -186,8 +186,9 @@ impl Tried {
              |---|--:|--:|---|---|\n"
         );
         for m in self.measured() {
-            let (word, told) = (m.verdict().word(), m.told());
-            out += &format!("| {} | {} | {told} | {word} | {} |\n", m.what, m.published, m.why);
+            let (word, format_ours) = (m.verdict().word(), m.format_ours());
+            out +=
+                &format!("| {} | {} | {format_ours} | {word} | {} |\n", m.what, m.published, m.why);
         }
         out + "\n"
     }
@@ -242,18 +243,18 @@ fn a_verdict_by_hand() {
         why: "",
     };
     let verdict = |band, ours, unit| measure(band, ours, unit).verdict();
-    // 84 % is 83.5 to 84.5; a range agrees that holds some of it.
+    // 84 % means 83.5 to 84.5. A range agrees if it overlaps.
     assert_eq!(verdict((83.5, 84.5), (84.5, 84.5), Unit::Saved), Verdict::Agrees);
     assert_eq!(verdict((83.5, 84.5), (70.0, 90.0), Unit::Saved), Verdict::Agrees);
     assert_eq!(verdict((83.5, 84.5), (70.0, 80.0), Unit::Saved), Verdict::Direction);
     assert_eq!(verdict((83.5, 84.5), (-1.0, 80.0), Unit::Saved), Verdict::Differs);
     assert_eq!(verdict((-90.0, -84.0), (-300.0, -300.0), Unit::Saved), Verdict::Direction);
-    // Nothing saved is no direction, and neither has a number or a share one.
+    // No saving has no direction; neither has a count or a share.
     assert_eq!(verdict((83.5, 84.5), (0.0, 0.0), Unit::Saved), Verdict::Differs);
     assert_eq!(verdict((2.0, 2.0), (3.0, 3.0), Unit::Count), Verdict::Differs);
     assert_eq!(verdict((13.2, 68.5), (87.0, 87.0), Unit::Share), Verdict::Differs);
-    assert_eq!(measure((2.0, 2.0), (82_171.0, 82_171.0), Unit::Count).told(), "82,171");
+    assert_eq!(measure((2.0, 2.0), (82_171.0, 82_171.0), Unit::Count).format_ours(), "82,171");
     let range = (-0.25, 87.0);
-    assert_eq!(measure((2.0, 2.0), range, Unit::Share).told(), "−0.2 % to 87.0 %");
+    assert_eq!(measure((2.0, 2.0), range, Unit::Share).format_ours(), "−0.2 % to 87.0 %");
     assert_eq!((saved(25.0, 100.0), span(&[2.0, 1.0])), (75.0, (1.0, 2.0)));
 }

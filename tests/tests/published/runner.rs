@@ -17,10 +17,9 @@ pub const TICKETS: Figure = Figure {
             compaction 82,171 in 26 turns and two compactions, 58.6 % less (output included).",
     conditions: "claude-sonnet-4-6, Python SDK, `context_token_threshold` 5,000. Input and output \
                  of every turn are printed; the summaries' own requests are not among them.",
-    tried: "two sessions whose turns have the printed sizes, one for each run, the second with \
+    tried: "two sessions with the printed turn sizes, one for each run, the second with \
             summaries of the size that the printed prompts after them show: \
-            `anthropic-sdk:threshold=5000,max_tokens=4096`. So sizes of messages are given; when \
-            it compacts, what it drops and asks for again are ours.",
+            `anthropic-sdk:threshold=5000,max_tokens=4096`. So sizes of messages are given; compactions, dropped messages and repeated requests are ours.",
     trial: tickets,
 };
 
@@ -101,7 +100,7 @@ const COMPACTED: [&[(u64, u64)]; 3] = [
     &[(2_077, 496), (2_942, 438)],
 ];
 
-/// Steps that bring the prompt from each turn to the next; the last turn is left to whoever calls.
+/// Adds the steps that grow the prompt from each turn to the next. The caller adds the last turn.
 fn steps(talk: Talk, turns: &[(u64, u64)]) -> Talk {
     turns.windows(2).fold(talk, |talk, pair| {
         let [(before, reply), (after, _)] = [pair[0], pair[1]];
@@ -114,8 +113,8 @@ fn plain() -> Scenario {
     steps(talk, &PLAIN).answer(PLAIN[36].1).scenario()
 }
 
-/// A compaction drops the reply that crossed the threshold, and the first turn behind it is that
-/// reply asked for again.
+/// A compaction drops the reply that crossed the threshold; the first turn after it requests that
+/// reply again.
 fn compacted() -> Scenario {
     let mut talk = Talk::new("tickets-compacted").tools(TOOLS).user(PLAIN[0].0 - TOOLS);
     let mut again = None;

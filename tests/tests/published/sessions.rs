@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::common;
 
-/// What a block has beyond its text, tokens ([`crate::common::replayed::as_told`]).
+/// Tokens of a block in addition to its text ([`crate::common::replayed::as_told`]).
 const BLOCK: u64 = 4;
 
 /// A session under construction.
@@ -102,7 +102,7 @@ impl Talk {
 
 /// Text of a block of this many tokens; another number, another text.
 pub fn words(number: usize, tokens: u64) -> String {
-    // Two letters are a token or two; the rest of the block is filled up with words of one.
+    // Two letters are one or two tokens; one-token words fill the rest of the block.
     let letter = |n: usize| char::from(b'a' + (n % 26) as u8);
     let head = format!("{}{}", letter(number / 26), letter(number));
     let room = tokens.checked_sub(BLOCK + o200k(&head));

@@ -1,4 +1,4 @@
-//! What a model's own summary keeps.
+//! Facts that a model's own summary keeps.
 
 use std::collections::BTreeSet;
 
@@ -16,20 +16,16 @@ use crate::common::replayed::run_with;
 pub const IDENTIFIERS: Figure = Figure {
     by: "claude-code-context-profiler 0.0.1, benchmark",
     link: "https://pypi.org/project/claude-code-context-profiler/",
-    claim: "after a compaction by a model's summary, 29.1 % of the paths and error classes of a \
-            session stand in the context; where a header without any facts takes the summary's \
-            place, 28.1 %.",
+    claim: "after a compaction by a model's summary, 29.1 % of the paths and error classes of a session are in the context; with a header without facts instead of the summary, 28.1 %.",
     conditions: "12 sessions of Claude Code; the newest turns stay verbatim, the rest is \
-                 summarised by Claude Haiku, which is asked for paths and errors. A path counts \
-                 if it stands there as the tool's call had it. Intervals: 29.1 % [13.2, 68.5] in \
+                 summarised by Claude Haiku, which is asked for paths and errors. A path counts if it appears as in the tool call. Intervals: 29.1 % [13.2, 68.5] in \
                  the context, files read 36.2 % [13.7, 74.7], and 1.0 points [0.0, 4.1] that the \
                  summary adds to the header.",
     tried: "two recorded sessions of Claude Code 2.1.39 \
             ([labels](../tests/data/labels/README.md)) with the summaries that their model, \
-            Claude Opus 4.6, really wrote (`--summarizer scripted`) and nothing else behind them \
+            Claude Opus 4.6, wrote (`--summarizer scripted`) and nothing else after them \
             (`claude-code:restore_files=0`); the facts are paths in calls of Read, Write, Edit and \
-            MultiEdit before the compaction, as the publication finds them. Measured as \
-            *in summary*, so without what stays verbatim, in both sessions together.",
+            MultiEdit before the compaction, as the publication finds them. Measured as *in summary*, so without the verbatim turns, in both sessions together.",
     trial: identifiers,
 };
 
@@ -56,10 +52,10 @@ fn paths(session: &Session) -> Vec<(String, String)> {
     out
 }
 
-/// The session with one fact for each path, told by what `literal` makes of it.
+/// Returns the session with one fact per path, with the literal that `literal` returns.
 fn with_paths(session: &Session, literal: fn(&str) -> &str) -> Scenario {
     let mut session = session.clone();
-    // What is needed after the compaction is asked for there.
+    // The needs come after the compaction.
     let last = session.entries.iter().rev().find_map(|e| match e {
         Entry::Assistant(a) if a.agent.is_none() => Some(a.id.clone()),
         _ => None,
@@ -115,8 +111,7 @@ fn identifiers() -> Vec<Measure> {
             unit: Unit::Share,
             expected: Verdict::Differs,
             why: "calls have absolute paths and these summaries name files from the project's \
-                  folder, which the published rule counts as lost; that it finds nearly as much \
-                  behind a header without facts says where it finds it. Another model wrote \
+                  folder, which the published rule counts as lost; it finds nearly as much after a header without facts, so not in the summary. Another model wrote \
                   these",
         },
     ]

@@ -4,7 +4,7 @@
 pub struct Untried {
     pub by: &'static str,
     pub link: &'static str,
-    /// What it says, in our words.
+    /// Paraphrased claim.
     pub claim: &'static str,
     pub because: &'static str,
 }
@@ -28,7 +28,7 @@ pub const FIGURES: &[Untried] = &[
         by: "claude-code-context-profiler",
         link: "https://pypi.org/project/claude-code-context-profiler/",
         claim: "a ledger written before the compaction brings recall from 29.1 to 62.6 %",
-        because: "the ledger is no strategy here, and the twelve sessions are not published",
+        because: "the ledger is not a strategy here, and the twelve sessions are not published",
     },
     Untried {
         by: "Lost in Compaction",

@@ -12,7 +12,7 @@ use ctxbench_core::session::{
 use ctxbench_scenarios::Scenario;
 use proptest::prelude::*;
 
-/// What one text is made of.
+/// Alphabet of a text.
 #[derive(Clone, Copy, Debug)]
 pub enum Alphabet {
     Prose,
@@ -61,7 +61,7 @@ pub struct Step {
     calls: Vec<Call>,
 }
 
-/// What happens after a turn.
+/// Event after a turn.
 #[derive(Clone, Debug)]
 pub enum Between {
     Nothing,
@@ -72,7 +72,7 @@ pub enum Between {
     Clear,
 }
 
-/// A user message and what followed it.
+/// A user message and the replies to it.
 #[derive(Clone, Debug)]
 pub struct Turn {
     user: Words,
@@ -81,7 +81,7 @@ pub struct Turn {
     then: Between,
 }
 
-/// Where window and largest reply come from.
+/// Source of the window and of the largest reply.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Limits {
     /// The session gives them as they are; a strategy's absolute constants may be larger than they
@@ -216,9 +216,8 @@ impl Plan {
         Scenario { id: "random".into(), scale, session, ..Default::default() }
     }
 
-    /// The same session with facts that nobody ever said where they should arise, and that later
-    /// replies restate all the same: what a recording looks like to a strategy that has forgotten
-    /// them.
+    /// The same session with facts that no message contains where they should arise, and that later
+    /// replies state anyway: a recording, for a strategy that has forgotten them.
     #[allow(dead_code, reason = "each test file uses a part")]
     pub fn scenario_of_ghosts(&self) -> Scenario {
         let mut scenario = self.scenario();

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 pub use assemble::assembled;
 
-/// What came back.
+/// Response of the server.
 pub struct Answer {
     pub status: u16,
     pub headers: hyper::HeaderMap,
@@ -42,7 +42,7 @@ impl Answer {
     }
 }
 
-/// A server whose clock stands still until it is moved.
+/// A server with a clock that only moves on request.
 pub struct Here {
     address: SocketAddr,
     pub now: Arc<AtomicU64>,

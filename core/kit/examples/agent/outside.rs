@@ -7,8 +7,8 @@ use std::time::SystemTime;
 
 use ctxbench_core::compaction::text_argument;
 use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::host::{Action, Incoming};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
-use ctxbench_core::world::{Action, Incoming};
 use ctxbench_core::{Host, async_trait};
 use ctxbench_kit::checkpoint::{EditCheckpoints, Snapshots};
 use ctxbench_provider::wire;

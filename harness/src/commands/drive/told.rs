@@ -140,7 +140,7 @@ fn lines(o: &Outcome) -> String {
         }
         _ => {}
     }
-    o.unstruck.iter().for_each(|told| line(told));
+    o.unused_faults.iter().for_each(|told| line(told));
     for a in &o.asides {
         line(&format!(
             "beside the work: {} × {}, {} tokens in, ${:.4}",
@@ -158,7 +158,7 @@ fn section(o: &Outcome) -> String {
     if let Some(error) = &o.real.error {
         let _ = writeln!(out, "{}: {error}\n", o.real.status.word());
     }
-    for told in &o.unstruck {
+    for told in &o.unused_faults {
         let _ = writeln!(out, "Note: {told}.\n");
     }
     if let (Some(b), Some(ours)) = (o.agreement(), &o.ours) {
@@ -248,7 +248,7 @@ fn data(o: &Outcome) -> Value {
         "beside": beside,
         "refused": o.refused,
         "failed_moves": o.failed,
-        "faults_that_never_struck": o.unstruck,
+        "faults_that_never_struck": o.unused_faults,
         "side_requests": o.asides.iter().map(aside).collect::<Vec<_>>(),
     })
 }

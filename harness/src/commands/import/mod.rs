@@ -10,8 +10,8 @@ use crate::choice::Choice;
 use crate::redact::Redactor;
 use crate::summarise::endpoint::{self, Cassette};
 use anyhow::{Context, anyhow, bail};
-use ctxbench_core::plural;
 use ctxbench_core::files;
+use ctxbench_core::plural;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_scenarios::exports::{self, Export, Lost};
 use ctxbench_scenarios::formats::{self, Format, Source, exchanges};
@@ -21,7 +21,18 @@ use folder::Folder;
 use super::corpus::Choosing;
 use super::{input, private};
 
+const EXAMPLES: &str = "\
+Examples:
+  ctxbench import r.jsonl -o session.jsonl
+      Convert to ctxbench's session format
+  ctxbench import r.jsonl --redact -o shared.jsonl
+      Remove keys and home folders
+  ctxbench import r.jsonl --cassette c.jsonl -o s.jsonl
+      Keep the recorded summaries
+";
+
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Recordings: files, also compressed, and folders and archives of them; - is standard input
     #[arg(required = true, value_name = "FILE|DIR")]
@@ -44,7 +55,10 @@ pub(crate) struct Args {
     /// other; or a folder (one that exists, or a name that ends in / or has no ending), in which
     /// each session is a file of its own
     #[arg(short, long, value_name = "FILE|DIR")]
-    output: Option<PathBuf>,
+    out: Option<PathBuf>,
+    /// Replace the file of -o if it exists
+    #[arg(long)]
+    force: bool,
     /// Take out keys, tokens, passwords, mail addresses and names of home folders
     #[arg(long)]
     redact: bool,
@@ -62,7 +76,7 @@ pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
 /// Writes the summaries of recordings that hold their requests.
 fn cassette(path: &Path, files: &[PathBuf]) -> anyhow::Result<()> {
     files::check_output(path, files).context("--cassette")?;
-    super::not_a_session("--cassette", path)?;
+    super::check_not_session("--cassette", path)?;
     let cassette = Cassette::open(path, false)?;
     let (mut asked, mut new) = (0, 0);
     for file in files.iter().filter(|f| f.is_file()) {
@@ -84,7 +98,7 @@ fn sessions(args: &Args) -> anyhow::Result<()> {
             "auto" => None,
             name => Some(formats::by_name(name)?),
         },
-        folder: args.output.as_deref().is_some_and(folder::is_one),
+        folder: args.out.as_deref().is_some_and(folder::is_one),
         choice: args.choosing.choice(args.seed),
         redactor: args.redact.then(Redactor::default),
         told: Vec::new(),
@@ -92,8 +106,8 @@ fn sessions(args: &Args) -> anyhow::Result<()> {
         failed: 0,
         written: 0,
     };
-    let Some(out) = args.output.as_ref().filter(|out| out.as_os_str() != "-") else {
-        work.all(&args.files, &mut |one| super::print(&one.text))?;
+    let Some(out) = args.out.as_ref().filter(|out| out.as_os_str() != "-") else {
+        work.all(&args.files, &mut |one| super::print_data(&one.text))?;
         return work.outcome();
     };
     private::keep(args.files.iter().filter(|f| !input::is_pipe(f)));
@@ -111,6 +125,9 @@ fn sessions(args: &Args) -> anyhow::Result<()> {
         return work.outcome();
     }
     files::check_output(out, &args.files)?;
+    if !args.force && std::fs::metadata(out).is_ok_and(|m| m.is_file() && m.len() > 0) {
+        bail!("-o: {} exists; use --force to replace it, or name another file", out.display());
+    }
     let (mut ended, mut unwritten, mut given_up) = (Ok(()), None, false);
     let put = files::write_with(out, |file| {
         ended = work.all(&args.files, &mut |one| {
@@ -307,7 +324,7 @@ impl Work {
     fn fail(&mut self, e: anyhow::Error) {
         self.failed += 1;
         if let Some(before) = self.last.replace(e) {
-            tell!("error: {}", super::told(&before));
+            tell!("error: {}", super::error_chain(&before));
         }
     }
 
@@ -321,7 +338,7 @@ impl Work {
             None => Ok(()),
             Some(e) if failed == 1 && written == 0 => Err(e),
             Some(e) => {
-                tell!("error: {}", super::told(&e));
+                tell!("error: {}", super::error_chain(&e));
                 bail!("{failed} of {} could not be imported", failed + written)
             }
         }

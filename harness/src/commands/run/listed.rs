@@ -1,8 +1,7 @@
-//! The sessions of a run: all of them looked at first, then each loaded when its turn comes.
+//! The sessions of a run. All are read first; each is loaded again when its turn comes.
 //!
-//! What a run must know of every session beforehand, its name, models and remarks, is little. Their
-//! content is kept as long as it is little, too; beyond that it is read again from the disk, one
-//! session for each thread at a time.
+//! A run needs little of every session in advance: name, models and remarks. The content of
+//! sessions stays in memory up to a limit; other sessions are read again, one per thread at a time.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -22,43 +21,41 @@ use super::remarks;
 use crate::choice::Choice;
 use crate::commands::corpus::{load_each, walk_again};
 
-/// Most content of sessions that is kept, bytes of its JSON.
+/// Maximum content of sessions that stays in memory, bytes of JSON.
 pub(super) const KEPT_BYTES: u64 = 64 << 20;
 
-/// What is known of a session beside its name and what stands in its first line; nothing, where it
-/// is run elsewhere.
+/// Summary of a session, apart from its name and header. Empty for a session of another part.
 #[derive(Default)]
-pub(super) struct Listed {
+pub(super) struct SessionSummary {
     pub(super) content: Content,
-    /// Its place among all that the walk met, where its content was let go of.
+    /// Number of the session in the walk, if its content was dropped.
     ordinal: Option<usize>,
     entries: usize,
-    /// What a reader of its figures should know.
+    /// Remarks for readers of its figures.
     pub(super) remarks: Vec<String>,
-    /// The models for which there is a row of what was recorded.
+    /// Models with a row of the recording itself.
     pub(super) recorded: Vec<&'static Model>,
-    /// A file of it may be read by its owner alone.
+    /// Whether one of its files is readable by its owner only.
     pub(super) is_private: bool,
 }
 
-/// Looks at every session that is named and chosen, and keeps at most so many bytes of them. Of those
-/// that belong to another part of the run only names and models are wanted, since names are made
-/// apart over all of them.
+/// Reads all chosen sessions and keeps at max_bytes `max_bytes` of content. Sessions of other parts of
+/// the run are reduced to names and models, which are needed to make names unique.
 pub(super) fn list(
     inputs: &[String],
     choice: &Choice,
     named: &[&'static Model],
     shard: Option<(usize, usize)>,
-    most: u64,
-) -> anyhow::Result<Vec<(Scenario, Listed)>> {
+    max_bytes: u64,
+) -> anyhow::Result<Vec<(Scenario, SessionSummary)>> {
     let (mut kept, mut met) = (0, 0);
     let mut one = |on_disk: Option<usize>, mut scenario: Scenario| {
-        // Which of them a choice takes in the end is known only behind the last.
+        // Only after the last session is it known which ones a sample contains.
         let elsewhere = choice.is_in_order() && !is_of_part(shard, met);
         met += 1;
         if elsewhere {
             scenario.session.entries = vec![];
-            return (scenario, Listed::default());
+            return (scenario, SessionSummary::default());
         }
         scenario.find_facts();
         let run_with = models::of(&scenario.session, named);
@@ -66,7 +63,7 @@ pub(super) fn list(
         let warnings: Vec<String> = own.collect();
         let content = Content::of(&scenario);
         let has_recorded = |m: &&'static Model| recorded::as_recorded(&scenario, m).is_some();
-        let mut listed = Listed {
+        let mut listed = SessionSummary {
             content,
             ordinal: on_disk,
             entries: scenario.session.entries.len(),
@@ -75,11 +72,11 @@ pub(super) fn list(
             is_private: scenario.files.iter().any(|f| is_private(f)),
         };
         scenario.warnings.extend(warnings);
-        if kept + content.bytes <= most || on_disk.is_none() {
+        if kept + content.bytes <= max_bytes || on_disk.is_none() {
             kept += content.bytes;
             listed.ordinal = None;
         } else {
-            let_go(&mut scenario);
+            drop_content(&mut scenario);
         }
         (scenario, listed)
     };
@@ -93,24 +90,24 @@ pub(super) fn list(
     Ok(all)
 }
 
-/// Keeps of a session what must be known of it while it is not looked at.
-pub(super) fn let_go(scenario: &mut Scenario) {
+/// Drops the content of a session.
+pub(super) fn drop_content(scenario: &mut Scenario) {
     scenario.session.entries = vec![];
     scenario.session.facts = vec![];
 }
 
-/// Whether something else than its rows is wanted of a session.
+/// Returns whether a session is needed for more than its rows.
 type Lacks<'a> = &'a dyn Fn(usize) -> bool;
-/// Takes that from the session.
+/// Called with every loaded session.
 type Loaded<'a> = &'a dyn Fn(usize, &Scenario);
 
-/// Gives the sessions one after the other with what is to be run of each: those that are in memory
-/// first, the longest of them first, so that no thread is left alone with the last one. `lacks` =
-/// whether something else is wanted of a session, which `loaded` takes from it.
+/// Hands over the sessions with the pairs to run: first those in memory, the longest first, so that
+/// no thread is left with a long session at the end. `lacks` returns whether a session is needed
+/// for more, and `loaded` is called with it.
 pub(super) fn feed<'a>(
     plan: &'a Plan,
     inputs: &[String],
-    listed: &[Listed],
+    listed: &[SessionSummary],
     todo: impl Fn(usize) -> Vec<(usize, &'static Model)>,
     (lacks, loaded): (Lacks<'_>, Loaded<'_>),
     give: &mut dyn FnMut(Turn<'a>),
@@ -122,7 +119,7 @@ pub(super) fn feed<'a>(
             None => in_memory.push(at),
             Some(ordinal) => {
                 let pairs = todo(at);
-                // Nobody needs to read a session of which everything is known.
+                // A session with all rows is not read again.
                 if !pairs.is_empty() || lacks(at) {
                     on_disk.insert(ordinal, (at, pairs));
                 }
@@ -168,7 +165,7 @@ pub(super) fn feed<'a>(
     }
 }
 
-const CHANGED: &str = "the session was changed or removed while the run went on; run it again";
+const CHANGED: &str = "the session was changed or removed during the run; run it again";
 
 #[cfg(test)]
 mod tests {
@@ -176,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    /// Two recordings, of which one file holds two sessions and two have one name.
+    /// Writes recordings in which two sessions have the same name.
     fn corpus() -> (tempfile::TempDir, Vec<String>) {
         let dir = tempfile::tempdir().unwrap();
         for (name, id, text) in [("a/1", "s", "one"), ("b/2", "s", "two"), ("b/3", "t", "three")] {
@@ -194,14 +191,17 @@ mod tests {
         (dir, inputs)
     }
 
-    /// What is fed of a corpus of which so many bytes are kept, after `change`.
-    fn fed(most: u64, change: impl Fn(&std::path::Path)) -> BTreeMap<String, (Scenario, bool)> {
+    /// Returns the sessions that `feed` hands over if `max_bytes` stay in memory, after `change`.
+    fn fed(
+        max_bytes: u64,
+        change: impl Fn(&std::path::Path),
+    ) -> BTreeMap<String, (Scenario, bool)> {
         let (dir, inputs) = corpus();
         let specs = [ctxbench_strategies::Spec::parse("none").unwrap()];
         let (scenarios, listed): (Vec<_>, Vec<_>) =
-            list(&inputs, &Choice::default(), &[], None, most).unwrap().into_iter().unzip();
+            list(&inputs, &Choice::default(), &[], None, max_bytes).unwrap().into_iter().unzip();
         let whole = scenarios.iter().filter(|s| !s.session.entries.is_empty()).count();
-        assert_eq!(whole, if most == 0 { 1 } else { 4 });
+        assert_eq!(whole, if max_bytes == 0 { 1 } else { 4 });
         change(dir.path());
         let plan = Plan { scenarios, specs: specs.into(), ..Plan::default() };
         let mut out = BTreeMap::new();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_is_read_again_is_the_one_that_was_listed() {
+    fn feed_session_from_disk_is_the_listed_one() {
         let again = fed(0, |_| {});
         assert_eq!(again, fed(KEPT_BYTES, |_| {}));
         assert_eq!(again.keys().collect::<Vec<_>>(), ["a-1-s", "b-2-s", "login-bug", "t"]);
@@ -223,10 +223,10 @@ mod tests {
     }
 
     #[test]
-    fn of_sessions_that_are_run_elsewhere_only_names_are_kept() {
+    fn list_of_part_keeps_only_names_of_other_sessions() {
         let (_dir, inputs) = corpus();
         let part = |part, choice: &Choice| list(&inputs, choice, &[], part, KEPT_BYTES).unwrap();
-        let id = |(s, _): &(Scenario, Listed)| s.id.clone();
+        let id = |(s, _): &(Scenario, SessionSummary)| s.id.clone();
         let whole: Vec<String> = part(None, &Choice::default()).iter().map(id).collect();
         let second = part(Some((2, 4)), &Choice::default());
         assert_eq!(second.iter().map(id).collect::<Vec<_>>(), whole);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_was_changed_or_removed_meanwhile_is_an_error() {
+    fn feed_changed_or_removed_session_is_an_error() {
         let changed = fed(0, |dir| {
             let path = dir.join("b/2.jsonl");
             let text = std::fs::read_to_string(&path).unwrap().replace("two", "too");

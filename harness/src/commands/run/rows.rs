@@ -1,5 +1,5 @@
-//! The rows of a run: looked up before they are computed, stored as they finish, and read back
-//! session by session for reports.
+//! The rows of a run: looked up in the cache before they are computed, put there as they finish, and
+//! read back session by session for reports.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,29 +11,29 @@ use crate::run::{Finished, Plan, Taker, Variant};
 use crate::summarise::Summariser;
 use ctxbench_core::model::Model;
 use ctxbench_core::natural;
-use ctxbench_reports::record::RunRecord;
-use ctxbench_reports::{ReportError, Row, RowStore, Rows, Take, sort_runs};
+use ctxbench_reports::record::{RunRecord, Status};
+use ctxbench_reports::{ReportError, Row, RowCache, Rows, Take, sort_runs};
 use ctxbench_scenarios::Scenario;
 
-use super::listed::Listed;
+use super::listed::SessionSummary;
 use crate::commands::corpus::Shown;
 use crate::commands::otel::Export;
 
 pub(super) struct RunRows<'a> {
     pub(super) plan: Plan,
-    pub(super) listed: &'a [Listed],
+    pub(super) listed: &'a [SessionSummary],
     pub(super) keys: Keys,
-    pub(super) store: RowStore,
-    /// Rows that are there are taken, unless something is wanted that no row holds.
-    pub(super) looks_up: bool,
-    /// Rows of programs and of real models are taken, too.
-    pub(super) trusts_others: bool,
+    pub(super) cache: RowCache,
+    /// Takes rows from the cache. Off when the run exports data that rows do not contain.
+    pub(super) reuses_rows: bool,
     pub(super) export: &'a Export,
     pub(super) shown: &'a Shown,
-    /// How many were not computed.
-    pub(super) found: AtomicUsize,
-    /// Why a row could not be stored, the last time.
-    pub(super) trouble: Mutex<Option<String>>,
+    /// Number of rows taken from the cache.
+    pub(super) reused: AtomicUsize,
+    /// Computed rows that ended with an error, and why.
+    pub(super) errors: Mutex<Vec<String>>,
+    /// The last error of writing a row to the cache.
+    pub(super) write_error: Mutex<Option<String>>,
 }
 
 impl<'a> RunRows<'a> {
@@ -46,20 +46,19 @@ impl<'a> RunRows<'a> {
         keys.pair(v.spec, v.model, v.summariser, v.seed, named)
     }
 
-    /// What a program does, and what a server says, is not ours to know by a hash.
-    fn is_knowable(&self, v: &Variant<'_>) -> bool {
-        let by_others = v.spec.descriptor.factory.maker.is_program()
-            || matches!(v.summariser, Summariser::Endpoint(_));
-        self.looks_up && (self.trusts_others || !by_others)
-    }
-
-    /// Whether the row of a variant asked for summaries, if there is one.
+    /// Returns whether the cached row of a variant asked for summaries. `None` if no row can be
+    /// reused: a key does not cover the answers of a program or a server.
     fn look_up(&self, keys: &SessionKeys<'_>, v: &Variant<'_>) -> Option<bool> {
-        let row = self.is_knowable(v).then(|| self.store.find(&self.key(keys, v)))??;
-        Some(row.run.summariser.is_some())
+        if !self.reuses_rows || v.spec.descriptor.factory.maker.is_program() {
+            return None;
+        }
+        let row = self.cache.find(&self.key(keys, v))?;
+        let asked = row.run.summariser.is_some();
+        let is_by_server = asked && matches!(v.summariser, Summariser::Endpoint(_));
+        (!is_by_server).then_some(asked)
     }
 
-    /// The pairs of a session of which some row is missing.
+    /// Returns the pairs of a session with a missing row.
     pub(super) fn todo(&self, at: usize) -> Vec<(usize, &'static Model)> {
         let keys = self.of_session(at);
         let mut pairs = self.plan.pairs_of(at);
@@ -76,25 +75,25 @@ impl<'a> RunRows<'a> {
                     }
                 }
             }
-            self.found.fetch_add(found, Ordering::Relaxed);
+            self.reused.fetch_add(found, Ordering::Relaxed);
             (0..found).for_each(|_| self.shown.step(1));
             false
         });
         pairs
     }
 
-    /// Whether a row of what was recorded of a session is missing.
+    /// Returns whether a row of the recording itself is missing.
     pub(super) fn lacks_recorded(&self, at: usize) -> bool {
         let keys = self.of_session(at);
         let mut models = self.listed[at].recorded.iter();
-        models.any(|model| self.store.find(&keys.recorded(model)).is_none())
+        models.any(|model| self.cache.find(&keys.recorded(model)).is_none())
     }
 
-    /// Stores what was recorded of a session that has been loaded.
+    /// Stores the rows of the recording itself.
     pub(super) fn store_recorded(&self, at: usize, scenario: &Scenario) {
         for model in &self.listed[at].recorded {
             let key = self.of_session(at).recorded(model);
-            if self.store.find(&key).is_none()
+            if self.cache.find(&key).is_none()
                 && let Some(run) = as_recorded(scenario, model)
             {
                 self.put(at, &key, Row { run, ..Row::default() });
@@ -103,26 +102,28 @@ impl<'a> RunRows<'a> {
     }
 
     fn put(&self, at: usize, key: &str, row: Row) {
-        if let Err(e) = self.store.put(key, row, self.listed[at].is_private)
-            && let Ok(mut trouble) = self.trouble.lock()
+        if let Err(e) = self.cache.put(key, row, self.listed[at].is_private)
+            && let Ok(mut error) = self.write_error.lock()
         {
-            *trouble = Some(e.to_string());
+            *error = Some(e.to_string());
         }
     }
 
-    /// The rows of a session in the order of results, whole.
+    /// Hands over the rows of a session in the order of results.
     pub(super) fn session(&self, at: usize, take: &mut dyn FnMut(&Row)) -> Result<(), ReportError> {
         let keys = self.of_session(at);
         let gone = |key: &str| {
-            let what = format!("{}: the row {key} is gone; run again", self.plan.scenarios[at].id);
+            let what = format!(
+                "{}: the row {key} was deleted during the run; run again",
+                self.plan.scenarios[at].id
+            );
             std::io::Error::new(std::io::ErrorKind::NotFound, what)
         };
         let mut get = |key: String| -> Result<bool, ReportError> {
-            let row = self.store.get(&key).ok_or_else(|| gone(&key))?;
+            let row = self.cache.get(&key).ok_or_else(|| gone(&key))?;
             take(&row);
             Ok(row.run.summariser.is_some())
         };
-        // As results are sorted, however the strategies were named.
         let mut pairs = self.plan.pairs_of(at);
         let label = |k: usize| self.plan.specs[k].label();
         pairs.sort_by(|(a, m), (b, n)| {
@@ -135,17 +136,17 @@ impl<'a> RunRows<'a> {
                 }
             }
         }
-        // Nothing was stored of a session that changed.
+        // A session that changed during the run has none.
         for model in &self.listed[at].recorded {
             let key = keys.recorded(model);
-            if self.store.get(&key).is_some() {
+            if self.cache.find(&key).is_some() {
                 get(key)?;
             }
         }
         Ok(())
     }
 
-    /// The sessions of the run by their ids.
+    /// Returns the sessions of this run, sorted by id.
     pub(super) fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> =
             (0..self.plan.scenarios.len()).filter(|at| self.plan.is_here(*at)).collect();
@@ -153,7 +154,7 @@ impl<'a> RunRows<'a> {
         order
     }
 
-    /// Hands over the lines that rows hold, in the order of results.
+    /// Hands over the trace or status lines of all rows, in the order of results.
     pub(super) fn lines(
         &self,
         of: fn(&Row) -> &[String],
@@ -174,9 +175,9 @@ impl<'a> RunRows<'a> {
 }
 
 impl Taker for RunRows<'_> {
-    fn known(&self, variant: Variant<'_>) -> Option<bool> {
+    fn cached(&self, variant: Variant<'_>) -> Option<bool> {
         let asked = self.look_up(&self.of_session(variant.at), &variant)?;
-        self.found.fetch_add(1, Ordering::Relaxed);
+        self.reused.fetch_add(1, Ordering::Relaxed);
         self.shown.step(1);
         Some(asked)
     }
@@ -187,6 +188,12 @@ impl Taker for RunRows<'_> {
         let Finished { replayed, .. } = finished;
         let key = self.key(&self.of_session(variant.at), &variant);
         let (run, trace, status) = (replayed.record, replayed.trace, replayed.seen.status);
+        if run.status == Status::Error
+            && let Ok(mut errors) = self.errors.lock()
+        {
+            let why = run.error.as_deref().unwrap_or("no reason was given");
+            errors.push(format!("{} × {}: {why}", run.scenario.id, run.strategy.label));
+        }
         self.put(variant.at, &key, Row { run, trace, status, timing });
         self.shown.step(1);
     }
@@ -204,7 +211,8 @@ impl Rows for RunRows<'_> {
     }
 }
 
-/// Wall-clock times of our own code; kept apart from results, which do not depend on the machine.
+/// Returns the wall-clock times of a row. They go into `timings.json`, because results do not depend on
+/// the machine.
 fn timing(f: &Finished) -> serde_json::Value {
     let r = &f.replayed.record;
     let ms = f.took.as_millis() as u64;

@@ -1,15 +1,15 @@
-//! Where two JSON values first differ, and texts shortened to that place.
+//! First difference between two JSON values, and texts shortened around it.
 
 use serde_json::{Map, Value};
 
 use crate::hash::sha256;
 
-/// Characters shown before and behind the first difference.
+/// Characters shown before the first difference.
 const BEFORE: usize = 60;
-const BEHIND: usize = 100;
+const AFTER: usize = 100;
 
-/// Place, expected and got of the first difference. An expected `{"bytes", "sha256"}` is compared
-/// with the text that stands there.
+/// Returns path, expected value and actual value of the first difference. An expected `{"bytes",
+/// "sha256"}` is compared with the text at that path.
 pub(super) fn first(expected: &Value, got: &Value) -> Option<(String, String, String)> {
     let mut at = Vec::new();
     walk(expected, got, &mut at)
@@ -72,9 +72,9 @@ pub fn shorten(expected: &str, got: &str) -> (String, String) {
 fn window(text: &str, same: usize) -> String {
     let from = same.saturating_sub(BEFORE);
     let all = text.chars().count();
-    let shown: String = text.chars().skip(from).take(BEFORE + BEHIND).collect();
+    let shown: String = text.chars().skip(from).take(BEFORE + AFTER).collect();
     let before = if from > 0 { format!("({from} more)…") } else { String::new() };
-    let left = all.saturating_sub(from + BEFORE + BEHIND);
+    let left = all.saturating_sub(from + BEFORE + AFTER);
     let behind = if left > 0 { format!("…({left} more)") } else { String::new() };
     format!("{before}{shown}{behind}").replace('\n', "\\n")
 }

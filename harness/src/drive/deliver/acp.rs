@@ -28,10 +28,10 @@ impl Acp {
         let capabilities =
             json!({"fs": {"readTextFile": false, "writeTextFile": false}, "terminal": false});
         let hello = json!({"protocolVersion": 1, "clientCapabilities": capabilities});
-        acp.asked("initialize", hello).await?;
+        acp.request("initialize", hello).await?;
         let project = scratch.project().display().to_string();
         let new = json!({"cwd": project, "mcpServers": []});
-        acp.session = acp.asked("session/new", new).await?["sessionId"].clone();
+        acp.session = acp.request("session/new", new).await?["sessionId"].clone();
         if !acp.session.is_string() {
             return Err(Stopped("`session/new` was answered without a `sessionId`".into()));
         }
@@ -39,10 +39,10 @@ impl Acp {
     }
 
     /// Calls a method that must succeed.
-    async fn asked(&mut self, method: &str, params: Value) -> Result<Value, Stopped> {
+    async fn request(&mut self, method: &str, params: Value) -> Result<Value, Stopped> {
         match self.call(method, params).await? {
             Ok(result) => Ok(result),
-            Err(error) => Err(self.child.told(format!("it refuses `{method}`: {error}")).await),
+            Err(error) => Err(self.child.stopped(format!("it refuses `{method}`: {error}")).await),
         }
     }
 
@@ -90,7 +90,7 @@ impl Acp {
 
 #[async_trait]
 impl Channel for Acp {
-    async fn say(&mut self, words: &str) -> Result<Turn, Stopped> {
+    async fn send_message(&mut self, words: &str) -> Result<Turn, Stopped> {
         self.prompt(words).await
     }
 
@@ -104,7 +104,7 @@ impl Channel for Acp {
     }
 }
 
-/// What the agent asks is allowed; what we do not offer is no method.
+/// Permission requests are allowed; other methods are not offered.
 fn answered(method: &str, id: &Value, params: &Value) -> Value {
     if method != "session/request_permission" {
         let error = json!({"code": -32601, "message": format!("no method {method}")});
@@ -120,7 +120,7 @@ fn answered(method: &str, id: &Value, params: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": {"outcome": outcome}})
 }
 
-/// What an error object says.
+/// Returns the message of an error object.
 pub(super) fn words(error: &Value) -> String {
     let message = error["message"].as_str().unwrap_or("an error without a message");
     match error.get("data").filter(|d| !d.is_null()) {

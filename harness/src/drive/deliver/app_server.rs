@@ -25,13 +25,13 @@ impl AppServer {
         let mut server = AppServer { child, thread: Value::Null, calls: 0 };
         let version = env!("CARGO_PKG_VERSION");
         let client = json!({"name": "ctxbench", "title": "ctxbench", "version": version});
-        server.asked("initialize", json!({"clientInfo": client})).await?;
+        server.request("initialize", json!({"clientInfo": client})).await?;
         server.child.send(&json!({"method": "initialized", "params": {}})).await?;
         let project = scratch.project().display().to_string();
         let new = json!({
             "cwd": project, "approvalPolicy": "never", "sandbox": "danger-full-access",
         });
-        server.thread = server.asked("thread/start", new).await?["thread"]["id"].clone();
+        server.thread = server.request("thread/start", new).await?["thread"]["id"].clone();
         if !server.thread.is_string() {
             return Err(Stopped("`thread/start` was answered without a thread".into()));
         }
@@ -46,7 +46,7 @@ impl AppServer {
     }
 
     /// Calls a method that must succeed.
-    async fn asked(&mut self, method: &str, params: Value) -> Result<Value, Stopped> {
+    async fn request(&mut self, method: &str, params: Value) -> Result<Value, Stopped> {
         let id = self.call(method, params).await?;
         loop {
             let message = self.next().await?;
@@ -55,7 +55,7 @@ impl AppServer {
                     None => Ok(message["result"].clone()),
                     Some(e) => {
                         let why = format!("it refuses `{method}`: {}", words(e));
-                        Err(self.child.told(why).await)
+                        Err(self.child.stopped(why).await)
                     }
                 };
             }
@@ -67,7 +67,7 @@ impl AppServer {
         loop {
             let message = self.child.receive().await?;
             if message.get("method").is_some() && message.get("id").is_some() {
-                let error = json!({"code": -32601, "message": "nobody is asked here"});
+                let error = json!({"code": -32601, "message": "no user is present"});
                 self.child.send(&json!({"id": message["id"], "error": error})).await?;
                 continue;
             }
@@ -98,7 +98,7 @@ impl AppServer {
 
 #[async_trait]
 impl Channel for AppServer {
-    async fn say(&mut self, words: &str) -> Result<Turn, Stopped> {
+    async fn send_message(&mut self, words: &str) -> Result<Turn, Stopped> {
         let input = json!([{"type": "text", "text": words}]);
         self.turn("turn/start", json!({"threadId": self.thread, "input": input})).await
     }

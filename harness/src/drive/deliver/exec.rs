@@ -5,12 +5,12 @@ use async_trait::async_trait;
 use super::{Channel, Turn, typed};
 use crate::drive::agent::Start;
 use crate::drive::child::{Child, Patience, Stopped};
-use crate::drive::fill::{Fill, put};
 use crate::drive::scratch::Scratch;
+use crate::drive::template::{Template, replace};
 
 pub(super) struct Exec<'a> {
     start: &'a Start,
-    fill: &'a Fill,
+    fill: &'a Template,
     scratch: &'a Scratch,
     patience: Patience,
     turns: u64,
@@ -19,7 +19,7 @@ pub(super) struct Exec<'a> {
 impl<'a> Exec<'a> {
     pub(super) fn new(
         start: &'a Start,
-        fill: &'a Fill,
+        fill: &'a Template,
         scratch: &'a Scratch,
         patience: Patience,
     ) -> Exec<'a> {
@@ -30,7 +30,7 @@ impl<'a> Exec<'a> {
         let resume = self.start.resume.as_ref().filter(|_| self.turns > 0);
         let command = resume.unwrap_or(&self.start.command);
         self.turns += 1;
-        let filled = |a: &String| put(&self.fill.text(a), "text", words);
+        let filled = |a: &String| replace(&self.fill.text(a), "text", words);
         let command: Vec<String> = command.iter().map(filled).collect();
         let mut child = Child::start(&command, self.scratch, self.patience.clone())?;
         if !self.start.command.iter().any(|a| a.contains("{text}")) {
@@ -41,14 +41,14 @@ impl<'a> Exec<'a> {
         if code == 0 {
             return Ok(Turn::Over);
         }
-        let Stopped(why) = child.told(format!("it ended with exit code {code}")).await;
+        let Stopped(why) = child.stopped(format!("it ended with exit code {code}")).await;
         Ok(Turn::Failed(why))
     }
 }
 
 #[async_trait]
 impl Channel for Exec<'_> {
-    async fn say(&mut self, words: &str) -> Result<Turn, Stopped> {
+    async fn send_message(&mut self, words: &str) -> Result<Turn, Stopped> {
         self.turn(words).await
     }
 

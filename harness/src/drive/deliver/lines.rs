@@ -1,4 +1,4 @@
-//! Words typed behind a prompt sign, as a person would at a terminal.
+//! Lines typed at a prompt, as in a terminal.
 
 use async_trait::async_trait;
 
@@ -34,11 +34,11 @@ impl Lines {
 
     async fn typed(&mut self, words: &str) -> Result<Turn, Stopped> {
         let text = match &self.around {
-            Some([before, behind]) if words.contains('\n') => {
-                // Words that ended the message would be followed by commands.
-                let apart: Vec<&str> = words.split(behind.as_str()).collect();
+            Some([before, after]) if words.contains('\n') => {
+                // The end mark in a message would turn the rest into commands.
+                let apart: Vec<&str> = words.split(after.as_str()).collect();
                 let words = apart.join(" ");
-                format!("{before}\n{words}\n{behind}\n")
+                format!("{before}\n{words}\n{after}\n")
             }
             // One line is one message.
             _ => format!("{}\n", words.replace(['\r', '\n'], " ")),
@@ -51,7 +51,7 @@ impl Lines {
 
 #[async_trait]
 impl Channel for Lines {
-    async fn say(&mut self, words: &str) -> Result<Turn, Stopped> {
+    async fn send_message(&mut self, words: &str) -> Result<Turn, Stopped> {
         self.typed(words).await
     }
 

@@ -1,4 +1,4 @@
-//! How the user's words reach an agent, a file per protocol.
+//! Delivers the user's messages to an agent, one file per protocol.
 
 mod acp;
 mod app_server;
@@ -11,37 +11,36 @@ use serde_json::Value;
 
 use super::agent::{Agent, Deliver};
 use super::child::{Patience, Stopped};
-use super::fill::Fill;
 use super::scratch::Scratch;
+use super::template::Template;
 
-/// How a turn ended.
+/// Outcome of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Turn {
     /// The agent waits for the user.
     Over,
-    /// It failed, and this is what the user reads.
+    /// It failed with this message for the user.
     Failed(String),
 }
 
-/// A conversation with an agent.
 #[async_trait]
 pub(super) trait Channel {
-    /// The user says something; ready when the agent has finished with it.
-    async fn say(&mut self, words: &str) -> Result<Turn, Stopped>;
-    /// The user asks for a compaction; `None` = it cannot be asked for here.
+    /// Sends a message of the user and waits for the end of the turn.
+    async fn send_message(&mut self, words: &str) -> Result<Turn, Stopped>;
+    /// Requests a compaction. `None` if the agent cannot be asked for one.
     async fn compact(&mut self, instructions: Option<&str>) -> Result<Option<Turn>, Stopped>;
-    /// The conversation is over.
+    /// Ends the conversation.
     async fn end(&mut self);
-    /// What the agent said of its compactions on the way, where its protocol has words for that.
-    fn told(&mut self) -> Vec<Value> {
+    /// Returns the protocol messages about compactions, if the protocol has any.
+    fn compaction_notes(&mut self) -> Vec<Value> {
         Vec::new()
     }
 }
 
-/// Begins a conversation.
+/// Starts the agent.
 pub(super) async fn open<'a>(
     agent: &'a Agent,
-    fill: &'a Fill,
+    fill: &'a Template,
     scratch: &'a Scratch,
     patience: Patience,
 ) -> Result<Box<dyn Channel + 'a>, Stopped> {
@@ -60,7 +59,7 @@ pub(super) async fn open<'a>(
     })
 }
 
-/// What a user would type for a compaction.
+/// Returns the text that a user would type for a compaction.
 fn typed(command: &str, instructions: Option<&str>) -> String {
     match instructions {
         None => command.to_string(),

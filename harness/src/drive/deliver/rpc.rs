@@ -36,7 +36,7 @@ impl Rpc {
         Ok(message)
     }
 
-    /// Sends a command and waits for its response: what it says if it failed.
+    /// Sends a command and waits for its response. Returns the error message if it failed.
     async fn command(&mut self, mut command: Value) -> Result<Option<String>, Stopped> {
         self.calls += 1;
         let id = format!("c{}", self.calls);
@@ -54,7 +54,7 @@ impl Rpc {
 
 #[async_trait]
 impl Channel for Rpc {
-    async fn say(&mut self, words: &str) -> Result<Turn, Stopped> {
+    async fn send_message(&mut self, words: &str) -> Result<Turn, Stopped> {
         if let Some(why) = self.command(json!({"type": "prompt", "message": words})).await? {
             return Ok(Turn::Failed(why));
         }
@@ -62,7 +62,7 @@ impl Channel for Rpc {
         loop {
             let message = self.receive().await?;
             match message["type"].as_str() {
-                // What failed may be tried again; only the last word of a turn counts.
+                // The agent may retry; only the last result of a turn counts.
                 Some("message_end") => {
                     let error = message["message"]["errorMessage"].as_str();
                     failed = error.map(str::to_string);
@@ -88,7 +88,7 @@ impl Channel for Rpc {
         self.child.end().await;
     }
 
-    fn told(&mut self) -> Vec<Value> {
+    fn compaction_notes(&mut self) -> Vec<Value> {
         std::mem::take(&mut self.told)
     }
 }

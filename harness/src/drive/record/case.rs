@@ -1,4 +1,4 @@
-//! The case: what the product says of the requests, put into the terms of a case.
+//! Builds a case from the requests of a driven product.
 
 use std::collections::HashMap;
 
@@ -7,20 +7,20 @@ use ctxbench_provider::Content;
 use ctxbench_strategies::conform::record::{As, Asked, Heard, Piece, Reading, Recording, Segment};
 use serde_json::{Map, Value, json};
 
-use super::events::{self, Shown};
+use super::events::{self, SentTexts};
 use super::mask::Masked;
-use super::rows::{self, Row, Said};
+use super::rows::{self, Row, UserTexts};
 use crate::conform::Case;
-use crate::drive::plan::What;
+use crate::drive::plan::Delivery;
 use crate::drive::{Driven, Exchange, Purpose, words};
 use crate::hash::sha256;
 
 /// Longest text that a case shows instead of its hash, bytes.
-const SHOWN: usize = 200;
+const MAX_TEXT_BYTES: usize = 200;
 
 /// A session as a case; `None` where nothing was asked. `resumes` = every turn is a process of its
 /// own.
-pub(super) fn of(
+pub(super) fn build(
     driven: &Driven,
     recording: &Recording,
     version: &str,
@@ -30,8 +30,8 @@ pub(super) fn of(
     let exchanges = super::counted(&driven.exchanges);
     let wire = exchanges.first()?.wire?;
     let prompts = exchanges.iter().filter_map(|e| e.prompt.as_ref());
-    let rows: Vec<Vec<Row<'_>>> = prompts.map(|p| rows::of(p, recording.texts_apart)).collect();
-    let said = Said::of(&driven.plan.moves);
+    let rows: Vec<Vec<Row<'_>>> = prompts.map(|p| rows::split(p, recording.texts_apart)).collect();
+    let said = UserTexts::new(&driven.plan.moves);
     let asked: Vec<Asked<'_>> = exchanges
         .iter()
         .zip(&rows)
@@ -58,7 +58,7 @@ pub(super) fn of(
         summaries: &summaries,
         prompts: &ends(driven),
     });
-    let mut shown = shown(driven, &exchanges, &rows, reading.cache_beside_input);
+    let mut shown = sent_texts(driven, &exchanges, &rows, reading.cache_beside_input);
     for (row, sort) in rows.iter().zip(&reading.requests).flat_map(|(r, (_, s))| r.iter().zip(s)) {
         if matches!(sort, As::Constant(_)) {
             row.texts().iter().for_each(|t| shown.masked.constant(t));
@@ -78,7 +78,7 @@ pub(super) fn of(
         name: name.into(),
         shows: format!("The session `{name}` driven through the real program."),
         fixed,
-        events: events::of(driven, &exchanges, &shown, resumes),
+        events: events::build(driven, &exchanges, &shown, resumes),
         settings: reading.settings.clone(),
         constants: reading.constants.clone(),
         items,
@@ -91,18 +91,18 @@ pub(super) fn of(
 /// How each message of the user ended.
 fn ends(driven: &Driven) -> Vec<&'static str> {
     let moves = driven.plan.moves.iter().enumerate();
-    let said = moves.filter(|(_, step)| matches!(step.what, What::Say(_)));
+    let said = moves.filter(|(_, step)| matches!(step.what, Delivery::Say(_)));
     let failed = |i: usize| driven.failures.iter().any(|(at, _)| *at == i);
     said.map(|(i, _)| if failed(i) { "error" } else { "done" }).collect()
 }
 
-/// What entered the history, and what of it is the session's.
-fn shown<'a>(
+/// Texts that entered the history, and those of the session.
+fn sent_texts<'a>(
     driven: &'a Driven,
     exchanges: &[&'a Exchange],
     rows: &[Vec<Row<'a>>],
     cache_beside_input: bool,
-) -> Shown<'a> {
+) -> SentTexts<'a> {
     let mut masked = Masked::default();
     for r in exchanges.iter().filter_map(|e| e.outcome.as_ref().ok()) {
         r.parts.iter().filter_map(|p| p.as_text()).for_each(|t| masked.own(t));
@@ -117,7 +117,7 @@ fn shown<'a>(
     }
     let mut said = HashMap::new();
     for (i, step) in driven.plan.moves.iter().enumerate() {
-        let What::Say(words) = &step.what else { continue };
+        let Delivery::Say(words) = &step.what else { continue };
         if words.trim().is_empty() {
             continue;
         }
@@ -130,7 +130,7 @@ fn shown<'a>(
         texts.iter().for_each(|t| masked.learn(t, words));
         said.insert(i, texts);
     }
-    Shown { masked, said, outputs, cache_beside_input }
+    SentTexts { masked, said, outputs, cache_beside_input }
 }
 
 /// Distinct items of a case.
@@ -160,7 +160,7 @@ impl Items {
 }
 
 struct Writer<'a> {
-    shown: &'a Shown<'a>,
+    shown: &'a SentTexts<'a>,
     reading: &'a Reading,
     summaries: Vec<&'a str>,
     items: Items,
@@ -227,7 +227,7 @@ impl Writer<'_> {
             As::Constant(_) => put("constant", true.into()),
             As::Summary { body } => {
                 let body = text.get(body.clone()).unwrap_or(text);
-                out.extend(self.told(body));
+                out.extend(self.describe_text(body));
             }
             As::Segments(all) => put("segments", self.segments(all)),
             As::Prompt { variant, transcript, prior, constant_bytes } => {
@@ -248,20 +248,20 @@ impl Writer<'_> {
                 put("prior_summary", told);
             }
             As::Said(_) if row.items.len() > 1 => {
-                let parts = row.texts().into_iter().map(|t| Value::Object(self.told(t)));
+                let parts = row.texts().into_iter().map(|t| Value::Object(self.describe_text(t)));
                 put("parts", parts.collect());
             }
             As::Said(_) => match &*first.content {
                 Content::Compaction { text, opaque: Some(o) } if text.is_empty() => {
-                    out.extend(self.told(o));
+                    out.extend(self.describe_text(o));
                 }
-                _ => out.extend(self.told(text)),
+                _ => out.extend(self.describe_text(text)),
             },
         }
         Value::Object(out)
     }
 
-    /// What a model wrote into a summary.
+    /// Summaries by the model.
     fn summary(&self, text: &str) -> String {
         let ours = self.shown.masked.of_summary(text, &self.summaries);
         ours.map_or_else(|| super::mask::masked(text, ""), str::to_string)
@@ -276,16 +276,16 @@ impl Writer<'_> {
     }
 
     /// A text, or its hash where it is long or the program's own.
-    fn told(&self, text: &str) -> Map<String, Value> {
+    fn describe_text(&self, text: &str) -> Map<String, Value> {
         let (name, value) = match self.shown.masked.get(text) {
-            Some(t) if t.len() < SHOWN => ("text", t.to_string()),
+            Some(t) if t.len() < MAX_TEXT_BYTES => ("text", t.to_string()),
             Some(t) => ("sha256", sha256(t)),
             None => ("sha256", sha256(text)),
         };
         Map::from_iter([(name.to_string(), Value::from(value))])
     }
 
-    /// What every request shows: the program's own words before the conversation.
+    /// Texts of the program before the conversation, which every request contains.
     fn fixed(&self, exchanges: &[&Exchange], asked: &[Asked<'_>]) -> Vec<Value> {
         let first = |summary: bool| {
             let at = asked.iter().position(|a| a.summary == summary)?;

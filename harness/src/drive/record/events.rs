@@ -1,4 +1,4 @@
-//! What happened to the agent, as the events of a case.
+//! Events of a drive in a case.
 
 use std::collections::HashMap;
 
@@ -7,25 +7,25 @@ use ctxbench_core::request::{ErrorKind, ModelError, Reply};
 use serde_json::{Map, Value, json};
 
 use super::mask::Masked;
-use crate::drive::plan::What;
+use crate::drive::plan::Delivery;
 use crate::drive::{Driven, Exchange, Purpose, words};
 
-/// What entered the history, as the agent showed it.
-pub(super) struct Shown<'a> {
+/// Texts that entered the history, as the agent sent them.
+pub(super) struct SentTexts<'a> {
     pub(super) masked: Masked<'a>,
-    /// The user's words of each move, part by part.
+    /// Messages of the user by move and part.
     pub(super) said: HashMap<usize, Vec<&'a str>>,
-    /// What each call returned, by its id.
+    /// Output of each call, by its id.
     pub(super) outputs: HashMap<&'a str, &'a str>,
-    /// The usage of this wire counts what the cache served beside the input.
+    /// Whether usage counts cached input separately.
     pub(super) cache_beside_input: bool,
 }
 
-/// All events of a session. `resumes` = every turn is a process of its own.
-pub(super) fn of(
+/// Returns all events of a session. With `restarts` every turn is a separate process.
+pub(super) fn build(
     driven: &Driven,
     requests: &[&Exchange],
-    shown: &Shown<'_>,
+    shown: &SentTexts<'_>,
     resumes: bool,
 ) -> Vec<Value> {
     let mut out = Vec::new();
@@ -40,11 +40,17 @@ pub(super) fn of(
     out
 }
 
-fn begin(driven: &Driven, step: usize, shown: &Shown<'_>, restarts: bool, out: &mut Vec<Value>) {
+fn begin(
+    driven: &Driven,
+    step: usize,
+    shown: &SentTexts<'_>,
+    restarts: bool,
+    out: &mut Vec<Value>,
+) {
     let event = match &driven.plan.moves[step].what {
-        What::Wait => return,
-        What::Compact(_) => json!({"type": "compact"}),
-        What::Say(words) => {
+        Delivery::Wait => return,
+        Delivery::Compact(_) => json!({"type": "compact"}),
+        Delivery::Say(words) => {
             let masked = |t: &&str| shown.masked.get(t).unwrap_or(t).to_string();
             match shown.said.get(&step).map(Vec::as_slice) {
                 None => json!({"type": "user", "text": words}),
@@ -62,7 +68,7 @@ fn begin(driven: &Driven, step: usize, shown: &Shown<'_>, restarts: bool, out: &
     out.push(event);
 }
 
-fn answer(driven: &Driven, e: &Exchange, shown: &Shown<'_>) -> Value {
+fn answer(driven: &Driven, e: &Exchange, shown: &SentTexts<'_>) -> Value {
     let summary = e.purpose == Purpose::Summary;
     match &e.outcome {
         Err(error) => refusal(error, if summary { "summary" } else { "sample" }),
@@ -92,7 +98,7 @@ fn refusal(error: &ModelError, on: &str) -> Value {
     out
 }
 
-fn summary_reply(reply: &Reply, shown: &Shown<'_>) -> Value {
+fn summary_reply(reply: &Reply, shown: &SentTexts<'_>) -> Value {
     let text = reply.text().map(|t| shown.masked.hidden(&t));
     let mut out = json!({"type": "summary_reply", "text": text, "usage": usage(reply, shown)});
     if reply.compaction().is_some() {
@@ -102,7 +108,7 @@ fn summary_reply(reply: &Reply, shown: &Shown<'_>) -> Value {
     out
 }
 
-fn sample_reply(driven: &Driven, reply: &Reply, shown: &Shown<'_>) -> Value {
+fn sample_reply(driven: &Driven, reply: &Reply, shown: &SentTexts<'_>) -> Value {
     let mut out = Map::new();
     out.insert("type".into(), "reply".into());
     for p in &reply.parts {
@@ -132,7 +138,7 @@ fn sample_reply(driven: &Driven, reply: &Reply, shown: &Shown<'_>) -> Value {
     Value::Object(out)
 }
 
-fn call(driven: &Driven, c: &ToolCall, shown: &Shown<'_>) -> Value {
+fn call(driven: &Driven, c: &ToolCall, shown: &SentTexts<'_>) -> Value {
     let output = match shown.outputs.get(&*c.id) {
         Some(text) => shown.masked.get(text).unwrap_or(text).to_string(),
         None => driven.plan.printed(&c.id).unwrap_or_default().to_string(),
@@ -143,8 +149,8 @@ fn call(driven: &Driven, c: &ToolCall, shown: &Shown<'_>) -> Value {
     })
 }
 
-/// What the provider told the agent.
-fn usage(reply: &Reply, shown: &Shown<'_>) -> Value {
+/// Returns the usage as the provider reported it.
+fn usage(reply: &Reply, shown: &SentTexts<'_>) -> Value {
     let u = &reply.usage;
     if shown.cache_beside_input {
         return json!({

@@ -1,5 +1,4 @@
-//! A case as a file: an item, event or request to a line, so that two versions can be held side by
-//! side.
+//! Formats a case with one item, event or request per line, so that two versions can be compared.
 
 use serde_json::{Value, json};
 

@@ -1,12 +1,12 @@
-//! What an agent put around the session's words, made unreadable: letters and digits become `x`,
-//! while every size that an estimate may use (bytes, UTF-16 units, escapes) stays.
+//! Masks the text that an agent adds around messages of the session: letters and digits become `x`,
+//! while all sizes that an estimate may use (bytes, UTF-16 units, escapes) stay.
 
 use std::collections::{HashMap, HashSet};
 
-/// The shortest piece of the session's words that is known again in a text that was cut, bytes.
-const LEAST: usize = 16;
+/// Minimum length of a text that is recognised in a truncated text, bytes.
+const MIN_BYTES: usize = 16;
 
-/// A text with nothing readable but these words, or what is left of their beginning and end.
+/// Masks a text except for a message, or for its beginning and end if it was truncated.
 pub(super) fn masked(text: &str, words: &str) -> String {
     let words = words.trim();
     let mut out = String::with_capacity(text.len());
@@ -31,7 +31,7 @@ pub(super) fn masked(text: &str, words: &str) -> String {
     out
 }
 
-/// Another letter of the same size.
+/// Returns a placeholder with the same size.
 fn mask(c: char) -> char {
     match (c.is_alphanumeric(), c.len_utf8()) {
         (false, _) => c,
@@ -42,23 +42,23 @@ fn mask(c: char) -> char {
     }
 }
 
-/// Where the longest beginning of some words stands that a text holds, and its length.
+/// Finds the longest beginning of a message in a text. Returns position and length.
 fn beginning(text: &str, words: &str) -> Option<(usize, usize)> {
     longest(words.len(), |n| words.get(..words.floor_char_boundary(n)).and_then(|w| text.find(w)))
         .map(|(at, n)| (at, words.floor_char_boundary(n)))
 }
 
-/// The same of their end.
+/// Finds the longest end of a message in a text. Returns position and length.
 fn end(text: &str, words: &str) -> Option<(usize, usize)> {
     let begin = |n: usize| words.ceil_char_boundary(words.len() - n);
     longest(words.len(), |n| words.get(begin(n)..).and_then(|w| text.rfind(w)))
         .map(|(at, n)| (at, words.len() - begin(n)))
 }
 
-/// The largest size up to `most` at which something is found: what holds a longer piece holds a
-/// shorter one.
-fn longest(most: usize, find: impl Fn(usize) -> Option<usize>) -> Option<(usize, usize)> {
-    let (mut low, mut high) = (LEAST, most);
+/// Returns the largest size up to `max` at which `find` succeeds. A text with a longer piece also
+/// contains a shorter one.
+fn longest(max: usize, find: impl Fn(usize) -> Option<usize>) -> Option<(usize, usize)> {
+    let (mut low, mut high) = (MIN_BYTES, max);
     let mut found = None;
     while low <= high {
         let middle = low + (high - low) / 2;
@@ -73,23 +73,23 @@ fn longest(most: usize, find: impl Fn(usize) -> Option<usize>) -> Option<(usize,
     found
 }
 
-/// The agent's own words, by which they are known again where a summary quotes them.
+/// Stretches of the agent's own text, which are recognised in summaries.
 #[derive(Default)]
-struct Own(HashSet<[u8; LEAST]>);
+struct Own(HashSet<[u8; MIN_BYTES]>);
 
 impl Own {
-    /// Words that are the agent's where `masked` has something else.
+    /// Adds the stretches that masking changed.
     fn learn(&mut self, text: &str, masked: &str) {
         let both = text.as_bytes().array_windows().zip(masked.as_bytes().array_windows());
         self.0.extend(both.filter(|(t, m)| t != m).map(|(t, _)| *t));
     }
 
-    /// A text in which they are masked.
+    /// Masks these stretches in a text.
     fn hidden(&self, text: &str) -> String {
         let mut own = vec![false; text.len()];
         for (i, stretch) in text.as_bytes().array_windows().enumerate() {
-            if self.0.contains::<[u8; LEAST]>(stretch) {
-                own[i..i + LEAST].fill(true);
+            if self.0.contains::<[u8; MIN_BYTES]>(stretch) {
+                own[i..i + MIN_BYTES].fill(true);
             }
         }
         let all = |i: usize, c: char| own[i..i + c.len_utf8()].iter().all(|own| *own);
@@ -97,7 +97,7 @@ impl Own {
     }
 }
 
-/// Texts that entered the history, as they were and masked.
+/// Texts of the history with their masked forms.
 #[derive(Default)]
 pub(super) struct Masked<'a> {
     known: HashMap<&'a str, String>,
@@ -105,7 +105,7 @@ pub(super) struct Masked<'a> {
 }
 
 impl<'a> Masked<'a> {
-    /// A text that holds words of the session.
+    /// Adds a text that contains a message of the session.
     pub(super) fn learn(&mut self, text: &'a str, words: &str) {
         if !self.known.contains_key(text) {
             let masked = masked(text, words);
@@ -114,23 +114,23 @@ impl<'a> Masked<'a> {
         }
     }
 
-    /// Words of the agent alone.
+    /// Adds a text of the agent.
     pub(super) fn constant(&mut self, text: &str) {
         self.agents.learn(text, &masked(text, ""));
     }
 
-    /// A summary, once all words of the agent are known: whoever wrote it saw them.
+    /// Adds a summary. All texts of the agent must be known, since a summary may quote them.
     pub(super) fn summary(&mut self, text: &'a str) {
         let hidden = self.hidden(text);
         self.known.insert(text, hidden);
     }
 
-    /// A text without words of the agent.
+    /// Masks the agent's text.
     pub(super) fn hidden(&self, text: &str) -> String {
         self.agents.hidden(text)
     }
 
-    /// What a summary was told as, for a piece of it.
+    /// Returns the masked form of a part of a summary.
     pub(super) fn of_summary(&self, piece: &str, summaries: &[&str]) -> Option<&str> {
         let of = |s: &&str| {
             let at = s.find(piece)?;
@@ -139,17 +139,17 @@ impl<'a> Masked<'a> {
         summaries.iter().find_map(of)
     }
 
-    /// A text that is the session's own.
+    /// Adds a text of the session, which is not masked.
     pub(super) fn own(&mut self, text: &'a str) {
         self.known.entry(text).or_insert_with(|| text.to_string());
     }
 
-    /// The masked form of a text that was learned.
+    /// Returns the masked form of a known text.
     pub(super) fn get(&self, text: &str) -> Option<&str> {
         self.known.get(text).map(String::as_str)
     }
 
-    /// A longer text with all that was masked in it masked, also where only its beginning is left.
+    /// Masks all known texts in a longer text, including truncated ones.
     pub(super) fn within(&self, text: &str) -> String {
         let mut out = text.to_string();
         let mut differ: Vec<(&str, &String)> = self.known.iter().map(|(t, m)| (*t, m)).collect();
@@ -162,10 +162,10 @@ impl<'a> Masked<'a> {
     }
 }
 
-/// A text with every piece that begins like `from`, as far as it does, in the words of `to`, whose
-/// characters have the same sizes.
+/// Replaces every occurrence of `from` or of its beginning by the same part of `to`. Both have
+/// characters of the same sizes.
 fn replaced(text: &str, from: &str, to: &str) -> String {
-    let begin = &from[..from.floor_char_boundary(LEAST)];
+    let begin = &from[..from.floor_char_boundary(MIN_BYTES)];
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find(begin) {
         let same = rest[at..].bytes().zip(from.bytes()).take_while(|(a, b)| a == b).count();

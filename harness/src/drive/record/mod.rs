@@ -1,8 +1,8 @@
-//! What a driven agent did, as a conformance case that is tried on our implementation at once.
+//! Records a drive as a conformance case and checks it against our implementation.
 //!
-//! A case holds the session's words and nothing that the agent wrote itself: its prompts are told
-//! by their size, and what it put around the session's words is masked (`mask`). What of a request
-//! is the agent's own is known to the product's folder (`ctxbench_strategies::conform::record`).
+//! A case contains the text of the session and no text by the agent: its prompts are described by
+//! their size, and text that it adds around messages is masked (`mask`). The parts of a request
+//! that our
 
 mod case;
 mod events;
@@ -26,7 +26,7 @@ use crate::hash::sha256;
 /// Why no case was written.
 #[derive(Debug, Error)]
 pub enum RecordError {
-    /// Nothing of ours implements the agent, or its cases are not of sessions.
+    /// No strategy implements the agent, or its cases are not sessions.
     #[error("{agent}: {why}, so no case of it can be recorded")]
     NoCases {
         /// The agent's name.
@@ -35,7 +35,7 @@ pub enum RecordError {
         why: &'static str,
     },
     /// The agent did not come to the end.
-    #[error("the agent did not come to the end of the session, so it is no case: {0}")]
+    #[error("the agent did not reach the end of the session: {0}")]
     Stopped(String),
     /// Cases are kept by the version that they are of.
     #[error("it is not known of which version the case would be: {0}")]
@@ -54,7 +54,7 @@ pub enum RecordError {
         /// Why.
         why: std::io::Error,
     },
-    /// What was written cannot be read as a case.
+    /// The written case is invalid.
     #[error("{}: {why}", path.display())]
     Case {
         /// The file.
@@ -65,7 +65,7 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    /// Whether the agent or the session is such that there is no case.
+    /// Returns whether no case can be recorded for this agent or session.
     pub fn is_expected(&self) -> bool {
         matches!(self, RecordError::NoCases { .. } | RecordError::Stopped(_) | RecordError::Silent)
     }
@@ -92,15 +92,14 @@ fn recording(agent: &str, strategy: Option<&Spec>) -> Result<&'static Recording,
     replay.record.as_ref().ok_or_else(|| none("its requests are not described yet"))
 }
 
-/// What an agent left in its scratch folder and a case needs.
+/// Returns data from an agent's scratch folder that a case needs.
 pub(super) fn notes(agent: &str, strategy: Option<&Spec>, scratch: &Path) -> Map<String, Value> {
     let found = recording(agent, strategy);
     found.map_or_else(|_| Map::new(), |r| (r.notes)(scratch))
 }
 
 impl Driven {
-    /// Writes what the agent did into a folder of cases, below its strategy and version, and tries
-    /// it on our implementation. The same session with the same options has the same file.
+    /// Writes a case into a folder, below the strategy and version, and
     pub fn record(&self, agent: &Agent, session: &str, dir: &Path) -> Result<Written, RecordError> {
         let name = file_name(session, agent, self);
         let case = self.case(agent, &name)?;
@@ -110,7 +109,7 @@ impl Driven {
         let path = folder.join(format!("{name}.json"));
         let text = file::text(&case);
         files::write(&path, &text)?;
-        // What was written is what is tried.
+        // The check reads the written file.
         let tried = Case::parse(&text, &path.display().to_string()).and_then(|read| {
             let runtime = tokio::runtime::Builder::new_current_thread().build();
             let runtime = runtime
@@ -121,24 +120,24 @@ impl Driven {
         Ok(Written { bytes: text.len(), path, verdict })
     }
 
-    /// What the agent did as a case of this name.
+    /// Returns the case of a drive.
     fn case(&self, agent: &Agent, name: &str) -> Result<Case, RecordError> {
         let recording = recording(&self.agent, self.strategy.as_ref())?;
         if let Some(why) = &self.stopped {
             return Err(RecordError::Stopped(why.clone()));
         }
         if self.asked_to_go_on > 0 {
-            return Err(RecordError::Stopped("the user had to ask it to go on".into()));
+            return Err(RecordError::Stopped("the user had to ask it to continue".into()));
         }
         let resumes = agent.start.deliver == Deliver::Exec;
         let version =
             self.version.as_ref().map_err(|why| RecordError::NoVersion(why.to_string()))?;
-        case::of(self, recording, version, resumes, name).ok_or(RecordError::Silent)
+        case::build(self, recording, version, resumes, name).ok_or(RecordError::Silent)
     }
 }
 
-/// The name of a session's case. What is not ours is told by its hash, since a recording is data
-/// from a stranger.
+/// Returns the name of a session's case. A session that is not built-in has a hash in its name,
+/// since a recording is private data
 fn file_name(session: &str, agent: &Agent, driven: &Driven) -> String {
     let built_in = ctxbench_scenarios::builtin::IDS.contains(&session);
     let mut name =

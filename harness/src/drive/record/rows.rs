@@ -4,12 +4,11 @@ use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_provider::{Content, Item, Prompt};
 use ctxbench_strategies::conform::record::Piece;
 
-use crate::drive::plan::{Step, What};
+use crate::drive::plan::{Delivery, Step};
 
-/// The shortest words that are looked for within a longer text, bytes: shorter ones stand in every
-/// prompt.
-const LEAST_WITHIN: usize = 16;
-/// Of longer words so many bytes of the beginning tell that a text was cut from them.
+/// Minimum length of a message that is searched for in a longer text, bytes. Shorter ones match by
+const MIN_WITHIN_BYTES: usize = 16;
+/// Length of the beginning by which a truncated message is recognised, bytes.
 const BEGINNING: usize = 200;
 
 /// An item of a case.
@@ -24,21 +23,21 @@ impl<'a> Row<'a> {
         self.items.iter().map(|i| i.text()).collect()
     }
 
-    pub(super) fn piece(&self, said: &Said<'_>) -> Piece<'a> {
+    pub(super) fn piece(&self, said: &UserTexts<'_>) -> Piece<'a> {
         let of_user = self.kind == BlockKind::User && self.role == Role::User;
         let said = !of_user || self.items.iter().any(|i| said.holds(i.text()));
         Piece { role: self.role, kind: self.kind, texts: self.texts(), said }
     }
 }
 
-/// The rows of a request. `apart` = the texts of a message are rows of their own.
-pub(super) fn of(prompt: &Prompt, apart: bool) -> Vec<Row<'_>> {
+/// Returns the rows of a request. With `apart` every text of a message is a separate row.
+pub(super) fn split(prompt: &Prompt, apart: bool) -> Vec<Row<'_>> {
     let text = |i: &Item| matches!(*i.content, Content::Text(_));
     let together = |a: &Item, b: &Item| {
         let one = a.message == b.message && a.role == b.role && a.role != Role::Assistant;
         !apart && one && text(a) && text(b)
     };
-    // On some wires a reply of calls alone has an empty text beside them.
+    // Some APIs send an empty text along with calls.
     let silent = |g: &&[Item]| matches!(g, [one] if one.text().is_empty() && text(one));
     let groups = prompt.items.chunk_by(together).filter(|g| !silent(g));
     groups
@@ -59,7 +58,7 @@ fn kind(item: &Item) -> BlockKind {
     }
 }
 
-/// Who speaks, as cases tell it: on some wires what tools returned stands in the user's place.
+/// Returns the speaker in a case. Some APIs send results of tools in the role of the user.
 fn role(item: &Item) -> Role {
     match *item.content {
         Content::Output { .. } => Role::Tool,
@@ -67,23 +66,23 @@ fn role(item: &Item) -> Role {
     }
 }
 
-/// What the user said in a session.
-pub(super) struct Said<'a>(Vec<&'a str>);
+/// Messages of the user.
+pub(super) struct UserTexts<'a>(Vec<&'a str>);
 
-impl<'a> Said<'a> {
-    pub(super) fn of(moves: &'a [Step]) -> Said<'a> {
+impl<'a> UserTexts<'a> {
+    pub(super) fn new(moves: &'a [Step]) -> UserTexts<'a> {
         let words = |m: &'a Step| match &m.what {
-            What::Say(words) => Some(words.trim()),
+            Delivery::Say(words) => Some(words.trim()),
             _ => None,
         };
-        Said(moves.iter().filter_map(words).filter(|w| !w.is_empty()).collect())
+        UserTexts(moves.iter().filter_map(words).filter(|w| !w.is_empty()).collect())
     }
 
-    /// Whether a text is something that the user said, or holds or was cut from it.
+    /// Returns whether a text is a message of the user, or contains or truncates one.
     fn holds(&self, text: &str) -> bool {
         self.0.iter().any(|words| {
             text.trim() == *words
-                || (words.len() >= LEAST_WITHIN && text.contains(words))
+                || (words.len() >= MIN_WITHIN_BYTES && text.contains(words))
                 || (words.len() > BEGINNING
                     && text.contains(&words[..words.floor_char_boundary(BEGINNING)]))
         })

@@ -158,7 +158,7 @@ impl Endpoint {
 }
 
 /// A summary of a long conversation takes minutes; more than this, and nobody is there.
-const LIMITS: Limits = Limits { patience: Duration::from_secs(600), bytes: 16 << 20 };
+const LIMITS: Limits = Limits { timeout: Duration::from_secs(600), bytes: 16 << 20 };
 
 /// How much of a refusal is told, characters.
 const MOST_WORDS: usize = 300;

@@ -33,7 +33,7 @@ pub const INTERVAL_MS: u64 = 60_000;
 const DEFAULT_OTLP: &str = "http://localhost:4318/v1/metrics";
 
 /// What a collector may take for an answer (OTLP specification: 10 s).
-const LIMITS: Limits = Limits { patience: Duration::from_secs(10), bytes: 64 << 10 };
+const LIMITS: Limits = Limits { timeout: Duration::from_secs(10), bytes: 64 << 10 };
 
 /// Where metrics go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +175,7 @@ impl Exporter {
                     collected(uri, body).map_err(|why| ExportError::Otlp(uri.clone(), why))
                 }
                 Sink::Prometheus(path) => {
-                    files::write_unsynced(path, prometheus::text(metrics, &self.resource))
+                    files::write(path, prometheus::text(metrics, &self.resource))
                         .map_err(ExportError::File)
                 }
                 Sink::Console => {

@@ -1,5 +1,5 @@
-//! The `ctxbench` command in a folder of its own: `here.run("run login-bug").ok()`, `here.run("run
-//! nothing").fails_with(2)`.
+//! Runs the `ctxbench` command in a temporary folder: `here.run("run login-bug").ok()`,
+//! `here.run("run nothing").fails_with(2)`.
 
 #[path = "../../../../tests/tests/common/jsonl.rs"]
 mod jsonl;
@@ -65,7 +65,7 @@ impl Folder {
         out
     }
 
-    /// A command line, words apart by spaces.
+    /// Prepares a command line with arguments separated by spaces.
     pub fn run(&self, line: &str) -> Run {
         let mut command = Command::new(binary());
         command.args(line.split_whitespace()).current_dir(self.0.path()).stdin(Stdio::null());
@@ -95,7 +95,7 @@ pub struct Run {
     line: String,
 }
 
-/// What a command printed.
+/// Output of a command.
 #[derive(Debug)]
 pub struct Output {
     /// Exit code; `None` = killed by a signal.
@@ -129,7 +129,7 @@ impl Run {
         self
     }
 
-    /// The command itself, for what this builder does not know.
+    /// Returns the command, for settings that this builder lacks.
     pub fn command(self) -> Command {
         self.command
     }
@@ -177,8 +177,8 @@ pub fn binary() -> PathBuf {
         .map_or_else(|| env!("CARGO_BIN_EXE_ctxbench").into(), PathBuf::from)
 }
 
-/// Whether whoever started these tests has a signal ignored, and so what they start: `nohup` has
-/// HUP, and a script INT for what it runs in the background. Only Linux tells.
+/// Returns whether this process ignores a signal, and so do its children: HUP under `nohup`, INT in
+/// the background of a script. Only Linux reports it.
 pub fn is_ignored(name: &str) -> bool {
     let bit = ["SIGHUP", "SIGINT"].iter().position(|n| *n == name);
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -189,7 +189,7 @@ pub fn is_ignored(name: &str) -> bool {
     ignored
 }
 
-/// The signals that a process ignores by what Linux says of it, a bit each from HUP (1) on.
+/// Returns the ignored signals from a Linux process status, one bit each, starting with HUP (1).
 pub fn ignored(status: &str) -> u64 {
     let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).unwrap_or("0");
     u64::from_str_radix(mask.trim(), 16).unwrap()

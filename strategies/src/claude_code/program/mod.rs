@@ -48,7 +48,7 @@ pub(crate) fn summaries(
         go_on: words.go_on.clone(),
         left_out: words.left_out.clone(),
         max_tokens: s.summary_max_tokens,
-        retries: s.overflow_retries as u32,
+        retries: s.overflow_retries,
         trim: s.trim,
         ttl: match s.cache_ttl {
             CacheTtl::Auto => None,
@@ -79,11 +79,11 @@ pub(crate) struct State {
     /// Virtual time of the last reply, ms.
     last_reply: Option<Millis>,
     /// Failures of automatic compactions in a row.
-    pub failures: u32,
+    pub failures: u64,
     /// Replies since the last automatic compaction.
     since: Option<u32>,
     /// Compactions in a row that came right after another one.
-    refills: u32,
+    refills: u64,
     /// Going back behind a compaction brings back what it replaced (docs/sources/claude-code.md
     /// §1.5).
     undo: UndoStack,
@@ -174,8 +174,8 @@ impl Program {
 
     pub fn gave_up(&self) -> bool {
         !self.settings.auto
-            || self.state.failures >= self.settings.max_failures as u32
-            || self.state.refills >= self.settings.max_refills as u32
+            || self.state.failures >= self.settings.max_failures
+            || self.state.refills >= self.settings.max_refills
     }
 
     /// The first layer, before every request (docs/sources/claude-code.md §1.2).
@@ -368,7 +368,7 @@ impl Program {
     async fn auto_compact(&mut self, s: &mut Engine, limit: u64) -> Flow {
         let right_after = self.state.since.is_some_and(|n| n <= RIGHT_AFTER);
         self.state.refills = if right_after { self.state.refills + 1 } else { 0 };
-        if self.state.refills >= self.settings.max_refills as u32 {
+        if self.state.refills >= self.settings.max_refills {
             let times = self.state.refills;
             return Flow::FailTurn(format!(
                 "the context was full again right after each of the last {times} compactions, so \
@@ -484,7 +484,7 @@ impl Strategy for Program {
         if e.is_passing() && attempt <= ATTEMPTS {
             return Flow::Again;
         }
-        let tries = e.is_overflow() && !self.gave_up() && attempt <= self.asked.retries;
+        let tries = e.is_overflow() && !self.gave_up() && u64::from(attempt) <= self.asked.retries;
         if tries && self.hooks.block(false) {
             return Flow::FailTurn(format!("{e}; a hook blocked the compaction"));
         }

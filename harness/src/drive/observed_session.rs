@@ -1,5 +1,5 @@
-//! The session as an agent lived it: its own system prompt and tools, its own tool's outputs, the
-//! user's words as it showed them. On that session our implementation is held beside the agent.
+//! The session as the agent saw it: its system prompt and tools, the outputs of its tool, and the
+//! user's messages as it sent them. Our implementation runs on this session for comparison.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,28 +14,28 @@ use serde_json::Value;
 
 use super::agent::Purpose;
 use super::director::Exchange;
-use super::plan::{Plan, Planned, What};
-use super::shown::draft;
+use super::plan::{Delivery, Plan, Planned};
+use super::replay_strategy::draft;
 
-/// The prompts of an agent's own work that were answered, in order.
+/// Returns the answered requests of an agent's work, in order.
 pub(super) fn work(exchanges: &[Exchange]) -> impl Iterator<Item = (&Exchange, &Prompt)> {
     let own = exchanges.iter().filter(|e| e.purpose == Purpose::Work && e.outcome.is_ok());
     own.filter_map(|e| Some((e, e.prompt.as_ref()?)))
 }
 
-/// How much of a session there is in the session that was lived.
+/// Part of the session that is included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// All of it.
+    /// The whole session.
     Whole,
-    /// The replies that the agent asked for.
+    /// Replies that the agent requested.
     Asked,
-    /// The same, and nothing of what the user would have said then.
+    /// Replies that the agent requested, without later messages of the user.
     UpToTheEnd,
 }
 
-/// The session as it was lived.
-pub(super) fn lived(
+/// Builds the observed session.
+pub(super) fn observed(
     session: &Session,
     plan: &Plan,
     exchanges: &[Exchange],
@@ -52,7 +52,7 @@ pub(super) fn lived(
     let shown = outputs(exchanges);
     let replies: HashMap<&str, &Planned> =
         plan.moves.iter().flat_map(|m| &m.replies).map(|r| (&*r.key, r)).collect();
-    let mut moves = Words::of(plan, exchanges);
+    let mut moves = UserMessages::new(plan, exchanges);
     for e in &session.entries {
         match e {
             Entry::User(_) if extent == Extent::UpToTheEnd && left == 0 => break,
@@ -68,7 +68,8 @@ pub(super) fn lived(
                 let mut a = a.clone();
                 (a.text, a.reasoning, a.usage) = (None, None, None);
                 a.calls.clear();
-                // The agent's own row shows what was said, ours what that was for.
+                // The agent's row contains the text that was sent, ours the calls that it
+                // represents.
                 let parts = reply.lived.as_ref().filter(|_| extent == Extent::Whole);
                 let parts = parts.unwrap_or(&reply.parts);
                 a.parts = Some(parts.clone());
@@ -89,15 +90,14 @@ pub(super) fn lived(
     out
 }
 
-/// Where a fact first stands: what arose anywhere in a turn arises in the one reply that stands for
-/// it.
+/// Returns the id at which a fact arises: that of the reply that replaces its original.
 fn arises(plan: &Plan, fact: &Fact) -> String {
     let replies = || plan.moves.iter().flat_map(|m| &m.replies);
-    let stands = replies().find(|r| r.stands_for.iter().any(|id| **id == *fact.arises));
-    stands.map_or(&*fact.arises, |r| &*r.key).to_string()
+    let reply = replies().find(|r| r.replaces.iter().any(|id| **id == *fact.arises));
+    reply.map_or(&*fact.arises, |r| &*r.key).to_string()
 }
 
-/// The result of a call as the agent showed it; what it never showed is what the tool printed.
+/// Returns the result of a call as the agent sent it, else the output of the tool.
 fn result(part: &Part, plan: &Plan, shown: &HashMap<&str, &Item>) -> Option<Entry> {
     let Part::Call(call) = part else { return None };
     let printed = || {
@@ -117,7 +117,7 @@ fn result(part: &Part, plan: &Plan, shown: &HashMap<&str, &Item>) -> Option<Entr
     }))
 }
 
-/// Every tool output as it was first shown.
+/// Returns all tool outputs as they were first sent.
 fn outputs(exchanges: &[Exchange]) -> HashMap<&str, &Item> {
     let mut all = HashMap::new();
     for item in work(exchanges).flat_map(|(_, p)| &p.items) {
@@ -128,8 +128,8 @@ fn outputs(exchanges: &[Exchange]) -> HashMap<&str, &Item> {
     all
 }
 
-/// What the agent always shows, block by block, as its requests have it: what stands before the
-/// user's first words, and the system prompt of its summaries where that is another.
+/// Returns the fixed part of its requests, block by block: everything before the first message of
+/// the user, and a different system prompt of its summaries.
 pub(super) fn fixed(plan: &Plan, exchanges: &[Exchange]) -> Fixed {
     let Some(first) = first(exchanges) else { return Fixed::default() };
     let head = head(plan, first);
@@ -142,9 +142,9 @@ pub(super) fn fixed(plan: &Plan, exchanges: &[Exchange]) -> Fixed {
         draft.build(MessageId(u32::MAX), vec![])
     };
     let blocks = |kind, items: &[Item]| items.iter().map(|i| block(kind, i)).collect();
-    // Examples in the form of a dialogue belong to the system prompt, as far as they stay.
+    // Examples in the form of a dialogue belong to the system prompt, if they stay.
     let examples = head[base..].iter().any(|i| i.role == Role::Assistant);
-    let base = if examples { kept(head, exchanges) } else { base };
+    let base = if examples { common_prefix(head, exchanges) } else { base };
     let context = if examples { &[] } else { &head[base..] };
     let own: Vec<Arc<Block>> = blocks(BlockKind::Base, &head[..base]);
     let summary = exchanges.iter().find(|e| e.purpose == Purpose::Summary);
@@ -161,19 +161,19 @@ pub(super) fn fixed(plan: &Plan, exchanges: &[Exchange]) -> Fixed {
     }
 }
 
-/// So much of the beginning stands at the beginning of every request.
-fn kept(head: &[Item], exchanges: &[Exchange]) -> usize {
+/// Returns the number of items at the beginning of every request.
+fn common_prefix(head: &[Item], exchanges: &[Exchange]) -> usize {
     let same = |p: &Prompt| p.items.iter().zip(head).take_while(|(a, b)| a.hash == b.hash).count();
     work(exchanges).map(|(_, p)| same(p)).min().unwrap_or_default()
 }
 
-/// What the agent puts behind the user's newest words and leaves out when they are no longer the
-/// newest.
+/// Returns the text that the agent adds only to the newest message of the user.
 fn reminder(plan: &Plan, exchanges: &[Exchange]) -> Option<Arc<str>> {
-    let (i, words) = plan.moves.iter().enumerate().find_map(|(i, m)| Some((i, said(m)?)))?;
+    let (i, words) =
+        plan.moves.iter().enumerate().find_map(|(i, m)| Some((i, user_message(m)?)))?;
     let shown = |p: &Prompt| {
-        let item = p.items.iter().rev().find(|item| says(item, words))?;
-        item.text().split_once(words.trim()).map(|(_, behind)| behind.trim().to_string())
+        let item = p.items.iter().rev().find(|item| contains_message(item, words))?;
+        item.text().split_once(words.trim()).map(|(_, after)| after.trim().to_string())
     };
     let first = work(exchanges).find(|(e, _)| e.step == i).and_then(|(_, p)| shown(p))?;
     let later = work(exchanges).filter(|(e, _)| e.step > i).find_map(|(_, p)| shown(p))?;
@@ -184,14 +184,14 @@ fn first(exchanges: &[Exchange]) -> Option<&Prompt> {
     work(exchanges).next().map(|(_, prompt)| prompt)
 }
 
-/// All that the first request shows before the user's words.
+/// Returns everything in the first request before the message of the user.
 fn head<'a>(plan: &Plan, first: &'a Prompt) -> &'a [Item] {
-    let words = plan.moves.iter().find_map(said).unwrap_or_default();
-    let of_user = first.items.iter().rposition(|i| says(i, words));
+    let words = plan.moves.iter().find_map(user_message).unwrap_or_default();
+    let of_user = first.items.iter().rposition(|i| contains_message(i, words));
     &first.items[..of_user.unwrap_or(0)]
 }
 
-/// The same in the session: system prompt and tools.
+/// Returns system prompt and tools as entries.
 fn prefix(plan: &Plan, exchanges: &[Exchange]) -> Vec<Entry> {
     let Some(first) = first(exchanges) else { return vec![] };
     let head = head(plan, first);
@@ -206,38 +206,38 @@ fn prefix(plan: &Plan, exchanges: &[Exchange]) -> Vec<Entry> {
     out
 }
 
-fn said(step: &super::plan::Step) -> Option<&str> {
+fn user_message(step: &super::plan::Step) -> Option<&str> {
     match &step.what {
-        What::Say(words) => Some(words),
+        Delivery::Say(words) => Some(words),
         _ => None,
     }
 }
 
-fn says(item: &Item, words: &str) -> bool {
+fn contains_message(item: &Item, words: &str) -> bool {
     item.role == Role::User
         && matches!(*item.content, Content::Text(_))
         && item.text().contains(words.trim())
 }
 
-/// The user's words of each move as the agent showed them.
-struct Words<'a> {
+/// Messages of the user as the agent sent them, by move.
+struct UserMessages<'a> {
     moves: std::vec::IntoIter<Option<&'a str>>,
-    /// The next message of the user begins a move.
+    /// Whether the next message of the user begins a move.
     fresh: bool,
 }
 
-impl<'a> Words<'a> {
-    /// What an agent adds to the newest words only, such as a reminder, is no part of them: they
-    /// are what it shows later on.
-    fn of(plan: &'a Plan, exchanges: &'a [Exchange]) -> Words<'a> {
+impl<'a> UserMessages<'a> {
+    /// Text that an agent adds only to the newest message, such as a reminder, is left out: later
+    /// requests show the message without it.
+    fn new(plan: &'a Plan, exchanges: &'a [Exchange]) -> UserMessages<'a> {
         let forms: Vec<(&str, Option<&str>, Option<&str>)> = plan
             .moves
             .iter()
             .enumerate()
-            .filter_map(|(i, step)| Some((i, said(step)?)))
+            .filter_map(|(i, step)| Some((i, user_message(step)?)))
             .map(|(i, words)| {
                 let of = |(_, p): (_, &'a Prompt)| {
-                    let item = p.items.iter().rev().find(|item| says(item, words));
+                    let item = p.items.iter().rev().find(|item| contains_message(item, words));
                     item.map(Item::text)
                 };
                 let first = work(exchanges).find(|(e, _)| e.step == i).and_then(of);
@@ -251,10 +251,10 @@ impl<'a> Words<'a> {
             Some(later.or(newest).unwrap_or(words))
         };
         let moves: Vec<_> = forms.into_iter().map(form).collect();
-        Words { moves: moves.into_iter(), fresh: true }
+        UserMessages { moves: moves.into_iter(), fresh: true }
     }
 
-    /// A message of the user; those that were answered together are one.
+    /// Returns the message of the user. Messages with one answer are joined.
     fn entry(&mut self, of: &UserEntry) -> Option<Entry> {
         if !std::mem::take(&mut self.fresh) {
             return None;

@@ -1,8 +1,8 @@
-//! What an agent showed its model, request by request, as a strategy: so everything is measured as
-//! for every other row.
+//! Replays the requests of an agent as a strategy, so that they are measured like those of every
+//! other row.
 //!
-//! A piece of a request is known again by its call id or its words, and stands for what it shows.
-//! Words that nobody said are the agent's own: a summary if they hold one that the model wrote.
+//! An item of a request is matched to the session by its call id or text. Unmatched text belongs to
+//! the agent: a summary if it contains one that the model wrote.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -31,26 +31,26 @@ use ctxbench_strategies::persist::OURS;
 /// Name of the mechanism in tables.
 const MECHANISM: &str = "as sent";
 
-/// A request that is to be sent again.
+/// A request of the agent.
 #[derive(Clone, Debug)]
 pub(super) struct Shot {
-    /// The move of the session in which it was sent.
+    /// Move of the session in which it was sent.
     pub(super) step: usize,
-    /// A summary, else the agent's own work.
+    /// Whether it asks for a summary. Otherwise it is the agent's own work.
     pub(super) summary: bool,
     pub(super) prompt: Prompt,
 }
 
-/// What an agent sent.
+/// Everything that an agent sent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sent {
     pub(super) program: String,
     pub(super) version: String,
-    /// Which moves the user's words are.
+    /// Moves with a message of the user.
     pub(super) says: Vec<usize>,
     pub(super) compacts: Vec<usize>,
     pub(super) shots: Vec<Shot>,
-    /// Texts of the summaries that it got, in order.
+    /// Texts of the summaries it got, in order.
     pub(super) summaries: Vec<Arc<str>>,
 }
 
@@ -59,27 +59,27 @@ struct Player {
     shots: VecDeque<Shot>,
     says: VecDeque<usize>,
     compacts: VecDeque<usize>,
-    /// The move that is under way.
+    /// Current move.
     step: usize,
-    /// Summaries that were asked for so far.
+    /// Number of summaries so far.
     asked: usize,
-    /// Blocks that the conversation has brought.
-    known: Known,
-    /// Of the context, so many were seen.
+    /// Blocks of the conversation.
+    known: KnownBlocks,
+    /// Number of blocks of the context that were absorbed.
     seen: usize,
-    /// Blocks of ours, by what they show.
+    /// Blocks of items that the agent altered or added, by the hash of the item.
     made: HashMap<u64, Arc<Block>>,
     request: Option<Prompt>,
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownBlocks {
     calls: HashMap<String, Arc<Block>>,
     outputs: HashMap<String, Arc<Block>>,
     texts: HashMap<(bool, u64), Vec<Arc<Block>>>,
 }
 
-impl Known {
+impl KnownBlocks {
     fn take(&mut self, block: &Arc<Block>) {
         match (block.kind, block.call_id()) {
             (BlockKind::Call, Some(id)) => drop(self.calls.insert(id.into(), block.clone())),
@@ -92,7 +92,7 @@ impl Known {
         }
     }
 
-    /// The newest message of the user within what an item shows.
+    /// Returns the newest message of the user that an item contains.
     fn within(&self, item: &Item) -> Option<&Arc<Block>> {
         if item.role != Role::User {
             return None;
@@ -101,18 +101,19 @@ impl Known {
         let all = of_user.flat_map(|(_, all)| all);
         let holds = |b: &&Arc<Block>| {
             let words = b.text.trim();
-            words.len() >= LEAST_WORDS && item.text().contains(words)
+            words.len() >= MIN_TEXT_BYTES && item.text().contains(words)
         };
         all.filter(holds).max_by_key(|b| b.message)
     }
 }
 
-/// Shorter words stand in many texts, bytes.
-const LEAST_WORDS: usize = 12;
+/// Minimum length of a message that is searched for in an item, bytes. Shorter texts match by
+/// chance.
+const MIN_TEXT_BYTES: usize = 12;
 
-/// Whether a message of the user still stands there, with more or less put around it, or a reply with
-/// other blanks at its ends.
-fn dressed(b: &Block, after: &[Arc<Block>]) -> bool {
+/// Returns whether a block is still present: a message of the user in a longer or shorter form, or
+/// a reply with different blanks at its ends.
+fn is_present(b: &Block, after: &[Arc<Block>]) -> bool {
     let same = |a: &Block| match b.kind {
         BlockKind::User => a.text.contains(&*b.text) || b.text.contains(&*a.text),
         BlockKind::Assistant => a.text.trim() == b.text.trim(),
@@ -126,23 +127,23 @@ fn words(text: &str) -> u64 {
 }
 
 impl Player {
-    /// Sends the summaries that were asked for before the next request of the agent's own.
+    /// Sends the requests for summaries that precede the next request of the agent's work.
     async fn summaries(&mut self, s: &mut Engine, phase: Phase) {
         while self.shots.front().is_some_and(|shot| shot.summary && shot.step <= self.step) {
             let Some(Shot { prompt, .. }) = self.shots.pop_front() else { return };
-            let blocks = self.asks(&prompt);
+            let blocks = self.summary_blocks(&prompt);
             let mut request = s.summary_request(phase, blocks, false);
             request.tools = prompt.tools.clone();
             request.max_tokens = prompt.max_tokens;
             request.breakpoints = breakpoints(&prompt);
             self.asked += 1;
-            // What was refused then is refused again.
+            // The provider refuses the same requests again.
             let _ = s.send(&request).await;
         }
     }
 
-    /// The pieces of a request for a summary.
-    fn asks(&self, prompt: &Prompt) -> Vec<Arc<Block>> {
+    /// Returns the blocks of a request for a summary.
+    fn summary_blocks(&self, prompt: &Prompt) -> Vec<Arc<Block>> {
         let last = prompt.items.len().saturating_sub(1);
         let mut out = Vec::with_capacity(prompt.items.len());
         for (i, item) in prompt.items.iter().enumerate() {
@@ -178,28 +179,28 @@ impl Player {
         self.seen = blocks.len();
     }
 
-    /// Shows what a request showed.
-    fn show(&mut self, s: &mut Engine, prompt: &Prompt, phase: Phase) -> Result<(), String> {
+    /// Sets the context to that of a request.
+    fn set_context(&mut self, s: &mut Engine, prompt: &Prompt, phase: Phase) -> Result<(), String> {
         self.absorb(s);
         let before = s.context.blocks().to_vec();
         let mut used: HashSet<(MessageId, u64)> = HashSet::new();
         let mut after = Vec::with_capacity(prompt.items.len());
         let mut fresh = Vec::new();
         for item in &prompt.items {
-            match self.shown(item, &mut used) {
+            match self.existing_block(item, &mut used) {
                 Some(block) => after.push(block),
                 None => {
                     fresh.push(after.len());
-                    after.push(self.own(s, item));
+                    after.push(self.added_block(s, item));
                 }
             }
         }
-        let stands: HashSet<u64> = after.iter().map(|b| b.hash).collect();
+        let remaining: HashSet<u64> = after.iter().map(|b| b.hash).collect();
         let gone: Vec<Arc<Block>> = before
             .iter()
-            // What the agent itself has put there it may take away.
+            // The agent may remove text that it has added itself.
             .filter(|b| !b.origin.is_empty() || b.kind == BlockKind::Summary)
-            .filter(|b| !stands.contains(&b.hash) && !dressed(b, &after))
+            .filter(|b| !remaining.contains(&b.hash) && !is_present(b, &after))
             .cloned()
             .collect();
         let has_summary = fresh.iter().any(|i| after[*i].kind == BlockKind::Summary);
@@ -208,9 +209,9 @@ impl Player {
             for i in fresh {
                 let block = &after[i];
                 if block.kind == BlockKind::Summary {
-                    let standing = Draft::clone(block).build(block.message, origin.clone());
-                    self.made.insert(prompt.items[i].hash, standing.clone());
-                    after[i] = standing;
+                    let summary = Draft::clone(block).build(block.message, origin.clone());
+                    self.made.insert(prompt.items[i].hash, summary.clone());
+                    after[i] = summary;
                 }
             }
         }
@@ -231,8 +232,12 @@ impl Player {
         done.map_err(|e| e.to_string())
     }
 
-    /// The block that an item shows, if the conversation or an earlier request has brought it.
-    fn shown(&mut self, item: &Item, used: &mut HashSet<(MessageId, u64)>) -> Option<Arc<Block>> {
+    /// Returns the block of an item that the conversation or an earlier request contains.
+    fn existing_block(
+        &mut self,
+        item: &Item,
+        used: &mut HashSet<(MessageId, u64)>,
+    ) -> Option<Arc<Block>> {
         let text = |b: &Arc<Block>| *b.text == *item.text();
         match &*item.content {
             Content::Call { id, .. } => self.known.calls.get(&**id).filter(|b| text(b)).cloned(),
@@ -261,7 +266,7 @@ impl Player {
                 if let Some(made) = self.made.get(&item.hash) {
                     return Some(made.clone());
                 }
-                // An agent may take away blanks at either end.
+                // An agent may trim a text.
                 let known = match all.iter().find(|b| !used.contains(&(b.message, b.hash))) {
                     Some(known) => known,
                     None => self.known.within(item).filter(|_| !self.is_summary(item))?,
@@ -274,15 +279,15 @@ impl Player {
         }
     }
 
-    /// Whether an item holds a summary that the model has written.
+    /// Returns whether an item contains a summary by the model.
     fn is_summary(&self, item: &Item) -> bool {
         let written = &self.sent.summaries[..self.asked.min(self.sent.summaries.len())];
         let holds = |t: &Arc<str>| !t.trim().is_empty() && item.text().contains(t.trim());
         matches!(*item.content, Content::Text(_)) && written.iter().any(holds)
     }
 
-    /// A block of what the agent itself has put into a request.
-    fn own(&mut self, s: &mut Engine, item: &Item) -> Arc<Block> {
+    /// Returns a block for an item that the agent has added.
+    fn added_block(&mut self, s: &mut Engine, item: &Item) -> Arc<Block> {
         let mut draft = draft(item);
         draft.form = Form::Synthetic;
         if self.is_summary(item) {
@@ -295,7 +300,7 @@ impl Player {
     }
 }
 
-/// The parts of the log that vanished blocks stood for and that nothing shows any more.
+/// Returns the parts of the log that removed blocks represent and that no block shows any more.
 fn origins(gone: &[Arc<Block>], after: &[Arc<Block>]) -> Vec<Origin> {
     let shown: HashSet<Origin> = after.iter().flat_map(|b| b.origin.iter().copied()).collect();
     let mut out: Vec<Origin> =
@@ -305,7 +310,7 @@ fn origins(gone: &[Arc<Block>], after: &[Arc<Block>]) -> Vec<Origin> {
     out
 }
 
-/// What an item shows, by itself.
+/// Returns a draft of an item without context.
 pub(super) fn draft(item: &Item) -> Draft {
     let text = |kind| Draft::text(kind, item.role, item.text());
     let call = |id: &str, name: &str| Some(Arc::new(CallRef { id: id.into(), name: name.into() }));
@@ -349,7 +354,7 @@ impl Strategy for Player {
 
     async fn on_user(&mut self, _s: &mut Engine, _msg: &Incoming) -> Flow {
         self.step = self.says.pop_front().unwrap_or(usize::MAX);
-        // What a move that is over did not come to would be taken for this one's.
+        // Requests of earlier moves must not be sent in this one.
         let step = self.step;
         self.shots.retain(|shot| shot.summary || shot.step >= step);
         Flow::Proceed
@@ -364,8 +369,8 @@ impl Strategy for Player {
         let Some(Shot { prompt, .. }) = self.shots.pop_front_if(|_| here) else {
             return Flow::EndTurn;
         };
-        if let Err(why) = self.show(s, &prompt, phase) {
-            s.note(Event::StrategyFailed(format!("what it sent cannot be shown again: {why}")));
+        if let Err(why) = self.set_context(s, &prompt, phase) {
+            s.note(Event::StrategyFailed(format!("a request cannot be replayed: {why}")));
             return Flow::FailTurn(why);
         }
         self.request = Some(prompt);
@@ -394,7 +399,7 @@ impl Strategy for Player {
     }
 
     async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, _attempt: u32) -> Flow {
-        // The agent's next request tells what it did about it.
+        // The agent's next request shows its reaction.
         let more = self.shots.front().is_some_and(|shot| shot.step <= self.step);
         if more { Flow::Again } else { Flow::FailTurn(e.to_string()) }
     }
@@ -424,7 +429,7 @@ impl Strategy for Player {
     }
 }
 
-/// What makes the strategy.
+/// Builds the strategy.
 struct Recording {
     sent: Arc<Sent>,
     version: Version,
@@ -448,7 +453,7 @@ impl Maker for Recording {
             sent,
             step: 0,
             asked: 0,
-            known: Known::default(),
+            known: KnownBlocks::default(),
             seen: 0,
             made: HashMap::new(),
             request: None,
@@ -460,7 +465,7 @@ impl Maker for Recording {
     }
 }
 
-/// A row of what an agent sent.
+/// Returns the row of an agent's requests.
 pub(super) fn row(agent: &str, sent: Sent) -> Spec {
     let version = Version {
         name: kept(&sent.version),
@@ -482,7 +487,7 @@ pub(super) fn row(agent: &str, sent: Sent) -> Spec {
         formats: OURS,
         conform: Conformance::NONE,
         look: Look::Hue(0),
-        files: MemoryFiles::None("the program has read what it reads"),
+        files: MemoryFiles::None("a driven program reads its own files"),
         settings_file: None,
         knobs: &[],
         page: "docs/drive.md",

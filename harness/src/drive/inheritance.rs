@@ -1,5 +1,5 @@
-//! A description that goes on with another one: `extends` names it, what stands beside that takes
-//! the place of what it says, and `[values]` fill places of its own in all texts.
+//! Resolves `extends` in a description: keys of the description replace those of the extended one,
+//! and `[values]` define placeholders for all its strings.
 
 use std::path::{Path, PathBuf};
 
@@ -9,15 +9,15 @@ use toml::de::DeTable;
 use toml::{Table, Value};
 
 use super::agent::AgentError;
-use super::fill::{PLACES, put};
+use super::template::{PLACEHOLDERS, replace};
 
-/// So many descriptions may go on with each other.
-const DEEPEST: usize = 8;
+/// Maximum depth of `extends`.
+const MAX_DEPTH: usize = 8;
 
-/// The text of a description that comes with the project.
+/// Returns the text of a built-in description.
 type Named<'a> = &'a dyn Fn(&str) -> Option<&'static str>;
 
-/// A description with all that it goes on with; the folder is that of its file.
+/// Parses a description and those that it extends. `folder` is the folder of its file.
 pub(super) fn read<T: DeserializeOwned>(
     file: &str,
     toml: &str,
@@ -26,20 +26,20 @@ pub(super) fn read<T: DeserializeOwned>(
 ) -> Result<T, String> {
     let mut texts = Vec::new();
     match table(file, toml, folder, named, &mut texts)? {
-        // What goes on with nothing is read where it stands: an error says the line.
+        // Without `extends` the file is parsed directly, so that errors have a line.
         None => toml_file::read(file, toml).map_err(|e| e.to_string()),
         Some(whole) => whole.try_into().map_err(|e| misfit(file, &e, &texts)),
     }
 }
 
-/// The texts that a description is joined of, each with its file: the outermost first.
+/// Texts of all files with their names, the outermost first.
 type Texts = Vec<(String, String)>;
 
-/// What does not fit, with the line at which the outermost of the files says it.
+/// Formats an error with the file and line that cause it.
 fn misfit(file: &str, e: &toml::de::Error, texts: &Texts) -> String {
     let (told, shown) = (toml_file::describe(e, ""), e.to_string());
     let path = shown.lines().find_map(|l| l.strip_prefix("in `")?.strip_suffix('`'));
-    // Of an unknown key the path leads to its table only.
+    // For an unknown key the path leads to its table.
     let unknown = e.message().strip_prefix("unknown field `").and_then(|m| m.split('`').next());
     let keys: Vec<&str> = path.into_iter().flat_map(|p| p.split('.')).chain(unknown).collect();
     let said = match keys.last() {
@@ -49,11 +49,11 @@ fn misfit(file: &str, e: &toml::de::Error, texts: &Texts) -> String {
     let place = texts.iter().find_map(|(file, text)| Some((file, line_of(text, &keys)?)));
     match place.filter(|_| !e.message().starts_with("missing field")) {
         Some((file, line)) => format!("{file}:{line}: {said}"),
-        None => format!("{file}, with what it extends: {said}"),
+        None => format!("{file} or a description it extends: {said}"),
     }
 }
 
-/// The line of a key within tables.
+/// Returns the line of a key in tables.
 fn line_of(text: &str, keys: &[&str]) -> Option<usize> {
     let (last, outer) = keys.split_last()?;
     let whole = DeTable::parse(text).ok()?;
@@ -65,7 +65,7 @@ fn line_of(text: &str, keys: &[&str]) -> Option<usize> {
     Some(toml_file::Lines::new(text).line_at(key.span().start))
 }
 
-/// The joined tables; `None` = it goes on with nothing.
+/// Returns the merged tables. `None` without `extends` and `values`.
 fn table(
     file: &str,
     toml: &str,
@@ -78,20 +78,20 @@ fn table(
     if !["extends", "values"].iter().any(|name| own.contains_key(*name)) {
         return Ok(None);
     }
-    let mut whole = joined(file, own, folder, named, DEEPEST, texts)?;
+    let mut whole = joined(file, own, folder, named, MAX_DEPTH, texts)?;
     let Some(values) = whole.remove("values") else { return Ok(Some(whole)) };
     let Value::Table(values) = values else {
-        return Err(format!("{file}: `values` must be a table of texts"));
+        return Err(format!("{file}: `values` must be a table of strings"));
     };
     for (name, value) in &values {
         let Value::String(text) = value else {
-            return Err(format!("{file}: values.{name} must be a text"));
+            return Err(format!("{file}: values.{name} must be a string"));
         };
         let letter = |c: char| c.is_ascii_lowercase() || c == '_';
-        if PLACES.contains(&&**name) || name.is_empty() || !name.chars().all(letter) {
+        if PLACEHOLDERS.contains(&&**name) || name.is_empty() || !name.chars().all(letter) {
             return Err(format!(
-                "{file}: values.{name}: a name of small letters and `_` that is none of {}",
-                PLACES.join(", ")
+                "{file}: values.{name}: use a name of lower-case letters and `_` other than {}",
+                PLACEHOLDERS.join(", ")
             ));
         }
         for (_, v) in whole.iter_mut() {
@@ -110,24 +110,23 @@ fn joined(
     mut own: Table,
     folder: Option<&Path>,
     named: Named<'_>,
-    deepest: usize,
+    depth: usize,
     texts: &mut Texts,
 ) -> Result<Table, String> {
     let Some(extends) = own.remove("extends") else { return Ok(own) };
     let Value::String(extends) = extends else {
         return Err(format!(
-            "{file}: `extends` must be a text: an agent that comes with the project, or a TOML \
-             file beside this one"
+            "{file}: `extends` must be a string: a built-in agent, or a TOML file in the same folder"
         ));
     };
     let wrong = |why: String| format!("{file}: extends = {extends:?}: {why}");
-    if deepest == 0 {
-        return Err(wrong("they go on with each other without an end".into()));
+    if depth == 0 {
+        return Err(wrong("the descriptions extend each other in a circle".into()));
     }
     let below = match named(&extends) {
         Some(text) => {
             texts.push((extends.clone(), text.to_string()));
-            joined(&extends, parsed(&extends, text)?, None, named, deepest - 1, texts)?
+            joined(&extends, parsed(&extends, text)?, None, named, depth - 1, texts)?
         }
         None if !extends.ends_with(".toml") => {
             return Err(wrong(AgentError::Unknown(extends.clone()).to_string()));
@@ -138,13 +137,13 @@ fn joined(
             let text = files::read_text(&path).map_err(|e| wrong(format!("{file}: {e}")))?;
             let own = parsed(&file, &text)?;
             texts.push((file.clone(), text));
-            joined(&file, own, path.parent(), named, deepest - 1, texts)?
+            joined(&file, own, path.parent(), named, depth - 1, texts)?
         }
     };
     Ok(over(below, own))
 }
 
-/// A table with another one over it: tables are joined, anything else is replaced.
+/// Merges two tables. Other values of `above` replace those of `below`.
 fn over(mut below: Table, above: Table) -> Table {
     for (name, value) in above {
         let value = match (below.remove(&name), value) {
@@ -158,7 +157,7 @@ fn over(mut below: Table, above: Table) -> Table {
 
 fn fill(value: &mut Value, place: &str, text: &str) {
     match value {
-        Value::String(s) => *s = put(s, place, text),
+        Value::String(s) => *s = replace(s, place, text),
         Value::Array(all) => all.iter_mut().for_each(|v| fill(v, place, text)),
         Value::Table(all) => all.iter_mut().for_each(|(_, v)| fill(v, place, text)),
         _ => {}
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_beside_extends_is_said_instead() {
+    fn table_with_extends_overrides_keys() {
         let own = "extends = \"base\"\nname = \"b\"\nenv.A = \"2\"\nvalues.kind = \"other\"";
         let got = table("f", own, None, &named, &mut vec![]).unwrap().unwrap();
         let want = "name = \"b\"\nlist = [\"other {url}\"]\n[env]\nA = \"2\"\nB = \"other\"";
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_may_go_on_with_a_file_beside_it() {
+    fn table_extends_file_in_same_folder() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("b.toml"), "extends = \"base\"\nname = \"b\"").unwrap();
         let own = "extends = \"b.toml\"";
@@ -200,18 +199,21 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_was_named() {
+    fn table_with_invalid_extends_is_an_error() {
         let error = |text: &str| table("f", text, None, &named, &mut vec![]).unwrap_err();
-        assert!(error("extends = \"loop\"").contains("without an end"));
+        assert!(error("extends = \"loop\"").contains("in a circle"));
         assert!(error("extends = \"no.toml\"").contains("no.toml"));
         let near = error("extends = \"bse.toml\"");
         assert!(near.starts_with("f: extends = \"bse.toml\": bse.toml: "), "{near}");
         let near = error("extends = \"codx\"");
-        assert!(near.contains("no agent `codx`") && near.contains("did you mean codex"), "{near}");
+        assert!(
+            near.contains("unknown agent `codx`") && near.contains("did you mean codex"),
+            "{near}"
+        );
         assert!(!near.contains("known are"), "{near}");
-        assert!(error("extends = 3").contains("must be a text"));
+        assert!(error("extends = 3").contains("must be a string"));
         assert!(error("values.url = \"x\"").contains("values.url"));
-        assert!(error("values.kind = 3").contains("values.kind must be a text"));
+        assert!(error("values.kind = 3").contains("values.kind must be a string"));
         assert!(error("a = ").starts_with("f:1: "));
         assert_eq!(table("f", "a = 1", None, &named, &mut vec![]), Ok(None));
     }
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_with_the_line_that_says_it() {
+    fn read_error_has_line_of_its_file() {
         let error = |text: &str| read::<Form>("f", text, None, &named).unwrap_err();
         for (own, said) in [
             (

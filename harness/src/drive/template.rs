@@ -1,13 +1,13 @@
-//! Places in the texts of an agent's description, such as `{url}`.
+//! Placeholders in an agent's description, such as `{url}`.
 
 use std::borrow::Cow;
 use std::path::Path;
 
 use serde_json::Value;
 
-/// What may stand in braces, a number also with a factor, as in `{window*0.5}`. Other braces stand
-/// for themselves, since settings are often JSON.
-pub(super) const PLACES: &[&str] = &[
+/// Placeholders, numbers also with a factor such as `{window*0.5}`. Other braces are literal, since
+/// settings are often JSON.
+pub(super) const PLACEHOLDERS: &[&str] = &[
     "program",
     "scratch",
     "project",
@@ -20,19 +20,19 @@ pub(super) const PLACES: &[&str] = &[
     "text",
 ];
 
-/// What stands in the places.
+/// Values of placeholders.
 #[derive(Clone, Debug)]
-pub(super) struct Fill {
+pub(super) struct Template {
     values: Vec<(&'static str, String)>,
 }
 
-impl Fill {
-    /// What there is before a drive: the program, the folder of its description, a home.
-    pub(super) fn before(program: &Path, here: Option<&Path>, home: &Path) -> Fill {
+impl Template {
+    /// Returns the values that are known before a drive: program, folder of the description, home.
+    pub(super) fn before_drive(program: &Path, here: Option<&Path>, home: &Path) -> Template {
         let path = |p: &Path| p.display().to_string();
         let here = here.map(|h| ("here", path(h)));
         let always = [("program", path(program)), ("home", path(home))];
-        Fill { values: here.into_iter().chain(always).collect() }
+        Template { values: here.into_iter().chain(always).collect() }
     }
 
     pub(super) fn new(
@@ -42,9 +42,9 @@ impl Fill {
         url: &str,
         model: &str,
         (window, max_output): (u64, u64),
-    ) -> Fill {
+    ) -> Template {
         let path = |p: &Path| p.display().to_string();
-        let mut fill = Fill::before(program, here, &scratch.join("home"));
+        let mut fill = Template::before_drive(program, here, &scratch.join("home"));
         fill.values.extend([
             ("scratch", path(scratch)),
             ("project", path(&scratch.join("project"))),
@@ -56,7 +56,7 @@ impl Fill {
         fill
     }
 
-    /// The text with everything in its place. What was put in is not looked at again.
+    /// Replaces all placeholders. Placeholders in values are not replaced.
     pub(super) fn text(&self, text: &str) -> String {
         let value = |name: &str| self.values.iter().find(|(n, _)| *n == name).map(|(_, v)| &**v);
         let times = |(name, factor): (&str, &str)| {
@@ -68,13 +68,13 @@ impl Fill {
         })
     }
 
-    /// The first name in braces that is none of [`PLACES`].
+    /// Returns the first name in braces that is not in [`PLACEHOLDERS`].
     pub(super) fn unknown(text: &str) -> Option<&str> {
         let mut rest = text;
         while let Some(begin) = rest.find('{') {
             rest = &rest[begin + 1..];
             let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '_')?;
-            if rest[end..].starts_with('}') && end > 0 && !PLACES.contains(&&rest[..end]) {
+            if rest[end..].starts_with('}') && end > 0 && !PLACEHOLDERS.contains(&&rest[..end]) {
                 return Some(&rest[..end]);
             }
         }
@@ -82,18 +82,18 @@ impl Fill {
     }
 }
 
-/// A text with one place filled.
-pub(super) fn put(text: &str, place: &str, value: &str) -> String {
+/// Replaces one placeholder.
+pub(super) fn replace(text: &str, place: &str, value: &str) -> String {
     replaced(text, &|name| (name == place).then_some(Cow::Borrowed(value)))
 }
 
-/// The same in every text of a JSON value.
-pub(super) fn put_in(value: &Value, place: &str, text: &str) -> Value {
+/// Replaces one placeholder in every string of a JSON value.
+pub(super) fn replace_in(value: &Value, place: &str, text: &str) -> Value {
     match value {
-        Value::String(s) => put(s, place, text).into(),
-        Value::Array(all) => all.iter().map(|v| put_in(v, place, text)).collect(),
+        Value::String(s) => replace(s, place, text).into(),
+        Value::Array(all) => all.iter().map(|v| replace_in(v, place, text)).collect(),
         Value::Object(all) => {
-            all.iter().map(|(k, v)| (k.clone(), put_in(v, place, text))).collect()
+            all.iter().map(|(k, v)| (k.clone(), replace_in(v, place, text))).collect()
         }
         other => other.clone(),
     }
@@ -108,9 +108,9 @@ fn replaced<'a>(text: &str, value: &dyn Fn(&str) -> Option<Cow<'a, str>>) -> Str
             value(name).map(|v| (v, begin + end + 1))
         });
         match found {
-            Some((v, behind)) => {
+            Some((v, after)) => {
                 out.push_str(&v);
-                rest = &rest[behind..];
+                rest = &rest[after..];
             }
             None => {
                 out.push('{');
@@ -127,8 +127,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_filled_and_braces_of_json_stay() {
-        let fill = Fill::new(
+    fn text_replaces_placeholders_and_keeps_json_braces() {
+        let fill = Template::new(
             Path::new("/bin/a"),
             Some(Path::new("/own")),
             Path::new("/s"),
@@ -148,13 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_in_is_not_read_again() {
-        assert_eq!(put("say {text}", "text", "{text} {url}"), "say {text} {url}");
+    fn replace_ignores_placeholders_in_values() {
+        assert_eq!(replace("say {text}", "text", "{text} {url}"), "say {text} {url}");
     }
 
     #[test]
-    fn unknown_places_are_found() {
-        assert_eq!(Fill::unknown("{program} {urll}"), Some("urll"));
-        assert_eq!(Fill::unknown("{\"url\": {}} {url} {Upper}"), None);
+    fn unknown_returns_first_unknown_placeholder() {
+        assert_eq!(Template::unknown("{program} {urll}"), Some("urll"));
+        assert_eq!(Template::unknown("{\"url\": {}} {url} {Upper}"), None);
     }
 }

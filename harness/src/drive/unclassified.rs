@@ -1,40 +1,40 @@
-//! Requests that look like the agent's own work and end with words that neither the user said nor
-//! the model wrote: perhaps side requests that offer tools, which no description told apart.
+//! Finds requests that look like the agent's work but end with a text that neither the user nor the
+//! model wrote: perhaps side requests with tools that no rule of the description matches.
 
 use ctxbench_core::block::Role;
 use ctxbench_provider::Content;
 
 use super::agent::Purpose;
 use super::director::Exchange;
-use super::lived::work;
-use super::plan::{Plan, What};
+use super::observed_session::work;
+use super::plan::{Delivery, Plan};
 use super::words;
 
-/// So much of the words is shown, characters.
-const SHOWN: usize = 60;
+/// Length of the excerpt, characters.
+const EXCERPT_CHARS: usize = 60;
 
-/// What is to be said of them, if there are any.
+/// Returns a note about such requests.
 pub(super) fn note(plan: &Plan, exchanges: &[Exchange]) -> Option<String> {
     let says = plan.moves.iter().filter_map(|m| match &m.what {
-        What::Say(words) => Some(words.trim()),
+        Delivery::Say(words) => Some(words.trim()),
         _ => None,
     });
     let says: Vec<&str> = says.filter(|w| !w.is_empty()).collect();
     let summaries = exchanges.iter().filter(|e| e.purpose == Purpose::Summary);
     let summaries = summaries.filter_map(|e| e.outcome.as_ref().ok());
     let summaries: Vec<&str> = summaries.map(|r| words(r).trim()).collect();
-    let nobodys = |text: &str| {
-        let told = says.iter().chain(&summaries).any(|known| text.contains(known));
-        !text.trim().is_empty() && !told
+    let is_unknown = |text: &str| {
+        let is_known = says.iter().chain(&summaries).any(|known| text.contains(known));
+        !text.trim().is_empty() && !is_known
     };
     let ends = work(exchanges).filter_map(|(_, prompt)| {
         let last = prompt.items.last()?;
         let of_user = last.role == Role::User && matches!(*last.content, Content::Text(_));
-        of_user.then(|| last.text()).filter(|text| nobodys(text))
+        of_user.then(|| last.text()).filter(|text| is_unknown(text))
     });
     let ends: Vec<&str> = ends.collect();
     let whole = ends.first()?.trim();
-    let mut first: String = whole.chars().take(SHOWN).collect();
+    let mut first: String = whole.chars().take(EXCERPT_CHARS).collect();
     if first.len() < whole.len() {
         first.push('…');
     }
@@ -44,7 +44,7 @@ pub(super) fn note(plan: &Plan, exchanges: &[Exchange]) -> Option<String> {
         _ => ("requests", "end", "they are side requests"),
     };
     Some(format!(
-        "{n} {requests} of its work {end} with words that nobody said (“{first}”); if {they}, its \
-         description should say so with [[side]]"
+        "{n} {requests} of its work {end} with an unknown text (“{first}”); if {they}, add a [[side]] \
+         rule to its description"
     ))
 }

@@ -1,0 +1,62 @@
+//! Standard output and standard error. Names and texts of sessions come from strangers, so text for
+//! people is escaped here, in one place.
+
+use std::io::{self, Write};
+
+use anyhow::Context;
+use ctxbench_reports::{ReportError, printable};
+
+/// `text` without control characters and invisible marks, except line breaks.
+pub(crate) fn escape(text: &str) -> String {
+    text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
+}
+
+/// Writes a line to standard error. A closed standard error is ignored, where `eprintln!` would
+/// panic.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "{}", escape(line));
+}
+
+/// Prints text for people, escaped.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    print_data(&escape(text))
+}
+
+/// Prints text byte for byte: JSON, sessions, and tables with colours.
+pub(crate) fn print_data(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    let printed = out
+        .write_all(text.as_bytes())
+        .and_then(|()| out.write_all(end.as_bytes()))
+        .and_then(|()| out.flush());
+    check_printed(printed)
+}
+
+/// Prints data while it is made. `write` ends its own last line.
+pub(crate) fn print_with(
+    write: impl FnOnce(&mut dyn Write) -> Result<(), ReportError>,
+) -> anyhow::Result<()> {
+    match write(&mut io::BufWriter::new(io::stdout().lock())) {
+        Err(ReportError::Io(e)) => check_printed(Err(e)),
+        other => Ok(other?),
+    }
+}
+
+/// Fails if standard output could not be written. A closed pipe is not an error.
+pub(crate) fn check_printed(printed: io::Result<()>) -> anyhow::Result<()> {
+    match printed {
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("failed to write to stdout"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_of_terminal_sequences_keeps_lines() {
+        assert_eq!(escape("a\u{1b}]0;title\u{7}b\nc\u{9b}31m\u{202e}d"), "a ]0;title b\nc 31m d");
+    }
+}

@@ -1,0 +1,242 @@
+//! Finished rows on disk, one file per row, named by the hash of everything that decides the row.
+//! A row that is found is not computed again.
+//!
+//! Every file is written whole under a temporary name and renamed, so several runs can share a cache
+//! without a lock, on network file systems too. A file is used only if it names its own key and
+//! carries the checksum of its content; a torn or edited file is computed again.
+
+mod checksum;
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::record::{RESULTS_VERSION, RunRecord, Status};
+use ctxbench_core::{files, natural};
+use serde::{Deserialize, Serialize};
+
+use crate::write::{WriteError, io_error, is_empty};
+
+/// Name of the default cache folder, inside a results folder.
+const FOLDER: &str = ".rows";
+/// The file that marks a folder as a cache.
+const MARKER: &str = ".ctxbench-cache";
+const MARKER_TEXT: &str = "ctxbench cache 1\n";
+const SUFFIX: &str = ".run.json";
+/// Bytes of rows kept in memory, measured by their files. Other rows are read again when needed.
+const MEMORY_BYTES: usize = 64 << 20;
+/// Attempts at a file in the default cache. Another run may replace the results folder around it, and
+/// the cache is back at its place a moment later.
+const ATTEMPTS: u32 = 50;
+const RETRY_DELAY: Duration = Duration::from_millis(20);
+
+/// One strategy on one session with one model.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// Figures of this row alone, without savings over other rows.
+    pub run: RunRecord,
+    /// One JSON line per request, if a trace was requested.
+    pub trace: Vec<String>,
+    /// One JSON line per reply, if status lines were requested.
+    pub status: Vec<String>,
+    /// Wall-clock time of the computation; not part of results.
+    pub timing: serde_json::Value,
+}
+
+#[derive(Serialize)]
+struct RowOut<'a> {
+    version: u32,
+    key: &'a str,
+    run: &'a RunRecord,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    trace: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    status: &'a [String],
+    timing: &'a serde_json::Value,
+}
+
+#[derive(Deserialize)]
+struct RowIn {
+    version: u32,
+    key: String,
+    run: RunRecord,
+    #[serde(default)]
+    trace: Vec<String>,
+    #[serde(default)]
+    status: Vec<String>,
+    #[serde(default)]
+    timing: serde_json::Value,
+}
+
+/// Returns the cache of a run into `out` that names no other.
+pub fn default_cache(out: &Path) -> PathBuf {
+    out.join(FOLDER)
+}
+
+/// Returns whether `path` is the default cache of the results folder it is in.
+pub(crate) fn is_default_cache(path: &Path) -> bool {
+    // Another run may be about to write the marker.
+    let is_new = || is_empty(path).unwrap_or(false) || is_cache(path);
+    path.file_name().is_some_and(|name| name == FOLDER) && (is_cache(path) || is_new())
+}
+
+fn is_cache(dir: &Path) -> bool {
+    fs::read_to_string(dir.join(MARKER)).is_ok_and(|text| text == MARKER_TEXT)
+}
+
+/// Moves the default cache from one results folder to another. Rows that are in both have the same
+/// content.
+pub(crate) fn move_default_cache(from: &Path, to: &Path) -> io::Result<()> {
+    let (from, to) = (default_cache(from), default_cache(to));
+    if is_cache(&from) { move_into(&from, &to) } else { Ok(()) }
+}
+
+fn move_into(from: &Path, to: &Path) -> io::Result<()> {
+    if !to.exists() && fs::rename(from, to).is_ok() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(from)? {
+        let (path, name) = entry.map(|e| (e.path(), e.file_name()))?;
+        if path.is_dir() {
+            move_into(&path, &to.join(name))?;
+        } else {
+            fs::rename(path, to.join(name))?;
+        }
+    }
+    fs::remove_dir(from)
+}
+
+/// Rows by their keys. A key is a hash in hexadecimal.
+pub struct RowCache {
+    dir: PathBuf,
+    memory: Mutex<Memory>,
+}
+
+#[derive(Default)]
+struct Memory {
+    rows: HashMap<String, Arc<Row>>,
+    bytes: usize,
+}
+
+impl RowCache {
+    /// Opens or creates a cache. A folder with other content is an error.
+    pub fn open(dir: &Path) -> Result<RowCache, WriteError> {
+        fs::create_dir_all(dir).map_err(io_error(dir, "make the folder"))?;
+        if !is_cache(dir) {
+            // Another run may have put the marker there in the meantime.
+            if !is_empty(dir)? && !is_cache(dir) {
+                return Err(WriteError::ForeignCache(dir.into()));
+            }
+            files::write(&dir.join(MARKER), MARKER_TEXT)?;
+        }
+        Ok(RowCache { dir: dir.into(), memory: Mutex::default() })
+    }
+
+    fn path(&self, key: &str) -> PathBuf {
+        let folder = key.get(..2).unwrap_or("00");
+        self.dir.join(folder).join(format!("{key}{SUFFIX}"))
+    }
+
+    /// Returns the row of a key, unless it ended with an error: errors are computed again.
+    pub fn find(&self, key: &str) -> Option<Arc<Row>> {
+        let row = self.memory().rows.get(key).cloned();
+        let row = row.or_else(|| {
+            let (row, bytes) = read(&self.path(key), key)?;
+            Some(self.remember(key, row, bytes))
+        });
+        row.filter(|row| row.run.status != Status::Error)
+    }
+
+    /// Returns the row of a key that this run has put or found, errors included.
+    pub fn get(&self, key: &str) -> Option<Arc<Row>> {
+        if let Some(row) = self.memory().rows.get(key) {
+            return Some(row.clone());
+        }
+        (0..ATTEMPTS).find_map(|attempt| {
+            if attempt > 0 {
+                std::thread::sleep(RETRY_DELAY);
+            }
+            self.find(key)
+        })
+    }
+
+    /// Stores a finished row. With `private` only its owner can read the file. Errors stay in memory,
+    /// and so does a row that cannot be written: this run loses nothing.
+    pub fn put(&self, key: &str, row: Row, private: bool) -> Result<(), WriteError> {
+        let is_error = row.run.status == Status::Error;
+        let written = if is_error { Ok(()) } else { self.write(key, &row, private) };
+        let bytes = match (&written, is_error) {
+            (Ok(()), false) => fs::metadata(self.path(key)).map_or(0, |m| m.len() as usize),
+            _ => 0,
+        };
+        self.remember(key, row, bytes);
+        written
+    }
+
+    fn write(&self, key: &str, row: &Row, private: bool) -> Result<(), WriteError> {
+        let Row { run, trace, status, timing } = row;
+        let row = RowOut { version: RESULTS_VERSION, key, run, trace, status, timing };
+        let path = self.path(key);
+        let folder = path.parent().unwrap_or(&self.dir);
+        let mut attempt = 1;
+        loop {
+            fs::create_dir_all(folder).map_err(io_error(folder, "make the folder"))?;
+            let content = |out: &mut dyn Write| checksum::write(out, &row);
+            match files::write_unsynced(&path, private, content) {
+                // The folder was moved after it had been made.
+                Err(_) if !folder.exists() && attempt < ATTEMPTS => attempt += 1,
+                written => return Ok(written?),
+            }
+            std::thread::sleep(RETRY_DELAY);
+        }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a row in memory while there is room. `bytes` is 0 for a row that is not on disk.
+    fn remember(&self, key: &str, row: Row, bytes: usize) -> Arc<Row> {
+        let row = Arc::new(row);
+        let mut memory = self.memory();
+        if memory.bytes + bytes <= MEMORY_BYTES || bytes == 0 {
+            memory.bytes += bytes;
+            memory.rows.insert(key.into(), row.clone());
+        }
+        row
+    }
+}
+
+/// Reads a row and the length of its file. `None` without a valid row.
+fn read(path: &Path, key: &str) -> Option<(Row, usize)> {
+    let file = fs::read(path).ok()?;
+    let found: RowIn = serde_json::from_slice(checksum::verify(&file)?).ok()?;
+    let is_valid = found.version == RESULTS_VERSION && found.key == key;
+    let RowIn { run, trace, status, timing, .. } = found;
+    is_valid.then_some((Row { run, trace, status, timing }, file.len()))
+}
+
+/// Sorts runs as in results: scenario, strategy label, model, summariser, seed.
+pub fn sort_runs(runs: &mut [RunRecord]) {
+    runs.sort_by(|a, b| {
+        let of_strategy = || natural::order(&a.strategy.label, &b.strategy.label);
+        a.scenario.id.cmp(&b.scenario.id).then_with(of_strategy).then_with(|| key(a).cmp(&key(b)))
+    });
+}
+
+fn key(r: &RunRecord) -> (&str, &str, &str, &str, Option<u64>) {
+    (
+        &r.scenario.id,
+        &r.strategy.label,
+        &r.model,
+        r.summariser.as_deref().unwrap_or_default(),
+        r.seed,
+    )
+}
+
+#[cfg(test)]
+#[path = "row_cache_tests.rs"]
+mod tests;

@@ -1,0 +1,117 @@
+use super::*;
+use crate::sample;
+
+const KEY: &str = "00aa00aa00aa00aa00aa00aa00aa00aa";
+const OTHER: &str = "ffaa00aa00aa00aa00aa00aa00aa00aa";
+
+fn row(label: &str) -> Row {
+    Row { run: sample::run("s", label, 1), trace: vec!["{}".into()], ..Row::default() }
+}
+
+fn open(dir: &Path) -> RowCache {
+    RowCache::open(dir).unwrap()
+}
+
+#[test]
+fn put_row_is_found_by_later_run() {
+    let dir = tempfile::tempdir().unwrap();
+    open(dir.path()).put(KEY, row("codex"), false).unwrap();
+    let later = open(dir.path());
+    assert!(later.find(OTHER).is_none());
+    let found = later.find(KEY).unwrap();
+    assert_eq!((&found.run, &found.trace), (&row("codex").run, &row("codex").trace));
+}
+
+#[test]
+fn put_error_is_returned_and_not_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open(dir.path());
+    let mut failed = row("codex");
+    failed.run.status = Status::Error;
+    cache.put(KEY, failed.clone(), false).unwrap();
+    assert!(cache.find(KEY).is_none());
+    assert_eq!(cache.get(KEY).unwrap().run, failed.run);
+    assert!(open(dir.path()).find(KEY).is_none());
+}
+
+#[test]
+fn find_torn_foreign_or_other_version_is_none() {
+    let dir = tempfile::tempdir().unwrap();
+    open(dir.path()).put(KEY, row("codex"), false).unwrap();
+    let path = open(dir.path()).path(KEY);
+    let whole = fs::read_to_string(&path).unwrap();
+    let cuts = (0..whole.len()).step_by(whole.len() / 50).map(|at| whole[..at].to_string());
+    let json = whole.lines().next().unwrap();
+    let others = [
+        json.replacen("\"version\":1", "\"version\":2", 1),
+        json.replacen(KEY, OTHER, 1),
+        "{}".into(),
+    ];
+    let with_checksum = |json: String| {
+        let mut crc = flate2::Crc::new();
+        crc.update(json.as_bytes());
+        format!("{json}\n{:08x}\n", crc.sum())
+    };
+    let cost = whole.find("\"cost_usd\":").unwrap() + "\"cost_usd\":".len();
+    let digit = if whole[cost..].starts_with('7') { "8" } else { "7" };
+    let other_cost = format!("{}{digit}{}", &whole[..cost], &whole[cost + 1..]);
+    assert_ne!(other_cost, whole);
+    let damaged = cuts.chain(others.map(with_checksum)).chain([json.to_string(), other_cost]);
+    for text in damaged {
+        fs::write(&path, &text).unwrap();
+        assert!(open(dir.path()).find(KEY).is_none(), "{text}");
+    }
+    fs::write(&path, &whole).unwrap();
+    assert!(open(dir.path()).find(KEY).is_some());
+}
+
+#[test]
+fn open_folder_with_other_files_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("thesis.tex"), "years of work").unwrap();
+    let error = RowCache::open(dir.path()).err().unwrap().to_string();
+    assert!(error.contains("is not a ctxbench cache"), "{error}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn open_with_unfinished_marker_of_other_run_succeeds() {
+    let dir = tempfile::tempdir().unwrap();
+    let unfinished = dir.path().join(".ctxbench-1a.tmp");
+    fs::write(&unfinished, MARKER_TEXT).unwrap();
+    let cache = open(dir.path());
+    fs::rename(&unfinished, dir.path().join(MARKER)).unwrap();
+    cache.put(KEY, row("codex"), false).unwrap();
+    assert!(open(dir.path()).find(KEY).is_some());
+}
+
+#[cfg(unix)]
+#[test]
+fn put_private_row_only_owner_can_read() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let cache = open(dir.path());
+    for (key, private) in [(KEY, true), (OTHER, false)] {
+        cache.put(key, row("codex"), private).unwrap();
+        let mode = fs::metadata(cache.path(key)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777 == 0o600, private, "{mode:o}");
+    }
+}
+
+#[test]
+fn put_while_cache_is_moved_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+    fs::create_dir_all(&b).unwrap();
+    let cache = open(&default_cache(&a));
+    cache.put(KEY, row("codex"), false).unwrap();
+    // Another run replaces the folder `a` by `b` and moves the rows over.
+    let old = dir.path().join("old");
+    fs::rename(&a, &old).unwrap();
+    fs::rename(&b, &a).unwrap();
+    cache.put(OTHER, row("aider"), false).unwrap();
+    move_default_cache(&old, &a).unwrap();
+    let later = open(&default_cache(&a));
+    assert!(later.find(KEY).is_some() && later.find(OTHER).is_some());
+    assert!(!default_cache(&old).exists());
+}
