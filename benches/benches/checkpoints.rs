@@ -58,7 +58,7 @@ fn open(name: &str, root: &Path, store: &Path) -> Box<dyn Snapshots> {
 
 fn ways() -> Vec<&'static str> {
     if git_version().is_none() {
-        println!("shadow git is skipped: there is no git program on this machine");
+        println!("shadow git is skipped: git is not installed");
         return vec!["edit-tools"];
     }
     vec!["edit-tools", "shadow-git"]

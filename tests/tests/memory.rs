@@ -54,7 +54,7 @@ fn openoxide_treats_memory_like_claude_code() {
     // docs/sources/openoxide.md §1.7: of the index the first 200 lines; files of folders and rules
     // when something they hold for is read. `c12` reads such a file, before `u5`; by then finished
     // turns have outgrown the history's budget (8,192 tokens, here a twentieth of that) and are
-    // summarised, and the rule goes with its call.
+    // summarised, and the rule is removed with its call.
     let mut expected = [
         "folder@u3=nowhere",
         "index-cut@u3=nowhere",
