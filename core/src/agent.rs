@@ -86,7 +86,7 @@ async fn rewind(
     }
 }
 
-/// What happens next; before it come the moments at which the strategy wants to act.
+/// Returns the next action, after waking the strategy at the times that it requests.
 async fn next(s: &mut Engine, strategy: &mut dyn Strategy) -> Option<Action> {
     while let Some(at) = strategy.wakes_at() {
         if !s.host().wait_until(at).await {

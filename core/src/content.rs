@@ -170,7 +170,6 @@ mod in_field {
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     #[cfg_attr(feature = "schema", schemars(inline))]
     pub(super) struct Text {
-        /// The words.
         text: Arc<str>,
     }
 

@@ -94,11 +94,8 @@ fn buffered(file: &File, content: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     out.flush()
 }
 
-/// Refuses an output that cannot be written or is one of the inputs, by whatever name it is reached
-/// (link, hard link, another spelling): good to call before long work. An input that is a folder
-/// stands for every file in it and below.
-///
-/// `-`, too: who can print asks for that before, and a file of this name is what nobody wants.
+/// Refuses an output that is not writable, is `-`, or is one of the inputs, even by another name (link,
+/// hard link, other spelling). Call it before long work. An input folder includes all files below it.
 pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), FileError> {
     if path.as_os_str() == "-" {
         return Err(FileError::Dash);

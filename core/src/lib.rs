@@ -1,8 +1,7 @@
-//! The engine of ctxbench: history, context, budget and compaction behind a [`Strategy`] trait.
+//! The engine of ctxbench: history, context, budget and compaction, with a [`Strategy`] trait.
 //!
-//! The history is an append-only log of what was said; the context is the view of it that the next
-//! request will show. A strategy is a policy over named moments that edits the view and never the
-//! log.
+//! The history is an append-only log of messages; the context is the view of it in the next request. A
+//! strategy implements hooks of the agent's loop, which edit the view and never the log.
 
 pub mod agent;
 pub mod block;
@@ -41,7 +40,7 @@ pub mod strategy;
 pub mod tokens;
 pub mod toml_file;
 
-/// For those who write a [`Host`] or a [`Strategy`].
+/// For implementations of [`Host`] and [`Strategy`].
 pub use async_trait::async_trait;
 pub use engine::Engine;
 pub use host::Host;

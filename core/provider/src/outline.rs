@@ -206,7 +206,7 @@ mod tests {
     use crate::wire::ALL;
     use crate::wire::properties::{any_wire, model, request};
 
-    /// What a request's prompt is to a cache by way of the prompt itself.
+    /// Computes the prefixes of a request from its prompt.
     fn by_prompt(wire: Wire, request: &Request) -> (Vec<Prefix>, Vec<usize>, bool, bool) {
         let prompt = Prompt::of(wire, request);
         let all = prefixes(&prompt, &request.model.counting);
@@ -218,8 +218,8 @@ mod tests {
         (all, marked, thinking, compaction)
     }
 
-    /// Breakpoints on what takes none stand on something before it: every short conversation
-    /// with a breakpoint at each of its places or none, and then shorter or longer with another.
+    /// A breakpoint on an item that allows none moves to an earlier one. Tests every short conversation
+    /// with at most one breakpoint at each position, then a shorter or longer one.
     #[test]
     fn a_breakpoint_that_moves_is_followed() {
         let kinds = [

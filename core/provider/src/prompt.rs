@@ -286,17 +286,16 @@ pub struct Prompt {
     pub tools_cache: Option<Ttl>,
     /// Everything else in order.
     pub items: Vec<Item>,
-    /// Edits asked of the provider.
+    /// Requested context edits.
     pub server_edits: Vec<ServerEdit>,
-    /// The thread it belongs to.
     pub thread: Option<PromptThread>,
-    /// Name of the contents, stored with the provider before, that stand in front of it.
+    /// Name of the stored contents that precede the items.
     pub stored: Option<Arc<str>>,
 }
 
 impl Prompt {
-    /// What a server would decode from this request, without going over bytes: `decode(encode(r))
-    /// == Prompt::of(r)` is a tested property.
+    /// Builds the prompt that a server decodes from a request, without encoding: equals
+    /// `decode(encode(request))`.
     pub fn of(wire: Wire, request: &Request) -> Self {
         let request = &*request.sent();
         let slots = plan::plan(wire, request);
@@ -315,12 +314,12 @@ impl Prompt {
         }
     }
 
-    /// Whether it asks the provider for a compaction and nothing else.
+    /// Returns whether the request is for a compaction only.
     pub fn asks_for_compaction(&self) -> bool {
         self.items.iter().any(|i| matches!(*i.content, Content::CompactionTrigger(_)))
     }
 
-    /// A prompt of these items and nothing else.
+    /// Creates a prompt of items only.
     pub fn new(model: impl Into<Arc<str>>, items: Vec<Item>) -> Self {
         Prompt {
             model: model.into(),

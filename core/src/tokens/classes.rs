@@ -68,7 +68,7 @@ impl Class {
         matches!(self, Other | Mark)
     }
 
-    /// What may stand before the letters of a word: neither letter, number nor line end.
+    /// Returns whether the class may precede the letters of a word: no letter, number or line break.
     pub(super) fn leads(self) -> bool {
         matches!(self, Other | Mark | Blank)
     }

@@ -390,7 +390,7 @@ mod tests {
             body(&["a", "b", "c", "d", "e"]),
             body(&["a", "longer", "c", "d", "e", "f"]),
             body(&["a", "longer", "", "d", "short", "f", "g"]),
-            // One is gone, and what stands behind it has another place.
+            // One message is removed, so that later ones have another position.
             body(&["a", "", "d", "short", "f", "g"]),
             body(&["a", "", "d", "short"]),
             body(&["other", "", "d", "short"]),
@@ -408,7 +408,7 @@ mod tests {
         let body = |beside: Value| {
             let mut body = json!({"messages": said});
             body.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());
-            // Names in this order, so some fields stand before the messages and some behind them.
+            // Names in this order, with fields before and after the messages.
             body.to_string().into_bytes()
         };
         let bodies = [
