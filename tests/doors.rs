@@ -84,7 +84,7 @@ pub const DOORS: [Door; 23] = [
             drop(one.map(|r| validate(&r.calls, "x.jsonl", options, Calibration::Auto)));
         });
     }),
-    ("request", |b| WIRES.iter().for_each(|w| drop((w.decode("", b), w.asked("", b))))),
+    ("request", |b| WIRES.iter().for_each(|w| drop((w.decode("", b), w.reply_options("", b))))),
     // Bodies one after the other, a zero between them, read the same as each by itself.
     ("requests", |b| {
         for wire in WIRES {

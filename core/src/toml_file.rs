@@ -152,9 +152,7 @@ mod tests {
         for text in ["foo", "open ai", "true-ish", "some.thing"] {
             assert_eq!(
                 told(&format!("window = 1\nprovider = {text} # which\n")),
-                format!(
-                    "f.toml:2: provider: {text} has no quotes; a text stands in them: \"{text}\""
-                )
+                format!("f.toml:2: provider: {text} has no quotes; write \"{text}\"")
             );
         }
     }

@@ -94,11 +94,13 @@ mod tests {
         ))
         .to_string();
         assert!(
-            cut.contains("may be cut off")
+            cut.contains("may be incomplete")
                 && !cut.contains("stored before")
                 && cut.ends_with("free some space and try again"),
             "{cut}"
         );
-        assert!(of(ErrorKind::ReadOnlyFilesystem).contains("you may not write there"));
+        assert!(
+            of(ErrorKind::ReadOnlyFilesystem).contains("you have no permission to write there")
+        );
     }
 }
