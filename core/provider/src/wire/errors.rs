@@ -101,7 +101,7 @@ impl dyn ApiFormat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{ALL as WIRES, apis, named};
+    use crate::wire::{ALL as WIRES, apis, find};
 
     #[test]
     fn an_overflow_survives_every_wire() {

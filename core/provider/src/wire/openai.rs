@@ -259,7 +259,7 @@ impl ApiFormat for Openai {
 mod tests {
     use super::*;
     use crate::wire::find;
-    use ctxbench_core::model::find;
+    use ctxbench_core::model;
 
     fn read(usage: &str) -> Usage {
         let body = format!(
@@ -298,7 +298,7 @@ mod tests {
                 ..Reply::default()
             };
             for wire in ["openai-chat", "openai-responses"].map(|w| find(w).unwrap()) {
-                let bytes = wire.encode_reply(&reply, find(model).unwrap());
+                let bytes = wire.encode_reply(&reply, model::find(model).unwrap());
                 assert_eq!(wire.decode_reply(&bytes).unwrap().usage, usage, "{wire:?} {model}");
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::prompt::Prompt;
-use crate::wire::{ALL, Wire, WireError, of};
+use crate::wire::{ALL, Wire, WireError, for_model};
 use crate::wire::{anthropic, gemini, openai_chat, openai_responses};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
 use ctxbench_core::content::Part;
@@ -41,7 +41,7 @@ fn every_wire_is_known_by_its_name_and_every_model_speaks_one_that_can_what_it_c
     let ask = block(0, BlockKind::CompactionTrigger, Role::User, "");
     let said = block(0, BlockKind::User, Role::User, "u");
     for m in catalogue() {
-        let (wire, can) = (of(m), m.capabilities);
+        let (wire, can) = (for_model(m), m.capabilities);
         let counts = wire.encode_count(&request(vec![said.clone()])).is_some();
         for (needed, carried) in [
             (can.counting, counts),
