@@ -426,7 +426,7 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
         ),
     };
     say("summaries", summaries);
-    if let Some(told) = plan.options.memory.told() {
+    if let Some(told) = plan.options.memory.summary() {
         say(yardstick::MEMORY, told);
     }
     say(

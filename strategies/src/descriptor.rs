@@ -10,7 +10,7 @@ use ctxbench_core::session::RewindMode;
 use ctxbench_core::settings::{Setting, SettingError, Settings, SettingsTable, Value};
 pub use ctxbench_core::strategy::Standing;
 use ctxbench_core::strategy::Strategy;
-use ctxbench_kit::memory::{Loaded, Visit};
+use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use thiserror::Error;
 
 use crate::conform::Conformance;
@@ -469,7 +469,7 @@ pub enum MemoryFiles {
     None(&'static str),
     Read {
         /// What a version reads.
-        load: fn(Version, &Visit<'_>) -> Loaded,
+        load: fn(Version, &LoadRequest<'_>) -> LoadedFiles,
         /// Whether the strategy brings in files for some paths with a call that touches them.
         follows: bool,
     },

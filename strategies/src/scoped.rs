@@ -56,7 +56,7 @@ fn touched(scope: &Scope, blocks: &[Arc<Block>]) -> bool {
     let path_of = |b: &Arc<Block>| {
         (b.kind == BlockKind::Call).then(|| file_path(&b.call.as_ref()?.name, &b.text)).flatten()
     };
-    blocks.iter().filter_map(path_of).any(|path| scope.holds_somewhere(&path))
+    blocks.iter().filter_map(path_of).any(|path| scope.matches_any_suffix(&path))
 }
 
 /// The files that a memory file holds for, `None` = all. Its text begins with its path as a
@@ -73,7 +73,7 @@ fn scope(text: &str, of_folders: &[&str]) -> Option<Scope> {
     let nested = !folder.starts_with(['/', '~', '.']) && !folder.contains(':');
     // The index of an automatic memory holds for the project.
     let index = name == "MEMORY.md" && folder.rsplit('/').next() == Some("memory");
-    (nested && !index && of_folders.contains(&name)).then(|| Scope::of_folder(folder)).flatten()
+    (nested && !index && of_folders.contains(&name)).then(|| Scope::for_folder(folder)).flatten()
 }
 
 /// Whether a path leads through `.PRODUCT/rules/`.
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_scope_is_tried_on_paths_as_tools_name_them() {
-        let holds = |glob: &str, path: &str| Scope::new([glob]).unwrap().holds_somewhere(path);
+        let holds = |glob: &str, path: &str| Scope::new([glob]).unwrap().matches_any_suffix(path);
         assert!(holds("src/api/**", "./src/api/v1/a.rs") && !holds("src/api/**", "src/apix/a.rs"));
         assert!(
             holds("**/*.ts", "a.ts") && holds("**/*.ts", "x/y/a.ts") && !holds("**/*.ts", "a.tsx")
@@ -121,6 +121,8 @@ mod tests {
         assert!(
             holds("src/*.rs", "/home/me/work/src/a.rs") && !holds("src/*.rs", "other/src/a.rs")
         );
-        assert!(scope("# app/[id]/CLAUDE.md\n\nx").unwrap().holds_somewhere("app/[id]/page.tsx"));
+        assert!(
+            scope("# app/[id]/CLAUDE.md\n\nx").unwrap().matches_any_suffix("app/[id]/page.tsx")
+        );
     }
 }

@@ -19,7 +19,7 @@ use super::crew::Crew;
 use super::events::{Event, Logged};
 use super::known::Known;
 use super::{Loading, background, compactions, delegation, drift, histories, resume};
-use crate::rewind::{self, Files};
+use crate::rewind::{self, FileRewinds};
 
 /// A run that is over.
 pub(super) struct Run<'a> {
@@ -27,7 +27,7 @@ pub(super) struct Run<'a> {
     pub(super) spec: &'a Spec,
     pub(super) model: &'a Model,
     /// The files of the session at its rewinds.
-    pub(super) files: &'a Files,
+    pub(super) files: &'a FileRewinds,
     /// Of the session.
     pub(super) known: &'a Known,
     /// Who wrote its summaries, if any was asked for.

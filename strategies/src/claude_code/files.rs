@@ -1,6 +1,8 @@
 //! Claude Code's memory files (docs/sources/claude-code.md §1.5).
 
-use ctxbench_kit::memory::{IndexLimit, Layout, Level, Levels, Loaded, Visit, jsonc};
+use ctxbench_kit::memory::{
+    IndexLimit, Layout, Level, Levels, LoadRequest, LoadedFiles, parse_jsonc,
+};
 
 use super::version::ClaudeCodeVersion;
 use crate::descriptor::{Named, SettingsFile, Version, known};
@@ -25,7 +27,7 @@ pub(crate) const SETTINGS: SettingsFile =
     SettingsFile { folder: ".claude", names: &["settings.json"], read: own_settings };
 
 fn own_settings(text: &str) -> Result<Named, String> {
-    named(&jsonc(text)?, &OWN)
+    named(&parse_jsonc(text)?, &OWN)
 }
 
 const LAYOUT: Layout = Layout {
@@ -60,10 +62,10 @@ static RELEASED: Layout = LAYOUT;
 /// the program's documentation knows of none.
 static DESCRIBED: Layout = Layout { settings: Some(".claude/settings.json"), ..LAYOUT };
 
-pub(super) fn load(version: Version, visit: &Visit<'_>) -> Loaded {
+pub(super) fn load(version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
     let layout = match known(version) {
         ClaudeCodeVersion::Described001 => &DESCRIBED,
         ClaudeCodeVersion::Program | ClaudeCodeVersion::Described002 => &RELEASED,
     };
-    Levels::visit(layout, visit)
+    Levels::load_for(layout, request)
 }

@@ -315,7 +315,7 @@ fn block(p: &Part) -> Option<Value> {
 /// A block as it was written: what the product's format has no place for stands in fields of ours.
 fn part(b: &Value, summary: bool) -> Option<Part> {
     let text = |key: &str| -> std::sync::Arc<str> { b[key].as_str().unwrap_or_default().into() };
-    Some(match (b["type"].as_str()?, transcript::part(b.as_object()?)) {
+    Some(match (b["type"].as_str()?, transcript::parse_part(b.as_object()?)) {
         (_, Some(Part::Text(said))) if summary => Part::Summary(said),
         (_, Some(Part::Call(call))) => {
             let arguments = b["raw"].as_str().map_or(call.arguments, Into::into);

@@ -10,7 +10,7 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::history::History;
 use ctxbench_core::tokens::bytes_div4_up;
-use ctxbench_kit::memory::{Lost, cut_index};
+use ctxbench_kit::memory::{CutOff, cut_index};
 
 use super::files::INDEX;
 use super::rules::{Restored, restorable};
@@ -151,7 +151,7 @@ pub(crate) fn cut_indexes(s: &mut Engine) {
         }
         let body = body.trim_start_matches('\n');
         let (shown, rest) = cut_index(body, INDEX);
-        if let Some(lost) = Lost::of(rest) {
+        if let Some(lost) = CutOff::measure(rest) {
             let text = format!(
                 "# {path}\n\n{}\n[{} more lines of this file are not shown]",
                 shown.trim_end(),

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use ctxbench_kit::memory::{Level, Loaded, Lost, MemoryFile, Note, Visit, is_file, read};
+use ctxbench_kit::memory::{
+    CutOff, Level, LoadRequest, LoadedFiles, MemoryFile, Note, is_file, read,
+};
 use toml::{Table, Value};
 
 use crate::descriptor::{Named, SettingsFile, Version};
@@ -48,9 +50,9 @@ fn own_settings(text: &str) -> Result<Named, String> {
     Ok(out)
 }
 
-pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
-    let mut out = Loaded::default();
-    let home = visit.site.home.join(".codex");
+pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
+    let mut out = LoadedFiles::default();
+    let home = request.folders.home.join(".codex");
     let settings = settings(&home.join("config.toml"), &mut out.notes);
     // A person's own file is outside of the limit.
     for name in NAMES {
@@ -60,13 +62,13 @@ pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
             break;
         }
     }
-    let most = settings.get(MOST_BYTES.0).and_then(Value::as_integer);
-    let most = most.map_or(MOST_BYTES.1, |n| usize::try_from(n).unwrap_or(0));
+    let max = settings.get(MOST_BYTES.0).and_then(Value::as_integer);
+    let max = max.map_or(MOST_BYTES.1, |n| usize::try_from(n).unwrap_or(0));
     let more = settings.get(FALLBACKS).and_then(Value::as_array);
     let more = more.into_iter().flatten().filter_map(Value::as_str).filter(|n| !n.is_empty());
     let names: Vec<&str> = NAMES.into_iter().chain(more).collect();
-    let mut left = most;
-    let mut folders: Vec<&Path> = visit.site.upwards().collect();
+    let mut left = max;
+    let mut folders: Vec<&Path> = request.folders.up_to_root().collect();
     folders.reverse();
     for folder in folders {
         let mut paths = names.iter().map(|n| folder.join(n));
@@ -77,11 +79,11 @@ pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
         let (shown, rest) = text.split_at(text.floor_char_boundary(left));
         left -= shown.len();
         let setting = MOST_BYTES.0;
-        out.notes.extend(Lost::of(rest).map(|lost| Note::BudgetCut {
+        out.notes.extend(CutOff::measure(rest).map(|cut_off| Note::BudgetCut {
             path: path.clone(),
-            most,
+            max,
             setting,
-            lost,
+            cut_off,
         }));
         let file = MemoryFile::new(Level::Project, path, shown);
         out.files.push(MemoryFile { rest: rest.into(), ..file });
@@ -94,7 +96,7 @@ fn settings(path: &Path, notes: &mut Vec<Note>) -> Table {
     text.parse().unwrap_or_else(|e: toml::de::Error| {
         notes.push(Note::BadSettings {
             path: path.into(),
-            why: format!("no TOML: {}", e.message()),
+            reason: format!("invalid TOML: {}", e.message()),
         });
         Table::new()
     })

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_kit::rollout::{
-    Compacted, Content, Counters, Event, Item, Payload, Record, Resumed, Rollout, TokenCount,
-    TokenInfo,
+    Compacted, Content, Counters, Event, Item, Payload, Record, ResumedSession, Rollout,
+    TokenCount, TokenInfo,
 };
 
 use crate::codex::count::{Era, item_groups};
@@ -124,7 +124,7 @@ pub fn resume(
     context: &[Item],
     is_summary: impl Fn(&str) -> bool,
     budget: u64,
-) -> Resumed<Item> {
+) -> ResumedSession<Item> {
     let mut out = rollout
         .resume(|before, summary| rebuilt(era, context, before, summary, &is_summary, budget));
     if era == Era::V169 {

@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use ctxbench_kit::memory::{Level, Loaded, MemoryFile, Visit, is_file, jsonc, read};
+use ctxbench_kit::memory::{
+    Level, LoadRequest, LoadedFiles, MemoryFile, is_file, parse_jsonc, read,
+};
 
 use crate::descriptor::{Named, SettingsFile, Version};
 use crate::own_settings::{Own, Shape, named};
@@ -23,14 +25,14 @@ pub(crate) const SETTINGS: SettingsFile =
     SettingsFile { folder: ".pi", names: &["settings.json"], read: own_settings };
 
 fn own_settings(text: &str) -> Result<Named, String> {
-    named(&jsonc(text)?, &OWN)
+    named(&parse_jsonc(text)?, &OWN)
 }
 
-pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
-    let mut out = Loaded::default();
-    let own = visit.site.home.join(".pi/agent");
+pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
+    let mut out = LoadedFiles::default();
+    let own = request.folders.home.join(".pi/agent");
     of_folder(&own, Level::User, &mut out);
-    let mut folders: Vec<&Path> = visit.site.directory.ancestors().collect();
+    let mut folders: Vec<&Path> = request.folders.directory.ancestors().collect();
     folders.reverse();
     for folder in folders.into_iter().filter(|f| *f != own) {
         of_folder(folder, Level::Project, &mut out);
@@ -38,7 +40,7 @@ pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
     out
 }
 
-fn of_folder(folder: &Path, level: Level, out: &mut Loaded) {
+fn of_folder(folder: &Path, level: Level, out: &mut LoadedFiles) {
     let mut paths = NAMES.iter().map(|n| folder.join(n));
     let Some(path) = paths.find(|p| is_file(p, &mut out.notes)) else { return };
     if let Some(text) = read(&path, &mut out.notes) {
