@@ -23,7 +23,7 @@ mod words;
 
 use std::sync::Arc;
 
-use crate::descriptor::{Build, Need, Product, Reads, Version, Versions};
+use crate::descriptor::{Build, Product, Reads, Requirement, Version, Versions};
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::budget::{BudgetConfig, BudgetError, Demand, PromptChunks, estimate, validate};
@@ -96,10 +96,10 @@ impl Product for OpenOxide {
     type Settings = OpenOxideSettings;
     type Words = OxideWords;
 
-    fn needs(version: OxideVersion, _settings: &Self::Settings) -> Option<Need> {
-        (version == OxideVersion::ProviderSide).then_some(Need {
-            can: |c| c.context_editing,
-            why: "a provider that clears tool results exists on the Anthropic API only",
+    fn needs(version: OxideVersion, _settings: &Self::Settings) -> Option<Requirement> {
+        (version == OxideVersion::ProviderSide).then_some(Requirement {
+            is_met: |c| c.context_editing,
+            reason: "a provider that clears tool results exists on the Anthropic API only",
         })
     }
 
