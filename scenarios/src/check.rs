@@ -213,17 +213,17 @@ fn is_later(places: &HashMap<String, EntrySpan>, need: &str, arises: &str) -> bo
 
 /// Returns whether parts carry a fact, each of its literals in one of them.
 fn carry(parts: &[Part], fact: &Fact) -> bool {
-    let said_by = |p| Part::as_said(p).or_else(|| Part::as_call(p).map(|c| &*c.arguments));
+    let said_by = |p| Part::as_prose(p).or_else(|| Part::as_call(p).map(|c| &*c.arguments));
     let texts: Vec<&str> = parts.iter().filter_map(said_by).collect();
     let said = |token: &String| texts.iter().any(|t| t.contains(token.as_str()));
     !fact.tokens.is_empty() && fact.tokens.iter().all(said)
-        || texts.iter().any(|t| fact.stands_in(t))
+        || texts.iter().any(|t| fact.occurs_in(t))
 }
 
 /// Returns whether any text of a session carries a fact, also a repository map or a file.
 fn stands_anywhere(session: &Session, fact: &Fact) -> bool {
     let carries = |e: &Entry| {
-        let standing = e.standing_text().is_some_and(|t| fact.stands_in(t));
+        let standing = e.standing_text().is_some_and(|t| fact.occurs_in(t));
         standing || carry(&e.content(), fact)
     };
     session.entries.iter().any(carries)
