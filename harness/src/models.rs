@@ -9,7 +9,7 @@ pub fn for_session(session: &Session, named: &[&'static Model]) -> Vec<&'static 
 }
 
 /// Returns the model of a session if none is named: the recorded one, or its
-/// [substitute](model::stand_in) if the catalogue does not have it.
+/// [substitute](model::substitute) if the catalogue does not list it.
 pub fn own(session: &Session) -> &'static Model {
     recorded(session).unwrap_or_else(|| {
         model::find(model::DEFAULT_MODEL).expect("the default model is in the catalogue")
