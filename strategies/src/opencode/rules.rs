@@ -46,8 +46,8 @@ pub fn usable(limits: Limits, reserved: Option<u64>, cap: u64, buffer: u64) -> u
     }
 }
 
-/// Whether a compaction follows a step that ended with this many tokens (docs/sources/opencode.md
-/// §2).
+/// Returns true if a compaction follows a step that ended with `count` tokens
+/// (docs/sources/opencode.md §2).
 pub fn overflows(auto: bool, context: u64, usable: u64, count: u64) -> bool {
     auto && context != 0 && count >= usable
 }
@@ -59,8 +59,8 @@ pub fn used(usage: &Usage) -> u64 {
     usage.reported_total.filter(|n| *n > 0).unwrap_or_else(parts)
 }
 
-/// Provider messages that mean "too long", lower case (docs/sources/opencode.md §3.1 names the
-/// kinds; `{}` stands for digits).
+/// Provider messages that mean that the prompt is too long, in lower case (docs/sources/opencode.md
+/// §3.1 lists the kinds).
 const TOO_LONG: &[&str] = &[
     "prompt is too long",
     "input is too long",
@@ -82,7 +82,7 @@ const TOO_LONG: &[&str] = &[
 /// Messages that are about the rate and not about the length.
 const ABOUT_RATE: &[&str] = &["rate limit", "too many requests", "throttl", "per minute"];
 
-/// Whether a provider refused a prompt for its length (docs/sources/opencode.md §3.1).
+/// Returns true if the provider refused a prompt for its length (docs/sources/opencode.md §3.1).
 pub fn is_overflow(e: &ModelError) -> bool {
     let message = e.message.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|w| message.contains(w));
@@ -92,7 +92,7 @@ pub fn is_overflow(e: &ModelError) -> bool {
 /// Most further attempts of a request that failed in passing (docs/sources/opencode.md §3.1).
 pub const RETRIES: u32 = 5;
 
-/// Whether a failed request is sent again: rate limits, time-outs, faults of the server and broken
+/// Returns true if a failed request is sent again: rate limits, time-outs, server errors and broken
 /// streams (docs/sources/opencode.md §3.1).
 pub fn is_retryable(e: &ModelError) -> bool {
     let passing = matches!(e.kind, ErrorKind::RateLimited | ErrorKind::Server | ErrorKind::Stream)
@@ -100,7 +100,8 @@ pub fn is_retryable(e: &ModelError) -> bool {
     passing && !is_overflow(e)
 }
 
-/// Budget of the verbatim tail: a quarter of what is usable, within bounds.
+/// Returns the token budget of the verbatim tail: a quarter of the usable tokens, within bounds,
+/// unless `preserve` sets it.
 pub fn tail_budget(usable: u64, preserve: Option<u64>, least: u64, most: u64) -> u64 {
     preserve.unwrap_or_else(|| most.min(least.max(usable / 4)))
 }
@@ -110,14 +111,14 @@ pub fn tail_budget(usable: u64, preserve: Option<u64>, least: u64, most: u64) ->
 pub struct TurnSpan {
     /// Index of its user message.
     pub first: usize,
-    /// Index behind its last message.
+    /// Index after the last message of the turn.
     pub end: usize,
     /// Estimate of the messages from each index of the turn to its end.
     pub suffix_tokens: Vec<u64>,
 }
 
-/// Where the verbatim tail starts; `None` = everything is summarised (docs/sources/opencode.md
-/// §3.2.4).
+/// Returns the index at which the verbatim tail starts. `None` = everything is summarised
+/// (docs/sources/opencode.md §3.2.4).
 pub fn select_tail(turns: &[TurnSpan], tail_turns: Option<i64>, budget: u64) -> Option<usize> {
     let considered = match tail_turns {
         None => turns.len(),
@@ -140,10 +141,9 @@ pub fn select_tail(turns: &[TurnSpan], tail_turns: Option<i64>, budget: u64) -> 
     start.filter(|s| *s > 0)
 }
 
-/// What [`filter_compacted`] needs to know of a stored message.
+/// Properties of a stored message that [`filter_compacted`] uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Its number.
     pub id: MessageId,
     /// From the user's side.
     pub user: bool,
@@ -151,11 +151,11 @@ pub struct Stored {
     pub marker: Option<Option<MessageId>>,
     /// The user message that an assistant message answers.
     pub parent: Option<MessageId>,
-    /// A summary.
+    /// Whether the message is a summary.
     pub summary: bool,
     /// It came to an end.
     pub finished: bool,
-    /// It failed.
+    /// Whether the message failed.
     pub error: bool,
 }
 
@@ -187,7 +187,8 @@ pub fn filter_compacted(messages: &[Stored]) -> Vec<usize> {
     tail_behind_summary(messages, &out).unwrap_or(out)
 }
 
-/// Marker to summary first, then the tail, then what came after the summary.
+/// Reorders the messages: from marker to summary, then the tail, then the messages after the
+/// summary.
 fn tail_behind_summary(messages: &[Stored], order: &[usize]) -> Option<Vec<usize>> {
     let marker = order
         .iter()
@@ -205,32 +206,32 @@ fn tail_behind_summary(messages: &[Stored], order: &[usize]) -> Option<Vec<usize
     Some(out)
 }
 
-/// Tools whose results are never cleared (docs/sources/opencode.md §1).
+/// Tools with results that are never cleared (docs/sources/opencode.md §1).
 pub const PRUNE_EXEMPT: &[&str] = &["skill"];
 /// Newest user messages from which on nothing is cleared (docs/sources/opencode.md §1).
 const PRUNE_TURNS: usize = 2;
 
-/// What [`prune`] needs to know of a tool result.
+/// Properties of a tool result that [`prune`] uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PruneResult<'a> {
-    /// Its tool.
+    /// Name of the tool.
     pub tool: &'a str,
-    /// What it returned.
+    /// Text of the result.
     pub output: &'a str,
     /// It did not fail.
     pub completed: bool,
-    /// Cleared before.
+    /// Whether the result was cleared before.
     pub cleared: bool,
 }
 
-/// What [`prune`] needs to know of a stored message.
+/// Properties of a stored message that [`prune`] uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PruneMessage<'a> {
     /// From the user's side.
     pub user: bool,
-    /// A summary.
+    /// Whether the message is a summary.
     pub summary: bool,
-    /// Its tool results, in order.
+    /// Tool results in order.
     pub results: Vec<PruneResult<'a>>,
 }
 
@@ -279,10 +280,10 @@ pub fn prune(
     prune_walk(steps, rule).into_iter().rev().map(|k| places[k]).collect()
 }
 
-/// Results that the descriptions of docs/sources/opencode-vs-claude-code.md and
-/// docs/sources/login-bug.md §4 clear in a view, as positions with their estimates: before the
-/// newest two user messages, newest first, up to a result cleared before. `exempt` names tools
-/// whose results stay.
+/// Selects the results of a view to clear, as positions with their token estimates, according to
+/// docs/sources/opencode-vs-claude-code.md and docs/sources/login-bug.md §4. The search starts
+/// before the newest two user messages and continues to older results until one that was cleared
+/// before. Results of the `exempt` tools stay.
 pub fn prune_view(blocks: &[Arc<Block>], rule: PruneRule, exempt: &[&str]) -> Vec<(usize, u64)> {
     let turns = turn_starts(blocks);
     let Some(&end) = turns.len().checked_sub(PRUNE_TURNS).and_then(|i| turns.get(i)) else {
