@@ -64,7 +64,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Reads `name[@version][:setting=value,…]`.
+    /// Parses `name[@version][:setting=value,…]`.
     pub fn parse(text: &str) -> Result<Spec, SpecError> {
         let (head, settings) = text.split_once(':').unwrap_or((text, ""));
         let (name, version) = head.split_once('@').map_or((head, None), |(n, v)| (n, Some(v)));
