@@ -7,7 +7,7 @@ use ctxbench_core::content::{Part, ToolCall};
 
 use super::StoredMessage;
 
-/// What became of the messages of a context that was written and read again.
+/// Losses of messages that were written and read again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// The context is the same, part for part and byte for byte.
@@ -92,7 +92,7 @@ fn flat(all: &[StoredMessage]) -> Vec<Flat<'_>> {
         .collect()
 }
 
-/// What a model sees of a part.
+/// Text of a part as a model sees it.
 fn exact(p: &Part) -> Vec<String> {
     let texts = |all: &[&Arc<str>]| all.iter().map(|t| t.to_string()).collect();
     match p {
@@ -156,7 +156,7 @@ mod tests {
             losses(&before, &damaged),
             Losses { equal: false, lost: 1, garbled: 1, surplus: 2 }
         );
-        // In somebody else's mouth.
+        // Attributed to another role.
         assert_eq!(losses(&before[..1], &[say(Role::Assistant, "one")]).garbled, 1);
         assert_eq!(losses(&before, &[]).lost, 3);
     }

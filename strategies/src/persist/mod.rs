@@ -26,9 +26,7 @@ pub use error::PersistError;
 /// summaries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredMessage {
-    /// Who speaks.
     pub role: Role,
-    /// What, in order.
     pub parts: Vec<Part>,
 }
 
@@ -37,40 +35,37 @@ pub struct StoredMessage {
 pub enum JournalEntry {
     /// A message entered the conversation.
     Message(StoredMessage),
-    /// The conversation was compacted, cleared, cut or taken back: this is what is shown from now
-    /// on.
+    /// The conversation was compacted, cleared, cut or rewound: the new view.
     View(Vec<StoredMessage>),
 }
 
 /// A session read again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Loaded {
-    /// What the next request would show of the conversation, oldest first.
+    /// Conversation of the next request, oldest first.
     pub context: Vec<StoredMessage>,
     /// Bytes that had to be read for it: whole files where a format has no way to skip, rows where
     /// it has one.
     pub bytes_read: u64,
-    /// What was found damaged and passed over, for people.
+    /// Descriptions of damaged entries that were skipped.
     pub notes: Vec<String>,
 }
 
 /// An open session in one product's format. When `append` returns, the entry is as durable as the
 /// product makes it.
 pub trait Persistence: Send {
-    /// Writes down what happened.
+    /// Stores one event.
     fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError>;
     /// Reads the session as a restarted program would.
     fn load(&self) -> Result<Loaded, PersistError>;
-    /// Everything said that the format still holds, compacted or not, oldest first.
+    /// Returns all messages that the format still contains, compacted or not, oldest first.
     fn log(&self) -> Result<Vec<StoredMessage>, PersistError>;
-    /// Bytes on disk.
     fn size(&self) -> u64;
 }
 
 /// A way to keep sessions.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// Name in reports.
     pub name: &'static str,
     /// A line for people.
     pub about: &'static str,
@@ -81,7 +76,7 @@ pub struct Format {
 /// Opens the session of a folder.
 pub type Open = fn(&Path, u64) -> Result<Box<dyn Persistence>, PersistError>;
 
-/// Ours, for what is no product.
+/// Our own store, for strategies that are not products.
 pub const OURS: &[Format] = &[ours::FORMAT];
 
 /// All formats that a strategy names, in report order.
@@ -191,8 +186,8 @@ impl StoredMessage {
     }
 }
 
-/// The results of a view that look different from before, where nothing else does: what pruning
-/// leaves. (message, part, output)
+/// Returns the results that differ between two otherwise equal views, as after pruning: (message,
+/// part, output).
 pub(crate) fn pruned<'a>(
     before: &[StoredMessage],
     after: &'a [StoredMessage],
