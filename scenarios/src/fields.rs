@@ -95,7 +95,7 @@ fn one_of_the_types() -> String {
     format!("one of {}", known.join(", "))
 }
 
-/// Reads one JSON object that stands at `line`; `again` as for [`fitted`].
+/// Reads the JSON object at `line`; `again` as for [`fitted`].
 pub(crate) fn entry(
     object: Map<String, Value>,
     line: usize,

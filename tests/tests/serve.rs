@@ -378,7 +378,7 @@ fn malformed_requests_get_provider_errors() {
 fn browser_and_foreign_host_requests_are_refused() {
     block_on(async {
         let here = Here::new(Options {
-            speaker: Some(Box::new(Script::of(&session()))),
+            speaker: Some(Box::new(Script::new(&session()))),
             ..Options::default()
         })
         .await;
@@ -613,7 +613,7 @@ fn session_script_works_on_every_wire() {
     block_on(async {
         for (wire, path) in ROUTES {
             let here = Here::new(Options {
-                speaker: Some(Box::new(Script::of(&session()))),
+                speaker: Some(Box::new(Script::new(&session()))),
                 ..Options::default()
             })
             .await;

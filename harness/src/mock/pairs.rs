@@ -7,9 +7,9 @@ use ctxbench_core::request::{ErrorKind, ModelError};
 use ctxbench_provider::wire::{ResultsDue, Wire};
 use ctxbench_provider::{Content, Item, Prompt};
 
-/// Refuses a conversation in which a call or a result stands alone, by when the wire wants results.
-/// What lies before the last compaction block is not looked at where the provider ignores it, and a
-/// request for a compaction has codes of its own.
+/// Refuses a conversation with a call or a result that has no partner, at the time when the wire
+/// wants results. Messages before the last compaction block are not checked where the provider
+/// ignores them. A request for a compaction has its own codes.
 pub(super) fn check(wire: Wire, model: &Model, prompt: &Prompt) -> Result<(), ModelError> {
     if prompt.asks_for_compaction() {
         return Ok(());
@@ -102,13 +102,13 @@ mod tests {
         assert_eq!(
             refused(&late),
             [true, false, true, true],
-            "Responses takes a result anywhere behind its call"
+            "Responses accepts a result anywhere after its call"
         );
         let cut = [(1, call()), (2, block()), (3, said())];
         assert_eq!(
             refused(&cut),
             [false, true, true, true],
-            "only Anthropic ignores what lies before a compaction"
+            "only Anthropic ignores messages before a compaction"
         );
     }
 }

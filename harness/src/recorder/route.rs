@@ -1,9 +1,9 @@
-//! What a request is for, by its method and path.
+//! Purpose of a request, by its method and path.
 
 use ctxbench_provider::Wire;
 use ctxbench_provider::wire::{ALL, Api, Endpoint, speaker};
 
-/// What a request is for.
+/// Purpose of a request.
 pub(super) enum Route {
     /// A reply of a model; with the path as the wire knows it.
     Reply(Wire, String),
@@ -50,7 +50,7 @@ fn paths(path: &str) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
 
-    fn of(method: &str, path: &str) -> String {
+    fn route_of(method: &str, path: &str) -> String {
         match route(method, path, &|_| false) {
             Route::Reply(wire, path) => format!("{} {path}", wire.name()),
             Route::Known(api) => format!("known {}", api.name()),
@@ -71,10 +71,10 @@ mod tests {
             ("/v1/files", "unknown"),
             ("/", "unknown"),
         ] {
-            assert_eq!(of("POST", path), is, "{path}");
+            assert_eq!(route_of("POST", path), is, "{path}");
         }
-        assert_eq!(of("GET", "/v1/models"), "known openai");
-        assert_eq!(of("GET", "/v1/models/gpt-5.5"), "known openai");
-        assert_eq!(of("GET", "/v1/responses"), "unknown");
+        assert_eq!(route_of("GET", "/v1/models"), "known openai");
+        assert_eq!(route_of("GET", "/v1/models/gpt-5.5"), "known openai");
+        assert_eq!(route_of("GET", "/v1/responses"), "unknown");
     }
 }

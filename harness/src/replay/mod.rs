@@ -54,7 +54,7 @@ use ctxbench_strategies::Spec;
 
 use crate::memory::Prefixes;
 use crate::mock::{
-    DirectDoor, Door, HttpDoor, ProviderModel, ProviderOptions, SharedDoor, Transport,
+    DirectTransport, Door, HttpTransport, ProviderModel, ProviderOptions, SharedDoor, Transport,
 };
 use crate::rewind::FileRewinds;
 use crate::summarise::{Summariser, SummaryDesk};
@@ -318,8 +318,8 @@ fn open(scene: &Scene<'_>) -> Box<dyn Door> {
         desk: (*desk).clone(),
     });
     match options.transport {
-        Transport::Http => Box::new(HttpDoor::new(provider, model.capabilities.counting)),
-        Transport::Direct => Box::new(DirectDoor::new(provider, model.capabilities.counting)),
+        Transport::Http => Box::new(HttpTransport::new(provider, model.capabilities.counting)),
+        Transport::Direct => Box::new(DirectTransport::new(provider, model.capabilities.counting)),
     }
 }
 

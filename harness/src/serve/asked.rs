@@ -1,5 +1,4 @@
-//! What a request says to the server and not to the model: whether to stream, to think, to tell
-//! usage.
+//! Request settings for the server and not for the model: streaming, thinking, usage in the stream.
 
 use ctxbench_core::request::ModelError;
 use ctxbench_provider::Prompt;
@@ -13,8 +12,8 @@ pub(super) fn asked(wire: Wire, path: &str, bytes: &[u8]) -> Result<Asked, Model
     wire.asked(path, bytes).map_err(invalid)
 }
 
-/// Refuses what the provider would before it looks at the conversation. `most` = the model's
-/// largest reply, tokens.
+/// Refuses requests that the provider refuses before it looks at the conversation. `most` = the
+/// model's largest reply, tokens.
 pub(super) fn check(wire: Wire, prompt: &Prompt, most: u64) -> Result<(), ModelError> {
     if !prompt.items.iter().any(|i| i.message > 0) {
         let field = wire.conversation_field();

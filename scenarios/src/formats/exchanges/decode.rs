@@ -1,7 +1,7 @@
 //! Requests and replies of an exchange, by the decoders of its wire.
 //!
-//! Real sessions hold more than a simulated provider must know. What a wire does not model is taken
-//! out of the body and told, and the rest is read.
+//! Real sessions contain more than a simulated provider must know. Parts that a wire does not model
+//! are removed from the body and reported, and the rest is read.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,8 +21,8 @@ use crate::escapes;
 /// Kinds of content that were left out, and how many of each.
 pub(super) type Unknown = BTreeMap<String, usize>;
 
-/// So many kinds may be unknown in one body.
-const MOST_KINDS: usize = 40;
+/// Maximum number of unknown kinds in one body.
+const MAX_KINDS: usize = 40;
 
 pub(super) fn prompt(wire: Wire, path: &str, body: &str, unknown: &mut Unknown) -> Option<Prompt> {
     read(body, unknown, |body| wire.decode(path, body.as_bytes()))
@@ -44,7 +44,7 @@ fn read<T>(
     decode: impl Fn(&str) -> Result<T, WireError>,
 ) -> Option<T> {
     let mut rest: Option<String> = None;
-    for _ in 0..MOST_KINDS {
+    for _ in 0..MAX_KINDS {
         match decode(rest.as_deref().unwrap_or(body)) {
             Ok(read) => return Some(read),
             Err(WireError::Unsupported { value, .. }) => {
@@ -66,8 +66,8 @@ fn read<T>(
     None
 }
 
-/// The value without the members of its lists whose `type` is `kind`. Objects within objects, such
-/// as the arguments of a call, stay as they are, byte for byte.
+/// Returns the value without the members of its lists with the `type` `kind`. Objects within
+/// objects, such as the arguments of a call, keep their bytes.
 fn without(raw: &RawValue, kind: &str, n: &mut usize) -> Option<Box<RawValue>> {
     match raw.get().as_bytes().first()? {
         b'[' => {
@@ -128,7 +128,7 @@ impl<'de: 'a, 'a> serde::Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// What the provider counted; `None` = it told nothing.
+/// Returns the provider's counters; `None` = it sent none.
 pub(super) fn counters(usage: &Usage) -> Option<Counters> {
     let write = usage.cache_write + usage.cache_write_1h;
     (usage.prompt() + usage.output > 0).then(|| Counters {
@@ -142,7 +142,7 @@ pub(super) fn counters(usage: &Usage) -> Option<Counters> {
 }
 
 /// A part of a reply.
-pub(super) fn said(part: Part) -> Piece {
+pub(super) fn reply_piece(part: Part) -> Piece {
     match part {
         Part::Compaction(_) => Piece::Opaque,
         part => Piece::Said(part),
@@ -150,7 +150,7 @@ pub(super) fn said(part: Part) -> Piece {
 }
 
 /// An item of a prompt; `None` = it says nothing.
-pub(super) fn shown(content: &Content, role: Role) -> Option<Piece> {
+pub(super) fn prompt_piece(content: &Content, role: Role) -> Option<Piece> {
     let text = |t: &Arc<str>| Part::Text(t.clone());
     Some(match content {
         Content::Text(t) => match role {

@@ -29,7 +29,7 @@ fn blocks_with_commands_become_calls() {
     let Entry::Tool(t) = &s.entries[5] else { panic!("{:?}", s.entries[5]) };
     assert_eq!(*t.call_id, *a.all_calls()[0].id);
     assert!(t.output.as_deref().unwrap().starts_with("<returncode>0</returncode>"));
-    // What the last command printed ends the run.
+    // The output of the last command ends the run.
     assert!(
         matches!(s.entries.last(), Some(Entry::Tool(t)) if t.output.as_deref().unwrap().starts_with("diff --git"))
     );
