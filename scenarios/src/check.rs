@@ -218,17 +218,17 @@ fn is_later(places: &HashMap<String, EntrySpan>, need: &str, arises: &str) -> bo
 
 /// Returns whether parts carry a fact, each of its literals in one of them.
 fn carry(parts: &[Part], fact: &Fact) -> bool {
-    let said_by = |p| Part::as_said(p).or_else(|| Part::as_call(p).map(|c| &*c.arguments));
+    let said_by = |p| Part::as_prose(p).or_else(|| Part::as_call(p).map(|c| &*c.arguments));
     let texts: Vec<&str> = parts.iter().filter_map(said_by).collect();
     let said = |token: &String| texts.iter().any(|t| t.contains(token.as_str()));
     !fact.tokens.is_empty() && fact.tokens.iter().all(said)
-        || texts.iter().any(|t| fact.stands_in(t))
+        || texts.iter().any(|t| fact.occurs_in(t))
 }
 
 /// Returns whether any text of a session carries a fact, also a repository map or a file.
 fn stands_anywhere(session: &Session, fact: &Fact) -> bool {
     let carries = |e: &Entry| {
-        let standing = e.standing_text().is_some_and(|t| fact.stands_in(t));
+        let standing = e.standing_text().is_some_and(|t| fact.occurs_in(t));
         standing || carry(&e.content(), fact)
     };
     session.entries.iter().any(carries)
@@ -262,8 +262,9 @@ fn never_said(session: &Session, fact: &Fact, line: usize) -> Result<(), Fault> 
         ));
     }
     let said = |text: &str| fact.tokens.iter().all(|t| text.contains(t.as_str()));
-    let holds =
-        |p: &Part| p.as_said().is_some_and(said) || p.as_call().is_some_and(|c| said(&c.arguments));
+    let holds = |p: &Part| {
+        p.as_prose().is_some_and(said) || p.as_call().is_some_and(|c| said(&c.arguments))
+    };
     let held = |e: &Entry| e.standing_text().is_some_and(said) || e.content().iter().any(holds);
     if session.entries.iter().any(held) {
         let what = format!("the session says the literals of distractor {:?}", fact.id);

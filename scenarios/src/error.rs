@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ctxbench_core::files::FileError;
 use ctxbench_core::session::Session;
-use ctxbench_core::toml_file::Wrong;
+use ctxbench_core::toml_file::TomlError;
 
 /// Session with the warnings of its reader.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,7 +53,7 @@ pub enum LoadError {
     Input(#[from] InputError),
     /// It expects something that is not measured.
     #[error(transparent)]
-    Expect(#[from] Wrong),
+    Expect(#[from] TomlError),
     /// The file is empty.
     #[error("{}: the file is empty; record or write a session first", path.display())]
     Empty {

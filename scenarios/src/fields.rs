@@ -2,7 +2,7 @@
 //! [`Entry`].
 
 use ctxbench_core::session::{Entry, RewindMode};
-use ctxbench_core::{nearest, plain};
+use ctxbench_core::{nearest, serde_error};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::{Map, Value};
@@ -155,7 +155,7 @@ pub(crate) fn fitted<T: DeserializeOwned>(
         Ok(fits) => return Ok(fits),
         Err(e) => e.to_string(),
     };
-    let told = plain::plain(&e, "an object");
+    let told = serde_error::describe(&e, "an object");
     let is_it =
         |others: Map<String, Value>| read(others).map_or_else(|f| f.to_string() != e, |_| true);
     Err(wrong_field(&again(), &is_it).map_or(told.clone(), |name| format!("{name:?}: {told}")))

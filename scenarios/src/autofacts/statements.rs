@@ -113,7 +113,7 @@ impl Vocabulary {
         let mut out = Vec::new();
         self.looks += 1;
         for text in texts {
-            gist::each_stem(text.as_ref(), |stem| {
+            gist::for_each_stem(text.as_ref(), |stem| {
                 let number = self.numbers.number(stem);
                 if number as usize == self.met.len() {
                     self.met.push(0);
@@ -252,7 +252,7 @@ impl Window {
         let held: HashSet<Stem> = vocabulary.stems_of(&[summary]).into_iter().collect();
         for (i, statement) in self.statements.iter().enumerate() {
             let there = statement.stems.iter().filter(|s| held.contains(s)).count();
-            if there < gist::enough(statement.stems.len()) {
+            if there < gist::match_threshold(statement.stems.len()) {
                 for stem in &statement.stems {
                     if let Some(holding) = self.holding.get_mut(stem) {
                         holding.retain(|n| *n != i);

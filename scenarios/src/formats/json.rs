@@ -21,7 +21,7 @@ pub(super) fn beginning(text: &str) -> Value {
     let mut out = Value::Null;
     // The part before the end of the text is enough.
     let read = Partial(&mut out).deserialize(&mut serde_json::Deserializer::from_str(text));
-    if let (Err(_), Cow::Owned(mended)) = (read, escapes::mended(text)) {
+    if let (Err(_), Cow::Owned(mended)) = (read, escapes::replace_lone_surrogates(text)) {
         return beginning(&mended);
     }
     out

@@ -34,8 +34,8 @@ mod unpack;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use ctxbench_core::counted::many;
 use ctxbench_core::nearest;
+use ctxbench_core::plural::pluralize;
 
 use crate::autofacts;
 use crate::error::{Fault, ImportError, InputError, LoadError, Loaded};
@@ -220,7 +220,7 @@ impl Format {
 /// Which files were taken in.
 fn companions_note(beside: &[PathBuf]) -> String {
     let names: Vec<String> = beside.iter().map(|p| p.display().to_string()).collect();
-    let (n, names) = (many(names.len(), "file"), names.join(", "));
+    let (n, names) = (pluralize(names.len(), "file"), names.join(", "));
     format!("also read {n} next to it; line numbers count all of them together: {names}")
 }
 

@@ -150,7 +150,7 @@ impl Exchanges {
         let body = exchange.body.as_ref().ok_or("a request with a body that is not text")?;
         let body = bodies.unpack(exchange.number, body)?;
         let name = &exchange.wire;
-        let wire = wire::named(name).ok_or_else(|| format!("the wire {name:?} is not known"))?;
+        let wire = wire::find(name).ok_or_else(|| format!("the wire {name:?} is not known"))?;
         let prompt = decode::prompt(wire, &exchange.path, &body, unknown)
             .ok_or_else(|| format!("a body that is not a request of {name}"))?;
         let answer = exchange.reply.as_deref().unwrap_or_default();
