@@ -100,7 +100,7 @@ pub fn is_retryable(e: &ModelError) -> bool {
     passing && !is_overflow(e)
 }
 
-/// Budget of the verbatim tail: a quarter of what is usable, within bounds.
+/// Budget of the verbatim tail: a quarter of the usable tokens, within bounds.
 pub fn tail_budget(usable: u64, preserve: Option<u64>, least: u64, most: u64) -> u64 {
     preserve.unwrap_or_else(|| most.min(least.max(usable / 4)))
 }
@@ -110,14 +110,14 @@ pub fn tail_budget(usable: u64, preserve: Option<u64>, least: u64, most: u64) ->
 pub struct TurnSpan {
     /// Index of its user message.
     pub first: usize,
-    /// Index behind its last message.
+    /// Index after its last message.
     pub end: usize,
     /// Estimate of the messages from each index of the turn to its end.
     pub suffix_tokens: Vec<u64>,
 }
 
-/// Where the verbatim tail starts; `None` = everything is summarised (docs/sources/opencode.md
-/// §3.2.4).
+/// Returns the start of the verbatim tail; `None` = everything is summarised
+/// (docs/sources/opencode.md §3.2.4).
 pub fn select_tail(turns: &[TurnSpan], tail_turns: Option<i64>, budget: u64) -> Option<usize> {
     let considered = match tail_turns {
         None => turns.len(),
@@ -140,10 +140,9 @@ pub fn select_tail(turns: &[TurnSpan], tail_turns: Option<i64>, budget: u64) -> 
     start.filter(|s| *s > 0)
 }
 
-/// What [`filter_compacted`] needs to know of a stored message.
+/// Facts about a stored message for [`filter_compacted`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Its number.
     pub id: MessageId,
     /// From the user's side.
     pub user: bool,
@@ -151,11 +150,9 @@ pub struct Stored {
     pub marker: Option<Option<MessageId>>,
     /// The user message that an assistant message answers.
     pub parent: Option<MessageId>,
-    /// A summary.
     pub summary: bool,
     /// It came to an end.
     pub finished: bool,
-    /// It failed.
     pub error: bool,
 }
 
@@ -187,7 +184,7 @@ pub fn filter_compacted(messages: &[Stored]) -> Vec<usize> {
     tail_behind_summary(messages, &out).unwrap_or(out)
 }
 
-/// Marker to summary first, then the tail, then what came after the summary.
+/// Orders a marker and its summary before the tail, and later messages after it.
 fn tail_behind_summary(messages: &[Stored], order: &[usize]) -> Option<Vec<usize>> {
     let marker = order
         .iter()
@@ -210,25 +207,21 @@ pub const PRUNE_EXEMPT: &[&str] = &["skill"];
 /// Newest user messages from which on nothing is cleared (docs/sources/opencode.md §1).
 const PRUNE_TURNS: usize = 2;
 
-/// What [`prune`] needs to know of a tool result.
+/// Facts about a tool result for [`prune`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PruneResult<'a> {
-    /// Its tool.
     pub tool: &'a str,
-    /// What it returned.
     pub output: &'a str,
     /// It did not fail.
     pub completed: bool,
-    /// Cleared before.
     pub cleared: bool,
 }
 
-/// What [`prune`] needs to know of a stored message.
+/// Facts about a stored message for [`prune`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PruneMessage<'a> {
     /// From the user's side.
     pub user: bool,
-    /// A summary.
     pub summary: bool,
     /// Its tool results, in order.
     pub results: Vec<PruneResult<'a>>,
