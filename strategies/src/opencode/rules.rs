@@ -100,8 +100,7 @@ pub fn is_retryable(e: &ModelError) -> bool {
     passing && !is_overflow(e)
 }
 
-/// Returns the token budget of the verbatim tail: a quarter of the usable tokens, within bounds,
-/// unless `preserve` sets it.
+/// Budget of the verbatim tail: a quarter of the usable tokens, within bounds.
 pub fn tail_budget(usable: u64, preserve: Option<u64>, least: u64, most: u64) -> u64 {
     preserve.unwrap_or_else(|| most.min(least.max(usable / 4)))
 }
@@ -111,13 +110,13 @@ pub fn tail_budget(usable: u64, preserve: Option<u64>, least: u64, most: u64) ->
 pub struct TurnSpan {
     /// Index of its user message.
     pub first: usize,
-    /// Index after the last message of the turn.
+    /// Index after its last message.
     pub end: usize,
     /// Estimate of the messages from each index of the turn to its end.
     pub suffix_tokens: Vec<u64>,
 }
 
-/// Returns the index at which the verbatim tail starts. `None` = everything is summarised
+/// Returns the start of the verbatim tail; `None` = everything is summarised
 /// (docs/sources/opencode.md §3.2.4).
 pub fn select_tail(turns: &[TurnSpan], tail_turns: Option<i64>, budget: u64) -> Option<usize> {
     let considered = match tail_turns {
@@ -141,7 +140,7 @@ pub fn select_tail(turns: &[TurnSpan], tail_turns: Option<i64>, budget: u64) -> 
     start.filter(|s| *s > 0)
 }
 
-/// Properties of a stored message that [`filter_compacted`] uses.
+/// Facts about a stored message for [`filter_compacted`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
     pub id: MessageId,
@@ -151,11 +150,9 @@ pub struct Stored {
     pub marker: Option<Option<MessageId>>,
     /// The user message that an assistant message answers.
     pub parent: Option<MessageId>,
-    /// Whether the message is a summary.
     pub summary: bool,
     /// It came to an end.
     pub finished: bool,
-    /// Whether the message failed.
     pub error: bool,
 }
 
@@ -187,8 +184,7 @@ pub fn filter_compacted(messages: &[Stored]) -> Vec<usize> {
     tail_behind_summary(messages, &out).unwrap_or(out)
 }
 
-/// Reorders the messages: from marker to summary, then the tail, then the messages after the
-/// summary.
+/// Orders a marker and its summary before the tail, and later messages after it.
 fn tail_behind_summary(messages: &[Stored], order: &[usize]) -> Option<Vec<usize>> {
     let marker = order
         .iter()
@@ -211,25 +207,21 @@ pub const PRUNE_EXEMPT: &[&str] = &["skill"];
 /// Newest user messages from which on nothing is cleared (docs/sources/opencode.md §1).
 const PRUNE_TURNS: usize = 2;
 
-/// Properties of a tool result that [`prune`] uses.
+/// Facts about a tool result for [`prune`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PruneResult<'a> {
-    /// Name of the tool.
     pub tool: &'a str,
-    /// Text of the result.
     pub output: &'a str,
     /// It did not fail.
     pub completed: bool,
-    /// Whether the result was cleared before.
     pub cleared: bool,
 }
 
-/// Properties of a stored message that [`prune`] uses.
+/// Facts about a stored message for [`prune`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PruneMessage<'a> {
     /// From the user's side.
     pub user: bool,
-    /// Whether the message is a summary.
     pub summary: bool,
     /// Tool results in order.
     pub results: Vec<PruneResult<'a>>,
