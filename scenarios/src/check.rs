@@ -168,7 +168,6 @@ struct EntrySpan {
     /// Index of its first and last entry: the last of a call is its result.
     first: Option<usize>,
     last: usize,
-    /// Its parts.
     said: Vec<Part>,
 }
 

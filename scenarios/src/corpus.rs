@@ -61,7 +61,7 @@ impl Corpus {
         }
     }
 
-    /// By their paths.
+    /// Returns the files, sorted by path.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
@@ -99,7 +99,7 @@ fn until_broken(
     }
 }
 
-/// As two paths of one file are alike.
+/// Makes a path absolute, so that two paths of the same file are equal.
 fn absolute(path: impl AsRef<Path>) -> PathBuf {
     std::path::absolute(&path).unwrap_or_else(|_| path.as_ref().to_path_buf())
 }

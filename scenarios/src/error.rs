@@ -9,7 +9,6 @@ use ctxbench_core::toml_file::TomlError;
 /// Session with the warnings of its reader.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Loaded {
-    /// The session.
     pub session: Session,
     /// Things that were repaired or left out, one sentence each, with file and line.
     pub warnings: Vec<String>,
@@ -23,11 +22,10 @@ pub struct InputError {
     pub file: String,
     /// Line, counted from 1.
     pub line: usize,
-    /// Problem.
     pub what: String,
-    /// Expected input.
+    /// Description of valid input.
     pub expected: String,
-    /// Advice.
+    /// Suggestion for the user.
     pub fix: String,
 }
 
@@ -40,7 +38,6 @@ pub enum LoadError {
     /// The file or folder cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
-        /// Which one.
         path: PathBuf,
         /// Why, as the operating system says.
         source: std::io::Error,
@@ -57,7 +54,6 @@ pub enum LoadError {
     /// The file is empty.
     #[error("{}: the file is empty; record or write a session first", path.display())]
     Empty {
-        /// Which file.
         path: PathBuf,
     },
     /// The content is none of the known formats.
@@ -74,7 +70,6 @@ pub enum LoadError {
         path.display()
     )]
     Tar {
-        /// Which file.
         path: PathBuf,
     },
     /// It has no messages.
@@ -83,15 +78,12 @@ pub enum LoadError {
         path.display()
     )]
     NoMessages {
-        /// Which file.
         path: PathBuf,
-        /// The session's id.
         id: String,
     },
     /// Neither a file nor a built-in scenario.
     #[error("no file, folder or built-in scenario is called {name:?}; {hint}")]
     NoSuchName {
-        /// Requested name.
         name: String,
         /// The nearest names, or all of them.
         hint: String,
@@ -99,7 +91,6 @@ pub enum LoadError {
     /// A format to write that does not exist.
     #[error("no format to write is called {name:?}; {hint}")]
     NoSuchExport {
-        /// Requested name.
         name: String,
         /// The nearest names, or all of them.
         hint: String,
@@ -107,7 +98,6 @@ pub enum LoadError {
     /// A recording format that does not exist.
     #[error("no recording format is called {name:?}; {hint}")]
     NoSuchFormat {
-        /// Requested name.
         name: String,
         /// The nearest names, or all of them.
         hint: String,
@@ -129,11 +119,10 @@ impl LoadError {
 pub(crate) struct Fault {
     /// Line, counted from 1.
     pub(crate) line: usize,
-    /// Problem.
     pub(crate) what: String,
-    /// Expected input.
+    /// Description of valid input.
     pub(crate) expected: String,
-    /// Advice.
+    /// Suggestion for the user.
     pub(crate) fix: String,
 }
 

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use crate::bounds;
 use crate::error::Fault;
 
-/// One kind of line: its `type`, groups of fields of which one each must be there, and all further
-/// fields.
+/// Fields of a kind of line: its `type`, the required fields in groups of alternatives, and the
+/// optional fields.
 pub(crate) struct KindFields {
     pub(crate) tag: &'static str,
     pub(crate) required: &'static [&'static [&'static str]],

@@ -22,7 +22,7 @@ pub(super) enum Json {
     Number(Number),
     List(Box<[Json]>),
     Object(Box<[(Box<str>, Json)]>),
-    /// Neither says anything.
+    /// A null or a bool, which has no text.
     NullOrBool,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct ShownText<'a> {
     pub(super) texts: Box<[Arc<str>]>,
 }
 
-/// One thing after the other.
+/// An event of the recording.
 pub(super) enum Event<'a> {
     ShownText(ShownText<'a>),
     /// A reply and its number among those of its agent, from 1.

@@ -38,7 +38,7 @@ struct Window<'a> {
     long: Written,
 }
 
-/// Facts about literals that hold for the whole session.
+/// Facts about literals that are the same for the whole session.
 struct Constant {
     tools: Tools,
     /// Literals of the system prompt, instruction files and the like.

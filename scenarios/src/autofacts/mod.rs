@@ -41,7 +41,7 @@ pub fn add(session: &mut Session) {
     }
 }
 
-/// That a reply uses something that was last shown long before.
+/// A use of something that was last shown long before.
 #[derive(Debug)]
 struct Need {
     kind: FactKind,
@@ -50,7 +50,7 @@ struct Need {
     /// Message or call that showed it last.
     origin: String,
     reply: String,
-    /// Replies between.
+    /// Number of replies between.
     gap: usize,
 }
 
@@ -71,7 +71,7 @@ impl Need {
         Need { kind, tokens: Vec::new(), words, ..Need::literal("", origin, reply, gap) }
     }
 
-    /// One more literal of the same origin.
+    /// Adds a literal of the same origin.
     fn add(&mut self, token: &str) {
         if !self.tokens.iter().any(|t| t == token) {
             self.tokens.push(token.to_string());

@@ -82,8 +82,8 @@ fn follows_definer(before: &str) -> bool {
     trimmed.len() < before.len() && DEFINES.binary_search(&word).is_ok()
 }
 
-/// How far around a name is looked, bytes: no definition and no import is longer, and a file on one
-/// line has many names.
+/// Number of bytes searched on each side of a name. Definitions and imports are not longer, and a
+/// file with a single line can contain many names.
 const NEAR: usize = 1_000;
 
 fn near_before(text: &str, at: usize) -> &str {

@@ -1,5 +1,4 @@
-//! Needs without a literal: a reply takes up a request, plan or decision of long before, in other
-//! words.
+//! Needs without a literal: a reply takes up an old request, plan or decision in different terms.
 //!
 //! A *statement* is a sentence of the user, an item of a list in a tool's result, or a sentence of
 //! the agent that does more than announce its next step. A later reply takes it up if one of its
@@ -87,7 +86,7 @@ pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
 }
 
 impl Vocabulary {
-    /// Of a session, with the different stems of each event.
+    /// Builds the vocabulary of a session. Also returns the distinct stems of each event.
     fn new(events: &[(Agent<'_>, Event<'_>)]) -> (Vocabulary, Vec<Box<[Stem]>>) {
         let mut out = Vocabulary::default();
         let mut messages = 0;

@@ -10,7 +10,7 @@ pub(super) type Stem = u32;
 #[derive(Default)]
 pub(super) struct Stems {
     said: String,
-    /// Of each number where its stem ends in the text.
+    /// End of each stem in `said`, by the number of the stem.
     ends: Vec<usize>,
     /// Numbers by the hash of their stems, or by the next free number.
     numbers: HashMap<u64, Stem>,

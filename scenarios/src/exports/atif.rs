@@ -241,7 +241,7 @@ fn result(result: &ToolEntry, agents: Vec<Value>, lost: &mut Lost) -> Value {
     out
 }
 
-/// One text as it is, everything else as a list.
+/// Returns a single text as a string, and any other content as a list.
 fn content(parts: &[Part], lost: &mut Lost) -> Value {
     let mut list = Vec::new();
     for part in parts {

@@ -36,7 +36,7 @@ pub(super) struct Tool<'a> {
 }
 
 impl Tool<'_> {
-    /// As OpenAI's chat API and those that follow it write it.
+    /// Formats the tool as OpenAI's chat API and compatible APIs do.
     pub(super) fn as_function(&self) -> Value {
         let Tool { name, description, schema } = self;
         let function = json!({"name": name, "description": description, "parameters": schema});

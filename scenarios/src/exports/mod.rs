@@ -20,11 +20,11 @@ use crate::error::LoadError;
 
 /// A format that sessions are written in.
 pub struct Export {
-    /// As people write it.
+    /// Name of the format for display.
     pub title: &'static str,
-    /// Name for `--to`.
+    /// Name of the format for `--to`.
     pub name: &'static str,
-    /// How its files end, without the dot.
+    /// Extension of its files, without the dot.
     pub ending: &'static str,
     /// Whether a file may contain several sessions.
     pub several: bool,
@@ -64,7 +64,7 @@ impl Lost {
         }
     }
 
-    /// As a list for people; `None` = nothing is lost.
+    /// Returns a readable list of the losses, or `None` if nothing is lost.
     pub fn told(&self) -> Option<String> {
         let all: Vec<String> = self.0.iter().map(|(what, n)| format!("{n} × {what}")).collect();
         (!all.is_empty()).then(|| all.join(", "))

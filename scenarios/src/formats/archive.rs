@@ -36,12 +36,12 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// How a zip file begins: with a member, or with its end if it has none.
+/// Whether bytes are the beginning of a zip file: a member, or the end record of an empty archive.
 pub(super) fn begins(start: &[u8]) -> bool {
     matches!(start, [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..])
 }
 
-/// A zip file.
+/// A zip archive that is open for reading.
 pub struct Archive<'a> {
     name: String,
     raw: Raw<'a>,
@@ -106,7 +106,7 @@ impl<'a> Archive<'a> {
         }
     }
 
-    /// One of its files, called `ARCHIVE/NAME` in messages. Nothing is read yet.
+    /// Returns a file of the archive, named `ARCHIVE/NAME` in messages, without reading it.
     pub fn member(&self, name: &str) -> Result<Source<'a>, InputError> {
         let called = format!("{}/{}", self.name, below(name));
         let mut zip = self.zip.borrow_mut();
@@ -165,7 +165,7 @@ pub(super) struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    /// Its bytes. A reader that reaches the end learns whether they are those that were put in.
+    /// Returns a reader of the decompressed bytes. It verifies the checksum at the end.
     pub(super) fn stream(&self) -> io::Result<Box<dyn BufRead + 'a>> {
         let mut file = self.archive.open()?;
         file.seek(SeekFrom::Start(self.start))?;
