@@ -54,6 +54,7 @@ pub enum LoadError {
     /// The file is empty.
     #[error("{}: the file is empty; record or write a session first", path.display())]
     Empty {
+        /// Path of the file.
         path: PathBuf,
     },
     /// The content is none of the known formats.
@@ -70,6 +71,7 @@ pub enum LoadError {
         path.display()
     )]
     Tar {
+        /// Path of the file.
         path: PathBuf,
     },
     /// It has no messages.
