@@ -1,4 +1,4 @@
-//! Errors of inputs, for the person who wrote the input.
+//! Errors of inputs, with advice for the user.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub struct Loaded {
     pub warnings: Vec<String>,
 }
 
-/// A place in an input that cannot be read.
+/// Error at a place in an input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {what}; expected {expected}; {fix}")]
 pub struct InputError {
@@ -32,23 +32,23 @@ pub struct InputError {
 /// A recording that cannot be imported.
 pub type ImportError = InputError;
 
-/// Why a path or a name gave no scenario.
+/// Error of loading a path or name.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file or folder cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
         path: PathBuf,
-        /// Why, as the operating system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A folder cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The content is wrong.
+    /// The content is invalid.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// It expects something that is not measured.
+    /// The scenario expects a value that is not measured.
     #[error(transparent)]
     Expect(#[from] TomlError),
     /// The file is empty.
@@ -57,15 +57,15 @@ pub enum LoadError {
         /// Path of the file.
         path: PathBuf,
     },
-    /// The content is none of the known formats.
+    /// The content has none of the known formats.
     #[error("{}: not a known format; expected {expected}", path.display())]
     Unknown {
-        /// Which file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
         /// The formats that can be read.
         expected: String,
     },
-    /// Archives of other kinds than zip are not read.
+    /// Archives other than zip are not read.
     #[error(
         "{}: a tar archive, which is not read; unpack it and name the folder, or pack it as .zip",
         path.display()
@@ -74,12 +74,13 @@ pub enum LoadError {
         /// Path of the file.
         path: PathBuf,
     },
-    /// It has no messages.
+    /// The session has no messages.
     #[error(
         "{}: no messages in session {id:?}; expected at least one user message or reply",
         path.display()
     )]
     NoMessages {
+        /// Path of the file.
         path: PathBuf,
         id: String,
     },

@@ -1,4 +1,4 @@
-//! Zip archives: their list of files, and each member as a [`Source`].
+//! Zip archives: the list of their files, and each member as a [`Source`].
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -66,8 +66,8 @@ impl<'a> Archive<'a> {
         names
     }
 
-    /// The names that several of its files have, of which only the last can be read: why the others
-    /// cannot.
+    /// Returns the names that occur several times, with an error for each member that cannot be
+    /// read. Only the last member with a name can be read.
     pub fn shadowed(&self) -> Vec<(String, InputError)> {
         if !self.zip.borrow().has_duplicate_names() {
             return Vec::new();
@@ -85,8 +85,8 @@ impl<'a> Archive<'a> {
         told.collect()
     }
 
-    /// Calls `take` with the name of every entry of the central directory; the zip reader keeps one
-    /// entry per name.
+    /// Calls `take` with the name of every entry of the central directory. The zip reader only
+    /// keeps one entry per name.
     fn each_entry(&self, mut take: impl FnMut(String)) -> io::Result<()> {
         const ENTRY: [u8; 4] = *b"PK\x01\x02";
         let mut list = self.raw.open()?;
@@ -136,14 +136,13 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Returns the path of a member below its archive, whatever its name says: `./a`, `/a` and `../a`
-/// are at `a`.
+/// Returns a safe path of a member below its archive: `./a`, `/a` and `../a` all become `a`.
 pub(crate) fn below(name: &str) -> String {
     let parts = name.split('/').filter(|part| !matches!(*part, "" | "." | ".."));
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// Looks of folders and attributes of files.
+/// Returns whether macOS added a file for the appearance of a folder or the attributes of a file.
 fn is_of_macos(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
     file == ".DS_Store" || file.starts_with("._") || name.split('/').any(|p| p == "__MACOSX")
