@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::{Action, Engine, Event, Incoming, Task, World};
+use ctxbench_core::engine::{Action, Engine, Event, Host, Incoming, Task};
 use ctxbench_core::model::{Counting, Model, find};
 use ctxbench_core::request::{
     ErrorKind, ModelError, Purpose, Reply, Request, StopReason, Tools, Usage,
@@ -111,7 +111,7 @@ impl Played {
         self.engine.events.iter().filter_map(|s| mechanism(&s.event)).collect()
     }
 
-    /// How often a person had to step in.
+    /// Returns the number of times that a user had to intervene.
     pub fn interventions(&self) -> usize {
         self.engine.events.iter().filter(|s| matches!(s.event, Event::Intervention(_))).count()
     }
@@ -159,7 +159,7 @@ impl Fake {
 }
 
 #[async_trait]
-impl World for Fake {
+impl Host for Fake {
     async fn next(&mut self) -> Option<Action> {
         let next = self.actions.pop_front();
         if let Some(Action::Idle { ms }) = next {
@@ -210,7 +210,7 @@ pub fn play(spec: &str, scale: f64, script: Script) -> Played {
     play_on("claude-sonnet-4-5", spec, scale, script)
 }
 
-/// The same on another model of the catalogue.
+/// Plays a script with a given model of the catalogue.
 pub fn play_on(model: &str, spec: &str, scale: f64, script: Script) -> Played {
     let log = Arc::new(Mutex::new(Vec::new()));
     let world = Fake {

@@ -9,7 +9,7 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
 use ctxbench_core::session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 use ctxbench_harness::serve::{FAULT_HEADER, Options, Script};
-use ctxbench_provider::wire::named;
+use ctxbench_provider::wire::find;
 use ctxbench_provider::{Wire, WireError};
 use serde_json::{Value, json};
 use serving::{Here, assembled};
@@ -26,7 +26,7 @@ const ROUTES: [(&str, &str); 4] = [
 ];
 
 fn wire(name: &str) -> Wire {
-    named(name).unwrap()
+    find(name).unwrap()
 }
 
 fn decode_reply(name: &str, body: &[u8]) -> Result<Reply, WireError> {

@@ -14,7 +14,7 @@ use super::serve::shutdown_signal;
 use crate::drive;
 use crate::recorder::{self, Program, Recorder, RecorderHandle, Upstream, Upstreams};
 use crate::serve::wall_clock;
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 
 const HELP: &str = "\
 Keys are passed on and not stored. Prompts and replies are stored as they are, with any secrets in
@@ -231,7 +231,7 @@ fn tell_end(args: &Args, witness: &RecorderHandle) -> anyhow::Result<()> {
             ),
             n => tell!(
                 "{} in {out}; go on with: ctxbench run {out}",
-                many(usize::try_from(n).unwrap_or(usize::MAX), "request")
+                pluralize(usize::try_from(n).unwrap_or(usize::MAX), "request")
             ),
         }
     }

@@ -24,7 +24,7 @@ fn director(replies: &[&str], faults: &[ProviderFault]) -> Shared {
 const PATH: &str = "/v1/chat/completions";
 
 fn wire() -> Wire {
-    ctxbench_provider::wire::named("openai-chat").unwrap()
+    ctxbench_provider::wire::find("openai-chat").unwrap()
 }
 
 /// A request as it is under way.
@@ -155,7 +155,7 @@ fn what_a_request_is_for_does_not_depend_on_who_refuses_it() {
         tools: None,
     };
     d.lock().sides.push(side);
-    let responses = ctxbench_provider::wire::named("openai-responses").unwrap();
+    let responses = ctxbench_provider::wire::find("openai-responses").unwrap();
     let path = "/v1/responses";
     let asks = |items: serde_json::Value| {
         let body = serde_json::json!({"model": "gpt-5.5", "input": items}).to_string();

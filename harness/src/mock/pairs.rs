@@ -48,7 +48,7 @@ pub(super) fn check(wire: Wire, model: &Model, prompt: &Prompt) -> Result<(), Mo
 }
 
 fn refused(wire: Wire, call: bool, id: &str) -> Result<(), ModelError> {
-    invalid(wire.api().unpaired(call, id))
+    invalid(wire.api().unpaired_message(call, id))
 }
 
 fn invalid(message: String) -> Result<(), ModelError> {
@@ -71,7 +71,7 @@ mod tests {
         let items = talk.iter().map(|(m, c)| Item::new(role(c), c.clone(), *m, None)).collect();
         let prompt = Prompt::new("m", items);
         // A wire that no model speaks yet has the rules that need no capability.
-        let speaks = |m: &&Model| wire::of(m) == *wire;
+        let speaks = |m: &&Model| wire::for_model(m) == *wire;
         let model = catalogue().iter().find(speaks).cloned().unwrap_or_else(|| Model {
             capabilities: Capabilities::default(),
             ..catalogue()[0].clone()
@@ -95,9 +95,8 @@ mod tests {
         }
         const WIRES: [&str; 4] =
             ["anthropic-messages", "openai-responses", "openai-chat", "gemini"];
-        let refused = |talk: &[(usize, Content)]| {
-            WIRES.map(|name| refuses(&wire::named(name).unwrap(), talk))
-        };
+        let refused =
+            |talk: &[(usize, Content)]| WIRES.map(|name| refuses(&wire::find(name).unwrap(), talk));
         let late = [(1, call()), (2, said()), (3, result())];
         assert_eq!(
             refused(&late),

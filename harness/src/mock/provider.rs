@@ -11,8 +11,8 @@ use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::context_editing;
 use ctxbench_core::fact::Fact;
+use ctxbench_core::lru_map::LruMap;
 use ctxbench_core::model::{self, Counting, Latency, Model};
-use ctxbench_core::recent::Recent;
 use ctxbench_core::request::{Applied, ModelError, Reply, Request, ServerEdit, StopReason, Usage};
 use ctxbench_core::session::Millis;
 use ctxbench_core::tokens::Size;
@@ -55,7 +55,7 @@ pub struct ProviderModel {
     expired: u64,
     /// Compactions made on demand, by the hash of their content: the signature by which the
     /// provider knows its own block.
-    signed: Recent<u64, ()>,
+    signed: LruMap<u64, ()>,
     live: Option<Live>,
     store: Store,
     /// Tokens of the current prompt that a client stored. They are read whatever the cache
@@ -96,9 +96,9 @@ const MAX_SIGNED: usize = 100_000;
 impl ProviderModel {
     /// A fresh account.
     pub fn new(options: ProviderOptions) -> Self {
-        let (caches, signed) = (HashMap::new(), Recent::new(MAX_SIGNED));
+        let (caches, signed) = (HashMap::new(), LruMap::new(MAX_SIGNED));
         ProviderModel {
-            wire: wire::of(&options.model),
+            wire: wire::for_model(&options.model),
             options,
             caches,
             replies: 0,

@@ -7,8 +7,8 @@
 use std::collections::HashSet;
 
 use ctxbench_core::block::Role;
-use ctxbench_core::context_editing::LEAST_COMPACT_TRIGGER;
-use ctxbench_core::recent::Recent;
+use ctxbench_core::context_editing::MIN_COMPACT_TRIGGER;
+use ctxbench_core::lru_map::LruMap;
 use ctxbench_core::request::{ErrorKind, ModelError, ServerEdit};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens;
@@ -32,11 +32,11 @@ fn invalid(code: &str, message: &str) -> Result<(), ModelError> {
 /// scenario's, for the smallest trigger.
 pub(super) fn check(
     prompt: &Prompt,
-    signed: &Recent<u64, ()>,
+    signed: &LruMap<u64, ()>,
     scale: f64,
 ) -> Result<(), ModelError> {
     const INVALID: &str = "invalid_request_error";
-    let least = scale_tokens(LEAST_COMPACT_TRIGGER, scale);
+    let least = scale_tokens(MIN_COMPACT_TRIGGER, scale);
     let mut compacts = false;
     for (i, edit) in prompt.server_edits.iter().enumerate() {
         match edit {
@@ -142,7 +142,7 @@ mod tests {
     }
 
     fn code(talk: Vec<Content>, edits: Vec<ServerEdit>) -> Option<String> {
-        let mut signed = Recent::new(2);
+        let mut signed = LruMap::new(2);
         signed.insert(signature("S"), ());
         check(&prompt(talk, edits), &signed, 1.0).err().map(|e| e.code.unwrap_or_default())
     }

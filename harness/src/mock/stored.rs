@@ -8,7 +8,7 @@ use ctxbench_core::model::Model;
 use ctxbench_core::request::{ErrorKind, ModelError};
 use ctxbench_core::session::Millis;
 use ctxbench_provider::Prompt;
-use ctxbench_provider::wire::{Stored, Storing};
+use ctxbench_provider::wire::{StoreRequest, Stored};
 
 /// How long contents are kept unless the client says so: an hour
 /// (docs/sources/providers.md, section 4).
@@ -35,7 +35,12 @@ fn missing() -> ModelError {
 
 impl Store {
     /// Stores contents for a model.
-    pub fn create(&mut self, s: Storing, model: &Model, now: Millis) -> Result<Stored, ModelError> {
+    pub fn create(
+        &mut self,
+        s: StoreRequest,
+        model: &Model,
+        now: Millis,
+    ) -> Result<Stored, ModelError> {
         let (tokens, least) = (s.prompt.tokens(&model.counting), model.cache.minimum);
         if tokens < least {
             let message = format!(

@@ -154,7 +154,7 @@ fn content(part: &Part) -> Content {
             Content::Compaction { text: summary.unwrap_or_default(), opaque: None }
         }
         Part::Text(t) => Content::Text(t),
-        other => Content::Text(other.words().into()),
+        other => Content::Text(other.text().into()),
     }
 }
 

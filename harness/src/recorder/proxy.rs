@@ -232,7 +232,7 @@ async fn pass(
         }
         Err(e) => {
             noted(0);
-            let api = ctxbench_provider::wire::speaker(head.uri.path(), &|name| {
+            let api = ctxbench_provider::wire::detect_api(head.uri.path(), &|name| {
                 head.headers.contains_key(name)
             });
             let why =

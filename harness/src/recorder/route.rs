@@ -1,7 +1,7 @@
 //! Purpose of a request, by its method and path.
 
 use ctxbench_provider::Wire;
-use ctxbench_provider::wire::{ALL, Api, Endpoint, speaker};
+use ctxbench_provider::wire::{ALL, Api, Endpoint, detect_api};
 
 /// Purpose of a request.
 pub(super) enum Route {
@@ -22,7 +22,7 @@ impl Route {
 }
 
 pub(super) fn route(method: &str, path: &str, header: &dyn Fn(&str) -> bool) -> Route {
-    let api = speaker(path, header);
+    let api = detect_api(path, header);
     let found = || {
         let spoken = |p: &String| ALL.iter().find_map(|w| Some((*w, w.endpoint(p)?)));
         paths(path).find_map(|p| spoken(&p).map(|(wire, endpoint)| (wire, endpoint, p)))

@@ -115,7 +115,7 @@ impl ServerState {
 }
 
 fn speaks(wire: Wire, model: &Model) -> bool {
-    wire::of(model).api() == wire.api()
+    wire::for_model(model).api() == wire.api()
 }
 
 fn options(wire: Wire, summaries: &Summaries) -> Option<ProviderOptions> {

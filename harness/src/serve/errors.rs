@@ -22,7 +22,7 @@ pub(super) fn invalid(message: impl Into<String>) -> ModelError {
 pub(super) fn unread(body: &[u8], why: &WireError) -> ModelError {
     let half = std::str::from_utf8(body).ok().and_then(|text| {
         let read = serde_json::from_str::<serde_json::Value>(text);
-        read.err().and_then(|_| Some((text, escapes::first_half(text)?)))
+        read.err().and_then(|_| Some((text, escapes::first_lone_surrogate(text)?)))
     });
     let Some((text, at)) = half else { return invalid(why.to_string()) };
     let line = text[..at].matches('\n').count() + 1;

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ctxbench_core::recent::Recent;
+use ctxbench_core::lru_map::LruMap;
 use ctxbench_core::tokens::content_hash;
 
 /// Fault of one request.
@@ -139,7 +139,7 @@ pub(super) struct Faults {
     plans: Vec<(FaultPlan, u64)>,
     requests: u64,
     /// Number of times each header text was seen, by its hash.
-    happened: Recent<u64, u64>,
+    happened: LruMap<u64, u64>,
 }
 
 /// Maximum number of headers with a counter; the least recently seen start again.
@@ -150,7 +150,7 @@ impl Faults {
         Faults {
             plans: plans.into_iter().map(|p| (p, 0)).collect(),
             requests: 0,
-            happened: Recent::new(MOST_HEADERS),
+            happened: LruMap::new(MOST_HEADERS),
         }
     }
 

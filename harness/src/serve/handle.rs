@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, Response, StatusCode, header};
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply};
-use ctxbench_provider::wire::{Api, Asked, Endpoint, Wire, speaker};
+use ctxbench_provider::wire::{Api, Endpoint, ReplyOptions, Wire, detect_api};
 use ctxbench_provider::{Content, Item, Prompt};
 use http_body_util::BodyExt;
 
@@ -78,7 +78,7 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
     if request.headers().contains_key(header::UPGRADE) {
         return no_upgrade();
     }
-    let speaker = speaker(&path, &|name| request.headers().contains_key(name));
+    let speaker = detect_api(&path, &|name| request.headers().contains_key(name));
     let api = match route(None, request.method().as_str(), &path, speaker) {
         Ok(Route::Of(wire, _)) => wire.api(),
         _ => speaker,
@@ -280,7 +280,7 @@ fn understood(
     path: &str,
     body: &[u8],
     line: &mut LogLine,
-) -> Result<(Prompt, Asked, Model), ModelError> {
+) -> Result<(Prompt, ReplyOptions, Model), ModelError> {
     let mut prompt = wire.decode(path, body).map_err(|e| errors::unread(body, &e))?;
     let model = lock(&shared.desk).model(wire, &prompt.model);
     let counting = model.as_ref().map(|m| m.counting).unwrap_or_default();

@@ -53,12 +53,12 @@ pub(super) fn route<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_provider::wire::named;
+    use ctxbench_provider::wire::find;
 
     #[test]
     fn each_provider_has_its_paths() {
-        let messages = named("anthropic-messages").unwrap();
-        let (anthropic, openai) = (messages.api(), named("openai-chat").unwrap().api());
+        let messages = find("anthropic-messages").unwrap();
+        let (anthropic, openai) = (messages.api(), find("openai-chat").unwrap().api());
         let both = |method, path| route(None, method, path, openai);
         assert_eq!(both("POST", "/v1/messages"), Ok(Route::Of(messages, Endpoint::Reply)));
         assert_eq!(both("POST", "/v1/messages/"), Ok(Route::Of(messages, Endpoint::Reply)));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Action;
-use ctxbench_core::recent::Recent;
+use ctxbench_core::lru_map::LruMap;
 use ctxbench_core::request::ModelError;
 use ctxbench_core::session::Session;
 use ctxbench_core::tokens;
@@ -72,7 +72,7 @@ pub struct Script {
     /// Position of the next reply.
     next: ReplyIndex,
     /// Reply given to each request, by its hash.
-    given: Recent<u64, ReplyIndex>,
+    given: LruMap<u64, ReplyIndex>,
     /// Reply that is being given, with the hash of its request.
     giving: Option<(u64, ReplyIndex)>,
     /// Whether a request offered tools: then a request without tools is a side request.
@@ -95,7 +95,7 @@ impl Script {
                 turns.push(Turn { words, replies });
             }
         }
-        let given = Recent::new(MAX_GIVEN);
+        let given = LruMap::new(MAX_GIVEN);
         Script { turns, next: (0, 0), given, giving: None, tools_seen: false }
     }
 

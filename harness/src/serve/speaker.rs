@@ -126,7 +126,7 @@ pub(super) fn compact(tools: Arc<Tools>) -> Option<Arc<Tools>> {
         tools
     } else {
         out.push_str(&text[from..]);
-        Tools::of(RawValue::from_string(out).ok()?)
+        Tools::from_json(RawValue::from_string(out).ok()?)
     };
     (tools.json.get() != "[]").then_some(tools)
 }
@@ -139,7 +139,7 @@ mod tests {
     fn white_space_between_tools_is_nothing() {
         let of = |t: &str| {
             let raw = RawValue::from_string(t.to_string()).unwrap();
-            compact(Tools::of(raw)).map(|r| r.json.get().to_string())
+            compact(Tools::from_json(raw)).map(|r| r.json.get().to_string())
         };
         assert_eq!(of("[]"), None);
         assert_eq!(of("[ \n]"), None);

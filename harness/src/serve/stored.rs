@@ -26,7 +26,7 @@ pub(super) async fn answer(
     let storing = match &*method {
         "POST" | "PATCH" => {
             let body = read(request.into_body(), wire, shared.body_limit).await?;
-            Some(wire.decode_storing(&body).map_err(|e| wrong(&e))?)
+            Some(wire.decode_store_request(&body).map_err(|e| wrong(&e))?)
         }
         _ => None,
     };

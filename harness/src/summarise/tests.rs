@@ -413,13 +413,16 @@ fn what_our_own_engine_sent_is_not_guessed_from_its_text() {
         ("[Tool result]: ", said(BlockKind::Output, Role::Tool, log)),
         ("[User]: ", said(BlockKind::Continue, Role::User, "Go on with the next step if any.")),
     ];
-    let mut all = Transcript::of(BlockKind::SummaryPrompt, "Sum this up:\n<conversation>\n");
+    let mut all = Transcript::quoted(BlockKind::SummaryPrompt, "Sum this up:\n<conversation>\n");
     for (tag, draft) in &quoted {
         all.push(tag);
         all.show(draft);
         all.push("\n");
     }
-    all.append(&Transcript::of(BlockKind::SummaryPrompt, "</conversation>\n## Goal\n## Errors"));
+    all.append(&Transcript::quoted(
+        BlockKind::SummaryPrompt,
+        "</conversation>\n## Goal\n## Errors",
+    ));
     let ask = all.draft(BlockKind::SummaryPrompt, Role::User).build(MessageId(0), vec![]);
     let foreign = prompt(vec![text(Role::User, &ask.text, 1)]);
     let mut own = foreign.clone();

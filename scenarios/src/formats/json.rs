@@ -21,7 +21,7 @@ pub(super) fn beginning(text: &str) -> Value {
     let mut out = Value::Null;
     // The part before the end of the text is enough.
     let read = Partial(&mut out).deserialize(&mut serde_json::Deserializer::from_str(text));
-    if let (Err(_), Cow::Owned(mended)) = (read, escapes::mended(text)) {
+    if let (Err(_), Cow::Owned(mended)) = (read, escapes::replace_lone_surrogates(text)) {
         return beginning(&mended);
     }
     out
@@ -140,7 +140,7 @@ impl<'a> Document<'a> {
         Document { text: raw.get(), file: self.file, line }
     }
 
-    /// Any value.
+    /// Parses the text as any JSON value.
     pub(super) fn value(&self, expected: &str) -> Result<Value, InputError> {
         escapes::from_str(self.text).map_err(|e| self.error(&e, expected))
     }

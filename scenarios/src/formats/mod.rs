@@ -34,8 +34,8 @@ mod unpack;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use ctxbench_core::counted::many;
 use ctxbench_core::nearest;
+use ctxbench_core::plural::pluralize;
 
 use crate::autofacts;
 use crate::error::{Fault, ImportError, InputError, LoadError, Loaded};
@@ -51,15 +51,15 @@ pub(crate) use source::{unpacked, unread};
 pub use time::millis;
 pub(crate) use time::of_millis;
 
-/// A recording format.
+/// Reader of a recording format.
 pub struct Format {
-    /// As people write it.
+    /// Name of the format for display.
     pub title: &'static str,
     /// Name for `--format` and for the session's source.
     pub name: &'static str,
     /// Properties of a session that its recordings lack, as the end of a sentence.
     pub untold: &'static str,
-    /// Recognises a source.
+    /// Whether a source has this format, judged by its beginning.
     pub sniff: fn(&Head) -> bool,
     /// Hands over the sessions of a source one after the other, until the sink breaks. One that
     /// cannot be read is handed over as its error; an error of the function ends the source.
@@ -220,7 +220,7 @@ impl Format {
 /// Which files were taken in.
 fn companions_note(beside: &[PathBuf]) -> String {
     let names: Vec<String> = beside.iter().map(|p| p.display().to_string()).collect();
-    let (n, names) = (many(names.len(), "file"), names.join(", "));
+    let (n, names) = (pluralize(names.len(), "file"), names.join(", "));
     format!("also read {n} next to it; line numbers count all of them together: {names}")
 }
 

@@ -487,7 +487,7 @@ impl Builder {
         bounds::clamp_all(&mut header, &mut self.items, file, &mut self.warnings);
         let mut loaded = assemble(header, self.items, file, false).map_err(|f| f.at(file))?;
         let recorded = loaded.session.header.model.as_deref();
-        let by = calibration::counting_of(recorded).of_visible_text();
+        let by = calibration::counting_of(recorded).for_visible_text();
         let main = loaded.session.entries.iter().filter(|e| e.agent().is_none());
         let mut prefix = calibration::prefix(main, &by, recorded);
         let numbers = prefix
@@ -537,7 +537,7 @@ impl From<Counters> for RecordedUsage {
 fn counted(reply: &Reply) -> Option<RecordedUsage> {
     let mut usage = RecordedUsage::from(reply.counters.clone().ok()?);
     if reply.output_is_stub {
-        let by = calibration::counting_of(reply.model.as_deref()).of_visible_text();
+        let by = calibration::counting_of(reply.model.as_deref()).for_visible_text();
         let parts = reply.pieces.iter().cloned().filter_map(Piece::into_part);
         usage.output_estimate = Some(parts.map(|p| by.block(p.size())).sum());
     }

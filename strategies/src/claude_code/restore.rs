@@ -17,7 +17,7 @@ use super::rules::{Restored, restorable};
 use super::settings::ClaudeCodeSettings;
 use ctxbench_core::compaction::tools::folded;
 
-/// How much comes back, tokens.
+/// Limits for restored files and skills, tokens.
 pub(crate) struct Restore {
     files: usize,
     file_tokens: u64,
@@ -157,7 +157,7 @@ pub(crate) fn cut_indexes(s: &mut Engine) {
                 shown.trim_end(),
                 lost.lines
             );
-            *block = block.redraft(|d| d.text = text.into());
+            *block = block.map_draft(|d| d.text = text.into());
         }
     }
 }

@@ -2,7 +2,7 @@
 //! keeps (docs/sources/codex.md §1.4, §3).
 
 use ctxbench_core::block::{BlockKind, Draft, Form};
-use ctxbench_core::compaction::{Kept, middle_cut, newest_first};
+use ctxbench_core::compaction::{Keep, middle_cut, newest_first};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::bytes_div4_up;
 
@@ -72,15 +72,15 @@ pub fn retained_user_messages(
         .zip(kept)
         .enumerate()
         .filter_map(|(i, (m, k))| match k {
-            Kept::No => None,
-            Kept::Whole => Some((i, vec![(*m).to_string()])),
-            Kept::Cut(tokens) => Some((i, cut_message(release, m, tokens))),
+            Keep::Drop => None,
+            Keep::Full => Some((i, vec![(*m).to_string()])),
+            Keep::Truncate(tokens) => Some((i, cut_message(release, m, tokens))),
         })
         .collect()
 }
 
-/// One message cut to a token budget: head, marker, tail; one part each in 0.169, one part in all
-/// before.
+/// Cuts a message to a token budget: head, marker and tail. These are separate parts in 0.169 and a
+/// single part in earlier releases.
 pub fn cut_message(release: Release, text: &str, tokens: u64) -> Vec<String> {
     let budget = 4 * tokens as usize;
     let Some(cut) = middle_cut(text, budget) else { return vec![text.to_string()] };

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, Form, Origins, Role};
-use ctxbench_core::compaction::{Kept, newest_first};
+use ctxbench_core::compaction::{Keep, newest_first};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::default_breakpoints;
@@ -55,8 +55,8 @@ pub(crate) fn normalised(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
 /// Maximum number of open calls that [`paired`] can track.
 const MAX_OPEN: usize = 64;
 
-/// Whether each output follows its call. Nearly always true, and found without a set of all ids per
-/// request; `false` = unknown.
+/// Returns true if each output follows its call, which is the usual case. The check needs no set of
+/// all IDs per request; `false` = unknown.
 fn paired(blocks: &[Arc<Block>]) -> bool {
     let mut open: Vec<&str> = Vec::new();
     for b in blocks {
@@ -77,7 +77,7 @@ fn paired(blocks: &[Arc<Block>]) -> bool {
 pub(crate) fn show_fixed(release: Release, s: &mut Engine) {
     let role = if release == Release::V169 { Role::Developer } else { Role::Instructions };
     for b in &s.fixed.base.clone() {
-        s.context.push(b.redraft(|d| d.role = role));
+        s.context.push(b.map_draft(|d| d.role = role));
     }
     for b in &s.fixed.context.clone() {
         s.context.push(b.clone());
@@ -167,11 +167,11 @@ pub(crate) fn blank_trailing_outputs(
         {
             return;
         }
-        items[i] = items[i].altered(Form::Truncated, BLANKED);
+        items[i] = items[i].with_text(Form::Truncated, BLANKED);
     }
 }
 
-/// The same before 0.169: outputs at the end go altogether, each with its call.
+/// Drops outputs at the end, each with its call, until the request fits. Used before 0.169.
 pub(crate) fn drop_trailing_outputs(
     release: Release,
     items: &mut Vec<Arc<Block>>,
@@ -206,10 +206,10 @@ pub(crate) fn kept_users(
     let size =
         |m: &Vec<Arc<Block>>| m.iter().map(|b| bytes_div4_up(&b.text)).sum::<u64>().max(least);
     let kept = newest_first(&messages.iter().map(size).collect::<Vec<_>>(), budget);
-    let keep = |(m, k): (Vec<Arc<Block>>, Kept)| match k {
-        Kept::No => None,
-        Kept::Whole => Some(m),
-        Kept::Cut(tokens) => Some(cut_blocks(release, &m, tokens)),
+    let keep = |(m, k): (Vec<Arc<Block>>, Keep)| match k {
+        Keep::Drop => None,
+        Keep::Full => Some(m),
+        Keep::Truncate(tokens) => Some(cut_blocks(release, &m, tokens)),
     };
     messages.into_iter().zip(kept).filter_map(keep).collect()
 }
@@ -257,7 +257,7 @@ fn cut_block(release: Release, b: &Arc<Block>, tokens: u64) -> Arc<Block> {
         at
     });
     let splits = ends.collect();
-    b.redraft(|d| {
+    b.map_draft(|d| {
         d.text = parts.concat().into();
         d.splits = splits;
         d.form = Form::Truncated;
@@ -307,7 +307,7 @@ mod tests {
 
     fn call(kind: BlockKind, id: &str, text: &str) -> Arc<Block> {
         block(kind, 9, text)
-            .redraft(|d| d.call = Some(Arc::new(CallRef { id: id.into(), name: "exec".into() })))
+            .map_draft(|d| d.call = Some(Arc::new(CallRef { id: id.into(), name: "exec".into() })))
     }
 
     fn texts(blocks: &[Arc<Block>]) -> Vec<&str> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Role};
-use ctxbench_core::compaction::{CompactionKind, passing};
+use ctxbench_core::compaction::{CompactionKind, ephemeral_block};
 use ctxbench_core::engine::{Engine, Event};
 use ctxbench_core::model::Provider;
 use ctxbench_core::request::Phase;
@@ -28,7 +28,7 @@ pub(crate) fn joined(parts: Vec<String>) -> (String, Vec<usize>) {
     (parts.concat(), splits)
 }
 
-/// Whether a block is fixed.
+/// Returns true if a block is always shown.
 pub(crate) fn is_fixed(b: &Block) -> bool {
     strategy::is_fixed(b) || b.kind == BlockKind::File
 }
@@ -59,7 +59,7 @@ pub(crate) fn breakpoints(s: &Engine, blocks: &[Arc<Block>]) -> Vec<usize> {
 /// A summary of the whole conversation as the older descriptions have it: a system prompt, the
 /// messages, a request for a summary.
 pub(crate) struct WholeSummary<'a> {
-    /// Of the agent that summarises.
+    /// System prompt of the agent that summarises.
     pub(crate) system: &'a Arc<str>,
     /// The request after the conversation.
     pub(crate) prompt: &'a Arc<str>,
@@ -77,9 +77,9 @@ impl WholeSummary<'_> {
     ) -> bool {
         let (fixed, talk): (Vec<Arc<Block>>, Vec<Arc<Block>>) =
             s.context.blocks().iter().cloned().partition(|b| is_fixed(b));
-        let mut blocks = vec![passing(BlockKind::Base, Role::System, self.system.clone())];
+        let mut blocks = vec![ephemeral_block(BlockKind::Base, Role::System, self.system.clone())];
         blocks.extend(talk.iter().cloned());
-        blocks.push(passing(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()));
+        blocks.push(ephemeral_block(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()));
         let mut request = s.summary_request(phase, blocks, false);
         request.max_tokens = Some(self.most);
         request.breakpoints = breakpoints(s, &request.blocks);

@@ -1,9 +1,9 @@
-//! What can go wrong with a session on disk, for people.
+//! Errors of sessions on disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ctxbench_core::advice;
+use ctxbench_core::io_hint;
 use ctxbench_kit::rollout::RolloutError;
 use ctxbench_kit::store::StoreError;
 use thiserror::Error;
@@ -11,41 +11,35 @@ use thiserror::Error;
 /// A session that cannot be written or read.
 #[derive(Debug, Error)]
 pub enum PersistError {
-    /// The system refused.
-    #[error("{}: could not {doing}: {source}; {}", path.display(), advice::of(source))]
+    /// An operation on a file failed.
+    #[error("{}: could not {doing}: {source}; {}", path.display(), io_hint::write_hint(source))]
     Io {
-        /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// Operation that failed, as a verb phrase for the message.
         doing: &'static str,
-        /// The system's words.
         source: io::Error,
     },
     /// The system refused while a file was written in its own place.
-    #[error("{}: could not {doing}: {source}; {}", path.display(), advice::of_cut(source))]
+    #[error("{}: could not {doing}: {source}; {}", path.display(), io_hint::partial_write_hint(source))]
     Cut {
-        /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// Operation that failed, as a verb phrase for the message.
         doing: &'static str,
-        /// The system's words.
         source: io::Error,
     },
-    /// SQLite refused.
+    /// An operation of SQLite failed.
     #[error("{}: could not {doing}: {source}; what was stored before is still \
         there", path.display())]
     Sql {
-        /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// Operation that failed, as a verb phrase for the message.
         doing: &'static str,
-        /// SQLite's words.
         source: rusqlite::Error,
     },
-    /// Our own store.
+    /// Error of the ctxbench store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A rollout.
+    /// Error of a rollout file.
     #[error(transparent)]
     Rollout(#[from] RolloutError),
 }
@@ -94,11 +88,13 @@ mod tests {
         ))
         .to_string();
         assert!(
-            cut.contains("may be cut off")
+            cut.contains("may be incomplete")
                 && !cut.contains("stored before")
                 && cut.ends_with("free some space and try again"),
             "{cut}"
         );
-        assert!(of(ErrorKind::ReadOnlyFilesystem).contains("you may not write there"));
+        assert!(
+            of(ErrorKind::ReadOnlyFilesystem).contains("you have no permission to write there")
+        );
     }
 }

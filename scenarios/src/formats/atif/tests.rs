@@ -17,7 +17,7 @@ fn words(session: &Session) -> Vec<String> {
         let word = |p: &Part| match p {
             Part::Image(m) => format!("<{}>", m.url),
             Part::Call(c) => format!("{}{}", c.name, c.arguments),
-            other => other.words().to_string(),
+            other => other.text().to_string(),
         };
         parts.iter().map(word).collect::<Vec<_>>().join("|")
     };

@@ -32,7 +32,7 @@ mod sidechains;
 use std::collections::HashSet;
 
 use ctxbench_core::content::Part;
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::session::Trigger;
 use serde_json::{Map, Value};
 
@@ -74,7 +74,7 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
     if !left.is_empty() {
         out.left_out.push(format!(
             "{file}: left out {} of branches that the session did not end with",
-            many(left.len(), "line")
+            pluralize(left.len(), "line")
         ));
     }
     let mut reader = Reader::default();

@@ -33,7 +33,7 @@ pub(super) fn reply(wire: Wire, answer: &str, unknown: &mut Unknown) -> Option<R
     if answer.trim_start().starts_with(['{', '[']) {
         return read(answer, unknown, |body| wire.decode_reply(body.as_bytes()));
     }
-    let whole = wire.whole(&event_data(answer))?;
+    let whole = wire.assemble(&event_data(answer))?;
     let whole = String::from_utf8(whole).ok()?;
     read(&whole, unknown, |body| wire.decode_reply(body.as_bytes()))
 }
@@ -57,7 +57,7 @@ fn read<T>(
                 *unknown.entry(value).or_default() += n;
                 rest = Some(less);
             }
-            Err(_) => match escapes::mended(rest.as_deref().unwrap_or(body)) {
+            Err(_) => match escapes::replace_lone_surrogates(rest.as_deref().unwrap_or(body)) {
                 Cow::Owned(mended) => rest = Some(mended),
                 Cow::Borrowed(_) => return None,
             },
@@ -196,7 +196,7 @@ mod tests {
             {"type":"web_search_call","id":"w","action":{"type":"search"}},
             {"type":"function_call","call_id":"c","name":"f","arguments":"{ \"type\":\"web_search_call\" }"},
             {"type":"function_call_output","call_id":"c","output":"o"}]}"#;
-        let wire = wire::named("openai-responses").unwrap();
+        let wire = wire::find("openai-responses").unwrap();
         let mut unknown = Unknown::new();
         let prompt = prompt(wire, "/v1/responses", body, &mut unknown).unwrap();
         let texts: Vec<&str> = prompt.items.iter().map(|i| i.text()).collect();
@@ -210,7 +210,7 @@ mod tests {
         let answer = r#"{"content":[{"type":"server_tool_use","id":"s","name":"web_search","input":{}},
             {"type":"tool_use","id":"t","name":"n","input":{ "b" : [ {"type":"server_tool_use"} ], "a": 1.50 }}],
             "stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":2}}"#;
-        let wire = wire::named("anthropic-messages").unwrap();
+        let wire = wire::find("anthropic-messages").unwrap();
         let reply = reply(wire, answer, &mut Unknown::new()).unwrap();
         let [Part::Call(call)] = reply.parts.as_slice() else { panic!("{:?}", reply.parts) };
         assert_eq!(&*call.arguments, r#"{ "b" : [ {"type":"server_tool_use"} ], "a": 1.50 }"#);
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_is_no_body_of_the_wire_is_none() {
-        let wire = wire::named("anthropic-messages").unwrap();
+        let wire = wire::find("anthropic-messages").unwrap();
         for body in ["", "{}", "[]", "{\"model\":\"m\"", "data: {\"type\":\"error\"}\n\n"] {
             assert!(reply(wire, body, &mut Unknown::new()).is_none(), "{body}");
             assert!(prompt(wire, "", body, &mut Unknown::new()).is_none(), "{body}");

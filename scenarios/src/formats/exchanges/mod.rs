@@ -96,7 +96,7 @@ pub struct Summarised {
     /// Text of the summary.
     pub reply: String,
     pub stop: StopReason,
-    /// As the provider counted, tokens.
+    /// Input tokens by the provider's count.
     pub input: u64,
     pub output: u64,
 }
@@ -114,7 +114,7 @@ pub fn summaries(source: &Source<'_>) -> Result<Vec<Summarised>, InputError> {
         let wrote = |i: &&usize| all.all[**i].line == number;
         let (Some(body), Some(i)) = (body, sorted.summaries.iter().find(wrote)) else { continue };
         let of = &all.all[*i];
-        let (Ok(reply), Some(wire)) = (&of.reply, wire::named(of.wire)) else { continue };
+        let (Ok(reply), Some(wire)) = (&of.reply, wire::find(of.wire)) else { continue };
         let words = joined_text(&reply.parts, "\n");
         if !words.is_empty() {
             found.push(Summarised {

@@ -22,7 +22,7 @@ pub(super) struct Placed {
     pub(super) message: usize,
 }
 
-/// An exchange.
+/// Exchange as the sorting of conversations sees it.
 #[derive(Debug)]
 pub(super) struct ExchangeView {
     pub(super) line: usize,
@@ -35,7 +35,7 @@ pub(super) struct ExchangeView {
     pub(super) standing: Vec<u64>,
     /// Hash of the tools; 0 = none.
     pub(super) tools: u64,
-    /// The conversation.
+    /// Items of the conversation.
     pub(super) items: Vec<Placed>,
     /// Or why there is none.
     pub(super) reply: Result<Reply, String>,
@@ -150,7 +150,7 @@ impl Exchanges {
         let body = exchange.body.as_ref().ok_or("a request with a body that is not text")?;
         let body = bodies.unpack(exchange.number, body)?;
         let name = &exchange.wire;
-        let wire = wire::named(name).ok_or_else(|| format!("the wire {name:?} is not known"))?;
+        let wire = wire::find(name).ok_or_else(|| format!("the wire {name:?} is not known"))?;
         let prompt = decode::prompt(wire, &exchange.path, &body, unknown)
             .ok_or_else(|| format!("a body that is not a request of {name}"))?;
         let answer = exchange.reply.as_deref().unwrap_or_default();

@@ -116,7 +116,7 @@ impl RecordingBuilder {
 fn short(loaded: &Loaded) -> Vec<String> {
     let words = |e: &Entry| {
         let parts = e.content();
-        parts.iter().map(|p| p.words().to_string()).collect::<Vec<_>>().join("|")
+        parts.iter().map(|p| p.text().to_string()).collect::<Vec<_>>().join("|")
     };
     let entry = |e: &Entry| {
         let who = e.agent().map_or(String::new(), |a| format!("{a} "));

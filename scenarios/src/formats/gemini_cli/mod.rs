@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -100,7 +100,7 @@ fn changes(lines: Vec<RecordedLine>, out: &mut Recording) -> Vec<RecordedLine> {
                 if !messages.is_empty() {
                     out.left_out.push(format!(
                         "line {number} replaces {}, as a compression does; left out",
-                        many(messages.len(), "message")
+                        pluralize(messages.len(), "message")
                     ));
                 }
                 let message =

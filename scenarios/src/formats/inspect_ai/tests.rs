@@ -21,7 +21,7 @@ fn lines(session: &Session) -> Vec<String> {
         let word = |p: &ctxbench_core::content::Part| match p {
             ctxbench_core::content::Part::Image(m) => format!("<{}>", m.url),
             ctxbench_core::content::Part::Call(c) => format!("{}{}", c.name, c.arguments),
-            other => other.words().to_string(),
+            other => other.text().to_string(),
         };
         e.content().iter().map(word).collect::<Vec<_>>().join("|")
     };

@@ -24,7 +24,7 @@ fn blocks_with_commands_become_calls() {
     let Entry::Assistant(a) = &s.entries[4] else { panic!("{:?}", s.entries[4]) };
     let text = "I need to find the correct path to the file. Let me check the current directory \
                 structure:";
-    assert_eq!(a.content()[0].words(), text);
+    assert_eq!(a.content()[0].text(), text);
     assert_eq!(&*a.all_calls()[0].arguments, r#"{"command":"ls -la"}"#);
     let Entry::Tool(t) = &s.entries[5] else { panic!("{:?}", s.entries[5]) };
     assert_eq!(*t.call_id, *a.all_calls()[0].id);

@@ -17,15 +17,14 @@ fn words(session: &Session) -> Vec<String> {
     let agent = |e: &Entry| e.agent().map(|a| format!("{a}/")).unwrap_or_default();
     let said = |e: &Entry| match e {
         Entry::User(u) => {
-            format!("user {}", u.content().iter().map(|p| p.words()).collect::<Vec<_>>().join("|"))
+            format!("user {}", u.content().iter().map(|p| p.text()).collect::<Vec<_>>().join("|"))
         }
         Entry::Assistant(a) => {
-            format!("model {}", a.content().iter().map(|p| p.words()).collect::<Vec<_>>().join("|"))
+            format!("model {}", a.content().iter().map(|p| p.text()).collect::<Vec<_>>().join("|"))
         }
-        Entry::Tool(t) => format!(
-            "result {}",
-            t.content().iter().map(|p| p.words()).collect::<Vec<_>>().join("|")
-        ),
+        Entry::Tool(t) => {
+            format!("result {}", t.content().iter().map(|p| p.text()).collect::<Vec<_>>().join("|"))
+        }
         Entry::RecordedCompaction(c) => {
             format!("compaction {}", c.summary.as_deref().unwrap_or("-"))
         }

@@ -86,7 +86,7 @@ fn actions_without_function_calls_are_calls_by_their_events() {
         panic!("{:?}", s.entries)
     };
     assert_eq!(u.content().len(), 2);
-    assert_eq!(a.content()[0].words(), "I look.");
+    assert_eq!(a.content()[0].text(), "I look.");
     let call = &a.all_calls()[0];
     assert_eq!((&*call.name, &*call.arguments), ("run", r#"{"command":"ls"}"#));
     assert_eq!((&*t.call_id, t.is_error), (&*call.id, None));

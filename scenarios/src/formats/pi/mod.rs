@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use serde_json::{Map, Value};
 
 use super::lines::{self, RecordedLine, str_of, string};
@@ -53,7 +53,7 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
     if !left.is_empty() {
         out.left_out.push(format!(
             "{file}: left out {} of branches that the session did not end with",
-            many(left.len(), "message")
+            pluralize(left.len(), "message")
         ));
     }
     out.route = Route::Unknown("pi records no request ids".into());

@@ -58,7 +58,7 @@ fn actions_in_text_become_calls_of_the_shell() {
     assert_eq!(calls[0].1, "bash");
     assert_eq!(calls[0].2, json!({"command": "create reproduce_bug.py\n"}).to_string());
     let Entry::Assistant(first) = &s.entries[3] else { panic!("{:?}", s.entries[3]) };
-    let text = first.content()[0].words().to_string();
+    let text = first.content()[0].text().to_string();
     assert!(text.starts_with("First, I'll create") && !text.contains("```"), "{text}");
     let Entry::Tool(seen) = &s.entries[4] else { panic!("{:?}", s.entries[4]) };
     assert_eq!(seen.call_id, calls[0].0);

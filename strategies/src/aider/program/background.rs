@@ -1,9 +1,9 @@
-//! The summary that runs beside the conversation (docs/sources/aider.md §1.2).
+//! Background summary of the finished history (docs/sources/aider.md §1.2).
 
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, Transcript, origins, passing};
+use ctxbench_core::compaction::{CompactionKind, Transcript, ephemeral_block, origins};
 use ctxbench_core::engine::{Engine, Event, Task};
 use ctxbench_core::model::find;
 use ctxbench_core::request::{Phase, Request};
@@ -14,8 +14,8 @@ use crate::aider::summary::{
     Content, Ending, Job, Rules, Step, head_limit, summarize_end, too_big,
 };
 
-/// How often it is looked at whether an answer is there, ms. The program's worker waits for it
-/// without a pause; a second is near enough.
+/// Interval between two checks for an answer, ms. The program's worker waits continuously; one
+/// second is close enough.
 const LOOK_MS: Millis = 1_000;
 
 /// A summary under way.
@@ -81,7 +81,7 @@ impl Program {
     ) -> Pending {
         let model = models.remove(0);
         let blocks = vec![
-            passing(BlockKind::Base, Role::System, self.words.summary_prompt.clone()),
+            ephemeral_block(BlockKind::Base, Role::System, self.words.summary_prompt.clone()),
             text.clone()
                 .draft(BlockKind::SummaryPrompt, Role::User)
                 .build(MessageId(u32::MAX), vec![]),
