@@ -1,5 +1,7 @@
-//! Selection of sessions: filters first, then a sample of the rest, then a limit, in the order of
-//! arrival.
+//! Selection of the sessions of a corpus.
+//!
+//! All commands use this order: a session has to pass the filters, then a sample or the newest are
+//! selected from these, and finally a limit applies, in the order in which the sessions are read.
 
 use std::collections::BTreeMap;
 
@@ -9,45 +11,47 @@ use ctxbench_core::session::Session;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_scenarios::formats::millis;
 
-/// Criteria; the default selects every session.
+/// Selection criteria. Without any, every session is selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
     /// Maximum number of sessions.
     pub limit: Option<usize>,
-    /// Size of a random sample.
+    /// Number of sessions to draw at random, using the seed.
     pub sample: Option<usize>,
-    /// Number of latest sessions by start; sessions without a date come first. Not with a sample.
+    /// Number of newest sessions to keep, by start time. Sessions without a date count as the
+    /// oldest. Not valid together with a sample.
     pub last: Option<usize>,
-    /// Random seed of the sample.
+    /// Seed of the sample.
     pub seed: u64,
-    /// Minimum tokens of content; see [`tokens`].
+    /// Least tokens of content; see [`tokens`].
     pub min_tokens: Option<u64>,
-    /// First day of start, `YYYY-MM-DD` in UTC.
+    /// Not begun before this day, `YYYY-MM-DD` in UTC.
     pub since: Option<String>,
 }
 
 impl Choice {
-    /// Returns true if sessions are taken as they come.
+    /// Returns true if each session can be accepted or rejected as soon as it is read.
     pub fn is_in_order(&self) -> bool {
         self.sample.or(self.last).is_none()
     }
 }
 
-/// Returns the tokens of a session's content, as its model's family counts.
+/// The tokens of a session's content, as the family of its model counts.
 pub fn tokens(session: &Session) -> u64 {
     let by = calibration::counting_of(session.header.model.as_deref()).for_visible_text();
     calibration::content(&session.entries, &by)
 }
 
-/// Proof that a session passed, with its rank: its draw, or its age.
+/// Proof that a session passed the filters, with its sort key: the random draw of a sample, or the
+/// age. The lowest keys are kept.
 #[derive(Debug)]
 pub struct Ticket(Option<u64>);
 
-/// Selects sessions one after the other, each with a value.
+/// Selects sessions one by one. `T` is the value that the caller derives from a session.
 #[derive(Debug)]
 pub struct Chooser<T> {
     choice: Choice,
-    /// Sample or newest sessions so far by rank, with their position.
+    /// The sample or the newest so far by the ticket of each, with its place in the row.
     drawn: BTreeMap<(u64, usize), T>,
     offered: usize,
     taken: usize,
@@ -57,7 +61,7 @@ pub struct Chooser<T> {
 }
 
 impl<T> Chooser<T> {
-    /// Creates an empty selection.
+    /// Nothing is taken yet.
     pub fn new(choice: &Choice) -> Chooser<T> {
         Chooser {
             choice: choice.clone(),
@@ -70,13 +74,13 @@ impl<T> Chooser<T> {
         }
     }
 
-    /// Returns true once no further session can be selected.
+    /// Returns true if no further session can be selected, so that the caller can stop reading.
     pub fn is_full(&self) -> bool {
         self.choice.is_in_order() && self.choice.limit.is_some_and(|most| self.taken >= most)
     }
 
-    /// Returns a ticket if a session passes. The draw depends on the path `place` below the input
-    /// and the id, not on the order.
+    /// Applies the filters to a session. `place` is its path below the argument that named it. A
+    /// session with the same place and ID gets the same draw, regardless of the reading order.
     pub fn admit(&mut self, session: &Session, place: &str) -> Option<Ticket> {
         if self.is_full() {
             return None;
@@ -104,8 +108,8 @@ impl<T> Chooser<T> {
         Some(Ticket(None))
     }
 
-    /// Takes the value of a session that passed. Returns it at once unless a sample or the newest
-    /// are collected until [`Self::end`].
+    /// Adds the value of a session that passed the filters. Returns it at once, unless a sample is
+    /// drawn or the newest are kept: [`Self::end`] returns these.
     pub fn take(&mut self, ticket: Ticket, what: T) -> Option<T> {
         let most = self.choice.sample.or(self.choice.last);
         let (Some(place), Some(most)) = (ticket.0, most) else { return Some(what) };
@@ -117,8 +121,8 @@ impl<T> Chooser<T> {
         None
     }
 
-    /// Returns the sample or the newest in the order of arrival, and a note on the sessions left
-    /// out, if any.
+    /// Returns the sample or the newest sessions in the order in which they were added, and a
+    /// message about the omitted sessions, if there are any.
     pub fn end(mut self) -> (Vec<T>, Option<String>) {
         let drawn = std::mem::take(&mut self.drawn);
         let mut sample: Vec<(usize, T)> = drawn.into_iter().map(|((_, n), t)| (n, t)).collect();
@@ -151,12 +155,12 @@ impl<T> Chooser<T> {
     }
 }
 
-/// Returns a pseudo-random number that depends only on the seed and the session.
+/// A number that looks random, the same for the same session wherever it is read.
 fn draw(seed: u64, place: &str, id: &str) -> u64 {
     content_hash(format!("{seed}\0{place}\0{id}").as_bytes())
 }
 
-/// Parses a day, `YYYY-MM-DD`.
+/// Checks that a text is a day in the form `YYYY-MM-DD` and returns it.
 pub fn day(text: &str) -> Result<String, String> {
     let plain = text.len() == 10 && text.is_ascii();
     let stamp = plain.then(|| format!("{text}T00:00:00Z"));

@@ -13,7 +13,7 @@ fn offer<T>(chooser: &mut Chooser<T>, session: &Session, place: &str, what: T) -
     chooser.admit(session, place).and_then(|ticket| chooser.take(ticket, what))
 }
 
-/// Returns the selected places and the note on the others.
+/// Returns the selected places and the message about the others.
 fn taken(choice: &Choice, places: &[&str]) -> (Vec<String>, Option<String>) {
     let mut chooser = Chooser::new(choice);
     let mut out = Vec::new();
@@ -55,7 +55,7 @@ fn a_sample_is_the_same_in_any_order_and_grows_with_its_size() {
         let ten = set(seed, 10, &forward);
         assert_eq!((ten.len(), &ten), (10, &set(seed, 10, &backward)));
         let more = set(seed, 11, &forward);
-        assert!(ten.iter().all(|n| more.contains(n)), "a larger sample contains the smaller");
+        assert!(ten.iter().all(|n| more.contains(n)), "a larger sample holds the smaller");
         met.extend(ten);
     }
     // 200 draws of 60 leave one out with (5/6)^20, so some 2 of 60.

@@ -1,4 +1,4 @@
-//! Contexts before and after the compactions of a session, block by block.
+//! A look inside: the context before and after the compactions of a session, block by block.
 
 use std::sync::Arc;
 
@@ -18,39 +18,35 @@ use serde::Serialize;
 use crate::point::{NoSuchPoint, Point, up_to};
 use crate::replay::{self, Options, recording, replay_in_full};
 
-/// Contexts before and after a compaction.
+/// The context before and after one compaction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Layout {
-    /// Mechanism, as the product calls it.
+    /// Product's name of the mechanism.
     pub mechanism: String,
     pub phase: Phase,
     /// Number of the next request.
     pub before_request: u64,
-    /// Size before, tokens.
     pub before_tokens: u64,
-    /// Size after, tokens.
     pub after_tokens: u64,
-    /// Cost, time and lost facts; `None` = not measured, because it is not in the main
-    /// conversation.
+    /// Cost, waiting time and effect on facts. `None` = not measured, because the compaction was
+    /// not part of the main conversation.
     pub measured: Option<Measured>,
-    /// Blocks before.
     pub before: Vec<ContextBlock>,
-    /// Blocks after.
     pub after: Vec<ContextBlock>,
 }
 
-/// Measurements of a compaction.
+/// Measurements of one compaction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    /// Size of the written summary, tokens.
+    /// Tokens of the written summary.
     pub summary_tokens: u64,
-    /// Cost of its requests, USD.
+    /// Cost of the compaction's own requests, USD.
     pub cost_usd: f64,
-    /// Waiting time of the user, ms; modelled.
+    /// Time that the user waited for it, ms; modelled.
     pub blocked_ms: u64,
-    /// Facts verbatim in the context before and in no block after.
+    /// Number of facts that were verbatim in the context before and are in no block after.
     pub facts_lost: u64,
-    /// Of these, facts in the summary.
+    /// Number of lost facts that the summary mentions.
     pub facts_carried: u64,
 }
 
@@ -58,7 +54,7 @@ impl From<&CompactionRecord> for Measured {
     fn from(c: &CompactionRecord) -> Self {
         Measured {
             summary_tokens: c.summary_tokens,
-            // A replay has all of them; only recordings leave some open.
+            // A replay knows all of them; only a recording leaves some open.
             cost_usd: c.cost_usd.unwrap_or_default(),
             blocked_ms: c.blocked_ms.unwrap_or_default(),
             facts_lost: c.facts_lost_verbatim.unwrap_or_default(),
@@ -67,21 +63,19 @@ impl From<&CompactionRecord> for Measured {
     }
 }
 
-/// A block of a context.
+/// One block of a context.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ContextBlock {
-    /// Kind of block.
     pub kind: BlockKind,
-    /// Role of the author.
     pub role: Role,
-    /// Form of the block compared with the original.
+    /// Relation of the block to the original message.
     pub form: Form,
-    /// Name of the tool, for a call or a result.
+    /// The tool, of a call or a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// Size as the provider counts, tokens.
+    /// Number of tokens, by the provider's counting.
     pub tokens: u64,
-    /// Text; empty for images and opaque payloads.
+    /// Text of the block; empty for an image or an opaque payload.
     pub text: String,
 }
 
@@ -97,13 +91,14 @@ impl ContextBlock {
         }
     }
 
-    /// Returns kind and form, without the form of an unchanged block: `output cleared`.
+    /// Returns the kind of the block, followed by its form unless it is verbatim, such as `output
+    /// cleared`.
     pub fn name(&self) -> String {
         name(self.kind, self.form)
     }
 }
 
-/// Returns the name of a block: its kind, and its form unless unchanged.
+/// Formats a kind of block, followed by its form unless it is verbatim.
 pub(crate) fn name(kind: BlockKind, form: Form) -> String {
     let form = match form {
         Form::Verbatim => "",
@@ -114,7 +109,7 @@ pub(crate) fn name(kind: BlockKind, form: Form) -> String {
     format!("{}{form}", spaced_name(&kind))
 }
 
-/// Returns every compaction of a session with a strategy, and an error of the strategy itself.
+/// Returns the compactions of a session under a strategy, and the strategy's error, if any.
 pub async fn layouts(
     scenario: &Scenario,
     spec: &Spec,
@@ -125,20 +120,20 @@ pub async fn layouts(
     (layouts, record.error.filter(|_| record.status == Status::Error))
 }
 
-/// Result of a requested compaction.
+/// A compaction that was asked for.
 #[derive(Clone, Debug, Serialize)]
 pub struct RequestedCompaction {
-    /// The compaction. If the strategy has no manual compaction: its own compactions until then.
-    /// Empty = none.
+    /// Compactions that the request caused. If the strategy has no such command, the compactions
+    /// that it made by itself until then. Empty = none.
     pub layouts: Vec<Layout>,
-    /// Reason for no compaction, or for not following the request.
+    /// Why it did nothing, or that it did not do it because it was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// Number of the strategy's own compactions until then.
+    /// Number of compactions that the strategy made by itself before the request.
     pub before_it: u64,
 }
 
-/// Requests a compaction at a point, with instructions, and ends the session there.
+/// Runs a session up to a point, where the user asks for a compaction with these instructions.
 pub async fn request_compaction(
     scenario: &Scenario,
     spec: &Spec,
@@ -171,7 +166,7 @@ pub async fn request_compaction(
         extra: Default::default(),
     });
     let (mut all, record) = run(&until, spec, model, options).await;
-    // Both runs are equal before the command.
+    // Both runs are the same up to the command.
     let layouts = all.split_off(own.len().min(all.len()));
     let why = layouts.is_empty().then(|| match record.error.or(record.note) {
         Some(why) => format!("nothing was compacted: {why}"),
@@ -200,8 +195,7 @@ async fn run(
     let mut out = Vec::new();
     for e in &full.events {
         if let Event::Compaction { mechanism, phase, before, after, .. } = &e.event {
-            let pieces =
-                |all: &[Arc<Block>]| all.iter().map(|b| ContextBlock::new(&by, b)).collect();
+            let pieces = |all: &[Arc<Block>]| all.iter().map(|b| ContextBlock::new(&by, b)).collect();
             out.push(Layout {
                 mechanism: (*mechanism).to_string(),
                 phase: *phase,
@@ -217,8 +211,8 @@ async fn run(
     (out, record)
 }
 
-/// Marks the blocks of `after` that `before` contains verbatim. Each block of `before` matches at
-/// most one of `after`.
+/// Compares two contexts. The result has an element per block of `after`, which is true if `before`
+/// contains the same block. Each block of `before` matches at most one block of `after`.
 pub fn unchanged(before: &[ContextBlock], after: &[ContextBlock]) -> Vec<bool> {
     let mut left: Vec<&ContextBlock> = before.iter().collect();
     let taken = |p: &ContextBlock| {
@@ -228,7 +222,7 @@ pub fn unchanged(before: &[ContextBlock], after: &[ContextBlock]) -> Vec<bool> {
     after.iter().map(taken).collect()
 }
 
-/// Summarizes a context by block name: number of blocks and tokens, in order of appearance.
+/// Counts the blocks and tokens of a context by name, in the order of first occurrence.
 pub fn stays(pieces: &[ContextBlock]) -> Vec<(String, usize, u64)> {
     let mut all: Vec<(String, usize, u64)> = Vec::new();
     for p in pieces {
@@ -243,8 +237,8 @@ pub fn stays(pieces: &[ContextBlock]) -> Vec<(String, usize, u64)> {
     all
 }
 
-/// Returns the tokens of tool definitions, which are in every prompt of the main conversation in
-/// addition to the blocks.
+/// Returns the tokens of the tool definitions, which every prompt of the main conversation contains
+/// in addition to its blocks.
 pub fn tools_tokens(scenario: &Scenario, model: &Model, options: &Options) -> u64 {
     let by = replay::counting(&scenario.session, model, options.calibrate).scaled(scenario.scale);
     let mut all = scenario.session.entries.iter().rev();
@@ -256,7 +250,7 @@ pub fn tools_tokens(scenario: &Scenario, model: &Model, options: &Options) -> u6
     tools.map_or(0, |t| t.tokens(&by))
 }
 
-/// Returns a name as in files, with spaces.
+/// Returns the serialised name with spaces instead of underscores.
 pub fn spaced_name(name: &impl Serialize) -> String {
     serde_json::to_value(name)
         .ok()

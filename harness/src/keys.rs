@@ -1,5 +1,5 @@
-//! Keys of rows: a hash of every input of a row. Pairs with the same key have the same row, so a
-//! cached row can be reused.
+//! Keys of finished pairs. A key is a hash of everything that determines the pair's row, so pairs
+//! with the same key have the same row and need not be computed again.
 
 use std::fmt;
 use std::fs::File;
@@ -19,7 +19,7 @@ use crate::memory::Prefixes;
 use crate::replay::Options;
 use crate::summarise::Summariser;
 
-/// A hash under construction.
+/// A hash that is written to.
 #[derive(Clone, Default)]
 struct Hasher {
     hash: Sha256,
@@ -46,9 +46,9 @@ impl fmt::Write for Hasher {
 }
 
 impl Hasher {
-    /// Adds a part. Different lists of parts never give the same bytes.
+    /// Hashes a part. Different lists of parts never give the same bytes.
     fn part(&mut self, value: &dyn fmt::Debug) {
-        // Debug escapes text in quotes, so only this newline ends a line.
+        // Debug escapes line breaks in strings, so only the end of a part adds one.
         fmt::write(self, format_args!("{value:?}\n")).expect("a hash takes everything");
     }
 
@@ -58,16 +58,16 @@ impl Hasher {
     }
 }
 
-/// Hash and size of a session's content.
+/// Hash and size of the content of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     hash: [u8; 32],
-    /// Size as JSON, bytes.
+    /// Size as JSON.
     pub bytes: u64,
 }
 
 impl Content {
-    /// Hashes a session as it was read, without its id in the run.
+    /// Hashes a session as it was read. Its name in the run does not matter.
     pub fn new(scenario: &Scenario) -> Content {
         let mut hasher = Hasher::default();
         let session = &scenario.session;
@@ -79,8 +79,8 @@ impl Content {
     }
 }
 
-/// Hashes the running binary: another build, or one with additional strategies, computes all rows
-/// again.
+/// Identifies the running program. A different build, or one with additional strategies, computes
+/// everything again.
 pub fn program() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let hashed = std::env::current_exe().and_then(|path| file_hash(&path));
@@ -109,21 +109,22 @@ fn hex(bytes: &[u8], most: usize) -> String {
     bytes.iter().take(most).map(|b| format!("{b:02x}")).collect()
 }
 
-/// Parts that all pairs of a run share.
+/// Key parts that all pairs of a run share.
 pub struct Keys {
     common: Hasher,
-    /// Program of an exec strategy, as given, with the files that its command names.
+    /// The program of a strategy that is one, as it was named, with the files that its command
+    /// names.
     programs: Vec<(String, String)>,
-    /// Each strategy has its own part.
+    /// Each strategy has its own.
     memory: Arc<Prefixes>,
 }
 
 impl Keys {
-    /// `programs`: exec strategies as given, `NAME=exec:COMMAND`.
+    /// `programs` = the strategies that are programs, as they were given: `NAME=exec:COMMAND`.
     pub fn new(program: &str, options: &Options, programs: &[String]) -> Keys {
         let mut common = Hasher::default();
         let memory = options.memory.clone();
-        // Each variant names its fields.
+        // Each variant names its own.
         let (summariser, seed) = (Summariser::Extractive, 0);
         let options = Options { summariser, seed, memory: Arc::default(), ..options.clone() };
         common.part(&(program, &options));
@@ -134,7 +135,7 @@ impl Keys {
         Keys { common, programs: programs.iter().map(with_files).collect(), memory }
     }
 
-    /// Returns the keys of a session.
+    /// Adds the content and properties of one session.
     pub fn of_session(&self, scenario: &Scenario, content: &Content) -> SessionKeys<'_> {
         let mut hash = self.common.clone();
         let s = scenario;
@@ -143,14 +144,14 @@ impl Keys {
     }
 }
 
-/// Keys of a session's pairs.
+/// The keys of one session's pairs.
 pub struct SessionKeys<'a> {
     keys: &'a Keys,
     hash: Hasher,
 }
 
 impl SessionKeys<'_> {
-    /// Returns the key of a strategy with a model; `named` = the row has a seed.
+    /// Returns the key of a strategy with a model. `named` = the row shows the seed.
     pub fn pair(
         &self,
         spec: &Spec,
@@ -166,17 +167,17 @@ impl SessionKeys<'_> {
         let settings: Vec<_> = spec.settings.all().collect();
         hash.part(&(spec.label(), spec.version.name, settings, self.keys.programs.iter().find(of)));
         hash.part(&(self.keys.memory.files(spec), model, named));
-        // The cassette has the answers of a server.
+        // The answers of an endpoint are in its cassette.
         match summariser {
             Summariser::Endpoint(e) => hash.part(&e.name()),
             other => hash.part(other),
         }
-        // The text does not depend on the seed.
+        // Without randomness the text is the same with every seed.
         hash.part(&summariser.seeded().then_some(seed));
         hex(&hash.hash.finalize(), 16)
     }
 
-    /// Returns the key of the recorded row.
+    /// Returns the key of the row *as recorded*.
     pub fn recorded(&self, model: &Model) -> String {
         let mut hash = self.hash.clone();
         hash.part(&("as recorded", model));

@@ -1,5 +1,6 @@
-//! Mock model servers, the virtual clock, replay and conformance, and the `ctxbench` command.
-//! Another crate can add strategies to the command.
+//! Mock model servers, the virtual clock, replay and conformance: everything between a session and
+//! its measured records, and the `ctxbench` command, to which another crate may add strategies of its
+//! own.
 
 mod accept;
 pub mod choice;
@@ -38,7 +39,7 @@ pub mod watch;
 
 pub use commands::main;
 
-/// Everything that a strategy in another crate needs.
+/// Items for writing a strategy in another crate, which then only depends on `ctxbench_harness`.
 pub mod own {
     pub use async_trait::async_trait;
     pub use ctxbench_core as core;

@@ -1,27 +1,29 @@
-//! Models of a run.
+//! Which model a session is run with.
 
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::session::Session;
 
-/// Returns the models for a session: the named ones, else its own.
+/// The models that a session is run with: those that are named, else its own.
 pub fn for_session(session: &Session, named: &[&'static Model]) -> Vec<&'static Model> {
     if named.is_empty() { vec![own(session)] } else { named.to_vec() }
 }
 
-/// Returns the model of a session if none is named: the recorded one, or its
-/// [substitute](model::substitute) if the catalogue does not list it.
+/// Returns the default model of a session: the recorded one, or its [substitute](model::substitute)
+/// if the catalogue does not list it, or [`model::DEFAULT_MODEL`] if neither is known.
 pub fn own(session: &Session) -> &'static Model {
     recorded(session).unwrap_or_else(|| {
         model::find(model::DEFAULT_MODEL).expect("the default model is in the catalogue")
     })
 }
 
-/// Returns the recorded model of a session, or its substitute from the same family.
+/// Returns the model that a session was recorded with, or the model of the same family that
+/// replaces it.
 pub(crate) fn recorded(session: &Session) -> Option<&'static Model> {
     session.header.model.as_deref().and_then(model::priced_as)
 }
 
-/// Returns notes on results with a model: that it is not the recorded one, or no longer available.
+/// Returns remarks about the results of a session with a model: that the model differs from the
+/// recorded one, or that it was retired.
 pub fn remarks(session: &Session, model: &Model) -> impl Iterator<Item = String> {
     instead_of_own(session, model).into_iter().chain(retired(model))
 }
@@ -31,7 +33,7 @@ fn retired(model: &Model) -> Option<String> {
     Some(format!("{} was retired on {day}; dollars are those of its last price list", model.name))
 }
 
-/// Returns notes on results with a model other than the recorded one.
+/// Returns the remark about a model that differs from the recorded one.
 fn instead_of_own(session: &Session, model: &Model) -> Option<String> {
     let recorded = session.header.model.as_deref()?;
     let Some(own) = model::find_recorded(recorded) else {

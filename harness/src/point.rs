@@ -1,4 +1,4 @@
-//! A point in a session, and the session up to it.
+//! A point in a session, and the session up to there.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,26 +9,28 @@ use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::Size;
 use thiserror::Error;
 
-/// Point of a session's end. Turns and replies of the main conversation count from 1.
+/// Position at which a session ends. Turns and replies are those of the main conversation and count
+/// from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
-    /// After a turn: a message of the user with all replies to it.
+    /// After a turn: a message of the user and all replies and results that follow it.
     Turn(u64),
     /// After a reply of the model and the results of its calls.
     Step(u64),
-    /// After the first reply at which this share of the session's tokens is reached, per cent; 1 to
+    /// After the first reply at which this share of the session's tokens is reached, in percent,
+    /// from 1 to
     /// 100.
     Percent(u64),
 }
 
-/// Text that is not a point.
+/// A text that is not a point.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
-    "`{0}` is not a point of a session; expected turn:N, step:N (N from 1) or a share such as 60%"
+    "`{0}` is no point of a session; expected turn:N, step:N (N from 1) or a share such as 60%"
 )]
 pub struct BadPoint(String);
 
-/// A point after the end of a session.
+/// A point after the end of the session.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
     "{point} is not in the session, which has {} and {}",
@@ -69,7 +71,7 @@ impl fmt::Display for Point {
     }
 }
 
-/// Returns the session up to a point, including the point's turn or reply.
+/// The session up to a point, the point's own turn or reply included.
 pub fn up_to(session: &Session, point: Point) -> Result<Session, NoSuchPoint> {
     let said = |e: &Entry| -> u64 {
         let standing = e.standing_text().map(Size::text);
@@ -79,7 +81,7 @@ pub fn up_to(session: &Session, point: Point) -> Result<Session, NoSuchPoint> {
     let main = |e: &&Entry| e.agent().is_none();
     let all: u64 = session.entries.iter().filter(main).map(said).sum();
     let (mut turns, mut steps, mut so_far) = (0, 0, 0);
-    // Several messages before a reply are one turn.
+    // Several messages that are answered together are one turn.
     let mut asking = false;
     let mut reached = false;
     for (i, e) in session.entries.iter().enumerate().filter(|(_, e)| main(e)) {
@@ -104,7 +106,7 @@ pub fn up_to(session: &Session, point: Point) -> Result<Session, NoSuchPoint> {
             }
         };
     }
-    // The last turn and the last results may end the session, which is 100 %.
+    // The last turn and the last results may end the session, and all of it is 100 %.
     let whole = matches!(point, Point::Percent(_)) && steps > 0;
     match reached || whole {
         true => Ok(session.clone()),
@@ -143,11 +145,7 @@ mod tests {
     #[test]
     fn points_by_hand() {
         assert_eq!(last("step:1"), Ok(5), "with the result of its call");
-        assert_eq!(
-            (last("step:2"), last("turn:1")),
-            (Ok(6), Ok(6)),
-            "without the command after it"
-        );
+        assert_eq!((last("step:2"), last("turn:1")), (Ok(6), Ok(6)), "without the command behind");
         assert_eq!(last("turn:2"), Ok(9));
         assert_eq!(last("step:3"), Ok(9));
         // Blocks of o200k + 4: 6, 5, 5, a call of 2 + 4, 5, 5, 5, 5: 42; the first reply ends at 22.

@@ -1,16 +1,16 @@
-//! Progress with rate and remaining time.
+//! Progress messages: completed items, rate and remaining time.
 
 use std::time::Duration;
 
-/// Time between two lines if a line cannot be rewritten.
+/// Time between two lines where nothing can be rewritten.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// Progress of a list of items. The caller gives the time.
+/// State of a progress display. The caller passes the time.
 #[derive(Debug)]
 pub struct Pace {
     what: &'static str,
     total: u64,
-    /// Total weight, in any unit proportional to time, such as bytes.
+    /// Total weight, in a unit that is proportional to time, such as bytes.
     weight: u64,
     done: u64,
     done_weight: u64,
@@ -18,18 +18,18 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// `total` items with a total `weight`.
+    /// Creates a display for `total` items with this total weight.
     pub fn new(what: &'static str, total: u64, weight: u64) -> Pace {
         Pace { what, total, weight, done: 0, done_weight: 0, told: Duration::ZERO }
     }
 
-    /// Counts an item of this weight.
+    /// Counts a completed item.
     pub fn step(&mut self, weight: u64) {
         self.done += 1;
         self.done_weight += weight;
     }
 
-    /// Formats the progress at `now`, counted from the start.
+    /// Formats the progress at `now`, the time since the start.
     pub fn line(&self, now: Duration) -> String {
         let (done, total, what) = (self.done, self.total, self.what);
         let seconds = now.as_secs_f64();
@@ -52,7 +52,7 @@ impl Pace {
         line
     }
 
-    /// Returns a line every 30 s, for output that cannot be rewritten.
+    /// A line where nothing can be rewritten: one every 30 s.
     pub fn due(&mut self, now: Duration) -> Option<String> {
         if now < self.told + EVERY || self.done >= self.total {
             return None;

@@ -1,8 +1,8 @@
-//! The row *as recorded*: a session by the provider's counters alone.
+//! The row *as recorded*: the figures of the original session, from the provider's counters alone.
 //!
-//! Nothing in it is modelled. Dollars are counters × prices. If a counted output is known to be the
-//! stub from the start of a stream, dollars are a lower bound, and an estimate with the visible
-//! output is given as well.
+//! None of it is modelled. Dollars are counters × prices. If a counted output is known to be the
+//! stub from the start of a stream, the dollars are a lower bound, and an estimate with the visible
+//! output is given too.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use crate::replay::compactions::{break_even, paid_off};
 use crate::replay::exchange::recorded_summary;
 use crate::replay::scenario_info;
 
-/// Returns the row of a session with counters, for its recorded model; `None` for any other model.
+/// The row of a session with counters, for the model it was recorded with; `None` for any other.
 pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     let session = &scenario.session;
     if models::recorded(session).is_none_or(|m| m.name != model.name) {
@@ -91,7 +91,8 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     })
 }
 
-/// Returns notes on the prices of a session. `told` = a model with a note elsewhere.
+/// Returns remarks about the prices of a session. `told` = a model that is already mentioned
+/// elsewhere.
 pub fn about_prices(session: &Session, told: Option<&str>) -> Vec<String> {
     let Some(model) = models::recorded(session) else { return Vec::new() };
     let mut read = Reading::new(session, model);
@@ -110,26 +111,26 @@ fn priced_otherwise(
     stand_ins.iter().map(stand_in).chain(unpriced.map(without)).collect()
 }
 
-/// Sums of a session's counters, entry by entry.
+/// Figures from the counters of a session, collected entry by entry.
 struct Reading<'a> {
     model: &'a Model,
-    /// Name of the recorded model.
+    /// The name of the session's model, as recorded.
     told: Option<&'a str>,
     requests: Vec<RequestRecord>,
     compactions: Vec<CompactionRecord>,
     /// Replies of the main conversation.
     steps: u64,
-    /// Replies with counters.
+    /// Replies of the main conversation with counters.
     counted: u64,
-    /// Counted outputs that are stubs.
+    /// Counted outputs that are a stub.
     stubs: usize,
-    /// USD with the visible output in place of stubs.
+    /// Dollars with the visible output where the counted one is a stub.
     estimate_usd: f64,
-    /// Models without prices, each with the substitute from its family.
+    /// Recorded models that are priced as another model of their family, with that model.
     stand_ins: BTreeMap<String, &'static str>,
-    /// A model without prices, if any.
+    /// A model without a price list, if any.
     unpriced: Option<String>,
-    /// Replies without counters.
+    /// Replies of all conversations without counters.
     uncounted: usize,
     last_ms: Millis,
 }
@@ -235,23 +236,24 @@ impl<'a> Reading<'a> {
         self.requests.iter().rev().find(main)
     }
 
-    /// Returns the size after a compaction: the next prompt, unless the recording gives it.
+    /// Uses the first prompt after a compaction as its size after, unless the recording states that
+    /// size.
     fn first_after_a_compaction(&mut self, usage: &RecordedUsage) {
         let Some(last) = self.compactions.last_mut() else { return };
         if last.calls_after == 0 {
             let after = *last.after_tokens.get_or_insert(usage.prompt());
-            // Providers with free cache writes count no writes.
+            // Providers with free cache writes do not report them.
             last.invalidated_tokens = usage.prompt() - usage.cache_read;
             let saved = last.before_tokens.saturating_sub(after);
             let even = |usd| break_even(self.model, saved, last.invalidated_tokens, usd);
             last.break_even_calls = last.cost_usd.map(even);
         }
         last.calls_after += 1;
-        // The recording is the only source.
+        // The recording is all that there is of the session.
         last.paid_off = last.break_even_calls.and_then(|n| paid_off(n, last.calls_after, true));
     }
 
-    /// Adds a call and returns its USD.
+    /// Notes a call and returns its dollars.
     fn call(&mut self, purpose: Purpose, call: &RecordedCall) -> f64 {
         let (name, counted) = (call.model.as_deref().unwrap_or(&self.model.name), &call.usage);
         let usage = Usage {
@@ -310,7 +312,8 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Returns the recorded row of a session for these models: at most one, for the recorded model.
+/// The rows as recorded of a session that is run on these models: at most one, for the model it was
+/// recorded with.
 pub(crate) fn rows(scenario: &Scenario, named: &[&'static Model]) -> Vec<RunRecord> {
     let all = models::for_session(&scenario.session, named);
     all.into_iter().filter_map(|m| as_recorded(scenario, m)).collect()
@@ -356,7 +359,7 @@ mod tests {
             .collect();
         // At 3, 0.30, 3.75 and 15 USD per million tokens (input, read, written, output): 0.315 for
         // the summary and 20,000 × 3.45 µUSD to write instead of read, over 80,000 × 0.30 µUSD per
-        // call. The cost of the second one is unknown.
+        // call. The cost of the second compaction is not known.
         let Some(BreakEven::Calls(calls)) = told[0].2 else { panic!("{told:?}") };
         assert!((calls - 16.0).abs() < 1e-9, "{calls}");
         assert_eq!((told[0].0, told[0].1, told[0].3), (Some(20_000), 20_000, Some(false)));
@@ -388,7 +391,7 @@ mod tests {
         let Some(BreakEven::Calls(calls)) = read.compactions[0].break_even_calls else { panic!() };
         assert!((calls - 4.645_962_732_919_254).abs() < 1e-9, "{calls}");
         assert_eq!(read.compactions[0].invalidated_tokens, 16_000);
-        // The last one has no next call.
+        // Nothing came after the last one.
         let last = &read.compactions[1];
         assert_eq!((last.after_tokens, last.cost_usd, last.break_even_calls), (None, None, None));
     }

@@ -1,4 +1,4 @@
-//! Instructions of manual compactions (`/compact focus on …`), and their effect: the same run with
+//! Effect of the instructions of a manual compaction (`/compact focus on …`): compares runs with
 //! and without them.
 
 use std::collections::{HashMap, HashSet};
@@ -8,12 +8,12 @@ use ctxbench_core::session::{Entry, Session};
 use ctxbench_reports::record::{FactRecord, RunRecord, Steering};
 use ctxbench_scenarios::Scenario;
 
-/// Returns true if the instructions of a manual compaction ask for a fact needed later.
+/// Returns true if the instructions of a manual compaction ask for a fact that is needed later.
 pub fn steers(scenario: &Scenario) -> bool {
     pairs(&scenario.session).values().any(|asked| *asked)
 }
 
-/// Returns the scenario without the instructions.
+/// Removes the instructions from all compactions of a scenario.
 pub fn silenced(scenario: &Scenario) -> Scenario {
     let mut out = scenario.clone();
     for e in &mut out.session.entries {
@@ -26,7 +26,7 @@ pub fn silenced(scenario: &Scenario) -> Scenario {
     out
 }
 
-/// Compares both runs; `None` without instructions.
+/// The comparison of both runs; `None` where nothing was asked for.
 pub fn compare(session: &Session, with: &RunRecord, without: &RunRecord) -> Option<Steering> {
     let pairs = pairs(session);
     let share = |run: &RunRecord, asked: bool| -> (u64, Option<f64>) {
@@ -47,8 +47,8 @@ pub fn compare(session: &Session, with: &RunRecord, without: &RunRecord) -> Opti
     })
 }
 
-/// Returns the (fact, need) pairs around a compaction with instructions, and whether the last
-/// instructions before the need ask for the fact.
+/// Returns the (fact, need) pairs with an instructed compaction between them. The value is true if
+/// the last instructions before the need ask for the fact.
 fn pairs(session: &Session) -> HashMap<(&str, &str), bool> {
     let at: HashMap<&str, usize> =
         session.entries.iter().enumerate().filter_map(|(i, e)| Some((e.key()?, i))).collect();
@@ -76,8 +76,8 @@ fn instructions(e: &Entry) -> Option<&str> {
     e.compact_command()?.0.filter(|t| !t.trim().is_empty())
 }
 
-/// Returns true if instructions name the fact's kind, in singular or plural, or a path in one of
-/// its literals.
+/// Returns true if the instructions name the fact's kind, in singular or plural, or a path that one
+/// of its literals contains.
 fn asks_for(text: &str, fact: &Fact) -> bool {
     let low = text.to_lowercase();
     let words: HashSet<&str> = low
@@ -188,8 +188,8 @@ mod tests {
             ("v", "u3", Verbatim),
             ("p", "u3", Verbatim),
         ]);
-        // Steered: e and p at u3. The need u2 precedes the compaction and does not count. Not
-        // steered: v.
+        // Asked for: e and p at u3. The need u2 lies before the compaction and counts nowhere.
+        // Others: v.
         let want = Steering {
             asked: 2,
             asked_with_pct: 100.0,

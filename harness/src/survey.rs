@@ -1,4 +1,4 @@
-//! A session in one row, to choose among many.
+//! One-row overview of a session, for selection from a large corpus.
 
 use ctxbench_core::calibration;
 use ctxbench_core::session::Entry;
@@ -9,38 +9,39 @@ use crate::choice;
 use crate::models;
 use crate::recorded::{about_prices, as_recorded};
 
-/// A session in one row. `None` = not recorded.
+/// Overview of a session. `None` = the recording does not contain it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SessionSummary {
-    /// Program that recorded it, by the name of its format; `None` for scenarios and session JSONL
-    /// without a source.
+    /// The program that recorded it, by the name of its format; `None` for Session JSONL without
+    /// a source and for scenarios.
     pub agent: Option<String>,
     pub id: String,
+    /// Model name as recorded.
     pub model: Option<String>,
-    /// Start, RFC 3339 in UTC.
+    /// When it began, RFC 3339 in UTC.
     pub started: Option<String>,
     /// Replies of the main conversation.
     pub steps: u64,
-    /// Replies with counters of the provider.
+    /// Those with counters of the provider.
     pub counted_steps: u64,
-    /// Tokens of the content of all conversations, each once, as the model's family counts.
+    /// Tokens of the content of all its conversations, each once, as the family of its model counts.
     pub tokens: u64,
-    /// Largest prompt of the main conversation, tokens; a lower bound if some replies have no
-    /// counters.
+    /// The largest prompt of the main conversation, tokens; a lower bound where some replies have
+    /// no counters.
     pub peak: u64,
-    /// Whether the provider counted that prompt. Otherwise it is our count, without unrecorded
-    /// text.
+    /// True if the provider counted that prompt. Otherwise it is our count, without the parts that
+    /// the recording lacks.
     pub peak_is_counted: bool,
-    /// Compactions in the recording.
+    /// Compactions of the original program.
     pub compactions: u64,
     /// Counters × prices, USD.
     pub cost_usd: Option<f64>,
-    /// Notes on calls with the prices of another model, or without prices.
+    /// Calls that are priced as those of another model, or that have no price.
     pub cost_notes: Vec<String>,
 }
 
 impl SessionSummary {
-    /// Summarizes a session.
+    /// Computes the row of a session.
     pub fn new(scenario: &Scenario) -> SessionSummary {
         let session = &scenario.session;
         let header = &session.header;
@@ -53,7 +54,7 @@ impl SessionSummary {
         let model = header.model.as_deref();
         let by = calibration::counting_of(model).for_visible_text();
         let counted_peak = counted.into_iter().max();
-        // An uncounted prompt may be larger than the counted ones.
+        // A prompt without counters may be larger than the counted ones.
         let shown = (counted_steps < steps || counted_peak.is_none())
             .then(|| calibration::largest_prompt(main(), &by, model));
         let peak = counted_peak.max(shown).unwrap_or_default();
@@ -75,7 +76,7 @@ impl SessionSummary {
     }
 }
 
-/// Returns the provider's count of a reply's prompt.
+/// Returns the prompt tokens that the provider counted for a reply.
 fn counted_prompt(entry: &Entry) -> Option<u64> {
     match entry {
         Entry::Assistant(a) => a.usage.map(|u| u.prompt()),
@@ -127,7 +128,7 @@ mod tests {
         };
         let priced = "gpt-5.9-foo is not in the table of models: its calls are priced as gpt-5.5";
         assert_eq!(told(5_000), (2, 1, true, 5_000, vec![priced.to_string()]));
-        // The second prompt has a hundred tokens.
+        // The second prompt contains 100 one-token words.
         let (.., is_counted, peak, _) = told(5);
         assert!(!is_counted && peak > 100, "{peak}");
     }
@@ -146,8 +147,8 @@ mod tests {
             said("v"),
             reply("b"),
         ]);
-        // Three messages precede the second reply; after the compaction, its summary and one
-        // message.
+        // Three messages precede the second reply. After the compaction its summary and one message
+        // precede it.
         assert_eq!(long.tokens, short.tokens);
         assert_eq!(long.peak * 4, long.tokens * 3);
         assert!(short.peak < long.peak && !short.peak_is_counted, "{short:?}");

@@ -1,4 +1,4 @@
-//! Check for repeatable programs: a session runs twice and must send the same requests.
+//! A session run twice: a program that answers otherwise the second time measures nothing.
 
 use ctxbench_core::plural::pluralize;
 use ctxbench_reports::record::{RunRecord, Status};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::replay::Replayed;
 
-/// Returns the first run, or an error row if the second sent other requests. Both have traces.
+/// The first run, an error if the second sent other requests. Both have traces.
 pub fn check_repeatable(first: Replayed, second: &Replayed) -> Replayed {
     let Some(why) = difference(&first.trace, &second.trace) else { return first };
     let error = format!("a second run went otherwise (exec.twice): {why}");
@@ -32,7 +32,7 @@ fn difference(first: &[String], second: &[String]) -> Option<String> {
     (a != b).then(|| format!("{}, then {b}", pluralize(a, "request")))
 }
 
-/// Returns the part of a trace line that describes the request.
+/// Returns a line of the trace without the program's own messages.
 fn sent(line: &str) -> Value {
     let mut line: Value = serde_json::from_str(line).unwrap_or_default();
     if let Some(line) = line.as_object_mut() {

@@ -1,4 +1,4 @@
-//! Comparison of results with the expected values of scenarios.
+//! Comparison of results with the expected values of scenarios, so that benchmarks serve as tests.
 
 use std::ops::RangeInclusive;
 
@@ -11,16 +11,16 @@ use ctxbench_reports::{Cell, Holds};
 use ctxbench_scenarios::{Expected, ExpectedCell, ExpectedRow, Scenario};
 use ctxbench_strategies::Spec;
 
-/// Result of a comparison.
+/// Result of the comparison of results with a scenario's expected values.
 #[derive(Debug)]
 pub struct Verified {
-    /// Number of compared values.
+    /// Expected values that were looked at.
     pub checks: usize,
-    /// Differences, a sentence each.
+    /// Differences from the expected values, one sentence each.
     pub wrong: Vec<String>,
 }
 
-/// Compares results with a scenario's `[expect]`, for the strategies that were run.
+/// Compares results with a scenario's `[expect]` table. Strategies without results are skipped.
 pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Verified {
     let runs: Vec<&RunRecord> = records.iter().filter(|r| r.scenario.id == scenario.id).collect();
     let (mut checks, mut out) = (0, Vec::new());
@@ -55,7 +55,8 @@ pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Verified {
     Verified { checks, wrong: out }
 }
 
-/// Checks that the scenario's expectations name existing columns with possible values.
+/// Returns an error if a scenario expects a column that does not exist or a value that the column
+/// never contains.
 pub fn check_expectations(scenario: &Scenario) -> Result<(), TomlError> {
     for row in &scenario.expect.strategies {
         for cell in &row.cells {
@@ -88,9 +89,7 @@ fn can_be(cell: &ExpectedCell) -> Result<(), String> {
         Holds::Numbers(range) => format!("a number ({}), {NO_VALUE:?}", reports::in_words(&range)),
     };
     let value = &cell.value;
-    Err(format!(
-        "`{column}` is expected to be {value}, but its values are {can}; correct the value"
-    ))
+    Err(format!("`{column}` is expected to be {value}, but holds {can}; correct the value"))
 }
 
 /// A figure that a scenario may expect although `summary.csv` has no column of it. All follow from
@@ -164,11 +163,11 @@ impl DerivedFigure {
     }
 }
 
-/// Text of a cell without a value.
+/// Displayed value of an empty cell.
 const NO_VALUE: &str = "n/a";
 
-/// Checks that the scenario's expectations name existing strategies, built in or in the run. A
-/// program has the name that the run gives it.
+/// Refuses a scenario that expects something of a strategy that there is not, neither here nor among
+/// those of a run: a program has the name that the run gives it.
 pub fn check_strategies(specs: &[Spec], scenario: &Scenario) -> Result<(), TomlError> {
     let is_row = |label: &str| label == AS_RECORDED || specs.iter().any(|s| s.label() == label);
     for row in scenario.expect.strategies.iter().filter(|row| !is_row(&row.label)) {
@@ -177,7 +176,7 @@ pub fn check_strategies(specs: &[Spec], scenario: &Scenario) -> Result<(), TomlE
     Ok(())
 }
 
-/// Returns the label of the row, independent of the order of settings.
+/// The label of the row that is meant, however its settings are written.
 fn labelled(row: &ExpectedRow) -> String {
     Spec::parse(&row.label).map_or_else(|_| row.label.clone(), |spec| spec.label())
 }
@@ -187,13 +186,13 @@ fn wrong(scenario: &Scenario, row: &ExpectedRow, line: usize, why: &str) -> Toml
     TomlError { file: scenario.expect.file.clone(), line, what }
 }
 
-/// Returns a key as TOML writes it.
+/// A key as TOML writes it.
 fn quoted(key: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if key.chars().all(bare) { key.to_string() } else { format!("{key:?}") }
 }
 
-/// Returns the difference between a cell and its expected value, if any.
+/// Describes the difference between a cell and the expected value. `None` = they are equal.
 fn differs(cell: Option<&Cell>, want: &Expected) -> Option<String> {
     let found = match cell {
         None => return Some("is not a column of summary.csv".into()),
