@@ -24,7 +24,6 @@ const RESERVED: [&str; 7] = [
     "index.html",
     "matrix.md",
     "timings.json",
-    "team.md",
 ];
 const MARKER_HEAD: &str = "ctxbench results folder 1";
 /// Attempts to put new results in place while other runs do the same.

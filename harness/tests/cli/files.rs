@@ -89,18 +89,13 @@ fn files_that_an_input_refers_to_are_inputs() {
 }
 
 #[test]
-fn what_people_keep_among_results_stays() {
+fn run_keeps_other_files_in_out_folder() {
     let here = Folder::new();
     let run = format!("run login-bug {TWO}");
     here.run(&run).ok();
-    here.write("out/team.md", "my notes");
+    here.write("out/notes.md", "my notes");
     here.run(&run).ok();
-    assert_eq!(here.read("out/team.md"), "my notes");
-    here.run(&format!("{run} --team 2")).ok();
-    assert_eq!(here.read("out/team.md.former"), "my notes");
-    assert!(here.read("out/team.md").starts_with("Team of 2"));
-    here.run(&run).ok();
-    assert!(!here.path("out/team.md").exists(), "an earlier team beside other figures");
+    assert_eq!(here.read("out/notes.md"), "my notes");
 }
 
 #[test]

@@ -213,11 +213,6 @@ impl EditCheckpoints {
         Ok(self.root.read(&self.root.resolve(path)?)?)
     }
 
-    /// Returns a stored content.
-    pub(super) fn content(&self, digest: &Digest) -> Result<Vec<u8>, CheckpointError> {
-        self.blobs.get(digest)
-    }
-
     /// First half of a restore: saves the current files as a checkpoint, without overwriting them.
     /// The caller can record that checkpoint before the second half, [`EditCheckpoints::apply`].
     pub fn prepare(&mut self, to: u64, now_ms: Millis) -> Result<PendingRestore, CheckpointError> {

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::checkpoint::{
-    CheckpointError, Difference, EditCheckpoints, Restored, Retention, Snapshots,
+    CheckpointError, EditCheckpoints, Restored, Retention, Snapshots,
 };
 use crate::store::{
     Checkpoint, LoadedMessage, Millis, NewCheckpoint, Position, Store, StoreError, Ulid,
@@ -198,19 +198,6 @@ impl Rewinder {
             Some(done) => self.checkpoint_of(branch.unwrap_or(session), done.undo)?,
         };
         Ok(Rewound { branch, folder, messages: discarded.map_or(0, |d| d.messages), files, undo })
-    }
-
-    /// Returns the files that differ between two checkpoints of a session, or between one and now.
-    pub fn differences(
-        &self,
-        session: Ulid,
-        from: &Checkpoint,
-        to: Option<&Checkpoint>,
-    ) -> Result<Vec<Difference>, RewindError> {
-        let number = |c: &Checkpoint| file_checkpoint(c).ok_or(RewindError::NoFiles(c.id));
-        let (from, to) = (number(from)?, to.map(number).transpose()?);
-        let folder = self.folder(session)?.ok_or(RewindError::NoFolder(session))?;
-        Ok(self.files(&folder)?.compare(from, to)?)
     }
 
     /// Returns the file checkpoint of a target.

@@ -150,29 +150,6 @@ fn refused_rewind_changes_nothing() {
     assert_eq!(a.read("a").as_deref(), Some("1"));
 }
 
-#[test]
-fn differences_count_lines_per_file() {
-    let mut a = agent();
-    fs::write(a.dir.path().join("a"), "x\ny\n").unwrap();
-    a.turn("one", "a", "x\nz\n");
-    let now = a.tick();
-    a.kept.mark(a.session, Some("one"), &BTreeSet::new(), now).unwrap();
-    a.turn("two", "b", "new\n");
-    let [one, start] = [1, 0].map(|i| a.kept.store().checkpoints(a.session).unwrap()[i].clone());
-    let told = |from: &Checkpoint, to: Option<&Checkpoint>| {
-        let all = a.kept.differences(a.session, from, to).unwrap();
-        let line = |d: &Difference| {
-            let lines = d.lines.unwrap();
-            format!("{} +{} -{}", d.path, lines.added, lines.removed)
-        };
-        all.iter().map(line).collect::<Vec<_>>()
-    };
-    assert_eq!(told(&start, Some(&one)), ["a +1 -1"]);
-    assert_eq!(told(&one, None), ["b +1 -0"]);
-    assert_eq!(told(&start, None), ["a +1 -1", "b +1 -0"]);
-    assert_eq!(told(&one, Some(&one)), [""; 0]);
-}
-
 /// Makes inserts into a table fail as on a full disk; `None` lifts that.
 fn fail_inserts(a: &Agent, at: Option<&str>) {
     let db = rusqlite::Connection::open(a.dir.path().join(".agent/sessions.db")).unwrap();
