@@ -9,6 +9,7 @@
 //! Both restore files through [`Root`], which never leaves the session's folder.
 
 mod blobs;
+mod compare;
 mod edits;
 mod git;
 mod root;
@@ -25,6 +26,7 @@ use thiserror::Error;
 use ctxbench_core::session::Millis;
 
 pub use blobs::{Blobs, Digest, Durability};
+pub use compare::Difference;
 pub use edits::{Checkpoint, EditCheckpoints, PendingRestore, Retention};
 pub use git::{ShadowGit, git_version};
 pub use root::{Content, PathError, PathErrorKind, Root, SafePath};

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::checkpoint::{
-    CheckpointError, EditCheckpoints, Restored, Retention, Snapshots,
+    CheckpointError, Difference, EditCheckpoints, Restored, Retention, Snapshots,
 };
 use crate::store::{
     Checkpoint, LoadedMessage, Millis, NewCheckpoint, Position, Store, StoreError, Ulid,
@@ -162,19 +162,19 @@ impl Rewinder {
         &mut self,
         session: Ulid,
         to: &Target,
-        what: Restore,
+        restore: Restore,
         now: Millis,
     ) -> Result<Rewound, RewindError> {
         let position = match to {
             Target::Message(id) => Position::After(*id),
             Target::Checkpoint(c) => c.details.position,
         };
-        if what != Restore::Code {
+        if restore != Restore::Code {
             // Before any file is touched.
             self.store.require_message(session, position.message())?;
         }
         // Locked until the end, so that a running agent cannot continue with the old state.
-        let (_lock, files) = match what {
+        let (_lock, files) = match restore {
             Restore::Conversation => (self.lock(session)?, None),
             Restore::Code | Restore::Both => {
                 let number = self.number(session, to)?;
@@ -184,7 +184,7 @@ impl Rewinder {
                 (Some(kept), Some((folder, files)))
             }
         };
-        let discarded = match what {
+        let discarded = match restore {
             Restore::Code => None,
             Restore::Conversation | Restore::Both => {
                 let title = format!("{} (discarded)", self.store.session(session)?.title);
@@ -198,6 +198,20 @@ impl Rewinder {
             Some(done) => self.checkpoint_of(branch.unwrap_or(session), done.undo)?,
         };
         Ok(Rewound { branch, folder, messages: discarded.map_or(0, |d| d.messages), files, undo })
+    }
+
+    /// Returns the files that differ between two checkpoints of a session, or between a checkpoint
+    /// and the current files.
+    pub fn differences(
+        &self,
+        session: Ulid,
+        from: &Checkpoint,
+        to: Option<&Checkpoint>,
+    ) -> Result<Vec<Difference>, RewindError> {
+        let number = |c: &Checkpoint| file_checkpoint(c).ok_or(RewindError::NoFiles(c.id));
+        let (from, to) = (number(from)?, to.map(number).transpose()?);
+        let folder = self.folder(session)?.ok_or(RewindError::NoFolder(session))?;
+        Ok(self.files(&folder)?.compare(from, to)?)
     }
 
     /// Returns the file checkpoint of a target.
@@ -232,7 +246,7 @@ impl Rewinder {
         }
     }
 
-    /// Restores files, after storing a checkpoint of the present ones.
+    /// Restores files after storing a checkpoint of the current ones.
     fn restore(
         &mut self,
         session: Ulid,
