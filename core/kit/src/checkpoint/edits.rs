@@ -136,7 +136,7 @@ impl EditCheckpoints {
         Ok(EditCheckpoints { root, blobs, lists, retention, durability, all, next, lock })
     }
 
-    /// Whether `store` contains checkpoints.
+    /// Returns true if `store` contains checkpoints.
     pub fn exist(store: &Path) -> bool {
         store.join("checkpoints").is_dir()
     }

@@ -190,7 +190,7 @@ impl SessionMeter {
         self.end_ms
     }
 
-    /// Whether the last prompt had more than 200,000 tokens, independent of the window.
+    /// Returns true if the last prompt had more than 200,000 tokens, independent of the window.
     pub fn exceeds_200k(&self) -> bool {
         self.main.last_call.is_some_and(|u| u.prompt() > LARGE_PROMPT)
     }

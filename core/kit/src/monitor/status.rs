@@ -77,7 +77,7 @@ impl From<Usage> for CallUsage {
     }
 }
 
-/// What a session has cost.
+/// Cost and time of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionCost {
     /// USD, side requests included.

@@ -50,7 +50,7 @@ pub struct Rewound {
     pub branch: Option<Ulid>,
     /// Number of discarded messages.
     pub messages: usize,
-    /// The folder whose files were restored.
+    /// The folder of the restored files.
     pub folder: Option<PathBuf>,
     pub files: Option<Restored>,
     /// The checkpoint that restores the replaced files.
@@ -274,7 +274,7 @@ impl Rewinder {
         Ok(self.store.load_context(session)?.last().map(|m| Position::After(m.id)))
     }
 
-    /// Returns the folder whose files a session may change; `None` if it has no folder.
+    /// Returns the folder that a restore may change; `None` if the session has no folder.
     fn folder(&self, session: Ulid) -> Result<Option<PathBuf>, RewindError> {
         let named = PathBuf::from(self.store.session(session)?.directory);
         if named.as_os_str().is_empty() {
