@@ -17,7 +17,7 @@ use crate::{csv, json, page, sqlite};
 /// Name of the file that marks a results folder and lists its files.
 pub const MARKER: &str = ".ctxbench";
 /// Files of a results folder that no other output may replace.
-const RESERVED: [&str; 7] = [
+const RESERVED: [&str; 6] = [
     MARKER,
     json::RESULTS_FILE,
     sqlite::DATABASE_FILE,
