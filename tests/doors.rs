@@ -39,8 +39,7 @@ pub const DOORS: [Door; 23] = [
     ("export", |b| {
         let Ok(scenario) = parse(b, "x.jsonl") else { return };
         for export in exports::ALL {
-            let Ok(text) = (export.write)(&scenario.session, &mut exports::CutOff::default())
-            else {
+            let Ok(text) = (export.write)(&scenario.session, &mut exports::Lost::default()) else {
                 continue;
             };
             let all = |f: &&recordings::Format| {

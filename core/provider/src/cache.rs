@@ -1,12 +1,11 @@
-//! The simulated prompt cache of a provider: one simulator, told apart by the parameters of a
-//! [`CacheRule`].
+//! The simulated prompt cache: one simulator, configured per provider by a [`CacheRule`].
 //!
-//! A prompt is a row of prefixes: the tool definitions as a whole, then every item. A prefix is
-//! known by the hash of everything up to its end, and which prefixes of the last prompt have entries
-//! is kept, so that looking up costs what differs from it and never the number of earlier requests. A rule says where entries may end, how far back a read
-//! looks for them, in which steps it hits, how long they live and whether writing costs more than
-//! input. Not modelled: routing between machines, eviction under load, entries that start within an
-//! item.
+//! A prompt is a chain of prefixes: the tool definitions, then every item. The hash of everything
+//! up to its end identifies a prefix. The cache remembers which prefixes of the last prompt have
+//! entries, so a lookup costs as much as the changed part and does not depend on the number of
+//! earlier requests. A rule says where entries may end, how far back a read looks for them, in
+//! which steps it hits, how long they live and whether writing costs more than input. Not modelled:
+//! routing between machines, eviction under load, entries that start within an item.
 
 use super::prompt::{Item, Prompt, chain};
 use ctxbench_core::block::Role;
@@ -16,17 +15,15 @@ use ctxbench_core::session::Millis;
 use ctxbench_core::tokens;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-/// What a prompt took from the cache and left in it, in tokens. The four add up to the prompt.
+/// Tokens that a prompt read from the cache and wrote to it. The four add up to the prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheUse {
-    /// Read.
     pub read: u64,
     /// Written for the short lifetime (Anthropic's five minutes) where writing has a price of its
     /// own.
     pub write_5m: u64,
     /// Written for the long lifetime (Anthropic's hour).
     pub write_1h: u64,
-    /// Neither.
     pub uncached: u64,
 }
 
@@ -40,7 +37,7 @@ impl CacheUse {
 /// The start of a prompt up to the end of one of its pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
-    /// Of everything up to here; equal hashes are equal prefixes.
+    /// Hash of everything up to here; equal hashes are equal prefixes.
     pub hash: u64,
     /// Tokens from the start of the prompt to here; never falls along a prompt.
     pub tokens: u64,
@@ -50,12 +47,12 @@ pub struct Prefix {
     pub reply: bool,
 }
 
-/// What an entry is good for, the less first.
+/// Kind of an entry, in ascending order of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// Was part of a prompt; tells where two prompts part ([`Entries::Units`]).
+    /// Part of an earlier prompt; tells where two prompts diverge ([`Entries::Units`]).
     Seen,
-    /// Can be read.
+    /// Readable.
     Whole,
     /// Can be read, and so can the reply that followed it ([`Entries::Units`]).
     Input,
@@ -85,7 +82,7 @@ pub struct PromptCache {
     rule: CacheRule,
     counting: Counting,
     entries: Vec<CachedPrefix>,
-    /// Of each prefix with an entry where that stands.
+    /// Position of the entry of each prefix.
     places: HashMap<u64, usize>,
     row: Row,
     expired: u64,
@@ -109,7 +106,7 @@ impl Row {
     }
 }
 
-/// Where a prompt may leave entries, in order, with the lifetime asked for.
+/// Positions where a prompt may leave entries, in order, with the requested lifetime.
 enum Marks {
     At(Vec<(usize, Ttl)>),
     /// Everywhere from this position on.
@@ -133,8 +130,8 @@ impl PromptCache {
         }
     }
 
-    /// Refuses what the provider would: too many breakpoints, one of the short lifetime before one
-    /// of the long.
+    /// Fails as the provider would: for too many breakpoints, or one of the short lifetime before
+    /// one of the long.
     pub fn validate(&self, prompt: &Prompt) -> Result<(), ModelError> {
         let most = self.rule.breakpoints;
         if most == 0 {
@@ -160,7 +157,7 @@ impl PromptCache {
         })
     }
 
-    /// Looks a prompt up at `now_ms` and stores what it writes, which others can read from
+    /// Looks a prompt up at `now_ms` and stores its entries, which later requests can read from
     /// `usable_at_ms` (when the reply begins).
     pub fn lookup_and_write(
         &mut self,
@@ -171,8 +168,8 @@ impl PromptCache {
         self.use_prefixes(&prefixes(prompt, &self.counting), now_ms, usable_at_ms)
     }
 
-    /// The same for a prompt of which only the sizes and the identity of its pieces are known.
-    /// `all` in prompt order.
+    /// Like [`PromptCache::lookup_and_write`] for a prompt given by the sizes and hashes of its
+    /// prefixes, in prompt order.
     pub fn use_prefixes(
         &mut self,
         all: &[Prefix],
@@ -183,7 +180,7 @@ impl PromptCache {
         self.use_marked(all, &marked, now_ms, usable_at_ms)
     }
 
-    /// The same where it is known which prefixes have a breakpoint: `marked`, in order.
+    /// Like [`PromptCache::use_prefixes`] with the given breakpoints: `marked`, in order.
     pub fn use_marked(
         &mut self,
         all: &[Prefix],
@@ -195,7 +192,8 @@ impl PromptCache {
         let total = all.last().map_or(0, |p| p.tokens);
         let marks = self.marks(all, marked);
         let hit = self.hit(all, &marks, |e| e.is_live(now_ms));
-        // Entries stay when their time is over, so what they would have served is known.
+        // Expired entries stay, so that [`PromptCache::expired`] knows which tokens they would have
+        // served.
         let once = self.hit(all, &marks, |e| e.usable_at <= now_ms);
         if let Some(h) = hit {
             self.refresh(h, now_ms);
@@ -205,8 +203,8 @@ impl PromptCache {
             once.map_or(0, |h| all[h].tokens - all[h].tokens % self.rule.step).saturating_sub(read);
         let mut use_ = CacheUse { read, ..CacheUse::default() };
         if self.rule.write_fee {
-            // What lies after the hit is written: up to the last long-lived breakpoint for long,
-            // behind it up to the last for short.
+            // Tokens after the hit are written: up to the last long-lived breakpoint for long, from
+            // there to the last one for short.
             let last_long = marks.last_of(Ttl::OneHour).map_or(0, |m| all[m].tokens);
             use_.write_1h = last_long.saturating_sub(read);
             use_.write_5m = marks
@@ -248,10 +246,9 @@ impl PromptCache {
         }
     }
 
-    /// Lets go of entries whose time is over, for a server that runs on and on: without them
-    /// [`PromptCache::expired`] knows less, and the breakpoints that a rule considers are living
-    /// ones. It may be called with every request, since it looks only once the entries have
-    /// doubled.
+    /// Removes expired entries, for a long-running server. [`PromptCache::expired`] then knows
+    /// less, and a rule considers only live breakpoints. Cheap to call for every request: it only
+    /// looks once the entries have doubled.
     pub fn forget_expired(&mut self, now_ms: Millis) {
         if self.entries.len() >= (2 * self.swept).max(SWEPT_FROM) {
             let old = std::mem::take(&mut self.entries);
@@ -274,18 +271,16 @@ impl PromptCache {
         self.entries.len()
     }
 
-    /// Whether nothing is kept.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Tokens of the last prompt that would have been read, besides those that were, if entries
-    /// lived for ever.
+    /// Tokens of the last prompt that would also have been read if entries never expired.
     pub fn expired(&self) -> u64 {
         self.expired
     }
 
-    /// Where this prompt may leave entries.
+    /// Returns the positions where this prompt may leave entries.
     fn marks(&self, all: &[Prefix], marked: &[usize]) -> Marks {
         // Tokens never fall along a prompt.
         let large = all.partition_point(|p| p.tokens < self.rule.minimum);
@@ -334,7 +329,7 @@ impl PromptCache {
         }
     }
 
-    /// The same where whole units are stored.
+    /// Finds the hit for a rule that stores whole units.
     fn unit(&self, all: &[Prefix], counts: impl Fn(&CachedPrefix) -> bool) -> Option<usize> {
         let mut best: Option<usize> = None;
         let mut least = 0;
@@ -347,8 +342,7 @@ impl PromptCache {
                 continue;
             }
             let reached = match entry.kind {
-                // What the model answered is stored with the prompt: pieces of the model right
-                // behind it.
+                // The reply is stored with its prompt: items of the model right after it.
                 Kind::Input => i + all[i + 1..].iter().take_while(|p| p.reply).count(),
                 _ => i,
             };
@@ -361,7 +355,7 @@ impl PromptCache {
         best
     }
 
-    /// Using a prefix uses everything in it: all live entries up to it begin their life anew.
+    /// Renews the lifetime of all live entries within a used prefix.
     fn refresh(&mut self, used: usize, now: Millis) {
         for (_, place) in self.row.back_from(used) {
             let entry = &mut self.entries[place];
@@ -371,7 +365,7 @@ impl PromptCache {
         }
     }
 
-    /// Remembers what was shown; where this prompt leaves an earlier one, the part they share
+    /// Stores the prefixes of a prompt. Where it diverges from an earlier prompt, the common part
     /// becomes a unit.
     fn note(&mut self, all: &[Prefix], now: Millis, usable_at: Millis) {
         let lifetime = self.rule.lifetime(Ttl::default());
@@ -439,19 +433,19 @@ impl Marks {
 }
 
 impl Prefix {
-    /// What stands before the first piece of a prompt to this model.
+    /// Returns the empty prefix of prompts to this model.
     pub(crate) fn empty(model: &str) -> Prefix {
         let hash = tokens::content_hash(model.as_bytes());
         Prefix { hash, tokens: 0, cache: None, reply: false }
     }
 
-    /// With tool definitions of this hash behind it.
+    /// Extends the prefix by tool definitions with this hash.
     pub(crate) fn with_tools(self, tools: u64, size: u64, cache: Option<Ttl>) -> Prefix {
         let hash = chain(&[self.hash, tools]);
         Prefix { hash, tokens: self.tokens + size, cache, reply: false }
     }
 
-    /// With an item behind it.
+    /// Extends the prefix by an item.
     pub(crate) fn with(self, item: &Item, by: &Counting) -> Prefix {
         Prefix {
             hash: chain(&[self.hash, item.hash]),

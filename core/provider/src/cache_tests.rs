@@ -26,8 +26,8 @@ fn openai() -> PromptCache {
     PromptCache::new(rule("gpt-5.5"), Counting::O200K)
 }
 
-/// A text of exactly `n` billed tokens, told apart by its first word: `id` and " x" are one token
-/// each in o200k.
+/// Returns a text of exactly `n` billed tokens, distinguished by its first word: `id` and " x" are
+/// one token each in o200k.
 fn text(id: usize, n: u64) -> Arc<str> {
     const WORDS: [&str; 10] =
         ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
@@ -58,7 +58,7 @@ fn used(read: u64, write_5m: u64, write_1h: u64, uncached: u64) -> CacheUse {
 #[test]
 fn a_growing_conversation_reads_what_it_wrote() {
     let mut c = anthropic();
-    // 2,000 + 100 up to the breakpoint are written, the 50 behind it are plain input.
+    // 2,000 + 100 up to the breakpoint are written, the 50 after it are plain input.
     assert_eq!(c.lookup_and_write(&five(&[2_000, 100, 50], &[1]), 0, 0), used(0, 2_100, 0, 50));
     // The breakpoint moved on: 2,100 are found one position before it, 50 + 300 are new.
     assert_eq!(
@@ -82,7 +82,7 @@ fn twenty_positions_are_checked_and_no_more() {
     let mut sizes = vec![2_000];
     sizes.extend([10; 19]);
     assert_eq!(c.clone().lookup_and_write(&five(&sizes, &[19]), 0, 0), used(2_000, 190, 0, 0));
-    // At position 20 the check ends at 1: everything is written anew.
+    // At position 20 the lookback ends at 1: everything is written again.
     sizes.push(10);
     assert_eq!(c.clone().lookup_and_write(&five(&sizes, &[20]), 0, 0), used(0, 2_200, 0, 0));
     // A second breakpoint at the old place finds it.
@@ -108,7 +108,7 @@ fn entries_live_five_minutes_from_their_last_use() {
     // Used after 4 and after 8 minutes: each use begins five more.
     assert_eq!(c.lookup_and_write(&p, 4 * MINUTE, 4 * MINUTE).read, 2_000);
     assert_eq!(c.lookup_and_write(&p, 8 * MINUTE, 8 * MINUTE).read, 2_000);
-    // Five minutes after the last use it is gone and written again.
+    // Five minutes after the last use it has expired and is written again.
     assert_eq!(c.lookup_and_write(&p, 13 * MINUTE, 13 * MINUTE), used(0, 2_000, 0, 0));
 }
 
@@ -130,7 +130,7 @@ fn one_hour_entries_are_written_and_billed_apart() {
     let mut c = anthropic();
     let p = prompt(&[2_000, 500, 50], &[(0, Ttl::OneHour), (1, Ttl::FiveMinutes)]);
     assert_eq!(c.lookup_and_write(&p, 0, 0), used(0, 500, 2_000, 50));
-    // After ten minutes the five-minute part is gone.
+    // After ten minutes the five-minute part has expired.
     assert_eq!(c.lookup_and_write(&p, 10 * MINUTE, 10 * MINUTE), used(2_000, 500, 0, 50));
 }
 
@@ -139,7 +139,7 @@ fn an_entry_is_usable_when_its_reply_has_begun() {
     let p = five(&[2_000], &[0]);
     let mut c = anthropic();
     c.lookup_and_write(&p, 0, 3_000);
-    // Sent beside the first: both pay for the write.
+    // Sent at the same time as the first: both pay for the write.
     assert_eq!(c.lookup_and_write(&p, 2_999, 6_000), used(0, 2_000, 0, 0));
     assert_eq!(c.lookup_and_write(&p, 3_000, 4_000), used(2_000, 0, 0, 0));
 }
@@ -194,7 +194,7 @@ fn automatic_caching_takes_the_longest_common_prefix() {
         c.lookup_and_write(&prompt(&[2_000, 500, 301], &[]), 1, 1),
         used(2_432, 0, 0, 2_801 - 2_432)
     );
-    // Idle for ten minutes since the last use of the common part: gone.
+    // Ten minutes after the last use of the common part it has expired.
     assert_eq!(c.lookup_and_write(&prompt(&[2_000, 500, 301], &[]), 600_001, 600_001).read, 0);
     assert_eq!(
         c.lookup_and_write(&prompt(&[2_000, 500, 301], &[]), 1_200_000, 1_200_000).read,
@@ -218,14 +218,14 @@ fn talk(pieces: &[(char, usize, u64)]) -> Prompt {
 #[test]
 fn from_gpt_5_6_every_prompt_is_written_to_its_end_and_read_exactly() {
     let mut c = PromptCache::new(rule("gpt-5.6-sol"), Counting::O200K);
-    // Nothing is asked for: one breakpoint stands at the end, everything is written.
+    // No breakpoint is requested: one is at the end, everything is written.
     assert_eq!(c.lookup_and_write(&prompt(&[2_000, 500], &[]), 0, 0), used(0, 2_500, 0, 0));
     // 300 more: 2,500 are read to the token, no steps of 128.
     assert_eq!(c.lookup_and_write(&prompt(&[2_000, 500, 300], &[]), 1, 1), used(2_500, 300, 0, 0));
-    // The second piece differs: 2,000 in common, but no breakpoint stood there, and there is no way
-    // back to a shorter prefix.
+    // The second piece differs: 2,000 in common, but without a breakpoint there, and a shorter
+    // prefix is not tried.
     assert_eq!(c.lookup_and_write(&prompt(&[2_000, 501], &[]), 2, 2), used(0, 2_501, 0, 0));
-    // With a breakpoint of its own after the first piece, the next change costs 502 and not 2,502.
+    // With a breakpoint after the first piece, the next change costs 502 instead of 2,502.
     assert_eq!(c.lookup_and_write(&five(&[2_000, 503], &[0]), 3, 3), used(0, 2_503, 0, 0));
     assert_eq!(c.lookup_and_write(&prompt(&[2_000, 502], &[]), 4, 4), used(2_000, 502, 0, 0));
 }
@@ -233,7 +233,8 @@ fn from_gpt_5_6_every_prompt_is_written_to_its_end_and_read_exactly() {
 #[test]
 fn from_gpt_5_6_breakpoints_are_limited_and_live_half_an_hour_or_twelve() {
     let new = || PromptCache::new(rule("gpt-6-sol"), Counting::O200K);
-    // Four of one's own leave none at the end: the last 50 are plain input. 1,024 is the minimum.
+    // Four explicit breakpoints leave none at the end: the last 50 are plain input. 1,024 is the
+    // minimum.
     let sizes = [1_100, 100, 100, 100, 50];
     assert_eq!(new().lookup_and_write(&five(&sizes, &[0, 1, 2, 3]), 0, 0), used(0, 1_400, 0, 50));
     assert_eq!(new().lookup_and_write(&five(&sizes, &[0, 1, 2]), 0, 0), used(0, 1_450, 0, 0));
@@ -269,8 +270,8 @@ fn from_gpt_5_6_distance_does_not_matter_and_eighty_breakpoints_are_considered()
         c.lookup_and_write(&prompt(&sizes[..n], &[]), 2, 2);
     }
     c.lookup_and_write(&prompt(&[2_000], &[]), 20 * MINUTE, 20 * MINUTE);
-    // At 35 minutes only the first lives. Behind it stand 79 dead breakpoints (2 to 80 pieces): it
-    // is the 80th that is considered.
+    // At 35 minutes only the first is alive. 79 expired breakpoints (2 to 80 pieces) follow it, so
+    // it is the 80th and still considered.
     assert_eq!(
         c.clone().lookup_and_write(&prompt(&sizes[..80], &[]), 35 * MINUTE, 35 * MINUTE).read,
         2_000
@@ -317,7 +318,7 @@ fn deepseek_hits_whole_units_only() {
     let mut c = PromptCache::new(rule("deepseek-chat"), Counting::O200K);
     let first = [('u', 1, 2_000), ('u', 2, 500)];
     assert_eq!(c.lookup_and_write(&talk(&first), 0, 0), used(0, 0, 0, 2_500));
-    // The conversation goes on: input (2,500) and reply (300) were stored together, the 80 after
+    // The conversation continues: input (2,500) and reply (300) were stored together, the 80 after
     // them are new.
     let second = [first[0], first[1], ('a', 3, 300), ('u', 4, 80)];
     assert_eq!(c.lookup_and_write(&talk(&second), 1, 1), used(2_800, 0, 0, 80));
@@ -325,7 +326,7 @@ fn deepseek_hits_whole_units_only() {
     assert_eq!(c.lookup_and_write(&talk(&[first[0], ('u', 5, 400)]), 2, 2), used(0, 0, 0, 2_400));
     // The common part was detected by that: the third to begin so reads it.
     assert_eq!(c.lookup_and_write(&talk(&[first[0], ('u', 6, 90)]), 3, 3), used(2_000, 0, 0, 90));
-    // The model's words after a common part are no reply to it.
+    // Text of the model after a common part is not a reply to it.
     assert_eq!(c.lookup_and_write(&talk(&[first[0], ('a', 7, 90)]), 4, 4), used(2_000, 0, 0, 90));
     // 64 tokens are a unit, 63 are not.
     for (n, read) in [(63, 0), (64, 64)] {
@@ -353,8 +354,8 @@ mod properties {
     use ctxbench_core::model::{Counting, catalogue};
     use ctxbench_core::request::Ttl;
 
-    /// Steps of one prompt: (identity, tokens, breakpoint, own words), and the time since the
-    /// prompt before.
+    /// Steps of one prompt: (identity, tokens, breakpoint, from the model), and the time since the
+    /// previous prompt.
     type Step = (u64, u64, Option<bool>, bool);
 
     fn steps() -> impl Strategy<Value = Vec<(Vec<Step>, u64)>> {
@@ -414,8 +415,7 @@ fn the_test_texts_have_the_size_they_claim() {
 fn a_server_lets_go_of_what_is_dead_and_of_nothing_else() {
     use super::cache::Prefix;
     let (mut kept, mut swept) = (anthropic(), anthropic());
-    // A conversation of its own per minute, each with four breakpoints; an entry lives five
-    // minutes.
+    // A separate conversation per minute, each with four breakpoints; an entry lives five minutes.
     for minute in 0..4_000_u64 {
         let all: Vec<Prefix> = (1..=4)
             .map(|i| Prefix {

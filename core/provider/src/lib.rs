@@ -1,4 +1,4 @@
-//! What a model server knows, without a server: wire formats and the simulated prompt cache.
+//! Model servers without a server: wire formats and the simulated prompt cache.
 
 mod cache;
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What the prompt of a request is to a cache: its prefixes, without the prompt.
+//! The prefixes of a request as a cache sees them, without building the prompt.
 //!
-//! A conversation grows at its end, so the outline is kept from one request to the next and laid out
-//! anew from the message in which they differ.
+//! A conversation grows at its end, so the outline of the previous request is reused up to the
+//! first message that differs.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct Outline {
     wire: Wire,
     setting: Option<Setting>,
     blocks: Vec<Arc<Block>>,
-    /// Of each block how many items stand before it.
+    /// For each block: number of items before it.
     items_before: Vec<usize>,
     /// The prefix before the first item, tool definitions included.
     base: Prefix,
@@ -32,7 +32,7 @@ pub struct Outline {
     items: Vec<Noted>,
 }
 
-/// What the prefixes up to an item hold.
+/// Properties of the prefixes up to an item.
 #[derive(Clone, Copy, Debug, Default)]
 struct Noted {
     /// The number of its wire message, or the last one before it.
@@ -43,7 +43,7 @@ struct Noted {
     compactions: usize,
 }
 
-/// What lays out a request beside its blocks.
+/// Everything besides the blocks that affects the layout of a request.
 #[derive(Clone, Debug)]
 struct Setting {
     model: Arc<str>,
@@ -66,7 +66,7 @@ impl Setting {
         }
     }
 
-    /// Whether both lay out alike, but for breakpoints.
+    /// Whether both give the same layout, except for breakpoints.
     fn is_like(&self, o: &Setting) -> bool {
         let tools = match (&self.tools, &o.tools) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
@@ -87,7 +87,7 @@ impl Setting {
 }
 
 impl Outline {
-    /// That of no request yet.
+    /// Creates the outline of an empty request.
     pub fn new(wire: Wire) -> Outline {
         Outline {
             wire,
@@ -101,8 +101,8 @@ impl Outline {
         }
     }
 
-    /// Whether a request begins with the block that the last one began with, so that following it
-    /// may be cheap.
+    /// Whether the request starts with the same block as the last one, so that updating may be
+    /// cheap.
     pub fn begins_like(&self, request: &Request) -> bool {
         matches!((self.blocks.first(), request.blocks.first()), (Some(a), Some(b)) if Arc::ptr_eq(a, b))
     }
@@ -155,7 +155,7 @@ impl Outline {
         self.setting = Some(setting);
     }
 
-    /// How many blocks at the beginning stand as they were laid out before.
+    /// Number of leading blocks with an unchanged layout.
     fn kept(&self, setting: &Setting, blocks: &[Arc<Block>]) -> usize {
         let Some(old) = self.setting.as_ref().filter(|old| old.is_like(setting)) else { return 0 };
         let same = self.blocks.iter().zip(blocks).take_while(|(a, b)| Arc::ptr_eq(a, b)).count();
@@ -182,12 +182,11 @@ impl Outline {
         self.prefixes.last().map_or(0, |p| p.tokens)
     }
 
-    /// Whether the prompt holds thinking.
     pub fn has_thinking(&self) -> bool {
         self.items.last().is_some_and(|n| n.thinking > 0)
     }
 
-    /// Whether it holds a compaction of the provider, or asks for one.
+    /// Whether it contains a compaction of the provider, or asks for one.
     pub fn has_compaction(&self) -> bool {
         self.items.last().is_some_and(|n| n.compactions > 0)
     }
@@ -206,7 +205,7 @@ mod tests {
     use crate::wire::ALL;
     use crate::wire::properties::{any_wire, model, request};
 
-    /// What a request's prompt is to a cache by way of the prompt itself.
+    /// Computes the prefixes by way of the prompt.
     fn by_prompt(wire: Wire, request: &Request) -> (Vec<Prefix>, Vec<usize>, bool, bool) {
         let prompt = Prompt::of(wire, request);
         let all = prefixes(&prompt, &request.model.counting);
@@ -218,8 +217,9 @@ mod tests {
         (all, marked, thinking, compaction)
     }
 
-    /// Breakpoints on what takes none stand on something before it: every short conversation
-    /// with a breakpoint at each of its places or none, and then shorter or longer with another.
+    /// A breakpoint on an item that takes none moves to an earlier one. Tries every short
+    /// conversation with a breakpoint at each position or none, followed by a shorter or longer
+    /// one.
     #[test]
     fn a_breakpoint_that_moves_is_followed() {
         let kinds = [
@@ -253,7 +253,7 @@ mod tests {
         };
         for blocks in conversations {
             for &wire in ALL {
-                // So many blocks, and the place of the breakpoint; the last stands for none.
+                // Number of blocks, and the position of the breakpoint; the last value means none.
                 let shown = || (1..=4).flat_map(|end| (0..=end).map(move |at| (end, at)));
                 for (from, to) in shown().flat_map(|from| shown().map(move |to| (from, to))) {
                     let request = |(end, at): (usize, usize)| {

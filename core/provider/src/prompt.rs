@@ -1,4 +1,4 @@
-//! What a model server sees: the decoded prompt, item by item, counted and hashed once.
+//! The decoded prompt, item by item, counted and hashed once.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,32 +10,24 @@ use ctxbench_core::model::Counting;
 use ctxbench_core::request::{Request, ServerEdit, Thread, Tools, Ttl};
 use ctxbench_core::tokens::{self, Size};
 
-/// What an item says.
+/// Content of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
-    /// Text.
     Text(Arc<str>),
-    /// Thinking.
     Reasoning {
         /// Readable thinking.
         text: Arc<str>,
         /// The provider's opaque form.
         encrypted: Option<Arc<str>>,
     },
-    /// A tool call.
     Call {
-        /// Call id.
         id: Arc<str>,
-        /// Tool name.
         name: Arc<str>,
         /// Exact argument text.
         arguments: Arc<str>,
     },
-    /// A tool result.
     Output {
-        /// Call id.
         id: Arc<str>,
-        /// What the tool returned.
         text: Arc<str>,
         /// The tool failed; `false` on wires that do not say.
         is_error: bool,
@@ -61,22 +53,21 @@ pub enum Content {
     CompactionTrigger(Arc<str>),
 }
 
-/// One piece of a prompt; stands for one block of the request.
+/// One piece of a prompt; corresponds to one block of the request.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// Who speaks, as far as the wire says.
     pub role: Role,
-    /// What is said; shared by the prompts of a conversation.
+    /// Shared by the prompts of a conversation.
     pub content: Arc<Content>,
-    /// Wire message it belongs to: 0 = beside the messages (Anthropic's `system`, `instructions`),
-    /// then 1, 2, … in order.
+    /// Index of its wire message: 0 for text outside the messages (Anthropic's `system`,
+    /// `instructions`), then 1, 2, … in order.
     pub message: usize,
     /// A prompt-cache breakpoint after it.
     pub cache: Option<Ttl>,
     /// Hash of role and content.
     pub hash: u64,
-    /// The engine's block that it shows, which knows more than the wire tells; `None` where a
-    /// foreign program wrote the request.
+    /// The engine's block, which knows more than the wire carries; `None` if another program wrote
+    /// the request.
     pub shows: Option<Arc<Block>>,
     size: OnceLock<Size>,
 }
@@ -95,7 +86,7 @@ impl Item {
         Item { hash, role, content: content.into(), message, cache, shows: None, size }
     }
 
-    /// The same with other content in its place.
+    /// Returns a copy with different content.
     pub fn with(&self, content: Content) -> Self {
         Item {
             shows: self.shows.clone(),
@@ -103,7 +94,7 @@ impl Item {
         }
     }
 
-    /// Tokens that a provider bills for it, the same as for the block it stands for.
+    /// Tokens that a provider bills for it; equal to those of its block.
     pub fn tokens(&self, by: &Counting) -> u64 {
         by.block(self.size())
     }
@@ -112,7 +103,7 @@ impl Item {
         *self.size.get_or_init(|| self.content.size())
     }
 
-    /// The text it shows: words, thinking, arguments or tool output; empty for images.
+    /// Visible text: prose, thinking, arguments or tool output; empty for images.
     pub fn text(&self) -> &str {
         match &*self.content {
             Content::Text(t) | Content::CompactionTrigger(t) => t,
@@ -140,7 +131,7 @@ impl Item {
             shows: Some(block.clone()),
             size: OnceLock::new(),
         };
-        // Where the wire carries all of the block the count is already known.
+        // If the wire carries the whole block, the count is already known.
         let whole = (block.opaque.is_none() || slot.show == Show::Reasoning)
             && (block.media.is_none() || slot.show == Show::Output);
         if whole {
@@ -178,14 +169,14 @@ impl Piece for Item {
         };
         self.with(content)
     }
-    /// Nobody pays for it, yet the prefix hashes as before and is read from the cache.
+    /// A deleted item costs nothing, but the prefix hashes as before and is read from the cache.
     fn deleted(&self, words: &str) -> Self {
         Item { hash: self.hash, ..self.cleared(words) }
     }
 }
 
-/// The hash of what a block becomes on a wire, wherever it stands. A block remembers it as it was
-/// first asked for: a run has one wire, and few blocks change their role in it.
+/// Hash of the item that a block becomes on a wire. A block caches the first one: a run has one
+/// wire, and few blocks change their role in it.
 struct AsItem {
     wire: Wire,
     show: Show,
@@ -266,7 +257,7 @@ impl Content {
     }
 }
 
-/// One hash from several.
+/// Combines several hashes.
 pub(crate) fn chain(parts: &[u64]) -> u64 {
     let mut bytes = [0u8; 64];
     for (slot, p) in bytes.chunks_exact_mut(8).zip(parts) {
@@ -278,7 +269,6 @@ pub(crate) fn chain(parts: &[u64]) -> u64 {
 /// The conversation that a request belongs to, where the provider keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PromptThread {
-    /// A new one.
     Create,
     /// The one that led to the reply with this id.
     Continue(Arc<str>),
@@ -287,11 +277,9 @@ pub enum PromptThread {
 /// A request as the server sees it.
 #[derive(Clone, Debug)]
 pub struct Prompt {
-    /// Model name.
     pub model: Arc<str>,
     /// Largest reply, tokens.
     pub max_tokens: Option<u64>,
-    /// The tool definitions.
     pub tools: Option<Arc<Tools>>,
     /// A prompt-cache breakpoint after the tools.
     pub tools_cache: Option<Ttl>,
@@ -301,13 +289,13 @@ pub struct Prompt {
     pub server_edits: Vec<ServerEdit>,
     /// The thread it belongs to.
     pub thread: Option<PromptThread>,
-    /// Name of the contents, stored with the provider before, that stand in front of it.
+    /// Name of contents stored with the provider that precede it.
     pub stored: Option<Arc<str>>,
 }
 
 impl Prompt {
-    /// What a server would decode from this request, without going over bytes: `decode(encode(r))
-    /// == Prompt::of(r)` is a tested property.
+    /// Builds the prompt that a server would decode from this request, without bytes:
+    /// `decode(encode(r)) == Prompt::of(r)` is a tested property.
     pub fn of(wire: Wire, request: &Request) -> Self {
         let request = &*request.sent();
         let slots = plan::plan(wire, request);
@@ -326,7 +314,7 @@ impl Prompt {
         }
     }
 
-    /// Whether it asks the provider for a compaction and nothing else.
+    /// Whether it only asks the provider for a compaction.
     pub fn asks_for_compaction(&self) -> bool {
         self.items.iter().any(|i| matches!(*i.content, Content::CompactionTrigger(_)))
     }

@@ -1,4 +1,4 @@
-//! Errors in each provider's shape, and how an overflow is told from other refusals.
+//! Errors in each provider's form, and the recognition of overflows.
 
 use ctxbench_core::request::{ErrorKind, ModelError};
 use serde_json::Value;
@@ -17,8 +17,8 @@ const OVERFLOW_CODES: [&str; 4] = [
     "model_context_window_exceeded",
 ];
 
-/// Words that mean the same, lower case: Anthropic, Anthropic before 4.5, Bedrock, OpenAI now and
-/// earlier, Gemini for tokens and for bytes.
+/// Messages that mean an overflow, lower case: Anthropic, Anthropic before 4.5, Bedrock, OpenAI now
+/// and earlier, Gemini for tokens and for bytes.
 const OVERFLOW_WORDS: [&str; 7] = [
     "prompt is too long",
     "exceed context limit",
@@ -46,8 +46,7 @@ fn standard_status(kind: ErrorKind) -> u16 {
 }
 
 impl dyn ApiFormat {
-    /// A refusal with the provider's own words, as a client understands it once it has gone over
-    /// the wire.
+    /// Builds a refusal with the provider's own message, as a client decodes it.
     pub fn refusal(&self, status: u16, code: Option<String>, message: String) -> ModelError {
         let kind = match status {
             429 => ErrorKind::RateLimited,
@@ -63,7 +62,7 @@ impl dyn ApiFormat {
         self.encode_refusal(e, None)
     }
 
-    /// The same with a pause in seconds after which the client may try again.
+    /// Encodes a refusal with a pause in seconds before a retry.
     pub fn encode_refusal(&self, e: &ModelError, retry_after: Option<u64>) -> (u16, Vec<u8>) {
         let ended = e.kind == ErrorKind::Ended;
         let status = if e.status >= 400 && !ended { e.status } else { standard_status(e.kind) };
@@ -75,8 +74,7 @@ impl dyn ApiFormat {
         (status, body.to_string().into_bytes())
     }
 
-    /// Reads an error answer; never fails, since an error must not hide behind another: a body of
-    /// another shape becomes the message.
+    /// Reads an error answer. Never fails: a body of an unknown form becomes the message.
     pub fn decode_error(&self, status: u16, bytes: &[u8]) -> ModelError {
         let body = serde_json::from_slice::<Value>(bytes).unwrap_or_default();
         let (code, message) = match &body["error"] {

@@ -1,10 +1,10 @@
-//! Decoding the requests of conversations one after the other, each but for what it shares with one
-//! before.
+//! Decodes the requests of conversations in sequence, each without the part it shares with an
+//! earlier one.
 //!
-//! A request repeats the conversation so far, so most of its bytes are those of an earlier one.
-//! What stands beside the conversation, and the messages that are the same bytes at the same place
-//! in it, are taken from there; the body is decoded without them. So a request costs what is new in
-//! it, also where an old result in the middle was cleared or cut.
+//! A request repeats its conversation, so most of its bytes are those of an earlier request. Fields
+//! outside the conversation and messages with the same bytes at the same position are reused, and
+//! the body is decoded without them. So a request costs as much as its new part, even if an old
+//! result in the middle was cleared or cut.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,31 +17,31 @@ use serde_json::Deserializer;
 use super::{Wire, WireError};
 use crate::prompt::{Item, Prompt};
 
-/// How many requests are remembered: a conversation, its subagent and a summary take turns.
+/// Number of remembered requests: a conversation, its subagent and a summary alternate.
 const REMEMBERED: usize = 3;
 
 /// Reads requests like [`decode`](super::WireFormat::decode), which is a tested property.
 #[derive(Debug)]
 pub struct IncrementalDecoder {
     wire: Wire,
-    /// The newest first.
+    /// Newest first.
     seen: VecDeque<Seen>,
 }
 
-/// A request and what it says.
+/// A request with its decoded content.
 #[derive(Debug)]
 struct Seen {
     path: String,
     body: Vec<u8>,
     layout: Layout,
     head: Head,
-    /// What its messages say. Nothing is kept of the last that says anything, since what stands
-    /// behind the conversation may be about that one, nor of one that says nothing, since it may
-    /// stand for something beside the conversation.
+    /// Content of its messages. Not kept: the last message with content, because fields after the
+    /// conversation may refer to it, and messages without content, because they may refer to fields
+    /// outside the conversation.
     said: Vec<Vec<Item>>,
 }
 
-/// What stands beside the conversation.
+/// Fields outside the conversation.
 #[derive(Clone, Debug)]
 struct Head {
     items: Vec<Item>,
@@ -103,7 +103,7 @@ impl Seen {
         let first_new = *layout.new.first()?;
         let mut prompt = wire.decode_rest(path, &short, &self.said[..first_new]).ok()?;
         let first = prompt.items.iter().position(|i| i.message > 0)?;
-        // What ends a request is about its last item.
+        // The end of a request refers to its last item.
         let last = prompt.items.iter().map(|i| i.message).max()?;
         if last != layout.new.len() || same_head && (first > 0 || prompt.tools.is_some()) {
             return None;
@@ -121,7 +121,7 @@ impl Seen {
         Some(prompt)
     }
 
-    /// Takes the body in the place of its own. The messages before `first` are the same.
+    /// Replaces the body. The messages before `first` are unchanged.
     fn replace(&mut self, body: &[u8], layout: Layout, first: usize) {
         let (begin, from) = (layout.list.start, layout.messages[first].start);
         let before = self.layout.messages.get(..first);
@@ -135,7 +135,7 @@ impl Seen {
         self.layout = layout;
     }
 
-    /// Notes what the new messages say.
+    /// Stores the content of the new messages.
     fn note(&mut self, items: &[Item]) {
         self.said.resize_with(self.layout.messages.len(), Vec::new);
         self.layout.new.iter().for_each(|&n| self.said[n].clear());
@@ -149,13 +149,14 @@ impl Seen {
         }
     }
 
-    /// A message of which is known what it says.
+    /// Returns a message if its content is known.
     fn message(&self, n: usize) -> Option<&[u8]> {
         let is_known = self.said.get(n).is_some_and(|items| !items.is_empty());
         is_known.then(|| &self.body[self.layout.messages[n].clone()])
     }
 
-    /// The items of the whole request: these are of its new messages, and what stands behind them.
+    /// Returns the items of the complete request, given those of its new messages and of the fields
+    /// after them.
     fn whole(&self, items: &[Item]) -> Vec<Item> {
         let all =
             self.head.items.len() + items.len() + self.said.iter().map(Vec::len).sum::<usize>();
@@ -184,7 +185,7 @@ impl Head {
     }
 }
 
-/// Where the pieces of a body stand.
+/// Positions of the pieces of a body.
 #[derive(Debug)]
 struct Layout {
     /// The names of the fields, with their quotes, and their values.
@@ -197,8 +198,8 @@ struct Layout {
 }
 
 impl Layout {
-    /// `None` where the body is no object with a list of messages, has a field twice, or does not
-    /// begin with the same message as the one before.
+    /// Returns `None` if the body is not an object with a list of messages, has a field twice, or
+    /// does not begin with the same message as the previous one.
     fn of(wire: Wire, body: &[u8], before: Option<&Seen>) -> Option<Layout> {
         let mut scan = Scan { body, at: 0 };
         let mut all =
@@ -297,7 +298,7 @@ struct Scan<'b> {
 }
 
 impl Scan<'_> {
-    /// The next byte that is no whitespace.
+    /// Returns the next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         // JSON knows fewer kinds of whitespace than ASCII.
         let is_space = |b: &&u8| matches!(b, b' ' | b'\n' | b'\r' | b'\t');
@@ -309,7 +310,7 @@ impl Scan<'_> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
 
-    /// Where the next value stands.
+    /// Returns the range of the next value.
     fn value(&mut self) -> Option<Range<usize>> {
         self.peek()?;
         let mut values = Deserializer::from_slice(&self.body[self.at..]).into_iter::<IgnoredAny>();
@@ -319,7 +320,7 @@ impl Scan<'_> {
         Some(begin..self.at)
     }
 
-    /// The same for a value that was probably the same before, and whether it is.
+    /// Like `value` for a value that is probably unchanged, and whether it is.
     fn value_like(&mut self, before: &[u8]) -> Option<(Range<usize>, bool)> {
         self.peek()?;
         let begin = self.at;
@@ -363,7 +364,7 @@ mod tests {
         known
     }
 
-    /// A conversation that grows by a message, with what each wire says beside it.
+    /// A conversation that grows by a message, with the other fields of each wire.
     fn growing(wire: Wire, messages: &[Value], beside: Value) -> Vec<usize> {
         let body = |n: usize| {
             let mut body = json!({wire.conversation_field(): messages[..n]});
@@ -395,7 +396,7 @@ mod tests {
             body(&["a", "b", "c", "d", "e"]),
             body(&["a", "longer", "c", "d", "e", "f"]),
             body(&["a", "longer", "", "d", "short", "f", "g"]),
-            // One is gone, and what stands behind it has another place.
+            // One message was removed, so the later ones have other positions.
             body(&["a", "", "d", "short", "f", "g"]),
             body(&["a", "", "d", "short"]),
             body(&["other", "", "d", "short"]),
@@ -413,7 +414,7 @@ mod tests {
         let body = |beside: Value| {
             let mut body = json!({"messages": said});
             body.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());
-            // Names in this order, so some fields stand before the messages and some behind them.
+            // In this order of names some fields come before the messages and some after them.
             body.to_string().into_bytes()
         };
         let bodies = [

@@ -9,7 +9,6 @@ use serde_json::value::RawValue;
 
 use ctxbench_core::block::{Block, is_json_object};
 
-/// Appends raw bytes.
 pub(crate) fn raw(out: &mut Vec<u8>, s: &str) {
     out.extend_from_slice(s.as_bytes());
 }
@@ -25,7 +24,7 @@ pub(crate) fn string(out: &mut Vec<u8>, s: &str) {
     serde_json::to_writer(out, s).expect("a string always serialises");
 }
 
-/// Appends `key` (written as it stands) and a JSON string.
+/// Appends `key` (verbatim) and a JSON string.
 pub(crate) fn field(out: &mut Vec<u8>, key: &str, value: &str) {
     raw(out, key);
     string(out, value);
@@ -56,8 +55,9 @@ pub(crate) fn sane(tokens: u64) -> u64 {
     tokens.min(1 << 48)
 }
 
-/// Room for a body: what the texts take plus what stands around them, rounded up. A conversation
-/// grows, and a body a little larger than any before is memory new to the process, page by page.
+/// Allocates a buffer for a body: the size of the texts plus their JSON, rounded up. Bodies grow
+/// with the conversation, and a buffer slightly larger than the last one would be new memory each
+/// time.
 pub(crate) fn buffer(blocks: &[Arc<Block>], tools: usize) -> Vec<u8> {
     let payload = |b: &Block| {
         b.json_text().len()
@@ -68,7 +68,7 @@ pub(crate) fn buffer(blocks: &[Arc<Block>], tools: usize) -> Vec<u8> {
     Vec::with_capacity(bytes.next_power_of_two())
 }
 
-/// Key under which arguments travel that are no JSON object, where a wire takes nothing else.
+/// Key for arguments that are not a JSON object, on wires that accept only objects.
 const WRAP: &str = "{\"_raw\":";
 
 /// Writes a call's arguments byte for byte when they are a JSON object, wrapped otherwise.
@@ -90,7 +90,7 @@ fn object_or(o: &mut Vec<u8>, text: &str, is_object: bool, quoted: impl Fn(&mut 
     o.push(b'}');
 }
 
-/// The argument text behind what [`object`] wrote.
+/// Returns the argument text from the output of [`object`].
 pub(crate) fn unwrapped(input: Option<&RawValue>) -> Arc<str> {
     let given = input.map_or("{}", RawValue::get);
     let wrapped = given.strip_prefix(WRAP).and_then(|rest| rest.strip_suffix('}'));

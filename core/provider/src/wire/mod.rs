@@ -1,5 +1,5 @@
-//! Wire formats: each is a folder here, behind the one trait [`WireFormat`]; what the wires of a
-//! provider have in common is an [`ApiFormat`].
+//! Wire formats, a folder each, behind the trait [`WireFormat`]. [`ApiFormat`] is the common part
+//! of a provider's wires.
 
 mod anthropic;
 pub(crate) mod errors;
@@ -36,7 +36,7 @@ pub type Wire = &'static dyn WireFormat;
 /// All that is known of a provider's API.
 pub type Api = &'static dyn ApiFormat;
 
-/// The wire formats. A client that does not say what it speaks is taken to speak the first.
+/// All wire formats. A client without a recognizable format is assumed to use the first.
 pub const ALL: &[Wire] = &[
     &openai_responses::OpenaiResponses,
     &openai_chat::OpenaiChat,
@@ -69,7 +69,7 @@ pub fn apis() -> Vec<Api> {
     all
 }
 
-/// Whose language a client speaks, by its path and the headers it sends.
+/// Determines a client's API from its path and headers.
 pub fn speaker(path: &str, header: &dyn Fn(&str) -> bool) -> Api {
     let known = apis().into_iter().find(|a| a.speaks(path, header));
     known.unwrap_or_else(|| ALL[0].api())
@@ -78,15 +78,14 @@ pub fn speaker(path: &str, header: &dyn Fn(&str) -> bool) -> Api {
 /// A request as bytes.
 #[derive(Clone, Debug)]
 pub struct Encoded {
-    /// The JSON body.
     pub body: Vec<u8>,
-    /// Where it is posted.
+    /// Path of the POST request.
     pub path: String,
-    /// Headers the provider demands beside the key: version and beta names.
+    /// Headers that the provider requires besides the key: version and beta names.
     pub headers: Vec<(&'static str, String)>,
-    /// Wire message of every block that is sent: 0 = beside the messages, then 1, 2, … in order.
+    /// Wire message index of every sent block: 0 = outside the messages, then 1, 2, … in order.
     pub messages: Vec<usize>,
-    /// The block behind every item of the prompt that the body decodes to.
+    /// The block of every item that the body decodes to.
     pub shows: Vec<Arc<Block>>,
 }
 
@@ -98,25 +97,13 @@ pub enum WireError {
     Json(#[from] serde_json::Error),
     /// A field that must be there.
     #[error("a {in_what} lacks `{field}`")]
-    Missing {
-        /// The field.
-        field: &'static str,
-        /// Where.
-        in_what: &'static str,
-    },
+    Missing { field: &'static str, in_what: &'static str },
     /// Something real that this build does not model.
     #[error("{what} `{value}` is not modelled here; known: {known}")]
-    Unsupported {
-        /// What sort of thing.
-        what: &'static str,
-        /// What was found.
-        value: String,
-        /// What is understood.
-        known: &'static str,
-    },
+    Unsupported { what: &'static str, value: String, known: &'static str },
 }
 
-/// What a path of a wire is for.
+/// Purpose of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// A reply of a model.
@@ -125,20 +112,19 @@ pub enum Endpoint {
     Count,
     /// A compaction on demand.
     Compact,
-    /// Contents that a client stores, to go on from in later requests.
+    /// Contents that a client stores for later requests.
     Store,
 }
 
 /// Contents that a client stores with the provider.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stored {
-    /// What the provider calls them.
+    /// Name given by the provider.
     pub name: Arc<str>,
-    /// What the client calls them.
+    /// Name given by the client.
     pub title: Option<Arc<str>>,
     /// The model that they are for.
     pub model: Arc<str>,
-    /// Tokens that they hold.
     pub tokens: u64,
     /// When they were stored, ms.
     pub created_ms: Millis,
@@ -146,14 +132,13 @@ pub struct Stored {
     pub expires_ms: Millis,
 }
 
-/// What a client asks to store, or of what is stored.
+/// Contents that a client asks to store, or stored ones.
 #[derive(Clone, Debug)]
 pub struct Storing {
-    /// The contents.
     pub prompt: Prompt,
-    /// What the client calls them.
+    /// Name given by the client.
     pub title: Option<Arc<str>>,
-    /// How long they are kept; `None` = as long as is usual.
+    /// Lifetime; `None` = the provider's default.
     pub ttl_ms: Option<Millis>,
 }
 
@@ -164,11 +149,11 @@ pub enum ResultsDue {
     NextMessage,
     /// Before the user says anything else.
     BeforeUser,
-    /// Anywhere behind the calls.
+    /// Anywhere after the calls.
     Anywhere,
 }
 
-/// How a request wants its reply.
+/// Reply options of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asked {
     /// The reply comes as events.
@@ -179,17 +164,15 @@ pub struct Asked {
     pub usage: bool,
 }
 
-/// What the wires of one provider have in common: its errors, its models, how its clients are
-/// known.
+/// Common part of the wires of one provider: errors, models, recognition of clients.
 pub trait ApiFormat: Sync {
-    /// Its name for users.
     fn name(&self) -> &'static str;
-    /// Whether a client speaks its language, by what only such a client sends.
+    /// Whether a client uses this API, judged by something only such a client sends.
     fn speaks(&self, _path: &str, _header: &dyn Fn(&str) -> bool) -> bool {
         false
     }
 
-    /// Where the provider itself is reached.
+    /// Address of the real provider.
     fn address(&self) -> Option<&'static str> {
         None
     }
@@ -210,58 +193,56 @@ pub trait ApiFormat: Sync {
     /// Puts into the body of an error when to try again, where the header `retry-after` is not
     /// enough.
     fn tell_pause(&self, _body: &mut Value, _seconds: u64) {}
-    /// Status and words for a body of more than `limit` bytes.
+    /// Status and message for a body of more than `limit` bytes.
     fn too_large(&self, limit: usize) -> (u16, String) {
         (413, format!("the request body is larger than {limit} bytes"))
     }
     /// The code in the `error` of an error answer.
     fn code_of(&self, error: &Value) -> Option<String>;
-    /// Code and words for a model that does not exist.
+    /// Code and message for an unknown model.
     fn unknown_model(&self, name: &str) -> (&'static str, String);
-    /// Words for a call without its result (`call`) or a result without its call.
+    /// Message for a call without its result (`call`) or a result without its call.
     fn unpaired(&self, call: bool, id: &str) -> String;
     /// The header in which a response names its request.
     fn request_id_header(&self) -> &'static str {
         "x-request-id"
     }
 
-    /// Where models are listed, and each behind a slash.
+    /// Paths of the model list; each model is below them.
     fn models_paths(&self) -> &'static [&'static str] {
         &["/v1/models"]
     }
-    /// One model as the list shows it; `window` instead of its own, tokens.
+    /// A model as the list shows it, with `window` instead of its own, in tokens.
     fn model(&self, model: &Model, window: Option<u64>) -> Value;
-    /// The list.
     fn model_list(&self, all: Vec<Value>) -> Value;
 }
 
-/// A wire format: how requests, replies and streams look, and what a server that speaks it demands.
-/// Methods without a default are what every wire must have.
+/// A wire format: the form of requests, replies and streams, and the rules of a server that speaks
+/// it. Methods without a default are required for every wire.
 pub trait WireFormat: Sync {
     /// The name that models give it.
     fn name(&self) -> &'static str;
-    /// Whose it is.
     fn api(&self) -> Api;
-    /// Where a request for a reply of this model is posted.
+    /// Path of a request for a reply of this model.
     fn path(&self, model: &str) -> String;
-    /// What a path is for.
+    /// Purpose of a path.
     fn endpoint(&self, path: &str) -> Option<Endpoint>;
 
     /// Gives the blocks of a request their role, message and breakpoint.
     fn lay_out(&self, slots: &mut [plan::Slot], request: &Request);
     /// Writes the body of a request.
     fn body(&self, request: &Request, slots: &[plan::Slot]) -> Vec<u8>;
-    /// Headers the provider demands beside the key.
+    /// Headers that the provider requires besides the key.
     fn headers(&self, _request: &Request, _slots: &[plan::Slot]) -> Vec<(&'static str, String)> {
         Vec::new()
     }
     /// Reads the body that was posted to a path.
     fn decode(&self, path: &str, body: &[u8]) -> Result<Prompt, WireError>;
-    /// Whether a message reads the same whatever stands before it.
+    /// Whether a message decodes the same after any other messages.
     fn reads_messages_alone(&self) -> bool {
         true
     }
-    /// The same for a body that lacks the first messages of its conversation, which say this.
+    /// Decodes a body without the first messages of its conversation; `said` is their content.
     fn decode_rest(
         &self,
         path: &str,
@@ -273,7 +254,7 @@ pub trait WireFormat: Sync {
     /// Reads how a request wants its reply, from a body that is known to be one of the wire; an
     /// error says why this server cannot answer.
     fn asked(&self, path: &str, body: &[u8]) -> Result<Asked, String>;
-    /// A tool definition in the wire's shape; `None` = as sessions hold it.
+    /// Converts a tool definition; `None` = the form of sessions.
     fn tool(&self, name: &Value, description: Value, schema: &Value) -> Option<Value>;
     /// The name of a tool by its definition in the wire's shape.
     fn tool_name<'t>(&self, tool: &'t Value) -> Option<&'t str> {
@@ -291,28 +272,28 @@ pub trait WireFormat: Sync {
     fn carried_edit(&self, _edit: &ServerEdit) -> Option<ServerEdit> {
         None
     }
-    /// Whether a request can say which conversation it goes on with.
+    /// Whether a request can name the conversation that it continues.
     fn carries_threads(&self) -> bool {
         false
     }
-    /// Whether a provider's compaction travels as such; else it is text.
+    /// Whether a provider's compaction is sent as such; otherwise it is text.
     fn shows_compaction(&self, _block: &Block) -> bool {
         false
     }
-    /// Whether a request for a compaction travels as such; else it is text.
+    /// Whether a request for a compaction is sent as such; otherwise it is text.
     fn shows_trigger(&self, _block: &Block, _last: bool) -> bool {
         false
     }
-    /// Whether the summary of a compaction can be read on the wire.
+    /// Whether the summary of a compaction is readable on the wire.
     fn shows_summaries(&self) -> bool {
         false
     }
-    /// Whether tool results say that the tool failed.
+    /// Whether tool results carry an error flag.
     fn tells_failures(&self) -> bool {
         false
     }
 
-    /// What the wire tells of a file.
+    /// Returns the part of a file's description that the wire carries.
     fn carried_media(&self, media: &Media) -> Media {
         plan::carried_media(media)
     }
@@ -325,17 +306,17 @@ pub trait WireFormat: Sync {
     fn encode_reply(&self, reply: &Reply, model: &Model) -> Vec<u8>;
     /// Reads a reply; its latency is 0.
     fn decode_reply(&self, body: &[u8]) -> Result<Reply, WireError>;
-    /// A reply as far as the wire can tell it: what reading gives after writing.
+    /// Returns the part of a reply that the wire carries: the result of reading after writing.
     #[cfg(test)]
     fn carried_reply(&self, reply: Reply) -> Reply;
-    /// Writes the answer to a compaction on demand that has an endpoint of its own.
+    /// Writes the answer of the separate endpoint for a compaction on demand.
     fn encode_compacted(&self, _prompt: &Prompt, reply: &Reply, model: &Model) -> Vec<u8> {
         self.encode_reply(reply, model)
     }
     /// A whole reply as events; `usage` = the client wants the usage where it may choose.
     fn events(&self, whole: &[u8], usage: bool) -> serde_json::Result<Vec<Event>>;
-    /// The whole reply that a stream brought, by the data of its events; `None` = the stream broke
-    /// off or failed, or its wire does not tell how its streams are read.
+    /// Assembles a reply from the data of a stream's events; `None` = the stream broke off or
+    /// failed, or this wire's streams cannot be read.
     fn whole(&self, _events: &[String]) -> Option<Vec<u8>> {
         None
     }
@@ -345,7 +326,7 @@ pub trait WireFormat: Sync {
     /// provider's manner.
     fn overflow(&self, prompt: u64, window: u64) -> ModelError;
 
-    /// Writes the question how many tokens a request has, with all that its thread holds.
+    /// Writes a request for the token count of a request and its thread.
     fn encode_count(&self, _request: &Request) -> Option<Encoded> {
         None
     }
@@ -362,11 +343,11 @@ pub trait WireFormat: Sync {
     fn stored_name<'p>(&self, _path: &'p str) -> Option<&'p str> {
         None
     }
-    /// Reads what a client asks to store, or how long it wants to keep what is stored.
+    /// Reads a request to store contents, or to change their lifetime.
     fn decode_storing(&self, _body: &[u8]) -> Result<Storing, WireError> {
         Err(WireError::Missing { field: "contents", in_what: "request" })
     }
-    /// Stored contents as the provider tells of them.
+    /// Describes stored contents as the provider does.
     fn stored(&self, _stored: &Stored) -> Value {
         Value::Null
     }
@@ -379,15 +360,15 @@ pub trait WireFormat: Sync {
     fn results_due(&self) -> ResultsDue {
         ResultsDue::Anywhere
     }
-    /// Whether a provider of the wire refuses a conversation that begins with the model.
+    /// Whether the provider refuses a conversation that begins with the model.
     fn begins_with_user(&self) -> bool {
         false
     }
-    /// The field of the body that holds the conversation.
+    /// Field of the body with the conversation.
     fn conversation_field(&self) -> &'static str {
         "messages"
     }
-    /// The fields of the body of which tools and everything beside the messages is read.
+    /// Fields of the body with the tools and everything outside the messages.
     fn head_fields(&self) -> &'static [&'static str];
     /// Whether a request must limit its reply.
     fn demands_max_tokens(&self) -> bool {
@@ -400,7 +381,7 @@ pub trait WireFormat: Sync {
 }
 
 impl dyn ApiFormat {
-    /// The model that a path asks about, empty for the list of all; `None` = nothing of models.
+    /// Returns the model that a path asks about, empty for the list; `None` = not a path of models.
     pub fn model_in<'p>(&self, path: &'p str) -> Option<&'p str> {
         let rest = self.models_paths().iter().find_map(|models| path.strip_prefix(models))?;
         if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
@@ -431,10 +412,9 @@ impl dyn WireFormat {
         Encoded { body, path, headers: self.headers(request, slots), messages, shows }
     }
 
-    /// The definitions of a session (`name`, `description`, `input_schema`) as the wire wants them;
-    /// anything of another shape stays as it is. Meant for building
-    /// [`ctxbench_core::request::Tools`] once per run, whose bytes are then sent and billed
-    /// unchanged.
+    /// Converts the definitions of a session (`name`, `description`, `input_schema`) to the wire's
+    /// form; others stay unchanged. Use it to build [`ctxbench_core::request::Tools`] once per run:
+    /// these bytes are sent and billed unchanged.
     pub fn tool_definitions(&self, definitions: &[Value]) -> Vec<Value> {
         let translate = |d: &Value| {
             let (name, schema) = (d.get("name")?, d.get("input_schema")?);

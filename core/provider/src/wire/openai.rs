@@ -1,5 +1,5 @@
-//! What OpenAI's two wires share: content parts, usage, errors, the end of a reply. Cached tokens
-//! are part of the prompt tokens here.
+//! Common parts of OpenAI's two wires: content parts, usage, errors, the end of a reply. Cached
+//! tokens are part of the prompt tokens here.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ pub(super) struct Names {
     pub(super) output_details: &'static str,
 }
 
-/// Cached tokens are part of the prompt tokens. DeepSeek tells hits and misses beside them; writes
-/// are told where they are charged.
+/// Writes usage. Cached tokens are part of the prompt tokens. DeepSeek reports hits and misses
+/// separately; writes are reported where they cost extra.
 pub(super) fn usage(o: &mut Vec<u8>, u: &Usage, n: &Names, model: &Model) {
     use std::io::Write;
     let Names { prompt, details, output, output_details } = n;
@@ -50,7 +50,7 @@ pub(super) fn usage(o: &mut Vec<u8>, u: &Usage, n: &Names, model: &Model) {
     .expect("writing to memory does not fail");
 }
 
-/// One content part per piece of a split text.
+/// Writes one content part per piece of a split text.
 pub(super) fn texts(o: &mut Vec<u8>, kind: &str, b: &Block) {
     let open = |o: &mut Vec<u8>, json: &str| {
         field(o, "{\"type\":", kind);
@@ -64,7 +64,7 @@ pub(super) fn texts(o: &mut Vec<u8>, kind: &str, b: &Block) {
     list(o, b.parts(), |o, p| open(o, &Value::from(p).to_string()));
 }
 
-/// What a tool returned: its text, or text and file as content parts.
+/// Writes a tool result: its text, or text and file as content parts.
 pub(super) fn output(o: &mut Vec<u8>, kind: &str, b: &Block, media: fn(&mut Vec<u8>, &Media)) {
     if b.media.is_none() && b.splits.is_empty() {
         return raw(o, b.json_text());
@@ -95,7 +95,7 @@ pub(super) fn result(id: Arc<str>, parts: Vec<Content>) -> Content {
     Content::Output { id, text, is_error: false, image }
 }
 
-/// What is told: everything billed, since these wires have one place for usage.
+/// Returns the reported usage: everything billed, since these wires have one place for it.
 pub(super) fn told(reply: &Reply) -> Usage {
     if reply.billed.prompt() + reply.billed.output > reply.usage.prompt() + reply.usage.output {
         reply.billed
@@ -104,8 +104,8 @@ pub(super) fn told(reply: &Reply) -> Usage {
     }
 }
 
-/// A reply as far as either wire can tell it: one usage, in which writes are not told apart, and
-/// nothing of what the provider did besides.
+/// Returns the part of a reply that these wires carry: one usage without separate writes, and no
+/// actions of the provider.
 #[cfg(test)]
 pub(super) fn carried_reply(mut reply: Reply) -> Reply {
     reply.parts.retain(|p| !matches!(p, Part::Compaction(_)));
@@ -130,7 +130,6 @@ pub(super) struct Tokens {
     #[serde(alias = "completion_tokens_details")]
     output_tokens_details: Option<Details>,
     total_tokens: Option<u64>,
-    /// DeepSeek.
     prompt_cache_hit_tokens: Option<u64>,
     /// DeepSeek; with the hits it makes the prompt.
     prompt_cache_miss_tokens: Option<u64>,
@@ -186,7 +185,7 @@ pub(super) fn overflow(message: String) -> ModelError {
     }
 }
 
-/// How a request wants its reply, as far as both wires say it the same way.
+/// Reads the reply options that both wires express in the same way.
 pub(super) fn asked(body: &[u8]) -> Result<Asked, String> {
     #[derive(Deserialize)]
     struct Params {
@@ -276,7 +275,7 @@ mod tests {
             r#"{"prompt_tokens":150,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":100,"cache_write_tokens":20}}"#,
         );
         assert_eq!((u.input, u.cache_read, u.cache_write, u.output), (30, 100, 20, 9));
-        // DeepSeek: hits and misses add up to the prompt, also where the prompt is not told.
+        // DeepSeek: hits and misses add up to the prompt, even if the prompt is not reported.
         for prompt in [r#""prompt_tokens":150,"#, ""] {
             let u = read(&format!(
                 "{{{prompt}\"completion_tokens\":9,\"prompt_cache_hit_tokens\":128,\"prompt_cache_miss_tokens\":22}}"

@@ -1,8 +1,6 @@
-//! How the blocks of a request are laid out on a wire: what each becomes, who speaks, in which
-//! message it stands.
+//! Layout of the blocks of a request on a wire: the form, role and message of each.
 //!
-//! What a wire cannot carry is told where it lays out its requests. Everywhere images stand in user
-//! messages.
+//! Each wire states in its layout what it cannot carry. Images are always in user messages.
 
 use std::sync::Arc;
 
@@ -11,7 +9,7 @@ use ctxbench_core::request::{Request, Ttl};
 
 use super::WireFormat;
 
-/// What one block becomes on the wire.
+/// Form of a block on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
     Text,
@@ -23,26 +21,25 @@ pub enum Show {
     Trigger,
 }
 
-/// One place on the wire.
+/// Position of a block on the wire.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
     /// Index of the block it shows.
     pub(crate) block: usize,
     pub(crate) show: Show,
     pub(crate) role: Role,
-    /// 0 = beside the messages.
+    /// 0 = outside the messages.
     pub(crate) message: usize,
     pub(crate) cache: Option<Ttl>,
 }
 
 impl Slot {
-    /// Whether the assistant speaks.
     pub(crate) fn is_assistant(&self) -> bool {
         self.role == Role::Assistant
     }
 }
 
-/// Media type of the one kind of document that wires tell apart from images.
+/// Media type of the only documents that wires treat differently from images.
 pub(crate) const PDF: &str = "application/pdf";
 
 /// A data URL as media type and base64 text.
@@ -50,7 +47,8 @@ pub(crate) fn data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }
 
-/// What a wire tells about a file: PDF or not, the media type of a data URL, the address.
+/// Returns the part of a file's description that a wire carries: PDF or not, the media type of a
+/// data URL, the address.
 pub(crate) fn carried_media(media: &Media) -> Media {
     let media_type = match data_url(&media.url) {
         _ if media.media_type == PDF => PDF,
@@ -81,13 +79,12 @@ pub(crate) fn plan_from(wire: &dyn WireFormat, request: &Request, from: usize) -
     slots
 }
 
-/// Whether a new message of the user or of a tool begins with this block on every wire, whatever
-/// stands before: the one before it is the model's. What is laid out from here on does not depend on
-/// anything earlier.
+/// Whether a new message of the user or a tool starts with this block on every wire, because the
+/// one before it is the model's. The layout from here on does not depend on anything earlier.
 pub(crate) fn begins_message(wire: &dyn WireFormat, blocks: &[Arc<Block>], at: usize) -> bool {
     let is = |i: usize| blocks.get(i).map(|b| (show(wire, b, false), b));
     let of_model = |(show, b): (Show, &Arc<Block>)| role(b, show) == Role::Assistant;
-    // What asks for a compaction is shown in another way where it is the last block.
+    // A request for a compaction has a different form as the last block.
     let of_user = |(show, b): (Show, &Arc<Block>)| {
         matches!(show, Show::Text | Show::Output)
             && matches!(role(b, show), Role::User | Role::Tool)
@@ -129,9 +126,9 @@ pub(super) fn joins(before: &Slot, s: &Slot, message: impl Fn(&Slot) -> MessageI
         && message(before) == message(s)
 }
 
-/// Turns by two roles, as Anthropic and Gemini have them: system and developer text in front of the
-/// first user or assistant block stands beside the messages and is the user's after it, what one
-/// role says in a row is one message, and tool results come first in theirs.
+/// Layout with two roles, for Anthropic and Gemini: system and developer text before the first user
+/// or assistant block is outside the messages and user text after it; consecutive blocks of one
+/// role are one message; tool results come first in theirs.
 pub(super) fn turns(slots: &mut [Slot], request: &Request) {
     let is_system = |s: &Slot| {
         s.show == Show::Text

@@ -256,7 +256,7 @@ proptest! {
         let sorted = |mut v: Vec<String>| { v.sort(); v };
         let shown = p.items.iter().map(|i| i.text().to_string()).collect();
         let said = r.blocks.iter().map(|b| b.text.to_string()).collect();
-        // Where results are due in the next message they come first in it.
+        // If results are due in the next message, they come first in it.
         if wire.results_due() == ResultsDue::NextMessage {
             prop_assert_eq!(sorted(shown), sorted(said));
         } else {
@@ -293,7 +293,7 @@ proptest! {
         let data: Vec<String> =
             wire.events(&bytes, true).unwrap().into_iter().map(|e| e.data).collect();
         let whole = wire.whole(&data).expect("a whole stream is a whole reply");
-        // A stream has no pieces of a thought without words.
+        // A stream has no pieces of a thought without text.
         let told = |bytes: &[u8]| {
             let mut reply = wire.decode_reply(bytes).unwrap();
             let empty = |p: &Part| matches!(p, Part::Reasoning { text, encrypted: None } if text.is_empty());

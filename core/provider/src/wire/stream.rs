@@ -3,12 +3,10 @@
 
 use serde_json::Value;
 
-/// One event of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Its name; Chat's events have none.
+    /// Chat's events have no name.
     pub name: Option<&'static str>,
-    /// Its data, one line.
     pub data: String,
 }
 
@@ -94,7 +92,7 @@ mod tests {
         let of = |s: &str| event_data(s);
         assert_eq!(of("event: a\ndata: 1\n\ndata:2\ndata: 3\n\n"), ["1", "2\n3"]);
         assert_eq!(of(": ping\r\n\r\ndata: x\r\n\r\ndata: y\r\r"), ["x", "y"]);
-        // What broke off is no event.
+        // An interrupted event is not an event.
         assert_eq!(of("data: whole\n\ndata: half"), ["whole"]);
         assert_eq!(of("data: whole\n\ndata: half\n"), ["whole"]);
         assert_eq!(of("\u{feff}data: 1\n\n"), ["1"]);

@@ -1,4 +1,4 @@
-//! What the bodies look like, against JSON written by hand from the providers' references.
+//! Bodies, compared with JSON written by hand from the providers' references.
 
 use std::sync::Arc;
 
@@ -126,8 +126,7 @@ fn anthropic_merges_turns_and_puts_results_first() {
         "messages": [
             {"role": "user", "content": [
                 {"type": "text", "text": "look"},
-                // The breakpoint asked for after the thinking stands before it: thinking takes
-                // none.
+                // The breakpoint requested after the thinking is before it: thinking takes none.
                 {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="}, "cache_control": mark}]},
             {"role": "assistant", "content": [
                 {"type": "thinking", "thinking": "hm", "signature": "sig"},

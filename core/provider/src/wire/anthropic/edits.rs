@@ -22,7 +22,6 @@ fn names(o: &mut Vec<u8>, key: &str, names: &[String]) {
     o.push(b']');
 }
 
-/// Writes one edit.
 pub(crate) fn write(o: &mut Vec<u8>, e: &ServerEdit) {
     match e {
         ServerEdit::ClearThinking { keep } => {

@@ -1,4 +1,4 @@
-//! Anthropic Messages: where the blocks of a request stand.
+//! Anthropic Messages: layout of the blocks of a request.
 //!
 //! System and developer text is `system` before the first user or assistant block and user text
 //! after it; tool results come first in their user message; a breakpoint on thinking, which takes

@@ -20,7 +20,7 @@ use crate::prompt::Prompt;
 const PATH: &str = "/v1/messages";
 const COUNT_TOKENS_PATH: &str = "/v1/messages/count_tokens";
 
-/// What detailed error codes begin with.
+/// Prefixes of detailed error codes.
 const DETAILED: [&str; 2] = ["compaction_", "thread_"];
 
 struct Anthropic;
@@ -55,7 +55,7 @@ impl ApiFormat for Anthropic {
             _ => None,
         }
     }
-    /// Refusals of compactions and threads have a code of their own beside the type
+    /// Refusals of compactions and threads have a code in addition to the type
     /// (docs/sources/anthropic-sdk.md §3).
     fn error_body(&self, _status: u16, code: &str, message: &str) -> Value {
         if DETAILED.iter().any(|d| code.starts_with(d)) {
@@ -183,7 +183,7 @@ impl WireFormat for AnthropicMessages {
     fn decode_reply(&self, body: &[u8]) -> Result<Reply, WireError> {
         reply::decode(body)
     }
-    /// Reasoning is not told apart.
+    /// Reasoning tokens are not reported separately.
     #[cfg(test)]
     fn carried_reply(&self, mut reply: Reply) -> Reply {
         (reply.usage.reasoning, reply.billed.reasoning) = (0, 0);

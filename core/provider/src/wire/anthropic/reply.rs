@@ -24,11 +24,11 @@ const STOPS: [(StopReason, &str); 8] = [
     (StopReason::WindowExceeded, "model_context_window_exceeded"),
 ];
 
-/// The wire demands an id; this one stands for none.
+/// Placeholder for the id that the wire requires.
 const NO_ID: &str = "msg_ctxbench";
 
-/// Writes a reply body. Where more was billed than the answer used, the difference is a compaction
-/// iteration.
+/// Writes a reply body. If more was billed than the answer used, the difference becomes a
+/// compaction iteration.
 pub(crate) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     let o = &mut out;

@@ -44,7 +44,7 @@ pub(crate) fn headers(request: &Request, slots: &[Slot]) -> Vec<(&'static str, S
     headers
 }
 
-/// This wire demands a limit, so the model's largest reply stands in.
+/// Returns the limit that this wire requires: the request's, or the model's largest reply.
 pub(super) fn max_tokens(request: &Request) -> u64 {
     request.max_tokens.unwrap_or(request.model.published_output)
 }

@@ -28,8 +28,7 @@ struct Call<'a> {
 
 pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<Event>> {
     let whole: Whole<'_> = serde_json::from_slice(whole)?;
-    // Iterations are told at the end, like the output; how long a cache write lives, at the
-    // beginning.
+    // Iterations and output come at the end, lifetimes of cache writes at the start.
     let begin = without(&with(&whole.usage, "output_tokens", 0.into()), "iterations");
     let message = json!({
         "id": whole.id, "type": "message", "role": "assistant", "model": whole.model, "content": [],

@@ -66,7 +66,7 @@ pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
 }
 
 impl Block {
-    /// Texts grow, what is no text takes the place of what was there.
+    /// Appends to texts and replaces other values.
     fn add(&mut self, delta: Map<String, Value>) {
         for (key, value) in delta {
             match (key.as_str(), value) {

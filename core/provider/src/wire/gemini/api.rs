@@ -1,4 +1,4 @@
-//! What is common to Google's API: errors in its form, the list of models.
+//! Common parts of Google's API: its error format and the list of models.
 
 use ctxbench_core::model::Model;
 use ctxbench_core::request::ErrorKind;
@@ -48,7 +48,7 @@ impl ApiFormat for Google {
     fn code_of(&self, error: &Value) -> Option<String> {
         error["status"].as_str().map(str::to_string)
     }
-    /// Its clients look for a pause in the error and not in a header.
+    /// Google's clients look for the pause in the error, not in a header.
     fn tell_pause(&self, body: &mut Value, seconds: u64) {
         body["error"]["details"] = json!([{
             "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": format!("{seconds}s"),

@@ -17,7 +17,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Those of a conversation whose first messages say this.
+    /// Collects the calls of a conversation that starts with these messages.
     pub(super) fn of(said: &[Vec<Item>]) -> Calls {
         let mut calls = Calls::default();
         for item in said.iter().flatten() {
@@ -53,7 +53,7 @@ impl Calls {
     }
 }
 
-/// Why the provider refuses the order of what is said: a call may only answer the user or a result.
+/// Returns the provider's error for a wrong order: a call may only follow the user or a result.
 pub(super) fn out_of_turn(prompt: &Prompt) -> Option<String> {
     let talk: Vec<_> = prompt.items.iter().filter(|i| i.message > 0).collect();
     talk.chunk_by(|a, b| a.message == b.message)

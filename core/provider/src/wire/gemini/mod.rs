@@ -116,7 +116,7 @@ impl WireFormat for Gemini {
     fn tells_failures(&self) -> bool {
         true
     }
-    /// A file's media type stands where its bytes do.
+    /// The media type is next to the bytes.
     fn carried_media(&self, media: &Media) -> Media {
         let media_type = match data_url(&media.url) {
             Some((t, _)) => t,

@@ -1,9 +1,8 @@
 //! Parts of a content: text, thoughts, calls, results, files.
 //!
-//! The provider seals a thought with a signature that stands on the part behind it, be that a call
-//! or text. So a thought of ours is a part of its own and its signature is on the next one; where
-//! there is none it stands on the thought itself. A thought of which nothing can be read is the
-//! signature alone.
+//! The provider seals a thought with a signature on the part after it, a call or text. So a thought
+//! is a separate part and its signature is on the next one; without a next part it is on the
+//! thought itself. A thought without readable text is only its signature.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,39 +19,35 @@ use crate::wire::WireError;
 use crate::wire::json::{Text, field, opt, or_empty, raw, unwrapped};
 use crate::wire::plan::{PDF, data_url};
 
-/// Signatures that clients make up for a call without one, so that it is taken all the same
-/// (<https://ai.google.dev/gemini-api/docs/thought-signatures>): there is no thought behind them.
+/// Signatures that clients invent for a call without one, so that it is accepted
+/// (<https://ai.google.dev/gemini-api/docs/thought-signatures>). No thought precedes such a call.
 const NO_THOUGHT: [&str; 2] =
     ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"];
 
-/// What a part is, as far as it matters for signatures.
+/// Kind of a part, as far as signatures are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A thought.
     Thought {
-        /// Nothing of it can be read.
         empty: bool,
         /// It has a signature.
         sealed: bool,
     },
-    /// What may carry the signature of the thought before it.
+    /// Can carry the signature of the thought before it.
     Carrier,
-    /// What may not.
     Other,
 }
 
-/// How a part is written.
+/// Written form of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Not at all: nothing of the thought but its signature, which the next part carries.
+    /// Omitted: only its signature remains, on the next part.
     Left,
-    /// Without a signature.
     Bare,
     /// With the signature of the part at this index: its own, or that of the thought before it.
     Signed(usize),
 }
 
-/// How the parts of one content are written.
+/// Determines the written form of each part of a content.
 pub(super) fn forms(parts: &[Kind]) -> Vec<Form> {
     let sealed = |i: usize| matches!(parts.get(i), Some(Kind::Thought { sealed: true, .. }));
     let open = |i: usize| matches!(parts.get(i), Some(Kind::Thought { sealed: false, .. }));
@@ -70,7 +65,6 @@ pub(super) fn forms(parts: &[Kind]) -> Vec<Form> {
 
 /// Opens a thought; its text follows.
 pub(super) const THOUGHT: &str = "{\"thought\":true,\"text\":";
-/// Opens text.
 pub(super) const TEXT: &str = "{\"text\":";
 
 /// Writes a call but for the closing brace of its part; `arguments` writes them.
@@ -205,8 +199,8 @@ impl ResponsePart {
     }
 }
 
-/// What a tool returned: `output` or `error` where the object holds nothing else, the whole object
-/// otherwise.
+/// Reads a tool result: `output` or `error` if the object has only that field, otherwise the whole
+/// object.
 fn returned(response: Option<&RawValue>) -> (Arc<str>, bool) {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -232,7 +226,7 @@ fn returned(response: Option<&RawValue>) -> (Arc<str>, bool) {
 }
 
 impl Part<'_> {
-    /// Adds what the part says to what its content says so far.
+    /// Appends the part to the content read so far.
     pub(super) fn read(self, found: &mut Vec<Content>, calls: &mut Calls) -> Result<(), WireError> {
         let missing = |field| WireError::Missing { field, in_what: "part" };
         let unsupported = self.unsupported();
@@ -318,7 +312,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
     }
 }
 
-/// What one side says in a turn.
+/// Parts of one side in a turn.
 #[derive(Deserialize)]
 pub(super) struct Turn<'a> {
     #[serde(borrow)]
@@ -328,7 +322,7 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// What it says, in order.
+    /// Reads the parts in order.
     pub(super) fn contents(self, calls: &mut Calls) -> Result<Vec<Content>, WireError> {
         let mut found = Vec::with_capacity(self.parts.0.len());
         for part in self.parts.0 {

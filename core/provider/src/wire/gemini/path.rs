@@ -1,14 +1,14 @@
-//! Gemini's paths, in which the model stands: `/v1beta/models/{model}:{method}`, and Vertex'
+//! Gemini's paths, which contain the model: `/v1beta/models/{model}:{method}`, and Vertex'
 //! `/v1/projects/{p}/locations/{l}/publishers/google/models/{model}:{method}`.
 
 use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// What is done with a model.
+/// Method of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
-    /// A whole reply.
+    /// A complete reply.
     Generate,
     /// A reply as events.
     Stream,
@@ -22,10 +22,10 @@ const METHODS: [(Method, &str); 3] = [
     (Method::Count, "countTokens"),
 ];
 
-/// Where models are listed.
+/// Path of the model list.
 pub(super) const MODELS: &str = "/v1beta/models";
 
-/// What a model's name may not hold as it stands: anything that has a meaning in a path.
+/// Characters of a model's name to escape: those with a meaning in a path.
 const ESCAPED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'@');
 

@@ -1,4 +1,5 @@
-//! Gemini: replies. Thoughts are counted beside the candidates, cached tokens within the prompt.
+//! Gemini replies. Thoughts are counted separately from the candidates, cached tokens within the
+//! prompt.
 
 use std::borrow::Cow;
 
@@ -13,10 +14,9 @@ use crate::wire::WireError;
 use crate::wire::json::{self, Text, field, list, number, object, opt, raw, sane, string};
 use crate::wire::openai::{done, told};
 
-/// Reasons to finish that say that the provider would not go on.
+/// Finish reasons of a refusal.
 const REFUSALS: [&str; 5] = ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII"];
 
-/// Writes a reply.
 pub(super) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     let o = &mut out;
@@ -155,7 +155,6 @@ impl Tokens {
     }
 }
 
-/// Reads a reply.
 pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     let body: Body<'_> = json::parse(bytes)?;
     let blocked = body.prompt_feedback.and_then(|f| f.block_reason).is_some();
@@ -186,8 +185,8 @@ fn reply_part(c: Content) -> Option<Part> {
     }
 }
 
-/// A reply as far as the wire can tell it: one usage, in which nothing is written to a cache, and
-/// nothing of what the provider did besides.
+/// Returns the part of a reply that the wire carries: one usage without cache writes, and no
+/// actions of the provider.
 #[cfg(test)]
 pub(super) fn carried(mut reply: Reply) -> Reply {
     reply.parts.retain(|p| !matches!(p, Part::Compaction(_)));

@@ -26,8 +26,8 @@ pub(super) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     o
 }
 
-/// Writes the question how many tokens a request has. Beside `contents` alone the Gemini API takes
-/// a whole request, which names its model.
+/// Writes a request for a token count. With more than `contents` the Gemini API needs a complete
+/// request, which names its model.
 pub(super) fn encode_count(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let mut o = buffer(&request.blocks, 0);
     let model = format!("models/{}", request.model.name);
@@ -38,7 +38,7 @@ pub(super) fn encode_count(request: &Request, slots: &[Slot]) -> Vec<u8> {
     o
 }
 
-/// Writes what the model is shown, without braces around it.
+/// Writes the conversation and system text, without braces.
 fn said(o: &mut Vec<u8>, request: &Request, slots: &[Slot]) {
     let block = |s: &Slot| &*request.blocks[s.block];
     let head = slots.iter().take_while(|s| s.message == 0).count();
@@ -146,8 +146,8 @@ pub(super) fn decode(model: &str, bytes: &[u8], calls: Calls) -> Result<Prompt, 
     prompt(model, json::parse(bytes)?, calls)
 }
 
-/// Reads the question how many tokens a request has: the request as one field, or, as Vertex takes
-/// it and where there are only contents, as it stands.
+/// Reads a request for a token count: the request as one field, or unwrapped (Vertex, or contents
+/// alone).
 pub(super) fn decode_count(model: &str, bytes: &[u8]) -> Result<Prompt, WireError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -161,7 +161,7 @@ pub(super) fn decode_count(model: &str, bytes: &[u8]) -> Result<Prompt, WireErro
     }
 }
 
-/// Reads what a request asks; `calls` = those of its conversation that its body does not hold.
+/// Reads a request; `calls` are those of the conversation that its body lacks.
 pub(super) fn prompt(model: &str, body: Body<'_>, mut calls: Calls) -> Result<Prompt, WireError> {
     let mut items = Vec::with_capacity(2 * body.contents.len() + 4);
     if let Some(system) = body.system_instruction {
@@ -186,7 +186,7 @@ pub(super) fn prompt(model: &str, body: Body<'_>, mut calls: Calls) -> Result<Pr
     })
 }
 
-/// Who speaks; `function` is what older clients call a turn of results.
+/// Parses a role; older clients use `function` for a turn of results.
 fn role(given: Option<&str>) -> Result<Role, WireError> {
     match given.unwrap_or("user") {
         "user" | "function" => Ok(Role::User),
@@ -198,8 +198,7 @@ fn role(given: Option<&str>) -> Result<Role, WireError> {
     }
 }
 
-/// All function declarations as one list, byte for byte, with tools of the provider's own behind
-/// them.
+/// Joins all function declarations byte for byte, followed by the provider's own tools.
 fn declarations(tools: &[&RawValue]) -> Result<Box<RawValue>, WireError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

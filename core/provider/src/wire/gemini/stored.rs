@@ -1,4 +1,4 @@
-//! Gemini's explicit cache: `/v1beta/cachedContents`, and each behind a slash
+//! Gemini's explicit cache: `/v1beta/cachedContents`, with each item below it
 //! (docs/sources/providers.md, section 5).
 
 use ctxbench_core::calendar::iso;
@@ -11,16 +11,14 @@ use super::request::{self, Body};
 use crate::wire::json::{Text, opt, parse};
 use crate::wire::{Stored, Storing, WireError};
 
-/// Where they are found.
 const PATH: &str = "cachedContents";
 
-/// The part of a path behind the version.
+/// Returns the path after the version.
 fn rest(path: &str) -> Option<&str> {
     let (version, rest) = path.strip_prefix("/v1")?.split_once('/')?;
     version.chars().all(|c| c.is_ascii_alphanumeric()).then_some(rest)
 }
 
-/// Whether a path is one of stored contents.
 pub(super) fn is(path: &str) -> bool {
     rest(path) == Some(PATH) || name(path).is_some()
 }
@@ -32,7 +30,7 @@ pub(super) fn name(path: &str) -> Option<&str> {
     (!id.is_empty() && !id.contains('/')).then_some(name)
 }
 
-/// Reads what is to be stored, or how long.
+/// Reads the contents to store, or a lifetime.
 pub(super) fn decode(bytes: &[u8]) -> Result<Storing, WireError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -70,7 +68,7 @@ fn seconds(text: &str) -> Result<Millis, WireError> {
     Ok((seconds * 1_000.0).round() as Millis)
 }
 
-/// Stored contents as the provider tells of them; its clock begins in 1970.
+/// Describes stored contents as the provider does; its clock begins in 1970.
 pub(super) fn encode(s: &Stored) -> Value {
     let mut told = json!({
         "name": s.name, "model": format!("models/{}", s.model),

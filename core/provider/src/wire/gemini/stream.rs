@@ -1,6 +1,5 @@
-//! Gemini's chunks: text and thoughts piece by piece, a call whole, each as a reply of its own. A
-//! signature comes with the last piece of its part; the last chunk tells why the reply ends and
-//! what it used.
+//! Gemini's chunks: text and thoughts in pieces, a call complete, each chunk a reply. A signature
+//! comes with the last piece of its part; the last chunk has the finish reason and usage.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -54,7 +53,7 @@ pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<Event>> {
             cut(&mut said, part)?;
         }
     }
-    // A reply without words ends all the same.
+    // A reply without text ends too.
     if said.is_empty() {
         said.push(String::new());
     }

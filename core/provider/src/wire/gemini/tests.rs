@@ -1,5 +1,5 @@
-//! What the bodies look like, against JSON written by hand from the API's reference
-//! (docs/sources/providers.md, section 5).
+//! Bodies, compared with JSON written by hand from the API's reference (docs/sources/providers.md,
+//! section 5).
 
 use std::sync::Arc;
 
@@ -182,7 +182,7 @@ fn a_request_says_how_it_wants_its_reply() {
     let config = json!({"generationConfig": {"thinkingConfig": {"includeThoughts": true}}});
     let asked = of("/v1beta/models/m:streamGenerateContent", config);
     assert_eq!((asked.stream, asked.thinking), (true, true));
-    // A budget alone does not show what was thought.
+    // A budget alone does not return thoughts.
     let budget = json!({"generationConfig": {"thinkingConfig": {"thinkingBudget": 100}}});
     assert!(!of(PATH, budget).thinking);
 }
@@ -269,7 +269,7 @@ fn a_stream_says_what_the_whole_reply_says() {
     assert_eq!(chunks.iter().filter(ends).count(), 1);
     assert_eq!(chunks.last().unwrap()["usageMetadata"]["totalTokenCount"], 14);
     assert!(chunks.iter().all(|c| c["modelVersion"] == "m"));
-    // A reply without words is one chunk.
+    // A reply without text is one chunk.
     let none = WIRE.encode_reply(&Reply::default(), &model());
     assert_eq!(WIRE.events(&none, true).unwrap().len(), 1);
 }

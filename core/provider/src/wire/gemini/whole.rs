@@ -66,7 +66,7 @@ pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
             ("responseId", chunk.response_id),
         ];
         told.extend(known.into_iter().filter_map(|(key, raw)| Some((key, raw?.to_owned()))));
-        // One candidate is what agents ask for.
+        // Agents ask for one candidate.
         for candidate in chunk.candidates.into_iter().filter(|c| c.index == 0) {
             finish = candidate.finish_reason.filter(|f| !f.is_null()).or(finish);
             for part in candidate.content.map_or(Vec::new(), |c| c.parts) {

@@ -1,4 +1,4 @@
-//! OpenAI Chat Completions: where the blocks of a request stand.
+//! OpenAI Chat Completions: layout of the blocks of a request.
 //!
 //! `Instructions` is a system message; a provider's compaction is user text. There are no
 //! breakpoints, no error flag on tool results, and no edits by the provider.

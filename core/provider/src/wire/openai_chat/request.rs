@@ -240,7 +240,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
 }
 
 impl Message<'_> {
-    /// What the message says, in order.
+    /// Returns the content of the message, in order.
     pub(crate) fn contents(self, role: Role) -> Result<Vec<Content>, WireError> {
         let mut found = Vec::with_capacity(2 + self.tool_calls.len());
         let encrypted = opt(self.reasoning_details.into_iter().find_map(|d| d.data));

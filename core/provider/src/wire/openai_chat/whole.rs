@@ -20,7 +20,7 @@ pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
             }
         }
         let Some(Value::Array(choices)) = choices else { continue };
-        // One choice is what agents ask for.
+        // Agents ask for one choice.
         let first = |c: &Value| c["index"].as_u64().unwrap_or(0) == 0;
         for mut choice in choices.into_iter().filter(first) {
             if !choice["finish_reason"].is_null() {
@@ -49,7 +49,7 @@ pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
     serde_json::to_vec(&whole).ok()
 }
 
-/// Texts and lists grow, anything else takes the place of what was there.
+/// Appends to texts and lists and replaces other values.
 fn grow(fields: &mut Map<String, Value>, key: &str, more: Value) {
     match (fields.get_mut(key), more) {
         (_, Value::Null) => {}

@@ -1,6 +1,6 @@
-//! OpenAI Responses: where the blocks of a request stand.
+//! OpenAI Responses: layout of the blocks of a request.
 //!
-//! Only an opening block of role `Instructions` becomes `instructions`, a later one is a developer
+//! Only an opening block of role `Instructions` becomes `instructions`; a later one is a developer
 //! message. There are no breakpoints, no error flag on tool results, and of the provider's edits
 //! only the compaction threshold.
 

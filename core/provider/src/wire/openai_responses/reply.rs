@@ -86,7 +86,7 @@ pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
 }
 
 /// Writes the answer of `/responses/compact`: the user's messages of the prompt, then the
-/// compaction that the reply holds. Compactions of the prompt are part of the new one.
+/// compaction of the reply. Earlier compactions are part of the new one.
 pub(super) fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &Model) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     let o = &mut out;

@@ -164,7 +164,6 @@ pub(crate) struct InputItem<'a> {
     tools: Option<&'a RawValue>,
 }
 
-/// A content part.
 #[derive(Deserialize)]
 pub(crate) struct ContentPart<'a> {
     #[serde(borrow, rename = "type")]
@@ -266,7 +265,7 @@ impl InputItem<'_> {
                 );
                 (Role::Assistant, Content::Call { id, name, arguments: or_empty(self.arguments) })
             }
-            // A tool whose input is a text and no JSON.
+            // A tool with text input instead of JSON.
             "custom_tool_call" => {
                 let (id, name) = (
                     self.call_id.ok_or(missing("call_id"))?.0,

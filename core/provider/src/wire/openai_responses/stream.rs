@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::wire::stream::{Event, pieces, text, with};
 
-/// Numbers the events.
+/// Collects events and numbers them.
 #[derive(Default)]
 struct Out(Vec<Event>);
 
