@@ -418,10 +418,8 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
             calibrate: args.calibrate,
             window: args.window,
             summary_model,
-            watch: watched(args).then(|| Watch {
-                status: args.status.is_some(),
-                spend: args.spend_limit.clone(),
-            }),
+            watch: watched(args)
+                .then(|| Watch { status: args.status.is_some(), spend: args.spend_limit.clone() }),
             memory: memory.into(),
             shown: None,
         },

@@ -93,7 +93,8 @@ impl Watcher {
     fn admit(&self, agent: Option<&str>, request: &Request, now: Millis) -> Result<(), ModelError> {
         let Ok(mut s) = self.state.lock() else { return Ok(()) };
         if s.observations.refused.is_none() {
-            s.observations.refused = s.guard.check_of(agent, request, now).err().map(|e| e.to_string());
+            s.observations.refused =
+                s.guard.check_of(agent, request, now).err().map(|e| e.to_string());
         }
         match &s.observations.refused {
             None => Ok(()),

@@ -23,11 +23,8 @@ fn status(observations: &Observations) -> Vec<Value> {
 #[test]
 fn monitored_run_gives_same_record_and_matching_status() {
     let plain = replay_with("login-bug-tight", "claude-code", None);
-    let watched = replay_with(
-        "login-bug-tight",
-        "claude-code",
-        Some(Watch { status: true, spend: vec![] }),
-    );
+    let watched =
+        replay_with("login-bug-tight", "claude-code", Some(Watch { status: true, spend: vec![] }));
     assert_eq!(plain.record, watched.record);
     let r = &watched.record;
     let lines = status(&watched.seen);

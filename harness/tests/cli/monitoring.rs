@@ -73,6 +73,7 @@ fn run_with_invalid_monitoring_option_fails() {
         "--status x --trace x",
         "--status no/such/folder.jsonl",
     ] {
-        here.run(&format!("run login-bug --strategy none --transport direct {option}")).fails_with(2);
+        here.run(&format!("run login-bug --strategy none --transport direct {option}"))
+            .fails_with(2);
     }
 }

@@ -113,7 +113,9 @@ pub enum SpendRefused {
         prompt: u64,
     },
     /// The model has no price.
-    #[error("model `{0}` has no price, so the spend limit cannot be checked; the request was not sent")]
+    #[error(
+        "model `{0}` has no price, so the spend limit cannot be checked; the request was not sent"
+    )]
     Unpriced(String),
 }
 
@@ -264,10 +266,8 @@ impl SpendGuard {
     /// budget.
     pub fn spend(&mut self, usd: f64, at: Millis) {
         for p in [Period::Session, Period::Day, Period::Month] {
-            *self
-                .spent
-                .entry((p.name(), p.key(self.start_ms.saturating_add(at))))
-                .or_default() += usd;
+            *self.spent.entry((p.name(), p.key(self.start_ms.saturating_add(at)))).or_default() +=
+                usd;
         }
     }
 

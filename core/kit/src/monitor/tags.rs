@@ -106,7 +106,10 @@ mod tests {
         };
         let [mut first, mut second] = [request(blocks(3)), request(blocks(5))];
         let breakpoints = first.breakpoints.clone();
-        assert!(reminders.append_usage(&mut first, 600, 1_000) && reminders.append_usage(&mut second, 1_200, 1_000));
+        assert!(
+            reminders.append_usage(&mut first, 600, 1_000)
+                && reminders.append_usage(&mut second, 1_200, 1_000)
+        );
         assert_eq!(first.breakpoints, breakpoints);
         assert!(first.breakpoints.iter().all(|b| *b < 3), "no breakpoint after the reminder");
         assert!(first.blocks[3].text.contains("600 of 1000 tokens used, 400 left"));
@@ -118,7 +121,10 @@ mod tests {
             first.blocks.iter().zip(&second.blocks).take_while(|(a, b)| a.hash == b.hash).count();
         assert_eq!(same, 3, "the conversation is shared, the reminder is not");
         let mut talk = request(blocks(1));
-        assert!(!reminders.append_usage(&mut talk, 1, 2), "the request does not end with a tool result");
+        assert!(
+            !reminders.append_usage(&mut talk, 1, 2),
+            "the request does not end with a tool result"
+        );
         assert_eq!(reminders.opening(1_000).text.as_ref(), "[context: 1000 tokens in all]");
     }
 }

@@ -254,7 +254,11 @@ impl Store {
     }
 
     pub(super) fn bad(&self, id: &str, reason: impl std::fmt::Display) -> StoreError {
-        StoreError::BadRow { path: self.path.clone(), id: id.to_string(), reason: reason.to_string() }
+        StoreError::BadRow {
+            path: self.path.clone(),
+            id: id.to_string(),
+            reason: reason.to_string(),
+        }
     }
 }
 

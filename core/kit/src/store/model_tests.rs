@@ -142,7 +142,8 @@ fn apply(s: &mut Store, world: &mut Vec<Session>, at: usize, op: &Op, now: Milli
             let again: Vec<(Role, Vec<NewPart>)> =
                 kept.iter().map(|t| (Role::User, vec![NewPart::text(t)])).collect();
             let id = s.compact(session, Some(&summary.to_string()), &again).unwrap();
-            m.messages.push(ModelMessage { is_boundary: true, ..fresh(id, None, summary.to_string()) });
+            m.messages
+                .push(ModelMessage { is_boundary: true, ..fresh(id, None, summary.to_string()) });
             let ids: Vec<Ulid> =
                 s.load_context(session).unwrap()[1..].iter().map(|m| m.id).collect();
             m.messages.extend(
@@ -179,7 +180,8 @@ fn apply(s: &mut Store, world: &mut Vec<Session>, at: usize, op: &Op, now: Milli
                     ..old
                 };
                 assert_eq!(part.context().len(), loaded.len());
-                let messages: Vec<ModelMessage> = part.context().into_iter().zip(&loaded).map(copy).collect();
+                let messages: Vec<ModelMessage> =
+                    part.context().into_iter().zip(&loaded).map(copy).collect();
                 // Messages of the parent that the fork does not show.
                 let mut before = part.log();
                 before.truncate(before.len() - messages.iter().filter(|m| !m.copied).count());

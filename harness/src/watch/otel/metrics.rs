@@ -122,7 +122,11 @@ impl Metrics {
                 ("cacheCreation", u.cache_write + u.cache_write_1h),
             ];
             for (kind, n) in kinds {
-                self.add("claude_code.token.usage", attributes(&[call[0], call[1], ("type", kind)]), n as f64);
+                self.add(
+                    "claude_code.token.usage",
+                    attributes(&[call[0], call[1], ("type", kind)]),
+                    n as f64,
+                );
             }
             let gen_ai: Vec<(&'static str, &str)> =
                 [("gen_ai.operation.name", "chat"), ("gen_ai.request.model", &*c.model)]

@@ -65,12 +65,7 @@ impl Collector {
     /// # Errors
     ///
     /// If the collector cannot be reached or rejects data points.
-    pub fn export(
-        &self,
-        metrics: &Metrics,
-        start_ms: u64,
-        now_ms: u64,
-    ) -> Result<(), ExportError> {
+    pub fn export(&self, metrics: &Metrics, start_ms: u64, now_ms: u64) -> Result<(), ExportError> {
         let environment = std::env::var("OTEL_RESOURCE_ATTRIBUTES").ok();
         let body = json::body(metrics, &resource(environment.as_deref()), start_ms, now_ms);
         send(&self.0, body).map_err(|reason| ExportError { url: self.0.clone(), reason })
