@@ -25,7 +25,7 @@ const TIMES: [usize; 3] = [1, 4, 16];
 const NEWER: usize = 20;
 
 fn text(i: usize) -> String {
-    format!("message {i}: {}", "some words that were said earlier in this session ".repeat(8))
+    format!("message {i}: {}", "some text from earlier in this session ".repeat(8))
 }
 
 /// A store with a session of `older` messages, a boundary, and [`NEWER`] messages after it.
@@ -41,7 +41,7 @@ fn store(path: &Path, older: usize) -> (Store, Ulid) {
     for from in (0..older).step_by(AT_ONCE) {
         say(&mut s, from..(from + AT_ONCE).min(older));
     }
-    s.compact(session, Some("what happened so far"), &[]).expect("room on the disk");
+    s.compact(session, Some("summary of the session"), &[]).expect("room on the disk");
     say(&mut s, 0..NEWER);
     (s, session)
 }
@@ -82,9 +82,12 @@ fn written(f: &Format, dir: &Path, older: usize) -> Box<dyn Persistence> {
     }
     let summary = StoredMessage {
         role: Role::Assistant,
-        parts: vec![Part::Summary("what happened so far".into())],
+        parts: vec![Part::Summary("summary of the session".into())],
     };
-    say(JournalEntry::View(vec![StoredMessage::text(Role::User, "What was it about?"), summary]));
+    say(JournalEntry::View(vec![
+        StoredMessage::text(Role::User, "Summarise the session."),
+        summary,
+    ]));
     for i in 0..NEWER {
         say(JournalEntry::Message(StoredMessage::text(
             if i % 2 == 0 { Role::User } else { Role::Assistant },

@@ -52,7 +52,7 @@ fn wire(c: &mut Criterion) {
             b.iter(|| wire.encode(&seen))
         });
         group.bench_function(BenchmarkId::new("decode", &size), |b| {
-            b.iter(|| wire.decode("", &body).expect("what was encoded can be decoded"));
+            b.iter(|| wire.decode("", &body).expect("encoded replies can be decoded"));
         });
     }
     group.finish();

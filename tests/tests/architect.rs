@@ -1,4 +1,4 @@
-//! Aider's architect mode with a provider: whose tokens are paid at whose price, by hand
+//! Aider's architect mode with a provider: tokens and prices of both models, by hand
 //! calculation (docs/sources/aider.md §1.6).
 
 use ctxbench_core::request::Purpose;

@@ -193,7 +193,7 @@ fn error_classes_without_cases_are_distinguished() {
         ),
         (SDK_RAISED, &|_| {}, "ValueError"),
         (SDK_RAISED, &|v| v["events"][2]["blocks"] = json!([]), "IndexError"),
-        // The request to the main model fails, so there is no second one.
+        // The request to the main model fails, so no second one follows.
         (
             SDK_ERROR,
             &|v| {
@@ -307,7 +307,7 @@ fn a_runner_that_stops_after_a_summary_ends_with_the_message_it_dropped() {
     assert_eq!(stopped(SDK, json!(["reading"])).unwrap().0, "outcome: final");
 }
 
-/// docs/sources/anthropic-sdk.md §2.3, and §2.2 step 5: only Python tells the two errors apart.
+/// docs/sources/anthropic-sdk.md §2.3, and §2.2 step 5: only Python distinguishes the two errors.
 #[test]
 fn summary_without_its_prefix_ends_the_run() {
     let ended = |case: &str, blocks: Value, class: &str| {

@@ -1,5 +1,5 @@
 //! Exports and imports: everything that a format can represent survives the round trip. [`Can`]
-//! repeats here what each format represents.
+//! lists the features of each format.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

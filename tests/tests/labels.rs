@@ -176,14 +176,14 @@ fn found_needs_match_labels() {
         ("recall", recall, 70.0),
         ("recall-without-literal", without_literal, 30.0),
     ];
-    for (what, share, _) in bounds {
-        println!("{what}: {}/{} = {:.1} %", share.0, share.1, share.percent());
+    for (label, share, _) in bounds {
+        println!("{label}: {}/{} = {:.1} %", share.0, share.1, share.percent());
     }
     for (kind, share) in by_kind {
         println!("recall of {kind}: {}/{} = {:.1} %", share.0, share.1, share.percent());
     }
-    for (what, share, least) in bounds {
-        assert!(share.percent() >= least, "{what}: {:.1} % is below {least} %", share.percent());
+    for (label, share, least) in bounds {
+        assert!(share.percent() >= least, "{label}: {:.1} % is below {least} %", share.percent());
     }
 }
 

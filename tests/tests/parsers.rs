@@ -42,7 +42,7 @@ fn good(door: &str) -> Vec<Vec<u8>> {
     };
     let mut out: Vec<Vec<u8>> =
         found.iter().map(|p| std::fs::read(p).unwrap()).filter(|b| b.len() < 60_000).collect();
-    // Formats without files of their own.
+    // Formats without files.
     out.extend(match door {
         "request" => vec![
             br#"{"model":"m","max_tokens":9,"system":"s","messages":[{"role":"user","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]},{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"n","input":{"a":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"o"}]}]}"#.to_vec(),

@@ -110,6 +110,6 @@ fn every_strategy_has_a_row_per_restart() {
     for d in ALL {
         let rows = resumed("resume-overnight", d.name);
         assert!(!rows.is_empty() && rows.iter().all(|r| r.error.is_none()), "{}: {rows:?}", d.name);
-        assert!(resumed("login-bug", d.name).is_empty(), "{}: there is no restart in it", d.name);
+        assert!(resumed("login-bug", d.name).is_empty(), "{}: the session has no restart", d.name);
     }
 }

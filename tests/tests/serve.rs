@@ -1,4 +1,4 @@
-//! The model server through a client of its own: every route, whole and streamed, under a clock
+//! The model server through a separate client: every route, whole and streamed, under a clock
 //! that the test moves.
 
 mod serving;

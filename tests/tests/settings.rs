@@ -78,7 +78,7 @@ const WITH: &[(&str, &str, &str)] = &[
 const INERT: &[(&str, &str, &str)] = &[(
     "pi",
     "base_estimate",
-    "recorded cases tell it; sessions have their own system prompt and tools",
+    "recorded cases show it; sessions have their own system prompt and tools",
 )];
 
 /// Sessions in which anything can happen, and a built-in one.

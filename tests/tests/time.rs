@@ -39,7 +39,7 @@ fn says(id: &str, text: &str, at: u64) -> String {
     format!(r#"{{"type":"assistant","id":"{id}","text":"{text}","at":{at}}}"#)
 }
 
-/// A turn that changes a file and ends at `at`, with a result of 200 words.
+/// A turn that changes a file and ends at `at`, with a result of 200 tokens.
 fn edit_turn(n: u64, at: u64) -> Vec<String> {
     vec![
         user(&format!("u{n}"), "change it", at - 4_000),
@@ -194,7 +194,7 @@ fn refused_summary_fails_the_race() {
     );
 }
 
-/// Three short turns after one of 300 words, in a window of 2,000 tokens.
+/// Three short turns after one of 300 tokens, in a window of 2,000 tokens.
 fn for_openoxide(first: u64, second: u64) -> Scenario {
     let lines = [
         system(20),
@@ -348,7 +348,7 @@ fn provider_summary_prompt_expires_like_any_prompt() {
     }
 }
 
-/// Turns of 10,000 words, five of them above the compaction threshold.
+/// Turns of 10,000 tokens, five of them above the compaction threshold.
 fn long_turns() -> Scenario {
     let mut lines = vec![system(2_000)];
     for n in 1..=8 {

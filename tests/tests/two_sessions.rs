@@ -68,7 +68,7 @@ fn summary_of_previous_session_includes_messages_after_compaction() {
 #[test]
 fn described_compressor_moves_removed_facts() {
     // docs/sources/opencode-vs-claude-code.md §2: at 92 % all but the newest messages are
-    // summarised, and what is critical goes to CLAUDE.md. u1 and a3 were taken out by then; a8 is
+    // summarised, and critical facts are written to CLAUDE.md. u1 and a3 were taken out by then; a8 is
     // among the messages that stayed, and the session ends before the window is full again.
     expect("claude-code@described-001", &["amounts=memory", "branch=memory"]);
 }

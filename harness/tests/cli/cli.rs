@@ -199,7 +199,7 @@ fn claude_transcript() -> String {
     ])
 }
 
-/// The same session as a Codex rollout.
+/// A Codex rollout with the same messages.
 fn codex_rollout() -> String {
     let item = |payload: Value| json!({"timestamp": "2026-01-01T00:00:01.000Z", "type": "response_item", "payload": payload});
     let user = |text: &str| {

@@ -24,7 +24,7 @@ const PI: &str = "recordings/pi/pi-mono-large-session.jsonl";
 const TRAJ: &str = "recordings/mini-swe-agent/github_issue.traj.json";
 const REPLAY: &str = "--strategy reference --transport direct --out out";
 
-/// Returns a session of a given day with a given number of words.
+/// Returns a session of a given day with a given number of one-token texts.
 fn session(id: &str, day: &str, words: usize) -> String {
     jsonl(&[
         json!({"type": "session", "version": 1, "id": id, "started": format!("{day}T10:00:00Z")}),

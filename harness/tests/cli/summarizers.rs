@@ -64,10 +64,7 @@ fn summary_requests_include_a_transcript() {
 #[test]
 fn several_summarisers_are_ranked() {
     let here = Folder::new();
-    here.write(
-        "texts.jsonl",
-        "{\"strategy\":\"codex\",\"text\":\"Nothing of note.\"}\n".repeat(99),
-    );
+    here.write("texts.jsonl", "{\"strategy\":\"codex\",\"text\":\"No changes.\"}\n".repeat(99));
     let told = here.run(&format!(
         "{RUN} --summarizer extractive --summarizer ideal --summarizer scripted:texts.jsonl"
     ));
@@ -85,7 +82,7 @@ fn several_summarisers_are_ranked() {
         ("sliding-window", "n/a"),
     ];
     assert_eq!(of, want);
-    // Every format still tells the rows apart, and a baseline with several summarizers passes.
+    // Every format has distinct rows, and a baseline with several summarizers passes.
     here.run("report ctxbench-out --format bmf").ok();
     here.run("gate ctxbench-out --baseline b.json --store").ok();
     here.run("gate ctxbench-out --baseline b.json").ok();

@@ -1,5 +1,5 @@
 //! Random sessions: any order of turns, calls, sizes, alphabets and commands that a session file
-//! can hold.
+//! can have.
 
 use std::sync::Arc;
 
