@@ -25,16 +25,16 @@ pub(crate) fn sections(summary: &str, headings: &[&str]) -> Vec<DurableFacts> {
     out
 }
 
-/// Whether a line only fills a section that has nothing to say.
+/// Whether a line is only a filler of an empty section.
 fn says_nothing(line: &str) -> bool {
     let words = line.trim_matches(|c: char| !c.is_alphanumeric() && c != '/').to_lowercase();
     ["", "none", "nothing", "n/a", "empty"].contains(&words.as_str())
 }
 
-/// Merges lines into the first of these memory files that is among what is always shown; makes the
-/// first of the names where none is. A session has a file as a heading with its path and the text.
-/// The view is left alone: who shows the file before the next session begins must do so itself.
-/// Returns how many lines are new.
+/// Merges lines into the first of these memory files among the fixed blocks, or creates the first
+/// name. A session has a file as a heading with its path, followed by the text. The view does not
+/// change: a caller that wants the file shown in this session must do so. Returns the number of new
+/// lines.
 pub(crate) fn remember(
     context: &mut Vec<Arc<Block>>,
     files: &[&str],

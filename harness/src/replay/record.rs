@@ -196,7 +196,7 @@ pub(crate) fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
 
 /// A strategy without its settings; `program` = what a program said of itself, name and version.
 fn strategy_info(spec: &Spec, program: Option<(String, String)>) -> StrategyInfo {
-    let unknown = || spec.descriptor.factory.maker.is_program().then(|| "exec".to_string());
+    let unknown = || spec.descriptor.factory.product.is_program().then(|| "exec".to_string());
     let version = program.as_ref().map(|(_, version)| version.clone());
     StrategyInfo {
         program: program.map(|(name, version)| format!("{name} {version}")).or_else(unknown),

@@ -15,7 +15,7 @@ use ctxbench_kit::checkpoint::{
     CheckpointError, Content, Durability, EditCheckpoints, FileOutcome, RestoreSuccess, Retention,
     Root, ShadowGit, Snapshots, Tree, git_version,
 };
-use ctxbench_strategies::descriptor::CodeWay;
+use ctxbench_strategies::descriptor::SnapshotKind;
 
 use super::apply;
 use crate::shutdown::TempFolder;
@@ -80,10 +80,10 @@ impl FileRewinds {
     }
 
     /// Returns the restore at the `i`-th rewind of the session, from 0.
-    pub fn restored(&self, way: CodeWay, i: usize) -> Option<&RestoreMeasurement> {
+    pub fn restored(&self, way: SnapshotKind, i: usize) -> Option<&RestoreMeasurement> {
         let restores = match way {
-            CodeWay::EditTools => &self.edit_tools,
-            CodeWay::ShadowGit => &self.shadow_git,
+            SnapshotKind::EditTools => &self.edit_tools,
+            SnapshotKind::ShadowGit => &self.shadow_git,
         };
         restores.as_ref()?.get(&i)
     }

@@ -15,7 +15,7 @@ use ctxbench_core::model::Counting;
 use ctxbench_core::session::{Entry, RewindMode, Session};
 use ctxbench_reports::record::{CodeRewind, KeptBy, RewindRecord};
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::descriptor::CodeWay;
+use ctxbench_strategies::descriptor::SnapshotKind;
 
 use crate::replay::Compared;
 
@@ -85,13 +85,18 @@ pub(crate) fn restore_success_pct(rewinds: &[RewindRecord]) -> Option<f64> {
     (changed > 0).then(|| 100.0 * restored as f64 / changed as f64)
 }
 
-fn code(restore: &RestoreMeasurement, way: CodeWay, files: &FileRewinds, i: usize) -> CodeRewind {
+fn code(
+    restore: &RestoreMeasurement,
+    way: SnapshotKind,
+    files: &FileRewinds,
+    i: usize,
+) -> CodeRewind {
     let bytes = |way| files.restored(way, i).map(|p| p.stored_bytes);
     let changed = restore.success.changed.len() as u64;
     CodeRewind {
         way: match way {
-            CodeWay::EditTools => KeptBy::EditTools,
-            CodeWay::ShadowGit => KeptBy::ShadowGit,
+            SnapshotKind::EditTools => KeptBy::EditTools,
+            SnapshotKind::ShadowGit => KeptBy::ShadowGit,
         },
         tracked: restore.tracked,
         changed,
@@ -99,8 +104,8 @@ fn code(restore: &RestoreMeasurement, way: CodeWay, files: &FileRewinds, i: usiz
         missed: restore.success.missed.clone(),
         refused: restore.refused,
         success_pct: restore.success.pct(),
-        edit_tools_bytes: bytes(CodeWay::EditTools).unwrap_or_default(),
-        shadow_git_bytes: bytes(CodeWay::ShadowGit),
+        edit_tools_bytes: bytes(SnapshotKind::EditTools).unwrap_or_default(),
+        shadow_git_bytes: bytes(SnapshotKind::ShadowGit),
     }
 }
 

@@ -73,18 +73,18 @@ fn session() -> Session {
 #[test]
 fn edit_checkpoints_miss_shell_changes() {
     let files = FileRewinds::replay(&session());
-    let first = files.restored(CodeWay::EditTools, 0).unwrap();
+    let first = files.restored(SnapshotKind::EditTools, 0).unwrap();
     assert_eq!((first.tracked, first.refused), (2, 0));
     assert_eq!(first.success.changed, ["edited", "gone", "made", "sed"]);
     assert_eq!(first.success.missed, ["gone", "sed"]);
     assert_eq!(first.success.pct(), Some(50.0));
     assert_eq!(
-        files.restored(CodeWay::EditTools, 1),
+        files.restored(SnapshotKind::EditTools, 1),
         None,
         "this rewind affects only the conversation"
     );
     // The second restore misses the same files.
-    assert_eq!(files.restored(CodeWay::EditTools, 2).unwrap().success.missed, ["gone", "sed"]);
+    assert_eq!(files.restored(SnapshotKind::EditTools, 2).unwrap().success.missed, ["gone", "sed"]);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn shadow_git_restores_shell_changes() {
         return;
     }
     let files = FileRewinds::replay(&session());
-    let first = files.restored(CodeWay::ShadowGit, 0).unwrap();
+    let first = files.restored(SnapshotKind::ShadowGit, 0).unwrap();
     assert_eq!((first.tracked, first.success.pct()), (4, Some(100.0)));
     assert_eq!(files, FileRewinds::replay(&session()), "figures are deterministic");
 }
@@ -107,7 +107,7 @@ fn session_without_disk_files_is_not_measured() {
     let mut s = session();
     s.entries[0] = file("edited", "something else");
     let files = FileRewinds::replay(&s);
-    assert_eq!(files.restored(CodeWay::EditTools, 0), None);
+    assert_eq!(files.restored(SnapshotKind::EditTools, 0), None);
     assert!(
         files.remarks[0].contains("call c1: edited does not contain \"before\""),
         "{:?}",

@@ -12,11 +12,10 @@ use crate::descriptor::{Named, SettingsFile, Version};
 /// Names in the order in which a folder is asked for them: the first one there is read.
 const NAMES: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
 /// Setting and its default: bytes of all files of a project (docs/sources/codex.md §9).
-const MOST_BYTES: (&str, usize) = ("project_doc_max_bytes", 32 * 1024);
-/// Setting: further names.
+const MAX_BYTES: (&str, usize) = ("project_doc_max_bytes", 32 * 1024);
 const FALLBACKS: &str = "project_doc_fallback_filenames";
 
-/// What of a person's `config.toml` is about compaction: its name, that of our setting, its type
+/// Compaction settings in a user's `config.toml`: its name, our name, its type
 /// (docs/sources/codex.md §1.1 to §1.3, §3).
 const OWN: [(&str, &str, &str); 5] = [
     ("model_auto_compact_token_limit", "auto_compact_limit", "integer"),
@@ -26,8 +25,8 @@ const OWN: [(&str, &str, &str); 5] = [
     ("model_post_turn_compact_threshold_percent", "post_turn_percent", "integer"),
 ];
 
-/// The model's window in that file. A run has windows of its own (`--window`), so it is only held
-/// against what a window can be.
+/// The model's window in that file. Runs set their own windows (`--window`), so the value is only
+/// checked for plausibility.
 const WINDOW: &str = "model_context_window";
 
 pub(crate) const SETTINGS: SettingsFile =
@@ -62,8 +61,8 @@ pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
             break;
         }
     }
-    let max = settings.get(MOST_BYTES.0).and_then(Value::as_integer);
-    let max = max.map_or(MOST_BYTES.1, |n| usize::try_from(n).unwrap_or(0));
+    let max = settings.get(MAX_BYTES.0).and_then(Value::as_integer);
+    let max = max.map_or(MAX_BYTES.1, |n| usize::try_from(n).unwrap_or(0));
     let more = settings.get(FALLBACKS).and_then(Value::as_array);
     let more = more.into_iter().flatten().filter_map(Value::as_str).filter(|n| !n.is_empty());
     let names: Vec<&str> = NAMES.into_iter().chain(more).collect();
@@ -78,7 +77,7 @@ pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
         };
         let (shown, rest) = text.split_at(text.floor_char_boundary(left));
         left -= shown.len();
-        let setting = MOST_BYTES.0;
+        let setting = MAX_BYTES.0;
         out.notes.extend(CutOff::measure(rest).map(|cut_off| Note::BudgetCut {
             path: path.clone(),
             max,

@@ -6,22 +6,22 @@ use std::path::Path;
 use ctxbench_kit::memory::{Level, LoadRequest, LoadedFiles, MemoryFile, parse_jsonc, read};
 
 use crate::descriptor::{Named, SettingsFile, Version};
-use crate::own_settings::{Own, Shape, named};
+use crate::own_settings::{UserSetting, ValueKind, extract};
 
 const NAME: &str = "GEMINI.md";
 
 /// What of a person's file is about compaction.
-const OWN: [Own; 3] = [
-    (&["model", "compressionThreshold"], "threshold", Shape::Share),
-    (&["tools", "truncateToolOutputThreshold"], "cut_to", Shape::Number),
-    (&["general", "maxAttempts"], "attempts", Shape::Number),
+const OWN: [UserSetting; 3] = [
+    (&["model", "compressionThreshold"], "threshold", ValueKind::Share),
+    (&["tools", "truncateToolOutputThreshold"], "cut_to", ValueKind::Number),
+    (&["general", "maxAttempts"], "attempts", ValueKind::Number),
 ];
 
 pub(crate) const SETTINGS: SettingsFile =
     SettingsFile { folder: ".gemini", names: &["settings.json"], read: own_settings };
 
 fn own_settings(text: &str) -> Result<Named, String> {
-    named(&parse_jsonc(text)?, &OWN)
+    extract(&parse_jsonc(text)?, &OWN)
 }
 
 pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {

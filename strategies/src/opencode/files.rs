@@ -1,5 +1,5 @@
-//! OpenCode's memory files: one name all the way up, a global file, those of the settings, and
-//! those of folders below with what is read there (docs/sources/opencode.md §11).
+//! OpenCode's memory files: one name in each parent folder, a global file, those of the settings,
+//! and those of subfolders when a file there is read (docs/sources/opencode.md §11).
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use ctxbench_kit::memory::{
 };
 
 use crate::descriptor::{Named, SettingsFile, Version};
-use crate::own_settings::{Own, Shape, named};
+use crate::own_settings::{UserSetting, ValueKind, extract};
 
 const NAMES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
 
@@ -17,19 +17,19 @@ const NAMES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
 pub(crate) const SETTINGS: SettingsFile =
     SettingsFile { folder: ".opencode", names: &NAMES, read: own_settings };
 
-/// What of a person's file is about compaction, each with what it must be. The model is written
-/// PROVIDER/MODEL; what stands before the last stroke is the way to it.
-const OWN: [Own; 6] = [
-    (&["compaction", "auto"], "auto", Shape::Flag),
-    (&["compaction", "prune"], "prune", Shape::Flag),
-    (&["compaction", "reserved"], "reserved", Shape::Number),
-    (&["compaction", "tail_turns"], "tail_turns", Shape::Number),
-    (&["compaction", "preserve_recent_tokens"], "preserve_recent_tokens", Shape::Number),
-    (&["agent", "compaction", "model"], "model", Shape::Model),
+/// Compaction settings in a user's file, with their value kinds. The model is written
+/// PROVIDER/MODEL; the part before the last slash is dropped.
+const OWN: [UserSetting; 6] = [
+    (&["compaction", "auto"], "auto", ValueKind::Flag),
+    (&["compaction", "prune"], "prune", ValueKind::Flag),
+    (&["compaction", "reserved"], "reserved", ValueKind::Number),
+    (&["compaction", "tail_turns"], "tail_turns", ValueKind::Number),
+    (&["compaction", "preserve_recent_tokens"], "preserve_recent_tokens", ValueKind::Number),
+    (&["agent", "compaction", "model"], "model", ValueKind::Model),
 ];
 
 fn own_settings(text: &str) -> Result<Named, String> {
-    named(&parse_jsonc(text)?, &OWN)
+    extract(&parse_jsonc(text)?, &OWN)
 }
 
 pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
@@ -90,7 +90,7 @@ fn for_folder(request: &LoadRequest<'_>, folder: &Path, when: Activation, out: &
     }));
 }
 
-/// What the settings list, the person's before the project's. Addresses are not followed.
+/// Files listed in the settings, the user's before the project's. URLs are not fetched.
 fn instructions(request: &LoadRequest<'_>, config: &Path, notes: &mut Vec<Note>) -> Vec<String> {
     let mut folders: Vec<&Path> = request.folders.up_to_root().collect();
     folders.push(config);

@@ -8,24 +8,24 @@ use ctxbench_kit::memory::{
 };
 
 use crate::descriptor::{Named, SettingsFile, Version};
-use crate::own_settings::{Own, Shape, named};
+use crate::own_settings::{UserSetting, ValueKind, extract};
 
 /// Names in the order in which a folder is asked for them: the first one there is read.
 const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
 
 /// What of a person's file is about compaction.
-const OWN: [Own; 4] = [
-    (&["compaction", "enabled"], "auto", Shape::Flag),
-    (&["compaction", "reserveTokens"], "reserve", Shape::Number),
-    (&["compaction", "keepRecentTokens"], "keep_recent", Shape::Number),
-    (&["retry", "maxRetries"], "retries", Shape::Number),
+const OWN: [UserSetting; 4] = [
+    (&["compaction", "enabled"], "auto", ValueKind::Flag),
+    (&["compaction", "reserveTokens"], "reserve", ValueKind::Number),
+    (&["compaction", "keepRecentTokens"], "keep_recent", ValueKind::Number),
+    (&["retry", "maxRetries"], "retries", ValueKind::Number),
 ];
 
 pub(crate) const SETTINGS: SettingsFile =
     SettingsFile { folder: ".pi", names: &["settings.json"], read: own_settings };
 
 fn own_settings(text: &str) -> Result<Named, String> {
-    named(&parse_jsonc(text)?, &OWN)
+    extract(&parse_jsonc(text)?, &OWN)
 }
 
 pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
