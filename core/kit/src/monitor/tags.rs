@@ -8,7 +8,6 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::model::Model;
 use ctxbench_core::request::Request;
 
 /// Returns the tag at the start of a session, with the window size in tokens

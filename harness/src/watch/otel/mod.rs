@@ -17,7 +17,7 @@ use crate::post::{Limits, post};
 pub use metrics::{Instrument, Kind, Metrics};
 
 /// Limits of the collector's response (OTLP specification: 10 s).
-const LIMITS: Limits = Limits { patience: Duration::from_secs(10), bytes: 64 << 10 };
+const LIMITS: Limits = Limits { timeout: Duration::from_secs(10), bytes: 64 << 10 };
 
 /// Address of a collector.
 #[derive(Clone, Debug, PartialEq, Eq)]
