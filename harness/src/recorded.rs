@@ -64,7 +64,6 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
         cache_read_tokens: cache_read,
         cache_write_tokens: sum(|r| r.cache_write),
         output_tokens: sum(|r| r.output_tokens),
-        task_tokens: Some(input + sum(|r| r.output_tokens)),
         peak_context_tokens: own.map(|r| r.input_tokens).max().unwrap_or_default(),
         cost_usd,
         cost_estimate_usd: Some(estimate_usd),
@@ -198,7 +197,7 @@ impl<'a> Reading<'a> {
                     )
                 });
                 let cost = cost.filter(|_| self.unpriced.is_none());
-                let by = calibration::counting_of(Some(&*self.model.name)).of_visible_text();
+                let by = calibration::counting_of(Some(&*self.model.name)).for_visible_text();
                 let words = c.summary.as_deref().map(ctxbench_core::tokens::Size::text);
                 let summary_tokens = words.map_or(0, |w| by.block(w));
                 self.compactions.push(CompactionRecord {
@@ -224,7 +223,6 @@ impl<'a> Reading<'a> {
                     paid_off: None,
                     facts_needed_later: None,
                     retained_pct: None,
-                    goal_kept: None,
                     went: vec![],
                     came: recorded_summary(c.summary.as_deref(), summary_tokens),
                 });

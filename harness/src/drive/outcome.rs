@@ -2,8 +2,8 @@
 //! agent saw.
 
 use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::counted::many;
 use ctxbench_core::model::Model;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::session::Session;
 use ctxbench_reports::agreement::compared;
 use ctxbench_reports::record::{Agreement, Beside, RunRecord, Status};
@@ -148,8 +148,6 @@ impl Driven {
         real.strategy.driven = true;
         let s = &mut real.summary;
         s.blocked_ms = 0;
-        (s.step_p50_ms, s.step_p95_ms) = (None, None);
-        (s.compaction_p50_ms, s.compaction_p95_ms) = (None, None);
         s.steps_total = self.plan.replies();
         s.user_interventions = self.asked_to_go_on;
         if self.stopped.is_some() || self.unasked > 0 {
@@ -165,7 +163,7 @@ impl Driven {
             real.error = Some(format!(
                 "it did not ask for {} of the session's {}{}",
                 self.unasked,
-                many(self.plan.replies(), "reply"),
+                pluralize(self.plan.replies(), "reply"),
                 first.unwrap_or_default()
             ));
         } else if let Some((at, why)) = self.failures.first() {

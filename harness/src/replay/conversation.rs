@@ -3,11 +3,10 @@
 use std::collections::HashSet;
 use std::sync::mpsc::Receiver;
 
-use ctxbench_core::counted::many;
-use ctxbench_core::engine::{Event as Noted, Stamped};
+use ctxbench_core::engine::{Event as Noted, TimedEvent};
 use ctxbench_core::fact::Fact;
-use ctxbench_core::model;
-use ctxbench_core::request::{ErrorKind, Purpose, Usage};
+use ctxbench_core::plural::pluralize;
+use ctxbench_core::request::{ErrorKind, Purpose};
 use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{
     FactRecord, IntegrityFailure, RequestRecord, RequestStatus, Rule, Status, TriggerRecord,
@@ -58,7 +57,7 @@ impl Conversation {
     }
 
     /// What the engine noted, in order.
-    pub(super) fn noted(&self) -> impl Iterator<Item = &Stamped> {
+    pub(super) fn noted(&self) -> impl Iterator<Item = &TimedEvent> {
         self.0.iter().filter_map(|e| match e {
             Event::Noted(n) => Some(&**n),
             Event::Rewound(rewound) => Some(&*rewound.0),
@@ -67,7 +66,7 @@ impl Conversation {
     }
 
     /// Every rewind that it reached.
-    pub(super) fn rewound(&self) -> impl Iterator<Item = (&Stamped, Compared)> {
+    pub(super) fn rewound(&self) -> impl Iterator<Item = (&TimedEvent, Compared)> {
         self.0.iter().filter_map(|e| match e {
             Event::Rewound(rewound) => Some((&*rewound.0, rewound.1)),
             _ => None,
@@ -132,22 +131,6 @@ impl Conversation {
         answered.map(prompts).max().unwrap_or_default()
     }
 
-    /// Of what was never said, the share that no request showed, per cent; `None` where there is
-    /// nothing.
-    pub(super) fn specificity_pct(&self) -> Option<f64> {
-        let all = self.begun().map(|b| b.distractors).filter(|n| *n > 0)?;
-        let found = self.count(|e| matches!(e, Event::FoundByChance)) as usize;
-        Some(100.0 * (all - found) as f64 / all as f64)
-    }
-
-    /// USD if cache reads cost this share of the input price.
-    pub(super) fn repriced(&self, share: f64) -> f64 {
-        let cost = |(model, usage): (&str, &Usage)| {
-            model::find(model).map_or(0.0, |m| model::cost_with_read_share(m, usage, share).total())
-        };
-        self.sent().flat_map(|s| s.usages.iter().map(|u| cost((&s.record.model, u)))).sum()
-    }
-
     /// USD of all requests; the engine's ledger, which adds up by itself, must agree.
     pub(super) fn cost_usd(&self) -> f64 {
         let sum: f64 = self.requests().map(|r| r.cost_usd).sum();
@@ -160,7 +143,7 @@ impl Conversation {
     }
 
     pub(super) fn triggers(&self) -> Vec<TriggerRecord> {
-        let record = |e: &Stamped| match e.event {
+        let record = |e: &TimedEvent| match e.event {
             Noted::Trigger { check, believed, billed, limit } => Some(TriggerRecord {
                 before_request: e.before_request,
                 believed,
@@ -181,7 +164,11 @@ impl Conversation {
         }
         if self.0.iter().any(|e| matches!(e, Event::Livelocked)) {
             let requests = self.requests().count();
-            let why = format!("{} for {}", many(requests, "request"), many(total, "recorded step"));
+            let why = format!(
+                "{} for {}",
+                pluralize(requests, "request"),
+                pluralize(total, "recorded step")
+            );
             return (Status::Livelock, Some(why));
         }
         if self.steps() >= total {
@@ -198,7 +185,7 @@ impl Conversation {
     /// How the strategy itself failed.
     fn broken(&self) -> Option<&str> {
         self.noted().find_map(|e| match &e.event {
-            Noted::Broken(why) => Some(&**why),
+            Noted::StrategyFailed(why) => Some(&**why),
             _ => None,
         })
     }
@@ -300,7 +287,6 @@ mod tests {
         Event::Request(Box::new(Sent {
             record: serde_json::from_value(record).unwrap(),
             compared: None,
-            usages: Box::default(),
             blocked_ms: 0,
             resumes,
             paused,

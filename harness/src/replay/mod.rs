@@ -7,7 +7,6 @@ pub(crate) mod compactions;
 mod conversation;
 mod crew;
 mod delegation;
-mod distractors;
 mod drift;
 mod events;
 pub(crate) mod exchange;
@@ -23,7 +22,6 @@ mod path;
 mod prefix;
 mod record;
 pub(crate) mod recording;
-mod recovery;
 mod rereads;
 mod resume;
 mod retention;
@@ -41,7 +39,7 @@ use std::sync::Arc;
 use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::engine::{Engine, Fixed, Stamped};
+use ctxbench_core::engine::{Engine, Fixed, TimedEvent};
 use ctxbench_core::history::History;
 use ctxbench_core::model::Model;
 use ctxbench_core::request::Tools;
@@ -54,7 +52,7 @@ use ctxbench_strategies::Spec;
 
 use crate::memory::Prefixes;
 use crate::mock::{
-    DirectDoor, Door, HttpDoor, ProviderModel, ProviderOptions, SharedDoor, Transport,
+    DirectTransport, Door, HttpTransport, ProviderModel, ProviderOptions, SharedDoor, Transport,
 };
 use crate::rewind::FileRewinds;
 use crate::summarise::{Summariser, SummaryDesk};
@@ -146,7 +144,7 @@ pub struct FullReplay {
     pub replayed: Replayed,
     /// What the engine of the main conversation noted, contexts before and after compactions among
     /// it.
-    pub events: Vec<Arc<Stamped>>,
+    pub events: Vec<Arc<TimedEvent>>,
     /// The log of the conversation.
     pub history: History,
 }
@@ -318,8 +316,8 @@ fn open(scene: &Scene<'_>) -> Box<dyn Door> {
         desk: (*desk).clone(),
     });
     match options.transport {
-        Transport::Http => Box::new(HttpDoor::new(provider, model.capabilities.counting)),
-        Transport::Direct => Box::new(DirectDoor::new(provider, model.capabilities.counting)),
+        Transport::Http => Box::new(HttpTransport::new(provider, model.capabilities.counting)),
+        Transport::Direct => Box::new(DirectTransport::new(provider, model.capabilities.counting)),
     }
 }
 
@@ -346,8 +344,7 @@ async fn play(
     let unseen = known.unseen(session, model, options.calibrate);
     let path = Path::without(session, &Defaults::STATED, &waited, &unseen);
     let tracer = options.trace.then(|| Tracer::new(&scenario.id, &spec.label()));
-    let recovery = spec.descriptor.recovery;
-    let observer = Observer::new(session, known.clone(), &path, model, recovery, log.clone())
+    let observer = Observer::new(session, known.clone(), &path, model, log.clone())
         .of_agent(*agent)
         .traced(tracer);
     observer.begun(&path, start.at_ms, start.by_request);
@@ -391,7 +388,7 @@ fn fixed(session: &Session, model: &Model, calibrate: Calibrate) -> Fixed {
                 out.base.push(block(BlockKind::Base, Role::System, text.clone()))
             }
             Entry::Tools { definitions, .. } => {
-                out.tools = Tools::new(&wire::of(model).tool_definitions(definitions))
+                out.tools = Tools::new(&wire::for_model(model).tool_definitions(definitions))
             }
             Entry::Memory { path, text, .. } => out.context.push(memory_block(path, text)),
             Entry::RepoMap { text, .. } => {

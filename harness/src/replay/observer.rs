@@ -8,15 +8,14 @@ use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::origins;
 use ctxbench_core::content::Part;
 use ctxbench_core::context_editing;
-use ctxbench_core::engine::{Action, Event as Noted, Stamped};
+use ctxbench_core::engine::{Action, Event as Noted, TimedEvent};
+use ctxbench_core::host::Incoming;
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::{Applied, ModelError, Purpose, Reply, Request, StopReason, Usage};
 use ctxbench_core::session::{Millis, Session};
 use ctxbench_core::strategy::is_system;
-use ctxbench_core::world::Incoming;
 use ctxbench_provider::wire;
 use ctxbench_reports::record::{RequestRecord, RequestStatus, Rule};
-use ctxbench_strategies::descriptor::Recovery;
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 
 use super::compactions::Measure;
@@ -92,15 +91,14 @@ impl Observer {
         known: Arc<Known>,
         path: &Path,
         model: &Arc<Model>,
-        recovery: Recovery,
         log: Log,
     ) -> Self {
         Observer {
-            retention: Retention::new(session, known, path, recovery, log.clone()),
+            retention: Retention::new(session, known, path, log.clone()),
             rewinds: Rewinds::new(session, model.counting),
             compactions: Measure::with(model),
             prefix: Prefix::default(),
-            integrity: Integrity::of(wire::of(model)),
+            integrity: Integrity::of(wire::for_model(model)),
             special: Special::default(),
             tracer: None,
             agent: None,
@@ -134,7 +132,6 @@ impl Observer {
             by_request,
             steps: path.steps,
             pairs: self.retention.pairs(),
-            distractors: self.retention.distractors(),
         })));
     }
 
@@ -181,7 +178,7 @@ impl Observer {
     }
 
     /// The engine noted something.
-    pub(super) fn noted(&mut self, noted: &Arc<Stamped>) {
+    pub(super) fn noted(&mut self, noted: &Arc<TimedEvent>) {
         let noted = noted.clone();
         self.log.note(match &noted.event {
             Noted::Compaction { before, after, .. } => {
@@ -198,7 +195,7 @@ impl Observer {
                 let compared = self.rewinds.went_back(to, after);
                 Event::Rewound(Box::new((noted, compared)))
             }
-            Noted::Said(text) => {
+            Noted::ProgramLog(text) => {
                 if let Some(tracer) = &mut self.tracer {
                     tracer.said(text);
                 }
@@ -282,8 +279,7 @@ impl Observer {
         let trace = self.tracer.as_mut().map(|t| t.line(request, &record));
         self.log.note(Event::Request(Box::new(Sent {
             record,
-            compared: shared.sizes,
-            usages: reply.into_iter().flat_map(model::iterations).collect(),
+            compared: shared.earlier_tokens,
             blocked_ms,
             resumes,
             paused: sample && self.paused.is_some(),
