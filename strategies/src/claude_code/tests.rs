@@ -397,8 +397,8 @@ fn overflow_retries_bound_the_attempts() {
         ],
         [4, 2, 0]
     );
-    // 2^32 is not cut to 0.
-    assert!(attempts("claude-code:overflow_retries=4294967296") > 4);
+    // The largest value is not cut.
+    assert!(attempts("claude-code:overflow_retries=4294967295") > 4);
 }
 
 #[test]
@@ -475,9 +475,9 @@ fn guards_count_to_their_settings() {
         p.failures()
     );
     assert_eq!(refilled("claude-code:microcompact=off,max_refills=2").compactions().len(), 2);
-    // 2^32 is more than either of the above, not 0.
-    assert!(failing("claude-code:microcompact=off,max_failures=4294967296") > 3);
-    let p = refilled("claude-code:microcompact=off,max_refills=4294967296");
+    // The largest value is more than either of the above.
+    assert!(failing("claude-code:microcompact=off,max_failures=4294967295") > 3);
+    let p = refilled("claude-code:microcompact=off,max_refills=4294967295");
     assert!(p.compactions().len() > 3, "{:?}", p.compactions());
 }
 
