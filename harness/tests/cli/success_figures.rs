@@ -61,7 +61,7 @@ struct Goal {
     reached_by: &'static [&'static str],
 }
 
-const GOALS: [Goal; 0] = [
+const GOALS: [Goal; 8] = [
     Goal {
         source: "opencode-vs-claude-code.md#12-4: a compaction takes less than 5 s",
         scenario: "login-bug-marathon",
