@@ -189,6 +189,7 @@ pub enum SpecError {
     UnknownVersion {
         name: String,
         version: String,
+        /// Existing versions, as a list for the message.
         known: String,
     },
     /// A setting that means nothing to the version.
