@@ -195,7 +195,8 @@ async fn run(
     let mut out = Vec::new();
     for e in &full.events {
         if let Event::Compaction { mechanism, phase, before, after, .. } = &e.event {
-            let pieces = |all: &[Arc<Block>]| all.iter().map(|b| ContextBlock::new(&by, b)).collect();
+            let pieces =
+                |all: &[Arc<Block>]| all.iter().map(|b| ContextBlock::new(&by, b)).collect();
             out.push(Layout {
                 mechanism: (*mechanism).to_string(),
                 phase: *phase,
