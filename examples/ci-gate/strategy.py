@@ -10,7 +10,7 @@ def newest_half(messages, ctx, share: float = 0.5):
     while start < len(messages) - 1 and ctx.count_tokens(messages[:1] + messages[start:]) > limit:
         start += 1
         while start < len(messages) and messages[start]["role"] == "tool":
-            start += 1  # Never split a result from its call.
+            start += 1  # A result goes with its call.
     return messages[:1] + messages[start:]
 
 

@@ -7,7 +7,7 @@ from ctxbench import strategy
 def keep_last(messages, ctx, keep: int = 20):
     start = max(1, len(messages) - keep)
     while start < len(messages) and messages[start]["role"] == "tool":
-        start += 1  # Never split a result from its call.
+        start += 1  # A result goes with its call.
     return messages[:1] + messages[start:]
 
 
