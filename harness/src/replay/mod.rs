@@ -7,7 +7,6 @@ pub(crate) mod compactions;
 mod conversation;
 mod crew;
 mod delegation;
-mod distractors;
 mod drift;
 mod events;
 pub(crate) mod exchange;
@@ -23,7 +22,6 @@ mod path;
 mod prefix;
 mod record;
 pub(crate) mod recording;
-mod recovery;
 mod rereads;
 mod resume;
 mod retention;
@@ -58,7 +56,7 @@ use crate::mock::{
 };
 use crate::rewind::FileRewinds;
 use crate::summarise::{Summariser, SummaryDesk};
-use crate::watch::{Seen, Watch, Watcher};
+use crate::watch::{Observations, Watch, Watcher};
 
 use events::{Event, Log};
 use known::{Known, KnownSession};
@@ -136,8 +134,8 @@ pub struct Replayed {
     pub trace: Vec<String>,
     /// How long sessions took to load from disk, wall clock.
     pub loadings: Vec<Loading>,
-    /// What was seen by who watched; empty if nobody did.
-    pub seen: Seen,
+    /// Status lines and usage, if the run was monitored.
+    pub seen: Observations,
 }
 
 /// Everything that a replay leaves behind.
@@ -238,7 +236,7 @@ async fn replay_one(
             options.summariser.name(),
             options.seed
         );
-        Watcher::new(w, name, &model, scenario.scale)
+        Watcher::new(w, name, &model)
     });
     let doors = Doors { provider, watcher: watcher.clone() };
     let (log, events) = Log::open();
@@ -346,8 +344,7 @@ async fn play(
     let unseen = known.unseen(session, model, options.calibrate);
     let path = Path::without(session, &Defaults::STATED, &waited, &unseen);
     let tracer = options.trace.then(|| Tracer::new(&scenario.id, &spec.label()));
-    let recovery = spec.descriptor.recovery;
-    let observer = Observer::new(session, known.clone(), &path, model, recovery, log.clone())
+    let observer = Observer::new(session, known.clone(), &path, model, log.clone())
         .of_agent(*agent)
         .traced(tracer);
     observer.begun(&path, start.at_ms, start.by_request);

@@ -1,8 +1,8 @@
-//! pi as released, 1.5 (docs/sources/pi.md, sections named at the rules).
+//! pi as released, 1.5 (docs/sources/pi.md; comments name the sections).
 //!
-//! Whether to compact is asked after every batch of tools, after a run and before a prompt; a
-//! refusal for length and a reply that was cut off below its limit are hidden, and the run goes on
-//! behind a compaction, once.
+//! The program decides whether to compact after each batch of tool calls, after a run and before a
+//! prompt. If the provider refuses a request for its length, or a reply was cut off below its
+//! limit, the program hides that message, compacts and retries the run once.
 
 use std::sync::Arc;
 
@@ -27,13 +27,13 @@ pub(crate) struct Program {
     words: PiWords,
     scale: f64,
     log: Log,
-    /// Of the reply that arrived and is not recorded yet.
+    /// Report of the reply that arrived but is not recorded yet.
     report: Option<Report>,
-    /// Tools have run, and the next request is to be thought over.
+    /// Tools have run, so the threshold is checked before the next request.
     batch_done: bool,
-    /// The run was already tried again behind a compaction.
+    /// Whether the run was already retried after a compaction.
     recovered: bool,
-    /// Attempts made again at the request that fails.
+    /// Number of retries of the current request.
     retried: u64,
 }
 
@@ -55,7 +55,7 @@ impl Reason {
     }
 }
 
-/// A summary that could not be had.
+/// Reason why there is no summary.
 enum NoSummary {
     /// The session is over.
     Over,
@@ -96,21 +96,22 @@ impl Program {
         fixed.chain(self.log.shown()).collect()
     }
 
-    /// Shows what the log sends, where nothing became smaller by a compaction.
+    /// Shows the blocks that the log sends, where the change is not a compaction.
     fn show(&mut self, s: &mut Engine) {
-        // Messages go whole, results stay behind their calls, so the edit is always valid.
+        // Messages are removed as a whole and results stay after their calls, so the edit is always
+        // valid.
         let _ = s.context.set(self.view(s));
     }
 
-    /// Compacts when the view is beyond the threshold (docs/sources/pi.md §1).
+    /// Compacts if the view exceeds the threshold (docs/sources/pi.md §1).
     async fn check_threshold(&mut self, s: &mut Engine, phase: Phase, tokens: u64) {
         if self.settings.auto && tokens > self.limit(s) {
             self.compaction(s, Reason::Threshold, phase, None).await;
         }
     }
 
-    /// What follows a run, and comes before a prompt (docs/sources/pi.md §1, §5). True if the run
-    /// goes on.
+    /// Performs the checks that follow a run and precede a prompt (docs/sources/pi.md §1, §5).
+    /// Returns true if the run continues.
     async fn check_reply(&mut self, s: &mut Engine, at: usize, phase: Phase) -> bool {
         if !self.settings.auto || self.log.compaction().is_some_and(|(c, _)| at < c) {
             return false;
@@ -125,7 +126,8 @@ impl Program {
         let edited =
             self.log.entries()[at + 1..].iter().any(|e| matches!(e.content, Content::Edit));
         let input = usage.input + usage.cache_read;
-        // Some providers take a prompt that is too large, others cut it and have no room left.
+        // Some providers accept a prompt that is too large; others truncate it and have no room for
+        // a reply.
         let silent = projected
             && !edited
             && ((over && input > window)
@@ -141,7 +143,7 @@ impl Program {
         } else if m.report.total() > 0 {
             m.report.total()
         } else {
-            // Counters from before the newest compaction tell nothing of the view.
+            // Counters from before the newest compaction say nothing about the view.
             let Some(tokens) = self.log.tokens_across_edits(base) else { return false };
             tokens
         };
@@ -149,15 +151,15 @@ impl Program {
         false
     }
 
-    /// The window is full. True if the run goes on.
+    /// Handles a full window. Returns true if the run continues.
     async fn recover(&mut self, s: &mut Engine, at: usize, phase: Phase, answered: bool) -> bool {
         if answered {
-            // There is nothing to go on with behind a finished reply.
+            // The reply is complete, so there is nothing to continue.
             self.compaction(s, Reason::Overflow, phase, None).await;
             return false;
         }
         if self.recovered {
-            // Told as a failure, though nothing is begun.
+            // The program reports a failed compaction although it starts none.
             s.trigger(Reason::Overflow.name(), self.log.tokens(self.base(s)), s.model.window);
             return false;
         }
@@ -167,7 +169,7 @@ impl Program {
         self.compaction(s, Reason::Overflow, phase, None).await
     }
 
-    /// Summarises what lies before the tail and shows the result. True if it was done.
+    /// Summarises the messages before the tail and shows the result. Returns true on success.
     async fn compaction(
         &mut self,
         s: &mut Engine,
@@ -180,7 +182,7 @@ impl Program {
             return false;
         }
         s.trigger(reason.name(), self.log.tokens(self.base(s)), self.limit(s));
-        // The user is told that there is nothing to compact.
+        // A manual compaction reports to the user that there is nothing to compact.
         let Some(plan) = plan else { return false };
         let summary = match self.summary(s, &plan, phase, focus).await {
             Ok(summary) => summary,
@@ -208,8 +210,8 @@ impl Program {
         true
     }
 
-    /// The summary of a plan without the lists of files: of whole turns, and of the beginning of
-    /// the turn that is cut (docs/sources/pi.md §2, §3).
+    /// Requests the summary for a plan, without the file lists: one of whole turns, and one of the
+    /// beginning of a split turn (docs/sources/pi.md §2, §3).
     async fn summary(
         &self,
         s: &mut Engine,
@@ -236,7 +238,7 @@ impl Program {
         Ok(format!("{history}{}{turn}", words.split_join))
     }
 
-    /// The answer to a summary request; a request that fails in passing is sent again.
+    /// Sends a summary request and returns the answer. Retries transient failures.
     async fn ask(&self, s: &mut Engine, phase: Phase, prompt: Draft) -> Result<String, NoSummary> {
         let mut blocks = if s.fixed.summary_base.is_empty() {
             vec![ephemeral_block(BlockKind::Base, Role::System, self.words.summary_system.clone())]
@@ -247,7 +249,7 @@ impl Program {
         let input = Base::by_blocks(&blocks);
         let mut request = s.summary_request(phase, blocks, false);
         request.max_tokens = Some(self.largest_reply(s, input));
-        // A prompt that is sent once is not worth a cache entry (docs/sources/pi.md §8).
+        // A one-time prompt is not worth a cache entry (docs/sources/pi.md §8).
         request.breakpoints = Vec::new();
         let mut retried = 0;
         let reply = loop {
@@ -261,7 +263,7 @@ impl Program {
         if reply.stop == StopReason::MaxTokens || reply.has_calls() {
             return Err(NoSummary::Failed);
         }
-        // An answer without a word is one (docs/sources/pi.md §6).
+        // An empty answer is a valid summary (docs/sources/pi.md §6).
         let texts: Vec<&str> = reply.parts.iter().filter_map(|p| p.as_text()).collect();
         Ok(texts.join("\n"))
     }
@@ -286,7 +288,7 @@ impl Strategy for Program {
     }
 
     async fn on_restart(&mut self, s: &mut Engine) {
-        // The session comes back from its file; what the process knew beside it does not.
+        // The session is restored from its file, but the state of the process is lost.
         self.sync(s);
         (self.batch_done, self.recovered, self.retried) = (false, false, 0);
     }

@@ -1,5 +1,5 @@
-//! pi by its facts (docs/sources/pi.md), in a window of 200,000 tokens of which 180,000 are kept
-//! free, so that more than 20,000 compact.
+//! Tests of pi's facts (docs/sources/pi.md), in a window of 200,000 tokens. 180,000 are reserved,
+//! so prompts of more than 20,000 compact.
 
 use ctxbench_core::block::{BlockKind, Media};
 use ctxbench_core::content::{Part, ToolCall};
@@ -10,7 +10,7 @@ use crate::testing::{Answer, Played, Script, back_to, calls, play, says, too_lon
 
 const SPEC: &str = "pi:reserve=180k,keep_recent=100";
 
-/// A reply with this many tokens in all.
+/// Sets the total tokens that a reply reports.
 fn used(answer: Answer, total: u64) -> Answer {
     answer
         .map(|r| Reply { usage: Usage { input: total - 10, output: 10, ..Usage::default() }, ..r })
@@ -43,7 +43,7 @@ fn triggers(p: &Played) -> Vec<(&'static str, u64)> {
     p.engine.events.iter().filter_map(|e| of(&e.event)).collect()
 }
 
-/// Checks that no compaction followed.
+/// Returns the number of triggers without a compaction.
 fn failed(p: &Played) -> usize {
     triggers(p).len() - p.compactions().len()
 }
@@ -158,7 +158,7 @@ fn a_refusal_for_length_is_hidden_and_the_run_goes_on_once() {
     assert_eq!(p.compactions().len(), 1);
     assert!(p.failures().is_empty());
     assert_eq!(triggers(&p)[0].0, "overflow");
-    // The refused prompt is summarised too: nothing answers it.
+    // The refused prompt is summarised too, because it has no answer.
     let retried = p.of(Purpose::Sample)[3];
     assert_eq!(kinds(retried), [BlockKind::Base, BlockKind::Summary]);
 
@@ -166,7 +166,7 @@ fn a_refusal_for_length_is_hidden_and_the_run_goes_on_once() {
     let p = play(SPEC, 1.0, two_turns(9_000, more, replies, vec![]));
     assert_eq!(p.compactions().len(), 1);
     assert_eq!(p.failures().len(), 1);
-    // Told when the run ends and again before the next prompt.
+    // Reported when the run ends and again before the next prompt.
     assert_eq!(failed(&p), 2);
     assert_eq!(kinds(p.requests.last().unwrap()).len(), 3, "the session keeps the compaction");
 }
@@ -182,7 +182,7 @@ fn a_reply_cut_off_below_its_limit_is_left_out() {
     assert_eq!(p.compactions().len(), 1);
     let last = p.requests.last().unwrap();
     assert!(last.blocks.iter().all(|b| !b.text.contains("half")));
-    // At the limit of the model it stands.
+    // A reply at the model's limit is kept.
     let p = play(SPEC, 1.0, two_turns(9_000, more, vec![cut_off("half", 64_000)], vec![]));
     assert!(p.compactions().is_empty() || triggers(&p)[0].0 == "threshold");
 }
@@ -213,7 +213,7 @@ fn a_summary_that_fails_is_tried_again_at_the_next_check() {
         assert_eq!(p.of(Purpose::Summary).len(), 2, "after the run and before the prompt");
         assert!(p.requests.last().unwrap().blocks[1].text.contains("LATE"));
     }
-    // A passing error is answered by the same request, three times at most.
+    // The request is repeated after a transient error, at most three times.
     let bad: Vec<Answer> = (0..8).map(|_| failing(500)).collect();
     let p = play(SPEC, 1.0, two_turns(20_001, vec![user("u3", "on")], vec![says("x")], bad));
     assert_eq!(p.of(Purpose::Summary).len(), 8);
@@ -244,7 +244,8 @@ fn the_user_may_say_what_matters() {
     assert!(summary[0].blocks[1].text.ends_with("Give most room to: names"));
     assert_eq!(summary.len(), 1, "just after a compaction there is nothing to do");
     assert_eq!(failed(&p), 1);
-    // All fits into what is kept: refused by hand, silent by itself.
+    // Everything fits in the tail: a manual compaction reports a failure, and an automatic one does
+    // nothing.
     let small = |more| two_turns(20_001, more, vec![], vec![]);
     let p = play("pi:reserve=180k", 1.0, small(vec![]));
     assert_eq!((failed(&p), p.of(Purpose::Summary).len()), (0, 0));
@@ -264,7 +265,8 @@ fn without_counters_everything_is_estimated() {
         parts: vec![Part::Text(long(79_201).into()), image.clone()],
     });
     let silent = |text: &str| {
-        // The fake world counts where nothing is given, so the counters hold nothing but a mark.
+        // The simulated provider counts tokens only if a reply has no usage, so the usage has a
+        // single token here.
         says(text).map(|r| Reply { usage: Usage { reasoning: 1, ..Usage::default() }, ..r })
     };
     let script = Script {
