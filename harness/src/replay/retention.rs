@@ -1,5 +1,4 @@
-//! What the model could know while a replay runs: facts at their needs, through compactions, in the
-//! product's own store.
+//! Tracks which facts the model can see during a replay: at their needs, and through compactions.
 
 use std::sync::Arc;
 
@@ -30,11 +29,11 @@ pub(super) struct Retention {
     rereads: Rereads,
     drift: Drift,
     histories: Histories,
-    /// Keys of user messages that no request showed yet.
+    /// Keys of user messages that no request has shown yet.
     arriving: Vec<Arc<str>>,
     compactions_seen: u64,
     visible: Vec<Option<Sighting>>,
-    /// Facts that were visible since the last summary was written.
+    /// Facts that were visible since the last summary.
     lately: Vec<bool>,
 }
 
@@ -59,24 +58,24 @@ impl Retention {
         }
     }
 
-    /// Every pair that will be looked at when its need comes up.
+    /// Every pair that is still to be checked.
     pub(super) fn pairs(&self) -> Vec<Pair> {
         self.needs.pairs()
     }
 
-    /// A turn begins with these user messages.
+    /// Begins a turn with these user messages.
     pub(super) fn begin(&mut self, keys: &[Arc<str>]) {
         self.needs.begin(keys);
         self.arriving = keys.to_vec();
     }
 
-    /// The provider compacted what a request showed; its summary is not yet in the history.
+    /// Notes that the provider compacted this prompt; its summary is not in the history yet.
     pub(super) fn provider_compacted(&mut self, shown: &[Arc<Block>]) {
         self.book.license_provider(MessageId(u32::MAX), shown);
     }
 
-    /// A normal request showed this. `answers` = the recorded reply that it was answered with, or
-    /// that its re-read stands before.
+    /// Notes the blocks of a normal request. `answers` = the recorded reply to it, or the reply
+    /// after a re-read.
     pub(super) fn shown(
         &mut self,
         seq: u64,
@@ -98,8 +97,8 @@ impl Retention {
         self.note_shown(seq);
     }
 
-    /// A call that fetches again the first fact that the next recorded reply needs and the context
-    /// no longer shows.
+    /// Call that fetches again the first fact that the next recorded reply needs and the context no
+    /// longer shows.
     pub(super) fn lost_at(&mut self, step: &str, request: &Request) -> Option<Reread> {
         let (by_user, by_step) = self.needs.due(step);
         if by_user.is_empty() && by_step.is_empty() {
@@ -127,7 +126,7 @@ impl Retention {
         })
     }
 
-    /// Looks at the facts that are needed now, in what the model was shown.
+    /// Checks the facts that are needed now against the blocks that the model was shown.
     fn measure_needs(&mut self, request: u64, step: &str, shown: &[Arc<Block>]) {
         for (key, facts, by_user) in self.needs.take(step) {
             self.look(request, &key, &facts, shown, newest_user(shown).filter(|_| by_user));
@@ -168,7 +167,7 @@ impl Retention {
         }
     }
 
-    /// What follows from what a request showed.
+    /// Updates the state after a request showed these blocks.
     fn note_shown(&mut self, seq: u64) {
         for key in std::mem::take(&mut self.arriving) {
             self.drift.said(&self.book.known, &key);
@@ -183,7 +182,7 @@ impl Retention {
         }
     }
 
-    /// The reply to the last normal request entered the history.
+    /// Adds the reply to the last normal request to the history.
     pub(super) fn recorded(&mut self, key: &str, message: MessageId) {
         let visible = std::mem::take(&mut self.visible);
         self.book.license(message, key, &visible);
@@ -196,14 +195,13 @@ impl Retention {
         results.iter().for_each(|r| self.drift.said(&book.known, r));
     }
 
-    /// Another session began and shows this: a summary that came with it may say what was visible
-    /// in the one before.
+    /// Begins another session: its summary may repeat facts that were visible in the one before.
     pub(super) fn crossed(&mut self, shown: &[Arc<Block>]) {
         self.book.license_summaries(shown, &self.lately);
         self.lately.fill(false);
     }
 
-    /// The context was made smaller: what that left of the facts.
+    /// Measures the facts that a compaction removed and kept.
     pub(super) fn compacted(&mut self, before: &[Arc<Block>], after: &[Arc<Block>]) -> Kept {
         let old = self.book.seen(before, None);
         let old_verbatim = self.book.seen_verbatim(before);
