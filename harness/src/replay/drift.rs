@@ -3,20 +3,20 @@
 use super::facts::Sighting;
 use super::known::Known;
 
-/// What one compaction left of the facts: a point of the curve.
+/// Facts that one compaction removed and kept.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Kept {
     /// Facts that left the verbatim context.
     pub(super) lost: u64,
-    /// Of these, how many a summary or restoration carries.
+    /// Lost facts that a summary or restoration carries.
     pub(super) carried: u64,
-    /// Facts established so far and needed later.
+    /// Established facts that are still needed.
     pub(super) needed_later: u64,
     /// Share of these in the context afterwards, per cent.
     pub(super) retained_pct: Option<f64>,
 }
 
-/// Which facts of a run were established.
+/// Facts that were established so far.
 pub(super) struct Drift {
     established: Vec<bool>,
 }
@@ -28,18 +28,18 @@ impl Drift {
         Drift { established: vec![false; facts] }
     }
 
-    /// A request showed these facts.
+    /// Notes the facts that a request showed.
     pub(super) fn shown(&mut self, seen: Seen<'_>) {
         self.established.iter_mut().zip(seen).for_each(|(e, s)| *e |= s.is_some());
     }
 
-    /// A message or result was said.
+    /// Notes the facts of a message or result.
     pub(super) fn said(&mut self, known: &Known, key: &str) {
         known.arising(key).iter().for_each(|&i| self.established[i] = true);
     }
 
-    /// A compaction, with the facts in all of the context and in its verbatim part (`old`, `new`),
-    /// before and after.
+    /// Measures a compaction. `old` and `new` = the facts before and after, in the whole context
+    /// and in its verbatim part.
     pub(super) fn compacted(
         &mut self,
         known: &Known,
