@@ -1,4 +1,4 @@
-//! What was handed to subagents: a row for each, and the (fact, need) pairs of all windows.
+//! Work delegated to subagents: a row for each, and the (fact, need) pairs of all windows.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use super::needs::{Needs, unreached};
 use super::path::{Defaults, Path};
 use super::record::{ConversationRecord, Run};
 
-/// A row for each subagent; `parts` are their conversations, `facts` the pairs of all windows.
+/// A row for each subagent. `parts` = their conversations, `facts` = the pairs of all windows.
 pub(super) fn records(
     run: &Run<'_>,
     parts: &[Option<ConversationRecord>],
@@ -58,14 +58,14 @@ pub(super) fn records(
     run.crew().all.iter().zip(parts).map(row).collect()
 }
 
-/// What goes to subagents and comes back, by the session and the pairs alone.
+/// Facts that go to subagents and come back, by the session and the pairs alone.
 struct Handed<'a> {
-    /// What each call returned first.
+    /// First result of each call.
     results: HashMap<&'a str, &'a Entry>,
     /// Facts that arise in each subagent's window.
     facts: HashMap<&'a str, Vec<&'a Fact>>,
-    /// Pairs that another window needs than the subagent's in which their fact arises: how many,
-    /// and how many of them were found.
+    /// Pairs of facts that arise in a subagent's window and are needed in another: how many, and
+    /// how many of them were found.
     outside: HashMap<&'a str, (u64, u64)>,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Handed<'a> {
     }
 }
 
-/// The pairs of all windows.
+/// Pairs of all windows.
 pub(super) fn facts(
     run: &Run<'_>,
     main: &ConversationRecord,
@@ -143,7 +143,7 @@ pub(super) fn facts(
                     FactRecord { request, ..f }
                 }));
             }
-            // Nobody looked at those of a subagent that was never started.
+            // Pairs of a subagent that never began were not checked.
             None => {
                 let own = windows.session(session, &agent.id);
                 let path = Path::recorded(&own, &Defaults::STATED);

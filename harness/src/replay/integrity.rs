@@ -1,4 +1,4 @@
-//! Hard failures of a request, judged on what the model would see.
+//! Hard failures of a request, judged on the blocks that the model would see.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use ctxbench_reports::record::Rule;
 
 use super::grown;
 
-/// The calls and results of the last request.
+/// Calls and results of the last request.
 pub(super) struct Integrity {
     blocks: Vec<Arc<Block>>,
     pairing: Pairing,
-    /// The provider refuses what begins with the model.
+    /// Whether the provider refuses prompts that begin with the model.
     begins_with_user: bool,
 }
 
@@ -23,7 +23,7 @@ impl Integrity {
         Integrity { blocks: Vec::new(), pairing: Pairing::default(), begins_with_user }
     }
 
-    /// What is wrong with the next request: rule and detail.
+    /// Broken rules of the next request, with details.
     pub(super) fn check(
         &mut self,
         blocks: &[Arc<Block>],
@@ -68,8 +68,8 @@ fn broken(
             ));
         }
     }
-    // A tool cycle is open while results stand at the end; the reasoning that led to the calls must
-    // still be there.
+    // A tool cycle is open while results are at the end. The reasoning before the calls must still
+    // be there.
     let open: Vec<&Arc<Block>> = blocks
         .iter()
         .rev()

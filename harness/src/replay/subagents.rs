@@ -1,5 +1,5 @@
-//! Subagents at work: each is a conversation of its own with the same strategy, settings and model,
-//! through the same provider and by the same clock, begun when its caller's call is made.
+//! Runs subagents. Each is a separate conversation with the same strategy, settings and model, the
+//! same provider and the same clock; it begins with the call of its caller.
 
 use std::collections::{BTreeSet, HashSet};
 use std::future::Future;
@@ -19,14 +19,14 @@ use super::recording::of_subagent;
 use super::{Doors, Options, Scene, Start, play};
 use crate::summarise::SummaryDesk;
 
-/// The subagents of a replay. Shared by its worlds, since a subagent may start others.
+/// Subagents of a replay. Shared by its worlds, since a subagent may start others.
 pub(super) struct Subagents {
     scenario: Scenario,
     spec: Spec,
     model: Arc<Model>,
     options: Options,
     desk: SummaryDesk,
-    /// Of the whole session.
+    /// Analysis of the whole session.
     whole: Arc<Known>,
     doors: Doors,
     log: Log,
@@ -52,13 +52,12 @@ impl Subagents {
         self.whole.crew(&self.scenario.session)
     }
 
-    /// The calls of a window whose time is that of the agents that it waits for.
+    /// Calls of a window that wait for their subagents.
     pub(super) fn waited_in(&self, window: Option<&str>) -> HashSet<&str> {
         self.crew().waited_in(window)
     }
 
-    /// A reply made these calls: runs the subagents that they start, all from this moment on.
-    /// Returns how long the caller waits, ms.
+    /// Runs the subagents that these calls of a reply start. Returns how long the caller waits, ms.
     pub(super) async fn called(
         self: &Arc<Self>,
         calls: &[Arc<str>],
@@ -75,7 +74,7 @@ impl Subagents {
         waits
     }
 
-    /// The main conversation is over: runs the subagents that no call could be found for.
+    /// Runs the subagents without a call, after the end of the main conversation.
     pub(super) async fn run_uncalled(self: &Arc<Self>, now: Millis) {
         let all = &self.crew().all;
         for i in (0..all.len()).filter(|&i| all[i].call.is_none()) {
@@ -83,7 +82,7 @@ impl Subagents {
         }
     }
 
-    /// Runs one subagent, once; boxed, since it may start others. Returns how long it took, ms.
+    /// Runs one subagent, once; boxed, since it may start others. Returns its duration in ms.
     fn run(
         self: Arc<Self>,
         i: usize,
