@@ -37,15 +37,15 @@ pub enum ReadError {
     Io {
         /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// Nothing is in it.
+    /// The file is empty.
     #[error("{path}: the file is empty; expected {expected} as written by ctxbench")]
     Empty {
         /// Which file.
         path: PathBuf,
-        /// What the file should be.
+        /// Expected kind of file.
         expected: &'static str,
     },
     /// Not JSON, or not of this shape.
@@ -60,9 +60,9 @@ pub enum ReadError {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What the parser said.
+        /// Error of the parser.
         message: String,
-        /// What the file should be.
+        /// Expected kind of file.
         expected: &'static str,
     },
     /// Another version of the format.
@@ -70,7 +70,7 @@ pub enum ReadError {
     Version {
         /// Which file.
         path: PathBuf,
-        /// What the file should be.
+        /// Expected kind of file.
         what: &'static str,
         /// Version in the file.
         found: u64,
@@ -116,7 +116,7 @@ pub(crate) fn versioned<T: for<'a> Deserialize<'a>>(
     serde_json::from_str(text).map_err(syntax)
 }
 
-/// What a parser says of a text that begins after `before` lines of its file.
+/// Error of a parser for a text that begins after `before` lines of its file.
 pub(crate) fn syntax(
     path: &Path,
     e: &serde_json::Error,
@@ -142,7 +142,7 @@ pub fn parse_results(text: &str, origin: &Path) -> Result<Results, ReadError> {
     versioned(text, origin, "results", RESULTS_VERSION)
 }
 
-/// The file that holds results: that of a results folder, or else the path itself.
+/// File with the results: that of a results folder, or else the path itself.
 pub fn results_file(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(RESULTS_FILE) } else { path.to_path_buf() }
 }
@@ -159,7 +159,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
         .map_err(|source| ReadError::Io { path: path.into(), source })
 }
 
-/// What is said of one model and one summariser.
+/// Conclusion for one model and one summariser.
 #[derive(Serialize)]
 struct Conclusion {
     about: String,
@@ -167,8 +167,8 @@ struct Conclusion {
     sentences: Vec<String>,
 }
 
-/// [`Results`] with what follows from them. Readers of records pass over `differences` and
-/// `conclusions`: they are computed anew.
+/// [`Results`] with derived data. Readers of records ignore `differences` and `conclusions`, which
+/// are computed again.
 #[derive(Serialize)]
 struct Written<'a> {
     version: u32,
@@ -200,7 +200,7 @@ impl Serialize for Streamed<'_> {
             for run in session {
                 if let Err(e) = seq.serialize_element(run) {
                     unwritten = Some(e);
-                    // Ends the reading; what is told is the error above.
+                    // Ends the reading with the error above.
                     return Err(io::Error::other("not written").into());
                 }
             }
@@ -217,7 +217,7 @@ impl Serialize for Streamed<'_> {
     }
 }
 
-/// Writes `results.json`: indented, the same bytes for the same results.
+/// Writes `results.json`: indented, and deterministic.
 pub fn write_json(stored: &Stored<'_>, mut out: &mut dyn Write) -> Result<(), ReportError> {
     let results = &stored.figures;
     let failed = RefCell::new(None);

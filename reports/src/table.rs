@@ -31,10 +31,10 @@ pub(crate) const FORMAT: Format =
 const NARROWEST: usize = 80;
 const WIDEST: usize = 160;
 
-/// How a table is drawn.
+/// Appearance of a table.
 #[derive(Clone, Debug)]
 pub struct TableOptions {
-    /// ANSI colours; whoever calls decides by the terminal and `NO_COLOR`.
+    /// Use ANSI colours; the caller decides by terminal and `NO_COLOR`.
     pub color: bool,
     /// Characters in a line; below 80 is drawn as 80, above 160 as 160.
     pub width: usize,
@@ -86,7 +86,7 @@ fn lines(
     columns: &[Column],
 ) -> Vec<TableLine> {
     match section {
-        // Each block tells its own.
+        // Each block prints its own.
         Section::Failures(_) => vec![],
         Section::Scores(block) => block_lines(block, width, columns),
         Section::Differences(found) => differences::differences(results, found, width),
@@ -312,7 +312,7 @@ mod tests {
                     from.trim_start().lines().take_while(|l| !l.is_empty()).collect();
                 let wide = part.iter().find(|l| l.chars().count() > width);
                 assert_eq!(wide, None, "{width}");
-                // There labels are cut, and the note beneath tells what they stand for.
+                // There labels are shortened, and a note below explains them.
                 if width < 100 {
                     continue;
                 }

@@ -7,14 +7,14 @@ use sha2::{Digest, Sha256};
 /// order, so parts of other lists overlap or leave sessions out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionList {
-    /// How many.
+    /// Number of sessions.
     pub sessions: usize,
     /// Hash of their ids in order.
     pub ids: String,
 }
 
 impl SessionList {
-    /// Of sessions by their ids.
+    /// Hash of the ids of the sessions.
     pub fn of<'a>(ids: impl IntoIterator<Item = &'a str>) -> SessionList {
         let (mut sessions, mut hash) = (0, Sha256::new());
         for id in ids {
