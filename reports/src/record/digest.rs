@@ -89,7 +89,6 @@ impl RunRecord {
 
     /// Tokens and cost of summaries: those that a strategy requested, and those that the provider
     /// wrote within a request.
-    /// inside a request.
     pub(crate) fn summary_calls(&self) -> SummaryCalls {
         if let Some(d) = &self.digest {
             return d.summaries;
