@@ -199,7 +199,7 @@ pub fn numbers(all: &[u64]) -> String {
 
 /// What a drive concludes with: for each of ours how far it agrees with the program itself, over
 /// all sessions.
-pub(crate) fn told(blocks: &[&Block<'_>]) -> Vec<String> {
+pub(crate) fn sentences(blocks: &[&Block<'_>]) -> Vec<String> {
     let mut pairs: BTreeMap<(&str, &str), Vec<Option<&Agreement>>> = BTreeMap::new();
     for r in blocks.iter().flat_map(|b| &b.runs) {
         if let Some(beside) = &r.beside {
@@ -300,7 +300,7 @@ mod tests {
 
     fn told_by(runs: Vec<RunRecord>) -> Vec<String> {
         let results = Results { runs, ..Results::default() };
-        told(&view::blocks(&results).iter().collect::<Vec<_>>())
+        sentences(&view::blocks(&results).iter().collect::<Vec<_>>())
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::error::Category;
 
 use crate::formats::{Format, Make, ReportError};
-use crate::glance;
+use crate::conclusion;
 use crate::metrics::METRICS;
 use crate::plots::Looks;
 use crate::stats::{self, Differences};
@@ -161,7 +161,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
 
 /// Conclusion for one model and one summariser.
 #[derive(Serialize)]
-struct Conclusion {
+struct ConclusionJson {
     about: String,
     front: Vec<String>,
     sentences: Vec<String>,
@@ -181,7 +181,7 @@ struct Written<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     differences: Vec<Differences>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    conclusions: Vec<Conclusion>,
+    conclusions: Vec<ConclusionJson>,
     runs: Streamed<'a>,
 }
 
@@ -231,10 +231,10 @@ pub fn write_json(stored: &Stored<'_>, mut out: &mut dyn Write) -> Result<(), Re
             .into_iter()
             .filter(|d| !d.strategies.is_empty())
             .collect(),
-        conclusions: glance::glances(results)
+        conclusions: conclusion::conclusions(results)
             .into_iter()
             .filter(|g| !g.sentences.is_empty())
-            .map(|g| Conclusion { about: g.heading, front: g.front, sentences: g.sentences })
+            .map(|g| ConclusionJson { about: g.heading, front: g.front, sentences: g.sentences })
             .collect(),
         runs: Streamed { stored, failed: &failed },
     };
@@ -349,7 +349,7 @@ mod tests {
         let text = results_text(&sample::results()).unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         let told = &value["conclusions"][0];
-        assert_eq!(told["about"], "At a glance: 1 session, claude-sonnet-4-6");
+        assert_eq!(told["about"], "Conclusion: 1 session, claude-sonnet-4-6");
         let front: Vec<&str> =
             told["front"].as_array().unwrap().iter().map(|l| l.as_str().unwrap()).collect();
         let sentence = told["sentences"][0].as_str().unwrap();

@@ -17,7 +17,7 @@ mod formats;
 mod front;
 mod gate;
 mod github_benchmark;
-mod glance;
+mod conclusion;
 mod grid;
 mod json;
 mod junit;

@@ -44,13 +44,13 @@ fn compose(results: &Results, details: bool) -> String {
                 all.iter().for_each(|f| out.push_str(&format!("- {}\n", text(f))));
                 out.push('\n');
             }
-            Section::Glance(g) => {
+            Section::Conclusion(g) => {
                 let _ = write!(out, "**{}**\n\n", text(&g.heading));
                 if !g.sentences.is_empty() {
                     let _ = write!(out, "{}\n\n", text(&g.sentences.join(" ")));
                 }
                 for l in &g.lines {
-                    let _ = writeln!(out, "- {}: {}", l.what, text(&l.text));
+                    let _ = writeln!(out, "- {}: {}", l.label, text(&l.text));
                 }
                 out.push('\n');
             }

@@ -62,7 +62,7 @@ pub(crate) fn before_reply(r: &RunRecord, c: &CompactionRecord) -> usize {
 }
 
 /// Cost of the recorded sessions, and cost under every policy that finished them all.
-pub(crate) fn told(blocks: &[&Block<'_>]) -> Option<[(&'static str, String); 2]> {
+pub(crate) fn cost_lines(blocks: &[&Block<'_>]) -> Option<[(&'static str, String); 2]> {
     let recorded: Vec<(&Block<'_>, &RunRecord)> = blocks
         .iter()
         .filter_map(|b| Some((*b, *b.runs.iter().find(|r| is_recorded(r))?)))

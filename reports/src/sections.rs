@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::glance::{self, Glance};
+use crate::conclusion::{self, Conclusion};
 use crate::record::Results;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
@@ -15,7 +15,7 @@ pub(crate) enum Section<'a> {
     /// Failures to read before any figure.
     Failures(Vec<String>),
     /// Conclusion for one model.
-    Glance(Glance),
+    Conclusion(Conclusion),
     /// Differences over sessions.
     Differences(Vec<Differences>),
     /// Strategies on one session.
@@ -30,7 +30,7 @@ type Entry = fn(&Results) -> Vec<Section<'_>>;
 
 const SECTIONS: [Entry; 13] = [
     failures,
-    |r| glance::glances(r).into_iter().map(Section::Glance).collect(),
+    |r| conclusion::conclusions(r).into_iter().map(Section::Conclusion).collect(),
     |r| vec![Section::Differences(stats::over_sessions(r))],
     |r| view::blocks(r).into_iter().map(Section::Scores).collect(),
     |r| sweep::sheets(r).into_iter().map(Section::Sheet).collect(),

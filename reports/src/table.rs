@@ -13,7 +13,7 @@ use comfy_table::Cell;
 use ctxbench_core::strategy::Standing;
 
 use crate::formats::{Artifact, Format, Make, ReportError};
-use crate::glance::Glance;
+use crate::conclusion::Conclusion;
 use crate::plots::Looks;
 use crate::sections::{self, Section};
 use crate::sheet::Sheet;
@@ -70,7 +70,7 @@ pub fn table(results: &Results, options: &TableOptions) -> String {
         Section::Differences(_) => 1,
         Section::Sheet(_) => 2,
         Section::Reading(_) => 3,
-        Section::Glance(_) => 4,
+        Section::Conclusion(_) => 4,
     });
     let mut out = String::new();
     for line in all.iter().flat_map(|s| lines(s, results, width, &columns)) {
@@ -95,11 +95,11 @@ fn lines(
             let told = wrap(&view::modelled(results, false), width, "  ");
             told.into_iter().chain(legend(width)).map(TableLine::Faint).collect()
         }
-        Section::Glance(g) => glance_lines(g, width),
+        Section::Conclusion(g) => conclusion_lines(g, width),
     }
 }
 
-fn glance_lines(g: &Glance, width: usize) -> Vec<TableLine> {
+fn conclusion_lines(g: &Conclusion, width: usize) -> Vec<TableLine> {
     const LABEL: usize = 17;
     let mut lines =
         vec![TableLine::Score(String::new()), TableLine::Heading(fmt::elide(&g.heading, width))];
@@ -107,7 +107,7 @@ fn glance_lines(g: &Glance, width: usize) -> Vec<TableLine> {
         let mark = if l.alarm { "!!" } else { "  " };
         let text = wrap(&l.text, width - LABEL - 3, "");
         for (i, part) in text.iter().enumerate() {
-            let (mark, what) = if i == 0 { (mark, l.what) } else { ("  ", "") };
+            let (mark, what) = if i == 0 { (mark, l.label) } else { ("  ", "") };
             let line = format!("{mark} {what:<LABEL$}{part}");
             lines.push(if l.alarm { TableLine::Alarm(line) } else { TableLine::Verdicts(line) });
         }

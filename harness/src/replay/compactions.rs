@@ -15,7 +15,7 @@ use ctxbench_reports::record::{
 };
 
 use super::conversation::Conversation;
-use super::drift::Kept;
+use super::fact_losses::FactLosses;
 use super::exchange;
 use super::facts::place;
 
@@ -35,7 +35,7 @@ pub(super) struct Compacted {
     summary_tokens: u64,
     went: Vec<Portion>,
     came: Vec<Portion>,
-    pub(super) kept: Kept,
+    pub(super) kept: FactLosses,
 }
 
 /// Measures the compactions of a conversation.
@@ -51,7 +51,7 @@ impl Measure {
     }
 
     /// Measures a compaction of the engine and its effect on the facts; `None` for other events.
-    pub(super) fn compacted(&mut self, noted: &Stamped, kept: Kept) -> Option<Compacted> {
+    pub(super) fn compacted(&mut self, noted: &Stamped, kept: FactLosses) -> Option<Compacted> {
         let Noted::Compaction { kind, mechanism, phase, before, after, new } = &noted.event else {
             return None;
         };

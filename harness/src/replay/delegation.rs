@@ -21,10 +21,10 @@ pub(super) fn records(
     parts: &[Option<ConversationRecord>],
     facts: &[FactRecord],
 ) -> Vec<Delegation> {
-    if run.crew().all.is_empty() {
+    if run.subagent_index().all.is_empty() {
         return vec![];
     }
-    let agents = run.crew().all.iter().zip(parts);
+    let agents = run.subagent_index().all.iter().zip(parts);
     let offsets: HashMap<&str, u64> =
         agents.filter_map(|(a, part)| Some((a.id.as_str(), part.as_ref()?.offset))).collect();
     let handed = Handed::of(&run.scenario.session, facts);
@@ -55,7 +55,7 @@ pub(super) fn records(
             ..row
         }
     };
-    run.crew().all.iter().zip(parts).map(row).collect()
+    run.subagent_index().all.iter().zip(parts).map(row).collect()
 }
 
 /// Facts that go to subagents and come back, by the session and the pairs alone.
@@ -128,12 +128,12 @@ pub(super) fn facts(
 ) -> Vec<FactRecord> {
     let session = &run.scenario.session;
     let mut out = main.conversation.facts(|i| &session.facts[i]);
-    if run.crew().is_empty() {
+    if run.subagent_index().is_empty() {
         out.sort_by(order);
         return out;
     }
-    let windows = &run.crew().windows;
-    for (i, (agent, part)) in run.crew().all.iter().zip(parts).enumerate() {
+    let windows = &run.subagent_index().windows;
+    for (i, (agent, part)) in run.subagent_index().all.iter().zip(parts).enumerate() {
         match part {
             Some(part) => {
                 let own = windows.facts(&agent.id);
@@ -147,7 +147,7 @@ pub(super) fn facts(
             None => {
                 let own = windows.session(session, &agent.id);
                 let path = Path::recorded(&own, &Defaults::STATED);
-                let showings = run.crew().known(i, &own).showings(&own);
+                let showings = run.subagent_index().known(i, &own).showings(&own);
                 let pairs = Needs::new(&own, &path, showings).pairs();
                 out.extend(pairs.iter().map(|p| unreached(&own.facts[p.fact], p, 0)));
             }
@@ -155,7 +155,7 @@ pub(super) fn facts(
     }
     out.sort_by(order);
     let undelivered =
-        |p: &FactRecord| p.found == Match::Absent && !run.crew().delivered(&p.fact, &p.need);
+        |p: &FactRecord| p.found == Match::Absent && !run.subagent_index().delivered(&p.fact, &p.need);
     out.into_iter().map(|p| FactRecord { undelivered: undelivered(&p), ..p }).collect()
 }
 

@@ -16,8 +16,8 @@ use ctxbench_core::session::Session;
 use ctxbench_reports::record::Place;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::altered::{Flaw, SaidWords};
-use super::known::{Carried, Known};
+use super::fact_errors::{Flaw, SaidWords};
+use super::session_cache::{Carried, SessionCache};
 
 /// A fact found in a context; the better sighting is the greater one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +59,7 @@ pub(super) fn readable(b: &Block) -> &str {
 
 /// Facts of a session in one replay.
 pub(super) struct FactBook {
-    pub(super) known: Arc<Known>,
+    pub(super) known: Arc<SessionCache>,
     said: SaidWords,
     /// Content of blocks, by hash.
     carried: HashMap<u64, Arc<Carried>>,
@@ -197,7 +197,7 @@ fn same(a: &Arc<Block>, b: &Arc<Block>) -> bool {
 }
 
 impl FactBook {
-    pub(super) fn of(known: Arc<Known>) -> Self {
+    pub(super) fn of(known: Arc<SessionCache>) -> Self {
         let n = known.facts.len();
         let view =
             View { facts: vec![Shown::default(); n], best: vec![None; n], ..View::default() };
@@ -213,7 +213,7 @@ impl FactBook {
 
     #[cfg(test)]
     pub(super) fn new(session: &Session) -> Self {
-        FactBook::of(Arc::new(Known::of(session)))
+        FactBook::of(Arc::new(SessionCache::of(session)))
     }
 
     /// Updates the view to a context.

@@ -30,7 +30,7 @@ impl Integrity {
         newest_user: Option<MessageId>,
         reasoning_in: impl Fn(MessageId) -> bool,
     ) -> Vec<(Rule, String)> {
-        let from = grown::follow(&mut self.blocks, blocks);
+        let from = incremental::follow(&mut self.blocks, blocks);
         if from == 0 {
             self.pairing = Pairing::default();
         }

@@ -1,23 +1,23 @@
 //! Replays the recorded path of a session through one strategy and builds the record of the run.
 
 mod agents;
-mod altered;
+mod fact_errors;
 mod background;
 pub(crate) mod compactions;
 mod conversation;
-mod crew;
+mod subagent_index;
 mod delegation;
-mod drift;
+mod fact_losses;
 mod events;
 pub(crate) mod exchange;
 mod facts;
-mod grown;
-mod histories;
+mod incremental;
+mod fact_timeline;
 mod integrity;
-mod known;
+mod session_cache;
 mod needs;
 mod observer;
-mod own_facts;
+mod fact_scope;
 mod path;
 mod prefix;
 mod record;
@@ -27,7 +27,7 @@ mod resume;
 mod retention;
 mod rewinds;
 mod savings;
-mod showings;
+mod fact_exposure;
 mod subagents;
 mod texts;
 mod trace;
@@ -59,7 +59,7 @@ use crate::summarise::{Summariser, SummaryDesk};
 use crate::watch::{Seen, Watch, Watcher};
 
 use events::{Event, Log};
-use known::{Known, KnownSession};
+use session_cache::{SessionCache, SessionCacheCell};
 use observer::Observer;
 use record::{Run, Stopped};
 use recording::{counted_by, lifetime, met};
@@ -72,7 +72,7 @@ pub(crate) use record::{not_run, scenario_info, took_manual};
 pub use resume::Loading;
 pub(crate) use rewinds::Compared;
 pub use savings::with_savings;
-pub(crate) use world::{GO_ON, MOST_FAILURES, NEUTRAL};
+pub(crate) use world::{GO_ON, MAX_FAILURES, NEUTRAL};
 
 /// Notes on how a session is replayed, for readers of its figures.
 pub fn remarks(session: &Session) -> Vec<String> {
@@ -176,18 +176,18 @@ pub async fn replay_in_full(
 pub(crate) struct Shared {
     /// The files of the session at its rewinds.
     files: Arc<Files>,
-    known: KnownSession,
+    known: SessionCacheCell,
 }
 
 impl Shared {
     pub(crate) fn of(scenario: &Scenario) -> Shared {
         let files = Arc::new(Files::played(&scenario.session));
-        Shared { files, known: KnownSession::default() }
+        Shared { files, known: SessionCacheCell::default() }
     }
 
     /// Data for the same scenario with other texts but the same files.
     pub(crate) fn reworded(&self) -> Shared {
-        Shared { files: self.files.clone(), known: KnownSession::default() }
+        Shared { files: self.files.clone(), known: SessionCacheCell::default() }
     }
 }
 
@@ -241,7 +241,7 @@ async fn replay_one(
     let doors = Doors { provider, watcher: watcher.clone() };
     let (log, events) = Log::open();
     let known = scene.known.clone();
-    let alone = known.crew(&scenario.session).is_empty();
+    let alone = known.subagent_index(&scenario.session).is_empty();
     let subagents = (!alone).then(|| Subagents::new(&scene, doors.clone(), log.clone()));
     let engine = play(&scene, doors.of(None), subagents.clone(), Start::default(), log).await;
     if let Some(subagents) = &subagents {
@@ -294,7 +294,7 @@ struct Scene<'a> {
     options: &'a Options,
     desk: &'a SummaryDesk,
     /// Facts of its messages.
-    known: Arc<Known>,
+    known: Arc<SessionCache>,
     /// Whether the engine keeps its events; the log contains everything that is measured.
     keeps_events: bool,
 }

@@ -9,7 +9,7 @@ use ctxbench_reports::record::{FactRecord, Place};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::path::Path;
-use super::showings::{Last, Showings};
+use super::fact_exposure::{Last, Showings};
 
 /// Replies within which a need in the same turn does not ask for memory.
 const AT_HAND: usize = 5;

@@ -20,9 +20,9 @@ use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 
 use super::compactions::Measure;
 use super::events::{Begun, Event, Log, Sent};
-use super::grown::Special;
+use super::incremental::Special;
 use super::integrity::Integrity;
-use super::known::Known;
+use super::session_cache::SessionCache;
 use super::path::{Move, Path};
 use super::prefix::{Prefix, Served, Shared};
 use super::retention::Retention;
@@ -31,7 +31,7 @@ use super::trace::Tracer;
 
 /// Source of the answer to a request.
 #[derive(Clone, Debug)]
-pub(super) enum Asked {
+pub(super) enum AnswerSource {
     /// A recorded reply, by id.
     Step(Arc<str>),
     /// A call that fetches again a fact that the next recorded reply needs.
@@ -89,7 +89,7 @@ const COMING: MessageId = MessageId(u32::MAX);
 impl Observer {
     pub(super) fn new(
         session: &Session,
-        known: Arc<Known>,
+        known: Arc<SessionCache>,
         path: &Path,
         model: &Arc<Model>,
         log: Log,
@@ -217,7 +217,7 @@ impl Observer {
         &mut self,
         request: &Request,
         result: &Result<Reply, ModelError>,
-        asked: &Asked,
+        asked: &AnswerSource,
         (at_ms, latency_ms): (Millis, Millis),
         waits: bool,
     ) {
@@ -245,7 +245,7 @@ impl Observer {
             phase: request.phase,
             model: model.name.clone(),
             step: self.steps,
-            extra: matches!(asked, Asked::Neutral | Asked::Reread { .. } | Asked::Paused),
+            extra: matches!(asked, AnswerSource::Neutral | AnswerSource::Reread { .. } | AnswerSource::Paused),
             input_tokens: billed.prompt(),
             cache_read: billed.cache_read,
             cache_write: billed.cache_write + billed.cache_write_1h,
@@ -362,11 +362,11 @@ impl Observer {
         &mut self,
         logical: &[Arc<Block>],
         reply: Option<&Reply>,
-        asked: &Asked,
+        asked: &AnswerSource,
     ) -> Vec<(Rule, String)> {
         let (answers, reread) = match asked {
-            Asked::Step(key) => (Some(key), None),
-            Asked::Reread { before, result } => (Some(before), Some(&**result)),
+            AnswerSource::Step(key) => (Some(key), None),
+            AnswerSource::Reread { before, result } => (Some(before), Some(&**result)),
             _ => (None, None),
         };
         let answers = answers.filter(|_| reply.is_some()).map(|k| &**k);

@@ -15,10 +15,10 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use super::conversation::{Conversation, conversations};
-use super::crew::Crew;
+use super::subagent_index::SubagentIndex;
 use super::events::{Event, Logged};
-use super::known::Known;
-use super::{Loading, background, compactions, delegation, histories, resume};
+use super::session_cache::SessionCache;
+use super::{Loading, background, compactions, delegation, fact_timeline, resume};
 use crate::rewind::{self, Files};
 
 /// A finished run.
@@ -29,7 +29,7 @@ pub(super) struct Run<'a> {
     /// The files of the session at its rewinds.
     pub(super) files: &'a Files,
     /// Analysis of the session.
-    pub(super) known: &'a Known,
+    pub(super) known: &'a SessionCache,
     /// Writer of its summaries, if any was requested.
     pub(super) summariser: Option<String>,
     /// Reason of an end that the strategy did not cause.
@@ -37,8 +37,8 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    pub(super) fn crew(&self) -> &Crew {
-        self.known.crew(&self.scenario.session)
+    pub(super) fn subagent_index(&self) -> &SubagentIndex {
+        self.known.subagent_index(&self.scenario.session)
     }
 }
 
@@ -97,7 +97,7 @@ impl ConversationRecord {
 /// The record of a run by its log.
 pub(super) fn measured(run: &Run<'_>, log: Receiver<Logged>) -> Measured {
     let session = &run.scenario.session;
-    let (main, agents) = conversations(log, run.crew().all.len());
+    let (main, agents) = conversations(log, run.subagent_index().all.len());
     let main = ConversationRecord::new(main, run.model, 0);
     let mut offset = main.conversation.requests().count() as u64;
     let mut parts = Vec::new();
@@ -136,7 +136,7 @@ pub(super) fn measured(run: &Run<'_>, log: Receiver<Logged>) -> Measured {
                     let seq = sent.record.seq + offset;
                     requests.push(RequestRecord { seq, ..sent.record });
                 }
-                event if of_main => histories::tell(&mut lives, event),
+                event if of_main => fact_timeline::tell(&mut lives, event),
                 _ => {}
             }
         }
@@ -241,7 +241,7 @@ fn played(
     if main.status != Status::Completed {
         return (main.status, main.error.clone());
     }
-    let failed = run.crew().all.iter().zip(parts).find_map(|(agent, part)| {
+    let failed = run.subagent_index().all.iter().zip(parts).find_map(|(agent, part)| {
         let part = part.as_ref().filter(|p| p.status != Status::Completed)?;
         let why = part.error.as_deref().unwrap_or_default();
         Some((part.status, Some(format!("subagent {}: {why}", agent.id))))
@@ -273,7 +273,7 @@ fn integrity(
     parts: &[Option<ConversationRecord>],
 ) -> Vec<IntegrityFailure> {
     let mut out = main.integrity.clone();
-    for (agent, part) in run.crew().all.iter().zip(parts) {
+    for (agent, part) in run.subagent_index().all.iter().zip(parts) {
         let Some(part) = part else { continue };
         out.extend(part.integrity.iter().map(|i| IntegrityFailure {
             request: i.request + part.offset,

@@ -10,15 +10,15 @@ use ctxbench_core::session::Session;
 use ctxbench_core::world::Incoming;
 use ctxbench_reports::record::{FactRecord, Place};
 
-use super::drift::{Drift, Kept};
+use super::fact_losses::{LossTracker, FactLosses};
 use super::events::{Event, Log};
 use super::facts::{FactBook, Sighting};
-use super::histories::Histories;
-use super::known::Known;
+use super::fact_timeline::FactTimelines;
+use super::session_cache::SessionCache;
 use super::needs::{Needs, Pair, unreached};
 use super::path::Path;
 use super::rereads::{Reread, Rereads};
-use super::showings::Exposure;
+use super::fact_exposure::Exposure;
 
 /// The facts of a session in one replay.
 pub(super) struct Retention {
@@ -27,8 +27,8 @@ pub(super) struct Retention {
     needs: Needs,
     exposure: Exposure,
     rereads: Rereads,
-    drift: Drift,
-    histories: Histories,
+    drift: LossTracker,
+    histories: FactTimelines,
     /// Keys of user messages that no request has shown yet.
     arriving: Vec<Arc<str>>,
     compactions_seen: u64,
@@ -38,7 +38,7 @@ pub(super) struct Retention {
 }
 
 impl Retention {
-    pub(super) fn new(session: &Session, known: Arc<Known>, path: &Path, log: Log) -> Self {
+    pub(super) fn new(session: &Session, known: Arc<SessionCache>, path: &Path, log: Log) -> Self {
         let facts = known.facts.len();
         let showings = known.showings(session);
         let needs = Needs::new(session, path, showings.clone());
@@ -48,8 +48,8 @@ impl Retention {
             exposure: Exposure::new(showings, pairs),
             needs,
             rereads: Rereads::new(path),
-            drift: Drift::new(facts),
-            histories: Histories::new(known.measured),
+            drift: LossTracker::new(facts),
+            histories: FactTimelines::new(known.measured),
             lately: vec![false; facts],
             arriving: Vec::new(),
             compactions_seen: 0,
@@ -202,7 +202,7 @@ impl Retention {
     }
 
     /// Measures the facts that a compaction removed and kept.
-    pub(super) fn compacted(&mut self, before: &[Arc<Block>], after: &[Arc<Block>]) -> Kept {
+    pub(super) fn compacted(&mut self, before: &[Arc<Block>], after: &[Arc<Block>]) -> FactLosses {
         let old = self.book.seen(before, None);
         let old_verbatim = self.book.seen_verbatim(before);
         self.lately.iter_mut().zip(&old).for_each(|(l, s)| *l |= s.is_some());

@@ -12,9 +12,9 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use super::agents::DEEPEST;
-use super::crew::Crew;
+use super::subagent_index::SubagentIndex;
 use super::events::Log;
-use super::known::Known;
+use super::session_cache::SessionCache;
 use super::recording::of_subagent;
 use super::{Doors, Options, Scene, Start, play};
 use crate::summarise::SummaryDesk;
@@ -27,7 +27,7 @@ pub(super) struct Subagents {
     options: Options,
     desk: SummaryDesk,
     /// Analysis of the whole session.
-    whole: Arc<Known>,
+    whole: Arc<SessionCache>,
     doors: Doors,
     log: Log,
     started: Mutex<HashSet<usize>>,
@@ -48,13 +48,13 @@ impl Subagents {
         })
     }
 
-    fn crew(&self) -> &Crew {
-        self.whole.crew(&self.scenario.session)
+    fn subagent_index(&self) -> &SubagentIndex {
+        self.whole.subagent_index(&self.scenario.session)
     }
 
     /// Calls of a window that wait for their subagents.
     pub(super) fn waited_in(&self, window: Option<&str>) -> HashSet<&str> {
-        self.crew().waited_in(window)
+        self.subagent_index().waited_in(window)
     }
 
     /// Runs the subagents that these calls of a reply start. Returns how long the caller waits, ms.
@@ -65,18 +65,18 @@ impl Subagents {
         request: Option<u64>,
     ) -> Millis {
         let mut waits = 0;
-        let started = calls.iter().flat_map(|id| self.crew().called(id));
+        let started = calls.iter().flat_map(|id| self.subagent_index().called(id));
         // In the order in which they begin.
         for i in started.copied().collect::<BTreeSet<usize>>() {
             let took = self.clone().run(i, now, request).await;
-            waits = waits.max(if self.crew().all[i].waits { took } else { 0 });
+            waits = waits.max(if self.subagent_index().all[i].waits { took } else { 0 });
         }
         waits
     }
 
     /// Runs the subagents without a call, after the end of the main conversation.
     pub(super) async fn run_uncalled(self: &Arc<Self>, now: Millis) {
-        let all = &self.crew().all;
+        let all = &self.subagent_index().all;
         for i in (0..all.len()).filter(|&i| all[i].call.is_none()) {
             self.clone().run(i, now, None).await;
         }
@@ -90,13 +90,13 @@ impl Subagents {
         request: Option<u64>,
     ) -> Pin<Box<dyn Future<Output = Millis> + Send>> {
         Box::pin(async move {
-            if self.crew().depths[i] > DEEPEST
+            if self.subagent_index().depths[i] > DEEPEST
                 || !self.started.lock().is_ok_and(|mut s| s.insert(i))
             {
                 return 0;
             }
-            let id = &self.crew().all[i].id;
-            let session = self.crew().windows.session(&self.scenario.session, id);
+            let id = &self.subagent_index().all[i].id;
+            let session = self.subagent_index().windows.session(&self.scenario.session, id);
             let model = of_subagent(&self.scenario, &session, &self.model, &self.options);
             let scene = Scene {
                 scenario: &self.scenario,
@@ -106,7 +106,7 @@ impl Subagents {
                 model: &model,
                 options: &self.options,
                 desk: &self.desk,
-                known: self.crew().known(i, &session),
+                known: self.subagent_index().known(i, &session),
                 keeps_events: false,
             };
             let start = Start { at_ms: now, by_request: request };

@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use ctxbench_core::calibration;
 use ctxbench_core::session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 
-use super::known::Known;
-use super::own_facts::OwnFacts;
+use super::session_cache::SessionCache;
+use super::fact_scope::OwnFacts;
 
 /// Positions of the entries of each window, so that extracting one costs only its own size.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub(super) struct Windows {
 
 impl Windows {
     /// `known` = analysis of the whole session.
-    pub(super) fn of(session: &Session, known: &Known) -> Windows {
+    pub(super) fn of(session: &Session, known: &SessionCache) -> Windows {
         let mut out = Windows { facts: OwnFacts::of(session, known), ..Windows::default() };
         for (i, e) in session.entries.iter().enumerate() {
             match (e, e.agent()) {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     fn windows(s: &Session) -> Windows {
-        Windows::of(s, &Known::of(s))
+        Windows::of(s, &SessionCache::of(s))
     }
 
     fn own(s: &Session, id: &str) -> Session {

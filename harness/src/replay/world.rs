@@ -12,7 +12,7 @@ use ctxbench_core::engine::{Action, Event, Incoming, Stamped, Task, World};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason};
 use ctxbench_core::session::Millis;
 
-use super::observer::{Asked, Observer};
+use super::observer::{AnswerSource, Observer};
 use super::path::{Defaults, Move, Path, Step};
 use super::recording::text_of;
 use super::subagents::Subagents;
@@ -24,7 +24,7 @@ use ctxbench_scenarios::{FaultOn, ProviderFault};
 pub(crate) const NEUTRAL: &str = "Understood; nothing is left to do in this turn.";
 
 /// Failed turns in a row without a recorded step, after which the run ends.
-pub(crate) const MOST_FAILURES: u32 = 3;
+pub(crate) const MAX_FAILURES: u32 = 3;
 
 /// Text of the user after a turn that ended too early.
 pub(crate) const GO_ON: &str = "Please go on.";
@@ -52,7 +52,7 @@ pub(super) struct ReplayWorld {
     /// Requests so far that faults count, by kind.
     counted: HashMap<FaultOn, u64>,
     /// Next recorded reply: a step of the session, or one beyond it.
-    asked: Option<Asked>,
+    asked: Option<AnswerSource>,
     tasks: HashMap<u64, Background>,
     /// Results of the calls in flight.
     results: Vec<Incoming>,
@@ -131,10 +131,10 @@ impl ReplayWorld {
 
     /// Answer to a normal request: the next recorded reply, a re-read before it, or a neutral text
     /// after the last.
-    fn plan(&mut self, request: &Request) -> (PlannedReply, Asked) {
+    fn plan(&mut self, request: &Request) -> (PlannedReply, AnswerSource) {
         let Some(step) = self.steps.last() else {
             let parts = vec![Part::Text(NEUTRAL.into())];
-            return (PlannedReply::Say { parts, stop: StopReason::EndTurn }, Asked::Neutral);
+            return (PlannedReply::Say { parts, stop: StopReason::EndTurn }, AnswerSource::Neutral);
         };
         let step = step.clone();
         let lost = match self.rereads {
@@ -147,31 +147,31 @@ impl ReplayWorld {
                     parts: vec![Part::Call(again.call)],
                     stop: StopReason::ToolUse,
                 },
-                Asked::Reread { before: step.key, result: Box::new(again.result) },
+                AnswerSource::Reread { before: step.key, result: Box::new(again.result) },
             );
         }
         let calls = step.parts.iter().any(|p| matches!(p, Part::Call(_)));
         let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
-        (PlannedReply::Say { parts: step.parts, stop }, Asked::Step(step.key))
+        (PlannedReply::Say { parts: step.parts, stop }, AnswerSource::Step(step.key))
     }
 }
 
 impl ReplayWorld {
     /// Answer to a request that is not the agent's own work.
-    fn side_work(&self, purpose: Purpose) -> (PlannedReply, Asked) {
+    fn side_work(&self, purpose: Purpose) -> (PlannedReply, AnswerSource) {
         let (parts, stop) = match purpose {
-            Purpose::Summary => return (PlannedReply::Summarise, Asked::Summary),
+            Purpose::Summary => return (PlannedReply::Summarise, AnswerSource::Summary),
             Purpose::Edit => (vec![Part::Text(self.edits().into())], StopReason::EndTurn),
             Purpose::Sample | Purpose::Ping => (vec![], StopReason::MaxTokens),
         };
-        (PlannedReply::Say { parts, stop }, Asked::Aside)
+        (PlannedReply::Say { parts, stop }, AnswerSource::Aside)
     }
 
     /// Reply of an editor model: the edits of the newest recorded reply in order, or a statement
     /// that there are none.
     fn edits(&self) -> String {
         let given = match (&self.asked, self.steps.last()) {
-            (Some(Asked::Step(key)), Some(step)) if step.key == *key => &step.parts[..],
+            (Some(AnswerSource::Step(key)), Some(step)) if step.key == *key => &step.parts[..],
             _ => &[],
         };
         let edit = |p: &Part| match p {
@@ -214,12 +214,12 @@ impl ReplayWorld {
         &mut self,
         purpose: Purpose,
         plan: PlannedReply,
-        asked: Asked,
-    ) -> (PlannedReply, Asked, Millis) {
+        asked: AnswerSource,
+    ) -> (PlannedReply, AnswerSource, Millis) {
         match self.disturbed(purpose) {
             None => (plan, asked, 0),
             Some((plan @ PlannedReply::Say { .. }, late_ms)) if purpose == Purpose::Sample => {
-                (plan, Asked::Neutral, late_ms)
+                (plan, AnswerSource::Neutral, late_ms)
             }
             Some((plan, late_ms)) => (plan, asked, late_ms),
         }
@@ -251,7 +251,7 @@ impl World for ReplayWorld {
         let failed = std::mem::take(&mut self.failed);
         if !self.steps.is_empty() {
             self.failures += u32::from(!failed);
-            if self.failures >= MOST_FAILURES {
+            if self.failures >= MAX_FAILURES {
                 self.over = true;
                 return None;
             }
@@ -308,7 +308,7 @@ impl World for ReplayWorld {
         // After its compaction the provider has not sent the recorded reply yet.
         let paused = request.purpose == Purpose::Sample
             && result.as_ref().is_ok_and(|r| r.stop == StopReason::Compaction);
-        let asked = if paused { Asked::Paused } else { asked };
+        let asked = if paused { AnswerSource::Paused } else { asked };
         let (started, took) = (self.now, result.as_ref().map_or(late_ms, |r| r.latency_ms));
         self.now = self.now.saturating_add(took);
         self.observer.request(request, &result, &asked, (started, took), true);
@@ -339,7 +339,7 @@ impl World for ReplayWorld {
 
     fn recorded(&mut self, message: MessageId) {
         match self.asked.take() {
-            Some(Asked::Step(key)) => {
+            Some(AnswerSource::Step(key)) => {
                 self.failures = 0;
                 self.replies.insert(key.clone(), message);
                 self.newest_reply = key.clone();
@@ -349,7 +349,7 @@ impl World for ReplayWorld {
                 }
                 self.observer.recorded(&key, message);
             }
-            Some(Asked::Reread { result, .. }) => {
+            Some(AnswerSource::Reread { result, .. }) => {
                 self.tools_ms = Defaults::STATED.tools_ms;
                 self.results = vec![*result];
                 self.observer.recorded("", message);

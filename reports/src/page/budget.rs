@@ -63,7 +63,7 @@ impl Packed {
         format!(
             "So that this page stays below {} MB, it holds some of its {} sessions in part: {}. \
              results.json has everything.",
-            super::MOST_BYTES / 1_000_000,
+            super::MAX_BYTES / 1_000_000,
             self.parts.len(),
             told.join(", ")
         )

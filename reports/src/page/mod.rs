@@ -33,7 +33,7 @@ use overview::Overview;
 pub(crate) const FORMAT: Format = Format { name: "html", prints: true, make: Make::Rows(write) };
 
 /// Most bytes of a page, so that it passes as an attachment.
-const MOST_BYTES: usize = 20_000_000;
+const MAX_BYTES: usize = 20_000_000;
 
 const STYLE: &str = include_str!("page.css");
 
@@ -101,7 +101,7 @@ fn page(stored: &Stored<'_>, looks: &Looks, matrix_md: &str) -> Result<String, R
             script type="module" { (PreEscaped(SCRIPT)) }
         })
     };
-    let room = MOST_BYTES.saturating_sub(frame(&Packed::default()).len());
+    let room = MAX_BYTES.saturating_sub(frame(&Packed::default()).len());
     let mut packed = Packed::new(room);
     let mut left = blocks.len();
     let mut naming = Naming::of(results);

@@ -42,17 +42,17 @@ pub(super) fn first_screen(sections: &[Section<'_>]) -> Markup {
     html! {
         div.first {
             section aria-label="The conclusion" {
-                @for s in sections { @if let Section::Glance(g) = s {
+                @for s in sections { @if let Section::Conclusion(g) = s {
                     h2 { (clean(&g.heading)) }
                     @for s in &g.sentences { p.sentences { (clean(s)) } }
                     @for l in g.lines.iter().filter(|l| l.alarm) {
-                        p.alarm { strong { (l.what) } ": " (clean(&l.text)) }
+                        p.alarm { strong { (l.label) } ": " (clean(&l.text)) }
                     }
                     details open[g.sentences.is_empty()] {
                         summary { "Who is first in what" }
                         div.wide tabindex="0" role="region" aria-label="Who is first in what" {
                             table { tbody { @for l in &g.lines { tr {
-                                th scope="row" { (l.what) } td.note { (clean(&l.text)) }
+                                th scope="row" { (l.label) } td.note { (clean(&l.text)) }
                             } } } }
                         }
                     }
@@ -105,7 +105,7 @@ fn section(section: &Section<'_>, results: &Results) -> Markup {
             html! { h2 { "How to read this" } (help(assumptions)) }
         }
         // The first screen has them, and the script draws each session.
-        Section::Failures(_) | Section::Glance(_) | Section::Scores(_) => html! {},
+        Section::Failures(_) | Section::Conclusion(_) | Section::Scores(_) => html! {},
     }
 }
 

@@ -14,21 +14,21 @@ use ctxbench_core::tokens::content_hash;
 use ctxbench_reports::record::FactLife;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::altered::{Frames, said_words, words_before};
-use super::crew::Crew;
-use super::histories::{self, Told};
+use super::fact_errors::{ErrorPatterns, said_words, words_before};
+use super::subagent_index::SubagentIndex;
+use super::fact_timeline::{self, ExcerptCache};
 use super::path::{Defaults, Path};
 use super::recording::{Unseen, tells_sizes, unseen};
-use super::showings::Showings;
+use super::fact_exposure::Showings;
 use super::texts;
 
 /// Facts of a session, and the matcher that finds them in texts.
-pub(super) struct Known {
+pub(super) struct SessionCache {
     /// Facts of the session.
     pub(super) facts: Vec<Fact>,
     /// Number of facts.
     pub(super) measured: usize,
-    pub(super) frames: Frames,
+    pub(super) frames: ErrorPatterns,
     /// Facts that each one replaced, directly or indirectly.
     older: Vec<Vec<usize>>,
     /// Facts in memory files, which a call may restore although its result lacks them.
@@ -38,10 +38,10 @@ pub(super) struct Known {
     matcher: Matcher,
     /// Facts in texts, by hash of the text.
     carried: Mutex<HashMap<u64, Arc<Carried>>>,
-    told: Mutex<Told>,
+    told: Mutex<ExcerptCache>,
     showings: OnceLock<Arc<Showings>>,
     lives: OnceLock<Vec<FactLife>>,
-    crew: OnceLock<Crew>,
+    subagent_index: OnceLock<SubagentIndex>,
     /// By token counting.
     unseen: Mutex<Vec<(Counting, Arc<Unseen>)>>,
 }
@@ -62,8 +62,8 @@ impl Carried {
     }
 }
 
-impl Known {
-    pub(super) fn of(session: &Session) -> Known {
+impl SessionCache {
+    pub(super) fn of(session: &Session) -> SessionCache {
         let facts = session.facts.clone();
         let measured = facts.len();
         let mut arising: HashMap<String, Vec<usize>> = HashMap::new();
@@ -75,11 +75,11 @@ impl Known {
             Entry::Memory { text, .. } => Some(matcher.carried(text, &fold(text))),
             _ => None,
         });
-        Known {
+        SessionCache {
             older: older(&session.facts),
             brought: memory.flatten().map(|(fact, _)| fact).collect(),
             matcher,
-            frames: Frames::new(&session.facts, texts::in_sources(session, words_before)),
+            frames: ErrorPatterns::new(&session.facts, texts::in_sources(session, words_before)),
             arising,
             facts,
             measured,
@@ -87,7 +87,7 @@ impl Known {
             told: Mutex::default(),
             showings: OnceLock::new(),
             lives: OnceLock::new(),
-            crew: OnceLock::new(),
+            subagent_index: OnceLock::new(),
             unseen: Mutex::default(),
         }
     }
@@ -100,12 +100,12 @@ impl Known {
 
     /// Source of each fact in the session.
     pub(super) fn lives(&self, session: &Session) -> &[FactLife] {
-        self.lives.get_or_init(|| histories::lives(session))
+        self.lives.get_or_init(|| fact_timeline::lives(session))
     }
 
     /// Subagents of the session.
-    pub(super) fn crew(&self, session: &Session) -> &Crew {
-        self.crew.get_or_init(|| Crew::of(session, self))
+    pub(super) fn subagent_index(&self, session: &Session) -> &SubagentIndex {
+        self.subagent_index.get_or_init(|| SubagentIndex::of(session, self))
     }
 
     /// Text that the recording lacks.
@@ -155,7 +155,7 @@ impl Known {
         self.words().once(text)
     }
 
-    fn words(&self) -> std::sync::MutexGuard<'_, Told> {
+    fn words(&self) -> std::sync::MutexGuard<'_, ExcerptCache> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -177,12 +177,12 @@ impl Known {
 
 /// Analysis of one session, computed at its first use and shared by all runs of it.
 #[derive(Default)]
-pub(super) struct KnownSession(OnceLock<Arc<Known>>);
+pub(super) struct SessionCacheCell(OnceLock<Arc<SessionCache>>);
 
-impl KnownSession {
+impl SessionCacheCell {
     /// Returns the analysis of `session`; every call must pass the same session.
-    pub(super) fn of(&self, session: &Session) -> Arc<Known> {
-        self.0.get_or_init(|| Known::of(session).into()).clone()
+    pub(super) fn of(&self, session: &Session) -> Arc<SessionCache> {
+        self.0.get_or_init(|| SessionCache::of(session).into()).clone()
     }
 }
 

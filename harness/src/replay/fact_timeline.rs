@@ -21,14 +21,14 @@ const MOVES: usize = 8;
 const WORD: usize = 4;
 
 /// Recorded events of each fact so far.
-pub(super) struct Histories {
+pub(super) struct FactTimelines {
     shown: Vec<bool>,
     moves: Vec<usize>,
 }
 
-impl Histories {
+impl FactTimelines {
     pub(super) fn new(facts: usize) -> Self {
-        Histories { shown: vec![false; facts], moves: vec![0; facts] }
+        FactTimelines { shown: vec![false; facts], moves: vec![0; facts] }
     }
 
     /// Notes the facts that a request showed.
@@ -90,13 +90,13 @@ impl Histories {
 
 /// Excerpts of moves, each stored once: many facts are in the same place.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct ExcerptCache {
     /// By fact and by hash of the block.
     around: RapidHashMap<(usize, u64), Arc<str>>,
     texts: RapidHashSet<Arc<str>>,
 }
 
-impl Told {
+impl ExcerptCache {
     /// Excerpt around the fact with this index in a block.
     pub(super) fn around(&mut self, number: usize, fact: &Fact, block: &Block) -> Arc<str> {
         let key = (number, block.hash);

@@ -8,7 +8,7 @@ use ctxbench_core::fact::FactKind;
 use ctxbench_core::session::{Entry, Session};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::known::Known;
+use super::session_cache::SessionCache;
 
 /// Facts that arise, are needed or are stated in a window, by index in the session. Others are
 /// never searched for there.
@@ -20,7 +20,7 @@ pub(super) struct OwnFacts {
 }
 
 impl OwnFacts {
-    pub(super) fn of(session: &Session, known: &Known) -> OwnFacts {
+    pub(super) fn of(session: &Session, known: &SessionCache) -> OwnFacts {
         let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
         for (i, f) in session.facts.iter().enumerate() {
             for id in f.needs.iter().chain([&f.arises]) {
@@ -57,7 +57,7 @@ impl OwnFacts {
 }
 
 /// Facts that an entry states, in any form.
-fn said(e: &Entry, known: &Known) -> Vec<usize> {
+fn said(e: &Entry, known: &SessionCache) -> Vec<usize> {
     let mut out = Vec::new();
     match e {
         Entry::System { text, .. } | Entry::RepoMap { text, .. } => {

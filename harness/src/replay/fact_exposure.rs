@@ -10,7 +10,7 @@ use ctxbench_scenarios::autofacts::GAP;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::facts::FactBook;
-use super::known::Known;
+use super::session_cache::SessionCache;
 use super::path::Path;
 
 /// A user message or tool result that states a fact.
@@ -60,7 +60,7 @@ pub(super) struct Showings {
 }
 
 impl Showings {
-    pub(super) fn new(path: &Path, known: &Known) -> Showings {
+    pub(super) fn new(path: &Path, known: &SessionCache) -> Showings {
         let mut walk = Walk::of(known);
         for m in &path.moves {
             if let Action::User(message) = &m.action {
@@ -96,7 +96,7 @@ impl Showings {
 
 /// State of a walk along a path.
 struct Walk<'a> {
-    known: &'a Known,
+    known: &'a SessionCache,
     /// Facts that each message needs, in order.
     needing: HashMap<&'a str, Vec<usize>>,
     /// Number of replies so far.
@@ -108,7 +108,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn of(known: &'a Known) -> Walk<'a> {
+    fn of(known: &'a SessionCache) -> Walk<'a> {
         let mut needing: HashMap<&str, Vec<usize>> = HashMap::new();
         for (i, fact) in known.facts[..known.measured].iter().enumerate() {
             fact.needs.iter().for_each(|need| needing.entry(need).or_default().push(i));
@@ -287,7 +287,7 @@ mod tests {
     }
 
     fn showings(session: &Session) -> Showings {
-        Showings::new(&Path::recorded(session, &Defaults::STATED), &Known::of(session))
+        Showings::new(&Path::recorded(session, &Defaults::STATED), &SessionCache::of(session))
     }
 
     #[test]

@@ -7,12 +7,12 @@ use ctxbench_core::content::joined_text;
 use ctxbench_core::session::{Entry, Session};
 
 use super::agents::{Subagent, depths, subagents};
-use super::known::Known;
+use super::session_cache::SessionCache;
 use super::windows::Windows;
 
 /// Subagents of a session, and their windows.
 #[derive(Default)]
-pub(super) struct Crew {
+pub(super) struct SubagentIndex {
     /// Subagents in the order in which they begin.
     pub(super) all: Vec<Subagent>,
     /// Nesting depth of each subagent.
@@ -23,17 +23,17 @@ pub(super) struct Crew {
     waited: HashMap<Option<String>, Vec<String>>,
     pub(super) windows: Windows,
     /// Analysis of each subagent's window.
-    known: Vec<OnceLock<Arc<Known>>>,
+    known: Vec<OnceLock<Arc<SessionCache>>>,
     /// (fact, need) pairs in another window that is never told the fact before the need.
     undelivered: HashSet<(String, String)>,
 }
 
-impl Crew {
+impl SubagentIndex {
     /// `whole` = the analysis of the session.
-    pub(super) fn of(session: &Session, whole: &Known) -> Crew {
+    pub(super) fn of(session: &Session, whole: &SessionCache) -> SubagentIndex {
         let all = subagents(session);
         if all.is_empty() {
-            return Crew::default();
+            return SubagentIndex::default();
         }
         let mut by_call: HashMap<String, Vec<usize>> = HashMap::new();
         let mut waited: HashMap<Option<String>, Vec<String>> = HashMap::new();
@@ -44,7 +44,7 @@ impl Crew {
                 waited.entry(call.caller.clone()).or_default().push(call.id.clone());
             }
         }
-        Crew {
+        SubagentIndex {
             depths: depths(&all),
             by_call,
             waited,
@@ -71,8 +71,8 @@ impl Crew {
     }
 
     /// Analysis of a subagent's window, which is this session.
-    pub(super) fn known(&self, agent: usize, window: &Session) -> Arc<Known> {
-        self.known[agent].get_or_init(|| Arc::new(Known::of(window))).clone()
+    pub(super) fn known(&self, agent: usize, window: &Session) -> Arc<SessionCache> {
+        self.known[agent].get_or_init(|| Arc::new(SessionCache::of(window))).clone()
     }
 
     /// Whether a fact that arises in another window is stated in the window of a need before it. A
@@ -82,7 +82,7 @@ impl Crew {
     }
 }
 
-fn undelivered(session: &Session, known: &Known) -> HashSet<(String, String)> {
+fn undelivered(session: &Session, known: &SessionCache) -> HashSet<(String, String)> {
     // Index of the first entry of each id.
     let mut places: HashMap<&str, usize> = HashMap::new();
     // First statement by a user or a tool, by fact and window.

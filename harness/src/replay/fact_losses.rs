@@ -1,11 +1,11 @@
 //! Facts that each compaction leaves in the context, of those established so far and needed later.
 
 use super::facts::Sighting;
-use super::known::Known;
+use super::session_cache::SessionCache;
 
 /// Facts that one compaction removed and kept.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Kept {
+pub(super) struct FactLosses {
     /// Facts that left the verbatim context.
     pub(super) lost: u64,
     /// Lost facts that a summary or restoration carries.
@@ -17,15 +17,15 @@ pub(super) struct Kept {
 }
 
 /// Facts that were established so far.
-pub(super) struct Drift {
+pub(super) struct LossTracker {
     established: Vec<bool>,
 }
 
 type Seen<'a> = &'a [Option<Sighting>];
 
-impl Drift {
+impl LossTracker {
     pub(super) fn new(facts: usize) -> Self {
-        Drift { established: vec![false; facts] }
+        LossTracker { established: vec![false; facts] }
     }
 
     /// Notes the facts that a request showed.
@@ -34,7 +34,7 @@ impl Drift {
     }
 
     /// Notes the facts of a message or result.
-    pub(super) fn said(&mut self, known: &Known, key: &str) {
+    pub(super) fn said(&mut self, known: &SessionCache, key: &str) {
         known.arising(key).iter().for_each(|&i| self.established[i] = true);
     }
 
@@ -42,11 +42,11 @@ impl Drift {
     /// and in its verbatim part.
     pub(super) fn compacted(
         &mut self,
-        known: &Known,
+        known: &SessionCache,
         later: &[bool],
         old: [Seen<'_>; 2],
         new: [Seen<'_>; 2],
-    ) -> Kept {
+    ) -> FactLosses {
         self.shown(old[0]);
         let n = known.measured;
         let lost: Vec<usize> =
@@ -56,7 +56,7 @@ impl Drift {
             let there = wanted.iter().filter(|&&i| seen[i].is_some()).count();
             (!wanted.is_empty()).then(|| 100.0 * there as f64 / wanted.len() as f64)
         };
-        Kept {
+        FactLosses {
             lost: lost.len() as u64,
             carried: lost.iter().filter(|&&i| new[0][i].is_some()).count() as u64,
             needed_later: wanted.len() as u64,

@@ -25,7 +25,7 @@ pub(super) struct Flaw {
 
 /// Patterns that recognise wrong facts. All are searched at once: a line of a summary costs its own
 /// size, however many facts there are.
-pub(super) struct Frames {
+pub(super) struct ErrorPatterns {
     facts: Vec<Frame>,
     /// Literals that must match whole words, folded; patterns refer to them by index.
     literals: Literals,
@@ -60,9 +60,9 @@ const OWN_FRAME: usize = 3;
 const PIECE: usize = 4;
 const BEFORE: usize = 3;
 
-impl Frames {
+impl ErrorPatterns {
     /// Builds the patterns; `before` = [`words_before`] of each fact.
-    pub(super) fn new(facts: &[Fact], before: Vec<Option<Vec<Option<String>>>>) -> Frames {
+    pub(super) fn new(facts: &[Fact], before: Vec<Option<Vec<Option<String>>>>) -> ErrorPatterns {
         let mut all = Collected::default();
         let mut values: HashMap<String, Vec<Value>> = HashMap::new();
         let mut frames = Vec::new();
@@ -95,7 +95,7 @@ impl Frames {
             let forbids = all.add(fact, f.forbids.iter().map(|t| fold(t)));
             frames.push(Frame { pieces, forbids });
         }
-        Frames { facts: frames, literals: Literals::new(&all.literals), owners: all.owners, values }
+        ErrorPatterns { facts: frames, literals: Literals::new(&all.literals), owners: all.owners, values }
     }
 
     /// Errors of facts in a summary, by index of the fact; `said` = whether the model was shown a
@@ -285,7 +285,7 @@ mod tests {
 
     fn only(fact: Fact, source: &str, summary: &str, said: impl Fn(&str) -> bool) -> Flaw {
         let before = vec![Some(words_before(&fact, source))];
-        let flaws = Frames::new(&[fact], before).flaws(summary, said);
+        let flaws = ErrorPatterns::new(&[fact], before).flaws(summary, said);
         flaws.first().map(|(_, flaw)| *flaw).unwrap_or_default()
     }
 
