@@ -56,7 +56,7 @@ use crate::mock::{
 };
 use crate::rewind::FileRewinds;
 use crate::summarise::{Summariser, SummaryDesk};
-use crate::watch::{Seen, Watch, Watcher};
+use crate::watch::{Observations, Watch, Watcher};
 
 use events::{Event, Log};
 use observer::Observer;
@@ -134,8 +134,8 @@ pub struct Replayed {
     pub trace: Vec<String>,
     /// Wall-clock times of loading sessions from disk.
     pub loadings: Vec<Loading>,
-    /// Observations of the monitor; empty without one.
-    pub seen: Seen,
+    /// Status lines and usage, if the run was monitored.
+    pub seen: Observations,
 }
 
 /// All results of a replay.
@@ -236,7 +236,7 @@ async fn replay_one(
             options.summariser.name(),
             options.seed
         );
-        Watcher::new(w, name, &model, scenario.scale)
+        Watcher::new(w, name, &model)
     });
     let doors = Doors { provider, watcher: watcher.clone() };
     let (log, events) = Log::open();

@@ -69,12 +69,6 @@ impl RunRecord {
         self
     }
 
-    /// The row with its requests but without texts.
-    pub fn as_asked(&self) -> RunRecord {
-        let requests = self.requests.clone();
-        RunRecord { requests, digest: None, ..self.clone().digested() }
-    }
-
     pub(crate) fn sent(&self) -> Sent {
         if let Some(d) = &self.digest {
             return d.sent;

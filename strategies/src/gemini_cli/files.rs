@@ -1,5 +1,5 @@
-//! Gemini CLI's memory files: a person's own and those from the root of the project down
-//! (docs/sources/gemini-cli.md §7).
+//! Gemini CLI's memory files: the user's own file, and the files from the root of the project down
+//! to the working directory (docs/sources/gemini-cli.md §7).
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::own_settings::{UserSetting, ValueKind, extract};
 
 const NAME: &str = "GEMINI.md";
 
-/// What of a person's file is about compaction.
+/// Settings of a user's file that affect compaction.
 const OWN: [UserSetting; 3] = [
     (&["model", "compressionThreshold"], "threshold", ValueKind::Share),
     (&["tools", "truncateToolOutputThreshold"], "cut_to", ValueKind::Number),

@@ -1,4 +1,4 @@
-//! What is left of a tool result that goes to a file: a cut of it, or a preview
+//! Replacement text of a tool result that moves to a file: a cut version or a preview
 //! (docs/sources/gemini-cli.md §2, §5).
 
 use std::borrow::Cow;
@@ -7,17 +7,17 @@ use ctxbench_core::block::Block;
 use ctxbench_core::compaction::head_cut;
 use ctxbench_core::tokens::utf16_len;
 
-/// How a masked result begins and ends: the mark on the wire (docs/sources/gemini-cli.md §5).
+/// Tags around a masked result, as sent to the provider (docs/sources/gemini-cli.md §5).
 pub(super) const MASKED: &str = "<tool_output_masked>";
 const MASKED_END: &str = "</tool_output_masked>";
-/// Tool whose output is shown by its sections (docs/sources/gemini-cli.md §5).
+/// Tool with a preview that shows the sections of its output (docs/sources/gemini-cli.md §5).
 const SHELL: &str = "run_shell_command";
-/// Longest result that is shown whole, and what is shown of each end otherwise, characters
-/// (docs/sources/gemini-cli.md §5).
+/// Maximum length of a result that is shown in full, and the length of each end of a longer one,
+/// both in characters (docs/sources/gemini-cli.md §5).
 const WHOLE: u64 = 500;
 const END: usize = 250;
-/// Most lines of a section that are shown, and lines of each end otherwise
-/// (docs/sources/gemini-cli.md §5).
+/// Maximum number of lines of a section that are shown in full, and the number of lines of each end
+/// of a longer one (docs/sources/gemini-cli.md §5).
 const LINES: usize = 20;
 const END_LINES: usize = 10;
 
@@ -25,7 +25,7 @@ const END_LINES: usize = 10;
 const SECTIONS: [&str; 6] =
     ["Output", "Error", "Exit Code", "Signal", "Background PIDs", "Process Group PGID"];
 
-/// Sizes of a cut, characters.
+/// Sizes of a cut in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
     pub(super) head: usize,
@@ -34,15 +34,15 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// How a text is cut to so many characters: a fifth from its beginning, the rest from its end.
-    /// `None` = it fits.
+    /// Calculates a cut to `most` characters: the first fifth from the beginning of the text, the
+    /// rest from its end. `None` = the text fits.
     pub(super) fn of(text: &str, most: usize) -> Option<Cut> {
         let all = utf16_len(text) as usize;
         let head = most / 5;
         (all > most).then(|| Cut { head, tail: most - head, omitted: all - most })
     }
 
-    /// The cut text, with a note in front that names the file.
+    /// Formats the cut text after a note that names the file.
     pub(super) fn show(self, text: &str, note: &str, file: &str) -> String {
         let Cut { head, tail, omitted } = self;
         let start = head_cut(text, head).unwrap_or(text);
@@ -53,7 +53,7 @@ impl Cut {
         )
     }
 
-    /// Reads the sizes out of a cut text.
+    /// Parses the sizes of a cut from its text.
     pub(super) fn found_in(text: &str, note: &str) -> Option<Cut> {
         let rest = text.strip_prefix(note)?.strip_prefix(": first ")?;
         let (head, rest) = rest.split_once(" and last ")?;
@@ -65,7 +65,7 @@ impl Cut {
     }
 }
 
-/// The last `max` UTF-16 units of a text, never half a character.
+/// Returns the last `max` UTF-16 units of a text, without splitting a character.
 fn tail_cut(text: &str, max: usize) -> &str {
     let mut units = 0;
     for (i, c) in text.char_indices().rev() {
@@ -77,7 +77,7 @@ fn tail_cut(text: &str, max: usize) -> &str {
     text
 }
 
-/// What stands in the place of a masked result: `pretty` is its object as indented JSON.
+/// Formats the replacement of a masked result. `pretty` is the result's object as indented JSON.
 pub(super) fn masked(tool: &str, output: &str, pretty: &str, note: &str, file: &str) -> String {
     let preview = if tool == SHELL {
         sections(output)
@@ -90,7 +90,7 @@ pub(super) fn masked(tool: &str, output: &str, pretty: &str, note: &str, file: &
     format!("{MASKED}\n{preview}\n\n{note}: {file}\n{MASKED_END}")
 }
 
-/// A result as it goes to a file before a compression.
+/// Returns the text of a result that a compression writes to a file.
 pub(super) fn whole(result: &Block) -> Cow<'_, str> {
     match result.is_error {
         true => pretty(&result.text, true).into(),
@@ -98,14 +98,15 @@ pub(super) fn whole(result: &Block) -> Cow<'_, str> {
     }
 }
 
-/// A result as the program writes its object down before it looks at it.
+/// Formats the object of a result as indented JSON, the form that the program measures.
 pub(super) fn pretty(output: &str, is_error: bool) -> String {
     let key = if is_error { "error" } else { "output" };
     let text = serde_json::to_string(output).expect("a string always serialises");
     format!("{{\n  \"{key}\": {text}\n}}")
 }
 
-/// The output of a command by its sections; only its output is cut.
+/// Formats the output of a command by sections. Only the `Output` section and text before the first
+/// section are shortened.
 fn sections(output: &str) -> String {
     let starts: Vec<(usize, &str)> = line_starts(output)
         .filter_map(|at| {
@@ -134,7 +135,7 @@ fn line_starts(text: &str) -> impl Iterator<Item = usize> {
     std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1))
 }
 
-/// The first and last lines of a text.
+/// Returns the first and last lines of a text.
 fn lines(text: &str) -> String {
     let all: Vec<&str> = text.split('\n').collect();
     if all.len() <= LINES {
@@ -159,7 +160,7 @@ mod tests {
         assert!(!shown.contains('b') || !shown.contains("bb"));
         assert!(shown.ends_with(&"c".repeat(32_000)));
         assert_eq!(Cut::of(&"a".repeat(40_000), 40_000), None);
-        // Not in the middle of a character.
+        // A cut does not split a character.
         let shown = Cut::of(&"😀".repeat(10), 5).unwrap().show(&"😀".repeat(10), "N", "f");
         assert!(shown.ends_with("\n\n😀😀"), "{shown}");
     }

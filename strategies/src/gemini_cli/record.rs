@@ -1,4 +1,4 @@
-//! What the requests of a driven Gemini CLI mean.
+//! Interpretation of the requests of a recorded Gemini CLI session.
 
 use ctxbench_core::block::BlockKind;
 use serde_json::{Map, Value, json};
@@ -8,10 +8,10 @@ use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording, no_not
 
 pub(super) const RECORDING: Recording = Recording { notes: no_notes, read, texts_apart: true };
 
-/// The limit that it takes every model for, tokens (docs/sources/gemini-cli.md §1).
+/// Limit that the program assumes for every model, in tokens (docs/sources/gemini-cli.md §1).
 const LIMIT: u64 = 1_048_576;
 
-/// It is driven with half of the window as its threshold.
+/// Recorded sessions use half of the window as the threshold.
 const SHARE: f64 = 0.5;
 
 fn read(heard: &Heard<'_>) -> Reading {
@@ -50,7 +50,7 @@ fn read(heard: &Heard<'_>) -> Reading {
     out
 }
 
-/// What its estimates know of a text.
+/// Counts the characters of a text as the program's estimates need them.
 fn alphabets(text: &str) -> Map<String, Value> {
     let ascii = text.bytes().filter(u8::is_ascii).count();
     let utf16 = |t: &str| t.encode_utf16().count();
@@ -65,13 +65,13 @@ fn is_written(p: &Piece<'_>, summaries: &[&str]) -> bool {
     summaries.iter().any(|s| s.trim() == p.text().trim())
 }
 
-/// A draft stands before the words that ask to check it.
+/// Returns true if the request asks to check a draft: the draft precedes its last message.
 fn is_check(r: &Asked<'_>, summaries: &[&str]) -> bool {
     let [.., draft, _] = r.pieces.as_slice() else { return false };
     r.summary && draft.kind == BlockKind::Assistant && is_written(draft, summaries)
 }
 
-/// The history holds a snapshot.
+/// Returns true if the history contains a snapshot.
 fn is_anchored(r: &Asked<'_>) -> bool {
     let history = r.pieces.split_last().map_or(&[][..], |(_, history)| history);
     let said = |p: &&Piece<'_>| !p.instructs() && p.kind != BlockKind::Output;
@@ -151,7 +151,8 @@ mod tests {
         let sizes = |name: &str| out.constants[name]["bytes"].as_u64();
         let of = ["prompt_new", "prompt_verify", "ack"].map(sizes);
         assert_eq!(of, [Some(7), Some(10), Some(6)]);
-        // A letter of two bytes is one unit; in JSON there are quotes and the line end is two.
+        // A two-byte letter is one unit. In JSON the quotes count too, and the line break is two
+        // units.
         let context = Value::Object(out.context);
         assert_eq!(context, json!({"ascii_chars": 3, "other_chars": 1, "json_utf16": 7}));
         assert_eq!(out.settings["compression_threshold"], 0.5 / 16.0);

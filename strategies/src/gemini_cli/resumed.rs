@@ -1,33 +1,34 @@
-//! What a resumed session does to the results of tools: the file holds each twice, with its call
-//! and as a message, and both are read (docs/sources/gemini-cli.md §6). Normal requests show one of
-//! them; everything else sees both.
+//! Duplicate tool results of a resumed session. The file contains each result twice, with its call
+//! and as a message, and the program reads both (docs/sources/gemini-cli.md §6). Normal requests
+//! show one copy. Estimates, compression and masking see both.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
 
-/// How often each result stands in the history.
+/// Number of copies of each result in the history.
 #[derive(Default)]
 pub(super) struct Copies {
-    /// By call: copies that will not become more.
+    /// Final numbers of copies, by call ID.
     settled: HashMap<String, usize>,
-    /// Results that the file holds with their calls, by call.
+    /// Results that the file stores with their calls, by call ID.
     stored: HashMap<String, Stored>,
-    /// Since the compression in this process nothing is stored with its call.
+    /// No results are stored with calls after a compression in this process.
     rewritten: bool,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Stored {
-    /// Times that the session was resumed since.
+    /// Number of times that the session was resumed since the result was stored.
     resumed: usize,
-    /// Results of the same message.
+    /// Number of results in the same message.
     together: usize,
 }
 
 impl Stored {
-    /// The first time the two are read; later each call of a message brings all of its results.
+    /// The first resume reads both copies. At each later one, every call of a message adds all of
+    /// the message's results.
     fn copies(self) -> usize {
         match self.resumed {
             0 => 1,
@@ -38,7 +39,7 @@ impl Stored {
 }
 
 impl Copies {
-    /// Tools have run; these are the ids of the results of one message.
+    /// Records the results of one message, given their call IDs.
     pub(super) fn recorded(&mut self, ids: &[String]) {
         if !self.rewritten {
             let stored = Stored { resumed: 0, together: ids.len() };
@@ -46,8 +47,9 @@ impl Copies {
         }
     }
 
-    /// The stored messages were rewritten from the history, without what stood with calls; `ends`
-    /// = by a compression, which this holds for until the process ends.
+    /// Records that the stored messages were rewritten from the history, without the results stored
+    /// with calls. `ends` = a compression did it, after which no results are stored with calls
+    /// until the process ends.
     pub(super) fn rewritten(&mut self, ends: bool) {
         for (id, stored) in self.stored.drain() {
             self.settled.insert(id, stored.copies());
@@ -55,7 +57,7 @@ impl Copies {
         self.rewritten |= ends;
     }
 
-    /// The session was opened again.
+    /// Records that the session was opened again.
     pub(super) fn resumed(&mut self) {
         self.rewritten = false;
         self.stored.values_mut().for_each(|s| s.resumed += 1);
@@ -67,7 +69,8 @@ impl Copies {
         stored.or_else(|| self.settled.get(id).copied()).unwrap_or(1)
     }
 
-    /// Blocks with each result as often as it stands there; results of one message stay together.
+    /// Repeats each result as often as it occurs in the history. The results of a message stay
+    /// together.
     pub(super) fn spread<'a>(
         &'a self,
         blocks: &'a [Arc<Block>],
@@ -110,7 +113,7 @@ mod tests {
         assert_eq!(ids(&copies, &blocks), ["a", "b", "a"]);
         copies.resumed();
         assert_eq!(ids(&copies, &blocks), ["a", "b", "a"]);
-        // In the next process calls are stored as usual again.
+        // The next process stores results with calls again.
         copies.recorded(&["c".into()]);
         copies.resumed();
         assert_eq!(ids(&copies, &[result("c")]), ["c", "c"]);

@@ -7,7 +7,7 @@ ctxbench_core::settings! {
         auto: flag = true, "docs/sources/opencode.md §2, compaction.auto";
         /// clear old tool results after a turn; auto = off in 1.18, on in 1.3
         prune: flag = auto, "docs/sources/opencode.md §1: off unless set in 1.18";
-        /// newest tool results that pruning leaves
+        /// newest tool results that are not pruned
         prune_protect: tokens = 40_000, "docs/sources/opencode.md §1, PRUNE_PROTECT";
         /// pruning must free more than this
         prune_minimum: tokens = 20_000, "docs/sources/opencode.md §1, PRUNE_MINIMUM";
@@ -50,8 +50,8 @@ ctxbench_core::settings! {
         autocontinue: flag = true,
             "docs/sources/opencode.md §3.3, experimental.compaction.autocontinue";
         /// compact before sending when more than this share of the usable window (window less the
-        /// largest reply) is filled, by the last count and an estimate of what came since; auto =
-        /// off, as in the program, which only looks back at reported usage
+        /// largest reply) is filled, by the last count and an estimate of the later messages; auto
+        /// = off, as in the program, which only checks the usage that was reported
         proactive: share = auto,
             "docs/sources/opencode-vs-claude-code.md §10.5, shouldCompact: 0.92 of usable, \
              strictly more; a proposal, no release has it";

@@ -14,7 +14,7 @@ use BlockKind::{Assistant, Base, Call, Continue, Marker, Output, ReplayedUser, S
 
 const SCALE: f64 = 0.01;
 
-/// The same reply with this many tokens reported.
+/// Sets the total tokens that a reply reports.
 fn using(answer: Answer, total: u64) -> Answer {
     answer.map(|mut r| {
         r.usage = Usage { reported_total: Some(total), ..Usage::default() };
@@ -46,7 +46,7 @@ fn failed(p: &Played) -> usize {
         .count()
 }
 
-/// Three short turns; the third one reports what it is told.
+/// Three short turns; the third one reports `total` tokens.
 fn three_turns(total: u64) -> Script {
     Script {
         actions: vec![user("1", "one"), user("2", "two"), user("3", "six")],
@@ -60,7 +60,7 @@ fn three_turns(total: u64) -> Script {
     }
 }
 
-/// What stands behind the summary once three short turns have filled the window.
+/// Returns the blocks after the summary once three short turns have filled the window.
 fn tail(settings: &str) -> Vec<BlockKind> {
     let p = play(&format!("opencode:{settings}"), SCALE, three_turns(1_680));
     let shown = kinds(last(&p));
@@ -85,8 +85,8 @@ fn tail_settings_choose_what_stays() {
     assert_eq!(tail("tail_turns=2"), [User, Assistant, User, Assistant]);
     assert_eq!(tail("tail_turns=0"), []);
     assert_eq!(tail("tail_turns=-1"), []);
-    // 61 tokens: one turn and 30 left, one short of the turn before, whose reply alone has room. 62
-    // take both.
+    // A budget of 61 tokens keeps one turn and leaves 30 tokens, one too few for the whole previous
+    // turn, so only its reply is kept. A budget of 62 keeps both turns.
     assert_eq!(tail("preserve_recent_tokens=6100"), [Assistant, User, Assistant]);
     assert_eq!(tail("preserve_recent_tokens=6200"), [User, Assistant, User, Assistant]);
     assert_eq!(tail("preserve_recent_tokens=0"), []);
@@ -127,7 +127,7 @@ fn reserved_counts_where_the_model_has_an_input_limit() {
     assert_eq!(on("claude-sonnet-4-5", "reserved=72k", 1_679), 0);
 }
 
-/// A turn with this many reads of 200 tokens, then two turns without.
+/// A turn with `n` reads of 200 tokens, then three turns without.
 fn reads(tool: &str, n: usize) -> Script {
     let mut replies: Vec<Answer> =
         (0..n).map(|i| using(calls("", &i.to_string(), tool, "{}"), 100)).collect();
@@ -148,7 +148,8 @@ fn cleared(spec: &str, tool: &str, n: usize) -> usize {
 
 #[test]
 fn pruning_leaves_the_newest_results_and_needs_a_gain() {
-    // docs/sources/opencode.md §1 at 0.01: 400 tokens stay, more than 200 must go.
+    // docs/sources/opencode.md §1 at scale 0.01: 400 tokens are kept, and more than 200 must be
+    // freed.
     assert_eq!(cleared("opencode:", "read", 5), 0, "off unless asked for");
     assert_eq!(cleared("opencode:prune=true", "read", 5), 3);
     assert_eq!(cleared("opencode:prune=true", "read", 3), 0, "exactly 200 is not more");
@@ -168,7 +169,7 @@ fn pruning_leaves_the_newest_results_and_needs_a_gain() {
 
 #[test]
 fn pruning_follows_a_failed_turn_too() {
-    // docs/sources/opencode.md §1: when the loop is left, however.
+    // docs/sources/opencode.md §1: pruning follows every end of the loop.
     let mut script = reads("read", 5);
     script.replies[7] = failure(ErrorKind::Invalid, 400, "no such tool");
     assert_eq!(play("opencode:prune=true", SCALE, script).compactions(), ["prune"]);
@@ -191,7 +192,8 @@ fn a_proactive_share_looks_before_sending() {
         [0, 1, 0]
     );
     assert_eq!(compacted("proactive=0.92,auto=false", 184), 0);
-    // The new message is in the tail; of the turn before, whose request has 200 tokens, the reply.
+    // The tail contains the new message and the reply of the previous turn, but not its request of
+    // 200 tokens.
     let p = play("opencode:proactive=0.92", SCALE, script(184));
     assert_eq!(kinds(last(&p)), [Base, Marker, Summary, Assistant, User, Continue]);
 }
@@ -235,8 +237,8 @@ fn the_sdk_prompt_has_five_sections() {
 
 #[test]
 fn an_older_pair_inside_the_tail_hands_its_summary_on() {
-    // docs/sources/opencode.md §3.2.3: the last one, by place; §3.4: the older pair stands in the
-    // middle of the tail.
+    // docs/sources/opencode.md §3.2.3: the last summary by position counts; §3.4: the older pair is
+    // in the middle of the tail.
     let mut script = three_turns(1_680);
     script.replies[3] = using(says("on 1"), 1_680);
     script.replies.extend([using(says("on 2"), 1_680), says("on 3")]);
@@ -267,7 +269,7 @@ fn a_refused_summary_is_not_tried_again_and_leaves_its_marker() {
 
 #[test]
 fn a_failed_summary_stays_pending_and_cannot_cut_afterwards() {
-    // docs/sources/opencode.md §3.4, s12 and s13: tool call, or an error that is no overflow.
+    // docs/sources/opencode.md §3.4, s12 and s13: a tool call, or an error other than an overflow.
     for bad in [calls("", "c", "read", "{}"), failure(ErrorKind::Invalid, 400, "bad")] {
         let mut script = three_turns(1_680);
         script.actions.push(user("4", "ten"));
@@ -287,7 +289,7 @@ fn a_failed_summary_stays_pending_and_cannot_cut_afterwards() {
 
 #[test]
 fn passing_failures_are_tried_five_times_more() {
-    // docs/sources/opencode.md §3.1: at most five retries, and none of what will fail again.
+    // docs/sources/opencode.md §3.1: at most five retries, and none after permanent failures.
     let busy = || failure(ErrorKind::RateLimited, 429, "rate limit");
     let with_summaries = |summaries: Vec<Answer>| {
         play("opencode", SCALE, Script { summaries, ..three_turns(1_680) })
@@ -310,7 +312,8 @@ fn passing_failures_are_tried_five_times_more() {
 
 #[test]
 fn refusals_for_length_are_known_by_their_words() {
-    // docs/sources/opencode.md §3.1: the words of several providers, not those about rates.
+    // docs/sources/opencode.md §3.1: length errors of several providers match, rate limit errors do
+    // not.
     let answer = |message: &str| {
         let replies = vec![failure(ErrorKind::Invalid, 400, message), says("on")];
         play(
@@ -327,7 +330,7 @@ fn refusals_for_length_are_known_by_their_words() {
     assert_eq!(answer("unknown parameter"), 0);
 }
 
-/// A second user message with two texts and a picture, whose request is refused.
+/// A second user message with two texts and an image; its request is refused.
 fn picture() -> Script {
     let media = Media {
         media_type: "image/png".into(),
@@ -359,7 +362,7 @@ fn a_replayed_message_keeps_its_parts_through_a_second_refusal() {
     let samples = p.of(Purpose::Sample);
     assert_eq!(kinds(samples[2]), [Base, Marker, Summary, ReplayedUser]);
     assert_eq!(kinds(samples[3]), [Base, Marker, Summary, Continue]);
-    // With a turn in the tail the repeated message is repeated once more.
+    // With a turn in the tail the repeated message is repeated again.
     let mut script = picture();
     script.actions.insert(1, user("1b", "two"));
     script.replies.insert(1, says("done 2"));
@@ -400,8 +403,8 @@ fn the_old_release_wraps_what_it_repeats_until_it_has_answered() {
 
 #[test]
 fn a_compaction_left_over_from_a_refusal_repeats_what_was_refused() {
-    // docs/sources/opencode.md §3.2.2: nearest real user message before the parent, which is the
-    // new one here.
+    // docs/sources/opencode.md §3.2.2: the nearest real user message before the parent, which here
+    // is the new message.
     let script = Script {
         actions: vec![user("1", "one"), user("2", "two"), user("3", "ten")],
         replies: vec![says("done 1"), too_long(2_100, 2_000), says("on")],
@@ -416,8 +419,8 @@ fn a_compaction_left_over_from_a_refusal_repeats_what_was_refused() {
 
 #[test]
 fn a_manual_compaction_asks_for_nothing_afterwards() {
-    // docs/sources/opencode.md §3.1, s8. One that failed is made up for by the next prompt, which
-    // gets the summary for an answer.
+    // docs/sources/opencode.md §3.1, s8. A failed compaction is repeated at the next prompt, which
+    // the summary then answers.
     let script = |summaries| Script {
         actions: vec![user("1", "one"), Action::Compact { instructions: None }, user("2", "two")],
         replies: vec![says("done 1"), says("done 2")],
@@ -432,12 +435,12 @@ fn a_manual_compaction_asks_for_nothing_afterwards() {
 
 #[test]
 fn going_back_behind_a_compaction_undoes_it() {
-    // docs/sources/opencode.md §7: marker and summary go too.
+    // docs/sources/opencode.md §7: marker and summary are removed too.
     let mut script = three_turns(1_680);
     script.actions.extend([back_to("2"), user("4", "ten")]);
     let p = play("opencode", SCALE, script);
     assert_eq!(kinds(last(&p)), [Base, User, Assistant, User, User]);
-    // A step brought back that is over the window is compacted before the next (§2b).
+    // A restored step that exceeds the window is compacted before the next one (§2b).
     let script = Script {
         actions: vec![user("1", "one"), back_to("c1"), user("2", "two")],
         replies: vec![using(calls("", "c1", "read", "{}"), 1_680), says("on"), says("end")],
@@ -454,7 +457,7 @@ fn going_back_behind_a_compaction_undoes_it() {
 
 #[test]
 fn transcript_writes_arguments_as_json_stringify() {
-    // The line is what node prints for JSON.stringify(JSON.parse(arguments)).
+    // The expected line is node's output for JSON.stringify(JSON.parse(arguments)).
     let arguments = r#"{ "path": "a\/b", "n": 1.0, "t": "\u0041", "l": [1, 2.50] }"#;
     let script = Script {
         actions: vec![user("1", "one")],
@@ -491,13 +494,13 @@ fn what_a_call_returned_stands_beside_it_in_every_form() {
 
 #[test]
 fn as_described_001() {
-    // docs/sources/opencode-vs-claude-code.md §2: count > context − output, strictly; judged before
-    // the next request; nothing but the summary after it.
+    // docs/sources/opencode-vs-claude-code.md §2: count > context − output, strictly; checked
+    // before the next request; only the summary remains.
     let spec = "opencode@described-001";
     let with = |total| {
         let mut s = three_turns(total);
         s.actions.push(user("4", "ten"));
-        // Input, cached input and output; what is written to a cache is not counted.
+        // Input, cached input and output count; cache writes do not.
         s.replies[2] = says("done 3").map(|mut r| {
             r.usage = Usage {
                 input: total - 200,
@@ -514,7 +517,7 @@ fn as_described_001() {
     let p = with(1_681);
     assert_eq!(p.compactions(), ["summary"]);
     assert_eq!(kinds(last(&p)), [Base, Marker, Summary]);
-    // The messages themselves and a plain request, in a conversation of their own without tools.
+    // The messages themselves and a plain request, in a separate conversation without tools.
     let asked = p.of(Purpose::Summary)[0];
     assert_eq!(
         kinds(asked),
@@ -531,14 +534,14 @@ fn as_described_001() {
         [3, 3, 0]
     );
     assert_eq!(cleared("opencode@described-001:prune=false", "read", 5), 0);
-    // Nothing is said about a refusal.
+    // The description does not mention refusals.
     let replies = vec![too_long(2_100, 2_000), says("never")];
     let p =
         play(spec, SCALE, Script { actions: vec![user("1", "one")], replies, ..Script::default() });
     assert_eq!((p.failures().len(), p.requests.len()), (1, 1));
 }
 
-/// Seven reads of 200 tokens in the first turn; the third turn fills the window.
+/// Five reads of 200 tokens in the first turn; the third turn fills the window.
 fn filled(tool: &str, total: u64) -> Script {
     let mut s = reads(tool, 5);
     s.replies[7] = using(says("full"), total);
@@ -555,8 +558,8 @@ fn as_described_002() {
     assert_eq!(p.compactions(), ["hide"]);
     let count = |r: &Request, kind| r.blocks.iter().filter(|b| b.kind == kind).count();
     assert_eq!((count(last(&p), Call), count(last(&p), Output)), (2, 2));
-    // Step 2: hiding frees 600, and 2,280 less 600 are 1,680, still too many. Five headings, then
-    // the last user message again.
+    // Step 2: hiding frees 600, and 2,280 less 600 are 1,680, which is still too large. The request
+    // asks for five headings, then the last user message is sent again.
     let p = play(spec, SCALE, filled("read", 2_280));
     assert_eq!(p.compactions(), ["hide", "summary"]);
     let after = p.of(Purpose::Sample)[8];

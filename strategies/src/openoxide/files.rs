@@ -1,15 +1,16 @@
-//! OpenOxide's memory files (docs/sources/openoxide.md §1.7). Imports, the search above the
-//! directory and files of a person's rules are Claude Code's, whose levels the blueprint adopts.
+//! OpenOxide's memory files (docs/sources/openoxide.md §1.7). Imports, the search above the working
+//! directory and a user's rule files work as in Claude Code, whose levels the blueprint adopts.
 
 use ctxbench_kit::memory::{IndexLimit, Layout, Level, Levels, LoadRequest, LoadedFiles};
 
 use crate::descriptor::Version;
 
-/// Files that hold for their folder. The blueprint names MEMORY.md, and a project's own name holds
-/// there, too. Sessions are written with the last one.
+/// Names of files that apply to their folder. The blueprint names MEMORY.md; the product's own file
+/// name is accepted too. Benchmark sessions use the last name.
 pub(super) const OF_FOLDERS: [&str; 3] = ["OPENOXIDE.md", "MEMORY.md", "CLAUDE.md"];
 
-/// The project's own file, to which lasting facts go. Sessions are written with the last one.
+/// Names of the project's memory file, to which lasting facts are added. Benchmark sessions use the
+/// last name.
 pub(super) const OF_PROJECT: [&str; 3] = ["OPENOXIDE.md", ".openoxide/MEMORY.md", "CLAUDE.md"];
 
 static LAYOUT: Layout = Layout {
@@ -29,10 +30,10 @@ static LAYOUT: Layout = Layout {
     rules: ".openoxide/rules",
     local: "OPENOXIDE.local.md",
     below: &[(Level::Project, OF_FOLDERS[0]), (Level::Project, OF_FOLDERS[1])],
-    // docs/sources/opencode-vs-claude-code.md §5 has such a list.
+    // docs/sources/opencode-vs-claude-code.md §5 describes such a list.
     settings: Some(".openoxide/settings.json"),
     projects: ".openoxide/projects",
-    // AutoMemoryConfig.index_line_limit; the blueprint has no limit of bytes.
+    // AutoMemoryConfig.index_line_limit. The blueprint has no limit in bytes.
     index: IndexLimit { lines: 200, bytes: None },
 };
 

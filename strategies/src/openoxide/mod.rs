@@ -1,10 +1,10 @@
 //! OpenOxide: the blueprint (docs/sources/openoxide.md).
 //!
-//! Every request is counted before it is sent. Where it is too large three tiers follow one
-//! another: clearing old tool results, summarising finished turns with the weak model (normally
-//! beside the conversation, after a turn), summarising the whole session. `phases=two` is the older
-//! form (docs/sources/openoxide.md §1.3). `openoxide@provider-side` asks the provider to make room
-//! and has the tiers for what that leaves.
+//! Every request is counted before it is sent. If it is too large, three tiers run in order:
+//! clearing old tool results, summarising finished turns with the weak model (normally in the
+//! background after a turn), and summarising the whole session. `phases=two` is the older form
+//! (docs/sources/openoxide.md §1.3). `openoxide@provider-side` asks the provider to make room and
+//! uses the tiers if the request is still too large.
 
 #[cfg(test)]
 mod figures_tests;
@@ -35,7 +35,7 @@ use ctxbench_core::request::{
 use ctxbench_core::session::RewindMode;
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
-use ctxbench_kit::monitor::{Reminders, Teller};
+use ctxbench_kit::monitor::Reminders;
 
 use crate::openoxide::files::OF_FOLDERS;
 use crate::openoxide::settings::{OpenOxideSettings, Phases};
@@ -49,17 +49,18 @@ use crate::scoped::Scoped;
 
 pub use crate::openoxide::words::DESCRIPTOR;
 
-/// The provider refuses a smaller trigger (docs/sources/anthropic-api.md §2.3), tokens.
+/// Minimum trigger that the provider accepts, in tokens (docs/sources/anthropic-api.md §2.3).
 const MIN_COMPACT_TRIGGER: u64 = 50_000;
-/// Further attempts after a passing failure: what Codex and OpenCode do; the blueprint is silent.
+/// Maximum retries after a transient failure, as in Codex and OpenCode. The blueprint does not
+/// specify a number.
 pub(crate) const RETRIES: u32 = 5;
 
-/// Who makes room. Both are the design's; there is no program.
+/// Component that makes room. The design describes both; there is no program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OxideVersion {
-    /// The tiers here.
+    /// The tiers of this module.
     Blueprint,
-    /// The provider, as far as it can.
+    /// The provider, as far as possible.
     ProviderSide,
 }
 
@@ -156,21 +157,22 @@ pub(crate) struct OpenOxide {
     pub(crate) scale: f64,
     pub(crate) words: OxideWords,
     reminders: Reminders,
-    /// Map, memory and files as shown.
+    /// Repository map, memory and files, as shown.
     pinned: PromptChunks,
-    /// Memory files for some paths: shown as long as the call that brought them.
+    /// Memory files that apply to some paths. Each is shown as long as the call that made it
+    /// appear.
     scoped: Scoped,
-    /// The summary being written beside the conversation.
+    /// Summary that is being written in the background.
     pub(crate) job: Option<Job>,
-    /// Each view under the newest message that it showed.
+    /// Earlier views, each with its newest message.
     undo: UndoStack,
-    /// The provider stopped after its compaction.
+    /// Whether the provider stopped after its compaction.
     paused: bool,
-    /// The provider is asked to make room.
+    /// Whether the provider is asked to make room.
     provider_side: bool,
 }
 
-/// The ways to make room, cheapest first.
+/// Ways to make room, cheapest first.
 #[derive(Clone, Copy)]
 enum Tier {
     Prune,
@@ -181,28 +183,28 @@ enum Tier {
 const TIERS: [Tier; 3] = [Tier::Prune, Tier::History, Tier::Session];
 
 impl OpenOxide {
-    /// The older form (docs/sources/openoxide.md §1.3).
+    /// Returns true for the older form (docs/sources/openoxide.md §1.3).
     pub(crate) fn two_phases(&self) -> bool {
         self.settings.phases == Phases::Two
     }
 
-    /// Whether the model is told its budget here: only where its provider does not
-    /// (docs/sources/openoxide.md §2.7).
+    /// Returns true if the strategy must report its budget to the model, because the provider does
+    /// not (docs/sources/openoxide.md §2.7).
     fn tells(&self, s: &Engine) -> bool {
-        self.settings.awareness && Teller::of_model(&s.model) == Teller::Agent
+        self.settings.awareness && !s.model.capabilities.awareness
     }
 
-    /// What finished turns may take: what the parts served before them leave, up to their cap
-    /// (docs/sources/openoxide.md §2.2, allocation step 6).
+    /// Returns the tokens available to finished turns: the rest after the parts that are allocated
+    /// before them, up to their cap (docs/sources/openoxide.md §2.2, allocation step 6).
     pub(crate) fn history_room(&self, s: &Engine, open: usize) -> u64 {
         let cap = self.budget.history_cap(s.model.window);
         let parts = PromptChunks::split(s.context.blocks(), open).demand();
         let given = self.budget.allocate(s.model.window, &Demand { chat_history: cap, ..parts });
-        // With no room at all the gate's tiers decide, which need a size to aim at.
+        // Without any room the gate's tiers decide. They need a target size.
         given.ok().map(|a| a.chat_history).filter(|n| *n > 0).unwrap_or(cap)
     }
 
-    /// What a prompt may have at most, tokens.
+    /// Returns the maximum prompt size in tokens.
     fn limit(&self, s: &Engine) -> u64 {
         if self.two_phases() {
             s.model.window.saturating_sub(self.settings.compaction_buffer)
@@ -211,8 +213,8 @@ impl OpenOxide {
         }
     }
 
-    /// The view in assembly order, with this history and this open turn. The provider ignores
-    /// messages before its own compaction, so what is always shown follows one.
+    /// Builds the view in assembly order from a history and an open turn. The provider ignores
+    /// messages before its own compaction, so a history with one precedes the fixed part.
     pub(crate) fn assemble(
         &self,
         s: &Engine,
@@ -228,7 +230,7 @@ impl OpenOxide {
         chunks.all_messages()
     }
 
-    /// The last gate: the next request, counted by the provider or exactly.
+    /// Checks the size of the next request, counted by the provider or exactly, before it is sent.
     async fn gate(&mut self, s: &mut Engine) -> Result<(), BudgetError> {
         let request = self.request(s);
         let total = s.count(&request).await;
@@ -267,7 +269,7 @@ impl OpenOxide {
         !at.is_empty() && self.compacted(s, CompactionKind::Clear, "prune", phase, cleared)
     }
 
-    /// Shows these blocks and remembers what was shown before.
+    /// Shows these blocks and stores the previous view for undo.
     pub(crate) fn compacted(
         &mut self,
         s: &mut Engine,
@@ -290,7 +292,7 @@ impl OpenOxide {
         }
     }
 
-    /// Before a turn's first reply or between its steps.
+    /// Returns the phase of a request: before a turn's first reply, or between its steps.
     fn moment(s: &Engine) -> Phase {
         let blocks = s.context.blocks();
         match (newest_user(blocks).last(), blocks.last()) {
@@ -327,7 +329,7 @@ impl Strategy for OpenOxide {
     }
 
     async fn on_restart(&mut self, s: &mut Engine) {
-        // A background summary dies with the program.
+        // A background summary ends with the program.
         self.cancel(s);
     }
 
@@ -339,10 +341,10 @@ impl Strategy for OpenOxide {
     }
 
     async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
-        // Finished turns join the history, and the files in the chat stand behind it again.
+        // Finished turns join the history, and the files in the chat follow it again.
         let history = s.context.blocks().iter().filter(|b| is_conversation(b)).cloned().collect();
         let view = self.assemble(s, history, Vec::new());
-        // Only what is always shown moves, so no call loses its result.
+        // Only fixed blocks move, so no call loses its result.
         let _ = s.context.set(view);
         Flow::Proceed
     }
@@ -375,7 +377,7 @@ impl Strategy for OpenOxide {
         }
         if self.tells(s) {
             let used = estimate(&r.blocks);
-            self.reminders.tell(&mut r, used, s.model.window);
+            self.reminders.append_usage(&mut r, used, s.model.window);
         }
         r
     }
@@ -446,7 +448,7 @@ impl Strategy for OpenOxide {
         };
         let (kept, fewer) = (upto(to), upto(MessageId(to.0.saturating_sub(1))));
         if s.context.set(kept).is_err() {
-            // A cut between a call and its result goes back one message further.
+            // A cut between a call and its result moves back by one message.
             let _ = s.context.set(fewer);
         }
     }

@@ -1,4 +1,4 @@
-//! OpenOxide: questions about the view, and the conversation as text for the weak model.
+//! OpenOxide: functions on the view, and the conversation as text for the weak model.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use ctxbench_core::tokens::bytes_div4_down;
 use crate::openoxide::importance::importance;
 use crate::openoxide::settings::PruneOrder;
 
-/// Whether a block belongs to the conversation, not to what is always shown.
+/// Returns true if a block belongs to the conversation and not to the fixed part.
 pub fn is_conversation(b: &Block) -> bool {
     !is_system(b)
         && !matches!(
@@ -22,7 +22,7 @@ pub fn is_conversation(b: &Block) -> bool {
         )
 }
 
-/// The conversation before a position.
+/// Returns the conversation before a position.
 pub fn conversation(blocks: &[Arc<Block>], before: usize) -> Vec<Arc<Block>> {
     blocks[..before].iter().filter(|b| is_conversation(b)).cloned().collect()
 }
@@ -31,8 +31,8 @@ fn said_by_user(b: &Block) -> bool {
     matches!(b.kind, BlockKind::User | BlockKind::Image)
 }
 
-/// Positions at which a user message begins, images in front of its text included. What is always
-/// shown may carry any message number, so only the user's own blocks are compared.
+/// Returns the positions at which user messages begin, including images before the text. Fixed
+/// blocks may have any message ID, so only the user's own blocks are compared.
 fn user_messages(blocks: &[Arc<Block>]) -> Vec<usize> {
     let begin = |i: usize| {
         let same = |b: &&Arc<Block>| said_by_user(b) && b.message == blocks[i].message;
@@ -44,12 +44,12 @@ fn user_messages(blocks: &[Arc<Block>]) -> Vec<usize> {
     out
 }
 
-/// Position at which the newest user message begins.
+/// Returns the position at which the newest user message begins.
 pub fn newest_turn(blocks: &[Arc<Block>]) -> Option<usize> {
     user_messages(blocks).pop()
 }
 
-/// The newest user message as the user wrote it.
+/// Returns the blocks of the newest user message, as the user wrote it.
 pub fn newest_user(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
     let Some(at) = newest_turn(blocks) else { return Vec::new() };
     blocks[at..]
@@ -59,19 +59,20 @@ pub fn newest_user(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
         .collect()
 }
 
-/// Newest history message that a view shows.
+/// Returns the newest history message in a view.
 pub fn newest_message(blocks: &[Arc<Block>]) -> Option<MessageId> {
     blocks.iter().flat_map(|b| b.origin.iter().map(|o| o.message)).max()
 }
 
-/// Position of the provider's newest compaction; a failed one is empty and stands for nothing.
+/// Returns the position of the provider's newest compaction. A failed compaction is empty and is
+/// skipped.
 pub fn server_compaction(blocks: &[Arc<Block>]) -> Option<usize> {
     blocks.iter().rposition(|b| b.kind == BlockKind::Compaction && !b.text.is_empty())
 }
 
-/// Positions of the tool results that clearing takes: beyond the protected newest or most important
-/// ones, before the newest `keep_turns` turns. Results of those turns are not counted, as in
-/// OpenCode (docs/sources/openoxide.md §1.3).
+/// Returns the positions of the tool results to clear: before the newest `keep_turns` turns, except
+/// the newest or most important ones that are protected. Results of the newest turns do not count
+/// as protected, as in OpenCode (docs/sources/openoxide.md §1.3).
 pub fn prunable(
     blocks: &[Arc<Block>],
     rule: PruneRule,
@@ -89,7 +90,7 @@ pub fn prunable(
         (0..end).rev().filter(|&i| blocks[i].kind == BlockKind::Output).collect();
     if order == PruneOrder::Importance {
         let ranks = importance(blocks, &places);
-        // Stable: among equals the newest comes first.
+        // The sort is stable: results of equal rank stay newest first.
         places.sort_by_key(|i| std::cmp::Reverse(ranks[i]));
     }
     let steps = places.iter().map(|&i| {
@@ -103,14 +104,14 @@ pub fn prunable(
     prune_walk(steps, rule).into_iter().map(|k| places[k]).collect()
 }
 
-/// How much of the finished history, from the oldest on, one background summary takes: all but the
-/// newest half of the budget, cut where no call loses its result, and no more than the weak model
-/// can read. 0 = nothing to gain.
+/// Returns the number of the oldest blocks of the finished history that one background summary
+/// covers: all except the newest half of the budget, cut between a result and the next message, and
+/// at most as many as the weak model can read. 0 = a summary would gain nothing.
 pub fn head_end(history: &[Arc<Block>], cap: u64, readable: u64, output_bytes: usize) -> usize {
     let starts = group_starts(history);
     let mut end = suffix_within(history, &starts, cap / 2, |b| bytes_div4_down(&b.text))
         .unwrap_or(history.len());
-    // A head that is nothing but the summary before would be summarised for ever
+    // A head that consists only of the previous summary would be summarised endlessly
     // (docs/sources/aider.md §1.1, depth).
     if end == 1 && history[0].kind == BlockKind::Summary {
         end = history.len();
@@ -128,8 +129,8 @@ pub fn head_end(history: &[Arc<Block>], cap: u64, readable: u64, output_bytes: u
     if last == 1 && history[0].kind == BlockKind::Summary { 0 } else { last }
 }
 
-/// The conversation as one text under role headings; tool results cut to `output_bytes`, thinking
-/// left out.
+/// Formats the conversation as one text under role headings. Tool results are cut to
+/// `output_bytes`, and reasoning is left out.
 pub fn transcript(blocks: &[Arc<Block>], output_bytes: usize) -> Transcript {
     let mut out = Transcript::default();
     for b in blocks {
@@ -157,12 +158,12 @@ pub fn transcript(blocks: &[Arc<Block>], output_bytes: usize) -> Transcript {
     out
 }
 
-/// Where the agent keeps the index of what it learned (docs/sources/openoxide.md §1.7:
-/// `auto_memory`).
+/// Path of the agent's own memory index (docs/sources/openoxide.md §1.7: `auto_memory`).
 const MEMORY_INDEX: &str = "/memory/MEMORY.md";
 
-/// A memory file as it is loaded: of the agent's own index the first `lines` lines, everything else
-/// whole. A memory block is a heading with the path, an empty line and the text.
+/// Returns a memory file in the form in which it is loaded: the first `lines` lines of the agent's
+/// own index, or any other file in full. A memory block is a heading with the path, an empty line
+/// and the text.
 pub fn memory_index(b: &Arc<Block>, lines: usize) -> Arc<Block> {
     let is_index = b.kind == BlockKind::Context
         && b.text.lines().next().is_some_and(|l| l.ends_with(MEMORY_INDEX));
@@ -173,8 +174,8 @@ pub fn memory_index(b: &Arc<Block>, lines: usize) -> Arc<Block> {
     }
 }
 
-/// What is always shown, with the repository map cut to its budget at a line end. Ranked maps lose
-/// what matters least.
+/// Splits the fixed part and cuts the repository map to its budget at a line end. A ranked map
+/// loses its least relevant lines.
 pub fn fixed_chunks(blocks: &[Arc<Block>], config: &BudgetConfig, window: u64) -> PromptChunks {
     let mut chunks = PromptChunks::split(blocks, blocks.len());
     let Ok(given) = config.allocate(window, &chunks.demand()) else { return chunks };
