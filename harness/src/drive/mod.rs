@@ -1,11 +1,11 @@
-//! Drives real agents: an installed, unmodified agent is run through a session on loopback, and its
+//! Drives real agents: an installed, unmodified agent runs through a session on loopback, and its
 //! requests are measured like those of every other row.
 //!
-//! `agent` is its description, `version` the version of its program, `plan` the session in its
-//! terms. A `scratch` folder is its home, `deliver` brings it the user's messages, and `director`
-//! answers as its model and records its requests. `observed_session` builds the session that the
-//! agent saw, on which our implementation runs for comparison. `replay_strategy` builds the row
-//! from the recorded requests, and `outcome` compares the two.
+//! `agent` is the description of the agent, `version` the version of its program, and `plan` the
+//! session translated for it. A `scratch` folder is its home, `deliver` sends it the user's
+//! messages, and `director` answers as its model and records its requests. `observed_session`
+//! builds the session that the agent saw. Our implementation runs on this session for comparison.
+//! `replay_strategy` builds the row from the recorded requests, and `outcome` compares the two.
 
 pub mod agent;
 mod child;
@@ -63,7 +63,7 @@ pub struct Options {
     pub window: Option<u64>,
     /// Largest reply instead of the model's, tokens.
     pub max_output: Option<u64>,
-    /// Summariser.
+    /// Summariser that writes the summaries.
     pub summariser: Summariser,
     /// Faults in addition to those of the scenario.
     pub faults: Vec<Fault>,
@@ -92,11 +92,11 @@ pub enum DriveError {
 /// Result of a drive.
 #[derive(Debug)]
 pub struct Driven {
-    /// Name of its description.
+    /// Name of the agent's description.
     pub agent: String,
-    /// Display name.
+    /// Name for display.
     pub title: String,
-    /// Version that its program prints, or why it is unknown.
+    /// Version printed by its program, or the reason why it is unknown.
     pub version: Result<String, NoVersion>,
     /// Strategy that implements the agent.
     pub strategy: Option<Spec>,
@@ -135,7 +135,7 @@ pub struct Aside {
     pub requests: usize,
     /// Sum of prompt tokens.
     pub input_tokens: u64,
-    /// Cost, USD.
+    /// Cost of the requests, USD.
     pub usd: f64,
 }
 
@@ -388,8 +388,8 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
     })
 }
 
-/// Returns the largest reply in the agent's settings. In a window that was made smaller it is a
-/// part of it, since agents reserve room for a reply.
+/// Returns the largest reply in the agent's settings. In a reduced window it is a part of the
+/// window, since agents reserve room for a reply.
 fn largest_reply(options: &Options, window: u64) -> u64 {
     let own = options.model.max_output;
     if window < options.model.window { own.min(window / 8) } else { own }
