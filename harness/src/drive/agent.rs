@@ -267,7 +267,7 @@ pub struct Side {
     pub system: Option<String>,
     /// Substring of the last message.
     pub last: Option<String>,
-    /// Whether the request has tools.
+    /// Required presence (true) or absence (false) of tools in the request.
     pub tools: Option<bool>,
 }
 

@@ -67,7 +67,7 @@ pub struct Options {
     pub summariser: Summariser,
     /// Faults in addition to those of the scenario.
     pub faults: Vec<Fault>,
-    /// Whether the scratch folder is kept.
+    /// True if the scratch folder is kept.
     pub keep: bool,
     /// Time in which the agent must print something or send a request.
     pub timeout: Duration,

@@ -222,7 +222,7 @@ fn contains_message(item: &Item, words: &str) -> bool {
 /// Messages of the user as the agent sent them, by move.
 struct UserMessages<'a> {
     moves: std::vec::IntoIter<Option<&'a str>>,
-    /// Whether the next message of the user begins a move.
+    /// True if the next message of the user begins a move.
     fresh: bool,
 }
 

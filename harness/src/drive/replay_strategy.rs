@@ -36,7 +36,7 @@ const MECHANISM: &str = "as sent";
 pub(super) struct Shot {
     /// Move of the session in which it was sent.
     pub(super) step: usize,
-    /// Whether it asks for a summary. Otherwise it is the agent's own work.
+    /// True if it asks for a summary. Otherwise it is the agent's own work.
     pub(super) summary: bool,
     pub(super) prompt: Prompt,
 }

@@ -33,9 +33,9 @@ pub(super) struct Heading {
 pub(super) struct Ask {
     /// Headings in order. None = a plain list.
     pub headings: Vec<Heading>,
-    /// Whether the answer is between `<summary>` tags.
+    /// True if the answer is between `<summary>` tags.
     pub summary_tag: bool,
-    /// Whether thoughts between `<analysis>` tags come first.
+    /// True if thoughts between `<analysis>` tags come first.
     pub analysis_tag: bool,
     /// Texts to copy exactly.
     pub quote: Quote,

@@ -22,13 +22,13 @@ pub(super) struct Unit<'a> {
     pub order: u64,
     /// Estimated tokens, including the list mark.
     pub tokens: u32,
-    /// Whether the user wrote it.
+    /// True if the user wrote it.
     pub user: bool,
-    /// Whether the end was cut off.
+    /// True if the end was cut off.
     pub cut: bool,
-    /// Whether the text is printed unchanged.
+    /// True if the text is printed unchanged.
     pub raw: bool,
-    /// Whether the user asked the summary to focus on it.
+    /// True if the user asked the summary to focus on it.
     pub asked: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Extracts the instruction and the conversation from a prompt.
 //!
-//! Prompts of our own engine are labelled: its blocks have kinds, and a transcript marks its
+//! Prompts of ctxbench's engine are labelled: its blocks have kinds, and a transcript marks its
 //! quotations. Only a prompt of another program is interpreted by its text. Three shapes are known:
 //! the whole history followed by a user message with the instruction; one user message with a
 //! transcript between tags, the instruction and perhaps the previous summary; and an instruction as
@@ -33,7 +33,7 @@ pub(super) struct Segment<'a> {
     pub text: &'a str,
     /// Name of the tool, or empty if unknown.
     pub tool: &'a str,
-    /// Whether the result reports a failure.
+    /// True if the result reports a failure.
     pub failed: bool,
 }
 

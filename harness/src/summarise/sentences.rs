@@ -4,11 +4,11 @@
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece<'a> {
     pub text: &'a str,
-    /// Whether it is between code fences.
+    /// True if it is between code fences.
     pub code: bool,
-    /// Whether it is an item of a list.
+    /// True if it is an item of a list.
     pub listed: bool,
-    /// Whether it is a heading: `# …`, or numbered with a colon at its end.
+    /// True if it is a heading: `# …`, or numbered with a colon at its end.
     pub heading: bool,
 }
 

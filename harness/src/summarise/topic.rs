@@ -85,7 +85,7 @@ impl Topic {
     }
 }
 
-/// Stems of words in headings, with their topic and its weight.
+/// Stems of terms in headings, with their topic and its weight.
 const STEMS: &[(&str, Topic, f32)] = &[
     ("goal", Topic::Request, 3.0),
     ("objective", Topic::Request, 3.0),

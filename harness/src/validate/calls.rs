@@ -55,7 +55,7 @@ pub struct Call {
     pub before: Option<usize>,
     /// Index of the compaction at the beginning of this context, if no call followed it yet.
     pub boundary: Option<usize>,
-    /// Whether the file names no previous call, so that the call is assumed to continue the
+    /// True if the file names no previous call, so that the call is assumed to continue the
     /// conversation.
     pub adopted: bool,
     /// Identity of the end of the prompt. Two calls that end with the same line are repetitions.
@@ -64,7 +64,7 @@ pub struct Call {
     pub reply_blocks: usize,
     /// Number of thinking blocks among them.
     pub thoughts: usize,
-    /// Whether the user sent a message since the previous call, without a tool result.
+    /// True if the user sent a message since the previous call, without a tool result.
     pub begins_turn: bool,
     /// Number of content blocks added since the previous call.
     pub input_blocks: usize,

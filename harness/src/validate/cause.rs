@@ -78,7 +78,7 @@ pub struct Miss {
     pub read: u64,
     /// Tokens that the simulator predicted to be read.
     pub predicted_read: u64,
-    /// Whether the prediction was exact.
+    /// True if the prediction was exact.
     pub predicted: bool,
     pub cause: Cause,
     /// Evidence in the file.

@@ -45,9 +45,9 @@ pub struct CallLine {
     pub predicted_read: Option<u64>,
     /// Predicted tokens written.
     pub predicted_write: Option<u64>,
-    /// Whether the call follows another one of the same conversation and model.
+    /// True if the call follows another one of the same conversation and model.
     pub compared: bool,
-    /// Whether reads and writes are predicted exactly.
+    /// True if reads and writes are predicted exactly.
     pub exact: bool,
 }
 

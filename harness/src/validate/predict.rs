@@ -21,7 +21,7 @@ use super::calls::{Call, Calls};
 /// Options of the prediction.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Whether cache entries expire.
+    /// True if cache entries expire.
     pub lifetimes: bool,
     /// Lifetime of cache entries if the recording does not contain it.
     pub ttl: Ttl,
@@ -36,7 +36,7 @@ pub struct Predicted {
     pub write: u64,
     /// Tokens neither read nor written.
     pub input: u64,
-    /// Whether only the system part can have been read, and its size was not yet known.
+    /// True if only the system part can have been read, and its size was not yet known.
     pub size_unknown: bool,
 }
 
