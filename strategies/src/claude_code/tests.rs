@@ -389,7 +389,7 @@ fn overflow_retries_bound_the_attempts() {
         ..two_turns(&[600; 9], vec![too_long(9, 8)], vec![])
     };
     let attempts = |spec: &str| play(spec, 1.0, script()).of(Purpose::Summary).len();
-    // The first attempt and at most the given number of retries. With 0 there is no attempt.
+    // The first attempt and at most the given number of retries. With 0, none is made.
     assert_eq!(
         [
             attempts("claude-code"),

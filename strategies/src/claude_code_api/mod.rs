@@ -130,7 +130,7 @@ pub(crate) struct Api {
     tools: Option<Arc<Tools>>,
     /// Number of pauses since the last answer.
     pauses: u32,
-    /// Whether a compaction on demand precedes the next request.
+    /// True if a compaction on demand precedes the next request.
     due: bool,
     notes: u32,
     /// Number of clearable tool results when the last note was written, including cleared ones.

@@ -148,7 +148,7 @@ pub struct SetUp {
     pub params: Map<String, Value>,
     /// True if usage reports cache reads and writes separately instead of within the input.
     pub cache_beside_input: bool,
-    /// Whether a caller acts while the program handles a reply: a `compact` event is the caller's,
+    /// True if a caller acts while the program handles a reply: a `compact` event is the caller's,
     /// and calls run only if the stop reason says so.
     pub caller_acts: bool,
     pub view: View,
@@ -161,9 +161,9 @@ pub struct View {
     pub numbered: Option<&'static str>,
     /// Number of messages at the beginning without a number.
     pub unnumbered: usize,
-    /// Whether a parameter, and not an item, requests a compaction of the provider.
+    /// True if a parameter, and not an item, requests a compaction of the provider.
     pub compaction_is_parameter: bool,
-    /// Whether compactions by the provider are items without a role.
+    /// True if compactions by the provider are items without a role.
     pub roleless_compaction: bool,
     /// Form of a summary and the text around it.
     pub summary: SummaryForm,

@@ -15,7 +15,7 @@ pub struct Recording {
     pub notes: fn(&Path) -> Map<String, Value>,
     /// Classifies the requests of a session.
     pub read: fn(&Heard<'_>) -> Reading,
-    /// Whether cases count the texts of one message separately.
+    /// True if cases count the texts of one message separately.
     pub texts_apart: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct Asked<'a> {
     pub summary: bool,
     /// The program's label of the request, if its description names the field.
     pub label: Option<&'a str>,
-    /// Whether it was refused as too large.
+    /// True if it was refused as too large.
     pub overflowed: bool,
     pub pieces: Vec<Piece<'a>>,
 }
@@ -146,7 +146,7 @@ pub struct Reading {
     pub numbered: Option<usize>,
     /// Facts about the end of the session, as far as the program reports them.
     pub outcome: Map<String, Value>,
-    /// Whether requests contain the largest allowed reply.
+    /// True if requests contain the largest allowed reply.
     pub limits_replies: bool,
     /// True if usage reports cache reads and writes separately instead of within the input.
     pub cache_beside_input: bool,

@@ -10,7 +10,7 @@ use super::StoredMessage;
 /// Losses of a context that was written and read back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Whether the context is the same in every part and byte.
+    /// True if the context is the same in every part and byte.
     pub equal: bool,
     /// Number of messages without any part that came back.
     pub lost: usize,
