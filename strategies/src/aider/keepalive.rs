@@ -15,7 +15,7 @@ pub(crate) struct KeepAlive {
     delay: Millis,
     next: Millis,
     left: u64,
-    /// Whether further requests are forbidden until the program ends.
+    /// True if further requests are forbidden until the program ends.
     forbidden: bool,
     request: Option<Request>,
     /// Requests sent, possibly without an answer yet. The conversation does not wait for them.

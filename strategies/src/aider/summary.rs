@@ -277,7 +277,7 @@ pub struct Job {
     summary: Option<Message>,
     from: usize,
     next_from: usize,
-    /// Whether the current step covers everything, so that its answer is used in any case.
+    /// True if the current step covers everything, so that its answer is used in any case.
     whole: bool,
     depth: u32,
 }
@@ -352,7 +352,7 @@ impl Job {
 pub struct Summarised {
     /// Messages of the new history.
     pub messages: Vec<Message>,
-    /// Whether the caller's own list was extended, because nothing was summarised and it ended with
+    /// True if the caller's own list was extended, because nothing was summarised and it ended with
     /// the user.
     pub input_changed: bool,
     /// Depth that the recursion reached.

@@ -71,7 +71,7 @@ pub(crate) struct Runner {
     /// True if the last reply of the turn ended with calls that are not run. `None` until that
     /// reply.
     last: Option<bool>,
-    /// Whether the caller appended the reply itself and is therefore responsible for the results of
+    /// True if the caller appended the reply itself and is therefore responsible for the results of
     /// its calls.
     appended: bool,
 }

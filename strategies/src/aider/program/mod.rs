@@ -40,17 +40,16 @@ const ATTEMPTS: u32 = 8;
 struct Behaviour {
     split_rules: SplitRules,
     count: &'static dyn Count,
-    /// Whether the main model is used if the weak one fails.
+    /// True if the main model is used after the weak one fails.
     asks_main: bool,
-    /// Whether every turn becomes history, and not only one with an edit.
+    /// True if every turn becomes history, and not only one with an edit.
     every_turn: bool,
-    /// Whether the program adds messages: two after an edit, and an assent if a summarised history
+    /// True if the program adds messages: two after an edit, and an assent if a summarised history
     /// ends with the user.
     own_messages: bool,
-    /// Whether a prompt of exactly the window is too large.
+    /// True if a prompt of exactly the window is too large.
     full_is_oversize: bool,
-    /// Whether files created by the model are added to the chat, or else a message that there are
-    /// none.
+    /// True if files created by the model are added to the chat. Without any, a message says so.
     shares_files: bool,
 }
 
@@ -88,11 +87,11 @@ pub(crate) struct Program {
     /// The prompt in parts. [`Program::sync`] updates `cur`. The reminder is added only to
     /// requests.
     chunks: Chunks<Arc<Block>>,
-    /// Whether an editing tool was called in this turn.
+    /// True if an editing tool was called in this turn.
     edited: bool,
     /// Files in the chat created by the model.
     created: Created,
-    /// Whether files were created or changed since the prompt was built.
+    /// True if files were created or changed since the prompt was built.
     newer_files: bool,
     pending: Option<Pending>,
     counted: Counted,
@@ -309,8 +308,8 @@ impl Program {
     }
 }
 
-/// Returns the ranges of blocks that form one of Aider's messages: those with the same message and
-/// the same role.
+/// Returns the ranges of successive blocks that form one of Aider's messages, which have a common
+/// message and role.
 fn groups(blocks: &[Arc<Block>]) -> Vec<std::ops::Range<usize>> {
     let mut out: Vec<std::ops::Range<usize>> = Vec::new();
     for (i, b) in blocks.iter().enumerate() {
