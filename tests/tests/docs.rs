@@ -1,5 +1,5 @@
-//! Documentation matches the program: strategies on command lines, columns of CSV files, fields of a
-//! trace.
+//! Documentation matches the program: strategies on command lines, columns of CSV files, fields of
+//! a trace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
