@@ -37,7 +37,7 @@ use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario};
 use ctxbench_strategies::Spec;
 use thiserror::Error;
 
-use crate::replay::{GO_ON, MOST_FAILURES};
+use crate::replay::{GO_ON, MAX_FAILURES};
 use crate::serve::{self, Server, Summaries};
 use crate::shutdown;
 use crate::summarise::{Summariser, SummaryDesk};
@@ -426,7 +426,7 @@ impl Idle {
     fn asks_again(&mut self, d: &director::Director) -> bool {
         let further = d.arrived() > std::mem::replace(&mut self.arrived, d.arrived());
         self.turns = if further { 1 } else { self.turns + 1 };
-        d.stuck.is_none() && d.open_replies() > 0 && self.turns < MOST_FAILURES
+        d.stuck.is_none() && d.open_replies() > 0 && self.turns < MAX_FAILURES
     }
 }
 
