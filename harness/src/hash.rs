@@ -1,4 +1,4 @@
-//! Hashes that identify texts in cases, traces, logs and cassettes.
+//! Hashes that identify texts in files: cases, traces, logs, cassettes.
 
 use sha2::{Digest, Sha256};
 

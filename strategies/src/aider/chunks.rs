@@ -1,5 +1,4 @@
-//! The order of Aider's prompt and the places of its cache breakpoints
-//! (docs/sources/aider.md §1.4).
+//! Order of Aider's prompt and positions of its cache breakpoints (docs/sources/aider.md §1.4).
 
 /// Parts of a prompt. The caller chooses the item type, such as blocks or messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +13,7 @@ pub struct Chunks<T> {
     pub done: Vec<T>,
     /// Files that may be edited.
     pub chat_files: Vec<T>,
-    /// The turns since the last edit.
+    /// Turns since the last edit.
     pub cur: Vec<T>,
     /// Rules repeated at the end.
     pub reminder: Vec<T>,
@@ -49,20 +48,20 @@ impl<T: Clone> Chunks<T> {
         ]
     }
 
-    /// Everything in the order of the prompt.
+    /// Returns all items in the order of the prompt.
     pub fn all(&self) -> Vec<T> {
         self.parts().into_iter().flatten().cloned().collect()
     }
 
-    /// Number of items before the current turns.
+    /// Returns the number of items before the current turns.
     pub fn before_cur(&self) -> usize {
         self.parts()[..6].iter().map(|p| p.len()).sum()
     }
 
     /// Returns the positions of the items that are followed by a cache breakpoint: the last example
-    /// (or the last item of the system prompt if there are no examples), the repository map (or the
-    /// last read-only file if there is no map), and the last editable file. The history lies
-    /// between the second and the third breakpoint.
+    /// (or the last item of the system prompt without examples), the repository map (or the last
+    /// read-only file without a map), and the last editable file. The history lies between the
+    /// second and the third breakpoint.
     pub fn breakpoints(&self) -> Vec<usize> {
         let end = |part: usize| self.parts()[..=part].iter().map(|p| p.len()).sum::<usize>();
         let last = |part: usize| (!self.parts()[part].is_empty()).then(|| end(part) - 1);
@@ -71,7 +70,7 @@ impl<T: Clone> Chunks<T> {
     }
 
     /// Returns the number of items up to and including the last breakpoint, which is the content of
-    /// a keep-alive request. Returns the number of all items if there is no breakpoint.
+    /// a keep-alive request. Without breakpoints, returns the number of all items.
     pub fn cacheable(&self) -> usize {
         self.breakpoints().last().map_or(self.parts().iter().map(|p| p.len()).sum(), |i| i + 1)
     }
@@ -120,8 +119,9 @@ mod tests {
 
     #[test]
     fn every_combination_of_empty_parts_follows_the_three_rules() {
-        // docs/sources/aider.md §1.4: examples, else system; map, else read-only files; files.
-        // History, current turns and reminder never.
+        // docs/sources/aider.md §1.4: after the examples or else the system prompt; after the map
+        // or else the read-only files; after the editable files. Never after history, current turns
+        // or reminder.
         for mask in 0..256_u32 {
             let keep = |bit: u32, part: Vec<&'static str>| {
                 if mask >> bit & 1 == 1 { part } else { vec![] }

@@ -16,7 +16,7 @@ use super::{ATTEMPTS, Program, as_text, has_edit};
 const EDITORS: &[(&str, &str)] = &[("claude-opus-4-6", "claude-sonnet-4-5"), ("o3", "gpt-4.1")];
 
 impl Program {
-    /// Whether a reply is passed to the editor. A reply with an edit always is. Without
+    /// Returns whether a reply is passed to the editor. A reply with an edit always is. Without
     /// `auto_accept`, the user declines all others. With it, the answer to a question is passed on
     /// as well. A reply with tool calls that are not edits is not yet complete, and a reply after
     /// an edit only closes a turn that has ended in the program.
@@ -58,8 +58,8 @@ impl Program {
         self.reminded(s, blocks, from, limit)
     }
 
-    /// The user waits while the editor writes. Its conversation ends with the edit; it sets no
-    /// breakpoints, and no ping follows any more.
+    /// Runs the editor, while the user waits. Its conversation ends with the edit. It sets no
+    /// breakpoints, and no keep-alive request follows.
     pub(super) async fn have_edited(&mut self, s: &mut Engine, reply: &Reply) {
         self.keep_alive.forbid();
         let (model, limit) = self.editor(s);
