@@ -461,7 +461,7 @@ fn a_drive_that_is_told_to_end_takes_everything_with_it() {
     }
 }
 
-/// Checks that there are no results and no lock.
+/// Checks that no results and no lock exist.
 fn nothing_is_made(here: &Folder) {
     for name in ["ctxbench-out", "ctxbench-out.partial"] {
         assert!(!here.path(name).exists(), "{name} is left");
