@@ -1,7 +1,7 @@
 //! Where sessions come from: session files, scenarios written by people, the built-in ones, and
 //! recordings of real programs.
 //!
-//! Everything ends as a [`ctxbench_core::session::Session`] inside a [`Scenario`]. [`load`] takes
+//! Everything ends as a [`ctxbench_core::session::Session`] inside a [`Scenario`]. [`load()`] takes
 //! what a user typed on the command line, [`load_path`] a file or folder, [`builtin`] lists what is
 //! embedded in the binary, [`formats`] holds one folder per recording format, and [`autofacts`] finds
 //! in a recording what its agent needed again later. [`exports`] writes sessions in the formats of

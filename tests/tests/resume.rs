@@ -92,7 +92,7 @@ fn aider_restores_nothing_or_its_markdown_history() {
     assert!(file(plain).recoverable_pct < Some(100.0), "and facts in them");
     // With it, the whole afternoon is read, found too large and summarised
     // (docs/sources/chat-history.md §7.6); the summaries are ready before the user has typed, so
-    // nobody waits.
+    // no turn waits.
     let restored = &resumed("resume-overnight", "aider:restore=true")[0];
     assert!(restored.resume_summary_calls > 0 && restored.resume_blocked_ms == 0, "{restored:?}");
     // The whole file is read.

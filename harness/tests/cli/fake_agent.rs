@@ -163,10 +163,10 @@ fn what_looks_like_a_side_request_that_is_not_described_is_told() {
         row(&here, &format!("fake-{how}-acp"))["note"].as_str().unwrap_or_default().to_string()
     };
     let note = told("aside");
-    let want = "2 requests of its work end with an unknown text (“The secret prompt of the \
+    let want = "2 requests of its work end with words that nobody said (“The secret prompt of the \
                 fake agent: name it.”); if they are side requests";
     assert!(note.contains(want), "{note}");
-    assert!(!told("good").contains("unknown text"));
+    assert!(!told("good").contains("nobody said"));
 }
 
 #[test]
@@ -240,8 +240,8 @@ fn a_fault_that_never_struck_is_told() {
     let agent = describe(&here, "good", "acp", "");
     let out = drive(&here, &format!("small.jsonl {agent} --fault 9:500 --fault summary:1:500"), 0);
     let told = [
-        "the fault `9:500` did not occur: the agent sent 3 requests",
-        "the fault `summary:1:500` did not occur: the agent sent 0 requests for a summary",
+        "the fault `9:500` never struck: the agent made 3 requests",
+        "the fault `summary:1:500` never struck: the agent made 0 requests for a summary",
     ];
     out.prints(&told);
     let row = row(&here, "fake-good-acp");
@@ -257,7 +257,7 @@ fn a_model_of_another_provider_is_refused_before_anything_starts() {
     let agent = describe(&here, "good", "acp", "");
     let line = format!("drive small.jsonl {agent} --model claude-sonnet-4-6");
     let out = here.run(&line).fails_with(2);
-    out.says(&["claude-sonnet-4-6", "openai", "supported models: gpt-5.5,"]);
+    out.says(&["claude-sonnet-4-6", "openai", "models that it can be run with: gpt-5.5,"]);
     assert!(!here.path("ctxbench-out").exists());
 }
 
@@ -265,7 +265,7 @@ fn a_model_of_another_provider_is_refused_before_anything_starts() {
 #[ignore = "needs python3"]
 fn an_agent_whose_version_is_not_known_says_so_and_makes_no_case() {
     for (program, told) in [
-        ("pass", "the version command printed no version"),
+        ("pass", "what it prints, asked for its version, holds none"),
         (
             "raise SystemExit('no such thing as 3.11.7')",
             "asked for its version, it ended with exit status: 1: no such thing as 3.11.7",
@@ -275,7 +275,7 @@ fn an_agent_whose_version_is_not_known_says_so_and_makes_no_case() {
             "asked for its version, it ended with exit status: 1: ModuleNotFoundError: No module \
              named 'none'",
         ),
-        ("import signal; signal.pause()", "it did not print its version within 1 s"),
+        ("import signal; signal.pause()", "it did not say its version within 1 s"),
     ] {
         let here = Folder::new();
         let agent = asked_for_its_version(&here, program);
@@ -351,9 +351,9 @@ fn one_implementation_beside_two_agents_is_two_rows_in_every_report() {
 fn a_gigabyte_on_standard_output_is_neither_kept_nor_waited_for() {
     for (how, told) in [
         ("floods", "it prints a line of more than 67108864 bytes"),
-        ("floods-lines", "its output does not follow the protocol: \"flood flood"),
-        ("garbage", "its output does not follow the protocol"),
-        ("chatters", "without a request to its model"),
+        ("floods-lines", "what it prints is not its protocol, as in \"flood flood"),
+        ("garbage", "what it prints is not its protocol"),
+        ("chatters", "without asking its model anything"),
     ] {
         let here = Folder::new();
         here.write("small.jsonl", session());
@@ -398,7 +398,7 @@ fn an_agent_that_ignores_its_window_is_refused_and_told() {
 fn an_agent_that_never_stops_asking_is_stopped() {
     for how in ["endless", "repeats", "sums-up-for-ever", "never-minds"] {
         let (_, error) = goes_wrong(how, "acp", "");
-        let told = "it made 400 requests without continuing the session";
+        let told = "it made 400 requests without going on with the session";
         assert!(error.contains(told), "{how}: {error}");
     }
 }
@@ -425,6 +425,21 @@ fn an_agent_that_asks_two_hundred_things_at_once_is_the_same_row() {
 
 #[test]
 #[ignore = "needs python3"]
+fn a_daemon_that_leaves_its_group_is_ended() {
+    for deliver in ["acp", "exec"] {
+        let here = Folder::new();
+        here.write("small.jsonl", session());
+        let agent = describe(&here, "daemon", deliver, "");
+        drive(&here, &format!("small.jsonl {agent} --timeout 5"), 0);
+        let row = row(&here, &format!("fake-daemon-{deliver}"));
+        assert_eq!(row["status"], "completed", "{row}");
+        let note = row["note"].as_str().unwrap_or_default();
+        assert!(note.contains("behind, which we ended"), "{note:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs python3"]
 fn a_drive_that_is_told_to_end_takes_everything_with_it() {
     for (signal, code) in [("SIGTERM", 143), ("SIGINT", 130), ("SIGHUP", 129)] {
         if is_ignored(signal) {
@@ -436,17 +451,21 @@ fn a_drive_that_is_told_to_end_takes_everything_with_it() {
         // The agent itself sends the signal, in the middle of a turn.
         let out = drive(&here, &format!("small.jsonl {agent}"), code);
         nothing_is_made(&here);
-        out.says(&[
-            "Interrupted. Results are written when every agent has finished; nothing was kept.",
-        ]);
+        out.says(&["broken off; nothing is written before every agent is through"]);
         let out = drive(&here, &format!("small.jsonl {agent} --record cases"), code);
         nothing_is_made(&here);
-        out.says(&["cases of finished agents are in cases."]);
+        out.says(&[
+            "no results are written before every agent is through; cases of",
+            "are in cases",
+        ]);
     }
 }
 
+/// Checks that no results and no lock exist.
 fn nothing_is_made(here: &Folder) {
-    assert!(!here.path("ctxbench-out").exists());
+    for name in ["ctxbench-out", "ctxbench-out.partial"] {
+        assert!(!here.path(name).exists(), "{name} is left");
+    }
 }
 
 #[test]
