@@ -289,6 +289,7 @@ fn kill_often(name: &str, plain: bool) -> Figures {
 }
 
 #[test]
+#[ignore = "nightly: kills at random moments"]
 fn killed_jsonl_writer_keeps_acknowledged_entries() {
     for name in ["codex-rollout", "claude-code-jsonl"] {
         assert!(kill_often(name, false).acknowledged > 0);
@@ -296,6 +297,7 @@ fn killed_jsonl_writer_keeps_acknowledged_entries() {
 }
 
 #[test]
+#[ignore = "nightly: kills at random moments"]
 fn killed_file_tree_writer_can_continue() {
     assert!(kill_often("opencode-files", false).acknowledged > 0);
 }
@@ -358,7 +360,7 @@ fn torn_last_line_is_skipped_with_a_note() {
 }
 
 #[test]
-fn two_writers_corrupt_nothing() {
+fn two_writers_keep_all_entries() {
     const EACH: u64 = 40;
     for f in formats() {
         let dir = tempfile::tempdir().unwrap();

@@ -49,7 +49,6 @@ pub enum AgentError {
     Unreadable {
         /// Which.
         path: PathBuf,
-        /// Why.
         why: std::io::Error,
     },
     /// The file is not a valid description.

@@ -80,7 +80,7 @@ pub struct Seen {
     pub wire: Option<Wire>,
     /// Where it was posted.
     pub path: String,
-    /// Headers that may be kept: see [`crate::redact::headers`].
+    /// Headers that may be kept: see `crate::redact::headers`.
     pub headers: BTreeMap<String, String>,
     /// The body as it came; empty where it could not be read.
     pub body: Vec<u8>,

@@ -51,7 +51,7 @@ fn measured(rows: &[Value], session: &str, name: &str) -> Value {
 
 #[test]
 #[ignore = "nightly: slow, and needs python3"]
-fn the_same_strategy_in_python_gives_the_same_records_on_all_built_in_scenarios() {
+fn strategy_in_python_gives_same_records_on_all_scenarios() {
     let here = Folder::new();
     let pairs =
         [("sliding-window", "sliding_window"), ("observation-masking", "observation_masking")];
@@ -75,7 +75,7 @@ fn the_same_strategy_in_python_gives_the_same_records_on_all_built_in_scenarios(
 
 #[test]
 #[ignore = "needs python3"]
-fn a_program_is_a_row_with_its_settings_its_version_and_where_it_comes_from() {
+fn program_row_has_settings_version_and_trust() {
     let here = Folder::new();
     let kept = format!("mine={}", example("keep_last", "{keep=[4,8]}"));
     run(&here, "login-bug", &[kept, "codex".into()]).prints(&["mine:keep=4", "real: "]);
@@ -95,12 +95,12 @@ fn a_program_is_a_row_with_its_settings_its_version_and_where_it_comes_from() {
 
 #[test]
 #[ignore = "needs python3"]
-fn what_a_program_does_wrong_is_a_row_that_says_so_and_disturbs_nothing_else() {
+fn faulty_program_is_an_error_row_only() {
     let cases: &[(&str, &str, &[&str])] = &[
         ("crash", "", &["`context`", "exit status: 3", "the disk is on fire"]),
         ("hang", "exec.timeout=1s", &["did not answer within 1 s (exec.timeout)"]),
         ("garbage", "", &["not JSON-RPC", "Loading the model: 100 %", "standard error"]),
-        ("flood", "exec.output=1m", &["more than 1048576 bytes (exec.output)"]),
+        ("flood", "exec.output=1m", &["more than 1000000 bytes (exec.output)"]),
         ("endless-calls", "exec.calls=50", &["more than 50 calls for one answer (exec.calls)"]),
         ("wrong-id", "", &["message `m9999` is not in the current state"]),
         ("twice", "", &["is in the list twice"]),
@@ -143,7 +143,7 @@ fn what_a_program_does_wrong_is_a_row_that_says_so_and_disturbs_nothing_else() {
 
 #[test]
 #[ignore = "needs python3"]
-fn what_is_unusual_and_allowed_is_measured() {
+fn unusual_program_is_measured() {
     let here = Folder::new();
     let of = |how: &str| format!("{how}={}", program(how));
     run(&here, "login-bug", &[of("loud"), of("asks"), of("same-words"), "none".into()]);
@@ -160,7 +160,7 @@ fn what_is_unusual_and_allowed_is_measured() {
 #[test]
 #[ignore = "needs python3"]
 #[cfg(target_os = "linux")]
-fn nothing_that_a_program_started_is_left_running() {
+fn program_leaves_no_process() {
     let here = Folder::new();
     let mark = format!("left-by-{}", std::process::id());
     let daemon = program(&format!("daemon {mark}")).replacen("exec", "exec{exec.timeout=1s}", 1);
@@ -173,7 +173,7 @@ fn nothing_that_a_program_started_is_left_running() {
 }
 
 #[test]
-fn what_cannot_be_started_as_written_is_refused_before_anything_runs() {
+fn invalid_program_is_refused_before_the_run() {
     let here = Folder::new();
     for (strategy, words) in [
         ("codex=exec:x", "ctxbench has a strategy with this name"),
@@ -189,7 +189,7 @@ fn what_cannot_be_started_as_written_is_refused_before_anything_runs() {
 
 #[test]
 #[ignore = "needs python3"]
-fn other_commands_take_programs_and_say_what_is_wrong_with_them() {
+fn other_commands_run_programs_and_report_errors() {
     let here = Folder::new();
     let compact = |strategy: &str| {
         let kit = root().join("python").display().to_string();
@@ -203,7 +203,7 @@ fn other_commands_take_programs_and_say_what_is_wrong_with_them() {
 
 #[test]
 #[ignore = "needs python3"]
-fn a_program_is_listed_with_what_it_says_of_itself() {
+fn list_strategies_shows_name_and_version_of_program() {
     let here = Folder::new();
     let mine = format!("mine={}", program("asks"));
     let out = here.run("list strategies --strategy").arg(&mine).ok();

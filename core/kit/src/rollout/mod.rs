@@ -1,7 +1,7 @@
 //! Codex CLI's session files, called rollouts (docs/sources/codex.md §4).
 //!
 //! A rollout is one JSON object per line: messages, and `compacted` lines with the history that a
-//! compaction left. [`reconstruct`] resumes a session. It is generic over the item type, so that a
+//! compaction left. [`reconstruct()`] resumes a session. It is generic over the item type, so that a
 //! replay in memory and a reader of files share it.
 
 mod item;

@@ -31,7 +31,6 @@ pub enum RecordError {
     NoCases {
         /// The agent's name.
         agent: String,
-        /// Why.
         why: &'static str,
     },
     /// The agent did not come to the end.
@@ -51,7 +50,6 @@ pub enum RecordError {
     Folder {
         /// Which.
         path: PathBuf,
-        /// Why.
         why: std::io::Error,
     },
     /// The written case is invalid.
@@ -59,7 +57,6 @@ pub enum RecordError {
     Case {
         /// The file.
         path: PathBuf,
-        /// Why.
         why: CaseError,
     },
 }

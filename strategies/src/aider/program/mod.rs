@@ -86,7 +86,7 @@ pub(crate) struct Program {
     /// Before a summary.
     prefix: Arc<str>,
     habits: Habits,
-    /// The prompt in parts; `cur` is brought up to date by [`Aider::sync`], the reminder stands in
+    /// The prompt in parts; `cur` is brought up to date by `sync`, the reminder stands in
     /// requests only.
     chunks: Chunks<Arc<Block>>,
     /// An editing tool was called in this turn.
