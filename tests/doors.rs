@@ -11,7 +11,7 @@ use ctxbench_harness::replay::{Options as ReplayOptions, replay};
 use ctxbench_harness::summarise::endpoint::Cassette;
 use ctxbench_harness::validate::{Calibration, Options, validate};
 use ctxbench_harness::{serve, summarise};
-use ctxbench_kit::memory::{Durable, Scope, front_matter, merge};
+use ctxbench_kit::memory::{DurableFacts, Scope, front_matter, merge};
 use ctxbench_kit::rollout::{Rollout, records};
 use ctxbench_provider::wire::{ALL as WIRES, IncrementalDecoder, Wire, apis, of};
 use ctxbench_scenarios::formats::Source;
@@ -124,10 +124,10 @@ pub const DOORS: [Door; 23] = [
         let text = lossy(b);
         let (body, patterns) = front_matter(&text);
         if let Ok(scope) = Scope::new(patterns) {
-            scope.holds_somewhere(body);
+            scope.matches_any_suffix(body);
         }
         let items = text.lines().map(String::from).collect();
-        merge(body, &[Durable { heading: "Notes".into(), items }]);
+        merge(body, &[DurableFacts { heading: "Notes".into(), items }]);
     }),
     ("functions", |b| drop(function_file(&lossy(b), "x.json"))),
     ("cassette", |b| in_a_file("x.jsonl", b, |p| drop(Cassette::open(p, true)))),

@@ -12,7 +12,7 @@ use ctxbench_provider::wire;
 use ctxbench_reports::record::{CompactionRecord, RunRecord, Status};
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::descriptor::Manual;
+use ctxbench_strategies::descriptor::ManualCompaction;
 use serde::Serialize;
 
 use crate::point::{NoSuchPoint, Point, up_to};
@@ -165,7 +165,7 @@ pub async fn asked(
         };
         return Ok(Asked { layouts: own, why: Some(why.into()), before_it });
     }
-    let unheard = instructions.is_some() && spec.descriptor.manual == Manual::Plain;
+    let unheard = instructions.is_some() && spec.descriptor.manual == ManualCompaction::Plain;
     let instructions = instructions.map(str::to_string);
     until.session.entries.push(Entry::Compact {
         instructions,

@@ -14,7 +14,7 @@ use ctxbench_reports::Looks;
 use ctxbench_reports::record::yardstick;
 use ctxbench_reports::record::{RESULTS_VERSION, Results, RunRecord, Status};
 use ctxbench_scenarios::Scenario;
-use ctxbench_strategies::descriptor::{Descriptor, Look};
+use ctxbench_strategies::descriptor::{Descriptor, PlotColor};
 use ctxbench_strategies::{Spec, all};
 
 use crate::models;
@@ -297,7 +297,7 @@ impl Plan {
             let replay = |options: &Options| {
                 runtime.block_on(replay_with(scenario, spec, model, options, shared))
             };
-            let replayed = if spec.descriptor.factory.maker.is_run_twice() {
+            let replayed = if spec.descriptor.factory.product.is_run_twice() {
                 let traced = Options { trace: true, ..options.clone() };
                 let first = twice::held(replay(&traced), &replay(&traced));
                 let trace = if options.trace { first.trace } else { vec![] };
@@ -383,11 +383,11 @@ pub fn head(plan: &Plan) -> Results {
 
 /// Returns the colours and line styles of strategies.
 pub fn looks() -> Looks {
-    let hue = |d: &Descriptor| match d.look {
-        Look::Hue(hue) => Some((d.name, hue)),
-        Look::Grey { .. } => None,
+    let hue = |d: &Descriptor| match d.color {
+        PlotColor::Palette(hue) => Some((d.name, hue)),
+        PlotColor::Grey { .. } => None,
     };
-    let dashed = |d: &&Descriptor| d.look == Look::Grey { dashed: true };
+    let dashed = |d: &&Descriptor| d.color == PlotColor::Grey { dashed: true };
     Looks {
         hues: all().filter_map(hue).collect(),
         dashed: all().filter(dashed).map(|d| d.name).collect(),
@@ -426,7 +426,7 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
         ),
     };
     say("summaries", summaries);
-    if let Some(told) = plan.options.memory.told() {
+    if let Some(told) = plan.options.memory.summary() {
         say(yardstick::MEMORY, told);
     }
     say(

@@ -3,8 +3,8 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Build, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Need, Product, Recovery, Rewind,
-    Standing,
+    Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product,
+    Recovery, Requirement, Rewind, Standing,
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
@@ -36,12 +36,12 @@ pub const REFERENCE: Descriptor = Descriptor {
     sources: &["definition: docs/method.md"],
     matrix: Matrix { overflow_response: "cannot overflow", ..NOTHING },
     standing: Standing::Hypothetical,
-    manual: Manual::Absent,
+    manual: ManualCompaction::Absent,
     recovery: Recovery::Log,
     rewind: Rewind::NONE,
     formats: OURS,
     conform: Conformance::NONE,
-    look: Look::Grey { dashed: true },
+    color: PlotColor::Grey { dashed: true },
     files: MemoryFiles::None("a control has no program that would read files"),
     settings_file: None,
     knobs: &[],
@@ -55,7 +55,7 @@ pub const NONE: Descriptor = Descriptor {
     summary: "no compaction in the real window: dies when it is full",
     standing: Standing::Control,
     matrix: NOTHING,
-    look: Look::Grey { dashed: false },
+    color: PlotColor::Grey { dashed: false },
     ..REFERENCE
 };
 
@@ -66,7 +66,7 @@ impl Product for Nothing {
     type Settings = ();
     type Words = ();
 
-    fn needs(_version: Self::Version, _settings: &()) -> Option<Need> {
+    fn needs(_version: Self::Version, _settings: &()) -> Option<Requirement> {
         None
     }
 
@@ -106,7 +106,7 @@ impl Product for KeepNothing {
     type Settings = ();
     type Words = ();
 
-    fn needs(_version: Self::Version, _settings: &()) -> Option<Need> {
+    fn needs(_version: Self::Version, _settings: &()) -> Option<Requirement> {
         None
     }
 

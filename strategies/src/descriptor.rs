@@ -1,5 +1,5 @@
-//! What a strategy says of itself. Whatever the benchmark wants to know of a product stands here,
-//! as a field without a default: a product that leaves one out does not compile.
+//! Descriptors of strategies: all facts that the benchmark needs about a product, as fields without
+//! defaults. A product that leaves one out does not compile.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use ctxbench_core::session::RewindMode;
 use ctxbench_core::settings::{Setting, SettingError, Settings, SettingsTable, Value};
 pub use ctxbench_core::strategy::Standing;
 use ctxbench_core::strategy::Strategy;
-use ctxbench_kit::memory::{Loaded, Visit};
+use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use thiserror::Error;
 
 use crate::conform::Conformance;
@@ -19,47 +19,47 @@ use crate::persist::{Format, OURS};
 /// Answers to the comparison dimensions, a short phrase each.
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix {
-    /// How many layers of compaction, and which.
+    /// Number and kind of compaction layers.
     pub layers: &'static str,
     /// When a model is called for it.
     pub llm_calls: &'static str,
-    /// What happens to user messages.
+    /// Treatment of user messages.
     pub user_messages: &'static str,
-    /// What happens to tool results.
+    /// Treatment of tool results.
     pub tool_results: &'static str,
-    /// What it does for, or to, the prompt cache.
+    /// Effect on the prompt cache.
     pub cache: &'static str,
-    /// What follows a compaction.
+    /// Steps after a compaction.
     pub afterwards: &'static str,
     /// How it counts tokens.
     pub token_counting: &'static str,
-    /// What it checks before sending.
+    /// Checks before a request is sent.
     pub pre_send_check: &'static str,
-    /// What it does when the provider refuses a prompt.
+    /// Reaction to a prompt that the provider refuses.
     pub overflow_response: &'static str,
-    /// What happens to reasoning.
+    /// Treatment of reasoning.
     pub thinking: &'static str,
-    /// What it remembers across sessions.
+    /// Memory across sessions.
     pub memory: &'static str,
-    /// What can be undone.
+    /// Steps that can be undone.
     pub undo: &'static str,
 }
 
 impl Matrix {
     /// Of a strategy that answers nothing.
-    pub const UNTOLD: Matrix = Matrix {
-        layers: "not told",
-        llm_calls: "not told",
-        user_messages: "not told",
-        tool_results: "not told",
-        cache: "not told",
-        afterwards: "not told",
-        token_counting: "not told",
-        pre_send_check: "not told",
-        overflow_response: "not told",
-        thinking: "not told",
-        memory: "not told",
-        undo: "not told",
+    pub const UNKNOWN: Matrix = Matrix {
+        layers: "not known",
+        llm_calls: "not known",
+        user_messages: "not known",
+        tool_results: "not known",
+        cache: "not known",
+        afterwards: "not known",
+        token_counting: "not known",
+        pre_send_check: "not known",
+        overflow_response: "not known",
+        thinking: "not known",
+        memory: "not known",
+        undo: "not known",
     };
 
     /// Dimension names and answers, in report order.
@@ -81,15 +81,15 @@ impl Matrix {
     }
 }
 
-/// A version that a strategy can follow: a release, what a program was meant to do, or what a
-/// published description says of it.
+/// A version that a strategy can follow: a release, the documented intent, or a published
+/// description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Behind the `@`.
+    /// Name after the `@`.
     pub name: &'static str,
     /// Version of the program that it follows; that of a description is its own name.
     pub program: &'static str,
-    /// What it is, and how it differs from the releases.
+    /// Kind of version and its differences from the releases.
     pub about: &'static str,
     pub reads: Reads,
 }
@@ -113,17 +113,17 @@ impl Version {
         Version { name, program: name, about, reads }
     }
 
-    /// The same, reading these settings.
+    /// Restricts the version to the settings of `reads`.
     pub const fn reading(self, reads: Reads) -> Version {
         Version { reads, ..self }
     }
 
-    /// Whether it is what has been published of the program, and no release.
+    /// Whether this version follows a published description instead of a release.
     pub fn is_description(&self) -> bool {
         self.name.starts_with("described-")
     }
 
-    /// Whether a setting means anything to it.
+    /// Whether the version reads this setting.
     pub fn knows(&self, setting: &str) -> bool {
         match self.reads {
             Reads::All => true,
@@ -139,39 +139,39 @@ pub trait Versions: Copy + 'static {
     const TABLE: &'static [(Version, Self)];
 }
 
-/// For what has one version only.
+/// For products with a single version.
 impl Versions for () {
     const TABLE: &'static [(Version, Self)] = &[(Version::released("1"), ())];
 }
 
-/// The prompt texts of a product, ours: a struct made by `words!`, whose
-/// default they are. Recorded cases put fillers of the recorded length in their place.
+/// Prompt texts of a product, made by `words!` with our texts as defaults. Recorded cases replace
+/// them by fillers of the recorded length.
 pub trait Words: Default {
     /// Without a text anywhere.
     fn blank() -> Self;
 }
 
-/// For what says nothing.
+/// For products without texts.
 impl Words for () {
     fn blank() -> Self {}
 }
 
-/// What a strategy is built from.
+/// Input from which [`Product::build`] makes a strategy.
 pub struct Build<P: Product> {
     pub version: P::Version,
-    /// Settings, scale applied.
+    /// Settings with the scale applied.
     pub settings: P::Settings,
     pub words: P::Words,
     /// Multiplier of token constants that are not settings.
     pub scale: f64,
 }
 
-/// The same as a user asked for it.
+/// Input from which a [`Factory`] builds a strategy.
 #[derive(Clone, Copy, Debug)]
-pub struct Order<'a> {
+pub struct BuildRequest<'a> {
     /// One of [`Factory::versions`].
     pub version: Version,
-    /// Settings, scale applied.
+    /// Settings with the scale applied.
     pub settings: &'a Settings,
     pub scale: f64,
 }
@@ -179,32 +179,26 @@ pub struct Order<'a> {
 /// A strategy that cannot be used as asked.
 #[derive(Debug, Error, PartialEq)]
 pub enum SpecError {
-    /// No such strategy.
     #[error("there is no strategy `{name}`; {hint}")]
     Unknown {
-        /// What was asked for.
+        /// Requested name.
         name: String,
-        /// Nearest names.
+        /// Hint with the nearest names.
         hint: String,
     },
-    /// No such version.
     #[error("`{name}` has no version `{version}`; known are {known}")]
     UnknownVersion {
-        /// Strategy.
         name: String,
-        /// What was asked for.
+        /// Requested version.
         version: String,
-        /// All versions.
         known: String,
     },
     /// A setting that means nothing to the version.
     #[error("`{name}@{version}` does not read the setting `{setting}`; it belongs to {known}")]
     OtherVersion {
-        /// Strategy.
         name: String,
-        /// What was asked for.
+        /// Requested version.
         version: &'static str,
-        /// What was given.
         setting: &'static str,
         /// Versions that read it.
         known: String,
@@ -220,7 +214,7 @@ pub enum SpecError {
     Program(String),
 }
 
-/// Settings of ours by their names, each value as on the command line.
+/// Settings by name, each value as on the command line.
 pub type Named = Vec<(&'static str, String)>;
 
 /// The file in which people keep their settings of a product.
@@ -230,7 +224,7 @@ pub struct SettingsFile {
     pub folder: &'static str,
     /// How its name may end.
     pub names: &'static [&'static str],
-    /// What its text says of our settings. The error says what is wrong with the text, and where.
+    /// Extracts our settings from the file's text. The error names the place and the fault.
     pub read: fn(&str) -> Result<Named, String>,
 }
 
@@ -239,17 +233,17 @@ pub struct SettingsFile {
 pub struct Knob {
     /// Which of our settings it is.
     pub setting: &'static str,
-    /// Values worth trying, as on the command line. Amounts are in the unit that the product's own
-    /// line takes, never per cent of a window: one line holds for sessions of every model.
+    /// Values worth trying, as on the command line. Amounts use the unit of the product's settings
+    /// line, never a share of a window: one line serves sessions of every model.
     pub values: &'static [&'static str],
     /// The page of the product's makers.
     pub documented: &'static str,
-    /// Where the line goes: a file, or the shell.
+    /// File or shell that the line belongs to.
     pub place: &'static str,
     /// The line itself, `{value}` standing for the value.
     pub template: &'static str,
-    /// What its figures cannot show, as a sentence; empty = nothing.
-    pub unseen: &'static str,
+    /// Limits of the figures for this setting, as a sentence; empty = none.
+    pub caveat: &'static str,
 }
 
 impl Knob {
@@ -259,16 +253,16 @@ impl Knob {
     }
 }
 
-/// What a strategy cannot do without.
+/// A model capability that a strategy requires.
 #[derive(Clone, Copy, Debug)]
-pub struct Need {
-    /// Whether a provider can do it.
-    pub can: fn(&Capabilities) -> bool,
+pub struct Requirement {
+    /// Whether a provider with these capabilities meets it.
+    pub is_met: fn(&Capabilities) -> bool,
     /// Why, as a sentence for the row that reads `n/a` with other models.
-    pub why: &'static str,
+    pub reason: &'static str,
 }
 
-/// What a strategy's folder provides beside its descriptor.
+/// The code that a strategy's folder provides next to its descriptor.
 pub trait Product: 'static {
     /// `()` if there is only one.
     type Version: Versions;
@@ -279,55 +273,53 @@ pub trait Product: 'static {
     /// `()` if it has none.
     type Words: Words;
 
-    /// What a version with these settings cannot do without.
-    fn needs(version: Self::Version, settings: &Self::Settings) -> Option<Need>;
+    /// Returns the capability that a version with these settings requires.
+    fn needs(version: Self::Version, settings: &Self::Settings) -> Option<Requirement>;
 
-    /// Builds the strategy.
     fn build(b: Build<Self>) -> Box<dyn Strategy>
     where
         Self: Sized;
 }
 
 /// A [`Product`] with its type forgotten: table and code cannot be those of different products.
-pub trait Maker: Sync {
+pub trait DynProduct: Sync {
     /// Versions that can be followed, the plain name's first.
     fn versions(&self) -> Vec<Version>;
-    /// What a version with these settings cannot do without.
-    fn needs(&self, version: Version, settings: &Settings) -> Option<Need>;
-    /// Builds the strategy.
-    fn build(&self, order: &Order<'_>) -> Box<dyn Strategy>;
-    /// Whether each session is run twice, and a second run that goes otherwise is an error: for
-    /// programs that are not ours.
+    /// Returns the capability that a version with these settings requires.
+    fn needs(&self, version: Version, settings: &Settings) -> Option<Requirement>;
+    fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy>;
+    /// Whether each session runs twice, and a differing second run is an error; true for external
+    /// programs.
     fn is_run_twice(&self) -> bool {
         false
     }
-    /// Whether it is a program that runs as it is, and nothing that is modelled here.
+    /// Whether the strategy runs a real program instead of a model of it.
     fn is_program(&self) -> bool {
         false
     }
 }
 
-/// Makes strategies of one kind.
+/// Builds the strategies of one product.
 #[derive(Clone, Copy)]
 pub struct Factory {
     /// Settings with defaults and sources.
     pub settings: &'static [Setting],
-    /// What it makes them of.
-    pub maker: &'static dyn Maker,
+    /// The product that it builds.
+    pub product: &'static dyn DynProduct,
 }
 
-struct Typed<P>(PhantomData<fn() -> P>);
+struct Erased<P>(PhantomData<fn() -> P>);
 
-impl<P: Product> Maker for Typed<P> {
+impl<P: Product> DynProduct for Erased<P> {
     fn versions(&self) -> Vec<Version> {
         P::Version::TABLE.iter().map(|(v, _)| *v).collect()
     }
 
-    fn needs(&self, version: Version, settings: &Settings) -> Option<Need> {
+    fn needs(&self, version: Version, settings: &Settings) -> Option<Requirement> {
         P::needs(known(version), &P::Settings::read(settings))
     }
 
-    fn build(&self, order: &Order<'_>) -> Box<dyn Strategy> {
+    fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy> {
         P::build(Build {
             version: known(order.version),
             settings: P::Settings::read(order.settings),
@@ -346,16 +338,16 @@ pub(crate) fn known<V: Versions>(version: Version) -> V {
 impl Factory {
     /// The factory of a product.
     pub const fn of<P: Product>() -> Factory {
-        Factory { settings: P::Settings::TABLE, maker: &Typed::<P>(PhantomData) }
+        Factory { settings: P::Settings::TABLE, product: &Erased::<P>(PhantomData) }
     }
 
     /// Versions that can be followed, the plain name's first; `name@version` selects another.
     pub fn versions(&self) -> Vec<Version> {
-        self.maker.versions()
+        self.product.versions()
     }
 
-    /// A version, the plain name's without one, and settings from `k=v,k=v`; `name` stands in
-    /// errors.
+    /// Resolves a version (`None` = that of the plain name) and settings from `k=v,k=v`; `name`
+    /// appears in errors.
     pub fn select(
         &self,
         name: &str,
@@ -397,12 +389,14 @@ impl Factory {
         settings: &Settings,
         model: &Model,
     ) -> Option<&'static str> {
-        self.maker.needs(version, settings).filter(|n| !(n.can)(&model.capabilities)).map(|n| n.why)
+        self.product
+            .needs(version, settings)
+            .filter(|n| !(n.is_met)(&model.capabilities))
+            .map(|n| n.reason)
     }
 
-    /// Builds the strategy.
-    pub fn build(&self, order: &Order<'_>) -> Box<dyn Strategy> {
-        self.maker.build(order)
+    pub fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy> {
+        self.product.build(order)
     }
 }
 
@@ -412,37 +406,35 @@ impl fmt::Debug for Factory {
     }
 }
 
-/// Where history survives outside the context, so that the product itself could bring back what the
-/// context lost.
+/// Store from which the product could restore history that left the context.
 #[derive(Clone, Copy, Debug)]
 pub enum Recovery {
     /// A full log of every message and result.
     Log,
-    /// A text of what user and model said, without tool output: how what the user (`true`) or the
-    /// model said comes back of it.
+    /// A text of the messages without tool output. The function renders one message as the text
+    /// restores it; `true` = a user message.
     ChatHistory(fn(bool, &str) -> String),
-    /// Nowhere.
     Nothing,
-    /// Nobody knows.
+    /// Not known.
     Unknown,
 }
 
 /// How a product keeps files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CodeWay {
-    /// The former content of what edit tools change, per user prompt.
+pub enum SnapshotKind {
+    /// The former content of files changed by edit tools, per user prompt.
     EditTools,
-    /// The whole tree in a git directory of its own, per step.
+    /// The whole tree in a separate git directory, per step.
     ShadowGit,
 }
 
-/// What a product's rewind brings back.
+/// Scope of a product's rewind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rewind {
-    /// The conversation goes back to a message.
+    /// Whether the conversation can return to a message.
     pub conversation: bool,
     /// Files go back with it or alone, and how they are kept.
-    pub code: Option<CodeWay>,
+    pub code: Option<SnapshotKind>,
     /// Summaries of one side of a message.
     pub summaries: bool,
 }
@@ -451,7 +443,7 @@ impl Rewind {
     /// Nothing can be brought back.
     pub const NONE: Rewind = Rewind { conversation: false, code: None, summaries: false };
 
-    /// Whether anything of a mode can be had.
+    /// Whether the product offers this rewind mode, at least in part.
     pub fn offers(&self, mode: RewindMode) -> bool {
         match mode {
             RewindMode::Conversation => self.conversation,
@@ -468,104 +460,100 @@ pub enum MemoryFiles {
     /// None; why, as the end of a sentence.
     None(&'static str),
     Read {
-        /// What a version reads.
-        load: fn(Version, &Visit<'_>) -> Loaded,
-        /// Whether the strategy brings in files for some paths with a call that touches them.
+        /// Loads the files that a version reads.
+        load: fn(Version, &LoadRequest<'_>) -> LoadedFiles,
+        /// Whether the strategy adds files for some paths when a call touches them.
         follows: bool,
     },
 }
 
 /// How a strategy is drawn in plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum PlotColor {
     /// In a hue of the palette, which others may share.
-    Hue(u8),
+    Palette(u8),
     /// In grey: a yardstick.
     Grey { dashed: bool },
 }
 
 /// The user's command to compact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Manual {
-    /// There is none.
+pub enum ManualCompaction {
     Absent,
     /// It takes no instructions.
     Plain,
     /// It takes instructions, which go into the request for the summary.
-    Instructed,
+    WithInstructions,
 }
 
-impl Manual {
-    /// Whether there is one.
+impl ManualCompaction {
+    /// Whether the command exists.
     pub fn exists(self) -> bool {
-        self != Manual::Absent
+        self != ManualCompaction::Absent
     }
 
-    /// For people.
+    /// Describes the command for reports.
     pub fn words(self) -> &'static str {
         match self {
-            Manual::Absent => "no",
-            Manual::Plain => "yes, without instructions",
-            Manual::Instructed => "yes",
+            ManualCompaction::Absent => "no",
+            ManualCompaction::Plain => "yes, without instructions",
+            ManualCompaction::WithInstructions => "yes",
         }
     }
 }
 
-/// What a strategy says of itself.
+/// Static facts about a strategy.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptor {
     /// Name on the command line.
     pub name: &'static str,
     /// One line for people.
     pub summary: &'static str,
-    /// Where its behaviour is taken from.
+    /// Sources of its behavior.
     pub sources: &'static [&'static str],
-    /// Comparison answers.
     pub matrix: Matrix,
     /// Control, contender or hypothetical.
     pub standing: Standing,
     /// Its command to compact.
-    pub manual: Manual,
-    /// Where history survives outside the context.
+    pub manual: ManualCompaction,
+    /// Store of history outside the context.
     pub recovery: Recovery,
-    /// What its rewind brings back.
+    /// Scope of its rewind.
     pub rewind: Rewind,
-    /// How it keeps sessions on disk. Techniques and controls are no products; they are held
-    /// against our own store.
+    /// Formats in which it stores sessions. Techniques and controls have none and are compared with
+    /// our own store.
     pub formats: &'static [Format],
     /// How recorded cases of its program are run.
     pub conform: Conformance,
-    pub look: Look,
-    /// What it reads of a project before the first message.
+    pub color: PlotColor,
+    /// Project files that it reads before the first message.
     pub files: MemoryFiles,
     /// Its settings file, where people have one.
     pub settings_file: Option<SettingsFile>,
-    /// What people can turn in the product to change its compaction; empty for what is no product,
-    /// or has no such setting.
+    /// Settings with which people change the product's compaction; empty if there are none.
     pub knobs: &'static [Knob],
     /// Its page, from the top of the repository.
     pub page: &'static str,
-    /// Versions, settings, what it needs of a model, and how it is built.
+    /// Versions, settings, required capabilities and construction.
     pub factory: Factory,
 }
 
 impl Descriptor {
-    /// What a strategy of another crate says of itself that is no product: name, one line for
-    /// people, and how it is built. Whatever else is known can be said with
+    /// Describes a strategy of another crate that is not a product. Add further facts with
     /// `Descriptor { page: "…", ..Descriptor::own::<P>(…) }`.
     pub const fn own<P: Product>(name: &'static str, summary: &'static str) -> Descriptor {
         Descriptor {
             name,
             summary,
             sources: &["the crate that this program was built with"],
-            matrix: Matrix::UNTOLD,
+            matrix: Matrix::UNKNOWN,
             standing: Standing::Contender,
-            manual: Manual::Instructed,
+            manual: ManualCompaction::WithInstructions,
             recovery: Recovery::Unknown,
             rewind: Rewind::NONE,
             formats: OURS,
             conform: Conformance::NONE,
-            look: Look::Hue(0),
+            color: PlotColor::Palette(0),
             files: MemoryFiles::None("a strategy of one's own reads no files of a project"),
             settings_file: None,
             knobs: &[],

@@ -4,19 +4,19 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_kit::memory::{Durable, merge};
+use ctxbench_kit::memory::{DurableFacts, merge};
 
 /// The sections of a summary under these headings, in the summary's order. Whatever marks the
 /// heading (`##`, `**`, a number) and a `:` behind it do not matter.
-pub(crate) fn sections(summary: &str, headings: &[&str]) -> Vec<Durable> {
-    let mut out: Vec<Durable> = Vec::new();
+pub(crate) fn sections(summary: &str, headings: &[&str]) -> Vec<DurableFacts> {
+    let mut out: Vec<DurableFacts> = Vec::new();
     let mut open = false;
     for line in summary.lines().map(str::trim).filter(|l| !l.is_empty()) {
         if let Some(name) = line.strip_prefix('#') {
             let name = name.trim_start_matches('#').trim().trim_end_matches(':');
             let wanted = headings.iter().find(|h| h.eq_ignore_ascii_case(name));
             open = wanted.is_some();
-            out.extend(wanted.map(|h| Durable { heading: h.to_string(), items: Vec::new() }));
+            out.extend(wanted.map(|h| DurableFacts { heading: h.to_string(), items: Vec::new() }));
         } else if let Some(section) = out.last_mut().filter(|_| open && !says_nothing(line)) {
             section.items.push(line.to_string());
         }
@@ -25,20 +25,20 @@ pub(crate) fn sections(summary: &str, headings: &[&str]) -> Vec<Durable> {
     out
 }
 
-/// Whether a line only fills a section that has nothing to say.
+/// Whether a line is only a filler of an empty section.
 fn says_nothing(line: &str) -> bool {
     let words = line.trim_matches(|c: char| !c.is_alphanumeric() && c != '/').to_lowercase();
     ["", "none", "nothing", "n/a", "empty"].contains(&words.as_str())
 }
 
-/// Merges lines into the first of these memory files that is among what is always shown; makes the
-/// first of the names where none is. A session has a file as a heading with its path and the text.
-/// The view is left alone: who shows the file before the next session begins must do so itself.
-/// Returns how many lines are new.
+/// Merges lines into the first of these memory files among the fixed blocks, or creates the first
+/// name. A session has a file as a heading with its path, followed by the text. The view does not
+/// change: a caller that wants the file shown in this session must do so. Returns the number of new
+/// lines.
 pub(crate) fn remember(
     context: &mut Vec<Arc<Block>>,
     files: &[&str],
-    durable: &[Durable],
+    durable: &[DurableFacts],
 ) -> usize {
     let names = |b: &Arc<Block>, name: &str| {
         b.text.lines().next().and_then(|l| l.strip_prefix("# ")).map(str::trim) == Some(name)
@@ -68,7 +68,7 @@ mod tests {
         let summary = "## Goal\n- ship it\n\n## Decisions and why:\n- keep SQLite\n- no cache\n\
             ## Next steps\n- (none)\n\n## Exact values\n- 7443\n";
         let found = sections(summary, &["Next steps", "Decisions and why"]);
-        let expected = Durable {
+        let expected = DurableFacts {
             heading: "Decisions and why".into(),
             items: vec!["- keep SQLite".into(), "- no cache".into()],
         };
@@ -87,7 +87,7 @@ mod tests {
         ];
         let items = |items: &[&str]| {
             let items = items.iter().map(|i| i.to_string()).collect();
-            vec![Durable { heading: "Decisions".into(), items }]
+            vec![DurableFacts { heading: "Decisions".into(), items }]
         };
         let files = ["OPENOXIDE.md", "CLAUDE.md"];
         let added = remember(&mut context, &files, &items(&["- keep SQLite", "- no cache"]));

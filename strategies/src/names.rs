@@ -5,9 +5,9 @@ use std::sync::Mutex;
 
 static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
-/// The name for as long as this process runs. Each is kept once; meant for the few names of
-/// strategies and of what they do.
-pub fn kept(name: &str) -> &'static str {
+/// Returns the name with a static lifetime; equal names share one allocation, which is never freed.
+/// Meant for a few names of strategies and mechanisms.
+pub fn intern(name: &str) -> &'static str {
     let Ok(mut names) = NAMES.lock() else { return Box::leak(name.into()) };
     if let Some(known) = names.get(name) {
         return known;

@@ -6,8 +6,8 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Build, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Need, Product, Recovery, Rewind,
-    Standing,
+    Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product,
+    Recovery, Requirement, Rewind, Standing,
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
@@ -17,7 +17,7 @@ use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{Phase, Request};
 use ctxbench_core::strategy::{Flow, Strategy, frontier_breakpoints};
 
-/// What the strategy says of itself.
+/// Descriptor of the strategy.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "observation-masking",
     summary: "all tool results but the newest M show a placeholder",
@@ -37,12 +37,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "results stay in the history",
     },
     standing: Standing::Contender,
-    manual: Manual::Absent,
+    manual: ManualCompaction::Absent,
     recovery: Recovery::Log,
     rewind: Rewind::NONE,
     formats: OURS,
     conform: Conformance::NONE,
-    look: Look::Hue(7),
+    color: PlotColor::Palette(7),
     files: MemoryFiles::None("a technique has no program that would read files"),
     settings_file: None,
     knobs: &[],
@@ -51,14 +51,14 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 crate::words::words! {
-    /// What it says itself.
+    /// Texts that the strategy adds to requests.
     struct MaskingWords {
         placeholder = "(this output was left out to save space)";
     }
 }
 
 ctxbench_core::settings! {
-    /// What can be set, with where each default comes from.
+    /// Settings, each with the source of its default.
     struct ObservationMaskingSettings {
         /// newest tool results that stay
         keep: count = 10, "docs/sources/peers-and-metrics.md §1b: M = 10";
@@ -76,7 +76,7 @@ impl Product for ObservationMasking {
     type Settings = ObservationMaskingSettings;
     type Words = MaskingWords;
 
-    fn needs(_version: Self::Version, _settings: &Self::Settings) -> Option<Need> {
+    fn needs(_version: Self::Version, _settings: &Self::Settings) -> Option<Requirement> {
         None
     }
 

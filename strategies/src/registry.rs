@@ -1,6 +1,6 @@
 //! The list of strategies. A new one is a file and a line in [`ALL`]; other crates [`add`] theirs.
 
-use crate::descriptor::{Descriptor, Knob, Order, SpecError, Version};
+use crate::descriptor::{BuildRequest, Descriptor, Knob, SpecError, Version};
 use crate::sweep;
 use ctxbench_core::model::Model;
 use ctxbench_core::nearest;
@@ -29,13 +29,12 @@ pub const ALL: &[Descriptor] = &[
 
 static ADDED: OnceLock<&'static [Descriptor]> = OnceLock::new();
 
-/// A strategy that cannot stand beside the others.
+/// A strategy that cannot be added to the registry.
 #[derive(Debug, Error, PartialEq)]
 pub enum AddError {
     /// Two of one name.
     #[error("there are two strategies `{0}`; give yours another name")]
     Twice(&'static str),
-    /// Added before.
     #[error("strategies are added once, before any is looked up")]
     Late,
 }
@@ -50,7 +49,7 @@ pub fn add(own: &'static [Descriptor]) -> Result<(), AddError> {
     ADDED.set(own).map_err(|_| AddError::Late)
 }
 
-/// Every strategy, those that were added behind ours.
+/// Iterates over all strategies: the built-in ones, then those added.
 pub fn all() -> impl Iterator<Item = &'static Descriptor> + Clone {
     ALL.iter().chain(ADDED.get().copied().unwrap_or_default())
 }
@@ -58,11 +57,9 @@ pub fn all() -> impl Iterator<Item = &'static Descriptor> + Clone {
 /// A strategy with its settings, as asked for: `name[@version][:setting=value,…]`.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// The strategy.
     pub descriptor: &'static Descriptor,
     /// Version that it follows.
     pub version: Version,
-    /// Settings, unscaled.
     pub settings: Settings,
 }
 
@@ -91,8 +88,9 @@ impl Spec {
         sweep::expand(text, &is_text)?.iter().map(|s| Spec::parse(s)).collect()
     }
 
-    /// With what the text of a settings file of its product says, as far as the version reads it
-    /// and nothing else is given; as it is where the product has none.
+    /// Fills in settings from the text of a settings file of the product, as far as the version
+    /// reads them and they are not given already. Returns `self` unchanged if the product has no
+    /// such file.
     pub fn with_file(mut self, text: &str) -> Result<Spec, String> {
         let Some(file) = self.descriptor.settings_file else { return Ok(self) };
         for (name, value) in (file.read)(text)? {
@@ -104,7 +102,7 @@ impl Spec {
         Ok(self)
     }
 
-    /// The same with one setting changed.
+    /// Replaces one setting. Does not check that the version reads it.
     pub fn with(mut self, setting: &str, value: &str) -> Result<Spec, SpecError> {
         self.settings.set(self.descriptor.name, setting, value)?;
         Ok(self)
@@ -137,7 +135,7 @@ impl Spec {
         if given.is_empty() { out } else { format!("{out}:{given}") }
     }
 
-    /// Settings as they hold for a model with a window of so many tokens, scale applied.
+    /// Returns the settings for a model with a window of `window` tokens, scale applied.
     pub fn applied(&self, scale: f64, window: u64) -> Settings {
         self.settings.applied(scale, window)
     }
@@ -147,17 +145,17 @@ impl Spec {
         self.descriptor.factory.unfit(self.version, &self.applied(1.0, model.window), model)
     }
 
-    /// Builds the strategy for a model with a window of so many tokens, scale applied.
+    /// Builds the strategy for a model with a window of `window` tokens, scale applied.
     pub fn build(&self, scale: f64, window: u64) -> Box<dyn Strategy> {
         let settings = &self.applied(scale, window);
-        self.descriptor.factory.build(&Order { version: self.version, settings, scale })
+        self.descriptor.factory.build(&BuildRequest { version: self.version, settings, scale })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::descriptor::{Look, Reads, Rewind, Standing};
+    use crate::descriptor::{PlotColor, Reads, Rewind, Standing};
     use ctxbench_core::session::RewindMode;
     use ctxbench_core::settings::Value;
     use std::collections::HashSet;
@@ -225,9 +223,9 @@ mod tests {
     fn hues_are_in_the_palette_and_shared_by_rows_of_one_product_only() {
         let hues: Vec<(&str, u8)> = ALL
             .iter()
-            .filter_map(|d| match d.look {
-                Look::Hue(hue) => Some((d.name, hue)),
-                Look::Grey { .. } => None,
+            .filter_map(|d| match d.color {
+                PlotColor::Palette(hue) => Some((d.name, hue)),
+                PlotColor::Grey { .. } => None,
             })
             .collect();
         assert!(hues.iter().all(|(_, hue)| *hue < 10), "the palette has ten hues: {hues:?}");
@@ -236,7 +234,7 @@ mod tests {
                 assert!(hue != other || b.starts_with(a), "{a} and {b} are drawn in one hue");
             }
         }
-        let grey = |d: &Descriptor| matches!(d.look, Look::Grey { .. });
+        let grey = |d: &Descriptor| matches!(d.color, PlotColor::Grey { .. });
         assert!(ALL.iter().all(|d| grey(d) == (d.standing != Standing::Contender)));
     }
 

@@ -1,5 +1,5 @@
-//! Memory files that are shown only once a file that they hold for was touched: rules with
-//! `paths:`, and instructions of a folder.
+//! Memory files that appear only once a matching file was touched: rules with `paths:`, and
+//! instructions of a folder.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use ctxbench_kit::memory::{Scope, front_matter};
 pub(crate) struct Scoped(Vec<(Scope, Arc<Block>)>);
 
 impl Scoped {
-    /// Takes the files with a scope out of the view at the beginning of a session. `of_folders` are
-    /// the names of files that hold for their folder.
+    /// Takes the scoped files out of the view when a session starts. `of_folders` are the names of
+    /// files that apply to their folder.
     pub fn set_aside(s: &mut Engine, of_folders: &[&str]) -> Self {
         let scoped = |b: &Arc<Block>| Some((scope(&b.text, of_folders)?, b.clone()));
         let out = Scoped(s.fixed.context.iter().filter_map(scoped).collect());
         let shown = s.context.blocks().iter().filter(|b| !out.holds(b)).cloned().collect();
-        // Memory files hold no calls.
+        // Memory files contain no calls.
         let _ = s.context.set(shown);
         out
     }
@@ -28,7 +28,7 @@ impl Scoped {
         self.0.iter().any(|(_, b)| Arc::ptr_eq(b, block))
     }
 
-    /// Shows the files whose scope a call in the view touches.
+    /// Shows the files with a scope that a call in the view touches.
     pub fn show(&self, s: &mut Engine) {
         for (scope, file) in &self.0 {
             let blocks = s.context.blocks();
@@ -38,7 +38,7 @@ impl Scoped {
         }
     }
 
-    /// The same, and takes out of the view what no call in it touches any more.
+    /// Shows the files in scope, and hides those that no call in the view touches any more.
     pub fn follow(&self, s: &mut Engine) {
         let blocks = s.context.blocks();
         let idle = |b: &Arc<Block>| {
@@ -56,27 +56,27 @@ fn touched(scope: &Scope, blocks: &[Arc<Block>]) -> bool {
     let path_of = |b: &Arc<Block>| {
         (b.kind == BlockKind::Call).then(|| file_path(&b.call.as_ref()?.name, &b.text)).flatten()
     };
-    blocks.iter().filter_map(path_of).any(|path| scope.holds_somewhere(&path))
+    blocks.iter().filter_map(path_of).any(|path| scope.matches_any_suffix(&path))
 }
 
-/// The files that a memory file holds for, `None` = all. Its text begins with its path as a
-/// heading.
+/// Returns the files to which a memory file applies; `None` = all. Its text begins with its path as
+/// a heading.
 fn scope(text: &str, of_folders: &[&str]) -> Option<Scope> {
     let (path, body) = text.strip_prefix("# ")?.split_once('\n')?;
     let path = path.trim();
     if is_rule(path) {
         let (_, patterns) = front_matter(body.trim_start());
-        // A rule whose patterns cannot be understood holds for all files.
+        // A rule with invalid patterns applies to all files.
         return Scope::new(patterns).ok().filter(|s| !s.patterns().is_empty());
     }
     let (folder, name) = path.rsplit_once('/')?;
     let nested = !folder.starts_with(['/', '~', '.']) && !folder.contains(':');
-    // The index of an automatic memory holds for the project.
+    // The index of an automatic memory applies to the whole project.
     let index = name == "MEMORY.md" && folder.rsplit('/').next() == Some("memory");
-    (nested && !index && of_folders.contains(&name)).then(|| Scope::of_folder(folder)).flatten()
+    (nested && !index && of_folders.contains(&name)).then(|| Scope::for_folder(folder)).flatten()
 }
 
-/// Whether a path leads through `.PRODUCT/rules/`.
+/// Whether a path contains `.PRODUCT/rules/`.
 fn is_rule(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     parts.windows(2).any(|w| w[0].starts_with('.') && w[0].len() > 2 && w[1] == "rules")
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_scope_is_tried_on_paths_as_tools_name_them() {
-        let holds = |glob: &str, path: &str| Scope::new([glob]).unwrap().holds_somewhere(path);
+        let holds = |glob: &str, path: &str| Scope::new([glob]).unwrap().matches_any_suffix(path);
         assert!(holds("src/api/**", "./src/api/v1/a.rs") && !holds("src/api/**", "src/apix/a.rs"));
         assert!(
             holds("**/*.ts", "a.ts") && holds("**/*.ts", "x/y/a.ts") && !holds("**/*.ts", "a.tsx")
@@ -121,6 +121,8 @@ mod tests {
         assert!(
             holds("src/*.rs", "/home/me/work/src/a.rs") && !holds("src/*.rs", "other/src/a.rs")
         );
-        assert!(scope("# app/[id]/CLAUDE.md\n\nx").unwrap().holds_somewhere("app/[id]/page.tsx"));
+        assert!(
+            scope("# app/[id]/CLAUDE.md\n\nx").unwrap().matches_any_suffix("app/[id]/page.tsx")
+        );
     }
 }

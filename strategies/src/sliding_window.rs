@@ -6,8 +6,8 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Build, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Need, Product, Recovery, Rewind,
-    Standing,
+    Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product,
+    Recovery, Requirement, Rewind, Standing,
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
@@ -16,7 +16,7 @@ use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ModelError, Phase};
 use ctxbench_core::strategy::{Flow, PASSING_RETRIES, Strategy, again_if_passing, is_fixed};
 
-/// What the strategy says of itself.
+/// Descriptor of the strategy.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "sliding-window",
     summary: "drops the oldest turns when the window is nearly full",
@@ -36,12 +36,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "none",
     },
     standing: Standing::Contender,
-    manual: Manual::Absent,
+    manual: ManualCompaction::Absent,
     recovery: Recovery::Nothing,
     rewind: Rewind::NONE,
     formats: OURS,
     conform: Conformance::NONE,
-    look: Look::Hue(6),
+    color: PlotColor::Palette(6),
     files: MemoryFiles::None("a technique has no program that would read files"),
     settings_file: None,
     knobs: &[],
@@ -50,7 +50,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 ctxbench_core::settings! {
-    /// What can be set, with where each default comes from.
+    /// Settings, each with the source of its default.
     struct SlidingWindowSettings {
         /// share of the window from which turns are dropped
         high: share = 0.9, "ours: Codex's 90 % (docs/sources/codex.md §1.2)";
@@ -65,7 +65,7 @@ impl Product for SlidingWindow {
     type Settings = SlidingWindowSettings;
     type Words = ();
 
-    fn needs(_version: Self::Version, _settings: &Self::Settings) -> Option<Need> {
+    fn needs(_version: Self::Version, _settings: &Self::Settings) -> Option<Requirement> {
         None
     }
 

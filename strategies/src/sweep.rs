@@ -6,9 +6,9 @@ use ctxbench_core::settings::{SettingError, split_pairs};
 use thiserror::Error;
 
 /// Most rows that one word may make.
-pub const MOST_ROWS: usize = 1_000;
+pub const MAX_ROWS: usize = 1_000;
 
-/// A sweep that cannot be gone through.
+/// A sweep that cannot be expanded.
 #[derive(Debug, Error, PartialEq)]
 pub enum SweepError {
     /// A bracket without its other half.
@@ -32,19 +32,18 @@ pub enum SweepError {
     /// Not pairs of names and values.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// More than [`MOST_ROWS`].
-    #[error("`{text}` makes {rows} rows, more than {MOST_ROWS}; take larger steps")]
+    /// More than [`MAX_ROWS`].
+    #[error("`{text}` makes {rows} rows, more than {MAX_ROWS}; take larger steps")]
     Many {
-        /// What was given.
         text: String,
-        /// How many it makes, as far as they were counted.
+        /// Number of combinations, as far as they were counted.
         rows: usize,
     },
 }
 
-/// The strategies that a word stands for, itself if it sweeps nothing: one for each combination of
-/// values, numbers in ascending order, the first setting changing last. The value of a setting that
-/// `is_text` is one value, whatever it looks like.
+/// Expands a specification into one per combination of values, or returns it unchanged if it sweeps
+/// nothing. Numbers ascend, and the first setting changes last. The value of a setting that
+/// `is_text` accepts is never expanded.
 pub fn expand(text: &str, is_text: &dyn Fn(&str) -> bool) -> Result<Vec<String>, SweepError> {
     let Some((head, settings)) = text.split_once(':') else { return Ok(vec![text.to_string()]) };
     let mut rows = vec![String::new()];
@@ -59,7 +58,7 @@ pub fn expand(text: &str, is_text: &dyn Fn(&str) -> bool) -> Result<Vec<String>,
             None => vec![pair],
         };
         let rows_now = rows.len().saturating_mul(values.len());
-        if rows_now > MOST_ROWS {
+        if rows_now > MAX_ROWS {
             return Err(SweepError::Many { text: text.into(), rows: rows_now });
         }
         let joined = |row: &String, v: &String| match row.is_empty() {
@@ -112,7 +111,7 @@ fn values(given: &str) -> Result<Vec<String>, SweepError> {
         }
         out.extend(one_or_range(part)?);
     }
-    // Words keep their order, behind the numbers.
+    // Text values keep their order, after the numbers.
     out.sort_by_key(|v| Number::read(v).map_or((true, Number::ZERO), |n| (false, n)));
     Ok(out)
 }
@@ -128,7 +127,7 @@ fn one_or_range(given: &str) -> Result<Vec<String>, SweepError> {
         return Err(wrong());
     }
     let rows = (to.millionths - from.millionths) / step.millionths + 1;
-    if rows > MOST_ROWS as u64 {
+    if rows > MAX_ROWS as u64 {
         return Err(SweepError::Many {
             text: given.to_string(),
             rows: usize::try_from(rows).unwrap_or(usize::MAX),
@@ -138,7 +137,7 @@ fn one_or_range(given: &str) -> Result<Vec<String>, SweepError> {
     Ok((0..rows).map(|i| at(i).text()).collect())
 }
 
-/// A number as settings take it, exact to six digits behind the point.
+/// A number as settings accept it, exact to six decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Number {
     percent: bool,

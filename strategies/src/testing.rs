@@ -17,7 +17,7 @@ use ctxbench_core::session::{Millis, RewindMode};
 
 use crate::Spec;
 
-/// What a model says or how it fails.
+/// A model's reply or failure.
 pub type Answer = Result<Reply, ModelError>;
 
 /// Runs a future that never really waits.
@@ -30,12 +30,11 @@ pub fn block_on<F: Future>(f: F) -> F::Output {
     }
 }
 
-/// A text reply.
 pub fn says(text: &str) -> Answer {
     Ok(Reply { parts: vec![Part::Text(text.into())], ..Reply::default() })
 }
 
-/// A reply with a text and one call; the tool returns what `output` says.
+/// Builds a reply with a text and one call; the script's `outputs` answer the call.
 pub fn calls(text: &str, id: &str, name: &str, arguments: &str) -> Answer {
     let call =
         Part::Call(ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() });
@@ -52,12 +51,11 @@ pub fn too_long(size: u64, window: u64) -> Answer {
     Err(ModelError { kind: ErrorKind::Overflow, status: 400, code: None, message })
 }
 
-/// A user message.
 pub fn user(key: &str, text: &str) -> Action {
     Action::User(Incoming { key: key.into(), parts: vec![Part::Text(text.into())] })
 }
 
-/// The conversation goes back to a message.
+/// Rewinds the conversation to a message.
 pub fn back_to(key: &str) -> Action {
     Action::Rewind { to: key.into(), mode: RewindMode::Conversation, instructions: None }
 }
@@ -65,7 +63,7 @@ pub fn back_to(key: &str) -> Action {
 /// The script of a session.
 #[derive(Default)]
 pub struct Script {
-    /// What happens.
+    /// User actions in order.
     pub actions: Vec<Action>,
     /// Answers to normal requests.
     pub replies: Vec<Answer>,
@@ -73,15 +71,13 @@ pub struct Script {
     pub summaries: Vec<Answer>,
     /// Outputs of tool calls in order; "out" when they run out.
     pub outputs: Vec<String>,
-    /// Chat files.
     pub files: Vec<&'static str>,
-    /// Memory files.
     pub memory: Vec<&'static str>,
     /// Overview of the code base.
     pub repo_map: Vec<&'static str>,
 }
 
-/// What came of a script.
+/// Result of a script.
 pub struct Played {
     /// Every request in order; background ones where they were started.
     pub requests: Vec<Request>,
@@ -227,7 +223,7 @@ pub fn play_on(model: &str, spec: &str, scale: f64, script: Script) -> Played {
         now: 0,
         idle_until: None,
     };
-    // Sizes of scripts are told in o200k.
+    // Sizes in scripts count o200k tokens.
     let model = Model { counting: Counting::O200K, ..find(model).unwrap().scaled(scale) };
     let window = model.window;
     let mut engine = Engine::new(Arc::new(model), Box::new(world));

@@ -1,7 +1,6 @@
-//! Prompt texts as a struct: a name that no text has, or a text that nobody uses, is told by the
-//! compiler.
+//! Prompt texts as a struct: the compiler reports a missing name and an unused text.
 
-/// Makes the struct of a product's prompt texts, each with our words.
+/// Defines the struct of a product's prompt texts, each with our text as the default.
 macro_rules! words {
     (
         $(#[$of_struct:meta])*

@@ -1,4 +1,4 @@
-//! Memory files after a compaction, per product. docs/memory.md has the same table as text.
+//! Memory files that each product still shows after a compaction, as in docs/memory.md.
 
 use ctxbench_core::model;
 use ctxbench_harness::replay::{Options, replay};
@@ -15,7 +15,7 @@ fn run(spec: &str) -> RunRecord {
         .record
 }
 
-/// Returns the place of each fact at each of its needs, as `fact@need=place`.
+/// Formats the place of each fact at each need as `fact@need=place`.
 fn places(spec: &str) -> Vec<String> {
     let r = run(spec);
     assert_eq!(r.status, Status::Completed, "{spec}");
@@ -24,10 +24,10 @@ fn places(spec: &str) -> Vec<String> {
 }
 
 #[test]
-fn claude_code_reloads_project_memory_and_drops_read_files() {
-    // docs/sources/claude-code.md §1.4: the project's file and the notes come from disk again;
-    // rules with paths and files of folders are lost until a matching file is read (`c12` reads
-    // one, before `u5`). §1.5: 200 lines of the index are shown.
+fn claude_code_after_compaction_reloads_project_file_and_drops_scoped_files() {
+    // docs/sources/claude-code.md §1.4: the project file and the notes are reloaded from disk;
+    // scoped rules and subfolder files are dropped until a matching file is read (`c12` reads one
+    // before `u5`). §1.5: 200 lines of the index are loaded.
     let expected = [
         "folder@u3=nowhere",
         "index-cut@u3=nowhere",
@@ -37,24 +37,24 @@ fn claude_code_reloads_project_memory_and_drops_read_files() {
         "rule@u5=memory",
     ];
     assert_eq!(places("claude-code"), expected);
-    // All of them are like any memory file where a user turns that off.
+    // Without scoped rules all files are reloaded.
     let all = places("claude-code:scoped_rules=false");
     assert_eq!(all.iter().filter(|p| p.ends_with("=memory")).count(), 5, "{all:?}");
 }
 
 #[test]
-fn other_products_show_memory_in_every_request() {
+fn other_products_show_all_memory_files_in_every_request() {
     for spec in ["codex", "opencode", "claude-code-api", "sliding-window"] {
         assert!(places(spec).iter().all(|p| p.ends_with("=memory")), "{spec}");
     }
 }
 
 #[test]
-fn openoxide_treats_memory_like_claude_code() {
-    // docs/sources/openoxide.md §1.7: of the index the first 200 lines; files of folders and rules
-    // when something they hold for is read. `c12` reads such a file, before `u5`; by then finished
-    // turns have outgrown the history's budget (8,192 tokens, here a twentieth of that) and are
-    // summarised, and the rule is removed with its call.
+fn openoxide_after_compaction_drops_scoped_files_like_claude_code() {
+    // docs/sources/openoxide.md §1.7: the first 200 lines of the index; subfolder files and rules
+    // once a matching file is read. `c12` reads one before `u5`. By then finished turns exceed the
+    // history budget (8,192 tokens, here a twentieth of that) and are summarised, including the
+    // rule.
     let mut expected = [
         "folder@u3=nowhere",
         "index-cut@u3=nowhere",
@@ -64,14 +64,13 @@ fn openoxide_treats_memory_like_claude_code() {
         "rule@u5=nowhere",
     ];
     assert_eq!(places("openoxide"), expected);
-    // With room for that turn the call is still there.
+    // A larger budget keeps that turn.
     expected[5] = "rule@u5=memory";
     assert_eq!(places("openoxide:chat_history_fraction=0.9,chat_history_max=180k"), expected);
 }
 
 #[test]
-fn sdk_runner_summarises_memory() {
-    // docs/sources/anthropic-sdk.md §2.2, step 6: the whole list of messages becomes the
-    // summary.
+fn sdk_runner_summarises_memory_files() {
+    // docs/sources/anthropic-sdk.md §2.2, step 6: the summary replaces the whole message list.
     assert!(places("anthropic-sdk").iter().all(|p| !p.ends_with("=memory")));
 }

@@ -1,14 +1,13 @@
-//! What stands in a content block of Claude Code's transcripts (docs/sources/claude-code.md §1.6),
-//! which are those of the Messages API. The importer of recordings and the format on disk read
-//! blocks by this.
+//! Content blocks of Claude Code's transcripts (docs/sources/claude-code.md §1.6), which are blocks
+//! of the Messages API.
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
 use serde_json::{Map, Value};
 
-/// The part that a block is: text, thinking, a call, an image or another file. `None` for results,
-/// whose content is blocks again, and for what is not known.
-pub fn part(block: &Map<String, Value>) -> Option<Part> {
+/// Converts a block to a part: text, thinking, a call, an image or another file. Returns `None` for
+/// tool results, which contain blocks themselves, and for unknown types.
+pub fn parse_part(block: &Map<String, Value>) -> Option<Part> {
     let text = |key: &str| str_of(block, key).unwrap_or_default();
     Some(match str_of(block, "type")? {
         "text" => Part::Text(text("text").into()),

@@ -5,7 +5,7 @@ use ctxbench_harness::own::core::compaction::CompactionKind;
 use ctxbench_harness::own::core::engine::Engine;
 use ctxbench_harness::own::core::request::Phase;
 use ctxbench_harness::own::core::strategy::{Flow, Strategy, is_fixed};
-use ctxbench_harness::own::descriptor::{Build, Descriptor, Need, Product};
+use ctxbench_harness::own::descriptor::{Build, Descriptor, Requirement, Product};
 use ctxbench_harness::own::{async_trait, settings};
 
 pub const DESCRIPTOR: Descriptor =
@@ -28,7 +28,7 @@ impl Product for NewestTurns {
     type Settings = NewestTurnsSettings;
     type Words = ();
 
-    fn needs(_version: (), _settings: &NewestTurnsSettings) -> Option<Need> {
+    fn needs(_version: (), _settings: &NewestTurnsSettings) -> Option<Requirement> {
         None
     }
 

@@ -246,8 +246,8 @@ fn of_product(args: &Args, product: &Spec, sessions: Vec<Scenario>) -> anyhow::R
             });
             plan.specs.push(turned);
         }
-        if !knob.unseen.is_empty() {
-            limits.push(knob.unseen.to_string());
+        if !knob.caveat.is_empty() {
+            limits.push(knob.caveat.to_string());
         }
     }
     // As it is set now was run above.

@@ -33,7 +33,7 @@ use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
 
 use super::corpus::{Choosing, Shown};
-use super::memory::Places;
+use super::memory::FolderArgs;
 use super::otel::Export;
 use super::private;
 use super::seeds::Seeds;
@@ -98,7 +98,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     memory: Option<PathBuf>,
     #[command(flatten)]
-    places: Places,
+    folders: FolderArgs,
     /// Do not model the agent fetching again what it lost and needs
     #[arg(long)]
     no_rereads: bool,
@@ -421,10 +421,10 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
     };
     let memory = match &args.memory {
         Some(dir) => {
-            let site = args.places.site(dir).context("--memory")?;
-            Prefixes::read(&dir.display().to_string(), &site, &specs)
+            let folders = args.folders.project_folders(dir).context("--memory")?;
+            Prefixes::read(&dir.display().to_string(), &folders, &specs)
         }
-        None if args.places.given() => bail!("--home and --etc go with --memory"),
+        None if args.folders.is_set() => bail!("--home and --etc go with --memory"),
         None => Prefixes::default(),
     };
     memory.notes().iter().for_each(|note| tell!("note: {note}"));

@@ -5,7 +5,7 @@
 
 mod diff;
 
-use ctxbench_strategies::conform::text::{MOST_BYTES, expand};
+use ctxbench_strategies::conform::text::{MAX_BYTES, expand};
 use ctxbench_strategies::conform::{Conformance, Context, Function, Label};
 use ctxbench_strategies::{Spec, all};
 use serde::Deserialize;
@@ -210,10 +210,10 @@ fn expand_within(v: &Value, made: &mut u64) -> Result<Value, CaseError> {
             if RECIPES.contains(&members.as_slice()) {
                 let text = expand(v)?;
                 *made += text.len() as u64;
-                if *made > MOST_BYTES {
+                if *made > MAX_BYTES {
                     return Err(odd(
                         "recipes",
-                        format!("texts of at most {MOST_BYTES} bytes together"),
+                        format!("texts of at most {MAX_BYTES} bytes together"),
                         format!("{made} bytes"),
                     ));
                 }

@@ -4,7 +4,7 @@
 //! it. Shapes shared by all cases are in `format.rs`, settings of a program on its descriptor.
 
 use ctxbench_strategies::conform::shape::{Kind, Shape};
-use ctxbench_strategies::conform::text::{MOST_BYTES, expand};
+use ctxbench_strategies::conform::text::{MAX_BYTES, expand};
 use serde_json::{Map, Value};
 
 use super::case::CaseError;
@@ -97,7 +97,7 @@ impl Checker {
             Kind::Tools => fits(within(MAX_TOOLS)(v)),
             Kind::Bytes | Kind::Filler => {
                 let sizes = v.as_array().map_or(std::slice::from_ref(v), Vec::as_slice);
-                fits(!sizes.is_empty() && sizes.iter().all(within(MOST_BYTES)))?;
+                fits(!sizes.is_empty() && sizes.iter().all(within(MAX_BYTES)))?;
                 let sum = sizes.iter().filter_map(Value::as_u64).sum();
                 if matches!(kind, Kind::Filler) { self.makes(at, sum) } else { Ok(()) }
             }
@@ -120,10 +120,10 @@ impl Checker {
 
     fn makes(&mut self, at: &str, bytes: u64) -> Result<(), CaseError> {
         self.made += bytes;
-        if self.made > MOST_BYTES {
+        if self.made > MAX_BYTES {
             return Err(odd(
                 at,
-                format!("a case with recipes and fillers of at most {MOST_BYTES} bytes"),
+                format!("a case with recipes and fillers of at most {MAX_BYTES} bytes"),
                 format!("{} bytes", self.made),
             ));
         }
@@ -140,7 +140,7 @@ fn name_of(kind: Kind) -> String {
         Kind::Count => format!("a whole number from 0 to {MAX_COUNT}"),
         Kind::Tools => format!("a whole number from 0 to {MAX_TOOLS}"),
         Kind::Bytes | Kind::Filler => {
-            format!("a size in bytes from 0 to {MOST_BYTES}, or a list of such sizes")
+            format!("a size in bytes from 0 to {MAX_BYTES}, or a list of such sizes")
         }
         Kind::Flag => "true or false".into(),
         Kind::True => "true".into(),
@@ -169,16 +169,16 @@ pub(super) fn numbers(at: &str, v: &Value, made: &mut u64) -> Result<(), CaseErr
     match v {
         Value::Number(n) => {
             let value = n.as_f64().unwrap_or(-1.0);
-            let most = if is_size(at) { MOST_BYTES } else { MAX_COUNT };
+            let most = if is_size(at) { MAX_BYTES } else { MAX_COUNT };
             if value < 0.0 || value > most as f64 {
                 return Err(odd(at, format!("a number from 0 to {most}"), v));
             }
             if is_size(at) {
                 *made += n.as_u64().unwrap_or(0);
-                if *made > MOST_BYTES {
+                if *made > MAX_BYTES {
                     return Err(odd(
                         at,
-                        format!("sizes of at most {MOST_BYTES} bytes together"),
+                        format!("sizes of at most {MAX_BYTES} bytes together"),
                         format!("{made} bytes"),
                     ));
                 }

@@ -22,10 +22,10 @@ use ctxbench_provider::{Content, Item, Prompt};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::conform::Conformance;
 use ctxbench_strategies::descriptor::{
-    Descriptor, Factory, Look, Maker, Manual, Matrix, MemoryFiles, Need, Order, Reads, Recovery,
-    Rewind, Version,
+    BuildRequest, Descriptor, DynProduct, Factory, ManualCompaction, Matrix, MemoryFiles,
+    PlotColor, Reads, Recovery, Requirement, Rewind, Version,
 };
-use ctxbench_strategies::names::kept;
+use ctxbench_strategies::names::intern;
 use ctxbench_strategies::persist::OURS;
 
 /// Name of the mechanism in tables.
@@ -435,16 +435,16 @@ struct Recording {
     version: Version,
 }
 
-impl Maker for Recording {
+impl DynProduct for Recording {
     fn versions(&self) -> Vec<Version> {
         vec![self.version]
     }
 
-    fn needs(&self, _version: Version, _settings: &Settings) -> Option<Need> {
+    fn needs(&self, _version: Version, _settings: &Settings) -> Option<Requirement> {
         None
     }
 
-    fn build(&self, _order: &Order<'_>) -> Box<dyn Strategy> {
+    fn build(&self, _order: &BuildRequest<'_>) -> Box<dyn Strategy> {
         let sent = self.sent.clone();
         Box::new(Player {
             shots: sent.shots.iter().cloned().collect(),
@@ -468,30 +468,30 @@ impl Maker for Recording {
 /// Returns the row of an agent's requests.
 pub(super) fn row(agent: &str, sent: Sent) -> Spec {
     let version = Version {
-        name: kept(&sent.version),
-        program: kept(&sent.version),
+        name: intern(&sent.version),
+        program: intern(&sent.version),
         about: "the program itself",
         reads: Reads::All,
     };
-    let about = kept(&format!("{} {} itself, driven by ctxbench", sent.program, sent.version));
-    let maker = Box::leak(Box::new(Recording { sent: Arc::new(sent), version }));
+    let about = intern(&format!("{} {} itself, driven by ctxbench", sent.program, sent.version));
+    let product = Box::leak(Box::new(Recording { sent: Arc::new(sent), version }));
     let descriptor = Descriptor {
-        name: kept(&format!("real-{agent}")),
+        name: intern(&format!("real-{agent}")),
         summary: about,
         sources: &["the program itself"],
-        matrix: Matrix::UNTOLD,
+        matrix: Matrix::UNKNOWN,
         standing: Standing::Contender,
-        manual: Manual::Instructed,
+        manual: ManualCompaction::WithInstructions,
         recovery: Recovery::Unknown,
         rewind: Rewind::NONE,
         formats: OURS,
         conform: Conformance::NONE,
-        look: Look::Hue(0),
+        color: PlotColor::Palette(0),
         files: MemoryFiles::None("a driven program reads its own files"),
         settings_file: None,
         knobs: &[],
         page: "docs/drive.md",
-        factory: Factory { settings: &[], maker },
+        factory: Factory { settings: &[], product },
     };
     let descriptor = Box::leak(Box::new(descriptor));
     let settings = Settings::defaults(&[]);

@@ -8,7 +8,7 @@ use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::strategy::is_system;
-use ctxbench_strategies::names::kept;
+use ctxbench_strategies::names::intern;
 use serde_json::value::RawValue;
 
 use super::dialect::Message;
@@ -384,5 +384,5 @@ fn name(given: &str) -> Result<&'static str, String> {
         let found = super::protocol::clipped(given);
         return Err(format!("{found:?} is not a name: expected 1 to {NAME_BYTES} bytes of text"));
     }
-    Ok(kept(given))
+    Ok(intern(given))
 }

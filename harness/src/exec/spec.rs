@@ -8,10 +8,10 @@ use ctxbench_core::settings::{
 use ctxbench_core::strategy::{Standing, Strategy};
 use ctxbench_strategies::conform::Conformance;
 use ctxbench_strategies::descriptor::{
-    Descriptor, Factory, Look, Maker, Manual, Matrix, MemoryFiles, Need, Order, Reads, Recovery,
-    Rewind, Version,
+    BuildRequest, Descriptor, DynProduct, Factory, ManualCompaction, Matrix, MemoryFiles,
+    PlotColor, Reads, Recovery, Requirement, Rewind, Version,
 };
-use ctxbench_strategies::names::kept;
+use ctxbench_strategies::names::intern;
 use ctxbench_strategies::persist::OURS;
 use ctxbench_strategies::sweep;
 use ctxbench_strategies::{Spec, SpecError, all};
@@ -29,17 +29,17 @@ struct Program {
     version: Version,
 }
 
-impl Maker for Program {
+impl DynProduct for Program {
     fn versions(&self) -> Vec<Version> {
         let plain = Version { name: NO_VERSION, ..self.version };
         if self.version == plain { vec![plain] } else { vec![plain, self.version] }
     }
 
-    fn needs(&self, _version: Version, _settings: &Settings) -> Option<Need> {
+    fn needs(&self, _version: Version, _settings: &Settings) -> Option<Requirement> {
         None
     }
 
-    fn build(&self, order: &Order<'_>) -> Box<dyn Strategy> {
+    fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy> {
         let settings = order.settings.all().map(|(k, v)| (k.to_string(), json(v))).collect();
         let (command, limits) = (self.command.clone(), self.limits.clone());
         Box::new(Exec::new(command, limits, settings, order.scale))
@@ -142,7 +142,7 @@ fn parse_one(
     let table: Vec<Setting> = own.iter().map(|(key, value)| setting(key, value)).collect();
     let table: &'static [Setting] = Box::leak(table.into());
     let version = Version {
-        name: version.map_or(NO_VERSION, kept),
+        name: version.map_or(NO_VERSION, intern),
         program: NO_VERSION,
         about: "your program",
         reads: Reads::All,
@@ -152,11 +152,11 @@ fn parse_one(
         given.set(name, key, &value)?;
     }
     let line = command.join(" ");
-    let maker = Box::leak(Box::new(Program { command: command.to_vec(), limits, version }));
+    let product = Box::leak(Box::new(Program { command: command.to_vec(), limits, version }));
     let descriptor = Descriptor {
-        name: kept(name),
-        summary: kept(&format!("a program: {line}")),
-        factory: Factory { settings: table, maker },
+        name: intern(name),
+        summary: intern(&format!("a program: {line}")),
+        factory: Factory { settings: table, product },
         ..DESCRIPTOR
     };
     let descriptor = Box::leak(Box::new(descriptor));
@@ -168,7 +168,7 @@ fn setting(name: &str, value: &str) -> Setting {
     let digits = |s: &str| s.starts_with(|c: char| c.is_ascii_digit());
     let tokens = digits(value) && value.ends_with(['k', 'K', '%']);
     Setting {
-        name: kept(name),
+        name: intern(name),
         kind: if tokens { Kind::Tokens } else { Kind::Text },
         default: DefaultValue::Word(""),
         help: "a setting of the program",
@@ -181,35 +181,35 @@ const DESCRIPTOR: Descriptor = Descriptor {
     name: "",
     summary: "",
     sources: &["the program itself"],
-    matrix: Matrix::UNTOLD,
+    matrix: Matrix::UNKNOWN,
     standing: Standing::Contender,
-    manual: Manual::Instructed,
+    manual: ManualCompaction::WithInstructions,
     recovery: Recovery::Unknown,
     rewind: Rewind::NONE,
     formats: OURS,
     conform: Conformance::NONE,
-    look: Look::Hue(0),
+    color: PlotColor::Palette(0),
     files: MemoryFiles::None("a program gets the files that the session shows"),
     settings_file: None,
     knobs: &[],
     page: "docs/exec.md",
     // Replaced for each program.
-    factory: Factory { settings: &[], maker: &NoProgram },
+    factory: Factory { settings: &[], product: &NoProgram },
 };
 
 /// Placeholder in the defaults.
 struct NoProgram;
 
-impl Maker for NoProgram {
+impl DynProduct for NoProgram {
     fn versions(&self) -> Vec<Version> {
         vec![]
     }
 
-    fn needs(&self, _version: Version, _settings: &Settings) -> Option<Need> {
+    fn needs(&self, _version: Version, _settings: &Settings) -> Option<Requirement> {
         None
     }
 
-    fn build(&self, order: &Order<'_>) -> Box<dyn Strategy> {
+    fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy> {
         Box::new(Exec::new(vec![], Limits::default(), Default::default(), order.scale))
     }
 }

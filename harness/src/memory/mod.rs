@@ -1,117 +1,121 @@
-//! What products read of a project before the first message: counted, and as text.
+//! Memory files that products load for a project: token counts and their presentation.
 
 mod prefix;
 mod text;
 
 use ctxbench_core::model::Counting;
 use ctxbench_core::tokens::o200k;
-use ctxbench_kit::memory::{Loaded, Lost, MemoryFile, Visit, When};
+use ctxbench_kit::memory::{Activation, CutOff, LoadRequest, LoadedFiles, MemoryFile};
 use ctxbench_strategies::Spec;
 use ctxbench_strategies::descriptor::MemoryFiles;
 use serde::Serialize;
 
 pub use prefix::Prefixes;
-pub use text::{one, side_by_side};
+pub use text::{product_text, side_by_side};
 
-/// The memory files of one product.
+/// Memory files of a product with their token counts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Counted {
-    /// Name, with a version where it is not the plain one.
+pub struct ProductMemory {
+    /// Strategy label.
     pub product: String,
-    /// Why it reads none; `None` = it reads some.
+    /// Reason why the product reads no memory files; `None` if it does.
     pub reads_none: Option<&'static str>,
-    /// In the order in which they are shown, then those that wait.
-    pub files: Vec<File>,
-    /// What was left out, and why.
+    /// Loaded files in display order, followed by pending ones.
+    pub files: Vec<CountedFile>,
+    /// Problems and omissions.
     pub notes: Vec<String>,
-    /// Sums over `files`.
-    pub tokens: Sums,
+    /// Totals over `files`.
+    pub tokens: TokenTotals,
 }
 
-/// A memory file.
+/// A memory file and its token count.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct File {
-    /// From the project folder or from home.
+pub struct CountedFile {
+    /// Path relative to the working directory, or `~/…`.
     pub path: String,
     pub level: &'static str,
     /// `start`, `touched` or `waits`.
     pub when: &'static str,
-    /// Of what is shown of it, or would be.
+    /// Tokens of the text within the limit.
     pub tokens: u64,
-    /// The file that imports it.
+    /// The importing file, if any.
     pub imported_by: Option<String>,
-    /// Imports between it and a file that nobody imports.
+    /// Number of imports that lead to this file; 0 = not imported.
     pub depth: usize,
-    /// The paths that it holds for; empty = all.
+    /// Paths that the file applies to; empty = all.
     pub paths: Vec<String>,
-    /// What is cut off.
-    pub lost: Option<LostTokens>,
+    /// Size of the text beyond the limit.
+    pub lost: Option<CutOffTokens>,
 }
 
-/// What is cut off a file.
+/// Size of the text of a file beyond the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct LostTokens {
+pub struct CutOffTokens {
     pub lines: usize,
     pub bytes: usize,
     pub tokens: u64,
 }
 
-/// Tokens of all files.
+/// Token totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Sums {
-    /// At the start of a session, and after each compaction.
+pub struct TokenTotals {
+    /// Loaded at the start of a session and after each compaction.
     pub start: u64,
-    /// That came with a file.
+    /// Loaded because a file was touched.
     pub touched: u64,
-    /// That wait for one.
+    /// Pending until a matching file is touched.
     pub waits: u64,
-    /// Cut off.
+    /// Beyond the limits.
     pub lost: u64,
 }
 
-/// What a product reads, counted by `counting`, or by o200k alone.
-pub fn counted(spec: &Spec, visit: &Visit<'_>, counting: Option<Counting>) -> Counted {
+/// Loads a product's memory files and counts their tokens with `counting`, or with o200k if `None`.
+pub fn load_counted(
+    spec: &Spec,
+    request: &LoadRequest<'_>,
+    counting: Option<Counting>,
+) -> ProductMemory {
     let count = |text: &str| {
         let n = o200k(text);
         counting.map_or(n, |c| c.text(n))
     };
-    let (loaded, reads_none) = load(spec, visit);
-    let site = visit.site;
-    let mut tokens = Sums::default();
+    let (loaded, reads_none) = load(spec, request);
+    let folders = request.folders;
+    let mut tokens = TokenTotals::default();
     let mut file = |f: &MemoryFile| {
-        let lost = f.lost().map(|Lost { lines, bytes }| {
-            // Tokens of both parts are not those of the whole.
+        let lost = f.cut_off().map(|CutOff { lines, bytes }| {
+            // Token counts of two parts do not add up to that of the whole text.
             let whole = count(&format!("{}{}", f.text, f.rest));
-            LostTokens { lines, bytes, tokens: whole.saturating_sub(count(&f.text)) }
+            CutOffTokens { lines, bytes, tokens: whole.saturating_sub(count(&f.text)) }
         });
         let n = count(&f.text);
-        let when = match f.when {
-            When::Start => (&mut tokens.start, "start"),
-            When::Touched => (&mut tokens.touched, "touched"),
-            When::Waits => (&mut tokens.waits, "waits"),
+        let (total, when) = match f.when {
+            Activation::Start => (&mut tokens.start, "start"),
+            Activation::Touched => (&mut tokens.touched, "touched"),
+            Activation::Pending => (&mut tokens.waits, "waits"),
         };
-        *when.0 += n;
+        *total += n;
         tokens.lost += lost.map_or(0, |l| l.tokens);
-        File {
-            path: site.short(&f.path),
+        CountedFile {
+            path: folders.short_path(&f.path),
             level: f.level.name(),
-            when: when.1,
+            when,
             tokens: n,
-            imported_by: f.imported_by.as_deref().map(|p| site.short(p)),
+            imported_by: f.imported_by.as_deref().map(|p| folders.short_path(p)),
             depth: f.depth,
             paths: f.scope.iter().flat_map(|s| s.patterns().to_vec()).collect(),
             lost,
         }
     };
     let files = loaded.files.iter().map(&mut file).collect();
-    let notes = loaded.notes.iter().map(|n| site.shorten(&n.to_string())).collect();
+    let notes = loaded.notes.iter().map(|n| folders.shorten_paths(&n.to_string())).collect();
     let product = spec.label();
-    Counted { product, reads_none, files, notes, tokens }
+    ProductMemory { product, reads_none, files, notes, tokens }
 }
 
-fn load(spec: &Spec, visit: &Visit<'_>) -> (Loaded, Option<&'static str>) {
+fn load(spec: &Spec, request: &LoadRequest<'_>) -> (LoadedFiles, Option<&'static str>) {
     match spec.descriptor.files {
-        MemoryFiles::None(why) => (Loaded::default(), Some(why)),
-        MemoryFiles::Read { load, .. } => (load(spec.version, visit), None),
+        MemoryFiles::None(why) => (LoadedFiles::default(), Some(why)),
+        MemoryFiles::Read { load, .. } => (load(spec.version, request), None),
     }
 }

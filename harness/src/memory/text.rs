@@ -1,14 +1,14 @@
-//! Memory files as text for a terminal.
+//! Text output of `ctxbench memory`.
 
 use std::fmt::Write;
 
 use ctxbench_reports::printable;
 
-use super::{Counted, File};
+use super::{CountedFile, ProductMemory};
 use crate::watch::thousands;
 
-/// One product: its files in order, imports below their importer, and the notes.
-pub fn one(c: &Counted, counted_by: &str) -> String {
+/// Formats one product: its files in order, imports below their importer, then notes.
+pub fn product_text(c: &ProductMemory, counted_by: &str) -> String {
     if let Some(why) = c.reads_none {
         return format!("{} reads no memory files: {why}\n", c.product);
     }
@@ -18,7 +18,7 @@ pub fn one(c: &Counted, counted_by: &str) -> String {
         thousands(c.tokens.start)
     );
     if c.files.is_empty() {
-        out.push_str("  no memory files here\n");
+        out.push_str("  no memory files found\n");
     }
     let cells: Vec<[String; 3]> = c
         .files
@@ -36,18 +36,18 @@ pub fn one(c: &Counted, counted_by: &str) -> String {
     }
     let sums = [
         ("with the files touched", c.tokens.touched, c.tokens.start + c.tokens.touched),
-        ("waiting", c.tokens.waits, c.tokens.waits),
+        ("pending", c.tokens.waits, c.tokens.waits),
         ("cut off", c.tokens.lost, c.tokens.lost),
     ];
-    for (what, some, n) in sums {
-        if some > 0 {
-            let _ = writeln!(out, "  {what}: {} tokens", thousands(n));
+    for (name, total, n) in sums {
+        if total > 0 {
+            let _ = writeln!(out, "  {name}: {} tokens", thousands(n));
         }
     }
     if c.tokens.touched > 0 {
         let _ = writeln!(
             out,
-            "  after a compaction: {} tokens, until such a file is touched again",
+            "  after a compaction: {} tokens, until a matching file is touched again",
             thousands(c.tokens.start)
         );
     }
@@ -57,11 +57,11 @@ pub fn one(c: &Counted, counted_by: &str) -> String {
     out
 }
 
-fn remark(f: &File) -> String {
+fn remark(f: &CountedFile) -> String {
     let paths = printable(&f.paths.join(", "));
     let mut out = match (f.when, f.depth) {
         ("waits", 0) => format!("waits for {paths}"),
-        ("touched", 0) => format!("came with {paths}"),
+        ("touched", 0) => format!("loaded for {paths}"),
         (_, 0) => String::new(),
         _ => "imported".to_string(),
     };
@@ -71,7 +71,7 @@ fn remark(f: &File) -> String {
         }
         let _ = write!(
             out,
-            "cut off at its end: {} tokens, {} bytes",
+            "truncated: {} tokens, {} bytes cut off",
             thousands(lost.tokens),
             thousands(lost.bytes as u64)
         );
@@ -79,17 +79,17 @@ fn remark(f: &File) -> String {
     out
 }
 
-/// All products: a row per file, a column per product, and the notes.
-pub fn side_by_side(all: &[Counted], counted_by: &str) -> String {
-    let shown: Vec<&Counted> = all.iter().filter(|c| c.reads_none.is_none()).collect();
+/// Formats all products: a row per file, a column per product, then notes.
+pub fn side_by_side(all: &[ProductMemory], counted_by: &str) -> String {
+    let readers: Vec<&ProductMemory> = all.iter().filter(|c| c.reads_none.is_none()).collect();
     let mut paths: Vec<&str> = Vec::new();
-    for f in shown.iter().flat_map(|c| &c.files) {
+    for f in readers.iter().flat_map(|c| &c.files) {
         if !paths.contains(&f.path.as_str()) {
             paths.push(&f.path);
         }
     }
-    let row = |name: &str, of: &dyn Fn(&Counted) -> String| -> Vec<String> {
-        std::iter::once(name.to_string()).chain(shown.iter().map(|c| of(c))).collect()
+    let row = |name: &str, value: &dyn Fn(&ProductMemory) -> String| -> Vec<String> {
+        std::iter::once(name.to_string()).chain(readers.iter().map(|c| value(c))).collect()
     };
     let mut rows = vec![row("tokens", &|c| c.product.clone())];
     for path in paths {
@@ -99,29 +99,30 @@ pub fn side_by_side(all: &[Counted], counted_by: &str) -> String {
     }
     rows.push(row("at the start", &|c| thousands(c.tokens.start)));
     rows.push(row("with the files touched", &|c| thousands(c.tokens.start + c.tokens.touched)));
-    rows.push(row("waiting", &|c| thousands(c.tokens.waits)));
+    rows.push(row("pending", &|c| thousands(c.tokens.waits)));
     rows.push(row("cut off", &|c| thousands(c.tokens.lost)));
     let mut out = table(&rows);
     let _ = writeln!(
         out,
-        "\n{counted_by}; +N came with a file, (N) waits for one, N* is cut off at its end, – is \
-         not read"
+        "\n{counted_by}; +N: loaded for a touched file, (N): pending until one is touched, N*: truncated, \
+         –: not read"
     );
     let none = all.iter().filter_map(|c| Some((c.reads_none?, c.product.as_str())));
     for (why, by) in grouped(none) {
         let _ = writeln!(out, "no memory files: {}: {why}", by.join(", "));
     }
-    let notes = shown.iter().flat_map(|c| c.notes.iter().map(|n| (n.as_str(), c.product.as_str())));
+    let notes =
+        readers.iter().flat_map(|c| c.notes.iter().map(|n| (n.as_str(), c.product.as_str())));
     for (note, by) in grouped(notes) {
         let _ = writeln!(out, "note: {}: {}", by.join(", "), printable(note));
     }
     out
 }
 
-/// Each sentence once, with all who say it.
-fn grouped<'a>(said: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str, Vec<&'a str>)> {
+/// Groups equal sentences, with the products of each.
+fn grouped<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str, Vec<&'a str>)> {
     let mut out: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (sentence, by) in said {
+    for (sentence, by) in pairs {
         match out.iter_mut().find(|(s, _)| *s == sentence) {
             Some((_, all)) if all.contains(&by) => {}
             Some((_, all)) => all.push(by),
@@ -131,7 +132,7 @@ fn grouped<'a>(said: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(&'a str, 
     out
 }
 
-fn cell(f: &File) -> String {
+fn cell(f: &CountedFile) -> String {
     let n = thousands(f.tokens);
     let n = match f.when {
         "waits" => format!("({n})"),
@@ -141,7 +142,7 @@ fn cell(f: &File) -> String {
     if f.lost.is_some() { format!("{n}*") } else { n }
 }
 
-/// The first column to the left, the others to the right.
+/// Aligns the first column left and the others right.
 fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |i: usize| rows.iter().map(|r| r[i].chars().count()).max().unwrap_or(0);

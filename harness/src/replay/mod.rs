@@ -56,7 +56,7 @@ use crate::memory::Prefixes;
 use crate::mock::{
     DirectDoor, Door, HttpDoor, ProviderModel, ProviderOptions, SharedDoor, Transport,
 };
-use crate::rewind::Files;
+use crate::rewind::FileRewinds;
 use crate::summarise::{Summariser, SummaryDesk};
 use crate::watch::{Seen, Watch, Watcher};
 
@@ -177,13 +177,13 @@ pub async fn replay_in_full(
 /// What is the same whatever a scenario is replayed with: found out once.
 pub(crate) struct Shared {
     /// The files of the session at its rewinds.
-    files: Arc<Files>,
+    files: Arc<FileRewinds>,
     known: KnownSession,
 }
 
 impl Shared {
     pub(crate) fn of(scenario: &Scenario) -> Shared {
-        let files = Arc::new(Files::played(&scenario.session));
+        let files = Arc::new(FileRewinds::replay(&scenario.session));
         Shared { files, known: KnownSession::default() }
     }
 

@@ -19,7 +19,7 @@ use super::crew::Crew;
 use super::events::{Event, Logged};
 use super::known::Known;
 use super::{Loading, background, compactions, delegation, drift, histories, resume};
-use crate::rewind::{self, Files};
+use crate::rewind::{self, FileRewinds};
 
 /// A run that is over.
 pub(super) struct Run<'a> {
@@ -27,7 +27,7 @@ pub(super) struct Run<'a> {
     pub(super) spec: &'a Spec,
     pub(super) model: &'a Model,
     /// The files of the session at its rewinds.
-    pub(super) files: &'a Files,
+    pub(super) files: &'a FileRewinds,
     /// Of the session.
     pub(super) known: &'a Known,
     /// Who wrote its summaries, if any was asked for.
@@ -196,7 +196,7 @@ pub(crate) fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
 
 /// A strategy without its settings; `program` = what a program said of itself, name and version.
 fn strategy_info(spec: &Spec, program: Option<(String, String)>) -> StrategyInfo {
-    let unknown = || spec.descriptor.factory.maker.is_program().then(|| "exec".to_string());
+    let unknown = || spec.descriptor.factory.product.is_program().then(|| "exec".to_string());
     let version = program.as_ref().map(|(_, version)| version.clone());
     StrategyInfo {
         program: program.map(|(name, version)| format!("{name} {version}")).or_else(unknown),

@@ -131,7 +131,7 @@ fn run(recovery: Recovery) -> RunRecord {
         scenario: &scenario,
         spec: &spec,
         model: &model,
-        files: &Files::default(),
+        files: &FileRewinds::default(),
         known: &Known::of(&scenario.session),
         summariser: None,
         stopped: Stopped::default(),

@@ -1,8 +1,7 @@
-//! Going back: what it restored of the conversation and of the files, per product.
+//! Rewinds: how much of the conversation and the files each product restores.
 //!
-//! The conversation's half comes out of the replay. The files' half does not depend on the strategy
-//! but on the way in which a product keeps files, so it is played once per session and way
-//! (`files.rs`) and laid beside the replay's half here.
+//! The replay measures the conversation. The files depend only on a product's kind of checkpoints,
+//! so `files.rs` measures them once per session and kind. This module combines both.
 
 mod apply;
 mod files;
@@ -16,31 +15,31 @@ use ctxbench_core::model::Counting;
 use ctxbench_core::session::{Entry, RewindMode, Session};
 use ctxbench_reports::record::{CodeRewind, KeptBy, RewindRecord};
 use ctxbench_strategies::Spec;
-use ctxbench_strategies::descriptor::CodeWay;
+use ctxbench_strategies::descriptor::SnapshotKind;
 
 use crate::replay::Compared;
 
-pub use files::{Files, Played};
+pub use files::{FileRewinds, RestoreMeasurement};
 
-/// Every rewind of a session: where to, and what is asked for.
-pub(crate) fn asked(session: &Session) -> impl Iterator<Item = (&str, RewindMode)> {
+/// Returns the target and mode of each rewind in a session.
+pub(crate) fn rewinds(session: &Session) -> impl Iterator<Item = (&str, RewindMode)> {
     session.entries.iter().filter_map(|e| match e {
         Entry::Rewind { to, mode, .. } => Some((to.as_str(), *mode)),
         _ => None,
     })
 }
 
-/// Messages that are gone back to.
+/// Returns the messages that are targets of rewinds.
 pub(crate) fn targets(session: &Session) -> BTreeSet<String> {
-    asked(session).map(|(to, _)| to.to_string()).collect()
+    rewinds(session).map(|(to, _)| to.to_string()).collect()
 }
 
-/// The rewinds of a run: what the session asked for, what the product offers of it, what the replay
-/// showed, and the files. The replay notes one for each that it reached, in order.
+/// Returns the record of each rewind that the replay reached, in order: the session's request, the
+/// product's support, and the results for conversation and files.
 pub(crate) fn records<'a>(
     session: &Session,
     spec: &Spec,
-    files: &Files,
+    files: &FileRewinds,
     by: &Counting,
     reached: impl Iterator<Item = (&'a Stamped, Compared)>,
 ) -> Vec<RewindRecord> {
@@ -59,24 +58,26 @@ pub(crate) fn records<'a>(
         if *status == RewindStatus::Unsupported || !offer.offers(mode) {
             return Some(base);
         }
-        let shows = mode == RewindMode::Code || mode.summarises() || offer.conversation;
-        let back = shows && mode.restores_conversation();
+        let measures_context = mode == RewindMode::Code || mode.summarises() || offer.conversation;
+        let restores_context = measures_context && mode.restores_conversation();
         let way = offer.code.filter(|_| mode.restores_code());
         Some(RewindRecord {
-            context_before: shows.then(|| total_tokens(by, before)),
-            context_after: shows.then(|| total_tokens(by, after)),
-            context_then: compared.then.filter(|_| back),
-            context_equal: compared.equal.filter(|_| back && *status == RewindStatus::Done),
+            context_before: measures_context.then(|| total_tokens(by, before)),
+            context_after: measures_context.then(|| total_tokens(by, after)),
+            context_then: compared.then.filter(|_| restores_context),
+            context_equal: compared
+                .equal
+                .filter(|_| restores_context && *status == RewindStatus::Done),
             code: way.and_then(|way| Some(code(files.restored(way, i)?, way, files, i))),
             status: *status,
             ..base
         })
     };
-    asked(session).zip(reached).enumerate().filter_map(record).collect()
+    rewinds(session).zip(reached).enumerate().filter_map(record).collect()
 }
 
-/// Files that equal their state at the prompt after going back ÷ files that had changed, over all
-/// rewinds, per cent.
+/// Returns the percentage of changed files that equal their state at the prompt after a rewind, over
+/// all rewinds.
 pub(crate) fn restore_success_pct(rewinds: &[RewindRecord]) -> Option<f64> {
     let files = || rewinds.iter().filter_map(|r| r.code.as_ref());
     let restored: u64 = files().map(|c| c.restored).sum();
@@ -84,22 +85,27 @@ pub(crate) fn restore_success_pct(rewinds: &[RewindRecord]) -> Option<f64> {
     (changed > 0).then(|| 100.0 * restored as f64 / changed as f64)
 }
 
-fn code(played: &Played, way: CodeWay, files: &Files, i: usize) -> CodeRewind {
+fn code(
+    restore: &RestoreMeasurement,
+    way: SnapshotKind,
+    files: &FileRewinds,
+    i: usize,
+) -> CodeRewind {
     let bytes = |way| files.restored(way, i).map(|p| p.stored_bytes);
-    let changed = played.success.changed.len() as u64;
+    let changed = restore.success.changed.len() as u64;
     CodeRewind {
         way: match way {
-            CodeWay::EditTools => KeptBy::EditTools,
-            CodeWay::ShadowGit => KeptBy::ShadowGit,
+            SnapshotKind::EditTools => KeptBy::EditTools,
+            SnapshotKind::ShadowGit => KeptBy::ShadowGit,
         },
-        tracked: played.tracked,
+        tracked: restore.tracked,
         changed,
-        restored: changed - played.success.missed.len() as u64,
-        missed: played.success.missed.clone(),
-        refused: played.refused,
-        success_pct: played.success.pct(),
-        edit_tools_bytes: bytes(CodeWay::EditTools).unwrap_or_default(),
-        shadow_git_bytes: bytes(CodeWay::ShadowGit),
+        restored: changed - restore.success.missed.len() as u64,
+        missed: restore.success.missed.clone(),
+        refused: restore.refused,
+        success_pct: restore.success.pct(),
+        edit_tools_bytes: bytes(SnapshotKind::EditTools).unwrap_or_default(),
+        shadow_git_bytes: bytes(SnapshotKind::ShadowGit),
     }
 }
 

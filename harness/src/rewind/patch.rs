@@ -1,19 +1,19 @@
-//! The patch format of `apply_patch`: files added, deleted and updated by lines between `*** Begin
-//! Patch` and `*** End Patch`.
+//! Parser for `apply_patch`: added, deleted and updated files between `*** Begin Patch` and `*** End
+//! Patch`.
 
-/// What a patch does to one file.
+/// Change of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// A new file.
+    /// Creates a file.
     Add(String),
-    /// The file goes.
+    /// Deletes the file.
     Delete,
-    /// Runs of lines are replaced: what stood there, and what stands there afterwards.
+    /// Replaces runs of lines: old and new text of each.
     Update(Vec<(String, String)>),
 }
 
-/// Files of a patch with what happens to each; `None` where it cannot be read or renames a file.
-pub(super) fn read(text: &str) -> Option<Vec<(String, Change)>> {
+/// Parses a patch. Returns `None` if it is malformed or renames a file.
+pub(super) fn parse(text: &str) -> Option<Vec<(String, Change)>> {
     let mut out: Vec<(String, Change)> = Vec::new();
     let mut lines = text.trim().lines();
     if lines.next()?.trim() != "*** Begin Patch" {
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn adds_deletes_and_updates() {
+    fn parse_reads_added_deleted_and_updated_files() {
         let text = "*** Begin Patch\n*** Add File: a\n+x\n+y\n*** Delete File: b\n*** Update File: \
             c\n@@ fn f()\n one\n-two\n+2\n*** End Patch\n";
         let update = Change::Update(vec![("one\ntwo\n".into(), "one\n2\n".into())]);
@@ -76,12 +76,12 @@ mod tests {
             ("b".into(), Change::Delete),
             ("c".into(), update),
         ];
-        assert_eq!(read(text), Some(want));
+        assert_eq!(parse(text), Some(want));
         assert_eq!(
-            read("*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** End Patch"),
+            parse("*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** End Patch"),
             None
         );
-        assert_eq!(read("*** Begin Patch\n*** Add File: a\n+x"), None, "broken off");
-        assert_eq!(read("diff --git a b"), None);
+        assert_eq!(parse("*** Begin Patch\n*** Add File: a\n+x"), None, "truncated");
+        assert_eq!(parse("diff --git a b"), None);
     }
 }

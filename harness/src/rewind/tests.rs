@@ -39,7 +39,8 @@ fn rewind(to: &str, mode: RewindMode) -> Entry {
     Entry::Rewind { to: to.into(), mode, instructions: None, extra: Default::default() }
 }
 
-/// One file is edited by a tool, one by `sed`, one removed by the shell, one made by the tool.
+/// A session that edits one file by a tool and one by `sed`, removes one by the shell and creates one
+/// by a tool.
 fn session() -> Session {
     let effects = vec![
         Effect { path: "sed".into(), text: Some("after".into()), removed: false },
@@ -70,39 +71,43 @@ fn session() -> Session {
 }
 
 #[test]
-fn edit_tools_miss_what_the_shell_did() {
-    let files = Files::played(&session());
-    let first = files.restored(CodeWay::EditTools, 0).unwrap();
+fn edit_checkpoints_miss_shell_changes() {
+    let files = FileRewinds::replay(&session());
+    let first = files.restored(SnapshotKind::EditTools, 0).unwrap();
     assert_eq!((first.tracked, first.refused), (2, 0));
     assert_eq!(first.success.changed, ["edited", "gone", "made", "sed"]);
     assert_eq!(first.success.missed, ["gone", "sed"]);
     assert_eq!(first.success.pct(), Some(50.0));
-    assert_eq!(files.restored(CodeWay::EditTools, 1), None, "only the conversation goes back");
-    // The second time nothing is left to do but what stays missed.
-    assert_eq!(files.restored(CodeWay::EditTools, 2).unwrap().success.missed, ["gone", "sed"]);
+    assert_eq!(
+        files.restored(SnapshotKind::EditTools, 1),
+        None,
+        "this rewind affects only the conversation"
+    );
+    // The second restore misses the same files.
+    assert_eq!(files.restored(SnapshotKind::EditTools, 2).unwrap().success.missed, ["gone", "sed"]);
 }
 
 #[test]
-fn shadow_git_restores_it() {
+fn shadow_git_restores_shell_changes() {
     if ctxbench_kit::checkpoint::git_version().is_none() {
-        println!("skipped: there is no git program");
+        println!("skipped: git is not installed");
         return;
     }
-    let files = Files::played(&session());
-    let first = files.restored(CodeWay::ShadowGit, 0).unwrap();
+    let files = FileRewinds::replay(&session());
+    let first = files.restored(SnapshotKind::ShadowGit, 0).unwrap();
     assert_eq!((first.tracked, first.success.pct()), (4, Some(100.0)));
-    assert_eq!(files, Files::played(&session()), "the same session gives the same figures");
+    assert_eq!(files, FileRewinds::replay(&session()), "figures are deterministic");
 }
 
 #[test]
-fn without_files_nothing_is_claimed() {
+fn session_without_disk_files_is_not_measured() {
     let mut s = session();
     s.entries.drain(..3);
-    assert_eq!(Files::played(&s), Files::default());
+    assert_eq!(FileRewinds::replay(&s), FileRewinds::default());
     let mut s = session();
     s.entries[0] = file("edited", "something else");
-    let files = Files::played(&s);
-    assert_eq!(files.restored(CodeWay::EditTools, 0), None);
+    let files = FileRewinds::replay(&s);
+    assert_eq!(files.restored(SnapshotKind::EditTools, 0), None);
     assert!(
         files.remarks[0].contains("call c1: edited does not contain \"before\""),
         "{:?}",
@@ -110,8 +115,8 @@ fn without_files_nothing_is_claimed() {
     );
 }
 
-/// The first two rewinds of the session as a replay saw them; the second showed something else than
-/// was shown then.
+/// Returns the records of the session's first two rewinds. The second one does not restore the
+/// context.
 fn reached(strategy: &str) -> Vec<RewindRecord> {
     let blocks = |n: usize| -> Vec<Arc<Block>> {
         let block = Draft::text(BlockKind::User, Role::User, "x").build(MessageId(1), vec![]);
@@ -134,11 +139,17 @@ fn reached(strategy: &str) -> Vec<RewindRecord> {
     };
     let s = session();
     let reached = events.iter().zip([compared(true), compared(false)]);
-    records(&s, &Spec::parse(strategy).unwrap(), &Files::played(&s), &Counting::O200K, reached)
+    records(
+        &s,
+        &Spec::parse(strategy).unwrap(),
+        &FileRewinds::replay(&s),
+        &Counting::O200K,
+        reached,
+    )
 }
 
 #[test]
-fn a_row_holds_what_the_product_offers_and_no_more() {
+fn records_contain_only_supported_parts() {
     let claude = reached("claude-code");
     assert_eq!(restore_success_pct(&claude), Some(50.0));
     assert_eq!(

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
 use ctxbench_harness::serve::{Options, Server};
-use ctxbench_kit::checkpoint::{EditCheckpoints, Keep, Snapshots};
+use ctxbench_kit::checkpoint::{EditCheckpoints, Retention, Snapshots};
 use ctxbench_kit::store::{PartKind, Store};
 
 /// Runs the example in a folder against its own server, and returns the final context.
@@ -62,7 +62,7 @@ fn the_example_writes_compacts_stores_and_can_go_back() {
     // Back to before the second prompt.
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "after");
     let mut files =
-        EditCheckpoints::open(folder.path(), &folder.path().join(".agent"), Keep::default())
+        EditCheckpoints::open(folder.path(), &folder.path().join(".agent"), Retention::default())
             .unwrap();
     files.restore(2, 0).unwrap();
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "before");

@@ -24,10 +24,14 @@ fn example(name: &str, settings: &str) -> String {
 }
 
 fn run(here: &Folder, sessions: &str, strategies: &[String]) -> Output {
+    run_with_code(here, sessions, strategies, 0)
+}
+
+fn run_with_code(here: &Folder, sessions: &str, strategies: &[String], code: i32) -> Output {
     let begun = here.run(&format!("run {sessions} --transport direct --jobs 2"));
     let kit = root().join("python").display().to_string();
     let whole = strategies.iter().fold(begun, |run, s| run.arg("--strategy").arg(s));
-    whole.env("PYTHONPATH", &kit).ok()
+    whole.env("PYTHONPATH", &kit).fails_with(code)
 }
 
 /// The rows of the run.
@@ -123,7 +127,7 @@ fn faulty_program_is_an_error_row_only() {
         .collect();
     strategies.push(format!("nowhere=exec:{}", "no-such-program --at all"));
     strategies.push("none".into());
-    run(&here, "login-bug", &strategies);
+    run_with_code(&here, "login-bug", &strategies, 1);
     let rows = here.csv("ctxbench-out/summary.csv");
     let of = |label: &str| rows.iter().find(|r| r["strategy"] == label).expect(label);
     assert_eq!(of("none")["status"], "completed");
@@ -164,7 +168,7 @@ fn program_leaves_no_process() {
     let here = Folder::new();
     let mark = format!("left-by-{}", std::process::id());
     let daemon = program(&format!("daemon {mark}")).replacen("exec", "exec{exec.timeout=1s}", 1);
-    run(&here, "login-bug", &[format!("daemon={daemon}"), "none".into()]);
+    run_with_code(&here, "login-bug", &[format!("daemon={daemon}"), "none".into()], 1);
     let left = std::fs::read_dir("/proc").expect("/proc").flatten().any(|p| {
         let line = std::fs::read(p.path().join("cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).contains(&mark)

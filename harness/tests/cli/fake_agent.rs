@@ -125,11 +125,17 @@ fn goes_wrong(how: &str, deliver: &str, options: &str) -> (Folder, String) {
     let here = Folder::new();
     here.write("small.jsonl", session());
     let (bad, good) = (describe(&here, how, deliver, ""), describe(&here, "good", "acp", ""));
-    drive(&here, &format!("small.jsonl {bad} {good} {options}"), 0);
+    std::fs::create_dir_all(here.path("tmp")).unwrap();
+    let run = here.run(&format!("drive small.jsonl {bad} {good} {options}"));
+    let run = run.env("TMPDIR", &here.path("tmp").display().to_string());
+    let out = run.command().output().unwrap();
+    nothing_stays(&here);
     let good = row(&here, "fake-good-acp");
     assert_eq!((&good["status"], &good["error"]), (&json!("completed"), &Value::Null));
     let bad = row(&here, &format!("fake-{how}-{deliver}"));
     assert_ne!(bad["status"], "completed", "{bad}");
+    let code = i32::from(bad["status"] == "error");
+    assert_eq!(out.status.code(), Some(code), "{}", String::from_utf8_lossy(&out.stderr));
     let error = bad["error"].as_str().unwrap().to_string();
     (here, error)
 }
@@ -176,7 +182,7 @@ fn drive_hanging_agent_times_out() {
     here.write("small.jsonl", session());
     let agent = describe(&here, "hangs", "acp", "");
     let out = drive(&here, &format!("small.jsonl {agent} --timeout 1"), 1);
-    out.says(&["small × real-fake-hangs-acp ended with an error", "for 1 s", "a larger --timeout"]);
+    out.says(&["ended with an error: small × real-fake-hangs-acp", "for 1 s", "larger --timeout"]);
     assert_eq!(row(&here, "fake-hangs-acp")["status"], "error");
 }
 
@@ -208,7 +214,7 @@ fn drive_agent_without_requests_has_no_second_row() {
         here.write("small.jsonl", session());
         let agent = describe(&here, how, "exec", "strategy = \"codex\"");
         let out = drive(&here, &format!("small.jsonl {agent}"), 1);
-        out.says(&["nothing was measured: small × real-fake-", "ended with an error"]);
+        out.says(&["ended with an error: small × real-fake-"]);
         let rows = here.json("ctxbench-out/results.json")["runs"].as_array().unwrap().clone();
         let [row] = &rows[..] else { panic!("{how}: only our row is left") };
         assert_eq!(row["status"], "error", "{row}");
@@ -229,7 +235,7 @@ fn drive_crashing_agent_is_measured_up_to_the_crash() {
     assert_eq!((&row["status"], &row["summary"]["requests"]), (&json!("error"), &json!(2)));
     let note = row["note"].as_str().unwrap_or_default();
     assert!(!note.contains("never triggered"), "{note}");
-    out.says(&["no session was gone through to its end: small × real-fake-crashes-acp ended with"]);
+    out.says(&["ended with an error: small × real-fake-crashes-acp"]);
 }
 
 #[test]
@@ -268,11 +274,11 @@ fn drive_agent_of_unknown_version_records_no_case() {
         ("pass", "the version command printed no version"),
         (
             "raise SystemExit('no such thing as 3.11.7')",
-            "asked for its version, it ended with exit status: 1: no such thing as 3.11.7",
+            "the version command ended with exit status: 1: no such thing as 3.11.7",
         ),
         (
             "import none",
-            "asked for its version, it ended with exit status: 1: ModuleNotFoundError: No module \
+            "the version command ended with exit status: 1: ModuleNotFoundError: No module \
              named 'none'",
         ),
         ("import signal; signal.pause()", "it did not print its version within 1 s"),

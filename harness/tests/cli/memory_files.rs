@@ -1,26 +1,24 @@
-//! `ctxbench memory` on three projects: which files each product reads, in which order, with how
-//! many tokens.
+//! `ctxbench memory` on three projects: files, order and token counts of each product.
 //!
-//! Tokens are counted by hand: in o200k each word of these texts is one, as are a comma and a point
-//! with the end of its line.
+//! Expected tokens are counted by hand: in o200k each word of these texts is one token, as are a
+//! comma and a full stop with its newline.
 
 use std::path::Path;
 
 use crate::common::{Folder, Output};
 use serde_json::Value;
 
-/// `n` tokens, `4n - 1` bytes.
+/// Returns a text of `n` tokens and `4n - 1` bytes.
 fn long(n: usize) -> String {
     format!("the{}", " the".repeat(n - 1))
 }
 
-/// Lines of an index, of five tokens each.
+/// Returns index lines of five tokens each.
 fn index(lines: usize) -> String {
     "- a note here\n".repeat(lines)
 }
 
-/// Copies a project of tests/data/memory-trees to `NAME/`, with a root, next to the folders `home/`
-/// and `etc/`.
+/// Copies a project from tests/data/memory-trees to `NAME/` and adds `.git`, `home/` and `etc/`.
 fn project(name: &str) -> Folder {
     fn copy(from: &Path, here: &Folder, to: &str) {
         for entry in std::fs::read_dir(from).unwrap() {
@@ -41,7 +39,7 @@ fn project(name: &str) -> Folder {
     here
 }
 
-/// The folder of a project's automatic memory, below the one given.
+/// Returns the folder of a project's automatic memory below `projects`.
 fn auto(here: &Folder, name: &str, projects: &str) -> String {
     let root = here.path(name).canonicalize().unwrap();
     let name: String = root
@@ -53,10 +51,10 @@ fn auto(here: &Folder, name: &str, projects: &str) -> String {
     format!("home/{projects}/{name}/memory")
 }
 
-const PLACES: &str = "--home home --etc etc";
+const FOLDERS: &str = "--home home --etc etc";
 
 fn memory(here: &Folder, line: &str) -> Output {
-    here.run(&format!("memory {line} {PLACES}")).ok()
+    here.run(&format!("memory {line} {FOLDERS}")).ok()
 }
 
 fn product(here: &Folder, line: &str) -> Value {
@@ -64,9 +62,10 @@ fn product(here: &Folder, line: &str) -> Value {
     all["products"][0].clone()
 }
 
-/// `level path` of each file, `+` = came with a file, `?` = waits, indented as it was imported.
+/// Formats each file as `level path`, indented by import depth; `+` = loaded for a touched file,
+/// `?` = pending.
 fn files(product: &Value) -> Vec<String> {
-    let one = |f: &Value| {
+    let line = |f: &Value| {
         let mark = match f["when"].as_str().unwrap() {
             "start" => "",
             "touched" => "+",
@@ -75,7 +74,7 @@ fn files(product: &Value) -> Vec<String> {
         let depth = "  ".repeat(f["depth"].as_u64().unwrap() as usize);
         format!("{depth}{mark}{} {}", f["level"].as_str().unwrap(), f["path"].as_str().unwrap())
     };
-    product["files"].as_array().unwrap().iter().map(one).collect()
+    product["files"].as_array().unwrap().iter().map(line).collect()
 }
 
 fn tokens(product: &Value, path: &str) -> u64 {
@@ -87,7 +86,7 @@ fn notes(product: &Value) -> Vec<&str> {
     product["notes"].as_array().unwrap().iter().map(|n| n.as_str().unwrap()).collect()
 }
 
-/// A shop with Claude Code's files at every level.
+/// Builds a project with Claude Code's files at every level.
 fn shop() -> Folder {
     let here = project("shop");
     here.write("shop/docs/guide.md", long(30_000));
@@ -99,7 +98,7 @@ fn shop() -> Folder {
 }
 
 #[test]
-fn claude_code_reads_six_levels_and_what_they_import() {
+fn memory_claude_code_reads_six_levels_and_their_imports() {
     let here = shop();
     let c = product(&here, "shop --product claude-code");
     let index = auto(&here, "shop", "~/.claude/projects").replace("home/~", "~") + "/MEMORY.md";
@@ -124,45 +123,48 @@ fn claude_code_reads_six_levels_and_what_they_import() {
     assert_eq!(tokens(&c, ".claude/rules/queries.md"), 6, "without its front matter");
     assert_eq!(tokens(&c, "CLAUDE.local.md"), 8);
     assert_eq!(tokens(&c, "src/api/CLAUDE.md"), 9);
-    // Of 230 lines 200 are shown.
+    // 200 of 230 lines are loaded.
     assert_eq!(tokens(&c, &index), 1_000);
     assert_eq!((&c["tokens"]["lost"], &c["tokens"]["waits"]), (&150.into(), &15.into()));
-    let said = notes(&c);
-    assert_eq!(said.len(), 3, "{said:?}");
+    let notes = notes(&c);
+    assert_eq!(notes.len(), 3, "{notes:?}");
     assert!(
-        said[0].starts_with("docs/terms.md: imports docs/flow.md, which imports it"),
-        "{said:?}"
+        notes[0].starts_with("docs/terms.md: imports docs/flow.md, which imports it"),
+        "{notes:?}"
     );
     assert!(
-        said[1].starts_with("CLAUDE.md: imports @docs/testing.md, and there is no"),
-        "{said:?}"
+        notes[1].starts_with("CLAUDE.md: imports @docs/testing.md, which does not exist"),
+        "{notes:?}"
     );
-    assert!(said[2].contains("first 200 lines and 25600 bytes are shown; 30 lines (420 bytes)"));
+    assert!(
+        notes[2]
+            .contains("first 200 lines and 25600 bytes are loaded, the last 30 lines (420 bytes)")
+    );
 }
 
 #[test]
-fn a_file_brings_the_rules_and_the_folders_that_hold_for_it() {
+fn memory_with_touched_file_loads_matching_rules_and_folders() {
     let here = shop();
-    let came = |file: &str| {
+    let loaded = |file: &str| {
         let c = product(&here, &format!("shop --product claude-code --file {file}"));
-        let came: Vec<String> = files(&c).into_iter().filter(|f| f.starts_with('+')).collect();
-        (came, c["tokens"]["touched"].as_u64().unwrap())
+        let touched: Vec<String> = files(&c).into_iter().filter(|f| f.starts_with('+')).collect();
+        (touched, c["tokens"]["touched"].as_u64().unwrap())
     };
     let (folder, rule) = ("+project src/api/CLAUDE.md", "+rules .claude/rules/queries.md");
-    assert_eq!(came("src/api/v1/list.ts"), (vec![folder.into(), rule.into()], 15));
-    // Other paths to the same file.
-    let whole = here.path("shop").canonicalize().unwrap().join("src/api/v1/list.ts");
-    for way in ["./src/../src/api/v1/list.ts", "../shop/src/api/v1/list.ts"] {
-        assert_eq!(came(way), came("src/api/v1/list.ts"), "{way}");
+    assert_eq!(loaded("src/api/v1/list.ts"), (vec![folder.into(), rule.into()], 15));
+    // Other spellings of the same path.
+    let absolute = here.path("shop").canonicalize().unwrap().join("src/api/v1/list.ts");
+    for path in ["./src/../src/api/v1/list.ts", "../shop/src/api/v1/list.ts"] {
+        assert_eq!(loaded(path), loaded("src/api/v1/list.ts"), "{path}");
     }
-    assert_eq!(came(whole.to_str().unwrap()), came("src/api/v1/list.ts"));
-    assert_eq!(came("src/db/list.sql"), (vec![rule.into()], 6));
-    assert_eq!(came("src/api/list.rs"), (vec![folder.into()], 9), "not among {{ts,sql}}");
-    assert_eq!(came("src/web/list.ts"), (vec![], 0), "not among {{api,db}}");
+    assert_eq!(loaded(absolute.to_str().unwrap()), loaded("src/api/v1/list.ts"));
+    assert_eq!(loaded("src/db/list.sql"), (vec![rule.into()], 6));
+    assert_eq!(loaded("src/api/list.rs"), (vec![folder.into()], 9), "not among {{ts,sql}}");
+    assert_eq!(loaded("src/web/list.ts"), (vec![], 0), "not among {{api,db}}");
 }
 
 #[test]
-fn codex_cuts_what_is_beyond_its_bytes_and_opencode_reads_all_of_one_name() {
+fn memory_codex_truncates_at_byte_limit_and_opencode_reads_one_name() {
     let here = project("fleet");
     // 119,999 bytes.
     here.write("fleet/services/AGENTS.md", long(30_000));
@@ -171,14 +173,16 @@ fn codex_cuts_what_is_beyond_its_bytes_and_opencode_reads_all_of_one_name() {
     let expected =
         ["project ../../AGENTS.md", "project ../AGENTS.md", "project AGENTS.override.md"];
     assert_eq!(files(&c), expected);
-    // 32,768 bytes less 29 of the first file are 32,739 = 4 · 8,185 - 1.
+    // 32,768 bytes minus 29 of the first file leave 32,739 = 4 · 8,185 - 1.
     assert_eq!(tokens(&c, "../../AGENTS.md"), 6);
     assert_eq!(tokens(&c, "../AGENTS.md"), 8_185);
-    assert_eq!(tokens(&c, "AGENTS.override.md"), 0, "nothing is left for the nearest file");
+    assert_eq!(tokens(&c, "AGENTS.override.md"), 0, "the limit is used up before the nearest file");
     assert_eq!(c["tokens"]["start"], 8_191);
-    // 30,000 - 8,185 of the long file; 14 of the nearest: 12 words, a comma, a point.
+    // 30,000 - 8,185 of the long file; 14 of the nearest: 12 words, a comma, a full stop.
     assert_eq!(c["tokens"]["lost"], 21_815 + 14);
-    assert!(notes(&c)[0].contains("may have 32768 bytes together; 1 line (87260 bytes)"));
+    assert!(notes(&c)[0].contains(
+        "last 1 line (87260 bytes) are not loaded, because all files of a project may have 32768"
+    ));
 
     here.write("home/.codex/config.toml", "project_doc_max_bytes = 200_000\n");
     let c = product(&here, &format!("{dir} --product codex"));
@@ -198,21 +202,20 @@ fn codex_cuts_what_is_beyond_its_bytes_and_opencode_reads_all_of_one_name() {
     assert!(notes(&c)[0].contains("https://wiki.example/rules.md"), "{:?}", notes(&c));
     assert_eq!(files(&product(&here, &format!("{dir} --product claude-code"))), [""; 0]);
 
-    // A file with such a name but another type is skipped with a note.
+    // A folder with the name of a memory file is skipped with a note.
     std::fs::create_dir(here.path("fleet/services/billing/CLAUDE.md")).unwrap();
     std::fs::remove_file(here.path("fleet/services/AGENTS.md")).unwrap();
     std::fs::create_dir(here.path("fleet/services/AGENTS.md")).unwrap();
     for name in ["codex", "opencode"] {
         let c = product(&here, &format!("{dir} --product {name}"));
-        let told = notes(&c);
-        let told: Vec<_> =
-            told.iter().filter(|n| n.contains("../AGENTS.md: could not be read")).collect();
-        assert_eq!(told.len(), 1, "{name}: {:?}", notes(&c));
+        let notes_of_folder =
+            notes(&c).iter().filter(|n| n.contains("../AGENTS.md: could not read it")).count();
+        assert_eq!(notes_of_folder, 1, "{name}: {:?}", notes(&c));
     }
 }
 
 #[test]
-fn openoxide_reads_its_levels_and_the_files_of_its_settings() {
+fn memory_openoxide_reads_levels_and_files_from_settings() {
     let here = project("vault");
     here.write("home/.openoxide/MEMORY.md", "Answer in short sentences.\n");
     let auto = auto(&here, "vault", ".openoxide/projects");
@@ -232,25 +235,25 @@ fn openoxide_reads_its_levels_and_the_files_of_its_settings() {
     assert_eq!(tokens(&c, "docs/parts.md"), 9);
     assert_eq!(tokens(&c, "OPENOXIDE.local.md"), 8);
     assert_eq!(c["tokens"]["touched"], 6 + 8);
-    assert_eq!(c["tokens"]["lost"], 250, "50 lines of the index");
-    assert!(notes(&c)[0].contains("lists docs/dangers.md, and there is no such file"));
-    assert!(notes(&c)[1].contains("first 200 lines are shown"));
+    assert_eq!(c["tokens"]["lost"], 250, "50 index lines");
+    assert!(notes(&c)[0].contains("lists docs/dangers.md, which does not exist"));
+    assert!(notes(&c)[1].contains("first 200 lines are loaded"));
 }
 
 #[test]
-fn an_import_from_elsewhere_waits_for_an_approval() {
+fn memory_import_outside_project_needs_approval() {
     let here = project("vault");
     here.write("home/common.md", "Answer in short sentences.\n");
     let line = "vault --product claude-code";
     let c = product(&here, line);
     assert_eq!(files(&c), ["project CLAUDE.md"]);
-    assert!(notes(&c)[0].contains("~/common.md from outside of the project"), "{:?}", notes(&c));
+    assert!(notes(&c)[0].contains("~/common.md from outside the project"), "{:?}", notes(&c));
     let c = product(&here, &format!("{line} --approve"));
     assert_eq!(files(&c), ["project CLAUDE.md", "  project ~/common.md"]);
 }
 
 #[test]
-fn all_products_stand_side_by_side() {
+fn memory_without_product_prints_all_side_by_side() {
     let here = shop();
     let out = memory(&here, "shop --file src/db/list.sql");
     let lines: Vec<Vec<&str>> =
@@ -264,7 +267,7 @@ fn all_products_stand_side_by_side() {
     assert_eq!(row("docs/guide.md"), ["–", "–", "–", "–", "30,000", "–"]);
     assert_eq!(row("src/api/CLAUDE.md"), ["–", "(9)", "–", "–", "(9)", "–"]);
     assert_eq!(row(".claude/rules/queries.md"), ["–", "–", "–", "–", "+6", "–"]);
-    // OpenCode shows the user's file of Claude Code if it has none.
+    // OpenCode reads Claude Code's user file if it has none itself.
     assert_eq!(row("~/.claude/CLAUDE.md"), ["–", "5", "–", "–", "5", "–"]);
     out.prints(&[
         "no memory files: aider: ",
@@ -273,27 +276,27 @@ fn all_products_stand_side_by_side() {
         "counted by o200k",
     ]);
     let claude = memory(&here, "shop --product claude-code --model claude-sonnet-4-6");
-    // 1.17 tokens for each of o200k.
+    // 1.17 tokens per o200k token.
     claude.prints(&["    docs/terms.md", "35,100", "waits for src/{api,db}/**/*.{ts,sql}"]);
     memory(&here, "shop --product aider").prints(&["aider reads no memory files: "]);
 }
 
 #[test]
-fn bad_folders_are_told_in_a_line_and_bad_files_in_a_note() {
+fn memory_bad_folder_fails_and_bad_file_is_noted() {
     let here = Folder::new();
     here.write("home/.keep", "");
     here.write("p/.git/HEAD", "");
-    for (line, words) in [
-        ("memory", "memory takes the folder of a project"),
-        ("memory nowhere --home home", "nowhere: there is no such folder"),
-        ("memory p/.git/HEAD --home home", "HEAD: is no folder"),
-        ("memory p --home nowhere", "--home: nowhere: there is no such folder"),
+    for (line, message) in [
+        ("memory", "memory needs a project folder"),
+        ("memory nowhere --home home", "nowhere: no such folder"),
+        ("memory p/.git/HEAD --home home", "HEAD: not a folder"),
+        ("memory p --home nowhere", "--home: nowhere: no such folder"),
         ("memory p --product codx", "codex"),
         ("memory p --home home --model gpt", "gpt"),
     ] {
         let out = here.run(line).fails_with(2);
         assert_eq!(out.stderr.lines().count(), 1, "{}", out.stderr);
-        out.says(&[words]);
+        out.says(&[message]);
     }
     here.write("p/CLAUDE.md", b"caf\xe9");
     std::fs::create_dir(here.path("p/CLAUDE.local.md")).unwrap();
@@ -304,17 +307,17 @@ fn bad_folders_are_told_in_a_line_and_bad_files_in_a_note() {
     here.write("home/.codex/config.toml", "x = ");
     let out = memory(&here, "p");
     out.prints(&[
-        "CLAUDE.md: is not UTF-8",
-        "CLAUDE.local.md: could not be read (it is no file)",
+        "CLAUDE.md: not UTF-8",
+        "CLAUDE.local.md: could not read it (not a regular file)",
         "AGENTS.md: has 8388609 bytes",
-        "opencode.json: is left out (no JSON",
-        "~/.codex/config.toml: is left out (no TOML",
+        "opencode.json: ignored (invalid JSON",
+        "~/.codex/config.toml: ignored (invalid TOML",
     ]);
 }
 
 #[cfg(unix)]
 #[test]
-fn links_that_lead_back_end() {
+fn memory_link_cycle_is_noted() {
     use std::os::unix::fs::symlink;
     let here = project("shop");
     std::fs::remove_file(here.path("shop/CLAUDE.md")).unwrap();
@@ -322,14 +325,14 @@ fn links_that_lead_back_end() {
     symlink("..", here.path("shop/.claude/rules/up")).unwrap();
     symlink("..", here.path("shop/src/up")).unwrap();
     let out = memory(&here, "shop");
-    out.prints(&["claude-code: CLAUDE.md: could not be read", ".claude/rules/style.md"]);
+    out.prints(&["claude-code: CLAUDE.md: could not read it", ".claude/rules/style.md"]);
 }
 
-/// A session that reads a file, is compacted, and then needs facts of memory files.
+/// A session that reads a file, is compacted and then needs facts from memory files.
 const SESSION: &str = r#"
 id = "needs-memory"
 title = "Facts of memory files"
-why = "Each product loads them into the prompt or not."
+why = "Products differ in the memory files that they load."
 
 [[step]]
 type = "system"
@@ -410,7 +413,7 @@ needs = ["u3"]
 "#;
 
 #[test]
-fn a_run_has_the_memory_files_of_a_project_in_its_prompts() {
+fn run_with_memory_has_project_files_in_prompts() {
     let here = shop();
     let auto = auto(&here, "shop", ".claude/projects");
     here.write(&format!("{auto}/MEMORY.md"), index(200) + "- the door is green\n");
@@ -419,23 +422,23 @@ fn a_run_has_the_memory_files_of_a_project_in_its_prompts() {
                       --strategy aider --strategy reference";
     let line = format!("run needs.toml --transport direct --window 200k {strategies}");
     here.run(&format!("{line} --out without")).ok();
-    let out = here.run(&format!("{line} --memory shop {PLACES} --out with")).ok();
+    let out = here.run(&format!("{line} --memory shop {FOLDERS} --out with")).ok();
     out.says(&["note: claude-code: docs/terms.md: imports docs/flow.md"]);
-    // 11 files, 9 of them from the start: rule and folder come with a path.
-    let told = here.json("with/results.json")["assumptions"]["memory files"].to_string();
+    // 11 files; all but the rule and the folder's file are loaded at the start.
+    let summary = here.json("with/results.json")["assumptions"]["memory files"].to_string();
     let files = [
-        "of shop: claude-code 11 files, ",
-        "2 of them for some paths only",
+        "from shop: claude-code 11 files, ",
+        "2 of them for certain paths only",
         "codex 1 file, 5 tokens",
-        "opencode 2 files, 10 tokens at the start, 1 more for some paths are left out",
-        "nothing for aider, reference",
+        "opencode 2 files, 10 tokens at the start, 1 more for certain paths left out",
+        "none for aider, reference",
     ];
-    assert!(files.iter().all(|w| told.contains(w)), "{told}");
-    assert!(out.stdout.replace('\n', " ").contains("memory files = of shop"), "{}", out.stdout);
+    assert!(files.iter().all(|w| summary.contains(w)), "{summary}");
+    assert!(out.stdout.replace('\n', " ").contains("memory files = from shop"), "{}", out.stdout);
     let places = |strategy: &str, out: &str| -> Vec<String> {
         let rows = here.csv(&format!("{out}/facts.csv"));
-        let of = rows.iter().filter(|r| r["strategy"] == strategy);
-        of.map(|r| format!("{}@{}={}", r["fact"], r["need"], r["place"])).collect()
+        let rows = rows.iter().filter(|r| r["strategy"] == strategy);
+        rows.map(|r| format!("{}@{}={}", r["fact"], r["need"], r["place"])).collect()
     };
     let expected = [
         "agents@u3=nowhere",
@@ -455,5 +458,5 @@ fn a_run_has_the_memory_files_of_a_project_in_its_prompts() {
         .fails_with(2)
         .says(&["--home and --etc go with --memory"]);
     let out = here.run("run needs.toml --memory nowhere --home home").fails_with(2);
-    out.says(&["--memory: nowhere: there is no such folder"]);
+    out.says(&["--memory: nowhere: no such folder"]);
 }

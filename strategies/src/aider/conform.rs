@@ -184,7 +184,7 @@ fn rules(c: &Context, max_tokens: f64, models: &[Model]) -> Result<Rules, Fault>
         max_tokens,
         head_limit: head_limit(first.max_input_tokens, 1.0),
         prefix,
-        manner: OBSERVED,
+        split_rules: OBSERVED,
     })
 }
 

@@ -18,13 +18,13 @@
 
 use ctxbench_core::tokens::o200k;
 
-use super::summary::{Content, Count, Manner, Message, SummaryPlan};
+use super::summary::{Content, Count, Message, SplitRules, SummaryPlan};
 
 /// Deepest recursion (docs/sources/token-budgeting.md §2.4).
 const MAX_DEPTH: u32 = 3;
 
 /// Splitting as described.
-pub(crate) const MANNER: Manner = Manner { plan, fits: |tokens, max| tokens <= max };
+pub(crate) const SPLIT_RULES: SplitRules = SplitRules { plan, fits: |tokens, max| tokens <= max };
 
 /// Exact tokens of the contents.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,12 @@ mod tests {
     }
 
     fn rules(max: f64) -> Rules {
-        Rules { max_tokens: max, head_limit: 0, prefix: "[chat summary] ".into(), manner: MANNER }
+        Rules {
+            max_tokens: max,
+            head_limit: 0,
+            prefix: "[chat summary] ".into(),
+            split_rules: SPLIT_RULES,
+        }
     }
 
     #[test]

@@ -1,12 +1,13 @@
-//! What Aider's strategy says of itself, and its prompt texts.
+//! Descriptor of the Aider strategy, and its prompt texts.
 
 use crate::descriptor::{
-    Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
+    Standing,
 };
 
 use super::markdown::{Speaker, append, split_chat_history_markdown};
 
-/// What the strategy says of itself.
+/// Descriptor of the strategy.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "aider",
     summary: "Aider: finished history above a small budget is summarised in the background, and \
@@ -42,13 +43,13 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "chat history file, read again only on request and with losses",
     },
     standing: Standing::Contender,
-    manual: Manual::Absent,
+    manual: ManualCompaction::Absent,
     recovery: Recovery::ChatHistory(written_and_read),
     // `/undo` takes a commit back and no message.
     rewind: Rewind::NONE,
     formats: &[crate::aider::persist::FORMAT],
     conform: crate::aider::conform::CONFORMANCE,
-    look: Look::Hue(0),
+    color: PlotColor::Palette(0),
     files: MemoryFiles::None(
         "it searches for none; read-only files are named by hand, with --read",
     ),

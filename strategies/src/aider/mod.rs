@@ -50,7 +50,7 @@ mod words;
 
 use ctxbench_core::strategy::Strategy;
 
-use crate::descriptor::{Build, Need, Product};
+use crate::descriptor::{Build, Product, Requirement};
 use program::Program;
 use settings::AiderSettings;
 use version::AiderVersion;
@@ -63,7 +63,7 @@ impl Product for Aider {
     type Settings = AiderSettings;
     type Words = AiderWords;
 
-    fn needs(_version: AiderVersion, _settings: &AiderSettings) -> Option<Need> {
+    fn needs(_version: AiderVersion, _settings: &AiderSettings) -> Option<Requirement> {
         None
     }
 

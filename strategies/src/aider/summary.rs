@@ -136,12 +136,12 @@ pub struct Rules {
     /// What stands before every summary.
     pub prefix: String,
     /// How a list is split and when a result will do.
-    pub manner: Manner,
+    pub split_rules: SplitRules,
 }
 
 /// How a list is split and when a result will do.
 #[derive(Clone, Copy, Debug)]
-pub struct Manner {
+pub struct SplitRules {
     /// What becomes of a list: sizes in tokens, whether the model said it, budget, largest head,
     /// depth.
     pub plan: fn(&[u64], &[bool], f64, i64, u32) -> SummaryPlan,
@@ -150,7 +150,7 @@ pub struct Manner {
 }
 
 /// What the program does (docs/sources/aider.md §1.1).
-pub const OBSERVED: Manner = Manner { plan, fits: |tokens, max| tokens < max };
+pub const OBSERVED: SplitRules = SplitRules { plan, fits: |tokens, max| tokens < max };
 
 /// Largest head that is summarised: the first model's input limit (0 and none = not known) less a
 /// reserve, both scaled.
@@ -295,7 +295,7 @@ impl Job {
         let list = self.list();
         let sizes: Vec<u64> = list.iter().map(|m| count.one(m)).collect();
         let assistant: Vec<bool> = list.iter().map(|m| m.role == "assistant").collect();
-        let plan = (self.rules.manner.plan)(
+        let plan = (self.rules.split_rules.plan)(
             &sizes,
             &assistant,
             self.rules.max_tokens,
@@ -321,7 +321,7 @@ impl Job {
             + tail.iter().map(|m| count.one(m)).sum::<u64>();
         self.summary = Some(summary);
         self.from = self.next_from;
-        if self.whole || (self.rules.manner.fits)(tokens as f64, self.rules.max_tokens) {
+        if self.whole || (self.rules.split_rules.fits)(tokens as f64, self.rules.max_tokens) {
             return Ok(Step::Done);
         }
         self.depth += 1;

@@ -43,7 +43,7 @@ fn rules(max: f64) -> Rules {
         max_tokens: max,
         head_limit: head_limit(None, 1.0),
         prefix: PREFIX.into(),
-        manner: OBSERVED,
+        split_rules: OBSERVED,
     }
 }
 

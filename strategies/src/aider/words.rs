@@ -1,7 +1,6 @@
-//! Prompt texts of Aider, in our words.
+//! Prompt texts of Aider, rewritten.
 
 crate::words::words! {
-    /// Prompt texts, ours.
     pub(crate) struct AiderWords {
         summary_prompt = PROMPT;
         summary_prefix = "Before this we spoke about several things, in short:\n";

@@ -1,10 +1,11 @@
-//! What the strategy of the Anthropic SDK's tool runner says of itself, and its prompt.
+//! Descriptor of the strategy for the Anthropic SDK's tool runner, and its prompt.
 
 use crate::descriptor::{
-    Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
+    Standing,
 };
 
-/// What the strategy says of itself.
+/// Descriptor of the strategy.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "anthropic-sdk",
     summary: "Anthropic SDK tool runner: at 100k tokens everything becomes one summary; the \
@@ -32,13 +33,13 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "none",
     },
     standing: Standing::Contender,
-    manual: Manual::Absent,
+    manual: ManualCompaction::Absent,
     recovery: Recovery::Nothing,
     rewind: Rewind::NONE,
-    // What a program that embeds it stores is its own matter.
+    // Storage is left to the program that embeds the SDK.
     formats: &[],
     conform: crate::anthropic_sdk::conform::CONFORMANCE,
-    look: Look::Hue(4),
+    color: PlotColor::Palette(4),
     files: MemoryFiles::None("the library reads no files; the program around it may"),
     settings_file: None,
     knobs: &[],

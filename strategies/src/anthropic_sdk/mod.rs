@@ -19,7 +19,7 @@ mod words;
 
 use ctxbench_core::strategy::Strategy;
 
-use crate::descriptor::{Build, Need, Product};
+use crate::descriptor::{Build, Product, Requirement};
 use described::Described;
 use old_runner::Old;
 use runner::Runner;
@@ -36,10 +36,10 @@ impl Product for AnthropicSdk {
 
     /// What 0.125 does is done by its client and works over any wire; threads and compaction on
     /// demand are the provider's.
-    fn needs(version: SdkVersion, _settings: &SdkSettings) -> Option<Need> {
-        (version == SdkVersion::V2_12).then_some(Need {
-            can: |c| c.message_threads,
-            why: "threads and compaction on demand exist on the Anthropic API only",
+    fn needs(version: SdkVersion, _settings: &SdkSettings) -> Option<Requirement> {
+        (version == SdkVersion::V2_12).then_some(Requirement {
+            is_met: |c| c.message_threads,
+            reason: "threads and compaction on demand exist on the Anthropic API only",
         })
     }
 

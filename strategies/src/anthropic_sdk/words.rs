@@ -1,7 +1,6 @@
-//! The prompt of the Anthropic SDK, in our words.
+//! The prompt of the Anthropic SDK, rewritten.
 
 crate::words::words! {
-    /// Prompt texts, ours.
     pub(crate) struct SdkWords {
         summary_prompt = PROMPT;
     }

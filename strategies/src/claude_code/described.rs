@@ -44,8 +44,8 @@ const MEMORY: &str = "Project Memory";
 /// The memory file as sessions name it.
 const MEMORY_FILES: [&str; 1] = ["CLAUDE.md"];
 
-/// "wU2" (docs/sources/opencode-vs-claude-code.md §2): at 92 % it identifies what can go, summarises it, migrates what is critical to
-/// CLAUDE.md and replaces the rest.
+/// "wU2" (docs/sources/opencode-vs-claude-code.md §2): at 92 % it identifies removable messages,
+/// summarises them, migrates critical facts to CLAUDE.md and replaces the rest.
 pub(crate) struct Wu2 {
     asked: Summaries,
     reported: Option<u64>,
@@ -191,7 +191,7 @@ impl ThreeTiers {
             .filter(|(i, b)| may_go(*i, b))
             .map(|(_, b)| b.text.len() as u64)
             .sum();
-        // Less than a tenth left of a result is no result: then the third tier has to help.
+        // Less than a tenth of a result is useless: then the third tier has to help.
         let left = all.saturating_sub(over * 4);
         if over == 0 || all == 0 || left * 10 < all {
             return;

@@ -41,8 +41,8 @@ fn wu2_acts_at_92_percent_and_moves_facts_to_the_memory_file() {
     let after =
         p.requests.iter().find(|r| r.blocks.iter().any(|b| b.kind == BlockKind::Summary)).unwrap();
     assert_eq!(kinds(after)[..3], [BlockKind::Base, BlockKind::Context, BlockKind::Summary]);
-    // Each fact once; what the file said already is not said again, and the summary no longer says
-    // it.
+    // Each fact appears once: the memory file does not repeat its text, and the summary drops the
+    // section.
     assert_eq!(
         &*after.blocks[1].text,
         "# CLAUDE.md\n\n- root\n\n## Project Memory\n- the port is 8443"

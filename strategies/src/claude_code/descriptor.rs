@@ -1,11 +1,12 @@
-//! What Claude Code's strategy says of itself, and its prompt texts.
+//! Descriptor of the Claude Code strategy, and its prompt texts.
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    CodeWay, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
+    SnapshotKind, Standing,
 };
 
-/// What the strategy says of itself. Grades in the sources: A documented, B measured, C reported.
+/// Descriptor of the strategy. Grades in the sources: A documented, B measured, C reported.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "claude-code",
     summary: "Claude Code: one summary on the warm prefix below the window; up to five recent \
@@ -33,13 +34,13 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "going back behind a compaction brings the messages back",
     },
     standing: Standing::Contender,
-    manual: Manual::Instructed,
+    manual: ManualCompaction::WithInstructions,
     recovery: Recovery::Log,
     // docs/sources/claude-code.md §1.5; docs/sources/chat-history.md
-    rewind: Rewind { conversation: true, code: Some(CodeWay::EditTools), summaries: true },
+    rewind: Rewind { conversation: true, code: Some(SnapshotKind::EditTools), summaries: true },
     formats: &[crate::claude_code::persist::FORMAT],
     conform: Conformance::NONE,
-    look: Look::Hue(3),
+    color: PlotColor::Palette(3),
     files: MemoryFiles::Read { load: crate::claude_code::files::load, follows: true },
     settings_file: Some(crate::claude_code::files::SETTINGS),
     knobs: crate::claude_code::knobs::KNOBS,

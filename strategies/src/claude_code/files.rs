@@ -1,31 +1,33 @@
 //! Claude Code's memory files (docs/sources/claude-code.md §1.5).
 
-use ctxbench_kit::memory::{IndexLimit, Layout, Level, Levels, Loaded, Visit, jsonc};
+use ctxbench_kit::memory::{
+    IndexLimit, Layout, Level, Levels, LoadRequest, LoadedFiles, parse_jsonc,
+};
 
 use super::version::ClaudeCodeVersion;
 use crate::descriptor::{Named, SettingsFile, Version, known};
-use crate::own_settings::{Own, Shape, named};
+use crate::own_settings::{UserSetting, ValueKind, extract};
 
-/// Files that hold for their folder.
+/// Memory files that apply to their folder.
 pub(super) const OF_FOLDERS: [&str; 2] = ["CLAUDE.md", "CLAUDE.local.md"];
 
-/// What of a person's file is about compaction: variables that it sets for the program
-/// (<https://code.claude.com/docs/en/env-vars>, "In settings files"), and settings of its own. The
+/// Compaction settings in a user's file: environment variables that it sets
+/// (<https://code.claude.com/docs/en/env-vars>, "In settings files"), and settings by name. The
 /// variables win (docs/sources/claude-code.md §1.1).
-const OWN: [Own; 6] = [
-    (&["env", "DISABLE_COMPACT"], "auto", Shape::Disabled),
-    (&["env", "DISABLE_AUTO_COMPACT"], "auto", Shape::Disabled),
-    (&["autoCompactEnabled"], "auto", Shape::Flag),
-    (&["env", "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"], "threshold_percent", Shape::Quoted),
-    (&["env", "CLAUDE_CODE_AUTO_COMPACT_WINDOW"], "auto_compact_window", Shape::Quoted),
-    (&["autoCompactWindow"], "auto_compact_window", Shape::NumberOr("auto")),
+const OWN: [UserSetting; 6] = [
+    (&["env", "DISABLE_COMPACT"], "auto", ValueKind::Disabled),
+    (&["env", "DISABLE_AUTO_COMPACT"], "auto", ValueKind::Disabled),
+    (&["autoCompactEnabled"], "auto", ValueKind::Flag),
+    (&["env", "CLAUDE_AUTOCOMPACT_PCT_OVERRIDE"], "threshold_percent", ValueKind::Quoted),
+    (&["env", "CLAUDE_CODE_AUTO_COMPACT_WINDOW"], "auto_compact_window", ValueKind::Quoted),
+    (&["autoCompactWindow"], "auto_compact_window", ValueKind::NumberOr("auto")),
 ];
 
 pub(crate) const SETTINGS: SettingsFile =
     SettingsFile { folder: ".claude", names: &["settings.json"], read: own_settings };
 
 fn own_settings(text: &str) -> Result<Named, String> {
-    named(&jsonc(text)?, &OWN)
+    extract(&parse_jsonc(text)?, &OWN)
 }
 
 const LAYOUT: Layout = Layout {
@@ -60,10 +62,10 @@ static RELEASED: Layout = LAYOUT;
 /// the program's documentation knows of none.
 static DESCRIBED: Layout = Layout { settings: Some(".claude/settings.json"), ..LAYOUT };
 
-pub(super) fn load(version: Version, visit: &Visit<'_>) -> Loaded {
+pub(super) fn load(version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
     let layout = match known(version) {
         ClaudeCodeVersion::Described001 => &DESCRIBED,
         ClaudeCodeVersion::Program | ClaudeCodeVersion::Described002 => &RELEASED,
     };
-    Levels::visit(layout, visit)
+    Levels::load_for(layout, request)
 }

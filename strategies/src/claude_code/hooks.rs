@@ -1,9 +1,9 @@
-//! What a user's hooks add to a compaction, or that they forbid it (docs/sources/claude-code.md
-//! §1.5). A hook is a program; here it is what it prints.
+//! A user's hooks: they add to a compaction or block it (docs/sources/claude-code.md §1.5). A hook
+//! is a program; the settings contain its output.
 //!
-//! `PreCompact` prints instructions for the summary or blocks the compaction, `SessionStart` with
-//! the source `compact` prints what stands in the context afterwards. `PostCompact` is told the
-//! summary and adds nothing, so there is nothing to set.
+//! `PreCompact` prints instructions for the summary or blocks the compaction. `SessionStart` with
+//! the source `compact` prints a text for the new context. `PostCompact` receives the summary and
+//! adds nothing, so it has no setting.
 
 use std::sync::Arc;
 
@@ -23,29 +23,28 @@ impl Hooks {
         Hooks { before: s.hook_before.clone(), after: s.hook_after.clone(), blocks: s.hook_blocks }
     }
 
-    /// Whether a compaction is forbidden that the user asked for (`by_hand`), or that comes by
-    /// itself.
+    /// Whether a compaction is blocked: a manual one (`by_hand`) or an automatic one.
     pub fn block(&self, by_hand: bool) -> bool {
         match self.blocks {
             HookBlocks::Nothing => false,
-            HookBlocks::Manual => by_hand,
+            HookBlocks::ManualCompaction => by_hand,
             HookBlocks::Auto => !by_hand,
             HookBlocks::Both => true,
         }
     }
 
-    /// Whether a hook has a word in the summary; one that was prepared without it is not used.
+    /// Whether a hook adds instructions; a summary prepared without them is not used.
     pub fn instructs(&self) -> bool {
         self.before.is_some()
     }
 
-    /// What is added to the summary's instruction: the user's words, then the hook's.
+    /// Joins the additions to the summary's instruction: the user's, then the hook's.
     pub fn instructions(&self, user: Option<&str>) -> Option<String> {
         let said: Vec<&str> = user.into_iter().chain(self.before.as_deref()).collect();
         (!said.is_empty()).then(|| said.join("\n\n"))
     }
 
-    /// What is shown behind the summary and what came back with it.
+    /// Returns the hook's text to show after the summary and the restored blocks.
     pub fn shown(&self, s: &mut Engine) -> Option<Arc<Block>> {
         let text = self.after.clone()?;
         Some(s.synthetic(BlockKind::Marker, Role::User, text, Vec::new()))

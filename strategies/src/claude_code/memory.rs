@@ -1,9 +1,9 @@
-//! Claude Code's session memory: notes kept beside the conversation that can take a summary's place
+//! Claude Code's session memory: notes kept during the conversation that can replace a summary
 //! (docs/sources/claude-code.md §1.5, grade C, off on every machine surveyed).
 //!
-//! A background request over the same prefix brings the notes up to date; it is charged like any
-//! other. When the context is full, notes and a verbatim tail replace the conversation without a
-//! model call, unless that would still be too much.
+//! A background request over the same prefix updates the notes and is charged like any other. When
+//! the context is full, notes and a verbatim tail replace the conversation without a model call,
+//! unless the result is still too large.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use ctxbench_core::engine::Engine;
 use super::micro::Deleted;
 use super::rules::{TailRule, tail_start};
 use super::settings::ClaudeCodeSettings;
-use super::summary::{Late, Prepared, Summaries};
+use super::summary::{IfNotReady, Prepared, Summaries};
 use super::words::ClaudeCodeWords;
 
 pub(crate) struct SessionMemory {
@@ -32,7 +32,7 @@ pub(crate) struct SessionMemory {
     notes: Option<Notes>,
 }
 
-/// What is known of the conversation up to a message.
+/// Notes about the conversation up to a message.
 struct Notes {
     text: String,
     upto: MessageId,
@@ -80,15 +80,15 @@ impl SessionMemory {
         }
     }
 
-    /// Notes whose request is answered by now. Where it failed the older ones stay, and the next
-    /// update tries again.
+    /// Takes in the answer of an update that has finished. After a failure the older notes stay,
+    /// and the next update tries again.
     async fn take_in(&mut self, s: &mut Engine) {
-        if let Some((_, text, upto)) = self.running.answer(s, Late::Keep).await {
+        if let Some((_, text, upto)) = self.running.answer(s, IfNotReady::Keep).await {
             self.notes = Some(Notes { text, upto });
         }
     }
 
-    /// Notes that can stand for the history, and where the verbatim tail behind them begins.
+    /// Returns notes that can replace the history, and the start of the verbatim tail after them.
     pub async fn stand_in(
         &mut self,
         s: &mut Engine,
@@ -113,10 +113,10 @@ impl SessionMemory {
 
     /// The program ended: an update under way is lost, the notes stay in their file.
     pub fn stop(&mut self, s: &mut Engine) {
-        self.running.drop_it(s);
+        self.running.cancel(s);
     }
 
-    /// The conversation is another one: what was noted no longer fits it.
+    /// Drops the notes: the conversation has changed.
     pub fn forget(&mut self, s: &mut Engine) {
         self.stop(s);
         self.notes = None;
@@ -124,7 +124,7 @@ impl SessionMemory {
     }
 }
 
-/// The block that shows notes in the place of what they stand for.
+/// Builds the block that shows notes in place of the blocks they replace.
 pub(crate) fn notes_block(
     s: &mut Engine,
     lead_in: &str,

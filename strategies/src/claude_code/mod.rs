@@ -36,7 +36,7 @@ mod words;
 
 use ctxbench_core::strategy::Strategy;
 
-use crate::descriptor::{Build, Need, Product};
+use crate::descriptor::{Build, Product, Requirement};
 use described::{ThreeTiers, Wu2};
 use program::Program;
 use settings::{ClaudeCodeSettings, Micro};
@@ -50,10 +50,10 @@ impl Product for ClaudeCode {
     type Settings = ClaudeCodeSettings;
     type Words = ClaudeCodeWords;
 
-    fn needs(_version: ClaudeCodeVersion, s: &ClaudeCodeSettings) -> Option<Need> {
-        (s.microcompact == Micro::CacheEdits).then_some(Need {
-            can: |c| c.context_editing,
-            why: "edits of a cached prefix exist on the Anthropic API only",
+    fn needs(_version: ClaudeCodeVersion, s: &ClaudeCodeSettings) -> Option<Requirement> {
+        (s.microcompact == Micro::CacheEdits).then_some(Requirement {
+            is_met: |c| c.context_editing,
+            reason: "edits of a cached prefix exist on the Anthropic API only",
         })
     }
 

@@ -40,13 +40,13 @@ struct Transcript {
     lines: u64,
     /// The line that the next one follows.
     last: Option<String>,
-    /// What is shown now, each with the ids of its lines.
+    /// Current view, each message with the ids of its lines.
     shown: Vec<(StoredMessage, Vec<String>)>,
 }
 
 impl Transcript {
     fn open(dir: &Path, seed: u64) -> Result<Transcript, PersistError> {
-        // Every character that is no letter or digit becomes a hyphen.
+        // Every character except letters and digits becomes a hyphen.
         let folder: String =
             CWD.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let path = dir.join(".claude/projects").join(folder).join(format!("{SESSION}.jsonl"));
@@ -125,8 +125,7 @@ impl Transcript {
         else {
             return Ok(());
         };
-        // What stands behind the summary as it stood before is named, anything else is written
-        // again.
+        // Unchanged messages after the summary are named; all others are written again.
         let kept: Vec<String> = view[at + 1..]
             .iter()
             .map_while(|s| self.shown.iter().rev().find(|(w, _)| w == s))
@@ -186,9 +185,9 @@ impl Persistence for Transcript {
     }
 }
 
-/// Notes the session in the registry: the whole file is written beside it and moved into place. Of
-/// two programs the later one wins, and nobody reads half a file. What of a registry cannot be
-/// understood is begun anew; the transcripts are what counts.
+/// Records the session in the registry: writes a new file and renames it into place. Of two
+/// programs the later one wins, and no reader sees half a file. An unreadable registry is replaced;
+/// only the transcripts matter.
 fn register(path: &Path) -> Result<(), PersistError> {
     let mut all: Value = serde_json::from_str(&jsonl::text(path)?).unwrap_or_default();
     let folder = jsonl::field(jsonl::field(&mut all, "projects"), CWD);
@@ -198,9 +197,9 @@ fn register(path: &Path) -> Result<(), PersistError> {
     std::fs::rename(&fresh, path).map_err(PersistError::io(path, "move it into place"))
 }
 
-/// What the last line's chain of parents shows, back to the newest boundary with a summary; the
-/// lines that it preserved behind its summary. With the number of boundaries passed over. A parent
-/// that was lost in a crash is replaced by the line before.
+/// Follows the chain of parents from the last line back to the newest boundary with a summary, plus
+/// the lines preserved after it. Also returns the number of boundaries skipped. A parent lost in a
+/// crash is replaced by the line before it.
 fn chain(lines: &[Value]) -> (Vec<(StoredMessage, Vec<String>)>, usize) {
     let place: HashMap<&str, usize> =
         lines.iter().enumerate().filter_map(|(i, l)| Some((l["uuid"].as_str()?, i))).collect();
@@ -312,10 +311,10 @@ fn block(p: &Part) -> Option<Value> {
     })
 }
 
-/// A block as it was written: what the product's format has no place for stands in fields of ours.
+/// Reads a block; facts without a place in the product's format are in extra fields.
 fn part(b: &Value, summary: bool) -> Option<Part> {
     let text = |key: &str| -> std::sync::Arc<str> { b[key].as_str().unwrap_or_default().into() };
-    Some(match (b["type"].as_str()?, transcript::part(b.as_object()?)) {
+    Some(match (b["type"].as_str()?, transcript::parse_part(b.as_object()?)) {
         (_, Some(Part::Text(said))) if summary => Part::Summary(said),
         (_, Some(Part::Call(call))) => {
             let arguments = b["raw"].as_str().map_or(call.arguments, Into::into);

@@ -1,5 +1,5 @@
-//! What Claude Code shows again after a compaction: files, skills, the plan; and of the index of
-//! its memory the beginning (docs/sources/claude-code.md §1.4).
+//! Blocks that Claude Code restores after a compaction: files, skills, the plan, and the beginning
+//! of its memory index (docs/sources/claude-code.md §1.4).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::history::History;
 use ctxbench_core::tokens::bytes_div4_up;
-use ctxbench_kit::memory::{Lost, cut_index};
+use ctxbench_kit::memory::{CutOff, cut_index};
 
 use super::files::INDEX;
 use super::rules::{Restored, restorable};
@@ -39,7 +39,7 @@ impl Restore {
         }
     }
 
-    /// The blocks that come back beside what is still shown in `tail`.
+    /// Returns the restored blocks; those still in `tail` are not repeated.
     pub fn blocks(&self, s: &mut Engine, tail: &[Arc<Block>]) -> Vec<Arc<Block>> {
         let mut found = self.recent(&s.history, tail);
         found.extend(self.skills(&s.history));
@@ -51,7 +51,7 @@ impl Restore {
             .collect()
     }
 
-    /// The files worked on last, newest first, as far as the budget goes.
+    /// Returns the files used last, newest first, within the budget.
     fn recent(&self, history: &History, tail: &[Arc<Block>]) -> Vec<(String, Vec<Origin>)> {
         let standing = |t: &Arc<str>| {
             tail.iter()
@@ -78,7 +78,7 @@ impl Restore {
         out
     }
 
-    /// The skills invoked last, newest first, the beginning of each, as far as the budget goes.
+    /// Returns the beginnings of the skills invoked last, newest first, within the budget.
     fn skills(&self, history: &History) -> Vec<(String, Vec<Origin>)> {
         let (mut left, mut seen, mut out) = (self.skills_tokens, HashSet::new(), Vec::new());
         for (id, name, arguments) in calls(history) {
@@ -106,8 +106,8 @@ fn plan(history: &History) -> Option<(String, Vec<Origin>)> {
     Some((format!("The plan that the user saw:\n{text}"), Vec::new()))
 }
 
-/// The definitions of tools that were looked up, each once, where they no longer stand in `tail`
-/// (since 2.1.76, docs/sources/claude-code.md §1.4).
+/// Returns the definitions of tools that were looked up and are not in `tail`, each once (since
+/// 2.1.76, docs/sources/claude-code.md §1.4).
 fn fetched_tools(history: &History, tail: &[Arc<Block>]) -> Vec<(String, Vec<Origin>)> {
     let mut seen = HashSet::new();
     let looked_up = calls(history).filter(|(_, name, _)| folded(name) == "toolsearch");
@@ -138,8 +138,8 @@ fn origin_of(history: &History, text: &Arc<str>) -> Vec<Origin> {
     Vec::new()
 }
 
-/// Cuts the index of the automatic memory where the product does (docs/sources/claude-code.md
-/// §1.5); what lies behind is not in the context.
+/// Cuts the index of the automatic memory at the product's limit (docs/sources/claude-code.md
+/// §1.5).
 pub(crate) fn cut_indexes(s: &mut Engine) {
     for block in &mut s.fixed.context {
         let Some((path, body)) = block.text.strip_prefix("# ").and_then(|t| t.split_once('\n'))
@@ -151,7 +151,7 @@ pub(crate) fn cut_indexes(s: &mut Engine) {
         }
         let body = body.trim_start_matches('\n');
         let (shown, rest) = cut_index(body, INDEX);
-        if let Some(lost) = Lost::of(rest) {
+        if let Some(lost) = CutOff::measure(rest) {
             let text = format!(
                 "# {path}\n\n{}\n[{} more lines of this file are not shown]",
                 shown.trim_end(),

@@ -19,7 +19,7 @@ pub struct Levels {
     pub warning: u64,
 }
 
-/// What the levels are made of, tokens.
+/// Settings that define the levels, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelRule {
     /// Window to compact within, where it is not the model's.
@@ -45,8 +45,8 @@ impl LevelRule {
     }
 }
 
-/// Tools whose old results may be cleared: those that can be asked again or whose effect is on disk
-/// (docs/sources/claude-code.md §1.2, grade C).
+/// Whether old results of a tool may be cleared: those that can be requested again or have their
+/// effect on disk (docs/sources/claude-code.md §1.2, grade C).
 pub fn is_compactable(name: &str) -> bool {
     let f = folded(name);
     let named = matches!(
@@ -97,13 +97,11 @@ pub fn active(blocks: &[Arc<Block>]) -> usize {
         .count()
 }
 
-/// Tool output longer than this, in bytes, goes to a file; 0 = no limit
+/// Limits in bytes above which tool output is saved to a file; 0 = no limit
 /// (docs/sources/claude-code.md §1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputRule {
-    /// Of any tool.
     pub all: usize,
-    /// Of a shell.
     pub shell: usize,
     /// Of a search in files.
     pub search: usize,
@@ -112,8 +110,8 @@ pub struct OutputRule {
 }
 
 impl OutputRule {
-    /// Whether the output of this tool is too long. Reading a file never leads to another file
-    /// (ours; facts speak of tool results in general).
+    /// Whether the output of this tool is too long. Output of a file read is never saved to another
+    /// file (ours; the sources speak of tool results in general).
     pub fn too_long(&self, tool: &str, bytes: usize) -> bool {
         if is_read(tool) {
             return false;
@@ -126,9 +124,9 @@ impl OutputRule {
         [self.all, own].iter().any(|&most| most > 0 && bytes > most)
     }
 
-    /// Positions of the results from `from` on that go to a file because all of them together are
-    /// too long: the largest first, until the rest fits. What was read from a file is not counted
-    /// and does not go (both ours).
+    /// Positions of the results from `from` on that are saved to files because their total is too
+    /// long: the largest first, until the rest fits. Results of file reads do not count and stay
+    /// (both ours).
     pub fn too_much(&self, blocks: &[Arc<Block>], from: usize) -> Vec<usize> {
         let may_go = |b: &Block| {
             b.kind == BlockKind::Output
@@ -150,12 +148,12 @@ impl OutputRule {
     }
 }
 
-/// Whether a tool shows a file.
+/// Whether a tool reads a file.
 fn is_read(tool: &str) -> bool {
     matches!(folded(tool).as_str(), "read" | "readfile")
 }
 
-/// Behind the last summary and what came back with it: before that nothing is kept verbatim.
+/// Index after the last summary and its restored blocks; nothing before it stays verbatim.
 fn after_summary(history: &[Arc<Block>]) -> usize {
     history
         .iter()
@@ -163,7 +161,8 @@ fn after_summary(history: &[Arc<Block>]) -> usize {
         .map_or(0, |i| i + 1)
 }
 
-/// Where the newest `n` messages begin, calls and results together, never before a summary.
+/// Index of the first of the newest `n` messages, calls and results together, never before a
+/// summary.
 pub fn last_messages(history: &[Arc<Block>], n: usize) -> usize {
     let begins = |&i: &usize| i == 0 || history[i - 1].message != history[i].message;
     let Some(last) = n.checked_sub(1) else { return history.len() };
@@ -176,19 +175,19 @@ fn whole_from(history: &[Arc<Block>], at: usize) -> usize {
     group_starts(history).into_iter().rfind(|&i| i <= at).unwrap_or(0)
 }
 
-/// How much stays verbatim behind the notes of a session memory (docs/sources/claude-code.md §1.5).
+/// Size of the verbatim tail after session notes (docs/sources/claude-code.md §1.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TailRule {
     /// Tokens that stay at least.
     pub least_tokens: u64,
-    /// Messages with words of user or model that stay at least.
+    /// Minimum number of messages with text that stay.
     pub least_texts: usize,
     /// Tokens up to which older messages may join.
     pub most_tokens: u64,
 }
 
-/// Where the verbatim tail begins: with what the notes do not know (from `unknown`), and further
-/// back until the least is reached or the most would be passed.
+/// Start of the verbatim tail: at most `unknown`, where the notes end, and further back until the
+/// minimum is reached or the maximum would be exceeded.
 pub fn tail_start(history: &[Arc<Block>], unknown: usize, rule: TailRule) -> usize {
     let texts = |from: usize| {
         let mut messages: Vec<_> =
@@ -225,9 +224,9 @@ pub fn estimate(blocks: &[Arc<Block>]) -> u64 {
         .sum()
 }
 
-/// The part of an answer that is kept: what stands in `<summary>`, without the `<analysis>` before
-/// it. An answer that was cut off may lack the closing tag; one without tags is taken whole. `None`
-/// when nothing is left.
+/// Extracts the summary from an answer: the text in `<summary>`, without the `<analysis>` before
+/// it. The closing tag may be missing; without tags the whole text counts. `None` if nothing is
+/// left.
 pub fn kept_summary(answer: &str) -> Option<String> {
     let without = match (answer.find("<analysis>"), answer.find("</analysis>")) {
         (Some(a), Some(b)) if a < b => {
@@ -243,8 +242,8 @@ pub fn kept_summary(answer: &str) -> Option<String> {
     (!inner.is_empty()).then(|| inner.to_string())
 }
 
-/// By how many tokens a refused prompt was too large, where the provider's words say so
-/// (docs/sources/anthropic-api.md §2.5): the first number less the second.
+/// Parses the tokens by which a refused prompt was too large from the provider's message
+/// (docs/sources/anthropic-api.md §2.5): the first number minus the second.
 pub fn excess(message: &str) -> Option<u64> {
     let mut numbers = message
         .split(|c: char| !c.is_ascii_digit())
@@ -254,10 +253,9 @@ pub fn excess(message: &str) -> Option<u64> {
     used.checked_sub(limit).filter(|n| *n > 0)
 }
 
-/// What a restored file shows.
+/// Part of a restored file that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restored {
-    /// Its contents.
     Whole,
     /// Its path: it is too large, or its contents are not known.
     PathOnly,
@@ -265,7 +263,8 @@ pub enum Restored {
     Nothing,
 }
 
-/// What each file shows, newest first, from its size in tokens (docs/sources/claude-code.md §1.4).
+/// Decides for each file, newest first, which part is restored, from its size in tokens
+/// (docs/sources/claude-code.md §1.4).
 pub fn restorable(sizes: &[Option<u64>], each: u64, total: u64) -> Vec<Restored> {
     let mut left = total;
     sizes
@@ -388,12 +387,12 @@ mod tests {
     #[test]
     fn the_results_of_one_message_share_a_budget() {
         let rule = OutputRule { all: 50_000, shell: 30_000, search: 20_000, message: 200_000 };
-        // Seven of 29,000 characters are 203,000: the first goes, 174,000 are left.
+        // Seven of 29,000 characters are 203,000: the first is saved, 174,000 are left.
         let seven: Vec<_> = (0..7).map(|_| output("bash", 29_000)).collect();
         assert_eq!(rule.too_much(&seven, 0), [0]);
         assert_eq!(rule.too_much(&seven[..6], 0), [0; 0], "174,000 fit");
         assert_eq!(rule.too_much(&seven, 1), [0; 0], "an older result is of another message");
-        // The largest goes first, and one is enough; a file that was read is left out of it.
+        // The largest is saved first, and one is enough; a file that was read does not count.
         let mixed: Vec<_> = [10_000, 45_000, 46_000, 40_000, 41_000, 42_000]
             .map(|n| output("task", n))
             .into_iter()
@@ -415,8 +414,8 @@ mod tests {
             said(Call, 4, 1),
             said(Output, 5, 1),
         ];
-        // The last message is a result: its call comes with it. Nothing before the summary's end is
-        // kept, nor what a hook printed behind it.
+        // The last message is a result: its call is kept with it. Nothing before the summary's end
+        // is kept, nor a hook's output after it.
         assert_eq!([0, 1, 2, 3, 4, 9].map(|n| last_messages(&h, n)), [7, 4, 4, 3, 3, 3]);
     }
 

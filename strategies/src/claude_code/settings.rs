@@ -22,14 +22,14 @@ ctxbench_core::settings! {
         /// room below the effective window at which the user is stopped when nothing compacts by
         /// itself
         blocking_buffer: tokens = 3_000, "C: docs/sources/claude-code.md §1.1";
-        /// what clears old tool results: their number above the warning level, a long pause, or the
-        /// provider within its cached prefix (where it edits contexts at all)
+        /// rule for clearing old tool results: their number above the warning level, a long pause,
+        /// or the provider within its cached prefix (where it edits contexts)
         microcompact: choice Micro {
             /// Nothing: tokens go by compaction alone.
             Off = "off",
             /// Above the warning level, if it saves enough.
             Count = "count",
-            /// After a pause so long that the cache is cold anyway.
+            /// After a pause that outlasts the cache.
             Time = "time",
             /// When too many results are active: the provider takes them out and its cached prefix
             /// stays valid.
@@ -47,10 +47,10 @@ ctxbench_core::settings! {
         micro_gap_ms: millis = 3_600_000, "C: docs/sources/claude-code.md §1.2, path 1";
         /// newest clearable results that stay (time)
         micro_gap_keep: count = 5, "C: docs/sources/claude-code.md §1.2, path 1";
-        /// clearable results that stand at most (cache-edits); the oldest beyond go
+        /// maximum number of clearable results (cache-edits); older ones are removed
         micro_active: count = 12,
             "C: docs/sources/claude-code.md §1.2, path 2; that exactly the excess goes is ours";
-        /// tool output longer than this goes to a file and leaves a note; 0 = never
+        /// size from which tool output is saved to a file and leaves a note; 0 = never
         output_chars: bytes = 50_000, "A: docs/sources/claude-code.md §1.2, changelog 2.1.51";
         /// the same for output of a shell; 0 = only output_chars counts
         shell_chars: bytes = 30_000,
@@ -80,7 +80,7 @@ ctxbench_core::settings! {
         /// rules with paths and CLAUDE.md of a folder are shown once a matching file was read, and
         /// lost with a compaction until the next; false = shown like any memory file
         scoped_rules: flag = true, "A: docs/sources/claude-code.md §1.4";
-        /// newest messages that stay verbatim behind the summary
+        /// newest messages that stay verbatim after the summary
         keep_messages: count = 0,
             "A: docs/sources/claude-code.md §1.4 says that recent exchanges are kept when a \
              session is resumed from a summary; no number is given, and measured sizes after a \
@@ -92,10 +92,10 @@ ctxbench_core::settings! {
         memory_start_tokens: tokens = 10_000, "C: docs/sources/claude-code.md §1.5";
         /// growth after which notes are brought up to date (session_memory)
         memory_growth_tokens: tokens = 5_000, "C: docs/sources/claude-code.md §1.5";
-        /// tokens that stay verbatim behind the notes at least (session_memory)
+        /// minimum of tokens that stay verbatim after the notes (session_memory)
         memory_keep_tokens: tokens = 10_000,
             "C: docs/sources/claude-code.md §1.5; a remote configuration said 2,000 (B)";
-        /// messages with words that stay verbatim behind the notes at least (session_memory)
+        /// minimum of messages with text that stay verbatim after the notes (session_memory)
         memory_keep_texts: count = 5, "C: docs/sources/claude-code.md §1.5";
         /// tokens up to which messages that the notes know stay (session_memory)
         memory_keep_most_tokens: tokens = 40_000,
@@ -106,39 +106,37 @@ ctxbench_core::settings! {
         max_refills: count = 3, "A: docs/sources/claude-code.md §1.5, changelog 2.1.89";
         /// attempts after an overflow, more left out each time
         overflow_retries: count = 3, "C: docs/sources/claude-code.md §1.5";
-        /// what a summary request that is too long leaves out: the oldest groups, or the newest,
-        /// which keeps the cached prefix and leaves them verbatim behind the summary
+        /// groups that a too long summary request leaves out: the oldest, or the newest, which
+        /// keeps the cached prefix and leaves them verbatim after the summary
         trim: choice Trim {
-            /// The oldest groups; the summary stands for them all the same, unread.
+            /// The oldest groups, which the summary replaces unread.
             Oldest = "oldest",
-            /// The newest groups; the cached prefix stays, and what was left out stays in the view
-            /// behind the summary.
+            /// The newest groups; the cached prefix stays, and these groups stay in the view after
+            /// the summary.
             Tail = "tail",
         } = Oldest,
             "C: docs/sources/claude-code.md §1.5, oldest; tail after docs/sources/login-bug.md §3, \
              to be compared";
-        /// what a PreCompact hook prints: added to the instructions of every summary of the whole
+        /// output of a PreCompact hook, added to the instructions of every summary of the whole
         /// conversation; a summary prepared in the background is not used then; auto = no such hook
         hook_before: text = auto,
             "A that the hook exists, B that what it prints becomes instructions: \
              docs/sources/claude-code.md §1.5";
-        /// compactions that a PreCompact hook blocks; the session goes on as it is, and a prompt
+        /// compactions that a PreCompact hook blocks; the session continues unchanged, and a prompt
         /// that the provider refuses fails the turn
         hook_blocks: choice HookBlocks {
-            /// None.
             Nothing = "nothing",
             /// Those that the user asks for.
-            Manual = "manual",
+            ManualCompaction = "manual",
             /// Those that come by themselves.
             Auto = "automatic",
-            /// All.
             Both = "both",
         } = Nothing, "A: docs/sources/claude-code.md §1.5, changelog 2.1.105";
-        /// what a SessionStart hook prints with the source compact: shown behind the summary until
-        /// the next compaction; auto = no such hook
+        /// output of a SessionStart hook with the source compact, shown after the summary until the
+        /// next compaction; auto = no such hook
         hook_after: text = auto, "A: docs/sources/claude-code.md §1.5";
-        /// write the summary in the background from the warning level on; what is said meanwhile
-        /// stays behind it
+        /// write the summary in the background from the warning level on; later messages stay after
+        /// it
         precompute: flag = false,
             "A: docs/sources/claude-code.md §1.5, precomputeCompactionEnabled, default not stated; \
              that it begins at the warning level is ours";
@@ -153,10 +151,8 @@ ctxbench_core::settings! {
         /// hour
         idle_share: share = 0.9,
             "B: docs/sources/claude-code.md §1.5, 13 events after 54.7 to 55.7 minutes";
-        /// what the user takes of the dialog that is shown when a large session is resumed after a
-        /// long pause
+        /// the user's choice in the dialog when a large session resumes after a long pause
         resume: choice Resume {
-            /// The whole conversation.
             Full = "full",
             /// A summary of it and the newest exchanges.
             Summary = "summary",
@@ -166,7 +162,7 @@ ctxbench_core::settings! {
         resume_idle_ms: millis = 3_600_000, "A: docs/sources/claude-code.md §1.5, about an hour";
         /// context from which it is shown (resume)
         resume_min_tokens: tokens = 100_000, "A: docs/sources/claude-code.md §1.5";
-        /// newest messages that stay verbatim behind a summary taken there (resume)
+        /// newest messages that stay verbatim after a summary chosen there (resume)
         resume_keep_messages: count = 2,
             "A that the most recent exchanges stay: docs/sources/claude-code.md §1.4; that it is \
              one exchange is ours";

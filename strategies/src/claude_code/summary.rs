@@ -1,5 +1,5 @@
-//! Claude Code's summary request: the same prefix, the instruction last, and what it leaves out
-//! when it is too long itself (docs/sources/claude-code.md §1.3, §1.5).
+//! Claude Code's summary request: the same prefix, the instruction last; it leaves parts out when
+//! it is too long itself (docs/sources/claude-code.md §1.3, §1.5).
 
 use std::sync::Arc;
 
@@ -19,7 +19,6 @@ pub(crate) struct Summaries {
     pub lead_in: Arc<str>,
     pub go_on: Arc<str>,
     pub left_out: Arc<str>,
-    /// Largest answer, tokens.
     pub max_tokens: u64,
     /// Further attempts when the request itself overflows.
     pub retries: u64,
@@ -31,7 +30,7 @@ pub(crate) struct Summaries {
 /// A summary that was written.
 pub(crate) struct Written {
     pub text: String,
-    /// It was asked for from the history up to here; what lies behind stays.
+    /// End of the summarised history; later blocks stay.
     pub upto: usize,
 }
 
@@ -59,7 +58,7 @@ impl Summaries {
         request
     }
 
-    /// The instruction, with what the user adds to `/compact`.
+    /// Returns the instruction with the user's additions from `/compact`.
     pub fn instruction(&self, extra: Option<&str>) -> Arc<Block> {
         match extra.map(str::trim).filter(|t| !t.is_empty()) {
             Some(extra) => passing(
@@ -130,25 +129,25 @@ impl Summaries {
     }
 }
 
-/// What becomes of a summary that is not there yet.
+/// Handling of a summary that is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Late {
-    /// It is needed now; the conversation goes on without it.
+pub(crate) enum IfNotReady {
+    /// Needed now; continue without it.
     GiveUp,
     /// It is needed now, and waited for.
     Wait,
-    /// Nobody needs it yet.
+    /// Not needed yet.
     Keep,
 }
 
-/// A text that is written beside the conversation before it is needed
-/// (docs/sources/claude-code.md §1.5, grade A).
+/// A text written in the background before it is needed (docs/sources/claude-code.md §1.5, grade
+/// A).
 #[derive(Default)]
 pub(crate) struct Prepared(Option<(Task, Request, MessageId)>);
 
 impl Prepared {
-    /// Starts it, unless one is under way: what is asked of these blocks, which show the
-    /// conversation as it is. True if it was started.
+    /// Starts the request over these blocks, which show the current conversation, unless one is
+    /// under way. Returns whether it started.
     pub async fn begin(
         &mut self,
         s: &mut Engine,
@@ -166,7 +165,6 @@ impl Prepared {
         true
     }
 
-    /// Whether one is.
     pub fn is_under_way(&self) -> bool {
         self.0.is_some()
     }
@@ -178,16 +176,16 @@ impl Prepared {
         }
     }
 
-    /// Its text if it is ready, and the newest message that it knows; an answer that failed or
-    /// holds none is gone.
+    /// Returns the text if it is ready, and the newest message that it covers; drops a failed or
+    /// empty answer.
     pub async fn answer(
         &mut self,
         s: &mut Engine,
-        late: Late,
+        if_not_ready: IfNotReady,
     ) -> Option<(Task, String, MessageId)> {
         let (task, request, upto) = self.0.take()?;
-        let Some(answer) = s.collect(task, &request, late == Late::Wait).await else {
-            if late == Late::Keep {
+        let Some(answer) = s.collect(task, &request, if_not_ready == IfNotReady::Wait).await else {
+            if if_not_ready == IfNotReady::Keep {
                 self.0 = Some((task, request, upto));
             } else {
                 s.missed(task);
@@ -202,14 +200,14 @@ impl Prepared {
         Some((task, text?, upto))
     }
 
-    /// Takes it as a summary of the history; what was said since stays behind it.
+    /// Takes the text as a summary of the history; later messages stay after it.
     pub async fn take(
         &mut self,
         s: &mut Engine,
         history: &[Arc<Block>],
-        late: Late,
+        if_not_ready: IfNotReady,
     ) -> Option<Written> {
-        let (task, text, upto) = self.answer(s, late).await?;
+        let (task, text, upto) = self.answer(s, if_not_ready).await?;
         let upto = history.iter().rposition(|b| b.message <= upto).map_or(0, |i| i + 1);
         if upto == 0 {
             s.stale(task);
@@ -219,22 +217,22 @@ impl Prepared {
     }
 
     /// The conversation is another one.
-    pub fn drop_it(&mut self, s: &mut Engine) {
+    pub fn cancel(&mut self, s: &mut Engine) {
         if let Some((task, ..)) = self.0.take() {
             s.cancel(task);
         }
     }
 }
 
-/// Start of the first group before which at least `tokens` stand, else of the last; `None` when
-/// there is but one group.
+/// Start of the first group with at least `tokens` before it, else of the last; `None` if there is
+/// only one group.
 fn without_oldest(history: &[Arc<Block>], tokens: u64) -> Option<usize> {
     let starts: Vec<usize> = group_starts(history).into_iter().filter(|&i| i > 0).collect();
     starts.iter().copied().find(|&i| estimate(&history[..i]) >= tokens).or(starts.last().copied())
 }
 
-/// Start of the last group from which on at least `tokens` stand, else of the second; `None` when
-/// there is but one group.
+/// Start of the last group with at least `tokens` from it on, else of the second; `None` if there
+/// is only one group.
 fn without_newest(history: &[Arc<Block>], tokens: u64) -> Option<usize> {
     let starts: Vec<usize> = group_starts(history).into_iter().filter(|&i| i > 0).collect();
     starts.iter().copied().rfind(|&i| estimate(&history[i..]) >= tokens).or(starts.first().copied())

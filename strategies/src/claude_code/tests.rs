@@ -247,7 +247,7 @@ fn large_output_goes_to_a_file() {
 
 #[test]
 fn results_of_one_reply_that_are_too_much_together_go_to_files_the_largest_first() {
-    // At a scale of 0.01 a reply's results may hold 2,000 characters and a shell's 300.
+    // At a scale of 0.01 a reply's results may have 2,000 characters and a shell's 300.
     let seven =
         |from: usize| -> Answer {
             let mut reply = calls("run", "x", "bash", "{}").unwrap();
@@ -272,7 +272,7 @@ fn results_of_one_reply_that_are_too_much_together_go_to_files_the_largest_first
         let gone = outputs.enumerate().filter(|(_, b)| b.form == Form::Truncated);
         gone.map(|(i, _)| i).collect()
     };
-    // 7 × 286 = 2,002 characters: the first goes; the later ones are of another reply.
+    // 7 × 286 = 2,002 characters: the first is saved; the later ones belong to another reply.
     let p = play("claude-code", [286; 7]);
     assert_eq!((truncated(&p, 1), truncated(&p, 2)), (vec![0], vec![0]));
     assert_eq!(p.compactions(), [""; 0]);
@@ -281,7 +281,7 @@ fn results_of_one_reply_that_are_too_much_together_go_to_files_the_largest_first
     // 2,000 fit, and so does everything without the budget.
     assert_eq!(truncated(&play("claude-code", [286, 286, 286, 286, 286, 286, 284]), 1), [0; 0]);
     assert_eq!(truncated(&play("claude-code:results_chars=0", [286; 7]), 1), [0; 0]);
-    // The largest goes first: 2,010 less 300 is enough.
+    // The largest is saved first: 2,010 less 300 is enough.
     assert_eq!(truncated(&play("claude-code", [290, 280, 280, 280, 300, 290, 290]), 1), [4]);
 }
 
@@ -369,16 +369,14 @@ fn trimming_the_tail_keeps_prefix_and_last_request() {
         asked.iter().map(|a| a.blocks.len()).collect::<Vec<_>>(),
         [2 + 2 * 3 + 1, 2 + 3 + 1]
     );
-    // What was left out stands verbatim behind the summary; the file still in view does not come
-    // back a second time.
+    // The omitted groups are verbatim after the summary; the file still in view is not restored.
     let last = p.requests.last().unwrap();
     let tail = &last.blocks[last.blocks.len() - 6..];
     assert!(tail.iter().zip(&refused.blocks[5..]).all(|(a, b)| a.hash == b.hash));
     let shown_again: Vec<&str> =
         last.blocks.iter().filter(|b| b.kind == BlockKind::File).map(|b| &b.text[..5]).collect();
     assert_eq!(shown_again, ["f0.rs"]);
-    // Oldest first leaves the beginning out, so nothing of the prefix but the fixed part is the
-    // same.
+    // Oldest first leaves the beginning out, so only the fixed part of the prefix is the same.
     let oldest = play("claude-code", 1.0, script());
     assert_eq!(oldest.of(Purpose::Summary)[0].blocks[1].kind, BlockKind::Marker);
 }
@@ -390,7 +388,7 @@ fn overflow_retries_bound_the_attempts() {
         ..two_turns(&[600; 9], vec![too_long(9, 8)], vec![])
     };
     let attempts = |spec: &str| play(spec, 1.0, script()).of(Purpose::Summary).len();
-    // The first attempt and at most so many more; 0 does not even begin.
+    // The first attempt and at most the given number more; 0 does not even begin.
     assert_eq!(
         [
             attempts("claude-code"),
@@ -467,8 +465,7 @@ fn guards_count_to_their_settings() {
         };
         play(spec, 0.01, script)
     };
-    // docs/sources/claude-code.md §1.5: full again right after three compactions; the user is told
-    // so.
+    // docs/sources/claude-code.md §1.5: full again right after three compactions; the user sees it.
     let p = refilled("claude-code:microcompact=off");
     assert_eq!(p.compactions().len(), 3);
     assert!(
@@ -529,7 +526,7 @@ fn five_files_come_back_within_each_limit() {
     let named = |names: &[&str]| names.iter().map(|n| (n.to_string(), 1)).collect::<Vec<_>>();
     assert_eq!(restored("claude-code"), named(&["f6.rs", "f5.rs", "f4.rs", "f3.rs", "f2.rs"]));
     assert_eq!(restored("claude-code:restore_files=2"), named(&["f6.rs", "f5.rs"]));
-    // 100 tokens hold two of 38; paths of larger ones cost nothing of the budget.
+    // 100 tokens fit two of 38; paths of larger ones cost no budget.
     assert_eq!(restored("claude-code:restore_total_tokens=10k"), named(&["f6.rs", "f5.rs"]));
     assert_eq!(
         restored("claude-code:restore_file_tokens=2k").iter().map(|f| f.1).collect::<Vec<_>>(),
@@ -565,7 +562,7 @@ fn skills_and_the_plan_come_back() {
         shown("claude-code:restore_skill_tokens=1k")[0]
             .ends_with(&format!("\n{}", "LONG".repeat(10)))
     );
-    // 250 tokens in all; 60 hold the newest and ten of the other.
+    // 250 tokens in all; 60 fit the newest and ten of the other.
     assert!(
         shown("claude-code:restore_skills_tokens=6k")[1]
             .ends_with(&format!("\n{}O", "OLD".repeat(13)))
@@ -728,7 +725,7 @@ fn settings_of_the_session_memory() {
         default > late && late > 0 && default > seldom && seldom > 0,
         "{default} {late} {seldom}"
     );
-    // What stays behind the notes, in blocks.
+    // Sizes of the blocks after the notes.
     let sizes = [150, 150, 150, 150, 150, 150, 150, 150, 150, 150, 10];
     let tail = |more: &str| {
         let p = noted(
@@ -764,7 +761,7 @@ fn notes_that_leave_too_much_give_way_to_a_summary() {
         vec![],
     );
     assert_eq!(p.compactions(), ["compact"]);
-    // So do notes that are longer than what they stand for.
+    // Notes longer than the replaced blocks do not help either.
     let long = || says(&"note ".repeat(2_000));
     let p = noted(
         "claude-code:microcompact=off,session_memory=true",
@@ -797,7 +794,7 @@ fn a_summary_prepared_in_the_background_is_used_and_what_came_since_stays() {
         .find(|r| r.blocks.iter().any(|b| b.kind == BlockKind::Summary))
         .unwrap();
     assert!(after.blocks.iter().any(|b| b.text.contains("EARLY")));
-    // The third read was not known to it: text, call and result stand as they were.
+    // The third read is newer than the notes: text, call and result are verbatim.
     assert_eq!(
         kinds(after)[after.blocks.len() - 3..],
         [BlockKind::Assistant, BlockKind::Call, BlockKind::Output]

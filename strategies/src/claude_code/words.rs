@@ -1,7 +1,6 @@
-//! Prompt texts of Claude Code, in our words.
+//! Prompt texts of Claude Code, rewritten.
 
 crate::words::words! {
-    /// Prompt texts, ours.
     pub(crate) struct ClaudeCodeWords {
         summary_prompt = PROMPT;
         lead_in = "The conversation before this point did not fit any longer. This is what it held:";

@@ -1,13 +1,13 @@
-//! What the strategy that leaves context management to the Anthropic API says of itself, and its
-//! prompt texts.
+//! Descriptor of the strategy that leaves context management to the Anthropic API, and its prompts.
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
+    Standing,
 };
 
-/// What the strategy says of itself. Sources are graded as in the facts: A documented; "ours" = a
-/// choice the API leaves to its client.
+/// Descriptor of the strategy. Grades of the sources: A documented; "ours" = a choice that the API
+/// leaves to its client.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "claude-code-api",
     summary: "Anthropic API: clears old tool results at 100k and compacts at 150k tokens on the \
@@ -33,12 +33,12 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "none",
     },
     standing: Standing::Contender,
-    manual: Manual::Absent,
+    manual: ManualCompaction::Absent,
     recovery: Recovery::Log,
     rewind: Rewind::NONE,
     formats: &[crate::claude_code::persist::FORMAT],
     conform: Conformance::NONE,
-    look: Look::Hue(3),
+    color: PlotColor::Palette(3),
     files: MemoryFiles::None("the API reads no files; what is remembered is its client's matter"),
     settings_file: None,
     knobs: &[],
@@ -47,7 +47,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 crate::words::words! {
-    /// What it says itself.
+    /// Texts that the strategy adds to requests.
     pub(crate) struct ApiWords {
         memory_warning = "Old tool results are about to be removed from this conversation. Write \
             down now what is still needed of them: the task, what was found out, what was decided \

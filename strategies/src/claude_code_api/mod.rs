@@ -13,7 +13,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::descriptor::{Build, Need, Product, Version, Versions};
+use crate::descriptor::{Build, Product, Requirement, Version, Versions};
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Origin, Role};
 use ctxbench_core::compaction::{CompactionKind, behind_compaction, group_starts, passing};
@@ -32,7 +32,7 @@ use crate::claude_code_api::settings::{ApiSettings, Compact, Places, Thinking};
 /// The memory tool's definition (docs/sources/anthropic-sdk.md §3).
 const MEMORY: &str = "memory";
 /// Pauses in a row after which the summary is as large as what it stands for.
-const MOST_PAUSES: u32 = 3;
+const MAX_PAUSES: u32 = 3;
 
 /// The only version: the API as documented then.
 #[derive(Clone, Copy)]
@@ -47,10 +47,10 @@ impl Product for Api {
     type Settings = ApiSettings;
     type Words = ApiWords;
 
-    fn needs(_version: Self::Version, _settings: &ApiSettings) -> Option<Need> {
-        Some(Need {
-            can: |c| c.context_editing,
-            why: "context editing of this kind exists on the Anthropic API only",
+    fn needs(_version: Self::Version, _settings: &ApiSettings) -> Option<Requirement> {
+        Some(Requirement {
+            is_met: |c| c.context_editing,
+            reason: "context editing of this kind exists on the Anthropic API only",
         })
     }
 
@@ -255,7 +255,7 @@ impl Api {
 
     /// Whether something must happen before the next request.
     async fn prepare(&mut self, s: &mut Engine) -> Result<(), String> {
-        if self.pauses > MOST_PAUSES {
+        if self.pauses > MAX_PAUSES {
             return Err("the provider compacts again and again: what is kept behind its summary \
                 reaches the trigger by itself"
                 .into());

@@ -1,5 +1,5 @@
-//! What recorded cases of Codex CLI mean: its rules on recorded inputs, and the settings,
-//! constants and requests of recorded sessions.
+//! Recorded cases of Codex CLI: its rules on recorded inputs, and the settings, constants and
+//! requests of recorded sessions.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::Codex;
 use super::count::{
-    Era, active_tokens, bytes_estimate, effective_limit, encrypted_estimate, estimate_item,
+    Release, active_tokens, bytes_estimate, effective_limit, encrypted_estimate, estimate_item,
     history_estimate, must_compact,
 };
 use super::cut::{OutputPolicy, cut_message, cut_output, cut_record, retained_user_messages};
@@ -103,10 +103,10 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
     })
 }
 
-/// Rules of which version hold.
-fn era(c: &Context) -> Result<Era, Fault> {
+/// Returns the release with the rules for a case.
+fn release(c: &Context) -> Result<Release, Fault> {
     match c.version() {
-        CodexVersion::Program(era) => Ok(era),
+        CodexVersion::Program(release) => Ok(release),
         _ => Err(Fault::Input("the version is a description, which nobody recorded".into())),
     }
 }
@@ -136,7 +136,7 @@ struct Cut {
 
 fn output_truncation(c: &Context, input: Value) -> Result<Value, Fault> {
     let i: Cut = read(input)?;
-    Ok(json!(cut_output(era(c)?, &i.text, i.policy.into())))
+    Ok(json!(cut_output(release(c)?, &i.text, i.policy.into())))
 }
 
 fn record_truncation(_: &Context, input: Value) -> Result<Value, Fault> {
@@ -153,7 +153,7 @@ struct MiddleCut {
 
 fn middle_cut(c: &Context, input: Value) -> Result<Value, Fault> {
     let i: MiddleCut = read(input)?;
-    Ok(json!(cut_message(era(c)?, &i.text, i.remaining_tokens)))
+    Ok(json!(cut_message(release(c)?, &i.text, i.remaining_tokens)))
 }
 
 #[derive(Deserialize)]
@@ -166,7 +166,7 @@ struct Retained {
 fn retained(c: &Context, input: Value) -> Result<Value, Fault> {
     let i: Retained = read(input)?;
     let texts: Vec<&str> = i.messages.iter().map(String::as_str).collect();
-    let kept = retained_user_messages(era(c)?, &texts, i.cap_tokens);
+    let kept = retained_user_messages(release(c)?, &texts, i.cap_tokens);
     Ok(kept.into_iter().map(|(_, parts)| json!(parts)).collect())
 }
 
@@ -182,9 +182,9 @@ struct Item {
 }
 
 impl Item {
-    fn tokens(&self, era: Era) -> Result<u64, Fault> {
-        match (era, self.bytes, self.json_bytes, self.tokens) {
-            (Era::V169, Some(bytes), None, None)
+    fn tokens(&self, release: Release) -> Result<u64, Fault> {
+        match (release, self.bytes, self.json_bytes, self.tokens) {
+            (Release::V169, Some(bytes), None, None)
                 if self.id_bytes.is_some() == (self.kind == BlockKind::Output) =>
             {
                 let filler = |n: u64| "x".repeat(n as usize);
@@ -192,12 +192,14 @@ impl Item {
                 item.call = self
                     .id_bytes
                     .map(|n| Arc::new(CallRef { id: filler(n).into(), name: "".into() }));
-                Ok(estimate_item(era, &item.build(MessageId(0), vec![])))
+                Ok(estimate_item(release, &item.build(MessageId(0), vec![])))
             }
-            (Era::V063 | Era::V104, None, Some(bytes), None) if self.id_bytes.is_none() => {
+            (Release::V063 | Release::V104, None, Some(bytes), None) if self.id_bytes.is_none() => {
                 Ok(bytes_estimate(bytes))
             }
-            (Era::V063 | Era::V104, None, None, Some(tokens)) if self.id_bytes.is_none() => {
+            (Release::V063 | Release::V104, None, None, Some(tokens))
+                if self.id_bytes.is_none() =>
+            {
                 Ok(tokens)
             }
             _ => Err(Fault::Input(format!(
@@ -208,8 +210,8 @@ impl Item {
     }
 }
 
-fn tokens(era: Era, items: &[Item]) -> Result<Vec<u64>, Fault> {
-    items.iter().map(|i| i.tokens(era)).collect()
+fn tokens(release: Release, items: &[Item]) -> Result<Vec<u64>, Fault> {
+    items.iter().map(|i| i.tokens(release)).collect()
 }
 
 #[derive(Deserialize)]
@@ -221,7 +223,7 @@ struct Estimate {
 
 fn estimate(c: &Context, input: Value) -> Result<Value, Fault> {
     let i: Estimate = read(input)?;
-    Ok(json!(history_estimate(i.base_bytes, tokens(era(c)?, &i.items)?)))
+    Ok(json!(history_estimate(i.base_bytes, tokens(release(c)?, &i.items)?)))
 }
 
 #[derive(Deserialize)]
@@ -234,10 +236,10 @@ struct Limit {
 
 fn limit(c: &Context, input: Value) -> Result<Value, Fault> {
     let i: Limit = read(input)?;
-    Ok(json!(effective_limit(era(c)?, i.context_window, i.configured_limit)))
+    Ok(json!(effective_limit(release(c)?, i.context_window, i.configured_limit)))
 }
 
-/// Where a check is made; the rule is the same everywhere.
+/// Place of a check; the rule is the same everywhere.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Point {
@@ -261,11 +263,15 @@ struct Trigger {
 
 fn trigger(c: &Context, input: Value) -> Result<Value, Fault> {
     let i: Trigger = read(input)?;
-    let era = era(c)?;
+    let release = release(c)?;
     let reasoning =
         i.encrypted_reasoning_bytes_before_last_user.iter().map(|&n| encrypted_estimate(n));
-    let active =
-        active_tokens(era, i.last_total, tokens(era, &i.items_after_last_model_item)?, reasoning);
-    let limit = effective_limit(era, i.context_window, i.configured_limit);
+    let active = active_tokens(
+        release,
+        i.last_total,
+        tokens(release, &i.items_after_last_model_item)?,
+        reasoning,
+    );
+    let limit = effective_limit(release, i.context_window, i.configured_limit);
     Ok(json!({"active": active, "limit": limit, "compact": must_compact(active, limit)}))
 }

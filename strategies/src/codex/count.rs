@@ -5,9 +5,8 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::tokens::json_escapes;
 
-/// Which rules hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Era {
+pub enum Release {
     /// 0.63: whole JSON of an item; checks after every response.
     V063,
     /// 0.104: whole JSON of an item; checks before a turn and between steps.
@@ -16,18 +15,18 @@ pub enum Era {
     V169,
 }
 
-/// Bytes that stand for an image (docs/sources/codex.md §3).
+/// Bytes counted for an image (docs/sources/codex.md §3).
 const IMAGE_BYTES: u64 = 7_373;
 
 /// Tokens of one item that is one block.
-pub fn estimate_item(era: Era, b: &Block) -> u64 {
-    estimate_group(era, std::iter::once(b))
+pub fn estimate_item(release: Release, b: &Block) -> u64 {
+    estimate_group(release, std::iter::once(b))
 }
 
 /// Tokens of items, each rounded up on its own. Base instructions are not among them.
-pub fn estimate_items(era: Era, blocks: &[Arc<Block>]) -> u64 {
+pub fn estimate_items(release: Release, blocks: &[Arc<Block>]) -> u64 {
     let items = item_groups(blocks).filter(|g| g[0].kind != BlockKind::Base);
-    items.map(|g| estimate_group(era, g.iter().map(|b| &**b))).sum()
+    items.map(|g| estimate_group(release, g.iter().map(|b| &**b))).sum()
 }
 
 /// Blocks that are one item: the texts and images of one user message, a tool output and the images
@@ -45,13 +44,13 @@ pub(crate) fn item_groups(blocks: &[Arc<Block>]) -> impl Iterator<Item = &[Arc<B
     })
 }
 
-fn estimate_group<'a>(era: Era, mut item: impl Iterator<Item = &'a Block> + Clone) -> u64 {
+fn estimate_group<'a>(release: Release, mut item: impl Iterator<Item = &'a Block> + Clone) -> u64 {
     if let Some(opaque) = item.clone().find_map(|b| b.opaque.as_ref()) {
         return encrypted_estimate(opaque.len() as u64);
     }
     let Some(first) = item.next() else { return 0 };
-    let bytes = match era {
-        Era::V169 => visible_bytes(first) + item.map(visible_bytes).sum::<u64>(),
+    let bytes = match release {
+        Release::V169 => visible_bytes(first) + item.map(visible_bytes).sum::<u64>(),
         // One more content part each, and a comma.
         _ => json_bytes(first) + item.map(|b| 1 + part_bytes(b)).sum::<u64>(),
     };
@@ -74,30 +73,30 @@ pub fn history_estimate(base_bytes: u64, items: impl IntoIterator<Item = u64>) -
     bytes_estimate(base_bytes) + items.into_iter().sum::<u64>()
 }
 
-/// Tokens in use: the last total, what was added after the last item that the model made, and
-/// encrypted reasoning before the last user message. 0.63 knows only the last total.
+/// Tokens in use: the last total, the blocks added after the model's last item, and encrypted
+/// reasoning before the last user message. 0.63 counts only the last total.
 pub fn active_tokens(
-    era: Era,
+    release: Release,
     last_total: u64,
     added: impl IntoIterator<Item = u64>,
     reasoning: impl IntoIterator<Item = u64>,
 ) -> u64 {
-    match era {
-        Era::V063 => last_total,
+    match release {
+        Release::V063 => last_total,
         _ => last_total + added.into_iter().sum::<u64>() + reasoning.into_iter().sum::<u64>(),
     }
 }
 
-/// Whether so many tokens in use call for a compaction; never without a limit.
+/// Whether this number of tokens requires a compaction; never without a limit.
 pub fn must_compact(active: u64, limit: Option<u64>) -> bool {
     limit.is_some_and(|l| active >= l)
 }
 
-/// `min(configured, 90 % of the window)`; 0.63 takes the configured value as it is and has none of
-/// its own (docs/sources/codex.md §1.2).
-pub fn effective_limit(era: Era, window: u64, configured: Option<u64>) -> Option<u64> {
-    match era {
-        Era::V063 => configured,
+/// `min(configured, 90 % of the window)`; 0.63 takes the configured value unchanged and has no
+/// default (docs/sources/codex.md §1.2).
+pub fn effective_limit(release: Release, window: u64, configured: Option<u64>) -> Option<u64> {
+    match release {
+        Release::V063 => configured,
         _ => Some(configured.map_or(window * 9 / 10, |c| c.min(window * 9 / 10))),
     }
 }
@@ -185,7 +184,7 @@ mod tests {
     fn the_call_id_counts() {
         // docs/sources/codex.md §3: m_tight_3890, 3,994 bytes of output and a six-byte id are 1,000
         // tokens.
-        assert_eq!(estimate_item(Era::V169, &output(3_994, "call_1")), 1_000);
+        assert_eq!(estimate_item(Release::V169, &output(3_994, "call_1")), 1_000);
     }
 
     #[test]
@@ -193,7 +192,7 @@ mod tests {
         let b =
             Draft::text(BlockKind::User, Role::User, "U1 read small").build(MessageId(0), vec![]);
         let json = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"U1 read small"}]}"#;
-        assert_eq!(estimate_item(Era::V104, &b), (json.len() as u64).div_ceil(4));
+        assert_eq!(estimate_item(Release::V104, &b), (json.len() as u64).div_ceil(4));
     }
 
     #[test]
@@ -211,10 +210,10 @@ mod tests {
             ]
         };
         // docs/sources/codex.md §3: an image is 7,373 bytes; with three of text 7,376 = 4 × 1,844.
-        assert_eq!(estimate_items(Era::V169, &message(1)), 1_844);
-        assert_eq!(estimate_items(Era::V169, &[message(1), message(2)].concat()), 3_688);
+        assert_eq!(estimate_items(Release::V169, &message(1)), 1_844);
+        assert_eq!(estimate_items(Release::V169, &[message(1), message(2)].concat()), 3_688);
         let json = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"abc"},{"type":"input_image","image_url":"data:x"}]}"#;
-        assert_eq!(estimate_items(Era::V104, &message(1)), (json.len() as u64).div_ceil(4));
+        assert_eq!(estimate_items(Release::V104, &message(1)), (json.len() as u64).div_ceil(4));
     }
 
     #[test]
@@ -222,7 +221,7 @@ mod tests {
         let mut d = Draft::text(BlockKind::Reasoning, Role::Assistant, "");
         d.opaque = Some("A".repeat(4_000).into());
         assert_eq!(
-            estimate_item(Era::V169, &d.build(MessageId(0), vec![])),
+            estimate_item(Release::V169, &d.build(MessageId(0), vec![])),
             (3_000 - 650u64).div_ceil(4)
         );
     }

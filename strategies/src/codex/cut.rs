@@ -1,4 +1,4 @@
-//! What Codex CLI cuts: tool outputs as they enter the history, and user messages that a compaction
+//! Codex CLI's cuts: tool outputs as they enter the history, and user messages that a compaction
 //! keeps (docs/sources/codex.md §1.4, §3).
 
 use ctxbench_core::block::{BlockKind, Draft, Form};
@@ -6,7 +6,7 @@ use ctxbench_core::compaction::{Kept, middle_cut, newest_first};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::bytes_div4_up;
 
-use super::count::Era;
+use super::count::Release;
 use super::settings::{CodexSettings, ToolOutputPolicy};
 
 /// Limit on tool output, in the unit of the model's policy (docs/sources/codex.md §3).
@@ -15,7 +15,6 @@ const OUTPUT_LIMIT: u64 = 10_000;
 /// Unit of the limit on tool output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputPolicy {
-    /// Bytes.
     Bytes(u64),
     /// Tokens of four bytes.
     Tokens(u64),
@@ -48,9 +47,9 @@ pub fn output_policy(s: &CodexSettings, scale: f64) -> Option<OutputPolicy> {
 }
 
 /// A tool output cut as this version cuts it.
-pub fn cut_draft(era: Era, policy: Option<OutputPolicy>, mut raw: Draft) -> Draft {
+pub fn cut_draft(release: Release, policy: Option<OutputPolicy>, mut raw: Draft) -> Draft {
     if let (BlockKind::Output, Some(policy)) = (raw.kind, policy) {
-        let cut = cut_on_arrival(era, &raw.text, policy);
+        let cut = cut_on_arrival(release, &raw.text, policy);
         if cut != *raw.text {
             raw.form = Form::Truncated;
             raw.text = cut.into();
@@ -62,7 +61,7 @@ pub fn cut_draft(era: Era, policy: Option<OutputPolicy>, mut raw: Draft) -> Draf
 /// The user messages that a compaction keeps, oldest first, each with its place and its text parts
 /// (docs/sources/codex.md §1.4).
 pub fn retained_user_messages(
-    era: Era,
+    release: Release,
     messages: &[&str],
     budget: u64,
 ) -> Vec<(usize, Vec<String>)> {
@@ -75,30 +74,30 @@ pub fn retained_user_messages(
         .filter_map(|(i, (m, k))| match k {
             Kept::No => None,
             Kept::Whole => Some((i, vec![(*m).to_string()])),
-            Kept::Cut(tokens) => Some((i, cut_message(era, m, tokens))),
+            Kept::Cut(tokens) => Some((i, cut_message(release, m, tokens))),
         })
         .collect()
 }
 
 /// One message cut to a token budget: head, marker, tail; one part each in 0.169, one part in all
 /// before.
-pub fn cut_message(era: Era, text: &str, tokens: u64) -> Vec<String> {
+pub fn cut_message(release: Release, text: &str, tokens: u64) -> Vec<String> {
     let budget = 4 * tokens as usize;
     let Some(cut) = middle_cut(text, budget) else { return vec![text.to_string()] };
     let marker = format!("…{} tokens truncated…", (text.len() - budget).div_ceil(4));
     let parts = vec![cut.head.to_string(), marker, cut.tail.to_string()];
-    if era == Era::V169 { parts } else { vec![parts.concat()] }
+    if release == Release::V169 { parts } else { vec![parts.concat()] }
 }
 
 /// A tool output as it enters the history: cut in the middle, with a header that says so. Only
 /// 0.169 adds the line with the token count (fn_output_truncation of 0.63 and 0.169; the output of
 /// a_midturn in 0.104).
-pub fn cut_output(era: Era, text: &str, policy: OutputPolicy) -> String {
+pub fn cut_output(release: Release, text: &str, policy: OutputPolicy) -> String {
     let Some(short) = shortened(text, policy) else { return text.to_string() };
     let lines = text.lines().count();
-    let header = match era {
-        Era::V063 | Era::V104 => format!("Total output lines: {lines}\n\n"),
-        Era::V169 => format!(
+    let header = match release {
+        Release::V063 | Release::V104 => format!("Total output lines: {lines}\n\n"),
+        Release::V169 => format!(
             "Warning: truncated output (original token count: {})\nTotal output lines: {lines}\n\n",
             bytes_div4_up(text)
         ),
@@ -111,15 +110,15 @@ pub fn cut_record(text: &str, policy: OutputPolicy) -> String {
     shortened(text, policy).unwrap_or_else(|| text.to_string())
 }
 
-/// Both cuts of one output under the model's policy. The command tool of 0.104 cuts to 10,000
-/// tokens whatever the policy is, and only the record goes by it (a_midturn: 40,000 bytes are cut
-/// to 12,000).
-pub fn cut_on_arrival(era: Era, text: &str, policy: OutputPolicy) -> String {
-    let first = match (era, policy) {
-        (Era::V104, OutputPolicy::Bytes(n)) => OutputPolicy::Tokens(n),
+/// Applies both cuts of one output under the model's policy. The command tool of 0.104 cuts to
+/// 10,000 tokens whatever the policy is; only the record follows it (a_midturn: 40,000 bytes are
+/// cut to 12,000).
+pub fn cut_on_arrival(release: Release, text: &str, policy: OutputPolicy) -> String {
+    let first = match (release, policy) {
+        (Release::V104, OutputPolicy::Bytes(n)) => OutputPolicy::Tokens(n),
         _ => policy,
     };
-    cut_record(&cut_output(era, text, first), policy.at_recording())
+    cut_record(&cut_output(release, text, first), policy.at_recording())
 }
 
 /// Head, marker and tail; `None` when the text fits.
@@ -151,14 +150,14 @@ mod tests {
         let text = lines();
         assert_eq!(text.len(), 66_893);
         // docs/sources/codex.md §3: byte policy 5,000 + 5,000, token policy 20,000 + 20,000.
-        let cut = cut_on_arrival(Era::V169, &text, OutputPolicy::Bytes(10_000));
+        let cut = cut_on_arrival(Release::V169, &text, OutputPolicy::Bytes(10_000));
         let header =
             "Warning: truncated output (original token count: 16724)\nTotal output lines: 4000\n\n";
         assert_eq!(
             cut,
             format!("{header}{}…56893 chars truncated…{}", &text[..5_000], &text[61_893..])
         );
-        let cut = cut_on_arrival(Era::V169, &text, OutputPolicy::Tokens(10_000));
+        let cut = cut_on_arrival(Release::V169, &text, OutputPolicy::Tokens(10_000));
         assert_eq!(
             cut,
             format!("{header}{}…6724 tokens truncated…{}", &text[..20_000], &text[46_893..])
@@ -167,16 +166,16 @@ mod tests {
 
     #[test]
     fn the_command_tool_of_0_104_cuts_to_tokens_and_its_record_to_bytes() {
-        // a_midturn of 0.104: 12,000 bytes stay of the 40,000, and the header of the first cut is
-        // among them. The tool puts 106 bytes of its own in front, which are cut with the rest:
-        // 28,155 characters go there.
+        // a_midturn of 0.104: 12,000 bytes stay of the 40,000, with the header of the first cut.
+        // The tool adds 106 bytes in front, which are cut with the rest: 28,155 characters are
+        // removed.
         let text = lines();
         let first = format!(
             "Total output lines: 4000\n\n{}…6724 tokens truncated…{}",
             &text[..20_000],
             &text[46_893..]
         );
-        let cut = cut_on_arrival(Era::V104, &text, OutputPolicy::Bytes(10_000));
+        let cut = cut_on_arrival(Release::V104, &text, OutputPolicy::Bytes(10_000));
         let removed = first.chars().count() - 12_000;
         assert_eq!(
             cut,

@@ -1,12 +1,11 @@
-//! Codex CLI as two documents describe it, beside what it does.
+//! Codex CLI as two documents describe it.
 //!
 //! `codex@described-000` is docs/sources/chat-history.md §3.4 and docs/sources/token-budgeting.md
 //! §3: no summary; when the estimate is above 95 % of the window the oldest items are removed until
-//! it fits. `codex@described-002` is docs/sources/login-bug.md §2: the conversation goes to a model
-//! with a short prompt, and what is left is the system prompt, the user's messages word for word
-//! and an assistant message with the note. Where a description says nothing the facts hold: tool
-//! outputs are cut on arrival, a call goes together with its result, what the session always shows
-//! is shown.
+//! it fits. `codex@described-002` is docs/sources/login-bug.md §2: a model receives the
+//! conversation with a short prompt; the system prompt, the verbatim user messages and an assistant
+//! message with the note remain. Anything else follows the release: tool outputs are cut on
+//! arrival, a call is removed together with its result, and the fixed blocks are always shown.
 
 use std::sync::Arc;
 
@@ -17,68 +16,70 @@ use ctxbench_core::engine::{Engine, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 
-use super::count::{Era, bytes_estimate, effective_limit, estimate_items, usable_window};
+use super::count::{Release, bytes_estimate, effective_limit, estimate_items, usable_window};
 use super::cut::{OutputPolicy, cut_draft, output_policy};
-use super::items::{Ask, kept_users, remove_item, sample_request, show_fixed};
+use super::items::{SummaryRequest, kept_users, remove_item, sample_request, show_fixed};
 use super::settings::CodexSettings;
 use super::words::CodexWords;
 
 /// The estimate of both documents is that of the JSON form (docs/sources/token-budgeting.md §3.1).
-const ERA: Era = Era::V104;
+const RELEASE: Release = Release::V104;
 
-/// What a description has done about a full context.
-enum Way {
+/// Reaction of an account to a full context.
+enum Variant {
     Trim,
     Handoff { prompt: Arc<str>, configured: Option<u64>, budget: u64 },
 }
 
 pub(crate) struct Described {
-    way: Way,
+    variant: Variant,
     outputs: Option<OutputPolicy>,
     retries: u64,
-    /// Tokens that the provider reported last, and how many blocks they stand for.
+    /// Tokens that the provider reported last, and the number of blocks that they cover.
     counted: Option<(u64, usize)>,
 }
 
 impl Described {
     /// Oldest items go, and nothing is summarised.
     pub(crate) fn trims(s: &CodexSettings, scale: f64) -> Self {
-        Self::of(Way::Trim, s, scale)
+        Self::of(Variant::Trim, s, scale)
     }
 
     /// A note as a message of the assistant.
     pub(crate) fn hands_over(s: &CodexSettings, words: CodexWords, scale: f64) -> Self {
-        let way = Way::Handoff {
+        let variant = Variant::Handoff {
             prompt: words.summary_prompt,
             configured: s.auto_compact_limit,
             budget: s.user_message_tokens,
         };
-        Self::of(way, s, scale)
+        Self::of(variant, s, scale)
     }
 
-    fn of(way: Way, s: &CodexSettings, scale: f64) -> Self {
+    fn of(variant: Variant, s: &CodexSettings, scale: f64) -> Self {
         Described {
-            way,
+            variant,
             outputs: output_policy(s, scale),
             retries: s.stream_retries,
             counted: None,
         }
     }
 
-    /// What the provider counted for items up to its last response, four bytes a token for what
-    /// came after, and for everything where nothing was counted (docs/sources/chat-history.md
+    /// Tokens counted by the provider up to its last response, plus an estimate at four bytes a
+    /// token for later items; without a count everything is estimated (docs/sources/chat-history.md
     /// §3.4).
     fn estimate(&self, s: &Engine) -> u64 {
         let blocks = s.context.blocks();
         match self.counted {
-            Some((total, upto)) => total + estimate_items(ERA, &blocks[upto.min(blocks.len())..]),
+            Some((total, upto)) => {
+                total + estimate_items(RELEASE, &blocks[upto.min(blocks.len())..])
+            }
             None => {
                 let base = blocks
                     .iter()
                     .filter(|b| b.kind == BlockKind::Base)
                     .map(|b| b.bytes() as u64)
                     .sum();
-                bytes_estimate(base) + estimate_items(ERA, blocks)
+                bytes_estimate(base) + estimate_items(RELEASE, blocks)
             }
         }
     }
@@ -92,12 +93,12 @@ impl Described {
         s.trigger(check, estimate, most);
         let mut items = s.context.blocks().to_vec();
         while estimate > most {
-            let before = estimate_items(ERA, &items);
+            let before = estimate_items(RELEASE, &items);
             if !drop_oldest(&mut items) {
                 break;
             }
             // The provider's count covers the removed item too.
-            estimate = estimate.saturating_sub(before - estimate_items(ERA, &items));
+            estimate = estimate.saturating_sub(before - estimate_items(RELEASE, &items));
         }
         self.show(s, CompactionKind::Drop, "trim_oldest", items);
         self.counted = Some((estimate, s.context.blocks().len()));
@@ -116,14 +117,14 @@ impl Described {
     }
 
     async fn make_room(&mut self, s: &mut Engine, phase: Phase) -> Flow {
-        match &self.way {
-            Way::Trim => {
+        match &self.variant {
+            Variant::Trim => {
                 self.trim(s, "above_95_percent", usable_window(s.model.window));
                 Flow::Proceed
             }
-            Way::Handoff { configured, .. } => {
+            Variant::Handoff { configured, .. } => {
                 let limit =
-                    effective_limit(ERA, s.model.window, *configured).unwrap_or(s.model.window);
+                    effective_limit(RELEASE, s.model.window, *configured).unwrap_or(s.model.window);
                 let estimate = self.estimate(s);
                 if estimate < limit {
                     return Flow::Proceed;
@@ -142,11 +143,11 @@ impl Described {
     /// The whole conversation and the prompt, which is shorter by its oldest items where it is
     /// refused as too long; the answer and the user's messages take its place.
     async fn hand_off(&mut self, s: &mut Engine, phase: Phase) -> Result<(), String> {
-        let Way::Handoff { prompt, budget, .. } = &self.way else { return Ok(()) };
+        let Variant::Handoff { prompt, budget, .. } = &self.variant else { return Ok(()) };
         let prompt = passing(BlockKind::SummaryPrompt, Role::User, prompt.clone());
-        let users = kept_users(ERA, s.context.blocks(), *budget, false);
+        let users = kept_users(RELEASE, s.context.blocks(), *budget, false);
         let items = s.context.blocks().to_vec();
-        let asked = Ask { prompt, remote: false, retries: self.retries };
+        let asked = SummaryRequest { prompt, remote: false, retries: self.retries };
         let reply = asked.send(s, phase, items).await.map_err(|e| e.to_string())?;
         let note = reply.text().unwrap_or_default();
         let origin = origins(s.context.blocks());
@@ -161,10 +162,9 @@ impl Described {
     }
 }
 
-/// Removes the oldest item with its partner, and what the model said before the next message of the
-/// user. Providers demand that a message of the user comes first and that there is one, of which
-/// the descriptions say nothing, so the newest one stays, and a note does; false when there is
-/// nothing else.
+/// Removes the oldest item with its partner, and the model's messages before the next user message.
+/// Providers require a user message in first place, which the accounts ignore, so the newest one
+/// stays, as does a note. Returns false if there is nothing to remove.
 fn drop_oldest(items: &mut Vec<Arc<Block>>) -> bool {
     let newest = items.iter().rfind(|b| b.kind == BlockKind::User).map(|b| b.message);
     let stays = |b: &Block| match b.kind {
@@ -190,17 +190,17 @@ fn drop_oldest(items: &mut Vec<Arc<Block>>) -> bool {
 #[async_trait]
 impl Strategy for Described {
     fn admit(&self, raw: Draft) -> Draft {
-        cut_draft(ERA, self.outputs, raw)
+        cut_draft(RELEASE, self.outputs, raw)
     }
 
     async fn on_start(&mut self, s: &mut Engine) {
         self.counted = None;
-        show_fixed(ERA, s);
+        show_fixed(RELEASE, s);
     }
 
     async fn on_user(&mut self, s: &mut Engine, msg: &Incoming) -> Flow {
         // Trimming waits until the message is there, which must fit too.
-        if matches!(self.way, Way::Trim) {
+        if matches!(self.variant, Variant::Trim) {
             return Flow::Proceed;
         }
         let flow = self.make_room(s, Phase::PreTurn).await;
@@ -211,9 +211,9 @@ impl Strategy for Described {
     }
 
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
-        match self.way {
-            Way::Trim => self.make_room(s, Phase::MidTurn).await,
-            Way::Handoff { .. } => Flow::Proceed,
+        match self.variant {
+            Variant::Trim => self.make_room(s, Phase::MidTurn).await,
+            Variant::Handoff { .. } => Flow::Proceed,
         }
     }
 
@@ -228,15 +228,16 @@ impl Strategy for Described {
     }
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
-        match self.way {
-            Way::Handoff { .. } if had_calls => self.make_room(s, Phase::MidTurn).await,
+        match self.variant {
+            Variant::Handoff { .. } if had_calls => self.make_room(s, Phase::MidTurn).await,
             _ => Flow::Proceed,
         }
     }
 
     async fn on_error(&mut self, s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
         if e.is_overflow() {
-            // The oldest item goes, and it is tried again (docs/sources/token-budgeting.md §3.4).
+            // The oldest item is removed, then the request is repeated
+            // (docs/sources/token-budgeting.md §3.4).
             let mut items = s.context.blocks().to_vec();
             if drop_oldest(&mut items) {
                 self.show(s, CompactionKind::Drop, "trim_oldest", items);
@@ -257,10 +258,10 @@ impl Strategy for Described {
         s: &mut Engine,
         _instructions: Option<&str>,
     ) -> Result<(), Unsupported> {
-        match self.way {
+        match self.variant {
             // Nothing in the description can be asked for.
-            Way::Trim => Err(Unsupported),
-            Way::Handoff { .. } => {
+            Variant::Trim => Err(Unsupported),
+            Variant::Handoff { .. } => {
                 let _ = self.hand_off(s, Phase::StandaloneTurn).await;
                 Ok(())
             }

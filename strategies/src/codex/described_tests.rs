@@ -5,7 +5,7 @@ use ctxbench_core::request::{Purpose, Reply, StopReason, Usage};
 
 use crate::testing::{Answer, Played, Script, play, says, too_long, user};
 
-/// The article's session after its first message: words, and how many tokens its results have
+/// The article's session after its first message: text, and tokens of each result
 /// (docs/sources/login-bug.md §1, the table).
 const LOGIN_BUG: &[(&str, &str, usize)] = &[
     ("Let me search for auth-related logic", "grep", 2_000),

@@ -1,10 +1,11 @@
-//! What the Codex strategy says of itself: settings, sources, prompt texts.
+//! Descriptor of the Codex strategy: settings, sources, prompt texts.
 
 use crate::descriptor::{
-    Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
+    Standing,
 };
 
-/// What the strategy says of itself.
+/// Descriptor of the strategy.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "codex",
     summary: "Codex CLI: user messages verbatim, everything else becomes one handoff summary",
@@ -31,13 +32,14 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
             from the rollout",
     },
     standing: Standing::Contender,
-    manual: Manual::Plain,
+    manual: ManualCompaction::Plain,
     recovery: Recovery::Log,
-    // Turns of the conversation; its undo of files is gone in era 3 (docs/sources/codex.md §1).
+    // Codex rewinds the conversation only; release 3 removed the undo of files
+    // (docs/sources/codex.md §1).
     rewind: Rewind { conversation: true, ..Rewind::NONE },
     formats: &[crate::codex::persist::FORMAT],
     conform: crate::codex::conform::CONFORMANCE,
-    look: Look::Hue(1),
+    color: PlotColor::Palette(1),
     files: MemoryFiles::Read { load: crate::codex::files::load, follows: false },
     settings_file: Some(crate::codex::files::SETTINGS),
     knobs: crate::codex::knobs::KNOBS,

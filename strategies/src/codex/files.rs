@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use ctxbench_kit::memory::{Level, Loaded, Lost, MemoryFile, Note, Visit, is_file, read};
+use ctxbench_kit::memory::{
+    CutOff, Level, LoadRequest, LoadedFiles, MemoryFile, Note, is_file, read,
+};
 use toml::{Table, Value};
 
 use crate::descriptor::{Named, SettingsFile, Version};
@@ -10,11 +12,10 @@ use crate::descriptor::{Named, SettingsFile, Version};
 /// Names in the order in which a folder is asked for them: the first one there is read.
 const NAMES: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
 /// Setting and its default: bytes of all files of a project (docs/sources/codex.md §9).
-const MOST_BYTES: (&str, usize) = ("project_doc_max_bytes", 32 * 1024);
-/// Setting: further names.
+const MAX_BYTES: (&str, usize) = ("project_doc_max_bytes", 32 * 1024);
 const FALLBACKS: &str = "project_doc_fallback_filenames";
 
-/// What of a person's `config.toml` is about compaction: its name, that of our setting, its type
+/// Compaction settings in a user's `config.toml`: its name, our name, its type
 /// (docs/sources/codex.md §1.1 to §1.3, §3).
 const OWN: [(&str, &str, &str); 5] = [
     ("model_auto_compact_token_limit", "auto_compact_limit", "integer"),
@@ -24,8 +25,8 @@ const OWN: [(&str, &str, &str); 5] = [
     ("model_post_turn_compact_threshold_percent", "post_turn_percent", "integer"),
 ];
 
-/// The model's window in that file. A run has windows of its own (`--window`), so it is only held
-/// against what a window can be.
+/// The model's window in that file. Runs set their own windows (`--window`), so the value is only
+/// checked for plausibility.
 const WINDOW: &str = "model_context_window";
 
 pub(crate) const SETTINGS: SettingsFile =
@@ -48,9 +49,9 @@ fn own_settings(text: &str) -> Result<Named, String> {
     Ok(out)
 }
 
-pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
-    let mut out = Loaded::default();
-    let home = visit.site.home.join(".codex");
+pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
+    let mut out = LoadedFiles::default();
+    let home = request.folders.home.join(".codex");
     let settings = settings(&home.join("config.toml"), &mut out.notes);
     // A person's own file is outside of the limit.
     for name in NAMES {
@@ -60,13 +61,13 @@ pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
             break;
         }
     }
-    let most = settings.get(MOST_BYTES.0).and_then(Value::as_integer);
-    let most = most.map_or(MOST_BYTES.1, |n| usize::try_from(n).unwrap_or(0));
+    let max = settings.get(MAX_BYTES.0).and_then(Value::as_integer);
+    let max = max.map_or(MAX_BYTES.1, |n| usize::try_from(n).unwrap_or(0));
     let more = settings.get(FALLBACKS).and_then(Value::as_array);
     let more = more.into_iter().flatten().filter_map(Value::as_str).filter(|n| !n.is_empty());
     let names: Vec<&str> = NAMES.into_iter().chain(more).collect();
-    let mut left = most;
-    let mut folders: Vec<&Path> = visit.site.upwards().collect();
+    let mut left = max;
+    let mut folders: Vec<&Path> = request.folders.up_to_root().collect();
     folders.reverse();
     for folder in folders {
         let mut paths = names.iter().map(|n| folder.join(n));
@@ -76,12 +77,12 @@ pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
         };
         let (shown, rest) = text.split_at(text.floor_char_boundary(left));
         left -= shown.len();
-        let setting = MOST_BYTES.0;
-        out.notes.extend(Lost::of(rest).map(|lost| Note::BudgetCut {
+        let setting = MAX_BYTES.0;
+        out.notes.extend(CutOff::measure(rest).map(|cut_off| Note::BudgetCut {
             path: path.clone(),
-            most,
+            max,
             setting,
-            lost,
+            cut_off,
         }));
         let file = MemoryFile::new(Level::Project, path, shown);
         out.files.push(MemoryFile { rest: rest.into(), ..file });
@@ -94,7 +95,7 @@ fn settings(path: &Path, notes: &mut Vec<Note>) -> Table {
     text.parse().unwrap_or_else(|e: toml::de::Error| {
         notes.push(Note::BadSettings {
             path: path.into(),
-            why: format!("no TOML: {}", e.message()),
+            reason: format!("invalid TOML: {}", e.message()),
         });
         Table::new()
     })

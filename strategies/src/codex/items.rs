@@ -1,5 +1,5 @@
-//! Codex CLI's items: which blocks are one item, what a prompt shows of them, and what a compaction
-//! keeps (docs/sources/codex.md §1.4, §2, §3).
+//! Codex CLI's items: the blocks of one item, their form in a prompt, and the items that a
+//! compaction keeps (docs/sources/codex.md §1.4, §2, §3).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::default_breakpoints;
 use ctxbench_core::tokens::bytes_div4_up;
 
-use super::count::{Era, estimate_items, item_groups};
+use super::count::{Release, estimate_items, item_groups};
 use super::cut::cut_message;
 
 /// The output of a call that never got one (docs/sources/codex.md §3).
 const ABORTED: &str = "aborted";
-/// What stands for a tool output that the provider's compaction has no room for
+/// Placeholder for a tool output that does not fit into the provider's compaction
 /// (docs/sources/codex.md §2).
 const BLANKED: &str = "Output exceeded the available model context and was truncated";
 
-/// What a prompt shows: a call without an output gets one right behind it, an output without a call
-/// is left out. The history itself stays as it is.
+/// Returns the blocks of a prompt: a call without an output gets one right after it, an output
+/// without a call is left out. The history itself does not change.
 pub(crate) fn normalised(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
     if paired(blocks) {
         return blocks.to_vec();
@@ -52,16 +52,16 @@ pub(crate) fn normalised(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
     out
 }
 
-/// So many calls may wait for their outputs for [`paired`] to be sure.
-const MOST_OPEN: usize = 64;
+/// Maximum number of open calls that [`paired`] can track.
+const MAX_OPEN: usize = 64;
 
-/// Whether an output stands behind each call, and a call before each output: nearly always, and found
-/// out without a set of all ids for every request. `false` = perhaps.
+/// Whether each output follows its call. Nearly always true, and found without a set of all ids per
+/// request; `false` = unknown.
 fn paired(blocks: &[Arc<Block>]) -> bool {
     let mut open: Vec<&str> = Vec::new();
     for b in blocks {
         match (b.kind, b.call_id()) {
-            (BlockKind::Call, Some(id)) if open.len() < MOST_OPEN => open.push(id),
+            (BlockKind::Call, Some(id)) if open.len() < MAX_OPEN => open.push(id),
             (BlockKind::Call, Some(_)) => return false,
             (BlockKind::Output, Some(id)) => match open.iter().position(|o| *o == id) {
                 Some(at) => drop(open.swap_remove(at)),
@@ -74,8 +74,8 @@ fn paired(blocks: &[Arc<Block>]) -> bool {
 }
 
 /// Base instructions where this version puts them, then the context.
-pub(crate) fn show_fixed(era: Era, s: &mut Engine) {
-    let role = if era == Era::V169 { Role::Developer } else { Role::Instructions };
+pub(crate) fn show_fixed(release: Release, s: &mut Engine) {
+    let role = if release == Release::V169 { Role::Developer } else { Role::Instructions };
     for b in &s.fixed.base.clone() {
         s.context.push(b.redraft(|d| d.role = role));
     }
@@ -92,7 +92,7 @@ pub(crate) fn sample_request(s: &Engine) -> Request {
 }
 
 /// A summary request: the history and a prompt, or a trigger where the provider compacts.
-pub(crate) struct Ask {
+pub(crate) struct SummaryRequest {
     pub(crate) prompt: Arc<Block>,
     /// The provider compacts: tools are shown, and a refusal is final.
     pub(crate) remote: bool,
@@ -100,8 +100,8 @@ pub(crate) struct Ask {
     pub(crate) retries: u64,
 }
 
-impl Ask {
-    /// What is refused as too long is sent again without its oldest item (docs/sources/codex.md
+impl SummaryRequest {
+    /// A request refused as too long is repeated without its oldest item (docs/sources/codex.md
     /// §1.5, §2).
     pub(crate) async fn send(
         &self,
@@ -156,13 +156,14 @@ pub(crate) fn remove_item(items: &mut Vec<Arc<Block>>, at: usize) {
 /// Before the provider compacts: while the estimate is above the usable window, tool outputs at the
 /// end lose their text; the walk stops at the first other item (docs/sources/codex.md §2, 0.169).
 pub(crate) fn blank_trailing_outputs(
-    era: Era,
+    release: Release,
     items: &mut [Arc<Block>],
     base_tokens: u64,
     usable: u64,
 ) {
     for i in (0..items.len()).rev() {
-        if items[i].kind != BlockKind::Output || base_tokens + estimate_items(era, items) <= usable
+        if items[i].kind != BlockKind::Output
+            || base_tokens + estimate_items(release, items) <= usable
         {
             return;
         }
@@ -172,12 +173,12 @@ pub(crate) fn blank_trailing_outputs(
 
 /// The same before 0.169: outputs at the end go altogether, each with its call.
 pub(crate) fn drop_trailing_outputs(
-    era: Era,
+    release: Release,
     items: &mut Vec<Arc<Block>>,
     base_tokens: u64,
     usable: u64,
 ) {
-    while base_tokens + estimate_items(era, items) > usable {
+    while base_tokens + estimate_items(release, items) > usable {
         let Some(last) = items.last().filter(|b| b.kind == BlockKind::Output) else { return };
         let id = last.call_id().map(str::to_string);
         items.pop();
@@ -185,12 +186,12 @@ pub(crate) fn drop_trailing_outputs(
     }
 }
 
-/// The messages of the user that a compaction keeps within a budget, oldest first, as their blocks.
+/// Returns the blocks of the user messages that a compaction keeps within a budget, oldest first.
 ///
-/// Before 0.169 what is kept is one text per message, so images go with the rest. In 0.169 they
-/// stay, and where the provider compacts a message with nothing but images costs one token.
+/// Before 0.169 only one text per message is kept, without images. 0.169 keeps images; with
+/// compaction by the provider, a message of images only costs one token.
 pub(crate) fn kept_users(
-    era: Era,
+    release: Release,
     blocks: &[Arc<Block>],
     budget: u64,
     remote: bool,
@@ -200,7 +201,7 @@ pub(crate) fn kept_users(
             && g[0].kind != BlockKind::Output
     };
     let messages: Vec<Vec<Arc<Block>>> =
-        item_groups(blocks).filter(said).filter_map(|g| as_kept(era, g)).collect();
+        item_groups(blocks).filter(said).filter_map(|g| as_kept(release, g)).collect();
     let least = u64::from(remote);
     let size =
         |m: &Vec<Arc<Block>>| m.iter().map(|b| bytes_div4_up(&b.text)).sum::<u64>().max(least);
@@ -208,14 +209,14 @@ pub(crate) fn kept_users(
     let keep = |(m, k): (Vec<Arc<Block>>, Kept)| match k {
         Kept::No => None,
         Kept::Whole => Some(m),
-        Kept::Cut(tokens) => Some(cut_blocks(era, &m, tokens)),
+        Kept::Cut(tokens) => Some(cut_blocks(release, &m, tokens)),
     };
     messages.into_iter().zip(kept).filter_map(keep).collect()
 }
 
 /// A message as this version stores it after a compaction: its blocks, or one text.
-fn as_kept(era: Era, message: &[Arc<Block>]) -> Option<Vec<Arc<Block>>> {
-    if era == Era::V169 {
+fn as_kept(release: Release, message: &[Arc<Block>]) -> Option<Vec<Arc<Block>>> {
+    if release == Release::V169 {
         return Some(message.to_vec());
     }
     let texts: Vec<&Arc<Block>> = message.iter().filter(|b| b.kind == BlockKind::User).collect();
@@ -233,7 +234,7 @@ fn as_kept(era: Era, message: &[Arc<Block>]) -> Option<Vec<Arc<Block>>> {
 
 /// Spends the tokens on the texts of one message in order; the one that does not fit is cut in the
 /// middle, later ones go, images stay.
-fn cut_blocks(era: Era, message: &[Arc<Block>], mut tokens: u64) -> Vec<Arc<Block>> {
+fn cut_blocks(release: Release, message: &[Arc<Block>], mut tokens: u64) -> Vec<Arc<Block>> {
     let mut out = Vec::new();
     for b in message {
         let size = bytes_div4_up(&b.text);
@@ -241,15 +242,15 @@ fn cut_blocks(era: Era, message: &[Arc<Block>], mut tokens: u64) -> Vec<Arc<Bloc
             tokens -= size.min(tokens);
             out.push(b.clone());
         } else if tokens > 0 {
-            out.push(cut_block(era, b, tokens));
+            out.push(cut_block(release, b, tokens));
             tokens = 0;
         }
     }
     out
 }
 
-fn cut_block(era: Era, b: &Arc<Block>, tokens: u64) -> Arc<Block> {
-    let parts = cut_message(era, &b.text, tokens);
+fn cut_block(release: Release, b: &Arc<Block>, tokens: u64) -> Arc<Block> {
+    let parts = cut_message(release, &b.text, tokens);
     let mut at = 0;
     let ends = parts[..parts.len() - 1].iter().map(|p| {
         at += p.len();
@@ -266,13 +267,13 @@ fn cut_block(era: Era, b: &Arc<Block>, tokens: u64) -> Arc<Block> {
 /// The history after a compaction: base, user messages, context where this version puts it, the
 /// summary last (docs/sources/codex.md §0).
 pub(crate) fn layout(
-    era: Era,
+    release: Release,
     before: &[Arc<Block>],
     context: &[Arc<Block>],
     mut users: Vec<Vec<Arc<Block>>>,
     summary: Arc<Block>,
 ) -> Vec<Arc<Block>> {
-    let at = if era == Era::V169 { users.len().saturating_sub(1) } else { 0 };
+    let at = if release == Release::V169 { users.len().saturating_sub(1) } else { 0 };
     users.insert(at, context.to_vec());
     let mut out: Vec<Arc<Block>> =
         before.iter().filter(|b| b.kind == BlockKind::Base).cloned().collect();
@@ -376,11 +377,11 @@ mod tests {
         };
         let blanked = |base, usable| {
             let mut items = history();
-            blank_trailing_outputs(Era::V169, &mut items, base, usable);
+            blank_trailing_outputs(Release::V169, &mut items, base, usable);
             items.iter().filter(|b| b.kind == Output).map(|b| b.text.len()).collect::<Vec<_>>()
         };
         // 1 for the message, 1 for each call's name: 3,007 in all.
-        assert_eq!(estimate_items(Era::V169, &history()), 3_007);
+        assert_eq!(estimate_items(Release::V169, &history()), 3_007);
         assert_eq!(BLANKED.len(), 61);
         assert_eq!(blanked(0, 3_007), [4_000, 4_000, 4_000]);
         assert_eq!(blanked(1, 3_007), [4_000, 4_000, 61]);
@@ -389,11 +390,16 @@ mod tests {
         // An output that something else follows is left alone.
         let mut items = history();
         items.push(block(User, 2, "U2"));
-        blank_trailing_outputs(Era::V169, &mut items, 9_000, 3_007);
+        blank_trailing_outputs(Release::V169, &mut items, 9_000, 3_007);
         assert_eq!(items[6].text.len(), 4_000);
         // Before 0.169 output and call go.
         let mut items = history();
-        drop_trailing_outputs(Era::V104, &mut items, 0, estimate_items(Era::V104, &history()) - 1);
+        drop_trailing_outputs(
+            Release::V104,
+            &mut items,
+            0,
+            estimate_items(Release::V104, &history()) - 1,
+        );
         assert_eq!(
             items.iter().map(|b| b.call_id()).collect::<Vec<_>>(),
             [None, Some("a"), Some("b"), Some("a"), Some("b")]
@@ -408,7 +414,7 @@ mod tests {
             block(BlockKind::User, 3, "new"),
         ];
         let kept = |budget, remote| {
-            let messages = kept_users(Era::V169, &history, budget, remote);
+            let messages = kept_users(Release::V169, &history, budget, remote);
             messages.iter().map(|m| m[0].message.0).collect::<Vec<_>>()
         };
         assert_eq!(kept(2, true), [2, 3]);
@@ -424,10 +430,10 @@ mod tests {
             block(BlockKind::Image, 2, ""),
             block(BlockKind::Summary, 3, "S"),
         ];
-        let after = |era| {
-            let users = kept_users(era, &history, 100, false);
+        let after = |release| {
+            let users = kept_users(release, &history, 100, false);
             let new = layout(
-                era,
+                release,
                 &history,
                 &[block(BlockKind::Context, 0, "C")],
                 users,
@@ -436,8 +442,8 @@ mod tests {
             new.iter().map(|b| b.kind).collect::<Vec<_>>()
         };
         use BlockKind::{Context, Image, Summary, User};
-        assert_eq!(after(Era::V169), [User, Context, User, Image, Summary]);
-        assert_eq!(after(Era::V104), [Context, User, User, Summary]);
+        assert_eq!(after(Release::V169), [User, Context, User, Image, Summary]);
+        assert_eq!(after(Release::V104), [Context, User, User, Summary]);
     }
 
     #[test]
@@ -447,7 +453,7 @@ mod tests {
             block(BlockKind::Image, 1, ""),
             block(BlockKind::User, 1, "uvwxyz"),
         ];
-        let kept = kept_users(Era::V169, &message, 3, true).concat();
+        let kept = kept_users(Release::V169, &message, 3, true).concat();
         // Two tokens for the first text, one for the second: 4 bytes, 2 at each end.
         assert_eq!(texts(&kept), ["abcdef", "", "uv…1 tokens truncated…yz"]);
     }

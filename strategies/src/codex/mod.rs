@@ -1,6 +1,6 @@
-//! Codex CLI: the whole history becomes the user's own messages and one handoff summary.
+//! Codex CLI: the user's messages and one handoff summary replace the whole history.
 //!
-//! `program.rs` is what was released, `described.rs` what two documents say of it.
+//! `program.rs` follows the releases, `described.rs` two published accounts.
 
 mod conform;
 mod count;
@@ -23,8 +23,8 @@ mod words;
 
 use ctxbench_core::strategy::Strategy;
 
-use crate::descriptor::{Build, Need, Product};
-use count::Era;
+use crate::descriptor::{Build, Product, Requirement};
+use count::Release;
 use described::Described;
 use program::Program;
 use settings::CodexSettings;
@@ -38,22 +38,22 @@ impl Product for Codex {
     type Settings = CodexSettings;
     type Words = CodexWords;
 
-    /// Remote compaction is an item of the Responses API, and what a provider's compaction block
-    /// means differs elsewhere.
-    fn needs(version: CodexVersion, s: &CodexSettings) -> Option<Need> {
-        (matches!(version, CodexVersion::Program(_)) && s.remote).then_some(Need {
-            can: |c| c.compaction_items,
-            why: "remote compaction exists on the OpenAI Responses API only",
+    /// Remote compaction is an item of the Responses API; compaction blocks of other providers
+    /// differ.
+    fn needs(version: CodexVersion, s: &CodexSettings) -> Option<Requirement> {
+        (matches!(version, CodexVersion::Program(_)) && s.remote).then_some(Requirement {
+            is_met: |c| c.compaction_items,
+            reason: "remote compaction exists on the OpenAI Responses API only",
         })
     }
 
     fn build(b: Build<Codex>) -> Box<dyn Strategy> {
         let (mut s, words, scale) = (b.settings, b.words, b.scale);
-        if b.version != CodexVersion::Program(Era::V169) {
+        if b.version != CodexVersion::Program(Release::V169) {
             s.post_turn_percent = 0;
         }
         match b.version {
-            CodexVersion::Program(era) => Box::new(Program::new(era, s, words, scale)),
+            CodexVersion::Program(release) => Box::new(Program::new(release, s, words, scale)),
             CodexVersion::Trims => Box::new(Described::trims(&s, scale)),
             CodexVersion::HandsOver => Box::new(Described::hands_over(&s, words, scale)),
         }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_kit::rollout::{
-    Compacted, Content, Item, Payload, Rollout, SessionMeta, Writer, part, rollout_path,
+    Compacted, Content, Item, Payload, Rollout, SessionMeta, Writer, parse_part, rollout_path,
 };
 use serde_json::{Map, Value};
 
@@ -227,6 +227,6 @@ fn content_part(c: &Content) -> Option<Part> {
         Content::InputText { text } | Content::OutputText { text } => {
             Some(Part::Text(text.as_str().into()))
         }
-        Content::Other(v) => part(v.as_object()?),
+        Content::Other(v) => parse_part(v.as_object()?),
     }
 }

@@ -1,8 +1,8 @@
 //! Codex CLI as released: 0.169, 0.104 and 0.63 (docs/sources/codex.md, sections named at the
 //! constants).
 //!
-//! One layer: when the tokens in use reach the limit, the complete history and a prompt go to the
-//! same model without tools; the answer, behind a constant prefix, replaces everything except user
+//! One layer: when the tokens in use reach the limit, the same model gets the complete history and
+//! a prompt, without tools. The answer, after a constant prefix, replaces everything except user
 //! messages (newest first, 20,000 tokens, the last one cut in the middle).
 
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_kit::rollout::{Count, Record, reconstruct, surviving};
 
 use super::count::{
-    Era, active_tokens, bytes_estimate, effective_limit, estimate_item, estimate_items,
+    Release, active_tokens, bytes_estimate, effective_limit, estimate_item, estimate_items,
     must_compact, usable_window,
 };
 use super::cut::{OutputPolicy, cut_draft, output_policy};
 use super::items::{
-    Ask, blank_trailing_outputs, drop_trailing_outputs, kept_users, layout, sample_request,
-    show_fixed,
+    SummaryRequest, blank_trailing_outputs, drop_trailing_outputs, kept_users, layout,
+    sample_request, show_fixed,
 };
 use super::settings::{CodexSettings, LimitScope};
 use super::words::CodexWords;
@@ -35,7 +35,7 @@ const MAX_RETRIES: u64 = 100;
 const MAX_REMOTE_RETRIES: u64 = 2;
 pub(crate) struct Program {
     settings: CodexSettings,
-    era: Era,
+    release: Release,
     user_budget: u64,
     outputs: Option<OutputPolicy>,
     retries: u64,
@@ -46,16 +46,16 @@ pub(crate) struct Program {
     prefix_tokens: Option<u64>,
     /// Opened again since the last user message.
     reopened: bool,
-    /// The rollout: what a resume would read.
+    /// The rollout: the lines that a resume would read.
     log: Vec<Record<Arc<Block>>>,
-    /// Blocks of the context that stand in the log.
+    /// Number of context blocks in the log.
     logged: usize,
 }
 
 impl Program {
-    pub(crate) fn new(era: Era, s: CodexSettings, words: CodexWords, scale: f64) -> Self {
+    pub(crate) fn new(release: Release, s: CodexSettings, words: CodexWords, scale: f64) -> Self {
         Program {
-            era,
+            release,
             user_budget: if s.remote { s.remote_user_tokens } else { s.user_message_tokens },
             outputs: output_policy(&s, scale),
             retries: s.stream_retries.min(MAX_RETRIES),
@@ -71,7 +71,7 @@ impl Program {
     }
 
     fn limit(&self, s: &Engine) -> Option<u64> {
-        effective_limit(self.era, s.model.window, self.settings.auto_compact_limit)
+        effective_limit(self.release, s.model.window, self.settings.auto_compact_limit)
     }
 
     /// Last total + estimates of the items after the last one the model made + encrypted reasoning
@@ -83,19 +83,19 @@ impl Program {
         let reasoning = blocks[..last_user]
             .iter()
             .filter(|b| b.kind == BlockKind::Reasoning && b.opaque.is_some());
-        let added = estimate_items(self.era, &blocks[after..]);
+        let added = estimate_items(self.release, &blocks[after..]);
         active_tokens(
-            self.era,
+            self.release,
             self.counted.last,
             [added],
-            reasoning.map(|b| estimate_item(self.era, b)),
+            reasoning.map(|b| estimate_item(self.release, b)),
         )
     }
 
     fn over(&self, s: &mut Engine, check: &'static str) -> bool {
         let active = self.active(s);
         let (used, limit, full) = if self.settings.limit_scope == LimitScope::AfterPrefix {
-            // The configured limit is not capped here; the usable window is a stop of its own
+            // The configured limit is not capped here; the usable window is a separate stop
             // (docs/sources/codex.md §1.2).
             let used = active.saturating_sub(self.prefix_tokens.unwrap_or(active));
             (
@@ -136,8 +136,8 @@ impl Program {
         self.replace(s, phase, "handoff", summary)
     }
 
-    /// The opaque item of a provider stands where the summary would; it must be the only one of its
-    /// kind (docs/sources/codex.md §2).
+    /// Replaces the context by the provider's opaque item; it must be the only one of its kind
+    /// (docs/sources/codex.md §2).
     fn remote_replacement(
         &mut self,
         s: &mut Engine,
@@ -173,7 +173,7 @@ impl Program {
             .map_err(|e| e.to_string())?;
         // Local compactions leave their result in the rollout only in 0.169 (docs/sources/codex.md
         // §4).
-        let stored = self.settings.remote || self.era == Era::V169;
+        let stored = self.settings.remote || self.release == Release::V169;
         let replacement = stored.then(|| s.context.blocks().to_vec());
         self.log.push(Record::Compacted { summary, replacement });
         self.logged = s.context.blocks().len();
@@ -190,30 +190,33 @@ impl Program {
         context: &[Arc<Block>],
         summary: &Arc<Block>,
     ) -> Vec<Arc<Block>> {
-        let users = kept_users(self.era, before, self.user_budget, self.settings.remote);
-        layout(self.era, before, context, users, summary.clone())
+        let users = kept_users(self.release, before, self.user_budget, self.settings.remote);
+        layout(self.release, before, context, users, summary.clone())
     }
 
-    /// Asks for the summary. What is refused as too long is sent again without its oldest item;
-    /// where the provider compacts it was made to fit before, and a refusal is final
-    /// (docs/sources/codex.md §1.5, §2).
+    /// Requests the summary. A request refused as too long is repeated without its oldest item; a
+    /// remote one was fitted before, and a refusal is final (docs/sources/codex.md §1.5, §2).
     async fn summarise(&mut self, s: &mut Engine, phase: Phase) -> Result<Reply, String> {
         let mut items = s.context.blocks().to_vec();
         let asked = if self.settings.remote {
             let (base, usable) = (self.base_tokens(s), usable_window(s.model.window));
-            match self.era {
-                Era::V169 => blank_trailing_outputs(self.era, &mut items, base, usable),
-                _ => drop_trailing_outputs(self.era, &mut items, base, usable),
+            match self.release {
+                Release::V169 => blank_trailing_outputs(self.release, &mut items, base, usable),
+                _ => drop_trailing_outputs(self.release, &mut items, base, usable),
             }
             let trigger = passing(BlockKind::CompactionTrigger, Role::User, "");
-            Ask { prompt: trigger, remote: true, retries: self.retries.min(MAX_REMOTE_RETRIES) }
+            SummaryRequest {
+                prompt: trigger,
+                remote: true,
+                retries: self.retries.min(MAX_REMOTE_RETRIES),
+            }
         } else {
             let prompt = passing(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
-            Ask { prompt, remote: false, retries: self.retries }
+            SummaryRequest { prompt, remote: false, retries: self.retries }
         };
         match asked.send(s, phase, items).await {
             Ok(reply) => {
-                // What the provider compacts is not counted (docs/sources/codex.md §1.1).
+                // Compaction by the provider is not counted (docs/sources/codex.md §1.1).
                 let counted = if self.settings.remote { 0 } else { reply.usage.total() };
                 self.counted.session += counted;
                 Ok(reply)
@@ -235,7 +238,7 @@ impl Program {
 
     /// The program's own estimate of base and history.
     fn estimate_context(&self, s: &Engine) -> u64 {
-        self.base_tokens(s) + estimate_items(self.era, s.context.blocks())
+        self.base_tokens(s) + estimate_items(self.release, s.context.blocks())
     }
 
     /// Takes note of tokens, as a `token_count` line does.
@@ -244,17 +247,17 @@ impl Program {
         self.log.push(Record::Counted(count));
     }
 
-    /// A request did not fit: the session counts as one that has used the usable window, and what
-    /// it grew by counts as its newest response (docs/sources/codex.md §1.1).
+    /// After a request that did not fit, the session counts as having used the usable window, and
+    /// its growth counts as the newest response (docs/sources/codex.md §1.1).
     fn fill(&mut self, window: u64) {
         let session = usable_window(window);
         self.count(Count { last: session.saturating_sub(self.counted.session), session });
     }
 
-    /// Brings the log up to date with what the conversation added.
+    /// Appends the conversation's new blocks to the log.
     fn write_down(&mut self, s: &Engine) {
         let new = s.context.blocks().iter().skip(self.logged);
-        // Images of tools stand in the user's place too.
+        // Images of tools appear as user items too.
         let of_user = |b: &Block| {
             s.history.get(b.message).is_some_and(|m| m.role == Role::User && !m.synthetic)
         };
@@ -263,12 +266,12 @@ impl Program {
         self.logged = s.context.blocks().len();
     }
 
-    /// Shows what the log says, as a session does that is opened again.
+    /// Shows the log's contents, as a reopened session does.
     fn reopen(&mut self, s: &mut Engine) -> Option<Count> {
         let context = s.fixed.context.clone();
         let resumed =
             reconstruct(&self.log, |before, summary| self.replacement(before, &context, summary));
-        // Every call stands in the log before its output.
+        // Every call precedes its output in the log.
         let _ = s.context.set(resumed.items);
         self.logged = s.context.blocks().len();
         resumed.counted
@@ -291,7 +294,7 @@ fn last_text(reply: &Reply) -> Option<String> {
     reply.parts.iter().rev().find_map(text)
 }
 
-/// Without an answer the previous reply stands in for the summary, as the program does
+/// Without an answer the previous reply replaces the summary, as in the program
 /// (docs/sources/codex.md §1.4).
 fn last_assistant(s: &Engine) -> Option<String> {
     s.context
@@ -305,21 +308,21 @@ fn last_assistant(s: &Engine) -> Option<String> {
 #[async_trait]
 impl Strategy for Program {
     fn admit(&self, raw: Draft) -> Draft {
-        cut_draft(self.era, self.outputs, raw)
+        cut_draft(self.release, self.outputs, raw)
     }
 
     async fn on_start(&mut self, s: &mut Engine) {
         (self.counted, self.prefix_tokens, self.reopened) = (Count::default(), None, false);
         (self.log, self.logged) = (Vec::new(), 0);
-        show_fixed(self.era, s);
+        show_fixed(self.release, s);
     }
 
     async fn on_restart(&mut self, s: &mut Engine) {
         self.write_down(s);
         let counted = self.reopen(s);
-        // 0.63 forgets what was counted (docs/sources/codex.md §1.1); the size of the prefix is
-        // found anew in every version (§1.2).
-        self.counted = counted.filter(|_| self.era != Era::V063).unwrap_or_default();
+        // 0.63 drops the count (docs/sources/codex.md §1.1); every version determines the size of
+        // the prefix again (§1.2).
+        self.counted = counted.filter(|_| self.release != Release::V063).unwrap_or_default();
         self.prefix_tokens = None;
         self.reopened = true;
     }
@@ -327,18 +330,18 @@ impl Strategy for Program {
     async fn on_user(&mut self, s: &mut Engine, msg: &Incoming) -> Flow {
         self.write_down(s);
         self.log.push(Record::TurnStarted);
-        if std::mem::take(&mut self.reopened) && self.era == Era::V104 {
+        if std::mem::take(&mut self.reopened) && self.release == Release::V104 {
             // This version shows the context again after a resume, and counts it
             // (docs/sources/codex.md §8).
             for b in &s.fixed.context.clone() {
                 s.context.push(b.clone());
             }
         }
-        if self.era != Era::V063
+        if self.release != Release::V063
             && self.over(s, "pre_turn")
             && let Err(e) = self.compaction(s, Phase::PreTurn).await
         {
-            if self.era == Era::V169 {
+            if self.release == Release::V169 {
                 s.record_user(self, msg);
             } else {
                 // 0.104 records the message only after the compaction: the model never sees it, our
@@ -362,7 +365,7 @@ impl Strategy for Program {
     }
 
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
-        if self.era != Era::V063 && !had_calls {
+        if self.release != Release::V063 && !had_calls {
             return Flow::Proceed;
         }
         if !self.over(s, "mid_turn") {
@@ -370,7 +373,7 @@ impl Strategy for Program {
         }
         match self.compaction(s, Phase::MidTurn).await {
             Err(e) => Flow::FailTurn(e),
-            Ok(()) if self.era == Era::V063 => Flow::Again,
+            Ok(()) if self.release == Release::V063 => Flow::Again,
             Ok(()) => Flow::Proceed,
         }
     }
@@ -404,7 +407,7 @@ impl Strategy for Program {
         taken_back.dedup();
         self.log.push(Record::RolledBack { turns: taken_back.len() });
         self.reopen(s);
-        // The program goes back by whole turns; a session may ask for less of one.
+        // The program rewinds whole turns; a session may ask for part of one.
         let said = |b: &Block| {
             b.message > to
                 && !b.origin.is_empty()

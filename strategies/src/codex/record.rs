@@ -1,4 +1,4 @@
-//! What the requests of a driven Codex CLI mean.
+//! Classification of the requests of a driven Codex CLI.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -15,9 +15,9 @@ pub(super) const RECORDING: Recording = Recording { notes, read, texts_apart: fa
 const ESTIMATE: &str = "estimate_bytes";
 
 /// Longest first line of a session file that is read, bytes.
-const MOST_META: u64 = 4 << 20;
+const MAX_META: u64 = 4 << 20;
 
-/// What its session file says of the base instructions.
+/// Reads the base instructions from its session file.
 fn notes(scratch: &Path) -> Map<String, Value> {
     let found = jsonl_in(&scratch.join("codex/sessions")).iter().find_map(|log| base_bytes(log));
     found.map(|n| (ESTIMATE.to_string(), n.into())).into_iter().collect()
@@ -26,7 +26,7 @@ fn notes(scratch: &Path) -> Map<String, Value> {
 fn base_bytes(log: &Path) -> Option<usize> {
     let file = std::fs::File::open(log).ok()?;
     let mut line = String::new();
-    BufReader::new(file.take(MOST_META)).read_line(&mut line).ok()?;
+    BufReader::new(file.take(MAX_META)).read_line(&mut line).ok()?;
     let first: Value = serde_json::from_str(&line).ok()?;
     let base = first.get("payload")?.get("base_instructions")?;
     Some(base.get("text").unwrap_or(base).as_str()?.len())
@@ -67,8 +67,7 @@ fn read(heard: &Heard<'_>) -> Reading {
     out
 }
 
-/// The words before a summary with the line break behind them, from the first message that holds
-/// one.
+/// Returns the text before a summary with its line break, from the first message that contains one.
 fn summary_prefix<'a>(heard: &Heard<'a>) -> Option<&'a str> {
     let of_user = heard.requests.iter().flat_map(|r| &r.pieces).filter(|p| p.of_user());
     let mut texts = of_user.filter_map(|p| p.texts.first().copied());

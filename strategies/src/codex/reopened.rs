@@ -1,5 +1,5 @@
-//! A rollout that the program has left on the disk, opened again: what a resumed session shows, by
-//! the rules of the version that wrote it (docs/sources/codex.md §4).
+//! A rollout on disk, reopened: the contents of a resumed session, by the rules of the version that
+//! wrote it (docs/sources/codex.md §4).
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -11,40 +11,39 @@ use ctxbench_kit::rollout::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::count::Era;
+use super::count::Release;
 use super::rollout::{prompt, resume};
 
 /// Budget for the user's messages where a compaction is carried out again, tokens
 /// (docs/sources/codex.md §1.4).
 const USER_MESSAGE_TOKENS: u64 = 20_000;
 
-/// What a session is when it is opened again.
+/// State of a reopened session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Reopened {
-    /// Its id.
     pub session: String,
     /// Version of the program that wrote it.
     pub version: String,
-    /// The observed version by whose rules it is opened.
+    /// The observed version with the rules for reopening it.
     pub rules: &'static str,
-    /// Lines of the file by what they are.
+    /// Number of lines by type.
     pub lines: BTreeMap<String, u64>,
-    /// Lines that cannot be read, in words.
+    /// Descriptions of the unreadable lines.
     pub unreadable: Vec<String>,
     /// Compactions in the file, those that were taken back among them.
     pub compactions: u64,
-    /// The compaction that the session goes on from.
+    /// The compaction from which the session continues.
     pub base: Option<Base>,
     /// Lines that were taken back.
     pub taken_back: u64,
-    /// What the next request shows, in order.
+    /// Contents of the next request, in order.
     pub items: Vec<Shown>,
     /// Commits of the working tree that are kept and never shown.
     pub ghosts: u64,
     /// Tokens in use as last counted; `None` where no line says.
     pub in_use: Option<u64>,
     /// Tokens from which it compacts: 90 % of the window, of which the program reports 95 %. `None`
-    /// where no line tells the window, and for 0.63, which has no limit by itself.
+    /// if no line states the window, and for 0.63, which has no limit by default.
     pub limit: Option<u64>,
 }
 
@@ -53,7 +52,7 @@ pub struct Reopened {
 pub struct Base {
     /// Its line, from 1.
     pub line: usize,
-    /// The line holds the new history; without it the compaction is carried out again.
+    /// Whether the line contains the new history; otherwise the compaction is repeated.
     pub whole: bool,
 }
 
@@ -63,9 +62,9 @@ pub struct Shown {
     /// `user`, `assistant`, `developer`, `context`, `summary`, `call`, `output`, `reasoning` or the
     /// type that the file names.
     pub kind: String,
-    /// What can be read of it.
+    /// Readable text.
     pub text: String,
-    /// Its o200k tokens; those of what is encrypted are not known.
+    /// Its o200k tokens; encrypted content is not counted.
     pub tokens: u64,
 }
 
@@ -75,24 +74,23 @@ impl Reopened {
         Ok(Self::of(&Rollout::read(path)?))
     }
 
-    /// Resumes a rollout.
     pub fn of(rollout: &Rollout) -> Reopened {
         let meta = rollout.lines.iter().find_map(|l| match &l.payload {
             Payload::SessionMeta(m) => Some(m.clone()),
             _ => None,
         });
         let meta = meta.unwrap_or_else(SessionMeta::default);
-        let era = era(&meta.cli_version);
+        let release = release(&meta.cli_version);
         let summaries: HashSet<&str> = compactions(rollout).map(|c| c.message.as_str()).collect();
         let is_summary = |text: &str| summaries.contains(text);
         let context = context(rollout);
-        let resumed = resume(era, rollout, &context, is_summary, USER_MESSAGE_TOKENS);
+        let resumed = resume(release, rollout, &context, is_summary, USER_MESSAGE_TOKENS);
         let ghosts = resumed.items.iter().filter(|i| !i.in_prompt()).count() as u64;
         let (base, taken_back) = base(rollout);
         Reopened {
             session: meta.id,
             version: meta.cli_version,
-            rules: rules(era),
+            rules: rules(release),
             lines: kinds(rollout),
             unreadable: rollout.unreadable.iter().map(ToString::to_string).collect(),
             compactions: compactions(rollout).count() as u64,
@@ -102,39 +100,39 @@ impl Reopened {
             ghosts,
             in_use: resumed.counted.map(|c| c.last),
             limit: window(rollout)
-                .filter(|_| era != Era::V063)
+                .filter(|_| release != Release::V063)
                 .map(|w| w / 10 * 9 + w % 10 * 9 / 10),
         }
     }
 
-    /// Tokens of all that comes back.
+    /// Sum of the tokens of all items.
     pub fn tokens(&self) -> u64 {
         self.items.iter().map(|i| i.tokens).sum()
     }
 
-    /// Whether the first turn begins with a compaction; `None` where a figure is missing.
+    /// Whether the first turn begins with a compaction; `None` if a figure is missing.
     pub fn compacts(&self) -> Option<bool> {
         Some(self.in_use? >= self.limit?)
     }
 }
 
-/// The rules of a version; of one between those that were observed the older rules, since a newer
-/// file has what these need, too.
-fn era(version: &str) -> Era {
+/// Rules of a version. A version between two observed ones gets the older rules, since a newer file
+/// has all that these need.
+fn release(version: &str) -> Release {
     let minor = version.strip_prefix("0.").and_then(|rest| rest.split('.').next()?.parse().ok());
     match minor {
-        Some(0_u32..104) => Era::V063,
-        Some(104..169) => Era::V104,
-        _ => Era::V169,
+        Some(0_u32..104) => Release::V063,
+        Some(104..169) => Release::V104,
+        _ => Release::V169,
     }
 }
 
 /// The version that was observed.
-fn rules(era: Era) -> &'static str {
-    match era {
-        Era::V063 => "0.63",
-        Era::V104 => "0.104",
-        Era::V169 => "0.169",
+fn rules(release: Release) -> &'static str {
+    match release {
+        Release::V063 => "0.63",
+        Release::V104 => "0.104",
+        Release::V169 => "0.169",
     }
 }
 
@@ -145,7 +143,7 @@ fn compactions(rollout: &Rollout) -> impl Iterator<Item = &ctxbench_kit::rollout
     })
 }
 
-/// What the program showed before the first message of a person.
+/// Items that the program showed before the first user message.
 fn context(rollout: &Rollout) -> Vec<Item> {
     let items = rollout.lines.iter().filter_map(|l| match &l.payload {
         Payload::ResponseItem(i) => Some(i),
@@ -155,7 +153,7 @@ fn context(rollout: &Rollout) -> Vec<Item> {
     items.take_while(|i| !i.is_user()).filter(mine).cloned().collect()
 }
 
-/// The compaction that the session goes on from, and how many lines were taken back.
+/// Returns the compaction from which the session continues, and the number of lines taken back.
 fn base(rollout: &Rollout) -> (Option<Base>, u64) {
     let (places, log): (Vec<usize>, Vec<Record<Item>>) =
         numbered(&rollout.lines).into_iter().unzip();
@@ -168,11 +166,11 @@ fn base(rollout: &Rollout) -> (Option<Base>, u64) {
         kept.iter().rev().find(is).map(|i| Base { line: places[*i] + 1, whole })
     };
     let back = log.iter().filter(|r| !matches!(r, Record::RolledBack { .. })).count() - kept.len();
-    // One that stands behind a whole one is carried out again on top of it.
+    // A compaction after a complete one is repeated on top of it.
     (newest(true).into_iter().chain(newest(false)).max_by_key(|b| b.line), back as u64)
 }
 
-/// The window of the newest line that tells one, in tokens: what is reported is 95 % of it
+/// Window of the newest line that states one, in tokens: the reported number is 95 % of it
 /// (docs/sources/codex.md §1.2).
 fn window(rollout: &Rollout) -> Option<u64> {
     let reported = |payload: &Payload| match payload {

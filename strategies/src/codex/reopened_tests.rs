@@ -74,9 +74,9 @@ fn a_recorded_session_comes_back_whole() {
 #[test]
 fn rules_go_by_the_version_and_no_window_is_no_limit() {
     let eras = ["0.63.0", "0.103.9", "0.104.0", "0.168.0", "0.169.0", "0.200.1", "1.2.0", ""];
-    use Era::*;
+    use Release::*;
     let expected = [V063, V063, V104, V104, V169, V169, V169, V169];
-    assert_eq!(eras.map(era), expected);
+    assert_eq!(eras.map(release), expected);
     let none = Reopened::of(&Rollout::default());
     assert_eq!((none.limit, none.in_use, none.compacts()), (None, None, None));
     assert!(none.items.is_empty() && none.base.is_none());

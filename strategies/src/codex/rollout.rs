@@ -1,24 +1,24 @@
-//! A Codex session on disk: the log that the strategy keeps in memory as lines of a rollout, and a
-//! rollout as a history again.
+//! A Codex session on disk: writes the strategy's log as lines of a rollout, and reads a rollout as
+//! a history.
 //!
-//! Here, and only here, ghost snapshots are visible (docs/sources/codex.md §1.4): the old versions
-//! commit the working tree and keep the commit as an item of the history. No prompt shows it, so no
-//! request tells whether it is there; a compaction moves those items behind the summary, which is
-//! what a resume must find again. 0.169 knows none and drops them.
+//! Ghost snapshots are visible only here (docs/sources/codex.md §1.4): the old versions commit the
+//! working tree and keep the commit as an item of the history. No prompt shows it, so no request
+//! depends on it; a compaction moves those items after the summary, where a resume must find them.
+//! 0.169 drops them.
 
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_kit::rollout::{
-    Compacted, Content, Counters, Event, Item, Payload, Record, Resumed, Rollout, TokenCount,
-    TokenInfo,
+    Compacted, Content, Counters, Event, Item, Payload, Record, ResumedSession, Rollout,
+    TokenCount, TokenInfo,
 };
 
-use crate::codex::count::{Era, item_groups};
+use crate::codex::count::{Release, item_groups};
 use crate::codex::cut::retained_user_messages;
 
-/// The lines that a session leaves. The base instructions stand in the first line of the file and
-/// are no item.
+/// Returns the lines of a session. The base instructions are in the first line of the file and are
+/// not an item.
 pub fn lines(log: &[Record<Arc<Block>>]) -> Vec<Payload> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -115,28 +115,27 @@ fn parts(b: &Block) -> Vec<Content> {
     b.parts().map(part).collect()
 }
 
-/// The session as it goes on in a version: what a resume reads from its rollout. `context` is shown
-/// anew where a compaction left no replacement, and `is_summary` tells a summary from what the user
-/// said.
+/// Reads the history from which a resume in a version continues. `context` is shown again where a
+/// compaction left no replacement; `is_summary` distinguishes a summary from a user message.
 pub fn resume(
-    era: Era,
+    release: Release,
     rollout: &Rollout,
     context: &[Item],
     is_summary: impl Fn(&str) -> bool,
     budget: u64,
-) -> Resumed<Item> {
+) -> ResumedSession<Item> {
     let mut out = rollout
-        .resume(|before, summary| rebuilt(era, context, before, summary, &is_summary, budget));
-    if era == Era::V169 {
+        .resume(|before, summary| rebuilt(release, context, before, summary, &is_summary, budget));
+    if release == Release::V169 {
         out.items.retain(Item::in_prompt);
     }
     out
 }
 
-/// A compaction of the old versions carried out again (docs/sources/codex.md §4): context, user
-/// messages within the budget, summary, and the ghost snapshots of what was there before.
+/// Repeats a compaction of the old versions (docs/sources/codex.md §4): context, user messages
+/// within the budget, summary, and the earlier ghost snapshots.
 fn rebuilt(
-    era: Era,
+    release: Release,
     context: &[Item],
     before: &[Item],
     summary: &Item,
@@ -150,14 +149,14 @@ fn rebuilt(
         .filter(|t| !is_summary(t))
         .collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let users = retained_user_messages(era, &texts, budget)
+    let users = retained_user_messages(release, &texts, budget)
         .into_iter()
         .map(|(_, parts)| Item::message("user", parts));
     let ghosts = before.iter().filter(|i| !i.in_prompt()).cloned();
     context.iter().cloned().chain(users).chain([summary.clone()]).chain(ghosts).collect()
 }
 
-/// What a prompt shows of a history.
+/// Returns the items of a history that a prompt shows.
 pub fn prompt(items: &[Item]) -> Vec<Item> {
     items.iter().filter(|i| i.in_prompt()).cloned().collect()
 }
@@ -224,7 +223,7 @@ mod tests {
     fn an_old_rollout_is_compacted_again_and_keeps_its_ghosts() {
         let context =
             [Item::message("user", ["<environment_context>new</environment_context>".into()])];
-        let resumed = resume(Era::V104, &session(), &context, is_summary, 20_000).items;
+        let resumed = resume(Release::V104, &session(), &context, is_summary, 20_000).items;
         let expected = [
             context[0].clone(),
             user("U1"),
@@ -248,9 +247,9 @@ mod tests {
             ..Compacted::default()
         };
         let file = rollout(vec![Payload::Compacted(compacted), Payload::ResponseItem(user("U2"))]);
-        let of = |era| resume(era, &file, &[], is_summary, 20_000).items;
-        assert_eq!(of(Era::V063), [&history[..], &[user("U2")]].concat());
-        assert_eq!(of(Era::V169), [&history[..2], &[user("U2")]].concat());
+        let of = |release| resume(release, &file, &[], is_summary, 20_000).items;
+        assert_eq!(of(Release::V063), [&history[..], &[user("U2")]].concat());
+        assert_eq!(of(Release::V169), [&history[..2], &[user("U2")]].concat());
     }
 
     #[test]
@@ -265,7 +264,7 @@ mod tests {
             Payload::Compacted(Compacted { message: "P\nS".into(), ..Compacted::default() }),
         ]);
         assert_eq!(
-            resume(Era::V063, &file, &[], is_summary, 20_000).items,
+            resume(Release::V063, &file, &[], is_summary, 20_000).items,
             [user(&big), user("P\nS")]
         );
     }
@@ -328,7 +327,7 @@ mod tests {
         log.push(says(&second, true));
         for expected in [vec!["C", "U1", "P\nS", "U2"], vec!["C", "U1"]] {
             let in_memory = reconstruct(&log, |before, _| before.to_vec());
-            let from_file = resume(Era::V169, &stored(lines(&log)), &[], is_summary, 20_000);
+            let from_file = resume(Release::V169, &stored(lines(&log)), &[], is_summary, 20_000);
             assert_eq!(from_file.items, items(&in_memory.items));
             assert_eq!(from_file.counted, in_memory.counted);
             assert_eq!(from_file.items.iter().filter_map(Item::text).collect::<Vec<_>>(), expected);

@@ -1,21 +1,20 @@
 //! Settings of Codex CLI.
 
 ctxbench_core::settings! {
-    /// What can be set, with where each default comes from.
+    /// Settings, each with the source of its default.
     pub(crate) struct CodexSettings {
         /// tokens in use from which it compacts; auto = 90 % of the window, which is also the cap
         /// (0.63: none by itself, and no cap)
         auto_compact_limit: limit = auto, "docs/sources/codex.md §1.2, \
             model_auto_compact_token_limit";
-        /// what the limit counts: all tokens in use, or those beyond the first input that the
-        /// provider reported since the last compaction, with 95 % of the window as a stop of its
-        /// own
+        /// tokens that the limit counts: all in use, or those beyond the first input that the
+        /// provider reported since the last compaction, with 95 % of the window as a separate stop
         limit_scope: choice LimitScope {
             Total = "total",
             AfterPrefix = "body_after_prefix",
         } = Total,
             "docs/sources/codex.md §1.2, model_auto_compact_token_limit_scope";
-        /// what is asked of the model instead of the built-in prompt
+        /// prompt of the summary request, instead of the built-in one
         compact_prompt: text = auto,
             "docs/sources/codex.md §1.3, compact_prompt (verified by za_custom_prompt)";
         /// budget for user messages kept verbatim, newest first
@@ -40,7 +39,7 @@ ctxbench_core::settings! {
         /// summary
         remote: flag = false, "docs/sources/codex.md §2: chosen where the provider's name is \
             OpenAI";
-        /// budget for user messages kept beside a remote compaction
+        /// budget for user messages kept by a remote compaction
         remote_user_tokens: tokens = 64_000, "docs/sources/codex.md §2, \
             RETAINED_MESSAGE_TOKEN_BUDGET";
         /// size of the base instructions in the local estimate; auto = their size as sent

@@ -2,11 +2,11 @@
 
 use crate::descriptor::{Reads, Version, Versions};
 
-use crate::codex::count::Era;
+use crate::codex::count::Release;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CodexVersion {
-    Program(Era),
+    Program(Release),
     /// Trims the oldest items and never summarises.
     Trims,
     /// Hands a note over as a message of the assistant.
@@ -18,9 +18,9 @@ const OLDER: Reads = Reads::AllBut(&["post_turn_percent"]);
 
 impl Versions for CodexVersion {
     const TABLE: &'static [(Version, Self)] = &[
-        (Version::released("0.169"), CodexVersion::Program(Era::V169)),
-        (Version::released("0.104").reading(OLDER), CodexVersion::Program(Era::V104)),
-        (Version::released("0.63").reading(OLDER), CodexVersion::Program(Era::V063)),
+        (Version::released("0.169"), CodexVersion::Program(Release::V169)),
+        (Version::released("0.104").reading(OLDER), CodexVersion::Program(Release::V104)),
+        (Version::released("0.63").reading(OLDER), CodexVersion::Program(Release::V063)),
         (
             Version::described(
                 "described-000",

@@ -1,7 +1,6 @@
-//! Prompt texts of Codex CLI, in our words.
+//! Prompt texts of Codex CLI, rewritten.
 
 crate::words::words! {
-    /// Prompt texts, ours.
     pub(crate) struct CodexWords {
         summary_prompt = PROMPT;
         summary_prefix = PREFIX;

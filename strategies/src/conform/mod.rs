@@ -1,6 +1,5 @@
-//! What a product brings to the recorded cases of its program: its rules as functions, and what a
-//! recorded session's settings, constants and requests mean to it. Reading, playing and comparing
-//! the cases is the harness's.
+//! A product's part in its recorded cases: its rules as functions, and the settings, constants and
+//! requests of a recorded session. The harness reads, plays and compares the cases.
 
 pub mod record;
 pub mod shape;
@@ -24,29 +23,29 @@ use text::BadRecipe;
 pub struct Conformance {
     /// Rules that function cases name.
     pub functions: &'static [Function],
-    /// Members of their results that put into a word what the other members hold.
+    /// Members of results that summarise the other members in a label.
     pub labels: &'static [Label],
-    /// How recorded sessions are replayed; `None` = there is no program to record.
+    /// Replay of recorded sessions; `None` = there is no program to record.
     pub replay: Option<Replay>,
 }
 
-/// A member of a result that is a word of whoever recorded it. Two words that no recording has are
-/// taken for the same; the other members say whether the results are.
+/// A member of a result with a label chosen by the recorder. Two labels without recordings count as
+/// equal; the other members decide.
 #[derive(Clone, Copy, Debug)]
 pub struct Label {
     pub member: &'static str,
-    /// Words that recordings have.
+    /// Labels that recordings contain.
     pub recorded: &'static [&'static str],
 }
 
 impl Conformance {
-    /// Nothing of it is recorded.
+    /// For strategies without recordings.
     pub const NONE: Conformance = Conformance { functions: &[], labels: &[], replay: None };
 }
 
-/// What a rule may need beside its input.
+/// Facts that a rule may need in addition to its input.
 pub struct Context {
-    /// Version whose rules hold.
+    /// Version with the rules to apply.
     pub version: Version,
     /// The strategy's settings with their defaults.
     pub settings: Settings,
@@ -76,8 +75,8 @@ pub enum Fault {
     Version(String),
 }
 
-/// A rule by its name. It deserialises the input, calls what the strategy calls, and writes the
-/// result down; members that it does not know, or misses, fail the case.
+/// A rule with its name. It deserialises the input, calls the strategy's function and serialises
+/// the result. Unknown or missing members fail the case.
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
     pub name: &'static str,
@@ -103,22 +102,22 @@ pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 pub struct Replay {
     /// Members of a case's settings.
     pub settings: Shape,
-    /// Any request parameter may stand beside the settings.
+    /// Whether any request parameter may appear among the settings.
     pub parameters: bool,
     /// Members of a case's constants.
     pub constants: Shape,
     /// Members that a case's outcome must have; without any, a case need not say how it ends.
     pub ends: &'static [&'static str],
-    /// What a case means: called with settings and constants of these shapes.
+    /// Interprets a case; called with settings and constants of these shapes.
     pub set_up: fn(&Recorded<'_>, Model) -> Result<SetUp, Fault>,
     /// Names of the class of an error that the program raises by itself, the recorded one first;
     /// none for a reason that is not its own.
     pub error_classes: fn(&str) -> &'static [&'static str],
-    /// How driven sessions become cases; `None` = nobody has said it yet.
+    /// Conversion of driven sessions to cases; `None` = not available.
     pub record: Option<record::Recording>,
 }
 
-/// What a case says of the program that was recorded.
+/// A case's facts about the recorded program.
 pub struct Recorded<'a> {
     pub version: &'a str,
     pub settings: &'a Map<String, Value>,
@@ -147,7 +146,7 @@ pub struct SetUp {
     pub model: Model,
     /// Request parameters of the program's caller.
     pub params: Map<String, Value>,
-    /// Usage counts what the cache served or stored beside the input and not within it.
+    /// Whether usage counts cache reads and writes apart from the input instead of within it.
     pub cache_beside_input: bool,
     /// A caller acts while the program handles a reply: a `compact` is the caller's, and calls run
     /// only where the stop reason says so.
@@ -166,20 +165,20 @@ pub struct View {
     pub compaction_is_parameter: bool,
     /// Compactions that the provider makes are items without a role.
     pub roleless_compaction: bool,
-    /// What stands around and in a summary.
+    /// Form of a summary and the text around it.
     pub summary: SummaryForm,
-    /// What a request of a compression is for, where that is not when it is made.
+    /// Purpose of a compression request, if it differs from the time of the request.
     pub phase: Option<fn(&Request) -> Option<&'static str>>,
     /// The sizes that an output was cut to, where its note names a file and its text is not
     /// compared.
     pub cut: Option<fn(&str) -> Option<Value>>,
-    /// The forms of a summary prompt that holds the conversation as a transcript.
+    /// Forms of a summary prompt that contains the conversation as a transcript.
     pub prompts: Vec<PromptForm>,
 }
 
 /// Files that a summary in the history names: those only read, those modified.
 pub type FilesOf = fn(&Block) -> (Vec<String>, Vec<String>);
-/// The same lists as a summary shows them.
+/// Formats the file lists as a summary shows them.
 pub type ShowFiles = fn(&[String], &[String]) -> String;
 
 /// How a summary in the history is put together.
@@ -187,7 +186,7 @@ pub type ShowFiles = fn(&[String], &[String]) -> String;
 pub struct SummaryForm {
     /// Text before its body.
     pub head: String,
-    /// Text behind its body.
+    /// Text after the body.
     pub tail: String,
     /// Constant segments of a body by their names.
     pub constants: Vec<(&'static str, String)>,
@@ -195,28 +194,27 @@ pub struct SummaryForm {
     pub files: Option<(FilesOf, ShowFiles)>,
 }
 
-/// One form of a summary prompt: constant texts with what is put between them.
+/// One form of a summary prompt: constant texts with variable pieces between them.
 pub struct PromptForm {
     /// Its name, where cases name forms.
     pub variant: Option<&'static str>,
-    /// In order; between two that vary stands a constant.
+    /// Pieces in order; a constant separates two variable pieces.
     pub pieces: Vec<PromptPiece>,
 }
 
 /// A piece of a summary prompt.
 #[derive(Clone, Debug)]
 pub enum PromptPiece {
-    /// The program's own words.
+    /// A text of the program.
     Constant(String),
-    /// The conversation.
     Transcript,
     /// The summary before it.
     Prior,
-    /// At the end: what the user wants it to look at, behind these words; both may be missing.
+    /// At the end: the user's focus after this text; both may be missing.
     Focus(String),
 }
 
-/// Settings of a case as the command line spells them, so that the same ranges hold.
+/// Settings of a case in the command line's notation, so that the same ranges apply.
 #[derive(Default)]
 pub(crate) struct Given(Vec<String>);
 
@@ -225,7 +223,7 @@ impl Given {
         self.0.push(format!("{name}={value}"));
     }
 
-    /// Sets what the case gives, if it does.
+    /// Sets a value if the case gives one.
     pub(crate) fn take(&mut self, name: &str, value: Option<&Value>) {
         match value {
             Some(Value::String(word)) => self.set(name, word),
@@ -235,8 +233,8 @@ impl Given {
     }
 }
 
-/// The version of ours that is held against a recorded one: the newest release that is no newer, so
-/// that a new release of the program is tried before anybody has written it down here.
+/// Our version to compare with a recorded one: the newest release that is not newer. A new release
+/// of the program is thus tried before it is described here.
 pub(crate) fn followed<P: Product>(recorded: &str) -> Result<&'static str, Fault> {
     let numbers = |v: &str| v.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>();
     let wanted = numbers(recorded.split(['-', '+']).next().unwrap_or_default());
@@ -246,7 +244,7 @@ pub(crate) fn followed<P: Product>(recorded: &str) -> Result<&'static str, Fault
     newest.map(|(_, name)| name).ok_or_else(|| Fault::Version(recorded.into()))
 }
 
-/// The strategy of a recorded version, with fillers in the place of its words.
+/// Builds the strategy of a recorded version, with fillers in place of its texts.
 pub(crate) fn build<P: Product>(
     name: &str,
     version: &str,

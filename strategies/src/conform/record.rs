@@ -1,5 +1,5 @@
-//! How what a real program sent becomes a case: which pieces of its requests are its own words,
-//! where a summary stands, and which settings a case needs. Writing the case is the harness's.
+//! Conversion of a real program's requests to a case: which pieces are the program's own text,
+//! where the summary is, and which settings the case needs. The harness writes the case.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,20 +11,20 @@ use serde_json::{Map, Value};
 /// How driven sessions of a program become cases.
 #[derive(Clone, Copy, Debug)]
 pub struct Recording {
-    /// What the program left in the folder that it ran in and a case needs to know.
+    /// Reads the facts for a case from the program's folder.
     pub notes: fn(&Path) -> Map<String, Value>,
-    /// What its requests mean.
+    /// Classifies its requests.
     pub read: fn(&Heard<'_>) -> Reading,
     /// Cases count the texts of one message apart.
     pub texts_apart: bool,
 }
 
-/// Nothing of what a program left behind matters.
+/// For programs with nothing to read from their folder.
 pub fn no_notes(_: &Path) -> Map<String, Value> {
     Map::new()
 }
 
-/// The session files below a folder, in order. What links lead to is none of the program's.
+/// Returns the session files below a folder, in order. Does not follow links.
 pub(crate) fn jsonl_in(folder: &Path) -> Vec<PathBuf> {
     let own = |p: &Path| std::fs::symlink_metadata(p).is_ok_and(|m| m.is_dir());
     let mut all = files::walk_into(folder, own, |_| {});
@@ -32,18 +32,17 @@ pub(crate) fn jsonl_in(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// What a program sent its model in one session.
+/// Requests of a program in one session.
 pub struct Heard<'a> {
     pub model: &'a str,
-    /// Window that the program was told, tokens.
+    /// Window given to the program, in tokens.
     pub window: u64,
-    /// Largest reply that it was told, tokens.
+    /// Largest reply given to the program, in tokens.
     pub max_output: u64,
     /// Name of the wire.
     pub wire: &'a str,
     pub notes: &'a Map<String, Value>,
-    /// What it said of its compactions beside its requests, in order, where it is spoken to in a
-    /// way that has words for that.
+    /// Reports of the program about its compactions, in order, if its interface has them.
     pub told: &'a [Value],
     /// Its own work and its summaries, in order.
     pub requests: &'a [Asked<'a>],
@@ -53,23 +52,23 @@ pub struct Heard<'a> {
     pub prompts: &'a [&'a str],
 }
 
-/// A request.
 pub struct Asked<'a> {
     pub summary: bool,
-    /// What the program itself says of the request, where its description names the place.
+    /// The program's own label of the request, if its description names the place.
     pub label: Option<&'a str>,
     /// It was refused as too large.
     pub overflowed: bool,
     pub pieces: Vec<Piece<'a>>,
 }
 
-/// What an item of a case is written of: a content part or several of one message.
+/// Source of an item of a case: one content part, or several of one message.
 pub struct Piece<'a> {
     pub role: Role,
-    /// As far as the wire tells: text of the user's role is `User`, also where the program wrote it.
+    /// Kind as far as the wire shows it: text of the user's role is `User`, even if the program
+    /// wrote it.
     pub kind: BlockKind,
     pub texts: Vec<&'a str>,
-    /// It holds words of the session.
+    /// Whether it contains text of the session.
     pub said: bool,
 }
 
@@ -84,26 +83,25 @@ impl Piece<'_> {
         self.kind == BlockKind::User && self.role == Role::User
     }
 
-    /// The program's instructions.
     pub fn instructs(&self) -> bool {
         matches!(self.role, Role::Instructions | Role::System | Role::Developer)
     }
 }
 
-/// What a piece is.
+/// Classification of a piece.
 #[derive(Clone, Debug, PartialEq)]
 pub enum As {
     /// The conversation's, or made of it: its text is compared.
     Said(BlockKind),
-    /// The program's own words, of which only the size is told.
+    /// A text of the program, of which only the size is recorded.
     Constant(BlockKind),
-    /// A summary behind words of the program, which end where the body begins.
+    /// A summary after a text of the program, which ends at the start of the body.
     Summary { body: Range<usize> },
-    /// A summary in pieces, without the words of the program around it.
+    /// A summary in segments, without the program's text around it.
     Segments(Vec<Segment>),
-    /// A summary prompt that holds the conversation as a text.
+    /// A summary prompt that contains the conversation as a text.
     Prompt {
-        /// Which of the program's prompts it is, where cases tell.
+        /// Variant of the program's prompt, if cases distinguish them.
         variant: Option<&'static str>,
         transcript: String,
         /// The summary before it; nothing = there is none.
@@ -118,13 +116,11 @@ pub enum As {
 pub enum Segment {
     /// Written by a model.
     Said(String),
-    /// The program's own words, by their name among the constants of its cases, and their size,
-    /// bytes.
+    /// A text of the program, by its name among the constants of its cases, and its size in bytes.
     Constant(&'static str, usize),
 }
 
 impl Segment {
-    /// Its size, bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Segment::Said(text) => text.len(),
@@ -133,31 +129,32 @@ impl Segment {
     }
 }
 
-/// What a product makes of a recorded session.
+/// A product's classification of a recorded session.
 #[derive(Default)]
 pub struct Reading {
     pub settings: Map<String, Value>,
     pub constants: Map<String, Value>,
     /// Further members of the first base piece.
     pub base: Map<String, Value>,
-    /// The same of the first context piece.
+    /// Facts about the first context piece.
     pub context: Map<String, Value>,
-    /// The same of the tools.
+    /// Facts about the tools.
     pub tools: Map<String, Value>,
-    /// Of every request when it was made, where the product tells, and what its pieces are.
+    /// For every request: its phase, if the product states it, and the classification of its
+    /// pieces.
     pub requests: Vec<(Option<String>, Vec<As>)>,
     /// Items carry the number of their message less this.
     pub numbered: Option<usize>,
-    /// What cases say of the end, as far as the program tells.
+    /// Facts about the end of the session, as far as the program reports them.
     pub outcome: Map<String, Value>,
     /// Requests carry the largest reply that they allow.
     pub limits_replies: bool,
-    /// Usage counts what the cache served or stored beside the input and not within it.
+    /// Whether usage counts cache reads and writes apart from the input instead of within it.
     pub cache_beside_input: bool,
 }
 
 impl Reading {
-    /// Sizes of a constant text as cases write them, with a filler that may stand for it.
+    /// Returns the sizes of a constant text as cases write them, with a filler.
     pub(crate) fn constant(&mut self, name: &str, text: &str) {
         let utf16 = |t: &str| t.encode_utf16().count();
         let json = Value::from(text).to_string();
@@ -171,7 +168,7 @@ impl Reading {
     }
 }
 
-/// What tests of the products' recordings lay out.
+/// Shared test data for the products' recordings.
 #[cfg(test)]
 pub(crate) mod testing {
     use std::sync::LazyLock;
@@ -191,7 +188,7 @@ pub(crate) mod testing {
         Asked { summary, label: None, overflowed: false, pieces }
     }
 
-    /// A session in a window of 30,000 tokens of which nothing was noted or told.
+    /// Builds a session in a window of 30,000 tokens without notes or reports.
     pub(crate) fn heard<'a>(
         wire: &'a str,
         requests: &'a [Asked<'a>],

@@ -1,15 +1,13 @@
-//! What the members of a case may be: names and types, as tables. Checked before anything runs.
+//! Permitted members of a case: names and types, as tables. Checked before anything runs.
 
 /// Type of a member.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// A string or a recipe.
     Text,
-    /// A string.
     Word,
     /// One of these strings.
     OneOf(&'static [&'static str]),
-    /// Strings.
     Words,
     /// A whole number, 0 or more.
     Count,
@@ -19,13 +17,10 @@ pub enum Kind {
     Bytes,
     /// Size in bytes of a text that is made for it, or sizes of its parts.
     Filler,
-    /// True or false.
     Flag,
     /// True: the member is there or not.
     True,
-    /// Any object.
     Object,
-    /// Any value.
     Any,
     /// An object of this shape.
     One(Shape),

@@ -1,4 +1,4 @@
-//! Texts of cases: plain strings or recipes, and fillers in the place of a program's own words.
+//! Texts of cases: plain strings or recipes, and fillers in place of a program's text.
 
 use serde_json::{Map, Value};
 
@@ -11,9 +11,9 @@ pub struct BadRecipe {
 }
 
 /// Largest text that a recipe may make, and largest sum of all texts that a case makes: 64 MiB.
-pub const MOST_BYTES: u64 = 64 << 20;
+pub const MAX_BYTES: u64 = 64 << 20;
 /// Most lines that one recipe may make.
-const MOST_LINES: u64 = 1_000_000;
+const MAX_LINES: u64 = 1_000_000;
 
 /// Expands a text or recipe.
 pub fn expand(v: &Value) -> Result<String, BadRecipe> {
@@ -25,15 +25,15 @@ pub fn expand(v: &Value) -> Result<String, BadRecipe> {
     Ok(out)
 }
 
-/// Appends a text to what a recipe has made so far; nothing is made that would be too large.
+/// Appends a text to the output of a recipe; refuses an output that is too large.
 fn push(v: &Value, out: &mut String) -> Result<(), BadRecipe> {
     let bad = |what: &str| BadRecipe {
         expected: what.to_string(),
         found: v.to_string().chars().take(120).collect(),
     };
     let fits = |len: usize, more: u64| {
-        let sum = more.checked_add(len as u64).filter(|n| *n <= MOST_BYTES);
-        sum.map(drop).ok_or_else(|| bad(&format!("a recipe that makes at most {MOST_BYTES} bytes")))
+        let sum = more.checked_add(len as u64).filter(|n| *n <= MAX_BYTES);
+        sum.map(drop).ok_or_else(|| bad(&format!("a recipe that makes at most {MAX_BYTES} bytes")))
     };
     let only = |o: &Map<String, Value>, known: &[&str]| match o
         .keys()
@@ -75,8 +75,8 @@ fn push(v: &Value, out: &mut String) -> Result<(), BadRecipe> {
                         "`from` and `to` of a lines_from recipe, whole numbers from 0",
                     ));
                 };
-                if to.saturating_sub(from) >= MOST_LINES {
-                    return Err(bad(&format!("a lines_from recipe of at most {MOST_LINES} lines")));
+                if to.saturating_sub(from) >= MAX_LINES {
+                    return Err(bad(&format!("a lines_from recipe of at most {MAX_LINES} lines")));
                 }
                 let sep = l
                     .get("sep")
@@ -130,7 +130,7 @@ pub fn filler(tag: &str, bytes: usize) -> String {
     out
 }
 
-/// A filler of `bytes` bytes whose JSON form is `escapes` bytes longer.
+/// Builds a filler of `bytes` bytes with a JSON form that is `escapes` bytes longer.
 pub fn filler_with_escapes(tag: &str, bytes: usize, escapes: usize) -> String {
     let mut out = "\n".repeat(escapes.min(bytes));
     out.push_str(&filler(tag, bytes - out.len()));
@@ -165,10 +165,10 @@ mod tests {
         assert!(expand(&json!({"repeat": "abc", "times": u64::MAX})).is_err());
         assert_eq!(expand(&json!({"repeat": "", "times": u64::MAX})).unwrap(), "");
         assert_eq!(
-            expand(&json!({"repeat": "ab", "times": MOST_BYTES / 2})).unwrap().len() as u64,
-            MOST_BYTES
+            expand(&json!({"repeat": "ab", "times": MAX_BYTES / 2})).unwrap().len() as u64,
+            MAX_BYTES
         );
-        let half = json!({"repeat": "a", "times": MOST_BYTES / 2});
+        let half = json!({"repeat": "a", "times": MAX_BYTES / 2});
         assert!(expand(&json!({"concat": [half, half, "b"]})).is_err());
         assert!(expand(&json!({"lines_from": {"format": "{n}", "from": 0, "to": huge}})).is_err());
         assert!(expand(&json!({"lines_from": {"format": "", "from": 0, "to": u64::MAX}})).is_err());

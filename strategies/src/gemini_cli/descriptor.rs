@@ -1,10 +1,11 @@
-//! What the Gemini CLI strategy says of itself.
+//! Descriptor of the Gemini CLI strategy.
 
 use crate::descriptor::{
-    Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
+    Standing,
 };
 
-/// What the strategy says of itself.
+/// Descriptor of the strategy.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "gemini-cli",
     summary: "Gemini CLI: the older 70 % become a snapshot that a second request checks; old tool \
@@ -29,13 +30,13 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "the stored messages are rewritten: what was compressed does not come back",
     },
     standing: Standing::Contender,
-    manual: Manual::Plain,
+    manual: ManualCompaction::Plain,
     recovery: Recovery::Nothing,
     // Going back works within the stored messages (docs/sources/gemini-cli.md §6).
     rewind: Rewind { conversation: true, code: None, summaries: false },
     formats: &[crate::gemini_cli::persist::FORMAT],
     conform: crate::gemini_cli::conform::CONFORMANCE,
-    look: Look::Hue(9),
+    color: PlotColor::Palette(9),
     files: MemoryFiles::Read { load: crate::gemini_cli::files::load, follows: false },
     settings_file: Some(crate::gemini_cli::files::SETTINGS),
     knobs: crate::gemini_cli::knobs::KNOBS,

@@ -3,36 +3,36 @@
 
 use std::path::Path;
 
-use ctxbench_kit::memory::{Level, Loaded, MemoryFile, Visit, jsonc, read};
+use ctxbench_kit::memory::{Level, LoadRequest, LoadedFiles, MemoryFile, parse_jsonc, read};
 
 use crate::descriptor::{Named, SettingsFile, Version};
-use crate::own_settings::{Own, Shape, named};
+use crate::own_settings::{UserSetting, ValueKind, extract};
 
 const NAME: &str = "GEMINI.md";
 
 /// What of a person's file is about compaction.
-const OWN: [Own; 3] = [
-    (&["model", "compressionThreshold"], "threshold", Shape::Share),
-    (&["tools", "truncateToolOutputThreshold"], "cut_to", Shape::Number),
-    (&["general", "maxAttempts"], "attempts", Shape::Number),
+const OWN: [UserSetting; 3] = [
+    (&["model", "compressionThreshold"], "threshold", ValueKind::Share),
+    (&["tools", "truncateToolOutputThreshold"], "cut_to", ValueKind::Number),
+    (&["general", "maxAttempts"], "attempts", ValueKind::Number),
 ];
 
 pub(crate) const SETTINGS: SettingsFile =
     SettingsFile { folder: ".gemini", names: &["settings.json"], read: own_settings };
 
 fn own_settings(text: &str) -> Result<Named, String> {
-    named(&jsonc(text)?, &OWN)
+    extract(&parse_jsonc(text)?, &OWN)
 }
 
-pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
-    let mut out = Loaded::default();
+pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
+    let mut out = LoadedFiles::default();
     let mut add = |level, path: &Path| {
         if let Some(text) = read(path, &mut out.notes) {
             out.files.push(MemoryFile::new(level, path, text));
         }
     };
-    add(Level::User, &visit.site.home.join(".gemini").join(NAME));
-    let mut folders: Vec<&Path> = visit.site.upwards().collect();
+    add(Level::User, &request.folders.home.join(".gemini").join(NAME));
+    let mut folders: Vec<&Path> = request.folders.up_to_root().collect();
     folders.reverse();
     for folder in folders {
         add(Level::Project, &folder.join(NAME));

@@ -4,24 +4,24 @@ use crate::descriptor::Knob;
 
 const DOCUMENTED: &str =
     "https://github.com/google-gemini/gemini-cli/blob/main/docs/reference/configuration.md";
-const PLACE: &str = "~/.gemini/settings.json, or .gemini/settings.json of the project";
+const SETTINGS_FILE: &str = "~/.gemini/settings.json, or .gemini/settings.json of the project";
 
 pub(crate) const KNOBS: &[Knob] = &[
     Knob {
         setting: "threshold",
         values: &["0.2", "0.8"],
         documented: DOCUMENTED,
-        place: PLACE,
+        place: SETTINGS_FILE,
         template: r#""model": { "compressionThreshold": {value} }"#,
-        unseen: "",
+        caveat: "",
     },
     Knob {
         setting: "cut_to",
         values: &["10k", "80k"],
         documented: DOCUMENTED,
-        place: PLACE,
+        place: SETTINGS_FILE,
         template: r#""tools": { "truncateToolOutputThreshold": {value} }"#,
-        unseen: "Outputs of tools are cut to this size when they arrive, too; here they stand as \
+        caveat: "Outputs of tools are cut to this size when they arrive, too; here they stand as \
             the session has them.",
     },
 ];

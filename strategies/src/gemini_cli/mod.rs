@@ -24,7 +24,7 @@ mod words;
 
 use ctxbench_core::strategy::Strategy;
 
-use crate::descriptor::{Build, Need, Product};
+use crate::descriptor::{Build, Product, Requirement};
 use program::Program;
 use settings::GeminiCliSettings;
 use version::GeminiCliVersion;
@@ -37,7 +37,7 @@ impl Product for GeminiCli {
     type Settings = GeminiCliSettings;
     type Words = GeminiCliWords;
 
-    fn needs(_version: GeminiCliVersion, _settings: &GeminiCliSettings) -> Option<Need> {
+    fn needs(_version: GeminiCliVersion, _settings: &GeminiCliSettings) -> Option<Requirement> {
         None
     }
 

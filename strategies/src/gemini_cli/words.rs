@@ -1,10 +1,10 @@
-//! Prompt texts of Gemini CLI, in our words. The tag of a snapshot is the program's: it looks for it.
+//! Prompt texts of Gemini CLI, rewritten. The snapshot's tag is the original: the program looks for
+//! it.
 
-/// What marks a snapshot in a text (docs/sources/gemini-cli.md §2).
+/// Start of a snapshot in a text (docs/sources/gemini-cli.md §2).
 pub(super) const SNAPSHOT: &str = "<state_snapshot>";
 
 crate::words::words! {
-    /// Prompt texts, ours.
     pub(crate) struct GeminiCliWords {
         summary_system = SYSTEM;
         prompt_new = "Sum the history up in a new <state_snapshot>.\n\nThink in a scratchpad \

@@ -1,5 +1,5 @@
-//! What recorded cases of OpenCode mean: its rules on recorded inputs, and the settings, constants
-//! and requests of recorded sessions.
+//! Recorded cases of OpenCode: its rules on recorded inputs, and the settings, constants and
+//! requests of recorded sessions.
 
 use std::collections::HashMap;
 
@@ -85,7 +85,7 @@ const CONSTANT: Shape = &[
     may("placeholder", Word),
 ];
 
-/// Size of the constant words around a message that 1.3 repeats; the cases name it in prose only.
+/// Size of the constant text around a message that 1.3 repeats; the cases name it in prose only.
 const WRAPPER_BYTES: usize = 133;
 
 fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
@@ -116,7 +116,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         marker: constant("marker"),
         go_on: constant("continue"),
         go_on_overflow: constant("continue_after_overflow"),
-        // 1.3: the recorded wrapper around a replayed message, and the prompt behind the
+        // 1.3: the recorded wrapper around a replayed message, and the prompt after the
         // conversation.
         wrapper_open: filler("wrapper", WRAPPER_BYTES).into(),
         old_prompt: filler("prompt", 1).into(),
@@ -183,7 +183,7 @@ impl From<ModelInput> for Limits {
     }
 }
 
-/// Settings as the program's configuration spells them; what is left out has its default.
+/// Settings in the notation of the program's configuration; missing ones have their defaults.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Compaction {

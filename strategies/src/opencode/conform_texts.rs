@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::conform::{Context, Fault, read};
 
-/// Who a message is from.
+/// Author of a message.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Speaker {

@@ -1,13 +1,12 @@
-//! OpenCode as docs/sources/opencode-vs-claude-code.md describes it (§2 and §7 there).
-//! `opencode@described-001`; the facts differ, see `opencode.rs`.
+//! OpenCode according to docs/sources/opencode-vs-claude-code.md (§2 and §7 there),
+//! `opencode@described-001`; `program.rs` follows the releases.
 //!
-//! Before a request the tokens of the last reply are held against the window less the largest
-//! reply, "100 % overflow". Beyond it everything so far goes to the model with a plain request for
-//! a summary, and the summary becomes the first message of what follows. After a turn, results of
-//! old tool calls are cleared: the last two user turns and the newest 40,000 tokens stay, and
-//! nothing happens for 20,000 tokens or less. Nothing stays verbatim beside the summary, nothing is
-//! repeated, no tool is exempt. The description is silent about a provider that refuses a prompt,
-//! so the turn fails then.
+//! Before a request the tokens of the last reply are compared with the window minus the largest
+//! reply, "100 % overflow". Beyond it the model gets everything so far with a plain request for a
+//! summary, and the summary becomes the first message. After a turn, results of old tool calls are
+//! cleared: the last two user turns and the newest 40,000 tokens stay, and 20,000 tokens or less
+//! are left alone. Only the summary stays, nothing is repeated, no tool is exempt. The account does
+//! not mention a provider that refuses a prompt, so the turn fails then.
 
 use std::sync::Arc;
 
@@ -33,7 +32,7 @@ pub(crate) struct Described {
     system: Arc<str>,
     prompt: Arc<str>,
     marker: Arc<str>,
-    /// Tokens of the last reply; 0 after a summary, which is never held against the window.
+    /// Tokens of the last reply; 0 after a summary, which is never compared with the window.
     count: u64,
 }
 

@@ -1,12 +1,12 @@
-//! OpenCode as docs/sources/login-bug.md §4 describes it. `opencode@described-002`; the
-//! facts differ, see `opencode.rs`.
+//! OpenCode according to docs/sources/login-bug.md §4, `opencode@described-002`; `program.rs`
+//! follows the releases.
 //!
 //! Step 1 hides: results of old tool calls become invisible, not placeholders, if that frees more
 //! than 20,000 tokens; the newest 40,000 tokens, the last two user turns and `skill` always stay.
 //! Step 2, if that is not enough: a hidden agent writes a summary under five headings in the user's
-//! language, everything else goes, and the last user message is always sent again. The description
-//! does not say when a step is due, so the facts' formula decides; a call vanishes with its result,
-//! because no provider takes one without the other.
+//! language, everything else is removed, and the last user message is always sent again. The
+//! account does not say when a step is due, so the release's formula decides. A call is hidden with
+//! its result, because no provider takes one without the other.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ impl Described {
         if left < self.usable(s) {
             return Flow::Proceed;
         }
-        // The last message is sent again, and the model goes on with it even if it had answered.
+        // The last message is sent again, and the model continues with it even if it had answered.
         if self.step_2(s, phase).await { Flow::Again } else { Flow::Proceed }
     }
 }

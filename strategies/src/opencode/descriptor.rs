@@ -1,10 +1,11 @@
-//! What the OpenCode strategy says of itself: settings, sources, prompt texts.
+//! Descriptor of the OpenCode strategy: settings, sources, prompt texts.
 
 use crate::descriptor::{
-    CodeWay, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
+    SnapshotKind, Standing,
 };
 
-/// What the strategy says of itself.
+/// Descriptor of the strategy.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "opencode",
     summary: "OpenCode: summary of the head behind a marker, newest steps verbatim; optional \
@@ -28,13 +29,13 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "everything stays in the store; reverting past a compaction undoes it",
     },
     standing: Standing::Contender,
-    manual: Manual::Plain,
+    manual: ManualCompaction::Plain,
     recovery: Recovery::Log,
     // Revert takes messages and files back together (docs/sources/opencode.md §7).
-    rewind: Rewind { conversation: true, code: Some(CodeWay::ShadowGit), summaries: false },
+    rewind: Rewind { conversation: true, code: Some(SnapshotKind::ShadowGit), summaries: false },
     formats: &[crate::opencode::persist_tables::FORMAT, crate::opencode::persist_files::FORMAT],
     conform: crate::opencode::conform::CONFORMANCE,
-    look: Look::Hue(2),
+    color: PlotColor::Palette(2),
     files: MemoryFiles::Read { load: crate::opencode::files::load, follows: false },
     settings_file: Some(crate::opencode::files::SETTINGS),
     knobs: crate::opencode::knobs::KNOBS,

@@ -1,15 +1,15 @@
-//! OpenCode's memory files: one name all the way up, a global file, those of the settings, and
-//! those of folders below with what is read there (docs/sources/opencode.md §11).
+//! OpenCode's memory files: one name in each parent folder, a global file, those of the settings,
+//! and those of subfolders when a file there is read (docs/sources/opencode.md §11).
 
 use std::path::{Path, PathBuf};
 
 use ctxbench_kit::memory::{
-    Level, Loaded, MemoryFile, Note, OPENCODE_NAMES, OpenCode, Scope, Visit, When, folders_below,
-    is_file, jsonc, jsonc_settings, read, search,
+    Activation, Level, LoadRequest, LoadedFiles, MemoryFile, Note, OPENCODE_NAMES, OpenCodeFolders,
+    Scope, folders_below, is_file, parse_jsonc, read, read_jsonc_settings, search,
 };
 
 use crate::descriptor::{Named, SettingsFile, Version};
-use crate::own_settings::{Own, Shape, named};
+use crate::own_settings::{UserSetting, ValueKind, extract};
 
 const NAMES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
 
@@ -17,40 +17,40 @@ const NAMES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
 pub(crate) const SETTINGS: SettingsFile =
     SettingsFile { folder: ".opencode", names: &NAMES, read: own_settings };
 
-/// What of a person's file is about compaction, each with what it must be. The model is written
-/// PROVIDER/MODEL; what stands before the last stroke is the way to it.
-const OWN: [Own; 6] = [
-    (&["compaction", "auto"], "auto", Shape::Flag),
-    (&["compaction", "prune"], "prune", Shape::Flag),
-    (&["compaction", "reserved"], "reserved", Shape::Number),
-    (&["compaction", "tail_turns"], "tail_turns", Shape::Number),
-    (&["compaction", "preserve_recent_tokens"], "preserve_recent_tokens", Shape::Number),
-    (&["agent", "compaction", "model"], "model", Shape::Model),
+/// Compaction settings in a user's file, with their value kinds. The model is written
+/// PROVIDER/MODEL; the part before the last slash is dropped.
+const OWN: [UserSetting; 6] = [
+    (&["compaction", "auto"], "auto", ValueKind::Flag),
+    (&["compaction", "prune"], "prune", ValueKind::Flag),
+    (&["compaction", "reserved"], "reserved", ValueKind::Number),
+    (&["compaction", "tail_turns"], "tail_turns", ValueKind::Number),
+    (&["compaction", "preserve_recent_tokens"], "preserve_recent_tokens", ValueKind::Number),
+    (&["agent", "compaction", "model"], "model", ValueKind::Model),
 ];
 
 fn own_settings(text: &str) -> Result<Named, String> {
-    named(&jsonc(text)?, &OWN)
+    extract(&parse_jsonc(text)?, &OWN)
 }
 
-pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
-    let mut out = Loaded::default();
-    let site = visit.site;
-    let config = site.home.join(".config/opencode");
-    let places = OpenCode {
-        instructions: instructions(visit, &config, &mut out.notes),
+pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
+    let mut out = LoadedFiles::default();
+    let folders = request.folders;
+    let config = folders.home.join(".config/opencode");
+    let search_folders = OpenCodeFolders {
+        instructions: instructions(request, &config, &mut out.notes),
         config: config.clone(),
-        home: site.home.clone(),
-        directory: site.directory.clone(),
-        worktree: site.root.clone(),
+        home: folders.home.clone(),
+        directory: folders.directory.clone(),
+        worktree: folders.root.clone(),
     };
     let own_name = |p: &Path| {
         p.file_name().and_then(|n| n.to_str()).is_some_and(|n| OPENCODE_NAMES.contains(&n))
     };
-    for path in search(&places, &mut out.notes) {
-        let on_the_way = path.parent().is_some_and(|p| site.upwards().any(|u| u == p));
-        let level = if on_the_way && own_name(&path) {
+    for path in search(&search_folders, &mut out.notes) {
+        let on_the_path = path.parent().is_some_and(|p| folders.up_to_root().any(|u| u == p));
+        let level = if on_the_path && own_name(&path) {
             Level::Project
-        } else if path.starts_with(&config) || path == site.home.join(".claude/CLAUDE.md") {
+        } else if path.starts_with(&config) || path == folders.home.join(".claude/CLAUDE.md") {
             Level::User
         } else {
             Level::Settings
@@ -59,29 +59,29 @@ pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
         out.files.extend(text.map(|text| MemoryFile::new(level, path, text)));
     }
     // Those of the nearest folder first, as they are attached to what was read.
-    for touched in visit.touched {
-        let touched = site.directory.join(touched);
-        for folder in touched.ancestors().skip(1).take_while(|a| *a != site.directory) {
-            if folder.starts_with(&site.directory) {
-                of_folder(visit, folder, When::Touched, &mut out);
+    for touched in request.touched {
+        let touched = folders.directory.join(touched);
+        for folder in touched.ancestors().skip(1).take_while(|a| *a != folders.directory) {
+            if folder.starts_with(&folders.directory) {
+                for_folder(request, folder, Activation::Touched, &mut out);
             }
         }
     }
-    for folder in folders_below(&site.directory, &mut out.notes) {
-        of_folder(visit, &folder, When::Waits, &mut out);
+    for folder in folders_below(&folders.directory, &mut out.notes) {
+        for_folder(request, &folder, Activation::Pending, &mut out);
     }
     out
 }
 
 /// The first of the names in a folder, unless it is shown already.
-fn of_folder(visit: &Visit<'_>, folder: &Path, when: When, out: &mut Loaded) {
+fn for_folder(request: &LoadRequest<'_>, folder: &Path, when: Activation, out: &mut LoadedFiles) {
     let mut paths = OPENCODE_NAMES.iter().map(|n| folder.join(n));
     let Some(path) = paths.find(|p| is_file(p, &mut out.notes)) else { return };
     if out.files.iter().any(|f| f.path == path) {
         return;
     }
-    let inside = folder.strip_prefix(&visit.site.root).unwrap_or(folder).to_string_lossy();
-    let scope = Scope::of_folder(&inside);
+    let inside = folder.strip_prefix(&request.folders.root).unwrap_or(folder).to_string_lossy();
+    let scope = Scope::for_folder(&inside);
     let text = read(&path, &mut out.notes);
     out.files.extend(text.map(|text| MemoryFile {
         scope,
@@ -90,14 +90,14 @@ fn of_folder(visit: &Visit<'_>, folder: &Path, when: When, out: &mut Loaded) {
     }));
 }
 
-/// What the settings list, the person's before the project's. Addresses are not followed.
-fn instructions(visit: &Visit<'_>, config: &Path, notes: &mut Vec<Note>) -> Vec<String> {
-    let mut folders: Vec<&Path> = visit.site.upwards().collect();
+/// Files listed in the settings, the user's before the project's. URLs are not fetched.
+fn instructions(request: &LoadRequest<'_>, config: &Path, notes: &mut Vec<Note>) -> Vec<String> {
+    let mut folders: Vec<&Path> = request.folders.up_to_root().collect();
     folders.push(config);
     let mut out = Vec::new();
     let files = folders.iter().rev().flat_map(|f| NAMES.map(|n| f.join(n)));
     for by in files.collect::<Vec<PathBuf>>() {
-        let Some(settings) = jsonc_settings(&by, notes) else { continue };
+        let Some(settings) = read_jsonc_settings(&by, notes) else { continue };
         for one in settings["instructions"].as_array().into_iter().flatten() {
             match one.as_str() {
                 Some(url) if url.starts_with("https://") || url.starts_with("http://") => {

@@ -1,4 +1,4 @@
-//! What a plugin may do about a compaction (docs/sources/opencode.md §3.2.5, §3.3). Scale as in
+//! Effects of a plugin on a compaction (docs/sources/opencode.md §3.2.5, §3.3). Scale as in
 //! `tests.rs`: 1,680 tokens are usable.
 
 use ctxbench_core::block::BlockKind::{self, Base, Marker, Summary, User};

@@ -1,4 +1,4 @@
-//! OpenCode's stored messages: what is sent is chosen from them. A tool result belongs to the
+//! OpenCode's stored messages, from which each request is selected. A tool result belongs to the
 //! message of its call.
 
 use std::borrow::Cow;
@@ -17,19 +17,15 @@ use super::rules::{
     PruneMessage, PruneResult, Stored, TurnSpan, filter_compacted, transcript_output,
 };
 
-/// What is shown in the place of a cleared result: the marker on the wire (docs/sources/opencode.md
-/// §1).
+/// Placeholder of a cleared result: the marker on the wire (docs/sources/opencode.md §1).
 pub const CLEARED: &str = "[Old tool result content cleared]";
 
-/// What a call shows that was cut off before its result came: the marker on the wire
-/// (docs/sources/opencode.md §5).
+/// Result of a call that was interrupted: the marker on the wire (docs/sources/opencode.md §5).
 const INTERRUPTED: &str = "[Tool execution was interrupted]";
 
-/// One stored message.
 pub struct LogMessage {
-    /// What decides whether it is sent.
+    /// Facts that decide whether it is sent.
     pub stored: Stored,
-    /// Its contents.
     pub blocks: Vec<Arc<Block>>,
     /// Tokens that the provider reported with it; 0 = none.
     pub used: u64,
@@ -52,19 +48,18 @@ impl LogMessage {
         }
     }
 
-    /// A user message.
     pub fn user(block: Arc<Block>) -> Self {
         LogMessage::of(block.message, true, vec![block])
     }
 
-    /// The user message that stands for a compaction.
+    /// Builds the user message that marks a compaction.
     pub fn marker(block: Arc<Block>) -> Self {
         let mut e = LogMessage::user(block);
         e.stored.marker = Some(None);
         e
     }
 
-    /// A finished summary. One without words has no parts, so nothing of it is sent.
+    /// Builds a finished summary. Without text it has no parts, so it sends nothing.
     pub fn summary(block: Arc<Block>, parent: MessageId) -> Self {
         let id = block.message;
         let mut e =
@@ -83,7 +78,6 @@ impl LogMessage {
         e
     }
 
-    /// Its number.
     pub fn id(&self) -> MessageId {
         self.stored.id
     }
@@ -93,7 +87,7 @@ impl LogMessage {
         self.stored.user
     }
 
-    /// Stands for a compaction.
+    /// Whether it marks a compaction.
     pub fn is_marker(&self) -> bool {
         self.stored.marker.is_some()
     }
@@ -113,22 +107,24 @@ impl LogMessage {
         self.stored.summary && self.stored.finished && !self.stored.error
     }
 
-    /// History parts that it stands for.
+    /// History parts that it covers.
     pub fn origin(&self) -> Origins {
         origins(&self.blocks)
     }
 
-    /// What is sent of it: failed messages are left out.
+    /// Returns the blocks to send; failed messages send nothing.
     pub fn shown(&self) -> Vec<Arc<Block>> {
         if self.stored.error { Vec::new() } else { self.blocks.clone() }
     }
 
-    /// The same with files as notes, and without those of tool results: what 1.3 lets its
-    /// summariser read (docs/sources/opencode.md §0).
+    /// Returns the blocks with files as notes and without those of tool results: the input of 1.3's
+    /// summariser (docs/sources/opencode.md §0).
     pub fn shown_without_media(&self) -> Vec<Arc<Block>> {
         let user = self.is_user();
         let note = |b: &Arc<Block>| {
-            b.redraft(|d| (d.kind, d.text, d.media) = (BlockKind::User, attached(b).into(), None))
+            b.redraft(|d| {
+                (d.kind, d.text, d.media) = (BlockKind::User, attachment_note(b).into(), None)
+            })
         };
         let blocks = self.shown().into_iter().filter(|b| user || b.media.is_none());
         blocks.map(|b| if b.media.is_some() { note(&b) } else { b }).collect()
@@ -151,7 +147,7 @@ impl LogMessage {
         (lens.iter().sum::<u64>() + lens.len() as u64 - 1, lens.len() as u64)
     }
 
-    /// What pruning needs to know of it.
+    /// Returns the facts that pruning needs.
     pub fn for_pruning(&self) -> PruneMessage<'_> {
         let outputs = self.blocks.iter().filter(|b| b.kind == BlockKind::Output);
         let results = outputs.map(|b| PruneResult {
@@ -174,7 +170,7 @@ impl LogMessage {
 
 /// Texts of a user message that follow each other become one block of several parts, since the
 /// program sends a message whole and a wire takes separate texts for separate messages.
-fn together(blocks: Vec<Arc<Block>>) -> Vec<Arc<Block>> {
+fn merge_texts(blocks: Vec<Arc<Block>>) -> Vec<Arc<Block>> {
     let is_text = |b: &Block| b.kind == BlockKind::User && b.media.is_none();
     let mut out: Vec<Arc<Block>> = Vec::new();
     for b in blocks {
@@ -205,7 +201,7 @@ pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> Transcript {
     };
     for (i, b) in blocks.iter().enumerate() {
         match b.kind {
-            // What stands for a compaction is not part of the conversation.
+            // Compaction markers are not part of the conversation.
             BlockKind::Marker => {}
             BlockKind::Reasoning => line(&mut out, "[Assistant reasoning]: ", b, &b.text),
             BlockKind::Call => {
@@ -221,11 +217,11 @@ pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> Transcript {
                     line(&mut out, tag, &blocks[at], &text);
                 }
             }
-            // Results stand with their calls, and what came with a result stands with it.
+            // The line of a call includes its result and the files that came with it.
             BlockKind::Output => {}
             BlockKind::Image
                 if !user && blocks[..i].iter().any(|o| o.kind == BlockKind::Output) => {}
-            BlockKind::Image => line(&mut out, "", b, &attached(b)),
+            BlockKind::Image => line(&mut out, "", b, &attachment_note(b)),
             _ => {
                 let tag = if user { "[User]: " } else { "[Assistant]: " };
                 b.parts().for_each(|t| line(&mut out, tag, b, t));
@@ -235,21 +231,21 @@ pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> Transcript {
     out
 }
 
-/// The line of a tool result, which comes first, with the files behind it. The cut counts the
-/// files' lines too.
+/// Formats a tool result and the files after it. The cut counts the files' lines too.
 fn result_line(blocks: &[Arc<Block>]) -> (&'static str, String) {
     let o = &blocks[0];
     let tag = if o.is_error { "[Tool error]: " } else { "[Tool result]: " };
     if o.is_error || o.form == Form::Cleared {
         return (tag, o.text.to_string());
     }
-    let files = blocks[1..].iter().take_while(|b| b.kind == BlockKind::Image).map(|b| attached(b));
+    let files =
+        blocks[1..].iter().take_while(|b| b.kind == BlockKind::Image).map(|b| attachment_note(b));
     let text: Vec<String> = std::iter::once(o.text.to_string()).chain(files).collect();
     (tag, transcript_output(&text.join("\n")))
 }
 
-/// What stands for a file where files cannot be shown (docs/sources/opencode.md §3.2.6, §3.3).
-pub fn attached(b: &Block) -> String {
+/// Text for a file that cannot be shown (docs/sources/opencode.md §3.2.6, §3.3).
+pub fn attachment_note(b: &Block) -> String {
     let (mime, name) =
         b.media.as_ref().map_or(("file", None), |m| (m.media_type.as_str(), m.name.as_deref()));
     format!("[Attached {mime}: {}]", name.unwrap_or("file"))
@@ -324,13 +320,12 @@ impl Index<usize> for Log {
 }
 
 impl Log {
-    /// Number of messages.
     pub fn count(&self) -> usize {
         self.entries.len()
     }
 
-    /// Takes over what was recorded since the last time. Costs as much as is new. True if a message
-    /// is sent otherwise than the engine shows it.
+    /// Takes over the messages recorded since the last call, in time proportional to their number.
+    /// Returns whether a message is sent differently from the engine's view.
     pub fn sync(&mut self, s: &Engine) -> bool {
         let end = s.history.messages().len() as u32;
         if end == self.synced {
@@ -344,7 +339,7 @@ impl Log {
                 .iter()
                 .rev()
                 .take_while(|b| b.message.0 >= self.synced && b.message.0 < end);
-            // What is always shown stands for nothing in the history.
+            // Fixed blocks have no origin in the history.
             let mut v: Vec<Arc<Block>> = new.filter(|b| !b.origin.is_empty()).cloned().collect();
             v.reverse();
             v
@@ -358,7 +353,7 @@ impl Log {
             match m.role {
                 Role::User => {
                     let count = blocks.len();
-                    let blocks = together(blocks);
+                    let blocks = merge_texts(blocks);
                     changed |= blocks.len() < count;
                     self.entries.push(LogMessage::of(m.id, true, blocks));
                 }
@@ -395,7 +390,7 @@ impl Log {
         self.push(e);
     }
 
-    /// Notes what the provider reported with the newest reply.
+    /// Stores the tokens that the provider reported with the newest reply.
     pub fn note_used(&mut self, used: u64) {
         if let Some(e) = self.entries.iter_mut().rev().find(|e| !e.is_user()) {
             e.used = used;
@@ -411,18 +406,18 @@ impl Log {
             .map(|i| &self[i])
     }
 
-    /// Forgets everything: the session begins anew behind what is recorded so far.
+    /// Clears the log: the session starts again after the messages recorded so far.
     pub fn clear_all(&mut self, s: &Engine) {
         *self = Log { entries: Vec::new(), synced: s.history.messages().len() as u32 };
     }
 
-    /// Goes back: what came after this message is deleted, markers and summaries too
-    /// (docs/sources/opencode.md §7, revert).
+    /// Deletes all messages after this one, markers and summaries too (docs/sources/opencode.md §7,
+    /// revert).
     pub fn rewind(&mut self, to: MessageId) {
         self.entries.retain(|e| e.id() <= to);
     }
 
-    /// Gives calls whose result never came an error result, as they are sent then. True if there
+    /// Gives calls without a result an error result, as they are sent then. Returns whether there
     /// were any.
     pub fn close_calls(&mut self, s: &mut Engine) -> bool {
         let Some(e) = self.entries.iter_mut().rev().find(|e| !e.is_user()) else { return false };
@@ -448,7 +443,7 @@ impl Log {
         !open.is_empty()
     }
 
-    /// What decides which messages are sent.
+    /// Returns the facts that decide which messages are sent.
     pub fn stored(&self) -> Vec<Stored> {
         self.entries.iter().map(|e| e.stored).collect()
     }
@@ -458,13 +453,12 @@ impl Log {
         self.entries.iter().rev().find(|e| e.stored.user).map(LogMessage::id)
     }
 
-    /// Whether a message stands for a compaction.
+    /// Whether a message marks a compaction.
     pub fn is_marker(&self, id: MessageId) -> bool {
         self.entries.iter().any(|e| e.id() == id && e.is_marker())
     }
 
-    /// Notes where the verbatim tail of a compaction starts; messages that are no markers cannot
-    /// cut and stay as they are.
+    /// Stores the start of a compaction's verbatim tail; messages other than markers do not change.
     pub fn set_tail(&mut self, marker: MessageId, start: Option<MessageId>) {
         if let Some(e) = self.entries.iter_mut().find(|e| e.id() == marker && e.is_marker()) {
             e.stored.marker = Some(start);

@@ -1,8 +1,8 @@
-//! OpenCode: the head of the session becomes a summary behind a marker message, the newest steps
-//! stay as they are.
+//! OpenCode: a summary after a marker message replaces the head of the session; the newest steps
+//! stay.
 //!
-//! `program.rs` is what was released; `described_001.rs` and `described_002.rs` are two published
-//! descriptions of it.
+//! `program.rs` follows the releases; `described_001.rs` and `described_002.rs` two published
+//! accounts.
 
 mod conform;
 mod conform_texts;
@@ -29,7 +29,7 @@ mod words;
 
 use ctxbench_core::strategy::Strategy;
 
-use crate::descriptor::{Build, Need, Product};
+use crate::descriptor::{Build, Product, Requirement};
 use program::Program;
 use settings::OpenCodeSettings;
 use version::OpenCodeVersion;
@@ -42,7 +42,7 @@ impl Product for OpenCode {
     type Settings = OpenCodeSettings;
     type Words = OpenCodeWords;
 
-    fn needs(_version: OpenCodeVersion, _settings: &OpenCodeSettings) -> Option<Need> {
+    fn needs(_version: OpenCodeVersion, _settings: &OpenCodeSettings) -> Option<Requirement> {
         None
     }
 

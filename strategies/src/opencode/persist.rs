@@ -1,12 +1,11 @@
-//! OpenCode's session: messages and parts as JSON objects, wherever they are kept
+//! OpenCode's session: messages and parts as JSON objects, in tables or files
 //! (docs/sources/opencode.md §6, §7, §9; docs/sources/chat-history.md §4.1).
 //!
 //! A call and its result are one `tool` part of the assistant's message, which is rewritten when
-//! the result comes. Pruning sets `state.time.compacted` in it and keeps the output. A compaction
+//! the result arrives. Pruning sets `state.time.compacted` in it and keeps the output. A compaction
 //! is a user message with a `compaction` part and an assistant message with `summary: true`; only
-//! both together cut, and `tail_start_id` names the first of the messages kept behind them. The
-//! words that stand for the compaction in a prompt are stored beside its part here, because they
-//! are the caller's to choose.
+//! both together cut, and `tail_start_id` names the first message kept after them. The marker's
+//! text in a prompt is stored next to its part, because the caller chooses it.
 
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ use crate::persist::{
 /// The one session of a folder.
 pub(super) const SESSION: &str = "ses_000000000000ctxbenchsession";
 
-/// Where the objects are kept.
+/// Storage of the objects.
 pub(super) trait Drawer: Send {
     /// Stores a message or changes it.
     fn put_message(&mut self, id: &str, at: u64, info: &Value) -> Result<(), PersistError>;
@@ -42,7 +41,6 @@ pub(super) trait Drawer: Send {
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
-    /// Bytes on disk.
     fn size(&self) -> u64;
 }
 
@@ -59,7 +57,7 @@ pub(super) struct OpenCode<D> {
     /// Virtual time, ms, and ids given in this ms (docs/sources/opencode.md §7).
     clock: u64,
     seed: u64,
-    /// What is shown now: each with the message that it is stored in.
+    /// Current view: each message with the id of its stored message.
     shown: Vec<(StoredMessage, String)>,
 }
 
@@ -67,14 +65,14 @@ impl<D: Drawer> OpenCode<D> {
     pub(super) fn new(drawer: D, seed: u64) -> Result<Self, PersistError> {
         let mut out = OpenCode { drawer, clock: BEGIN_MS, seed, shown: Vec::new() };
         let (newest, _) = out.drawer.page(None)?;
-        // Later than everything that is there already, whoever wrote it.
+        // Later than all stored times.
         out.clock = newest.iter().flat_map(times).max().unwrap_or(BEGIN_MS);
         out.shown = read(&out.drawer)?.0;
         Ok(out)
     }
 
-    /// `prefix_` + 12 hex digits of the low 48 bits of ms · 4096 + counter, + 14 letters that tell
-    /// writers apart.
+    /// Returns `prefix_` + 12 hex digits of the low 48 bits of ms · 4096 + counter, + 14 letters
+    /// that distinguish writers.
     fn id(&mut self, prefix: &str) -> String {
         self.clock += 1;
         format!(
@@ -88,8 +86,8 @@ impl<D: Drawer> OpenCode<D> {
         let id = self.id("msg");
         let mut info = info;
         info["time"] = json!({ "created": self.clock });
-        // A summary that is finished hides what is before it, so it is finished when its words are
-        // stored: a program that dies in between has lost nothing.
+        // A finished summary hides the messages before it, so it is marked finished after its text
+        // is stored: a crash in between loses nothing.
         let mut begun = info.clone();
         let finished = begun.as_object_mut().and_then(|m| m.remove("finish")).is_some();
         self.drawer.put_message(&id, self.clock, &begun)?;
@@ -167,7 +165,7 @@ impl<D: Drawer> OpenCode<D> {
             }
         } else if let Some(at) = view.iter().position(StoredMessage::is_summary) {
             let behind = &view[at + 1..];
-            // The longest end of what was shown that is kept as it is.
+            // The longest unchanged end of the view.
             let kept = (0..=behind.len().min(before.len()))
                 .rev()
                 .find(|n| before.ends_with(&behind[..*n]))
@@ -190,7 +188,7 @@ impl<D: Drawer> OpenCode<D> {
                 self.say(said)?;
             }
         }
-        // Nothing else takes anything out of what this product shows.
+        // Only compactions remove messages from this product's view.
         self.shown = read(&self.drawer)?.0;
         Ok(())
     }
@@ -231,13 +229,13 @@ impl<D: Drawer> Persistence for OpenCode<D> {
     }
 }
 
-/// Milliseconds that an id can hold: of 48 bits 12 count within one.
+/// Milliseconds that fit into an id: of 48 bits 12 count within one.
 const ID_MS: u64 = 1 << 36;
 
-/// The times in a message: that of its making, and those in its ids and its parts'. The parts' lie
-/// behind the message's.
+/// Times of a message: its creation, and those in its ids and its parts' ids. The parts' are later
+/// than the message's.
 fn times(m: &Stored) -> impl Iterator<Item = u64> + '_ {
-    // A time of more than 48 bits is no clock's.
+    // A time of more than 48 bits is invalid.
     let created = m.info["time"]["created"].as_u64().filter(|t| *t < 1 << 48).unwrap_or(BEGIN_MS);
     let ids = std::iter::once(&m.id).chain(m.parts.iter().map(|(id, _)| id));
     std::iter::once(created).chain(ids.filter_map(move |id| time_in(id, created)))
@@ -254,8 +252,9 @@ fn time_in(id: &str, near: u64) -> Option<u64> {
         .min_by_key(|t| t.abs_diff(near))
 }
 
-/// What the next request shows, each with the message that it is stored in: back to the newest
-/// finished compaction, or to the tail that it keeps (docs/sources/opencode.md §9, 39 to 48).
+/// Reads the contents of the next request, each with the id of its stored message: back to the
+/// newest finished compaction, or to the tail that it keeps (docs/sources/opencode.md §9, 39 to
+/// 48).
 fn read(drawer: &impl Drawer) -> Result<(Vec<(StoredMessage, String)>, u64), PersistError> {
     let mut kept: Vec<Stored> = Vec::new();
     let (mut before, mut bytes) = (None::<String>, 0);
@@ -293,7 +292,7 @@ fn read(drawer: &impl Drawer) -> Result<(Vec<(StoredMessage, String)>, u64), Per
     }
     kept.reverse();
     pair.reverse();
-    // The pair stands before its tail, and what came later behind it.
+    // The pair comes before its tail, and later messages after it.
     let place = if pair.len() == 2 { 0 } else { kept.len() };
     kept.splice(place..place, pair);
     let shown = kept.iter().filter(|m| !is_marker(m) || m.parts.len() > 1);
@@ -304,8 +303,8 @@ fn is_marker(m: &Stored) -> bool {
     m.parts.iter().any(|(_, p)| p["type"] == "compaction")
 }
 
-/// A message as requests show it: a tool part is a call of the assistant, and its result behind the
-/// message.
+/// Reads a message as requests show it: a tool part becomes a call of the assistant, with its
+/// result after the message.
 fn said(m: &Stored, prune: bool) -> Vec<StoredMessage> {
     let mut own = StoredMessage { role: role_of(&m.info), parts: Vec::new() };
     let mut results = Vec::new();
@@ -359,7 +358,7 @@ fn part(p: &Part) -> Option<Value> {
         }
         Part::Call(ToolCall { id, name, arguments }) => {
             let input: Value = serde_json::from_str(arguments).unwrap_or_default();
-            // The exact argument text is what a prompt repeats.
+            // A prompt repeats the exact argument text.
             json!({"type": "tool", "callID": **id, "tool": **name, "state": {"status": "running", "input": input, "raw": **arguments, "time": {}}})
         }
         Part::Image(m) => {
@@ -370,7 +369,7 @@ fn part(p: &Part) -> Option<Value> {
     })
 }
 
-/// Speakers besides user and assistant, whom the product does not know as messages.
+/// Roles other than user and assistant, which the product does not store as messages.
 fn spoken(role: Role) -> Option<&'static str> {
     match role {
         Role::System | Role::Instructions => Some("system"),
@@ -458,7 +457,7 @@ mod tests {
             let done = OpenCode::new(dying, 2).unwrap().append(&JournalEntry::View(after.clone()));
             let again = OpenCode::new(Tables::open(dir.path()).unwrap(), 3).unwrap();
             let found = again.load().unwrap().context;
-            // The question that the marker holds is there before the summary is.
+            // The marker's question exists before the summary.
             let kept = found == after || found.starts_with(&before);
             assert!(kept, "died before write {}: {found:#?}", writes + 1);
             ends.push(done.is_ok());

@@ -2,10 +2,9 @@
 //! `storage/session/<project>/<session>.json`, `storage/message/<session>/<message>.json`,
 //! `storage/part/<message>/<part>.json`.
 //!
-//! A file is written under its own name, so a crash in the middle, or a full disk, leaves one that
-//! cannot be read: it is passed over with a note. A result that does not fit takes the call that
-//! stood in the same file with it. The names sort by time, so loading goes from the newest back as
-//! in the tables; the folders have to be listed whole.
+//! A file is written in place, so a crash or a full disk leaves an unreadable one: it is skipped
+//! with a note. A result that does not fit loses the call in the same file. Names sort by time, so
+//! loading starts with the newest as in the tables; the folders have to be listed completely.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -62,13 +61,13 @@ impl Files {
     }
 }
 
-/// In the file's own place: once it is open, what it held is gone, and the error says so.
+/// Writes in place: opening truncates the file, and the error says so.
 fn write(path: &Path, value: &Value) -> Result<(), PersistError> {
     let mut file = File::create(path).map_err(PersistError::io(path, "open it"))?;
     file.write_all(value.to_string().as_bytes()).map_err(PersistError::cut(path, "write it"))
 }
 
-/// Names of the files of a folder without `.json`, sorted; none where there is no folder.
+/// Names of the files of a folder without `.json`, sorted; empty if there is no folder.
 fn names(dir: &Path) -> Vec<String> {
     let name =
         |e: std::fs::DirEntry| e.file_name().to_str()?.strip_suffix(".json").map(str::to_string);

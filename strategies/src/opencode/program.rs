@@ -1,9 +1,8 @@
 //! OpenCode as released: 1.18, and 1.3 (docs/sources/opencode.md, sections named at the constants).
 //!
-//! Two layers: old tool results are cleared after a turn (only if switched on), and when the usage
-//! that the provider reported reaches the usable window, the head goes as one text transcript to a
-//! summary request with a system prompt of its own; a synthetic message then asks the model to go
-//! on.
+//! Two layers: old tool results are cleared after a turn (only if switched on). When the usage that
+//! the provider reported reaches the usable window, a summary request with a separate system prompt
+//! gets the head as one text transcript; a synthetic message then asks the model to continue.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
 use ctxbench_core::tokens::utf16_div4_round;
 
-use super::log::{Log, LogMessage, attached};
+use super::log::{Log, LogMessage, attachment_note};
 use super::request::{breakpoints, is_fixed, joined, limits};
 use super::rules::{
     BUFFER, Limits, OUTPUT_CAP, PruneMessage, RETRIES, filter_compacted, is_overflow, is_retryable,
@@ -29,7 +28,7 @@ use super::words::OpenCodeWords;
 
 pub(crate) struct Program {
     settings: OpenCodeSettings,
-    /// 1.3: the whole conversation goes to the summariser, and no tail stays.
+    /// 1.3: the summariser gets the whole conversation, and no tail stays.
     old: bool,
     prune: bool,
     rule: PruneRule,
@@ -40,7 +39,7 @@ pub(crate) struct Program {
     words: OpenCodeWords,
     log: Log,
     last_count: u64,
-    /// How many blocks of the view the newest count covers; none after the view was changed.
+    /// Number of blocks of the view that the newest count covers; none after the view was changed.
     counted: Option<usize>,
     /// A compaction that was asked for and never finished.
     pending: Option<Task>,
@@ -50,17 +49,17 @@ pub(crate) struct Program {
 #[derive(Clone, Copy)]
 struct Task {
     marker: MessageId,
-    /// Asked for by the program, so that the model is told to go on.
+    /// Whether the program requested it, so that the model is asked to continue.
     auto: bool,
     /// The provider had refused the request.
     overflow: bool,
 }
 
-/// What became of a compaction.
+/// Outcome of a compaction.
 #[derive(PartialEq, Eq)]
 enum Outcome {
     Continue,
-    /// It stands, and nobody asks the model to go on: the summary answers the newest message.
+    /// Complete, without a message to the model: the summary answers the newest message.
     Answered,
     Stop,
 }
@@ -137,7 +136,7 @@ impl Program {
         {
             messages.pop();
         }
-        let prior = if self.old { None } else { self.hide_compactions(&mut messages) };
+        let prior = if self.old { None } else { self.strip_compactions(&mut messages) };
         let tail = if self.old { None } else { self.tail_start(s, &messages) };
         let head = &messages[..tail.unwrap_or(messages.len())];
         let (prior, prior_origin) = prior.unzip();
@@ -146,7 +145,7 @@ impl Program {
         let failed = match self.ask(s, &request).await {
             Ok(reply) if !reply.has_calls() => {
                 let text = reply.text().unwrap_or_default();
-                // The new summary stands for the head and for what the summary before it stood for.
+                // The new summary covers the head and the parts that the previous summary covered.
                 let covered = head.iter().flat_map(|&i| self.log[i].blocks.iter());
                 let covered = covered.map(|b| &b.origin).chain([&prior_origin]);
                 let origin: Origins = covered.collect();
@@ -166,7 +165,7 @@ impl Program {
         if let Some(finished) = failed {
             self.log.push(LogMessage::failed_summary(s, parent, finished));
             self.pending = (!finished).then_some(task);
-            self.show_silently(s);
+            self.set_view(s);
             s.note(Event::CompactionFailed { mechanism: "summary", dangling: true });
             return Outcome::Stop;
         }
@@ -202,7 +201,7 @@ impl Program {
         }
     }
 
-    /// Position of the nearest earlier real user message, if another one stands before it.
+    /// Position of the nearest earlier user message, if another one precedes it.
     fn replay_point(&self, messages: &[usize]) -> Option<usize> {
         let real = |&i: &usize| self.log[i].is_user() && !self.log[i].is_marker();
         let at = messages.iter().rposition(real)?;
@@ -212,7 +211,7 @@ impl Program {
     /// The user message again, as one message with its parts; files become notes.
     fn replay(&mut self, s: &mut Engine, i: usize) {
         let parts = self.log[i].blocks.iter().flat_map(|b| match b.media {
-            Some(_) => vec![attached(b)],
+            Some(_) => vec![attachment_note(b)],
             None => b.parts().map(str::to_string).collect(),
         });
         let (text, splits) = joined(parts.collect());
@@ -220,10 +219,10 @@ impl Program {
         self.log.push(LogMessage::user(block.redraft(|d| d.splits = splits)));
     }
 
-    /// Takes finished marker-summary pairs out and returns the text of the last summary. Last is
-    /// meant by place: where a tail holds an older pair, that pair's summary is the one handed on,
-    /// and the newer one is lost.
-    fn hide_compactions(&self, messages: &mut Vec<usize>) -> Option<(String, Origins)> {
+    /// Removes finished marker-summary pairs and returns the text of the last summary by position:
+    /// if a tail contains an older pair, that pair's summary is passed on and the newer one is
+    /// lost.
+    fn strip_compactions(&self, messages: &mut Vec<usize>) -> Option<(String, Origins)> {
         let marker_of = |i: usize| {
             let parent = self.log[i].stored.parent.filter(|_| self.log[i].is_summary())?;
             messages
@@ -290,21 +289,21 @@ impl Program {
         kind: CompactionKind,
         phase: Phase,
     ) {
-        let blocks = self.sent(s);
+        let blocks = self.view(s);
         self.counted = None;
-        // Messages go whole, and calls stand in the message of their results, so the edit is always
-        // valid.
+        // Whole messages are removed, and calls share the message of their results, so the edit is
+        // always valid.
         let _ = s.compacted(kind, mechanism, phase, blocks);
     }
 
-    /// The same where nothing became smaller: a compaction that failed leaves its marker behind.
-    fn show_silently(&mut self, s: &mut Engine) {
-        let blocks = self.sent(s);
+    /// Sets the view without a compaction event: a failed compaction leaves its marker.
+    fn set_view(&mut self, s: &mut Engine) {
+        let blocks = self.view(s);
         self.counted = None;
         let _ = s.context.set(blocks);
     }
 
-    fn sent(&self, s: &Engine) -> Vec<Arc<Block>> {
+    fn view(&self, s: &Engine) -> Vec<Arc<Block>> {
         let mut blocks: Vec<Arc<Block>> =
             s.context.blocks().iter().filter(|b| is_fixed(b)).cloned().collect();
         blocks.extend(
@@ -330,8 +329,8 @@ impl Program {
         self.show(s, "prune", CompactionKind::Clear, Phase::PostTurn);
     }
 
-    /// What the next request would have: what the provider counted and an estimate of what came
-    /// since (docs/sources/opencode-vs-claude-code.md §10.5).
+    /// Estimates the next request: the provider's count plus an estimate of the later blocks
+    /// (docs/sources/opencode-vs-claude-code.md §10.5).
     fn believed(&self, s: &Engine) -> u64 {
         let blocks = s.context.blocks();
         let estimate = |blocks: &mut dyn Iterator<Item = &Arc<Block>>| {
@@ -356,7 +355,7 @@ impl Program {
         if said { Phase::PreTurn } else { Phase::MidTurn }
     }
 
-    /// A request that will not be sent again. What is over is pruned, as after every loop
+    /// Gives up a request. Finished messages are pruned, as after every loop
     /// (docs/sources/opencode.md §1).
     fn give_up(&mut self, s: &mut Engine, e: &ModelError) -> Flow {
         self.log.sync(s);
@@ -385,15 +384,15 @@ impl Strategy for Program {
     async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
         self.log.sync(s);
         if self.log.close_calls(s) {
-            self.show_silently(s);
+            self.set_view(s);
         }
         Flow::Proceed
     }
 
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
         if self.log.sync(s) {
-            // What was counted stands before the message that came in and stays as it is.
-            let blocks = self.sent(s);
+            // The counted blocks precede the incoming message and do not change.
+            let blocks = self.view(s);
             let _ = s.context.set(blocks);
         }
         // A compaction that never finished is still waiting; it now answers the new user message
@@ -404,7 +403,7 @@ impl Strategy for Program {
             return match self.process(s, Phase::PreTurn, task, parent).await {
                 Outcome::Stop => self.stop(s),
                 Outcome::Continue => Flow::Proceed,
-                // Without a synthetic message behind it the summary itself answers the newest
+                // Without a synthetic message after it the summary itself answers the newest
                 // message, and the loop ends (docs/sources/opencode.md §3.1).
                 Outcome::Answered => Flow::EndTurn,
             };
@@ -493,7 +492,7 @@ impl Strategy for Program {
         self.log.sync(s);
         self.log.rewind(to);
         self.pending = self.pending.filter(|t| self.log.is_marker(t.marker));
-        self.show_silently(s);
+        self.set_view(s);
     }
 
     async fn compact(

@@ -1,4 +1,4 @@
-//! What the requests of a driven OpenCode mean.
+//! Classification of the requests of a driven OpenCode.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,17 @@ use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording, Segmen
 
 pub(super) const RECORDING: Recording = Recording { notes: no_notes, read, texts_apart: false };
 
-/// What stands around the conversation in a summary prompt (docs/sources/opencode.md §3.2.7).
+/// Text around the conversation in a summary prompt (docs/sources/opencode.md §3.2.7).
 const CONVERSATION: [&str; 2] = ["<conversation>\n", "\n</conversation>"];
-/// What stands around the summary before it.
+/// Text around the previous summary.
 const PRIOR: [&str; 2] = ["<prior-summary>\n", "\n</prior-summary>"];
 
-/// Its own messages in the user's place, by their words.
+/// The program's own user messages, by their text.
 #[derive(Default)]
 struct Own<'a> {
-    /// Stands before a summary.
+    /// Texts before a summary.
     markers: BTreeSet<&'a str>,
-    /// Asks to go on after a compaction.
+    /// Request to continue after a compaction.
     go_on: Option<&'a str>,
     /// The same after a prompt that was too large.
     go_on_overflow: Option<&'a str>,
@@ -153,7 +153,7 @@ fn sorted(
 fn prompt(text: &str, placeholders: &[(&str, String)]) -> Option<As> {
     let [open, close] = CONVERSATION;
     let (_, rest) = text.split_once(open)?;
-    // The conversation may hold the same words; what closes it stands last.
+    // The conversation may contain the same text; the closing tag is the last one.
     let (conversation, rest) = rest.rsplit_once(close)?;
     let [open, close] = PRIOR;
     let prior = rest.split_once(open).and_then(|(_, r)| r.rsplit_once(close)).map(|(p, _)| p);
@@ -207,7 +207,7 @@ mod tests {
             ]
         );
         let As::Prompt { transcript, prior, .. } = &out.requests[3].1[1] else { panic!() };
-        // Of its own message in the transcript only the size is kept.
+        // Of the program's message in the transcript only the size is kept.
         let s1 = vec![Segment::Said("S1".into())];
         assert_eq!((transcript.as_str(), prior), ("[User]: <conti", &s1));
         assert_eq!(out.constants["continue"]["bytes"], 6);

@@ -1,5 +1,4 @@
-//! What OpenCode and the descriptions of it send beside the messages themselves: prompts,
-//! breakpoints, parts.
+//! Prompts, breakpoints and parts that OpenCode and its accounts send in addition to the messages.
 
 use std::sync::Arc;
 
@@ -29,7 +28,7 @@ pub(crate) fn joined(parts: Vec<String>) -> (String, Vec<usize>) {
     (parts.concat(), splits)
 }
 
-/// Whether a block is always shown.
+/// Whether a block is fixed.
 pub(crate) fn is_fixed(b: &Block) -> bool {
     strategy::is_fixed(b) || b.kind == BlockKind::File
 }
@@ -62,15 +61,14 @@ pub(crate) fn breakpoints(s: &Engine, blocks: &[Arc<Block>]) -> Vec<usize> {
 pub(crate) struct WholeSummary<'a> {
     /// Of the agent that summarises.
     pub(crate) system: &'a Arc<str>,
-    /// The request behind the conversation.
+    /// The request after the conversation.
     pub(crate) prompt: &'a Arc<str>,
-    /// Largest reply, tokens.
     pub(crate) most: u64,
 }
 
 impl WholeSummary<'_> {
-    /// Asks for it and shows what is always shown and then what `view` makes of the text and the
-    /// conversation. False if there was no text.
+    /// Requests the summary and sets the view to the fixed blocks, followed by the result of `view`
+    /// for the text and the conversation. Returns false without a text.
     pub(crate) async fn replace(
         &self,
         s: &mut Engine,

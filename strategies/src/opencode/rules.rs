@@ -1,5 +1,5 @@
-//! OpenCode's rules as pure functions (docs/sources/opencode.md §1-4): what fits, where the tail
-//! starts, which messages are sent.
+//! OpenCode's rules as pure functions (docs/sources/opencode.md §1-4): size limits, start of the
+//! tail, selection of messages.
 
 use std::sync::Arc;
 
@@ -14,7 +14,6 @@ use ctxbench_core::tokens::{o200k, utf16_div4_round};
 pub struct Limits {
     /// Context window; 0 = unknown.
     pub context: u64,
-    /// Largest reply.
     pub output: u64,
     /// Separate limit on input.
     pub input: Option<u64>,
@@ -47,14 +46,14 @@ pub fn usable(limits: Limits, reserved: Option<u64>, cap: u64, buffer: u64) -> u
     }
 }
 
-/// Whether a step that ended with this many tokens is followed by a compaction
-/// (docs/sources/opencode.md §2).
+/// Whether a compaction follows a step that ended with this many tokens (docs/sources/opencode.md
+/// §2).
 pub fn overflows(auto: bool, context: u64, usable: u64, count: u64) -> bool {
     auto && context != 0 && count >= usable
 }
 
-/// Tokens of a step as they are held against the window: the provider's total, or the parts where
-/// it gives none or 0 (docs/sources/opencode.md §2).
+/// Tokens of a step to compare with the window: the provider's total, or the sum of the parts if
+/// the total is missing or 0 (docs/sources/opencode.md §2).
 pub fn used(usage: &Usage) -> u64 {
     let parts = || usage.prompt().saturating_add(usage.output);
     usage.reported_total.filter(|n| *n > 0).unwrap_or_else(parts)

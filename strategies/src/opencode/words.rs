@@ -1,4 +1,4 @@
-//! Prompt texts of OpenCode, in our words.
+//! Prompt texts of OpenCode, rewritten.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use ctxbench_core::compaction::Transcript;
 use super::settings::{OpenCodeSettings, Prompt};
 
 crate::words::words! {
-    /// Prompt texts, ours.
     pub(crate) struct OpenCodeWords {
         summary_system = SYSTEM;
         intro = "This is the conversation up to now:\n<conversation>\n";
@@ -46,7 +45,8 @@ impl OpenCodeWords {
         }
     }
 
-    /// With what a plugin adds to the prompt or asks in its place (docs/sources/opencode.md §3.2.5).
+    /// Applies a plugin's additions to, or replacement of, the prompt (docs/sources/opencode.md
+    /// §3.2.5).
     pub(crate) fn hooked(self, s: &OpenCodeSettings) -> Self {
         let with = |words: &Arc<str>| match (&s.hook_prompt, &s.hook_context) {
             (Some(prompt), _) => prompt.clone(),
@@ -56,8 +56,8 @@ impl OpenCodeWords {
         OpenCodeWords { template: with(&self.template), old_prompt: with(&self.old_prompt), ..self }
     }
 
-    /// The summary request of a plugin that has a prompt of its own: the conversation stands behind
-    /// it, and nothing hands the summary before it on.
+    /// Builds the summary request of a plugin with its own prompt. The conversation follows the
+    /// prompt; the previous summary is not included.
     pub(crate) fn prompt_of_plugin(&self, transcript: &Transcript) -> Transcript {
         let mut out = Transcript::of(BlockKind::SummaryPrompt, &*self.template);
         out.append(&Transcript::of(BlockKind::SummaryPrompt, &*self.hook_history));

@@ -1,7 +1,7 @@
 //! OpenOxide's memory files (docs/sources/openoxide.md §1.7). Imports, the search above the
 //! directory and files of a person's rules are Claude Code's, whose levels the blueprint adopts.
 
-use ctxbench_kit::memory::{IndexLimit, Layout, Level, Levels, Loaded, Visit};
+use ctxbench_kit::memory::{IndexLimit, Layout, Level, Levels, LoadRequest, LoadedFiles};
 
 use crate::descriptor::Version;
 
@@ -36,6 +36,6 @@ static LAYOUT: Layout = Layout {
     index: IndexLimit { lines: 200, bytes: None },
 };
 
-pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
-    Levels::visit(&LAYOUT, visit)
+pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
+    Levels::load_for(&LAYOUT, request)
 }

@@ -23,7 +23,7 @@ mod words;
 
 use std::sync::Arc;
 
-use crate::descriptor::{Build, Need, Product, Reads, Version, Versions};
+use crate::descriptor::{Build, Product, Reads, Requirement, Version, Versions};
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::budget::{BudgetConfig, BudgetError, Demand, PromptChunks, estimate, validate};
@@ -50,7 +50,7 @@ use crate::scoped::Scoped;
 pub use crate::openoxide::words::DESCRIPTOR;
 
 /// The provider refuses a smaller trigger (docs/sources/anthropic-api.md §2.3), tokens.
-const LEAST_COMPACT_TRIGGER: u64 = 50_000;
+const MIN_COMPACT_TRIGGER: u64 = 50_000;
 /// Further attempts after a passing failure: what Codex and OpenCode do; the blueprint is silent.
 pub(crate) const RETRIES: u32 = 5;
 
@@ -96,10 +96,10 @@ impl Product for OpenOxide {
     type Settings = OpenOxideSettings;
     type Words = OxideWords;
 
-    fn needs(version: OxideVersion, _settings: &Self::Settings) -> Option<Need> {
-        (version == OxideVersion::ProviderSide).then_some(Need {
-            can: |c| c.context_editing,
-            why: "a provider that clears tool results exists on the Anthropic API only",
+    fn needs(version: OxideVersion, _settings: &Self::Settings) -> Option<Requirement> {
+        (version == OxideVersion::ProviderSide).then_some(Requirement {
+            is_met: |c| c.context_editing,
+            reason: "a provider that clears tool results exists on the Anthropic API only",
         })
     }
 
@@ -129,7 +129,7 @@ impl Product for OpenOxide {
                 inputs: ClearInputs::None,
             },
             compact: ServerEdit::Compact {
-                trigger: s.compact_trigger.max(scale_tokens(LEAST_COMPACT_TRIGGER, b.scale)),
+                trigger: s.compact_trigger.max(scale_tokens(MIN_COMPACT_TRIGGER, b.scale)),
                 instructions: None,
                 pause: false,
             },

@@ -23,10 +23,10 @@ use crate::openoxide::{OpenOxide, RETRIES};
 
 /// How often a summary that is still too large is summarised again (docs/sources/openoxide.md §2.4:
 /// Aider's recursion, depth 3).
-const MOST_DEPTH: u32 = 3;
+const MAX_DEPTH: u32 = 3;
 /// How often a session that the provider finds too long is offered again with its oldest part left
 /// out.
-const MOST_TRIMS: u32 = 4;
+const MAX_TRIMS: u32 = 4;
 
 /// Characters of the message behind the seam that the instruction quotes, ours.
 const QUOTED: usize = 80;
@@ -64,7 +64,7 @@ impl OpenOxide {
         depth: u32,
         waited: bool,
     ) -> bool {
-        if self.job.is_some() || depth > MOST_DEPTH {
+        if self.job.is_some() || depth > MAX_DEPTH {
             return false;
         }
         let history = Self::finished(s, phase);
@@ -308,7 +308,7 @@ impl OpenOxide {
             let request = self.session_request(s, phase, instructions, room, shown)?;
             match s.send(&request).await {
                 Ok(reply) => return reply.text(),
-                Err(e) if e.is_overflow() && trims < MOST_TRIMS => {
+                Err(e) if e.is_overflow() && trims < MAX_TRIMS => {
                     trims += 1;
                     room = request.tokens().min(room) * 3 / 4;
                 }

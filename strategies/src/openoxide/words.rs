@@ -1,12 +1,13 @@
-//! OpenOxide: what the strategy says of itself, its settings and its prompt texts.
+//! OpenOxide: descriptor, settings and prompt texts.
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    CodeWay, Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
+    SnapshotKind, Standing,
 };
 use crate::persist::OURS;
 
-/// What the strategy says of itself.
+/// Descriptor of the strategy.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "openoxide",
     summary: "OpenOxide blueprint: checked before every request; prune, then summarise old \
@@ -39,14 +40,14 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "nothing is deleted: going back behind a compaction brings the verbatim history back",
     },
     standing: Standing::Contender,
-    manual: Manual::Instructed,
+    manual: ManualCompaction::WithInstructions,
     recovery: Recovery::Log,
     // docs/sources/openoxide.md §1.8: files by edit tools, and a summary from a point. Up to a
     // point is ours.
-    rewind: Rewind { conversation: true, code: Some(CodeWay::EditTools), summaries: true },
+    rewind: Rewind { conversation: true, code: Some(SnapshotKind::EditTools), summaries: true },
     formats: OURS,
     conform: Conformance::NONE,
-    look: Look::Hue(5),
+    color: PlotColor::Palette(5),
     files: MemoryFiles::Read { load: crate::openoxide::files::load, follows: true },
     settings_file: None,
     knobs: &[],
@@ -55,7 +56,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 };
 
 crate::words::words! {
-    /// Prompt texts, ours.
     pub(crate) struct OxideWords {
         history_system = HISTORY_SYSTEM;
         session_prompt = SESSION_PROMPT;

@@ -44,11 +44,11 @@ impl Ours {
             None => store.create_session(&NewSession::default())?,
         };
         let mut out = Ours { path, store, session, clock: BEGIN_MS as i64, shown: Vec::new() };
-        out.look()?;
+        out.refresh_shown()?;
         Ok(out)
     }
 
-    fn look(&mut self) -> Result<(), PersistError> {
+    fn refresh_shown(&mut self) -> Result<(), PersistError> {
         self.shown = self.store.load_context(self.session)?.iter().filter_map(said).collect();
         Ok(())
     }
@@ -86,7 +86,7 @@ impl Persistence for Ours {
                         .collect();
                     self.store.compact(self.session, summary.as_deref(), &rest)?;
                 }
-                self.look()?;
+                self.refresh_shown()?;
             }
         }
         Ok(())

@@ -1,10 +1,11 @@
-//! What the pi strategy says of itself.
+//! Descriptor of the pi strategy.
 
 use crate::descriptor::{
-    Descriptor, Factory, Look, Manual, Matrix, MemoryFiles, Recovery, Rewind, Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
+    Standing,
 };
 
-/// What the strategy says of itself.
+/// Descriptor of the strategy.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "pi",
     summary: "pi: one summary in front of the newest 20,000 tokens, brought up to date each time; \
@@ -28,13 +29,13 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
         undo: "the session is a tree, and going back before a compaction undoes it",
     },
     standing: Standing::Contender,
-    manual: Manual::Instructed,
+    manual: ManualCompaction::WithInstructions,
     recovery: Recovery::Log,
-    // The tree goes back to a message, files stay (docs/sources/pi.md §7).
+    // The tree returns to a message; files stay (docs/sources/pi.md §7).
     rewind: Rewind { conversation: true, code: None, summaries: false },
     formats: &[crate::pi::persist::FORMAT],
     conform: crate::pi::conform::CONFORMANCE,
-    look: Look::Hue(8),
+    color: PlotColor::Palette(8),
     files: MemoryFiles::Read { load: crate::pi::files::load, follows: false },
     settings_file: Some(crate::pi::files::SETTINGS),
     knobs: crate::pi::knobs::KNOBS,

@@ -3,34 +3,36 @@
 
 use std::path::Path;
 
-use ctxbench_kit::memory::{Level, Loaded, MemoryFile, Visit, is_file, jsonc, read};
+use ctxbench_kit::memory::{
+    Level, LoadRequest, LoadedFiles, MemoryFile, is_file, parse_jsonc, read,
+};
 
 use crate::descriptor::{Named, SettingsFile, Version};
-use crate::own_settings::{Own, Shape, named};
+use crate::own_settings::{UserSetting, ValueKind, extract};
 
 /// Names in the order in which a folder is asked for them: the first one there is read.
 const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
 
 /// What of a person's file is about compaction.
-const OWN: [Own; 4] = [
-    (&["compaction", "enabled"], "auto", Shape::Flag),
-    (&["compaction", "reserveTokens"], "reserve", Shape::Number),
-    (&["compaction", "keepRecentTokens"], "keep_recent", Shape::Number),
-    (&["retry", "maxRetries"], "retries", Shape::Number),
+const OWN: [UserSetting; 4] = [
+    (&["compaction", "enabled"], "auto", ValueKind::Flag),
+    (&["compaction", "reserveTokens"], "reserve", ValueKind::Number),
+    (&["compaction", "keepRecentTokens"], "keep_recent", ValueKind::Number),
+    (&["retry", "maxRetries"], "retries", ValueKind::Number),
 ];
 
 pub(crate) const SETTINGS: SettingsFile =
     SettingsFile { folder: ".pi", names: &["settings.json"], read: own_settings };
 
 fn own_settings(text: &str) -> Result<Named, String> {
-    named(&jsonc(text)?, &OWN)
+    extract(&parse_jsonc(text)?, &OWN)
 }
 
-pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
-    let mut out = Loaded::default();
-    let own = visit.site.home.join(".pi/agent");
+pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
+    let mut out = LoadedFiles::default();
+    let own = request.folders.home.join(".pi/agent");
     of_folder(&own, Level::User, &mut out);
-    let mut folders: Vec<&Path> = visit.site.directory.ancestors().collect();
+    let mut folders: Vec<&Path> = request.folders.directory.ancestors().collect();
     folders.reverse();
     for folder in folders.into_iter().filter(|f| *f != own) {
         of_folder(folder, Level::Project, &mut out);
@@ -38,7 +40,7 @@ pub(super) fn load(_: Version, visit: &Visit<'_>) -> Loaded {
     out
 }
 
-fn of_folder(folder: &Path, level: Level, out: &mut Loaded) {
+fn of_folder(folder: &Path, level: Level, out: &mut LoadedFiles) {
     let mut paths = NAMES.iter().map(|n| folder.join(n));
     let Some(path) = paths.find(|p| is_file(p, &mut out.notes)) else { return };
     if let Some(text) = read(&path, &mut out.notes) {

@@ -24,7 +24,7 @@ mod words;
 
 use ctxbench_core::strategy::Strategy;
 
-use crate::descriptor::{Build, Need, Product};
+use crate::descriptor::{Build, Product, Requirement};
 use program::Program;
 use settings::PiSettings;
 use version::PiVersion;
@@ -37,7 +37,7 @@ impl Product for Pi {
     type Settings = PiSettings;
     type Words = PiWords;
 
-    fn needs(_version: PiVersion, _settings: &PiSettings) -> Option<Need> {
+    fn needs(_version: PiVersion, _settings: &PiSettings) -> Option<Requirement> {
         None
     }
 

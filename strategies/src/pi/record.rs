@@ -16,7 +16,7 @@ pub(super) const RECORDING: Recording = Recording { notes, read, texts_apart: fa
 /// The folder of its session files in the one that it is driven in.
 const SESSIONS: &str = "sessions";
 /// Of a session file, what begins it stands within so many bytes.
-const MOST_HEAD: u64 = 4 << 20;
+const MAX_HEAD: u64 = 4 << 20;
 
 /// What it believes that system prompt and tools have, and the size of the latter as it writes
 /// them down; neither is that of what it sends (docs/sources/pi.md §1).
@@ -39,7 +39,7 @@ fn notes(scratch: &Path) -> Map<String, Value> {
 
 fn beginning(log: &Path) -> Option<Map<String, Value>> {
     let file = std::fs::File::open(log).ok()?;
-    let lines = BufReader::new(file.take(MOST_HEAD)).lines().map_while(Result::ok);
+    let lines = BufReader::new(file.take(MAX_HEAD)).lines().map_while(Result::ok);
     let entries = lines.filter_map(|line| serde_json::from_str::<Value>(&line).ok());
     let mut messages = entries.filter_map(|mut entry| entry.get_mut("message").map(Value::take));
     let system = messages.find(|m| m["role"] == "system")?;

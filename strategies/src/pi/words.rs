@@ -1,7 +1,6 @@
-//! Prompt texts of pi, in our words. Tags and marks that other text is found by are the program's.
+//! Prompt texts of pi, rewritten. Tags and marks that the program searches for are the originals.
 
 crate::words::words! {
-    /// Prompt texts, ours.
     pub(crate) struct PiWords {
         summary_system = SYSTEM;
         open = "<conversation>\n";

@@ -174,10 +174,8 @@ class Agent:
             sys.stdout.buffer.write(b"\xff\xfe\x00{]\n" * 1_000_000)
         if HOW == "ignores-window":
             self.items.append(message("user", WINDOW_FULL))
-        if HOW == "daemon":
-            daemon()
         if HOW in ("SIGTERM", "SIGINT", "SIGHUP"):
-            daemon()
+            leave_child()
             self.post([message("user", words)], True)
             os.kill(os.getppid(), getattr(signal, HOW))
             signal.pause()
@@ -194,15 +192,12 @@ class Agent:
         self.work()
 
 
-def daemon():
-    """A process that leaves group and session, and keeps the agent's standard output."""
+def leave_child():
+    """Starts a process in the agent's group that keeps its standard output open."""
     if os.fork() == 0:
-        os.setsid()
-        if os.fork() == 0:
-            note("pids", os.getpid())
-            while True:
-                time.sleep(3600)
-        os._exit(0)
+        note("pids", os.getpid())
+        while True:
+            time.sleep(3600)
 
 
 def acp(agent):

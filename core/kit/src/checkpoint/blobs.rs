@@ -1,4 +1,4 @@
-//! Contents by their SHA-256: what was kept once is not kept again.
+//! Content-addressed storage by SHA-256. Equal contents are stored once.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -12,41 +12,42 @@ use sha2::{Digest as _, Sha256};
 
 use super::{CheckpointError, io};
 
-/// SHA-256 of a content, 64 hexadecimal digits.
+/// SHA-256 digest as 64 hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Digest(String);
 
 impl Digest {
-    /// Of these bytes.
+    /// Computes the digest of `bytes`.
     pub fn sha256(bytes: &[u8]) -> Digest {
         Digest(Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect())
     }
 
-    /// The digits.
+    /// Returns the hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it reads like one: a list from disk could say anything.
+    /// Whether it has 64 hexadecimal digits. A deserialized digest can be any string.
     fn is_valid(&self) -> bool {
         self.0.len() == 64
             && self.0.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
     }
 }
 
-/// Whether what was kept must survive a power cut.
+/// Whether stored files must survive a power failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// It is on the disk when a call returns.
+    /// Synced to disk before a call returns.
     Synced,
-    /// The system writes it when it likes: for copies that nobody needs after a power cut.
+    /// Written by the system at any later time, for temporary copies.
     Scratch,
 }
 
-/// Writes a file beside its place and renames it into it, so that no reader finds half of one.
-/// Synced before the rename, or a power cut could leave the name with nothing behind it; and the
-/// folder after it, because files are overwritten on the word of this one.
-pub(super) fn put_file(
+/// Writes a temporary file and renames it to `path`, so that readers never see a partial file.
+///
+/// Syncs the file before the rename, so that a power failure cannot leave an empty file, and the
+/// folder after it, because a restore overwrites files only once they are saved.
+pub(super) fn write_atomic(
     path: &Path,
     bytes: &[u8],
     durability: Durability,
@@ -57,27 +58,27 @@ pub(super) fn put_file(
         std::process::id(),
         NEXT.fetch_add(1, Ordering::Relaxed)
     ));
-    let filled = File::create(&temp).and_then(|mut f| {
+    let written = File::create(&temp).and_then(|mut f| {
         f.write_all(bytes)?;
         if durability == Durability::Synced { f.sync_all() } else { Ok(()) }
     });
-    let done = filled.and_then(|()| fs::rename(&temp, path));
-    if done.is_err() {
+    let result = written.and_then(|()| fs::rename(&temp, path));
+    if result.is_err() {
         let _ = fs::remove_file(&temp);
     }
-    done.map_err(io(path, "write it"))?;
+    result.map_err(io(path, "write it"))?;
     path.parent().map_or(Ok(()), |folder| sync_folder(folder, durability))
 }
 
-/// Whether a name is one that [`put_file`] writes under. Only a killed writer leaves it.
+/// Whether a path is a temporary file of [`write_atomic`]. Only a killed writer leaves one.
 fn is_unfinished(path: &Path) -> bool {
     let numbers = path.extension().and_then(|e| e.to_str()).and_then(|e| e.strip_prefix("tmp-"));
     let is_number = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
     numbers.and_then(|n| n.split_once('-')).is_some_and(|(a, b)| is_number(a) && is_number(b))
 }
 
-/// Removes what killed writers left in a folder; only for whoever is its only writer. What cannot
-/// be removed is in nobody's way.
+/// Removes temporary files of killed writers. The caller must be the only writer in the folder.
+/// Ignores files that cannot be removed.
 pub(super) fn clear_unfinished(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if is_unfinished(&entry.path()) {
@@ -86,7 +87,7 @@ pub(super) fn clear_unfinished(folder: &Path) {
     }
 }
 
-/// Makes the names in a folder last, where a program can see to that.
+/// Syncs a folder's entries to disk, on systems that support it.
 pub(super) fn sync_folder(folder: &Path, durability: Durability) -> Result<(), CheckpointError> {
     match durability {
         Durability::Synced if cfg!(unix) => {
@@ -96,7 +97,7 @@ pub(super) fn sync_folder(folder: &Path, durability: Durability) -> Result<(), C
     }
 }
 
-/// A folder of contents, each in a file named by its SHA-256.
+/// A folder of contents in files named by their SHA-256.
 #[derive(Debug)]
 pub struct Blobs {
     dir: PathBuf,
@@ -104,62 +105,62 @@ pub struct Blobs {
 }
 
 impl Blobs {
-    /// Opens or makes the folder.
+    /// Opens or creates the folder.
     pub fn open(dir: &Path, durability: Durability) -> Result<Blobs, CheckpointError> {
         create_private_dir(dir).map_err(io(dir, "make the folder"))?;
         Ok(Blobs { dir: dir.to_path_buf(), durability })
     }
 
-    fn place(&self, digest: &Digest) -> PathBuf {
+    fn path(&self, digest: &Digest) -> PathBuf {
         self.dir.join(&digest.0[..2]).join(&digest.0[2..])
     }
 
-    /// Keeps a content, unless it is kept already. A file of its name that says something else, as
-    /// a power cut or a bad disk leaves it, is written anew.
-    pub fn put(&self, bytes: &[u8]) -> Result<Digest, CheckpointError> {
+    /// Stores a content, unless it exists already. Rewrites a damaged file.
+    pub fn insert(&self, bytes: &[u8]) -> Result<Digest, CheckpointError> {
         let digest = Digest::sha256(bytes);
-        let place = self.place(&digest);
-        if !fs::read(&place).is_ok_and(|kept| kept == bytes) {
-            let folder = place.parent().expect("a place lies in a folder of its first two digits");
+        let path = self.path(&digest);
+        if !fs::read(&path).is_ok_and(|stored| stored == bytes) {
+            let folder =
+                path.parent().expect("a blob is in a folder named by its first two digits");
             if !folder.is_dir() {
                 fs::create_dir_all(folder).map_err(io(folder, "make the folder"))?;
                 sync_folder(&self.dir, self.durability)?;
             }
-            put_file(&place, bytes, self.durability)?;
+            write_atomic(&path, bytes, self.durability)?;
         }
         Ok(digest)
     }
 
-    /// A kept content; one that does not have its digest any more is an error, never handed out.
+    /// Returns a stored content after checking its digest.
     pub fn get(&self, digest: &Digest) -> Result<Vec<u8>, CheckpointError> {
         if !digest.is_valid() {
             return Err(CheckpointError::Damaged {
                 path: self.dir.clone(),
-                what: format!("{:?} is not a SHA-256", digest.0),
+                reason: format!("{:?} is not a SHA-256", digest.0),
             });
         }
-        let path = self.place(digest);
+        let path = self.path(digest);
         let bytes = fs::read(&path).map_err(io(&path, "read it"))?;
         if Digest::sha256(&bytes) != *digest {
             return Err(CheckpointError::Damaged {
                 path,
-                what: "its content does not have the SHA-256 of its name".into(),
+                reason: "the content does not match the SHA-256 in its name".into(),
             });
         }
         Ok(bytes)
     }
 
-    /// Every kept content with its size in bytes, sorted.
+    /// Returns all digests with their sizes in bytes, sorted.
     pub fn list(&self) -> Result<Vec<(Digest, u64)>, CheckpointError> {
         let mut out = Vec::new();
-        for folder in entries(&self.dir)? {
-            for file in entries(&folder)? {
+        for folder in list_dir(&self.dir)? {
+            for file in list_dir(&folder)? {
                 let (Some(head), Some(tail)) = (folder.file_name(), file.file_name()) else {
                     continue;
                 };
                 let digest =
                     Digest(format!("{}{}", head.to_string_lossy(), tail.to_string_lossy()));
-                // A writer that was killed leaves a file that is no content.
+                // Skip temporary files of killed writers.
                 if digest.is_valid() {
                     out.push((digest, fs::metadata(&file).map_err(io(&file, "look at it"))?.len()));
                 }
@@ -169,17 +170,17 @@ impl Blobs {
         Ok(out)
     }
 
-    /// [`clear_unfinished`] in every folder of contents.
+    /// Calls [`clear_unfinished`] in every folder.
     pub(super) fn clear_unfinished(&self) -> Result<(), CheckpointError> {
-        entries(&self.dir)?.iter().for_each(|folder| clear_unfinished(folder));
+        list_dir(&self.dir)?.iter().for_each(|folder| clear_unfinished(folder));
         Ok(())
     }
 
-    /// Removes every content that is not in `live`; returns the bytes that this frees.
+    /// Removes all contents that are not in `live` and returns the number of bytes freed.
     pub fn sweep(&self, live: &BTreeSet<Digest>) -> Result<u64, CheckpointError> {
         let mut freed = 0;
         for (digest, bytes) in self.list()?.into_iter().filter(|(d, _)| !live.contains(d)) {
-            let path = self.place(&digest);
+            let path = self.path(&digest);
             match fs::remove_file(&path) {
                 Err(e) if e.kind() != ErrorKind::NotFound => return Err(io(&path, "remove it")(e)),
                 _ => freed += bytes,
@@ -189,8 +190,8 @@ impl Blobs {
     }
 }
 
-/// Paths in a folder.
-pub(super) fn entries(dir: &Path) -> Result<Vec<PathBuf>, CheckpointError> {
+/// Returns the paths in a folder.
+pub(super) fn list_dir(dir: &Path) -> Result<Vec<PathBuf>, CheckpointError> {
     let list = fs::read_dir(dir).map_err(io(dir, "list it"))?;
     list.map(|e| e.map(|e| e.path()).map_err(io(dir, "list it"))).collect()
 }

@@ -1,5 +1,5 @@
-//! Checkpoints by edit tools: one per user prompt, and in it each file's content from before its
-//! first edit.
+//! Checkpoints of edit tools: one per user prompt, with the content of each file before its first
+//! edit.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,40 +7,40 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::blobs::{clear_unfinished, entries, put_file, sync_folder};
+use super::blobs::{clear_unfinished, list_dir, sync_folder, write_atomic};
 use super::{
     Blobs, CheckpointError, Content, Digest, Durability, FileOutcome, FileState, PathError,
-    Restored, Root, Snapshots, Stored, io,
+    Restored, Root, Snapshots, StorageSize, io,
 };
 use ctxbench_core::files::create_private_dir;
 use ctxbench_core::session::Millis;
 
-/// How long checkpoints are kept.
+/// Retention limits of checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keep {
-    /// Days; Claude Code keeps them 30 days (docs/sources/claude-code.md §1.5, grade A).
+pub struct Retention {
+    /// Maximum age in days; 30 in Claude Code (docs/sources/claude-code.md §1.5, grade A).
     pub days: u64,
-    /// The newest so many; Claude Code keeps 100 (the same place).
+    /// Maximum number; 100 in Claude Code (docs/sources/claude-code.md §1.5).
     pub newest: usize,
 }
 
-impl Default for Keep {
+impl Default for Retention {
     fn default() -> Self {
-        Keep { days: 30, newest: 100 }
+        Retention { days: 30, newest: 100 }
     }
 }
 
-/// A restoration of which all is kept that it will overwrite.
+/// A restore with all affected files saved, but not overwritten yet.
 #[derive(Debug)]
-pub struct Saved {
-    /// What comes of it where every file can be written.
+pub struct PendingRestore {
+    /// Result if every file can be written.
     restored: Restored,
-    /// By place among its files, what is still to be written.
-    due: Vec<(usize, FileState)>,
+    /// Index in `restored.files` and target state of each file to write.
+    pending: Vec<(usize, FileState)>,
 }
 
-impl Saved {
-    /// The number of the checkpoint that takes it back.
+impl PendingRestore {
+    /// Returns the number of the checkpoint that undoes the restore.
     pub fn undo(&self) -> u64 {
         self.restored.undo
     }
@@ -48,56 +48,64 @@ impl Saved {
 
 const DAY_MS: Millis = 24 * 60 * 60 * 1000;
 
-/// One checkpoint.
+/// A checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// Its number, from 1.
+    /// Number, from 1.
     pub number: u64,
-    /// The prompt that began it, or what else did.
+    /// The prompt or action that started it.
     pub prompt: String,
-    /// The caller's clock when it began, ms.
+    /// Start time in ms, by the caller's clock.
     pub made_ms: Millis,
-    /// Files as they were before their first edit after the prompt, by path below the root.
+    /// State of each file before its first edit after the prompt, by path below the root.
     pub files: BTreeMap<String, FileState>,
 }
 
-/// Checkpoints of one session in a folder: contents in `blobs/`, a list per checkpoint in
+/// Checkpoints of a session in a folder: contents in `blobs/`, a list of files per checkpoint in
 /// `checkpoints/`.
 #[derive(Debug)]
 pub struct EditCheckpoints {
     root: Root,
     blobs: Blobs,
     lists: PathBuf,
-    keep: Keep,
+    retention: Retention,
     durability: Durability,
-    /// Oldest first.
+    /// Checkpoints, oldest first.
     all: Vec<Checkpoint>,
     next: u64,
-    /// Held as long as this lives.
+    /// Locked until drop.
     pub(super) lock: fs::File,
 }
 
 impl Drop for EditCheckpoints {
-    /// Closing the file is not enough: a program that another thread is just starting holds a copy
-    /// of it until it runs.
+    /// Closing the file is not enough: a process that another thread is spawning has a copy of the
+    /// descriptor until `exec`.
     fn drop(&mut self) {
         let _ = self.lock.unlock();
     }
 }
 
 impl EditCheckpoints {
-    /// Opens or begins the checkpoints in `store` of the session in `root`. What they keep is on
-    /// the disk before a file is overwritten. One program at a time has them open: two would give
-    /// the same number to different checkpoints.
-    pub fn open(root: &Path, store: &Path, keep: Keep) -> Result<EditCheckpoints, CheckpointError> {
-        Self::open_with(root, store, keep, Durability::Synced)
+    /// Opens or creates the checkpoints in `store` for a session in `root`. Saved files are synced to
+    /// disk before a restore overwrites them.
+    ///
+    /// # Errors
+    ///
+    /// [`CheckpointError::InUse`] if another process has them open, because both would use the same
+    /// numbers.
+    pub fn open(
+        root: &Path,
+        store: &Path,
+        retention: Retention,
+    ) -> Result<EditCheckpoints, CheckpointError> {
+        Self::open_with(root, store, retention, Durability::Synced)
     }
 
-    /// The same, and whether the disk is waited for.
+    /// Like [`EditCheckpoints::open`], with a choice of durability.
     pub fn open_with(
         root: &Path,
         store: &Path,
-        keep: Keep,
+        retention: Retention,
         durability: Durability,
     ) -> Result<EditCheckpoints, CheckpointError> {
         let lists = store.join("checkpoints");
@@ -106,12 +114,12 @@ impl EditCheckpoints {
         clear_unfinished(&lists);
         let mut all: Vec<Checkpoint> = Vec::new();
         for path in
-            entries(&lists)?.into_iter().filter(|p| p.extension().is_some_and(|e| e == "json"))
+            list_dir(&lists)?.into_iter().filter(|p| p.extension().is_some_and(|e| e == "json"))
         {
             let text = fs::read(&path).map_err(io(&path, "read it"))?;
             all.push(
                 serde_json::from_slice(&text)
-                    .map_err(|e| CheckpointError::Damaged { path, what: e.to_string() })?,
+                    .map_err(|e| CheckpointError::Damaged { path, reason: e.to_string() })?,
             );
         }
         all.sort_by_key(|c| c.number);
@@ -125,40 +133,39 @@ impl EditCheckpoints {
             sync_folder(folder, durability)?;
         }
         let root = Root::open(root)?;
-        Ok(EditCheckpoints { root, blobs, lists, keep, durability, all, next, lock })
+        Ok(EditCheckpoints { root, blobs, lists, retention, durability, all, next, lock })
     }
 
-    /// Whether a folder has been opened for checkpoints before.
-    pub fn are_kept(store: &Path) -> bool {
+    /// Whether `store` contains checkpoints.
+    pub fn exist(store: &Path) -> bool {
         store.join("checkpoints").is_dir()
     }
 
-    /// All checkpoints, oldest first.
+    /// Returns all checkpoints, oldest first.
     pub fn list(&self) -> &[Checkpoint] {
         &self.all
     }
 
-    /// Forgets checkpoints that are too old or too many, and contents that none of the others
-    /// needs. Returns the bytes freed.
+    /// Removes checkpoints beyond the retention limits and contents that are no longer used. Returns
+    /// the number of bytes freed.
     pub fn expire(&mut self, now_ms: Millis) -> Result<u64, CheckpointError> {
-        let too_many = self.all.len().saturating_sub(self.keep.newest);
-        let limit = self.keep.days * DAY_MS;
-        // An earlier checkpoint takes the states that it lacks from later ones, so only a leading
-        // run can go: behind a kept one an older one, as a clock that went back makes it, is kept
-        // as long.
+        let too_many = self.all.len().saturating_sub(self.retention.newest);
+        let limit = self.retention.days * DAY_MS;
+        // A checkpoint takes states that it lacks from later ones, so only a prefix can be removed.
+        // An older checkpoint after a newer one, as after a clock change, is kept as long.
         let old = |c: &Checkpoint| now_ms.saturating_sub(c.made_ms) > limit;
-        let gone: Vec<u64> = self
+        let expired: Vec<u64> = self
             .all
             .iter()
             .enumerate()
             .take_while(|(i, c)| *i < too_many || old(c))
             .map(|(_, c)| c.number)
             .collect();
-        for n in &gone {
-            let path = self.place(*n);
+        for n in &expired {
+            let path = self.list_path(*n);
             fs::remove_file(&path).map_err(io(&path, "remove it"))?;
         }
-        self.all.drain(..gone.len());
+        self.all.drain(..expired.len());
         let live = self
             .all
             .iter()
@@ -169,25 +176,29 @@ impl EditCheckpoints {
         self.blobs.sweep(&live)
     }
 
-    fn place(&self, number: u64) -> PathBuf {
+    fn list_path(&self, number: u64) -> PathBuf {
         self.lists.join(format!("{number:08}.json"))
     }
 
     fn save(&self, checkpoint: &Checkpoint) -> Result<(), CheckpointError> {
-        let text = serde_json::to_vec(checkpoint).expect("a checkpoint always serialises");
-        put_file(&self.place(checkpoint.number), &text, self.durability)
+        let text =
+            serde_json::to_vec(checkpoint).expect("a checkpoint has only strings and numbers");
+        write_atomic(&self.list_path(checkpoint.number), &text, self.durability)
     }
 
-    /// Keeps a content and says how to find it.
-    fn state(&self, content: Option<&Content>) -> Result<FileState, CheckpointError> {
+    /// Stores a content and returns the state that refers to it.
+    fn store_content(&self, content: Option<&Content>) -> Result<FileState, CheckpointError> {
         Ok(match content {
             None => FileState::Absent,
-            Some(c) => FileState::Regular { sha256: self.blobs.put(&c.bytes)?, mode: c.mode },
+            Some(c) => FileState::Regular { sha256: self.blobs.insert(&c.bytes)?, mode: c.mode },
         })
     }
 
-    /// What each file was at a checkpoint: the oldest state noted since.
-    pub(super) fn wanted(&self, to: u64) -> Result<BTreeMap<String, FileState>, CheckpointError> {
+    /// Returns the state of each file at a checkpoint: the oldest state saved since.
+    pub(super) fn states_at(
+        &self,
+        to: u64,
+    ) -> Result<BTreeMap<String, FileState>, CheckpointError> {
         let from =
             self.all.iter().position(|c| c.number == to).ok_or(CheckpointError::Unknown(to))?;
         let mut out = BTreeMap::new();
@@ -197,53 +208,53 @@ impl EditCheckpoints {
         Ok(out)
     }
 
-    /// What stands at a path now.
-    pub(super) fn present(&self, path: &str) -> Result<Option<Content>, CheckpointError> {
+    /// Reads the current content of a path.
+    pub(super) fn current(&self, path: &str) -> Result<Option<Content>, CheckpointError> {
         Ok(self.root.read(&self.root.resolve(path)?)?)
     }
 
-    /// A content that was kept.
-    pub(super) fn kept(&self, digest: &Digest) -> Result<Vec<u8>, CheckpointError> {
+    /// Returns a stored content.
+    pub(super) fn content(&self, digest: &Digest) -> Result<Vec<u8>, CheckpointError> {
         self.blobs.get(digest)
     }
 
-    /// The first half of going back: a checkpoint of what the files are now. Nothing is written to
-    /// them yet, so that whoever keeps account of checkpoints can note this one before.
-    pub fn save_present(&mut self, to: u64, now_ms: Millis) -> Result<Saved, CheckpointError> {
-        let wanted = self.wanted(to)?;
+    /// First half of a restore: saves the current files as a checkpoint, without overwriting them.
+    /// The caller can record that checkpoint before the second half, [`EditCheckpoints::apply`].
+    pub fn prepare(&mut self, to: u64, now_ms: Millis) -> Result<PendingRestore, CheckpointError> {
+        let targets = self.states_at(to)?;
         let mut undo = Checkpoint {
             number: self.next,
-            prompt: format!("before going back to checkpoint {to}"),
+            prompt: format!("before restoring checkpoint {to}"),
             made_ms: now_ms,
             files: BTreeMap::new(),
         };
-        let (mut files, mut due) = (Vec::new(), Vec::new());
-        for (path, want) in wanted {
-            let is = self.present(&path).and_then(|c| self.state(c.as_ref()));
-            let done = match is {
-                Ok(is) if is == want => FileOutcome::Unchanged,
-                Ok(is) => {
-                    undo.files.insert(path.clone(), is);
-                    due.push((files.len(), want));
+        let (mut files, mut pending) = (Vec::new(), Vec::new());
+        for (path, target) in targets {
+            let current = self.current(&path).and_then(|c| self.store_content(c.as_ref()));
+            let result = match current {
+                Ok(current) if current == target => FileOutcome::Unchanged,
+                Ok(current) => {
+                    undo.files.insert(path.clone(), current);
+                    pending.push((files.len(), target));
                     FileOutcome::Restored
                 }
-                // What cannot be saved is not overwritten.
+                // A file that cannot be saved is not overwritten.
                 Err(e) => outcome(e),
             };
-            files.push((path, done));
+            files.push((path, result));
         }
         let number = undo.number;
         self.add(undo)?;
-        Ok(Saved { restored: Restored { undo: number, files }, due })
+        Ok(PendingRestore { restored: Restored { undo: number, files }, pending })
     }
 
-    /// The second half: the files are written.
-    pub fn go_back(&self, saved: Saved) -> Restored {
-        let Saved { mut restored, due } = saved;
-        for (i, want) in due {
-            let (path, done) = &mut restored.files[i];
-            if let Err(e) = self.write(path, &want) {
-                *done = outcome(e);
+    /// Second half of a restore: writes the files.
+    pub fn apply(&self, restore: PendingRestore) -> Restored {
+        let PendingRestore { mut restored, pending } = restore;
+        for (i, target) in pending {
+            let (path, result) = &mut restored.files[i];
+            if let Err(e) = self.write(path, &target) {
+                *result = outcome(e);
             }
         }
         restored
@@ -257,9 +268,9 @@ impl EditCheckpoints {
         Ok(())
     }
 
-    fn write(&self, path: &str, want: &FileState) -> Result<(), CheckpointError> {
+    fn write(&self, path: &str, target: &FileState) -> Result<(), CheckpointError> {
         let path = self.root.resolve(path)?;
-        match want {
+        match target {
             FileState::Absent => self.root.remove(&path)?,
             FileState::Regular { sha256, mode } => {
                 self.root.write(&path, &Content { bytes: self.blobs.get(sha256)?, mode: *mode })?
@@ -269,7 +280,7 @@ impl EditCheckpoints {
     }
 }
 
-/// Taken without waiting: whoever holds it does so for a whole session.
+/// Locks the store without waiting, because a session keeps the lock until it ends.
 fn lock(store: &Path) -> Result<fs::File, CheckpointError> {
     let path = store.join("lock");
     let open = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path);
@@ -281,7 +292,7 @@ fn lock(store: &Path) -> Result<fs::File, CheckpointError> {
     }
 }
 
-/// What an error means for one file.
+/// Converts an error to the outcome of a file.
 fn outcome(e: CheckpointError) -> FileOutcome {
     match e {
         CheckpointError::Path(e @ PathError { .. }) if e.is_refusal() => {
@@ -316,37 +327,37 @@ impl Snapshots for EditCheckpoints {
         if newest.files.contains_key(safe.as_str()) {
             return Ok(());
         }
-        let state = self.state(self.root.read(&safe)?.as_ref())?;
+        let state = self.store_content(self.root.read(&safe)?.as_ref())?;
         let mut changed = newest.clone();
         changed.files.insert(safe.as_str().to_string(), state);
         self.save(&changed)?;
-        *self.all.last_mut().expect("looked at above") = changed;
+        *self.all.last_mut().expect("checked above") = changed;
         Ok(())
     }
 
     fn restore(&mut self, to: u64, now_ms: Millis) -> Result<Restored, CheckpointError> {
-        let saved = self.save_present(to, now_ms)?;
-        Ok(self.go_back(saved))
+        let restore = self.prepare(to, now_ms)?;
+        Ok(self.apply(restore))
     }
 
     fn tracked(&self, to: u64) -> Result<Vec<String>, CheckpointError> {
-        Ok(self.wanted(to)?.into_keys().collect())
+        Ok(self.states_at(to)?.into_keys().collect())
     }
 
-    fn stored(&self) -> Result<Stored, CheckpointError> {
+    fn storage_size(&self) -> Result<StorageSize, CheckpointError> {
         let blobs: u64 = self.blobs.list()?.iter().map(|(_, n)| n).sum();
         let mut lists = 0;
         for c in &self.all {
-            let path = self.place(c.number);
+            let path = self.list_path(c.number);
             lists += fs::metadata(&path).map_err(io(&path, "look at it"))?.len();
         }
-        // Nothing is compressed.
-        Ok(Stored { content_bytes: blobs + lists, disk_bytes: blobs + lists })
+        // Contents are not compressed.
+        Ok(StorageSize { content_bytes: blobs + lists, disk_bytes: blobs + lists })
     }
 }
 
 impl FileState {
-    /// The content's digest, if there is a file.
+    /// Returns the digest of a regular file.
     pub fn digest(&self) -> Option<&Digest> {
         match self {
             FileState::Absent => None,

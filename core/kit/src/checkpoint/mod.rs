@@ -1,18 +1,19 @@
-//! Checkpoints of files: what a rewind restores, two ways behind one door.
+//! File checkpoints, which a rewind restores.
 //!
-//! [`EditCheckpoints`] is the way of Claude Code (docs/sources/claude-code.md §1.5): one
-//! checkpoint per user prompt, and before an edit tool touches a file its former content is kept.
-//! What a shell command changes is not seen: that is the blind spot that [`Tree::success`]
-//! measures. [`ShadowGit`] is the way of OpenCode (docs/sources/opencode.md §7): the whole tree is
-//! written into a git directory of its own around every step. Either restores through [`Root`],
-//! which never leaves the session's folder.
+//! - [`EditCheckpoints`] works like Claude Code (docs/sources/claude-code.md §1.5). Each user prompt
+//!   starts a checkpoint, which stores a file before an edit tool first changes it. It misses
+//!   changes by shell commands; [`Tree::success`] measures how many.
+//! - [`ShadowGit`] works like OpenCode (docs/sources/opencode.md §7). It writes the whole tree to a
+//!   separate git directory around each step.
+//!
+//! Both restore files through [`Root`], which never leaves the session's folder.
 
 mod blobs;
 mod compare;
 mod edits;
 mod git;
 mod root;
-// Permission bits and links are what most of them are about; `root::paths` has tests of its own.
+// Most tests need permission bits and links; `root::paths` has separate tests.
 #[cfg(test)]
 #[cfg(unix)]
 mod tests;
@@ -26,60 +27,55 @@ use ctxbench_core::session::Millis;
 
 pub use blobs::{Blobs, Digest, Durability};
 pub use compare::Difference;
-pub use edits::{Checkpoint, EditCheckpoints, Keep, Saved};
+pub use edits::{Checkpoint, EditCheckpoints, PendingRestore, Retention};
 pub use git::{ShadowGit, git_version};
-pub use root::{Content, PathError, Root, SafePath, Why};
-pub use tree::{FileState, Success, Tree};
+pub use root::{Content, PathError, PathErrorKind, Root, SafePath};
+pub use tree::{FileState, RestoreSuccess, Tree};
 
-/// What went wrong with a checkpoint.
+/// Error from creating or restoring checkpoints.
 #[derive(Debug, Error)]
 pub enum CheckpointError {
-    /// A path that is not touched.
+    /// A path that must not be touched.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// The system refused.
+    /// I/O error.
     #[error(
         "{path}: could not {action} ({source}); check that the folder can be written to and has \
          space"
     )]
     Io {
-        /// Where.
         path: PathBuf,
-        /// What was tried.
+        /// The failed action.
         action: &'static str,
-        /// What the system said.
         source: std::io::Error,
     },
-    /// No such checkpoint.
-    #[error("there is no checkpoint {0}; it was never made, or it has expired")]
+    /// The checkpoint does not exist.
+    #[error("there is no checkpoint {0}; it may have expired")]
     Unknown(u64),
-    /// Somebody else has them open.
-    #[error(
-        "{0}: another program is working with these checkpoints; end it, or wait until it has ended"
-    )]
+    /// Another process has the checkpoints open.
+    #[error("{0}: another program uses these checkpoints; wait for it or end it")]
     InUse(PathBuf),
-    /// An edit before the first prompt.
-    #[error("{0}: a file can only be kept after a checkpoint was begun; call `begin` first")]
+    /// An edit before the first checkpoint.
+    #[error("{0}: no checkpoint to save the file in; call `begin` first")]
     NotBegun(String),
-    /// A stored file does not say what it should.
-    #[error("{path}: {what}; the store is damaged, remove this file to go on without it")]
+    /// A stored file is damaged.
+    #[error("{path}: {reason}; the store is damaged, remove this file to continue without it")]
     Damaged {
-        /// Where.
         path: PathBuf,
-        /// What is wrong.
-        what: String,
+        /// The damage.
+        reason: String,
     },
     /// The git program failed.
-    #[error("git {command} failed: {said}")]
+    #[error("git {command} failed: {reason}")]
     Git {
-        /// Which command.
+        /// Arguments of git.
         command: String,
-        /// What it said.
-        said: String,
+        /// Git's error message.
+        reason: String,
     },
 }
 
-/// For `map_err`.
+/// Returns a closure for `map_err`.
 fn io(
     path: &std::path::Path,
     action: &'static str,
@@ -88,67 +84,67 @@ fn io(
     move |source| CheckpointError::Io { path, action, source }
 }
 
-/// What became of a file when code was restored.
+/// Result of restoring a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileOutcome {
-    /// It was written, or removed because it did not exist then.
+    /// Written, or removed because it did not exist at the checkpoint.
     Restored,
-    /// It was as it should be.
+    /// Already in the state of the checkpoint.
     Unchanged,
-    /// It lies where nothing may be written, or a link or device stands in its place; nothing was
-    /// touched.
+    /// Not touched, because the path is outside the folder or is a link or device. Contains the
+    /// reason.
     Refused(String),
-    /// It could not be saved or written.
+    /// Could not be saved or written. Contains the error.
     Failed(String),
 }
 
-/// What a restoration did.
+/// Result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
-    /// The checkpoint that holds what was overwritten; restoring to it takes the restoration back.
+    /// Checkpoint with the overwritten files. Restore it to undo this restore.
     pub undo: u64,
-    /// Every file that was looked at, by path, in order.
+    /// Result of each tracked file, sorted by path.
     pub files: Vec<(String, FileOutcome)>,
 }
 
 impl Restored {
-    /// Number of files with an outcome like this.
-    pub fn count(&self, like: impl Fn(&FileOutcome) -> bool) -> u64 {
-        self.files.iter().filter(|(_, o)| like(o)).count() as u64
+    /// Counts files with a matching outcome.
+    pub fn count(&self, matches: impl Fn(&FileOutcome) -> bool) -> u64 {
+        self.files.iter().filter(|(_, o)| matches(o)).count() as u64
     }
 }
 
-/// What a way keeps on disk.
+/// Size of stored checkpoints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stored {
-    /// Bytes of all kept contents and lists before compression: the same on every machine.
+pub struct StorageSize {
+    /// Bytes of all contents and lists before compression. Independent of the machine.
     pub content_bytes: u64,
-    /// Bytes of the files that hold them, as this machine's programs compress them.
+    /// Bytes on disk after compression. Depends on the machine's programs.
     pub disk_bytes: u64,
 }
 
-/// A way of keeping the files of a session so that they can be brought back.
+/// Saves the files of a session and restores them.
 pub trait Snapshots {
-    /// A few words for reports.
+    /// Returns the name used in reports.
     fn name(&self) -> &'static str;
-    /// A user prompt arrived: a checkpoint begins. Returns its number, larger than all before.
-    /// `now_ms` is the caller's clock.
+    /// Starts a checkpoint for a user prompt. Returns its number; numbers increase. `now_ms` is the
+    /// current time.
     fn begin(&mut self, prompt: &str, now_ms: Millis) -> Result<u64, CheckpointError>;
-    /// The tools of a step are about to run.
+    /// Called before the tools of a step run.
     fn step_begins(&mut self) -> Result<(), CheckpointError> {
         Ok(())
     }
-    /// An edit tool is about to change this file.
+    /// Called before an edit tool changes a file.
     fn before_edit(&mut self, path: &str) -> Result<(), CheckpointError>;
-    /// The tools of a step have run.
+    /// Called after the tools of a step ran.
     fn step_ends(&mut self) -> Result<(), CheckpointError> {
         Ok(())
     }
-    /// Brings the files back to where they were at a checkpoint, as far as this way knows. What it
-    /// overwrites is saved first.
+    /// Restores all tracked files to their state at a checkpoint. Saves files before overwriting
+    /// them.
     fn restore(&mut self, to: u64, now_ms: Millis) -> Result<Restored, CheckpointError>;
-    /// Files that a restoration to this checkpoint would look at.
+    /// Returns the files that restoring this checkpoint would affect.
     fn tracked(&self, to: u64) -> Result<Vec<String>, CheckpointError>;
-    /// What is kept so far.
-    fn stored(&self) -> Result<Stored, CheckpointError>;
+    /// Returns the size of everything stored.
+    fn storage_size(&self) -> Result<StorageSize, CheckpointError>;
 }

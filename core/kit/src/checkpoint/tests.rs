@@ -7,20 +7,20 @@ use tempfile::TempDir;
 
 use super::*;
 
-struct Place {
+struct Fixture {
     _tmp: TempDir,
     root: PathBuf,
     store: PathBuf,
     outside: PathBuf,
 }
 
-fn place() -> Place {
+fn fixture() -> Fixture {
     let tmp = tempfile::tempdir().unwrap();
     let at = |n: &str| tmp.path().join(n);
     fs::create_dir_all(at("root")).unwrap();
     fs::create_dir_all(at("outside")).unwrap();
     fs::write(at("outside/secret"), "keep me").unwrap();
-    Place {
+    Fixture {
         root: at("root").canonicalize().unwrap(),
         store: at("store"),
         outside: at("outside"),
@@ -28,15 +28,20 @@ fn place() -> Place {
     }
 }
 
-impl Place {
+impl Fixture {
     fn edits(&self) -> EditCheckpoints {
-        EditCheckpoints::open(&self.root, &self.store, Keep::default()).unwrap()
+        EditCheckpoints::open(&self.root, &self.store, Retention::default()).unwrap()
     }
 
-    /// Where thousands of writes would wait for a disk that is not what is tested.
+    /// Opens checkpoints without syncing, for tests with thousands of writes.
     fn scratch(&self) -> EditCheckpoints {
-        EditCheckpoints::open_with(&self.root, &self.store, Keep::default(), Durability::Scratch)
-            .unwrap()
+        EditCheckpoints::open_with(
+            &self.root,
+            &self.store,
+            Retention::default(),
+            Durability::Scratch,
+        )
+        .unwrap()
     }
 
     fn write(&self, path: &str, text: &str) {
@@ -50,14 +55,14 @@ impl Place {
     }
 }
 
-fn edit(c: &mut impl Snapshots, p: &Place, path: &str, text: &str) {
+fn edit(c: &mut impl Snapshots, p: &Fixture, path: &str, text: &str) {
     c.before_edit(path).unwrap();
     p.write(path, text);
 }
 
 #[test]
-fn copies_of_files_are_their_owners_alone() {
-    let p = place();
+fn store_folders_are_private_to_owner() {
+    let p = fixture();
     p.write("secret", "former");
     fs::set_permissions(p.root.join("secret"), fs::Permissions::from_mode(0o600)).unwrap();
     let mut c = p.edits();
@@ -70,8 +75,8 @@ fn copies_of_files_are_their_owners_alone() {
 }
 
 #[test]
-fn goes_back_to_a_prompt_and_forth_again() {
-    let p = place();
+fn restore_and_undo_survive_reopening() {
+    let p = fixture();
     p.write("a", "one");
     let mut c = p.edits();
     let first = c.begin("first", 0).unwrap();
@@ -92,9 +97,9 @@ fn goes_back_to_a_prompt_and_forth_again() {
     );
     c.restore(first, 4).unwrap();
     assert_eq!((p.read("a").as_deref(), p.read("new/b")), (Some("one"), None));
-    // A new program finds the same checkpoints.
+    // Reopening finds the same checkpoints.
     let (list, busy) =
-        (c.list().to_vec(), EditCheckpoints::open(&p.root, &p.store, Keep::default()));
+        (c.list().to_vec(), EditCheckpoints::open(&p.root, &p.store, Retention::default()));
     assert!(matches!(busy, Err(CheckpointError::InUse(at)) if at == p.store));
     drop(c);
     let mut again = p.edits();
@@ -104,10 +109,10 @@ fn goes_back_to_a_prompt_and_forth_again() {
 }
 
 #[test]
-fn who_is_done_holds_nothing_even_while_another_program_starts() {
-    let p = place();
+fn drop_releases_lock_despite_inherited_descriptor() {
+    let p = fixture();
     let c = p.edits();
-    // What a child has between fork and exec.
+    // A child process has this copy between fork and exec.
     let inherited = c.lock.try_clone().unwrap();
     drop(c);
     p.edits();
@@ -115,8 +120,8 @@ fn who_is_done_holds_nothing_even_while_another_program_starts() {
 }
 
 #[test]
-fn modes_come_back_and_contents_are_kept_once() {
-    let p = place();
+fn restore_sets_modes_and_equal_contents_are_stored_once() {
+    let p = fixture();
     p.write("run.sh", "same bytes");
     p.write("copy", "same bytes");
     fs::set_permissions(p.root.join("run.sh"), fs::Permissions::from_mode(0o750)).unwrap();
@@ -128,8 +133,7 @@ fn modes_come_back_and_contents_are_kept_once() {
     c.restore(n, 1).unwrap();
     assert_eq!(fs::metadata(p.root.join("run.sh")).unwrap().permissions().mode() & 0o777, 0o750);
     let blobs = Blobs::open(&p.store.join("blobs"), Durability::Synced).unwrap();
-    // "same bytes" once, and "other", which the restoration overwrote. SHA-256 of "abc" by FIPS
-    // 180-4.
+    // "same bytes" once, and "other", which the restore overwrote. SHA-256 of "abc" from FIPS 180-4.
     assert_eq!(blobs.list().unwrap().iter().map(|(_, n)| n).sum::<u64>(), 15);
     assert_eq!(
         Digest::sha256(b"abc").as_str(),
@@ -138,8 +142,8 @@ fn modes_come_back_and_contents_are_kept_once() {
 }
 
 #[test]
-fn a_damaged_content_is_never_written() {
-    let p = place();
+fn restore_with_damaged_content_fails_without_writing() {
+    let p = fixture();
     p.write("a", "one");
     let mut c = p.edits();
     let n = c.begin("x", 0).unwrap();
@@ -147,24 +151,24 @@ fn a_damaged_content_is_never_written() {
     fs::write(blob(&p, b"one"), "forged").unwrap();
     let back = c.restore(n, 1).unwrap();
     assert!(
-        matches!(&back.files[0].1, FileOutcome::Failed(why) if why.contains("SHA-256")),
+        matches!(&back.files[0].1, FileOutcome::Failed(reason) if reason.contains("SHA-256")),
         "{back:?}"
     );
     assert_eq!(p.read("a").as_deref(), Some("two"));
 }
 
 #[test]
-fn thirty_days_and_a_hundred_checkpoints() {
+fn expire_keeps_thirty_days_and_a_hundred_checkpoints() {
     const DAY: u64 = 86_400_000;
-    let p = place();
+    let p = fixture();
     p.write("a", "0");
     let mut c = p.scratch();
     let old = c.begin("old", 0).unwrap();
     edit(&mut c, &p, "a", "1");
     let kept = c.begin("kept", DAY).unwrap();
     edit(&mut c, &p, "a", "22");
-    assert_eq!(c.expire(30 * DAY).unwrap(), 0, "30 days are not over");
-    assert_eq!(c.expire(30 * DAY + 1).unwrap(), 1, "the content \"0\" is one byte");
+    assert_eq!(c.expire(30 * DAY).unwrap(), 0, "exactly 30 days old");
+    assert_eq!(c.expire(30 * DAY + 1).unwrap(), 1, "the content \"0\" has one byte");
     assert!(matches!(c.restore(old, 0), Err(CheckpointError::Unknown(n)) if n == old));
     c.restore(kept, 31 * DAY).unwrap();
     assert_eq!(p.read("a").as_deref(), Some("1"));
@@ -178,58 +182,58 @@ fn thirty_days_and_a_hundred_checkpoints() {
     assert_eq!(p.edits().list(), list);
 }
 
-fn blob(p: &Place, bytes: &[u8]) -> PathBuf {
+fn blob(p: &Fixture, bytes: &[u8]) -> PathBuf {
     let digest = Digest::sha256(bytes);
     p.store.join("blobs").join(&digest.as_str()[..2]).join(&digest.as_str()[2..])
 }
 
 #[test]
-fn a_content_that_a_power_cut_spoiled_is_kept_anew() {
-    let p = place();
+fn insert_replaces_damaged_content() {
+    let p = fixture();
     let blobs = Blobs::open(&p.store.join("blobs"), Durability::Synced).unwrap();
     for left in ["", "on", "two"] {
-        let digest = blobs.put(b"one").unwrap();
+        let digest = blobs.insert(b"one").unwrap();
         fs::write(blob(&p, b"one"), left).unwrap();
         assert!(blobs.get(&digest).is_err(), "{left:?}");
-        blobs.put(b"one").unwrap();
+        blobs.insert(b"one").unwrap();
         assert_eq!(blobs.get(&digest).unwrap(), b"one", "after {left:?}");
     }
 }
 
 #[test]
-fn nothing_is_overwritten_on_the_word_of_a_spoiled_content() {
-    let p = place();
+fn restore_saves_files_again_if_stored_copy_is_damaged() {
+    let p = fixture();
     p.write("a", "one");
     let mut c = p.edits();
     let n = c.begin("x", 0).unwrap();
     edit(&mut c, &p, "a", "two");
-    // Kept once before, and cut by the power.
-    Blobs::open(&p.store.join("blobs"), Durability::Synced).unwrap().put(b"two").unwrap();
+    // Stored before, then truncated.
+    Blobs::open(&p.store.join("blobs"), Durability::Synced).unwrap().insert(b"two").unwrap();
     fs::write(blob(&p, b"two"), "").unwrap();
     let back = c.restore(n, 1).unwrap();
     assert_eq!(p.read("a").as_deref(), Some("one"));
     c.restore(back.undo, 2).unwrap();
-    assert_eq!(p.read("a").as_deref(), Some("two"), "going back can be taken back");
+    assert_eq!(p.read("a").as_deref(), Some("two"), "the restore can be undone");
 }
 
 #[test]
-fn a_clock_that_went_back_takes_nothing_from_earlier_checkpoints() {
+fn expire_after_clock_change_keeps_later_checkpoints() {
     const DAY: u64 = 86_400_000;
-    let p = place();
+    let p = fixture();
     p.write("a", "zero");
     let mut c = p.edits();
     let first = c.begin("first", 10 * DAY).unwrap();
-    // The clock went back; this state is all that the first checkpoint knows of the file.
+    // The clock was set back. The first checkpoint has this state only from the second one.
     c.begin("second", 0).unwrap();
     edit(&mut c, &p, "a", "one");
     assert_eq!(
         c.expire(35 * DAY).unwrap(),
         0,
-        "an older one behind a kept one stays as long as it"
+        "an older checkpoint after a newer one is kept as long"
     );
     c.restore(first, 35 * DAY).unwrap();
     assert_eq!(p.read("a").as_deref(), Some("zero"));
-    // Both go when the first has gone.
+    // Both expire together.
     c.expire(41 * DAY).unwrap();
     assert_eq!(c.list().iter().map(|c| c.number).collect::<Vec<_>>(), [3]);
 }
@@ -242,8 +246,8 @@ fn names_in(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_a_killed_writer_left_is_removed_and_what_another_one_writes_is_not() {
-    let p = place();
+fn write_removes_leftover_temp_file_but_not_locked_one() {
+    let p = fixture();
     let root = Root::open(&p.root).unwrap();
     let write = |text: &str| {
         root.write(&root.resolve("a").unwrap(), &Content { bytes: text.into(), mode: 0o644 })
@@ -251,18 +255,18 @@ fn what_a_killed_writer_left_is_removed_and_what_another_one_writes_is_not() {
     p.write(".ctxbench-restore-0.tmp", "half a fi");
     write("one").unwrap();
     assert_eq!(names_in(&p.root), ["a"]);
-    // A writer that lives holds its file.
+    // A running writer has its file locked.
     p.write(".ctxbench-restore-0.tmp", "being written");
-    let held = fs::File::open(p.root.join(".ctxbench-restore-0.tmp")).unwrap();
-    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let locked = fs::File::open(p.root.join(".ctxbench-restore-0.tmp")).unwrap();
+    rustix::fs::flock(&locked, rustix::fs::FlockOperation::LockExclusive).unwrap();
     write("two").unwrap();
     assert_eq!(names_in(&p.root), [".ctxbench-restore-0.tmp", "a"]);
     assert_eq!(
         (p.read(".ctxbench-restore-0.tmp").as_deref(), p.read("a").as_deref()),
         (Some("being written"), Some("two"))
     );
-    drop(held);
-    // What is no file is not touched.
+    drop(locked);
+    // Links and folders are not touched.
     fs::remove_file(p.root.join(".ctxbench-restore-0.tmp")).unwrap();
     symlink(p.outside.join("secret"), p.root.join(".ctxbench-restore-0.tmp")).unwrap();
     fs::create_dir(p.root.join(".ctxbench-restore-1.tmp")).unwrap();
@@ -272,55 +276,55 @@ fn what_a_killed_writer_left_is_removed_and_what_another_one_writes_is_not() {
 }
 
 #[test]
-fn what_a_killed_program_was_keeping_goes_when_the_next_one_has_the_folder_alone() {
-    let p = place();
+fn open_removes_temp_files_of_killed_program() {
+    let p = fixture();
     p.write("a", "one");
     let mut c = p.edits();
     c.begin("first", 0).unwrap();
     edit(&mut c, &p, "a", "two");
     let blob = Digest::sha256(b"one");
     let (head, tail) = blob.as_str().split_at(2);
-    let left =
+    let leftovers =
         ["checkpoints/00000002.tmp-4711-0".to_string(), format!("blobs/{head}/{tail}.tmp-4711-12")];
-    let mine = ["checkpoints/notes.tmp-of-mine".to_string(), format!("blobs/{head}/x.tmp")];
-    for name in left.iter().chain(&mine) {
+    let others = ["checkpoints/notes.tmp-other".to_string(), format!("blobs/{head}/x.tmp")];
+    for name in leftovers.iter().chain(&others) {
         fs::write(p.store.join(name), "half a").unwrap();
     }
-    let there = |name: &String| p.store.join(name).exists();
-    // Whoever is refused touches nothing: it may be what the other is writing.
-    assert!(EditCheckpoints::open(&p.root, &p.store, Keep::default()).is_err());
-    assert!(left.iter().chain(&mine).all(there));
+    let exists = |name: &String| p.store.join(name).exists();
+    // A refused program removes nothing: the other one may be writing these files.
+    assert!(EditCheckpoints::open(&p.root, &p.store, Retention::default()).is_err());
+    assert!(leftovers.iter().chain(&others).all(exists));
     drop(c);
     let mut c = p.edits();
-    assert_eq!((left.iter().any(there), mine.iter().all(there)), (false, true));
+    assert_eq!((leftovers.iter().any(exists), others.iter().all(exists)), (false, true));
     c.restore(1, 1).unwrap();
     assert_eq!(p.read("a").as_deref(), Some("one"));
 }
 
 #[test]
-fn paths_that_leave_the_folder_are_refused_with_the_reason() {
-    let p = place();
+fn resolve_path_outside_folder_is_refused_with_reason() {
+    let p = fixture();
     let root = Root::open(&p.root).unwrap();
     let refusal = |path: &str| root.resolve(path).unwrap_err().to_string();
     assert!(refusal("../outside/secret").contains("contains `..`"));
     assert!(refusal("a/../../outside/secret").contains("contains `..`"));
-    assert!(refusal("/etc/passwd").contains("lies outside"));
-    assert!(refusal(&format!("{}-sibling/x", p.root.display())).contains("lies outside"));
-    assert!(refusal("").contains("names no file") && refusal("./").contains("names no file"));
+    assert!(refusal("/etc/passwd").contains("is outside"));
+    assert!(refusal(&format!("{}-sibling/x", p.root.display())).contains("is outside"));
+    assert!(refusal("").contains("path is empty") && refusal("./").contains("path is empty"));
     assert!(refusal("a\0b").contains("zero byte"));
     assert_eq!(root.resolve(&format!("{}/d/x", p.root.display())).unwrap().as_str(), "d/x");
     assert_eq!(root.resolve("./d//x").unwrap().as_str(), "d/x");
 }
 
 #[test]
-fn links_and_devices_on_the_way_are_refused_and_nothing_is_followed() {
-    let p = place();
+fn links_and_non_files_are_refused_by_every_operation() {
+    let p = fixture();
     symlink(&p.outside, p.root.join("link")).unwrap();
     symlink(p.outside.join("secret"), p.root.join("file-link")).unwrap();
     fs::create_dir(p.root.join("folder")).unwrap();
     p.write("plain", "x");
     let root = Root::open(&p.root).unwrap();
-    for (path, word) in [
+    for (path, message) in [
         ("link/secret", "`link` is a symbolic link"),
         ("link/deep/new", "`link` is a symbolic link"),
         ("file-link", "`file-link` is a symbolic link"),
@@ -329,16 +333,16 @@ fn links_and_devices_on_the_way_are_refused_and_nothing_is_followed() {
     ] {
         let safe = root.resolve(path).unwrap();
         let content = Content { bytes: b"evil".to_vec(), mode: 0o644 };
-        for said in [
+        for error in [
             root.read(&safe).unwrap_err(),
             root.write(&safe, &content).unwrap_err(),
             root.remove(&safe).unwrap_err(),
         ] {
             assert!(
-                said.to_string().contains(word) && said.to_string().starts_with(path),
-                "{said}"
+                error.to_string().contains(message) && error.to_string().starts_with(path),
+                "{error}"
             );
-            assert!(said.is_refusal());
+            assert!(error.is_refusal());
         }
     }
     assert_eq!(fs::read_to_string(p.outside.join("secret")).unwrap(), "keep me");
@@ -346,8 +350,8 @@ fn links_and_devices_on_the_way_are_refused_and_nothing_is_followed() {
 }
 
 #[test]
-fn a_hard_link_to_elsewhere_is_broken_and_not_written_through() {
-    let p = place();
+fn restore_breaks_hard_link_to_outside() {
+    let p = fixture();
     p.write("a", "one");
     let mut c = p.edits();
     let n = c.begin("x", 0).unwrap();
@@ -360,8 +364,8 @@ fn a_hard_link_to_elsewhere_is_broken_and_not_written_through() {
 }
 
 #[test]
-fn the_shell_is_the_blind_spot_and_lowers_the_success() {
-    let p = place();
+fn shell_changes_lower_success_of_edit_checkpoints() {
+    let p = fixture();
     for name in ["edited", "sed", "removed", "idle"] {
         p.write(name, "before");
     }
@@ -375,25 +379,25 @@ fn the_shell_is_the_blind_spot_and_lowers_the_success() {
     let before = Tree::read(&p.root).unwrap();
     c.restore(n, 1).unwrap();
     let s = Tree::success(&at_prompt, &before, &Tree::read(&p.root).unwrap());
-    // Four files changed, one came back; the file that nobody touched does not count.
+    // Four files changed and one was restored; the untouched file does not count.
     assert_eq!(s.changed, ["edited", "made", "removed", "sed"]);
     assert_eq!(s.missed, ["made", "removed", "sed"]);
     assert_eq!(s.pct(), Some(25.0));
     assert_eq!(Tree::success(&at_prompt, &at_prompt, &at_prompt).pct(), None);
 }
 
-/// `None` and a printed line where there is no git.
-fn shadow(p: &Place) -> Option<ShadowGit> {
+/// Opens shadow git; `None` if git is not installed.
+fn shadow(p: &Fixture) -> Option<ShadowGit> {
     if git_version().is_none() {
-        println!("skipped: there is no git program, so shadow-git snapshots cannot be tried");
+        println!("skipped: git is not installed");
         return None;
     }
     Some(ShadowGit::open(&p.root, &p.store).unwrap())
 }
 
 #[test]
-fn shadow_git_sees_the_shell_but_not_what_is_ignored_or_large() {
-    let p = place();
+fn shadow_git_restores_shell_changes_except_ignored_and_large_files() {
+    let p = fixture();
     let Some(mut g) = shadow(&p) else { return };
     p.write(".gitignore", "build/\n");
     p.write(".gitattributes", "* text eol=crlf\n");
@@ -417,17 +421,17 @@ fn shadow_git_sees_the_shell_but_not_what_is_ignored_or_large() {
     assert_eq!(back.count(|o| *o == FileOutcome::Restored), 4);
     let s = Tree::success(&at_prompt, &before, &Tree::read(&p.root).unwrap());
     assert_eq!(s.missed, ["build/out", "large"]);
-    assert_eq!(p.read("sed").as_deref(), Some("line\r\nline\n"), "bytes come back as they were");
+    assert_eq!(p.read("sed").as_deref(), Some("line\r\nline\n"), "bytes are unchanged");
     g.restore(back.undo, 2).unwrap();
-    assert_eq!(Tree::read(&p.root).unwrap(), before, "the restoration can be taken back");
-    let stored = g.stored().unwrap();
-    assert!(stored.content_bytes > 0 && stored.disk_bytes > 0);
+    assert_eq!(Tree::read(&p.root).unwrap(), before, "the restore can be undone");
+    let size = g.storage_size().unwrap();
+    assert!(size.content_bytes > 0 && size.disk_bytes > 0);
     assert!(!p.root.join(".git").exists());
 }
 
 #[test]
 fn shadow_git_does_not_write_through_links() {
-    let p = place();
+    let p = fixture();
     let Some(mut g) = shadow(&p) else { return };
     p.write("d/secret", "mine");
     let n = g.begin("x", 0).unwrap();
@@ -447,17 +451,17 @@ fn shadow_git_does_not_write_through_links() {
 enum Op {
     Prompt,
     Edit(usize, u8),
-    /// By an edit tool.
+    /// Deletes a file by an edit tool.
     Delete(usize),
     Shell(usize, u8),
     ShellRemoves(usize),
-    /// The shell puts a link to the outside in the place of a file or folder.
-    Trap(usize),
+    /// Replaces a file or folder by a link to the outside.
+    Link(usize),
     Restore(usize),
 }
 
 const NAMES: [&str; 5] = ["a", "b", "d/x", "d/y", "e/f/z"];
-const SPOTS: [&str; 4] = ["a", "d", "e", "e/f"];
+const LINKS: [&str; 4] = ["a", "d", "e", "e/f"];
 
 fn op(shell: bool) -> impl Strategy<Value = Op> {
     let safe = prop_oneof![
@@ -469,12 +473,12 @@ fn op(shell: bool) -> impl Strategy<Value = Op> {
     let wild = prop_oneof![
         3 => (0..NAMES.len(), any::<u8>()).prop_map(|(i, x)| Op::Shell(i, x)),
         1 => (0..NAMES.len()).prop_map(Op::ShellRemoves),
-        1 => (0..SPOTS.len()).prop_map(Op::Trap),
+        1 => (0..LINKS.len()).prop_map(Op::Link),
     ];
     prop_oneof![3 => safe, u32::from(shell) => wild]
 }
 
-/// Whether a path can be reached without a link, so that a tool or the shell would write inside.
+/// Whether a path contains no link, so that a write stays inside the folder.
 fn reachable(root: &Path, name: &str) -> bool {
     let mut at = root.to_path_buf();
     name.split('/').all(|part| {
@@ -483,22 +487,22 @@ fn reachable(root: &Path, name: &str) -> bool {
     })
 }
 
-fn set(p: &Place, name: &str, text: Option<&str>) {
+fn set(p: &Fixture, name: &str, text: Option<&str>) {
     match text {
         Some(t) => p.write(name, t),
         None => drop(fs::remove_file(p.root.join(name))),
     }
 }
 
-/// Carries everything out; returns for each restoration the trees at the prompt, before, after, and
-/// after taking it back and going again.
-fn play(p: &Place, c: &mut impl Snapshots, ops: &[Op]) -> Vec<[Tree; 4]> {
-    let look = || Tree::read(&p.root).unwrap();
-    let mut points = vec![(c.begin("p0", 0).unwrap(), look())];
-    let mut seen = Vec::new();
+/// Runs the operations. Returns for each restore the trees at the prompt, before it, after it, and
+/// after undoing it.
+fn run(p: &Fixture, c: &mut impl Snapshots, ops: &[Op]) -> Vec<[Tree; 4]> {
+    let tree = || Tree::read(&p.root).unwrap();
+    let mut points = vec![(c.begin("p0", 0).unwrap(), tree())];
+    let mut trees = Vec::new();
     for (now, op) in ops.iter().enumerate() {
         match op {
-            Op::Prompt => points.push((c.begin("p", now as u64).unwrap(), look())),
+            Op::Prompt => points.push((c.begin("p", now as u64).unwrap(), tree())),
             Op::Edit(i, _) | Op::Delete(i) => {
                 let (known, inside) = (c.before_edit(NAMES[*i]), reachable(&p.root, NAMES[*i]));
                 assert!(known.is_ok() || !inside, "{known:?}");
@@ -512,31 +516,31 @@ fn play(p: &Place, c: &mut impl Snapshots, ops: &[Op]) -> Vec<[Tree; 4]> {
                 set(p, NAMES[*i], Some(&format!("shell {x}")))
             }
             Op::ShellRemoves(i) if reachable(&p.root, NAMES[*i]) => set(p, NAMES[*i], None),
-            Op::Trap(i) if reachable(&p.root, SPOTS[*i]) => {
-                let at = p.root.join(SPOTS[*i]);
+            Op::Link(i) if reachable(&p.root, LINKS[*i]) => {
+                let at = p.root.join(LINKS[*i]);
                 let _ = fs::remove_dir_all(&at);
                 let _ = fs::remove_file(&at);
                 fs::create_dir_all(at.parent().unwrap()).unwrap();
                 symlink(
-                    if SPOTS[*i] == "a" { p.outside.join("secret") } else { p.outside.clone() },
+                    if LINKS[*i] == "a" { p.outside.join("secret") } else { p.outside.clone() },
                     at,
                 )
                 .unwrap();
             }
             Op::Restore(k) => {
                 let (to, then) = points[k % points.len()].clone();
-                let before = look();
+                let before = tree();
                 let back = c.restore(to, now as u64).unwrap();
-                let after = look();
+                let after = tree();
                 c.restore(back.undo, now as u64).unwrap();
-                let undone = look();
+                let undone = tree();
                 c.restore(to, now as u64).unwrap();
-                assert_eq!(look(), after, "the same restoration again gives the same files");
+                assert_eq!(tree(), after, "restoring again gives the same files");
                 assert!(
                     back.files.iter().all(|(_, o)| !matches!(o, FileOutcome::Failed(_))),
                     "{back:?}"
                 );
-                seen.push([then, before, after, undone]);
+                trees.push([then, before, after, undone]);
             }
             _ => {}
         }
@@ -544,29 +548,29 @@ fn play(p: &Place, c: &mut impl Snapshots, ops: &[Op]) -> Vec<[Tree; 4]> {
     assert_eq!(
         fs::read_to_string(p.outside.join("secret")).unwrap(),
         "keep me",
-        "nothing outside was written"
+        "the outside file is unchanged"
     );
-    assert_eq!(fs::read_dir(&p.outside).unwrap().count(), 1, "nothing outside was made");
-    seen
+    assert_eq!(fs::read_dir(&p.outside).unwrap().count(), 1, "no file was created outside");
+    trees
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn with_edit_tools_alone_a_restoration_brings_everything_back(ops in prop::collection::vec(op(false), 1..40)) {
-        let p = place();
-        for [then, before, after, undone] in play(&p, &mut p.scratch(), &ops) {
+    fn restore_after_edits_only_is_complete(ops in prop::collection::vec(op(false), 1..40)) {
+        let p = fixture();
+        for [then, before, after, undone] in run(&p, &mut p.scratch(), &ops) {
             prop_assert_eq!(&after, &then);
-            prop_assert_eq!(&undone, &before, "and can itself be taken back");
+            prop_assert_eq!(&undone, &before, "the restore can be undone");
         }
     }
 
     #[test]
-    fn whatever_the_shell_does_nothing_outside_is_written(ops in prop::collection::vec(op(true), 1..40)) {
-        let p = place();
-        for [_, before, _, undone] in play(&p, &mut p.scratch(), &ops) {
-            prop_assert_eq!(&undone, &before, "what was overwritten was saved");
+    fn restore_after_shell_changes_writes_nothing_outside(ops in prop::collection::vec(op(true), 1..40)) {
+        let p = fixture();
+        for [_, before, _, undone] in run(&p, &mut p.scratch(), &ops) {
+            prop_assert_eq!(&undone, &before, "overwritten files were saved");
         }
     }
 }
@@ -574,10 +578,10 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Every operation as a step of its own: shadow git brings shell changes back too.
+    /// Runs each operation as a separate step.
     #[test]
-    fn shadow_git_brings_edits_and_shell_changes_back(ops in prop::collection::vec((0..NAMES.len(), 0..5_u8), 1..8)) {
-        let p = place();
+    fn shadow_git_restores_edits_and_shell_changes(ops in prop::collection::vec((0..NAMES.len(), 0..5_u8), 1..8)) {
+        let p = fixture();
         let Some(mut g) = shadow(&p) else { return Ok(()) };
         let mut points = Vec::new();
         for (i, x) in ops {

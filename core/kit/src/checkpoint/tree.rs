@@ -1,4 +1,4 @@
-//! The files of a folder as they are, and how much of a restoration succeeded.
+//! Current files of a folder, and the success of a restore.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,41 +6,41 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::blobs::entries;
+use super::blobs::list_dir;
 use super::{CheckpointError, Digest, Root, io};
 
-/// What stood at a path.
+/// State of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum FileState {
-    /// Nothing.
+    /// No file.
     Absent,
     /// A regular file.
     Regular {
-        /// Its content.
+        /// Digest of the content.
         sha256: Digest,
-        /// Its permission bits, 0 to 0o777.
+        /// Permission bits, 0 to 0o777.
         mode: u32,
     },
 }
 
-/// Every regular file of a folder by its path, `.git` and links left out.
+/// All regular files of a folder by path, without `.git` and links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree(pub BTreeMap<String, FileState>);
 
-/// How much of a restoration succeeded.
+/// Success of a restore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Success {
-    /// Files that differed from their state at the prompt before the restoration, or that it
+pub struct RestoreSuccess {
+    /// Files that differed from their state at the prompt before the restore, or that the restore
     /// changed, tracked or not.
     pub changed: Vec<String>,
-    /// Of these, the ones that do not equal that state afterwards.
+    /// Changed files that still differ from that state afterwards.
     pub missed: Vec<String>,
 }
 
-impl Success {
-    /// Share of the changed files that equal their state at the prompt, per cent; `None` = nothing
-    /// had changed.
+impl RestoreSuccess {
+    /// Returns the percentage of changed files that equal their state at the prompt, or `None` if no
+    /// file changed.
     pub fn pct(&self) -> Option<f64> {
         let n = self.changed.len();
         (n > 0).then(|| 100.0 * (n - self.missed.len()) as f64 / n as f64)
@@ -48,13 +48,13 @@ impl Success {
 }
 
 impl Tree {
-    /// Looks at a folder.
+    /// Reads a folder.
     pub fn read(dir: &Path) -> Result<Tree, CheckpointError> {
         let root = Root::open(dir)?;
         let mut out = BTreeMap::new();
         let mut folders = vec![root.dir().to_path_buf()];
         while let Some(folder) = folders.pop() {
-            for path in entries(&folder)? {
+            for path in list_dir(&folder)? {
                 let kind =
                     fs::symlink_metadata(&path).map_err(io(&path, "look at it"))?.file_type();
                 let Some(text) = path.to_str() else { continue };
@@ -74,7 +74,7 @@ impl Tree {
         Ok(Tree(out))
     }
 
-    /// Paths at which two trees differ.
+    /// Returns the paths at which two trees differ.
     pub fn differing(&self, other: &Tree) -> BTreeSet<String> {
         self.0
             .keys()
@@ -84,12 +84,12 @@ impl Tree {
             .collect()
     }
 
-    /// Judges a restoration by the trees at the prompt, before it and after it. Files that nobody
-    /// touched do not count, so that a large project does not hide what was missed.
-    pub fn success(at_prompt: &Tree, before: &Tree, after: &Tree) -> Success {
+    /// Compares the trees at the prompt, before the restore and after it. Untouched files do not
+    /// count, so that a large project does not hide missed files.
+    pub fn success(at_prompt: &Tree, before: &Tree, after: &Tree) -> RestoreSuccess {
         let changed: BTreeSet<String> = &at_prompt.differing(before) | &before.differing(after);
         let missed =
             at_prompt.differing(after).into_iter().filter(|p| changed.contains(p)).collect();
-        Success { changed: changed.into_iter().collect(), missed }
+        RestoreSuccess { changed: changed.into_iter().collect(), missed }
     }
 }

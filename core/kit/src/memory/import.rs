@@ -1,12 +1,12 @@
-//! `@path` in a memory file: the file it names is shown too.
+//! Imports: `@path` in a memory file loads the file at that path as well.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Files are followed this far: an import of a memory file is at depth 1
+/// Maximum import depth. An import of a top-level memory file has depth 1
 /// (docs/sources/chat-history.md §5.1).
-pub(super) const MOST_DEPTH: usize = 5;
+pub(super) const MAX_IMPORT_DEPTH: usize = 5;
 
-/// What follows each `@` that begins a word, outside of code, in order and each once.
+/// Returns each distinct `@path` at the start of a word, outside code, in order.
 pub(super) fn imports(text: &str) -> Vec<&str> {
     let mut out: Vec<&str> = Vec::new();
     let mut fence: Option<&str> = None;
@@ -17,7 +17,7 @@ pub(super) fn imports(text: &str) -> Vec<&str> {
             (None, Some(m)) => fence = Some(m),
             (Some(open), Some(m)) if open == m => fence = None,
             (None, None) => {
-                for word in prose(line).into_iter().flat_map(str::split_whitespace) {
+                for word in outside_code(line).into_iter().flat_map(str::split_whitespace) {
                     let path = word.strip_prefix('@').map(|p| {
                         p.trim_end_matches(['.', ',', ';', ':', ')', '!', '?', '"', '\''])
                     });
@@ -30,10 +30,9 @@ pub(super) fn imports(text: &str) -> Vec<&str> {
     out
 }
 
-/// The parts of a line between its code spans. A span ends with as many marks as it begins with
-/// (<https://spec.commonmark.org/0.31.2/#code-spans>); marks without such an end are characters like
-/// others.
-fn prose(line: &str) -> Vec<&str> {
+/// Returns the parts of a line outside its code spans. A span starts and ends with the same number
+/// of backticks (<https://spec.commonmark.org/0.31.2/#code-spans>). Unmatched backticks are text.
+fn outside_code(line: &str) -> Vec<&str> {
     let marks = |from: usize| line[from..].bytes().take_while(|b| *b == b'`').count();
     let (mut out, mut begin, mut at) = (Vec::new(), 0, 0);
     while let Some(open) = line[at..].find('`').map(|i| at + i) {
@@ -54,21 +53,21 @@ fn prose(line: &str) -> Vec<&str> {
     out
 }
 
-/// A bare word such as `@someone` is more likely a name than a file.
+/// Whether an import looks like a file. A bare word such as `@someone` is likely a person.
 pub(super) fn looks_like_a_path(import: &str) -> bool {
     import.contains(['/', '.'])
 }
 
-/// Where an import leads: beside the importing file, or in the home folder.
-pub(super) fn target(by: &Path, home: &Path, import: &str) -> PathBuf {
+/// Resolves an import relative to the importing file or the home folder.
+pub(super) fn resolve_import(by: &Path, home: &Path, import: &str) -> PathBuf {
     match import.strip_prefix("~/") {
         Some(rest) => home.join(rest),
-        None => tidy(&by.parent().unwrap_or(Path::new("")).join(import)),
+        None => normalize(&by.parent().unwrap_or(Path::new("")).join(import)),
     }
 }
 
-/// Without `.` and with `..` carried out, so that one file has one name.
-pub(super) fn tidy(path: &Path) -> PathBuf {
+/// Resolves `.` and `..`, so that each file has one path.
+pub(super) fn normalize(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {
@@ -89,13 +88,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_of_any_number_of_marks_imports_nothing() {
-        let of = |text: &str| imports(text).join(" ");
-        assert_eq!(of("@a.md `@b.md` @c.md"), "a.md c.md");
-        assert_eq!(of("``@b.md`` and ``a ` @b.md`` then @c.md"), "c.md");
-        assert_eq!(of("``` @b.md ``` @c.md"), "", "a line that begins with three is a fence");
-        assert_eq!(of("see ``` @b.md ``` @c.md"), "c.md");
-        assert_eq!(of("an ` open @a.md"), "a.md");
-        assert_eq!(of("an `` open @a.md ` one @b.md"), "a.md b.md");
+    fn imports_inside_code_span_are_ignored() {
+        let found = |text: &str| imports(text).join(" ");
+        assert_eq!(found("@a.md `@b.md` @c.md"), "a.md c.md");
+        assert_eq!(found("``@b.md`` and ``a ` @b.md`` then @c.md"), "c.md");
+        assert_eq!(
+            found("``` @b.md ``` @c.md"),
+            "",
+            "three backticks at the start of a line open a fence"
+        );
+        assert_eq!(found("see ``` @b.md ``` @c.md"), "c.md");
+        assert_eq!(found("an ` open @a.md"), "a.md");
+        assert_eq!(found("an `` open @a.md ` one @b.md"), "a.md b.md");
     }
 }

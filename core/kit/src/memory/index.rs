@@ -1,13 +1,12 @@
-//! The index of the automatic memory, of which only the beginning is shown.
+//! Truncation of the automatic memory's index.
 
 use std::fmt;
 
-/// How much of an index is shown.
+/// Maximum size of an index in the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexLimit {
-    /// Lines.
     pub lines: usize,
-    /// Bytes; `None` = as many as the lines have.
+    /// `None` = unlimited.
     pub bytes: Option<usize>,
 }
 
@@ -18,42 +17,41 @@ impl fmt::Display for IndexLimit {
     }
 }
 
-/// What is not shown of a file.
+/// Size of the text beyond the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lost {
-    /// Lines, a last one without an end included.
+pub struct CutOff {
+    /// Number of lines, including a last line without a newline.
     pub lines: usize,
-    /// Bytes.
     pub bytes: usize,
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for CutOff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let s = if self.lines == 1 { "" } else { "s" };
         write!(f, "{} line{s} ({} bytes)", self.lines, self.bytes)
     }
 }
 
-impl Lost {
-    /// `None` = nothing is lost.
-    pub fn of(rest: &str) -> Option<Lost> {
-        (!rest.is_empty()).then(|| Lost { lines: rest.lines().count(), bytes: rest.len() })
+impl CutOff {
+    /// Measures the text beyond the limit; `None` if it is empty.
+    pub fn measure(rest: &str) -> Option<CutOff> {
+        (!rest.is_empty()).then(|| CutOff { lines: rest.lines().count(), bytes: rest.len() })
     }
 }
 
-/// The part that is shown and the rest: whole lines within both limits; of a first line that is too
-/// long, whole characters.
+/// Splits `text` after the last whole line within both limits. Splits a first line that is too
+/// long between characters.
 pub fn cut_index(text: &str, limit: IndexLimit) -> (&str, &str) {
-    let most = limit.bytes.unwrap_or(usize::MAX);
+    let max_bytes = limit.bytes.unwrap_or(usize::MAX);
     let mut end = 0;
     for line in text.split_inclusive('\n').take(limit.lines) {
-        if end + line.len() > most {
+        if end + line.len() > max_bytes {
             break;
         }
         end += line.len();
     }
     if end == 0 && limit.lines > 0 {
-        end = text.floor_char_boundary(most);
+        end = text.floor_char_boundary(max_bytes);
     }
     text.split_at(end)
 }

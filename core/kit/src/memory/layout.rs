@@ -1,31 +1,32 @@
-//! The names under which a product keeps its memory files.
+//! File names of a product's memory files.
 
 use super::{IndexLimit, Level};
 
-/// A product with memory files on levels.
+/// Memory file names of a product with levels.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// The levels in the order in which they are read.
+    /// Levels in loading order.
     pub order: &'static [Level],
-    /// The organisation's file, from the machine's settings.
+    /// The organisation's file, relative to the system settings.
     pub managed: &'static str,
-    /// The person's file, from home.
+    /// The user's file, relative to the home folder.
     pub user: &'static str,
-    /// The person's rules, from home.
+    /// The user's rules folder, relative to the home folder.
     pub user_rules: Option<&'static str>,
-    /// Files of the project, in the directory and every folder above it.
+    /// Project files, in the working directory and each folder above it.
     pub project: &'static [&'static str],
-    /// Folder of rules, from the root of the project.
+    /// Rules folder, relative to the project root.
     pub rules: &'static str,
-    /// The person's file for a project, in the directory and every folder above it.
+    /// The user's file for a project, in the working directory and each folder above it.
     pub local: &'static str,
-    /// Files of a folder below the directory, shown once something there is touched.
+    /// Files in folders below the working directory, loaded once a file there is touched.
     pub below: &'static [(Level, &'static str)],
-    /// JSON files whose `memory.files` lists further ones, from the root of the project and from
-    /// home.
+    /// JSON settings that list more files in `memory.files`, relative to the project root and to
+    /// the home folder.
     pub settings: Option<&'static str>,
-    /// Folder from home that holds `PROJECT/memory/MEMORY.md`, the index of the automatic memory.
+    /// Folder with `PROJECT/memory/MEMORY.md`, the automatic memory's index, relative to the home
+    /// folder.
     pub projects: &'static str,
-    /// How much of that index is shown.
+    /// Size limit of that index.
     pub index: IndexLimit,
 }

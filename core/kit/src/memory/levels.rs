@@ -1,47 +1,47 @@
-//! Memory files on levels: what is shown now, and what comes with a file that it holds for.
+//! Loads memory files by level, and more of them as the session touches matching files.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::import::{MOST_DEPTH, imports, looks_like_a_path, target, tidy};
+use super::import::{MAX_IMPORT_DEPTH, imports, looks_like_a_path, normalize, resolve_import};
 use super::scope::front_matter;
-use super::settings::{json_settings, listed};
+use super::settings::{memory_files, read_json_settings};
 use super::{
-    Layout, Level, Loaded, Lost, MemoryFile, Note, Scope, Site, Visit, When, cut_index,
-    folders_below, read,
+    Activation, CutOff, Layout, Level, LoadRequest, LoadedFiles, MemoryFile, Note, ProjectFolders,
+    Scope, cut_index, folders_below, read,
 };
 
-/// The memory files of a session.
+/// Memory files of a session.
 #[derive(Debug)]
 pub struct Levels {
     layout: &'static Layout,
-    site: Site,
-    shown: Vec<MemoryFile>,
-    /// Files for some paths that no path has brought in yet.
-    waiting: Vec<MemoryFile>,
-    /// Folders below the directory whose files have been looked for.
+    folders: ProjectFolders,
+    loaded: Vec<MemoryFile>,
+    /// Files for certain paths, none of which was touched yet.
+    pending: Vec<MemoryFile>,
+    /// Folders below the working directory that were searched.
     visited: BTreeSet<PathBuf>,
-    /// Files outside of the project that a person agreed to.
+    /// Approved files outside the project.
     approved: BTreeSet<PathBuf>,
     notes: Vec<Note>,
 }
 
 impl Levels {
-    /// Reads all levels. `approve` is asked once for each import from outside of the project; keep
-    /// [`Levels::approved`] for the next session.
+    /// Loads all levels. Calls `approve` once for each import from outside the project. Pass
+    /// [`Levels::approved`] to the next session.
     pub fn load(
         layout: &'static Layout,
-        site: Site,
+        folders: ProjectFolders,
         approved: BTreeSet<PathBuf>,
         approve: &mut dyn FnMut(&Path) -> bool,
     ) -> Self {
         let mut out = Levels {
             layout,
-            site,
+            folders,
             approved,
-            shown: vec![],
-            waiting: vec![],
+            loaded: vec![],
+            pending: vec![],
             visited: BTreeSet::new(),
             notes: vec![],
         };
@@ -49,67 +49,67 @@ impl Levels {
         out
     }
 
-    /// What a session has after it touched some files, and what still waits.
-    pub fn visit(layout: &'static Layout, visit: &Visit<'_>) -> Loaded {
-        let approve = &mut |_: &Path| visit.approve;
-        let mut all = Levels::load(layout, visit.site.clone(), BTreeSet::new(), approve);
-        for path in visit.touched {
+    /// Loads the files of a session that touched `request.touched`, followed by pending files.
+    pub fn load_for(layout: &'static Layout, request: &LoadRequest<'_>) -> LoadedFiles {
+        let approve = &mut |_: &Path| request.approve;
+        let mut all = Levels::load(layout, request.folders.clone(), BTreeSet::new(), approve);
+        for path in request.touched {
             all.touch(path, approve);
         }
-        for folder in folders_below(&all.site.directory, &mut all.notes) {
-            all.read_folder(&folder, When::Waits, approve);
+        for folder in folders_below(&all.folders.directory, &mut all.notes) {
+            all.read_folder(&folder, Activation::Pending, approve);
         }
-        let Levels { mut shown, waiting, notes, .. } = all;
-        shown.extend(waiting);
-        Loaded { files: shown, notes }
+        let Levels { loaded: mut files, pending, notes, .. } = all;
+        files.extend(pending);
+        LoadedFiles { files, notes }
     }
 
-    /// What is shown, the broadest first.
-    pub fn shown(&self) -> &[MemoryFile] {
-        &self.shown
+    /// Returns the loaded files, broadest level first.
+    pub fn files(&self) -> &[MemoryFile] {
+        &self.loaded
     }
 
-    /// What was left out, and why.
+    /// Returns problems and omissions.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// The imports from outside of the project that were agreed to.
+    /// Returns the approved imports from outside the project.
     pub fn approved(&self) -> &BTreeSet<PathBuf> {
         &self.approved
     }
 
-    /// The agent reads or edits a file: the memory files of the folders on the way to it and the
-    /// rules that hold for it come in. Returns how many are new; they stand at the end of
-    /// [`Levels::shown`].
+    /// Handles a file that the agent reads or edits: loads memory files in the folders that lead to
+    /// it and rules that match it. Returns the number of new files, which are at the end of
+    /// [`Levels::files`].
     pub fn touch(&mut self, path: &Path, approve: &mut dyn FnMut(&Path) -> bool) -> usize {
-        let before = self.shown.len();
-        let full = tidy(&self.site.directory.join(path));
+        let before = self.loaded.len();
+        let full = normalize(&self.folders.directory.join(path));
         let mut folders: Vec<&Path> =
-            full.ancestors().skip(1).take_while(|a| *a != self.site.directory).collect();
-        if !full.starts_with(&self.site.directory) {
+            full.ancestors().skip(1).take_while(|a| *a != self.folders.directory).collect();
+        if !full.starts_with(&self.folders.directory) {
             folders.clear();
         }
         let folders: Vec<PathBuf> = folders.into_iter().rev().map(PathBuf::from).collect();
         for folder in folders {
-            self.read_folder(&folder, When::Touched, approve);
+            self.read_folder(&folder, Activation::Touched, approve);
         }
-        let Ok(inside) = full.strip_prefix(&self.site.root) else {
-            return self.shown.len() - before;
+        let Ok(inside) = full.strip_prefix(&self.folders.root) else {
+            return self.loaded.len() - before;
         };
-        let (now, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
+        let (now, later): (Vec<_>, Vec<_>) = std::mem::take(&mut self.pending)
             .into_iter()
-            .partition(|f| f.scope.as_ref().is_some_and(|s| s.holds(inside)));
-        self.waiting = later;
-        self.shown.extend(now.into_iter().map(|f| MemoryFile { when: When::Touched, ..f }));
-        self.shown.len() - before
+            .partition(|f| f.scope.as_ref().is_some_and(|s| s.matches(inside)));
+        self.pending = later;
+        self.loaded.extend(now.into_iter().map(|f| MemoryFile { when: Activation::Touched, ..f }));
+        self.loaded.len() - before
     }
 
-    /// After a compaction everything is read from disk again, and what came with a path is gone
-    /// until the next such path (docs/sources/claude-code.md §1.4).
-    pub fn compacted(&mut self, approve: &mut dyn FnMut(&Path) -> bool) {
-        self.shown.clear();
-        self.waiting.clear();
+    /// Reloads all files from disk after a compaction. Drops files loaded for a path until a
+    /// matching path is touched again (docs/sources/claude-code.md §1.4).
+    pub fn reload(&mut self, approve: &mut dyn FnMut(&Path) -> bool) {
+        self.loaded.clear();
+        self.pending.clear();
         self.visited.clear();
         self.notes.clear();
         self.read_levels(approve);
@@ -122,7 +122,7 @@ impl Levels {
     }
 
     fn read_level(&mut self, level: Level, approve: &mut dyn FnMut(&Path) -> bool) {
-        let Site { etc, home, root, directory } = self.site.clone();
+        let ProjectFolders { etc, home, root, directory } = self.folders.clone();
         let layout = self.layout;
         let mut above: Vec<&Path> = directory.ancestors().collect();
         above.reverse();
@@ -137,14 +137,14 @@ impl Levels {
             }
             Level::Project => {
                 let all = above.iter().flat_map(|f| layout.project.iter().map(|n| f.join(n)));
-                let of_person = home.join(layout.user);
-                found.extend(all.filter(|p| *p != of_person));
+                let user_file = home.join(layout.user);
+                found.extend(all.filter(|p| *p != user_file));
             }
             Level::Rules => found = self.rules(Some(root.join(layout.rules))),
             Level::Settings => found = self.listed(),
             Level::Local => found.extend(above.iter().map(|f| f.join(layout.local))),
             Level::Auto => {
-                let project = home.join(layout.projects).join(self.site.project_name());
+                let project = home.join(layout.projects).join(self.folders.project_name());
                 found.push(project.join("memory/MEMORY.md"));
             }
         }
@@ -153,14 +153,16 @@ impl Levels {
         }
     }
 
-    /// The files that settings list, relative to the root; those of the project first.
+    /// Returns the files listed in settings, relative to the root. The project's settings come
+    /// first.
     fn listed(&mut self) -> Vec<PathBuf> {
         let Some(name) = self.layout.settings else { return Vec::new() };
         let mut out = Vec::new();
-        for by in [self.site.root.join(name), self.site.home.join(name)] {
-            let Some(settings) = json_settings(&by, &mut self.notes) else { continue };
-            for (file, required) in listed(&settings) {
-                let path = target(&self.site.root.join("settings"), &self.site.home, file);
+        for by in [self.folders.root.join(name), self.folders.home.join(name)] {
+            let Some(settings) = read_json_settings(&by, &mut self.notes) else { continue };
+            for (file, required) in memory_files(&settings) {
+                let path =
+                    resolve_import(&self.folders.root.join("settings"), &self.folders.home, file);
                 if required && !path.exists() {
                     self.notes.push(Note::NotThere { by: by.clone(), listed: file.into() });
                 }
@@ -170,18 +172,18 @@ impl Levels {
         out
     }
 
-    /// The rules below a folder, by name. Links are followed, a folder that is met again is not.
+    /// Returns the rules below a folder, sorted. Follows links, but visits each folder once.
     fn rules(&mut self, dir: Option<PathBuf>) -> Vec<PathBuf> {
-        let (mut out, mut open, mut met) = (Vec::new(), Vec::from_iter(dir), BTreeSet::new());
+        let (mut out, mut open, mut visited) = (Vec::new(), Vec::from_iter(dir), BTreeSet::new());
         while let Some(dir) = open.pop() {
             let Ok(real) = dir.canonicalize() else { continue };
-            if !met.insert(real) {
+            if !visited.insert(real) {
                 continue;
             }
             let entries = match fs::read_dir(&dir) {
                 Ok(entries) => entries,
                 Err(e) => {
-                    self.notes.push(Note::Unreadable { path: dir, why: e.to_string() });
+                    self.notes.push(Note::Unreadable { path: dir, reason: e.to_string() });
                     continue;
                 }
             };
@@ -197,32 +199,37 @@ impl Levels {
         out
     }
 
-    /// The files of a folder below the directory, unless it was met before.
-    fn read_folder(&mut self, dir: &Path, when: When, approve: &mut dyn FnMut(&Path) -> bool) {
+    /// Loads the files of a folder below the working directory, once.
+    fn read_folder(
+        &mut self,
+        dir: &Path,
+        when: Activation,
+        approve: &mut dyn FnMut(&Path) -> bool,
+    ) {
         if !self.visited.insert(dir.into()) {
             return;
         }
-        let inside = dir.strip_prefix(&self.site.root).unwrap_or(dir).to_string_lossy();
-        let scope = Scope::of_folder(&inside);
+        let inside = dir.strip_prefix(&self.folders.root).unwrap_or(dir).to_string_lossy();
+        let scope = Scope::for_folder(&inside);
         for (level, name) in self.layout.below {
             let path = dir.join(name);
-            if self.has(&path) {
+            if self.contains(&path) {
                 continue;
             }
             let Some(text) = read(&path, &mut self.notes) else { continue };
             let file =
                 MemoryFile { scope: scope.clone(), when, ..MemoryFile::new(*level, path, text) };
-            self.with_imports(file, &mut Vec::new(), approve);
+            self.add_with_imports(file, &mut Vec::new(), approve);
         }
     }
 
-    fn has(&self, path: &Path) -> bool {
-        self.shown.iter().chain(&self.waiting).any(|f| f.path == path)
+    fn contains(&self, path: &Path) -> bool {
+        self.loaded.iter().chain(&self.pending).any(|f| f.path == path)
     }
 
-    /// Reads a file that may well not exist, and what it imports.
+    /// Loads a file, if it exists, and its imports.
     fn read(&mut self, level: Level, path: &Path, approve: &mut dyn FnMut(&Path) -> bool) {
-        if self.has(path) {
+        if self.contains(path) {
             return;
         }
         let Some(text) = read(path, &mut self.notes) else { return };
@@ -232,9 +239,9 @@ impl Levels {
                 let (body, patterns) = front_matter(&file.text);
                 if !patterns.is_empty() {
                     match Scope::new(patterns) {
-                        Ok(s) => (file.scope, file.when) = (Some(s), When::Waits),
-                        Err((pattern, why)) => {
-                            self.notes.push(Note::BadPattern { path: path.into(), pattern, why })
+                        Ok(s) => (file.scope, file.when) = (Some(s), Activation::Pending),
+                        Err((pattern, reason)) => {
+                            self.notes.push(Note::BadPattern { path: path.into(), pattern, reason })
                         }
                     }
                 }
@@ -242,76 +249,77 @@ impl Levels {
             }
             Level::Auto => {
                 let limit = self.layout.index;
-                let (shown, rest) = cut_index(&file.text, limit);
-                let lost = Lost::of(rest);
-                self.notes.extend(lost.map(|lost| Note::IndexCut {
+                let (kept, rest) = cut_index(&file.text, limit);
+                let cut_off = CutOff::measure(rest);
+                self.notes.extend(cut_off.map(|cut_off| Note::IndexCut {
                     path: path.into(),
                     limit,
-                    lost,
+                    cut_off,
                 }));
-                (file.rest, file.text) = (rest.to_string(), shown.to_string());
+                (file.rest, file.text) = (rest.to_string(), kept.to_string());
             }
             _ => {}
         }
-        self.with_imports(file, &mut Vec::new(), approve);
+        self.add_with_imports(file, &mut Vec::new(), approve);
     }
 
-    /// Shows a file, then what it imports. `on_the_way` are the files that lead here.
-    fn with_imports(
+    /// Adds a file and its imports. `importers` are the files that lead here.
+    fn add_with_imports(
         &mut self,
         file: MemoryFile,
-        on_the_way: &mut Vec<PathBuf>,
+        importers: &mut Vec<PathBuf>,
         approve: &mut dyn FnMut(&Path) -> bool,
     ) {
         let by = file.path.clone();
         let (level, scope, when) = (file.level, file.scope.clone(), file.when);
-        let wanted: Vec<String> = imports(&file.text).into_iter().map(String::from).collect();
+        let found: Vec<String> = imports(&file.text).into_iter().map(String::from).collect();
         match when {
-            When::Waits => self.waiting.push(file),
-            When::Start | When::Touched => self.shown.push(file),
+            Activation::Pending => self.pending.push(file),
+            Activation::Start | Activation::Touched => self.loaded.push(file),
         }
-        on_the_way.push(by.clone());
-        for import in wanted {
-            let path = target(&by, &self.site.home, &import);
-            if on_the_way.contains(&path) {
-                // The same file may be named in two ways.
+        importers.push(by.clone());
+        for import in found {
+            let path = resolve_import(&by, &self.folders.home, &import);
+            if importers.contains(&path) {
+                // A file can be imported by two spellings of its path.
                 let note = Note::Cycle { by: by.clone(), path };
                 if !self.notes.contains(&note) {
                     self.notes.push(note);
                 }
-            } else if self.has(&path) {
-                // Shown already, by another way.
+            } else if self.contains(&path) {
+                // Already loaded by another path.
             } else if !path.is_file() {
                 if looks_like_a_path(&import) {
                     self.notes.push(Note::Missing { by: by.clone(), import });
                 }
-            } else if on_the_way.len() > MOST_DEPTH {
+            } else if importers.len() > MAX_IMPORT_DEPTH {
                 self.notes.push(Note::TooDeep {
                     by: by.clone(),
                     path,
-                    depth: on_the_way.len(),
-                    most: MOST_DEPTH,
+                    depth: importers.len(),
+                    max: MAX_IMPORT_DEPTH,
                 });
-            } else if !self.may_read(&path, approve) {
+            } else if !self.is_allowed(&path, approve) {
                 self.notes.push(Note::NotApproved { by: by.clone(), path });
             } else if let Some(text) = read(&path, &mut self.notes) {
                 let file = MemoryFile {
                     scope: scope.clone(),
                     imported_by: Some(by.clone()),
-                    depth: on_the_way.len(),
+                    depth: importers.len(),
                     when,
                     ..MemoryFile::new(level, path, text)
                 };
-                self.with_imports(file, on_the_way, approve);
+                self.add_with_imports(file, importers, approve);
             }
         }
-        on_the_way.pop();
+        importers.pop();
     }
 
-    /// Links are followed before a path is judged: a file of the project may lead out of it.
-    fn may_read(&mut self, path: &Path, approve: &mut dyn FnMut(&Path) -> bool) -> bool {
+    /// Whether an import is inside the project or approved. Resolves links first, because a link in
+    /// the project can point outside it.
+    fn is_allowed(&mut self, path: &Path, approve: &mut dyn FnMut(&Path) -> bool) -> bool {
         let real = |p: &Path| p.canonicalize().unwrap_or_else(|_| p.to_path_buf());
-        let (path, root) = (real(path), real(&self.site.root));
+        let (path, root) = (real(path), real(&self.folders.root));
         path.starts_with(root)
             || self.approved.contains(&path)
             || (approve(&path) && self.approved.insert(path))

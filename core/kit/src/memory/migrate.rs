@@ -1,34 +1,32 @@
-//! Durable facts that a compaction found move into a memory file. What a person wrote there stays,
-//! letter by letter and in its order.
+//! Merges durable facts from a compaction into a memory file. Existing text and its order do not
+//! change.
 
 use std::collections::HashSet;
 
-/// Facts under a heading.
+/// Facts to add under a heading.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Durable {
-    /// Heading without its marks, such as `Project Memory`.
+pub struct DurableFacts {
+    /// Heading text without `#`, such as `Project Memory`.
     pub heading: String,
-    /// One line each, with or without a bullet.
+    /// Facts, one per line, with or without a bullet.
     pub items: Vec<String>,
 }
 
-/// A memory file after a migration.
+/// Result of [`merge`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Merged {
-    /// Its text.
+pub struct MergeResult {
     pub text: String,
-    /// Lines added; 0 = the text is what it was.
+    /// Number of lines added; 0 = unchanged.
     pub added: usize,
 }
 
-/// Adds to `current` what is not in it yet, under its heading, which is made at the end where there
-/// is none.
+/// Adds new facts to `current` under their headings. Appends a missing heading at the end.
 ///
-/// A line counts as there if a line anywhere in the file says the same, bullets, case and spaces
-/// aside: what a person moved, stays moved.
-pub fn merge(current: &str, durable: &[Durable]) -> Merged {
-    let mut known: HashSet<String> = current.lines().map(plain).collect();
-    // Not `lines`, which would drop what else stands at the end of a line.
+/// Skips a fact that appears anywhere in the file, ignoring bullets, case and white space, so that
+/// facts moved by the user are not added again.
+pub fn merge(current: &str, durable: &[DurableFacts]) -> MergeResult {
+    let mut known: HashSet<String> = current.lines().map(normalize).collect();
+    // `str::lines` would strip `\r`.
     let mut lines: Vec<String> = current.split_terminator('\n').map(String::from).collect();
     let mut added = 0;
     for d in durable {
@@ -37,9 +35,11 @@ pub fn merge(current: &str, durable: &[Durable]) -> Merged {
             .iter()
             .flat_map(|i| i.lines())
             .filter(|i| {
-                !plain(i).is_empty() && !i.trim_start().starts_with('#') && known.insert(plain(i))
+                !normalize(i).is_empty()
+                    && !i.trim_start().starts_with('#')
+                    && known.insert(normalize(i))
             })
-            .map(|i| format!("- {}", bare(i)))
+            .map(|i| format!("- {}", strip_bullet(i)))
             .collect();
         if new.is_empty() {
             continue;
@@ -61,14 +61,14 @@ pub fn merge(current: &str, durable: &[Durable]) -> Merged {
         lines.splice(at..at, new);
     }
     if added == 0 {
-        return Merged { text: current.into(), added };
+        return MergeResult { text: current.into(), added };
     }
     let mut text = lines.join("\n");
     text.push('\n');
-    Merged { text, added }
+    MergeResult { text, added }
 }
 
-/// Behind the last line of a section that is not empty.
+/// Returns the index after the last non-empty line of the section that starts at `at`.
 fn end_of_section(lines: &[String], at: usize) -> usize {
     let depth = heading(&lines[at]).map_or(0, |(d, _)| d);
     let next = lines[at + 1..]
@@ -78,20 +78,20 @@ fn end_of_section(lines: &[String], at: usize) -> usize {
     lines[..next].iter().rposition(|l| !l.trim().is_empty()).map_or(next, |last| last + 1)
 }
 
-/// Depth and words of a heading.
+/// Parses a heading into its depth and text.
 fn heading(line: &str) -> Option<(usize, &str)> {
     let depth = line.bytes().take_while(|b| *b == b'#').count();
-    let words = line[depth..].strip_prefix(' ')?.trim();
-    (1..=6).contains(&depth).then_some((depth, words))
+    let text = line[depth..].strip_prefix(' ')?.trim();
+    (1..=6).contains(&depth).then_some((depth, text))
 }
 
-/// A line without its bullet.
-fn bare(line: &str) -> &str {
+/// Strips the bullet of a list item.
+fn strip_bullet(line: &str) -> &str {
     let line = line.trim();
     ["- ", "* ", "+ "].iter().find_map(|b| line.strip_prefix(b)).unwrap_or(line).trim()
 }
 
-/// What two lines have in common that say the same.
-fn plain(line: &str) -> String {
-    bare(line).split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+/// Normalizes a line for comparison.
+fn normalize(line: &str) -> String {
+    strip_bullet(line).split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }

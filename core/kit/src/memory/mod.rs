@@ -1,13 +1,17 @@
-//! Memory files: instructions and knowledge that live outside of the conversation and come into it
-//! again after every compaction.
+//! Memory files: instructions and facts stored outside the conversation and loaded again after
+//! each compaction.
 //!
-//! Levels with imports, scoped rules and an index that is cut, with the names of a [`Layout`]
-//! (docs/sources/claude-code.md §1.4, §1.5; docs/sources/chat-history.md §5.1), OpenCode's search
-//! (docs/sources/opencode-vs-claude-code.md §5), and the migration of durable facts at a compaction
-//! (docs/sources/opencode-vs-claude-code.md §10.3). Reading never fails as a whole: what could not
-//! be read is a [`Note`].
+//! - [`Levels`] loads files by level, with imports, scoped rules and a truncated index. The file
+//!   names come from a [`Layout`] (docs/sources/claude-code.md §1.4, §1.5;
+//!   docs/sources/chat-history.md §5.1).
+//! - [`search`] follows OpenCode's rules (docs/sources/opencode-vs-claude-code.md §5).
+//! - [`merge`] moves durable facts from a compaction into a memory file
+//!   (docs/sources/opencode-vs-claude-code.md §10.3).
+//!
+//! Loading never fails. A file that cannot be read produces a [`Note`].
 
 mod disk;
+mod folders;
 mod import;
 mod index;
 mod layout;
@@ -17,45 +21,44 @@ mod note;
 mod opencode;
 mod scope;
 mod settings;
-mod site;
 #[cfg(test)]
 mod tests;
 
 use std::path::PathBuf;
 
-pub use disk::{FILE_BYTES, folders_below, is_file, read};
-pub use index::{IndexLimit, Lost, cut_index};
+pub use disk::{MAX_FILE_BYTES, folders_below, is_file, read};
+pub use folders::{LoadRequest, ProjectFolders};
+pub use index::{CutOff, IndexLimit, cut_index};
 pub use layout::Layout;
 pub use levels::Levels;
-pub use migrate::{Durable, Merged, merge};
+pub use migrate::{DurableFacts, MergeResult, merge};
 pub use note::Note;
-pub use opencode::{OPENCODE_NAMES, OpenCode, search};
+pub use opencode::{OPENCODE_NAMES, OpenCodeFolders, search};
 pub use scope::{Scope, front_matter};
-pub use settings::{json_settings, jsonc, jsonc_settings};
-pub use site::{Site, Visit};
+pub use settings::{parse_jsonc, read_json_settings, read_jsonc_settings};
 
-/// Where a memory file stands, the broadest first: what comes later is more specific and takes
+/// The level of a memory file, from the broadest to the most specific. Later levels take
 /// precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Of the organisation.
+    /// Set by the organisation.
     Managed,
-    /// Of a person, for all projects.
+    /// The user's file for all projects.
     User,
-    /// Of the project and the folders above and below it.
+    /// In the project, or in a folder above or below it.
     Project,
-    /// By topic, some for certain paths only.
+    /// Rules by topic; some apply to certain paths only.
     Rules,
-    /// Listed in settings.
+    /// Listed in a settings file.
     Settings,
-    /// Of a person, for this project.
+    /// The user's file for this project.
     Local,
-    /// What the agent noted itself.
+    /// Notes that the agent wrote.
     Auto,
 }
 
 impl Level {
-    /// One word.
+    /// Returns the name used in output.
     pub fn name(self) -> &'static str {
         match self {
             Level::Managed => "managed",
@@ -69,40 +72,38 @@ impl Level {
     }
 }
 
-/// Since when a memory file is shown.
+/// The event that adds a memory file to the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
-    /// The start of a session, and again after a compaction.
+pub enum Activation {
+    /// Loaded at the start of a session and after each compaction.
     Start,
-    /// A file that it holds for was touched; a compaction takes it away.
+    /// Loaded because a matching file was touched. Removed by the next compaction.
     Touched,
-    /// No file that it holds for was touched yet.
-    Waits,
+    /// Not loaded yet: no matching file was touched.
+    Pending,
 }
 
-/// A memory file as it is shown.
+/// A memory file as the model sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryFile {
-    /// Its level; that of the importing file for an import.
+    /// The file's level. An import has the level of its importer.
     pub level: Level,
-    /// Where it was read.
     pub path: PathBuf,
-    /// Its text, front matter left out, cut where it is too long.
+    /// Text without front matter, truncated to the limit.
     pub text: String,
-    /// What was cut from its end.
+    /// Text beyond the limit.
     pub rest: String,
-    /// The paths for which it is shown, from the root of the project; `None` = always.
+    /// Paths that the file applies to, relative to the project root; `None` = all.
     pub scope: Option<Scope>,
-    /// The file that imports it.
+    /// The importing file, if any.
     pub imported_by: Option<PathBuf>,
-    /// Imports between it and a file that nobody imports.
+    /// Number of imports that lead to this file; 0 = not imported.
     pub depth: usize,
-    /// Since when it is shown.
-    pub when: When,
+    pub when: Activation,
 }
 
 impl MemoryFile {
-    /// A file that is shown from the start, as a whole.
+    /// Creates a file that is loaded in full from the start.
     pub fn new(level: Level, path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
         MemoryFile {
             level,
@@ -112,21 +113,21 @@ impl MemoryFile {
             scope: None,
             imported_by: None,
             depth: 0,
-            when: When::Start,
+            when: Activation::Start,
         }
     }
 
-    /// What was cut from its end.
-    pub fn lost(&self) -> Option<Lost> {
-        Lost::of(&self.rest)
+    /// Returns the size of the text beyond the limit, if any.
+    pub fn cut_off(&self) -> Option<CutOff> {
+        CutOff::measure(&self.rest)
     }
 }
 
-/// What a product reads from a project.
+/// Memory files that a product loads for a project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Loaded {
-    /// In the order in which they are shown, then those that wait.
+pub struct LoadedFiles {
+    /// Loaded files in display order, followed by pending ones.
     pub files: Vec<MemoryFile>,
-    /// What was left out, and why.
+    /// Problems and omissions, for the user.
     pub notes: Vec<Note>,
 }

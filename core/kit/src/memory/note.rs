@@ -1,146 +1,134 @@
-//! What a person should know about their memory files.
+//! Problems with memory files, for the user.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-use super::disk::FILE_BYTES;
-use super::index::{IndexLimit, Lost};
+use super::disk::MAX_FILE_BYTES;
+use super::index::{CutOff, IndexLimit};
 
-/// Something was left out, and why.
+/// A problem with a memory file, or a file that was left out.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Note {
-    /// An import leads nowhere.
-    #[error("{}: imports @{import}, and there is no such file; correct the path or remove the \
+    /// The imported file does not exist.
+    #[error("{}: imports @{import}, which does not exist; correct the path or remove the \
         line", by.display())]
     Missing {
-        /// The importing file.
         by: PathBuf,
-        /// As it is written there.
+        /// The import as written.
         import: String,
     },
-    /// An import leads back to a file that is being read.
-    #[error("{}: imports {}, which imports it in turn; it is shown \
+    /// The imported file imports the importing one.
+    #[error("{}: imports {}, which imports it in turn; it is loaded \
         once", by.display(), path.display())]
     Cycle {
-        /// The importing file.
         by: PathBuf,
-        /// The file that is there already.
+        /// The file that is already loaded.
         path: PathBuf,
     },
-    /// Imports of imports end somewhere.
-    #[error("{}: imports {} at depth {depth}, and files are followed to depth {most}; import it \
+    /// The import exceeds the maximum depth.
+    #[error("{}: imports {} at depth {depth}, but the maximum depth is {max}; import it \
         from a file nearer to the top", by.display(), path.display())]
     TooDeep {
-        /// The importing file.
         by: PathBuf,
         /// The file left out.
         path: PathBuf,
-        /// Its depth.
+        /// Import depth of `path`.
         depth: usize,
-        /// The greatest one allowed.
-        most: usize,
+        /// Maximum depth.
+        max: usize,
     },
-    /// A file from outside of the project that nobody has agreed to.
-    #[error("{}: imports {} from outside of the project, which was not \
+    /// The user has not approved an import from outside the project.
+    #[error("{}: imports {} from outside the project, which was not \
         approved", by.display(), path.display())]
     NotApproved {
-        /// The importing file.
         by: PathBuf,
         /// The file left out.
         path: PathBuf,
     },
-    /// The system refused, or it is no text.
-    #[error("{}: could not be read ({why})", path.display())]
+    /// The file could not be read.
+    #[error("{}: could not read it ({reason})", path.display())]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// What the system said.
-        why: String,
+        /// Error of the operating system.
+        reason: String,
     },
-    /// A pattern of a rule cannot be understood; the rule is shown always.
-    #[error("{}: `{pattern}` is no pattern for paths ({why}); the rule holds for all \
+    /// A rule has an invalid path pattern and applies to all files.
+    #[error("{}: `{pattern}` is not a valid path pattern ({reason}); the rule applies to all \
         files", path.display())]
     BadPattern {
-        /// The rule.
         path: PathBuf,
-        /// As it is written there.
+        /// The pattern as written.
         pattern: String,
-        /// What is wrong.
-        why: String,
+        /// Error in the pattern.
+        reason: String,
     },
-    /// The index was too long.
-    #[error("{}: only its first {limit} are shown; {lost} at its end are not: move detail into \
-        files beside it", path.display())]
+    /// The index exceeds its limit.
+    #[error("{}: only the first {limit} are loaded, the last {cut_off} are not; move details to \
+        other files", path.display())]
     IndexCut {
-        /// The index.
         path: PathBuf,
-        /// What is shown at most.
+        /// Maximum size.
         limit: IndexLimit,
-        /// What is not shown.
-        lost: Lost,
+        /// Size of the part that is not loaded.
+        cut_off: CutOff,
     },
-    /// The files of a project have more bytes than they may have together.
-    #[error("{}: the files of a project may have {most} bytes together; {lost} of this one are \
-        not shown: shorten them, or raise {setting}", path.display())]
+    /// The files of a project exceed their total limit.
+    #[error("{}: the last {cut_off} are not loaded, because all files of a project may have \
+        {max} bytes in total; shorten them or raise {setting}", path.display())]
     BudgetCut {
-        /// The file that is cut or left out.
+        /// The file that is truncated or left out.
         path: PathBuf,
-        /// Bytes of all.
-        most: usize,
-        /// Setting that says so.
+        /// Total limit in bytes.
+        max: usize,
+        /// Setting with the limit.
         setting: &'static str,
-        /// What is not shown.
-        lost: Lost,
+        /// Size of the part that is not loaded.
+        cut_off: CutOff,
     },
-    /// Not all bytes are text.
-    #[error("{}: is not UTF-8; what cannot be read of it is replaced by \u{FFFD}", path.display())]
-    NotUtf8 {
-        /// The file.
-        path: PathBuf,
-    },
-    /// More than a memory file can be.
-    #[error("{}: has {bytes} bytes, and a memory file is read up to {FILE_BYTES}; it is left \
-        out", path.display())]
+    /// The file is not valid UTF-8.
+    #[error("{}: not UTF-8; invalid bytes are replaced by \u{FFFD}", path.display())]
+    NotUtf8 { path: PathBuf },
+    /// The file exceeds the size limit.
+    #[error("{}: has {bytes} bytes, more than the limit of {MAX_FILE_BYTES}; it is not \
+        loaded", path.display())]
     TooLarge {
-        /// The file.
         path: PathBuf,
-        /// Its size.
+        /// File size.
         bytes: u64,
     },
-    /// The search for files that wait ended early.
-    #[error("{}: the search for memory files below the project ended here, after {most} \
+    /// The search for pending files reached the folder limit.
+    #[error("{}: the search for memory files below the project stopped here, after {max} \
         folders", path.display())]
     TooMany {
-        /// Where it ended.
+        /// The last folder searched.
         path: PathBuf,
-        /// Folders searched.
-        most: usize,
+        /// Maximum number of folders.
+        max: usize,
     },
-    /// Settings that say nothing.
-    #[error("{}: is left out ({why})", path.display())]
+    /// The settings file is invalid.
+    #[error("{}: ignored ({reason})", path.display())]
     BadSettings {
-        /// The file.
         path: PathBuf,
-        /// What is wrong.
-        why: String,
+        /// Parse error.
+        reason: String,
     },
-    /// A file that the settings list is not there.
-    #[error("{}: lists {listed}, and there is no such file; correct the path or remove \
+    /// A required file from the settings does not exist.
+    #[error("{}: lists {listed}, which does not exist; correct the path or remove \
         it", by.display())]
     NotThere {
-        /// The settings.
+        /// The settings file.
         by: PathBuf,
-        /// As it is written there.
+        /// The path as written.
         listed: String,
     },
-    /// An address is not followed here.
-    #[error("{}: lists {url}, which the product fetches at the start and is not fetched \
-        here", by.display())]
+    /// The settings list a URL.
+    #[error("{}: lists {url}; the product fetches it at the start, ctxbench does \
+        not", by.display())]
     NotFetched {
-        /// The settings.
+        /// The settings file.
         by: PathBuf,
-        /// The address.
+        /// The URL.
         url: String,
     },
 }

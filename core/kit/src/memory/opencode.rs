@@ -1,35 +1,35 @@
-//! OpenCode's search for instruction files (docs/sources/opencode-vs-claude-code.md §5): one name
-//! wins, and wherever it stands on the way up it is read.
+//! OpenCode's search for instruction files (docs/sources/opencode-vs-claude-code.md §5): it reads
+//! the first name found, in every folder up to the root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Note, Scope, is_file};
 
-/// Names that are looked for, the first one found is the only one read; the last is deprecated.
+/// File names in order of preference. Only the first name found is read. The last one is
+/// deprecated.
 pub const OPENCODE_NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTEXT.md"];
 
-/// The folders that are searched.
+/// Folders and settings of a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenCode {
-    /// OpenCode's folder of settings.
+pub struct OpenCodeFolders {
+    /// OpenCode's settings folder.
     pub config: PathBuf,
-    /// Home folder.
     pub home: PathBuf,
     /// Working directory.
     pub directory: PathBuf,
-    /// The search ends here: the root of the work tree.
+    /// Root of the work tree, where the search ends.
     pub worktree: PathBuf,
-    /// Further files by the settings: paths from `~/`, full ones, or patterns that are tried in
-    /// every folder on the way up.
+    /// More files from the settings: paths that start with `~/`, absolute paths, or patterns that
+    /// apply in every folder up to the root.
     pub instructions: Vec<String>,
 }
 
-/// The files in the order in which they are shown: those on the way up, nearest first, then a
-/// global one, then those of the settings.
-pub fn search(places: &OpenCode, notes: &mut Vec<Note>) -> Vec<PathBuf> {
+/// Finds instruction files in display order: from the working directory up to the root, then a
+/// global one, then those from the settings.
+pub fn search(folders: &OpenCodeFolders, notes: &mut Vec<Note>) -> Vec<PathBuf> {
     let up: Vec<&Path> =
-        places.directory.ancestors().take_while(|a| a.starts_with(&places.worktree)).collect();
+        folders.directory.ancestors().take_while(|a| a.starts_with(&folders.worktree)).collect();
     let mut out: Vec<PathBuf> = Vec::new();
     let mut add = |found: Vec<PathBuf>| {
         found.into_iter().for_each(|p| {
@@ -45,14 +45,14 @@ pub fn search(places: &OpenCode, notes: &mut Vec<Note>) -> Vec<PathBuf> {
             break;
         }
     }
-    let global = [places.config.join("AGENTS.md"), places.home.join(".claude/CLAUDE.md")];
+    let global = [folders.config.join("AGENTS.md"), folders.home.join(".claude/CLAUDE.md")];
     add(global.into_iter().find(|p| is_file(p, notes)).into_iter().collect());
-    for instruction in &places.instructions {
+    for instruction in &folders.instructions {
         let full = instruction
             .strip_prefix("~/")
-            .map_or_else(|| PathBuf::from(instruction), |rest| places.home.join(rest));
+            .map_or_else(|| PathBuf::from(instruction), |rest| folders.home.join(rest));
         if full.is_absolute() {
-            // A pattern in the last part only.
+            // Only the last component may be a pattern.
             let pattern =
                 full.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
             add(full.parent().map_or_else(Vec::new, |dir| matching(dir, &pattern)));
@@ -63,8 +63,8 @@ pub fn search(places: &OpenCode, notes: &mut Vec<Note>) -> Vec<PathBuf> {
     out
 }
 
-/// The files below a folder that a pattern fits, by name. Folders without a wildcard on the way are
-/// entered only if they are named.
+/// Returns the files below `dir` that match `pattern`, sorted. Enters subfolders only if the
+/// pattern contains `/` or `**` after its fixed prefix.
 fn matching(dir: &Path, pattern: &str) -> Vec<PathBuf> {
     let (fixed, rest) = match pattern.find(['*', '?', '[', '{']) {
         None => {
@@ -81,9 +81,11 @@ fn matching(dir: &Path, pattern: &str) -> Vec<PathBuf> {
         for entry in fs::read_dir(&dir).into_iter().flatten().filter_map(Result::ok) {
             let path = entry.path();
             match entry.file_type() {
-                // Links to folders are not followed: they can lead back.
+                // Links to folders are not followed: they may form a cycle.
                 Ok(t) if t.is_dir() && deep => open.push(path),
-                Ok(t) if !t.is_dir() && path.strip_prefix(&base).is_ok_and(|p| scope.holds(p)) => {
+                Ok(t)
+                    if !t.is_dir() && path.strip_prefix(&base).is_ok_and(|p| scope.matches(p)) =>
+                {
                     out.push(path)
                 }
                 _ => {}

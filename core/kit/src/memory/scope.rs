@@ -1,10 +1,10 @@
-//! The paths for which a rule holds.
+//! Path patterns of a rule.
 
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// Patterns for paths: `*` stays within a folder, `**` does not, `{a,b}` is a choice.
+/// A set of path patterns. `*` matches within a folder, `**` across folders, `{a,b}` either one.
 #[derive(Clone, Debug)]
 pub struct Scope {
     patterns: Vec<String>,
@@ -20,7 +20,7 @@ impl PartialEq for Scope {
 impl Eq for Scope {}
 
 impl Scope {
-    /// From patterns; the first that cannot be understood is named with what is wrong.
+    /// Compiles patterns. The error contains the first invalid pattern and the reason.
     pub fn new(
         patterns: impl IntoIterator<Item = impl Into<String>>,
     ) -> Result<Self, (String, String)> {
@@ -37,26 +37,26 @@ impl Scope {
         Ok(Scope { patterns, set })
     }
 
-    /// For everything in a folder.
-    pub fn of_folder(folder: &str) -> Option<Self> {
+    /// Matches every file in a folder.
+    pub fn for_folder(folder: &str) -> Option<Self> {
         Scope::new([format!("{}/**", globset::escape(folder))]).ok()
     }
 
-    /// As they are written.
+    /// Returns the patterns as written.
     pub fn patterns(&self) -> &[String] {
         &self.patterns
     }
 
-    /// Whether a path relative to the project is among them.
-    pub fn holds(&self, path: &Path) -> bool {
+    /// Whether a path relative to the project root matches.
+    pub fn matches(&self, path: &Path) -> bool {
         self.set.is_match(path.strip_prefix(".").unwrap_or(path))
     }
 
-    /// The same for a path as a tool names it: a full one may lie anywhere, so each of its ends is
-    /// tried.
-    pub fn holds_somewhere(&self, path: &str) -> bool {
+    /// Whether a path from a tool call matches. An absolute path matches if any of its suffixes
+    /// does, because the project root is unknown.
+    pub fn matches_any_suffix(&self, path: &str) -> bool {
         if !path.starts_with('/') {
-            return self.holds(Path::new(path));
+            return self.matches(Path::new(path));
         }
         path.char_indices()
             .filter(|(_, c)| *c == '/')
@@ -64,8 +64,8 @@ impl Scope {
     }
 }
 
-/// The text of a rule without its front matter, and the patterns under `paths:` in it, as a list, a
-/// row in brackets or one value.
+/// Splits a rule into its text without front matter and the patterns of `paths:`, written as a
+/// list, in brackets or as one value.
 pub fn front_matter(text: &str) -> (&str, Vec<String>) {
     let fence = |l: &str| l.trim_end() == "---";
     let mut lines = text.split_inclusive('\n');
@@ -79,7 +79,7 @@ pub fn front_matter(text: &str) -> (&str, Vec<String>) {
         end += l.len();
         front
     }) else {
-        // A rule that begins with a line is no front matter.
+        // A `---` without a closing `---` is a horizontal rule.
         return (text, Vec::new());
     };
     let mut patterns = Vec::new();
@@ -101,7 +101,7 @@ pub fn front_matter(text: &str) -> (&str, Vec<String>) {
     (text[end..].trim_start_matches(['\r', '\n']), patterns)
 }
 
-/// Values separated by commas outside of braces, without brackets and quotes.
+/// Splits at commas outside braces and strips brackets and quotes.
 fn values(text: &str) -> Vec<String> {
     let text = text.trim();
     let text = text.strip_prefix('[').map_or(text, |t| t.strip_suffix(']').unwrap_or(t));

@@ -1,4 +1,4 @@
-//! Files that a product's settings list.
+//! Settings files in JSON and JSONC.
 
 use std::path::Path;
 
@@ -8,21 +8,25 @@ use jsonc_parser::{ParseOptions, parse_to_serde_value};
 
 use super::{Note, read};
 
-/// Settings in JSON; `None` = there are none, or they cannot be understood, which is noted.
-pub fn json_settings(path: &Path, notes: &mut Vec<Note>) -> Option<Value> {
+/// Reads settings in JSON. Returns `None` if the file is missing or invalid; adds a note if it is
+/// invalid.
+pub fn read_json_settings(path: &Path, notes: &mut Vec<Note>) -> Option<Value> {
     let text = read(path, notes)?;
     match serde_json::from_str(&text) {
         Ok(settings) => Some(settings),
         Err(e) => {
-            notes.push(Note::BadSettings { path: path.into(), why: format!("no JSON: {e}") });
+            notes.push(Note::BadSettings {
+                path: path.into(),
+                reason: format!("invalid JSON: {e}"),
+            });
             None
         }
     }
 }
 
-/// JSON with comments and commas behind the last member, and nothing else beyond JSON. The error
-/// names line and column.
-pub fn jsonc(text: &str) -> Result<Value, String> {
+/// Parses JSON with comments and trailing commas, without other extensions. The error contains line
+/// and column.
+pub fn parse_jsonc(text: &str) -> Result<Value, String> {
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -35,24 +39,24 @@ pub fn jsonc(text: &str) -> Result<Value, String> {
         allow_non_finite_numbers: false,
         allow_extended_string_escapes: false,
     };
-    parse_to_serde_value(text, &options).map_err(|e| format!("no JSON with comments: {e}"))
+    parse_to_serde_value(text, &options).map_err(|e| format!("invalid JSON: {e}"))
 }
 
-/// Settings in JSON with comments; otherwise as [`json_settings`].
-pub fn jsonc_settings(path: &Path, notes: &mut Vec<Note>) -> Option<Value> {
+/// Reads settings in JSONC, like [`read_json_settings`].
+pub fn read_jsonc_settings(path: &Path, notes: &mut Vec<Note>) -> Option<Value> {
     let text = read(path, notes)?;
-    match jsonc(&text) {
+    match parse_jsonc(&text) {
         Ok(settings) => Some(settings),
-        Err(why) => {
-            notes.push(Note::BadSettings { path: path.into(), why });
+        Err(reason) => {
+            notes.push(Note::BadSettings { path: path.into(), reason });
             None
         }
     }
 }
 
-/// What `memory.files` of settings lists: a path, and whether the file must be there
-/// (docs/sources/opencode-vs-claude-code.md §5). A bare path need not be.
-pub(super) fn listed(settings: &Value) -> Vec<(&str, bool)> {
+/// Returns the paths in `memory.files` and whether each file is required
+/// (docs/sources/opencode-vs-claude-code.md §5). A bare path is optional.
+pub(super) fn memory_files(settings: &Value) -> Vec<(&str, bool)> {
     let files = settings["memory"]["files"].as_array();
     files
         .into_iter()

@@ -18,7 +18,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::checkpoint::{CheckpointError, Difference, EditCheckpoints, Keep, Restored, Snapshots};
+use crate::checkpoint::{
+    CheckpointError, Difference, EditCheckpoints, Restored, Retention, Snapshots,
+};
 use crate::store::{
     Checkpoint, LoadedMessage, Millis, NewCheckpoint, Position, Store, StoreError, Ulid,
 };
@@ -236,8 +238,7 @@ impl Rewinder {
     /// Locks the kept files of a session. Fails if another program has them open. `None` if there
     /// are no files, or they cannot be opened for another reason.
     fn lock(&self, session: Ulid) -> Result<Option<EditCheckpoints>, RewindError> {
-        let folder =
-            self.folder(session)?.filter(|_| EditCheckpoints::are_kept(&self.store_folder));
+        let folder = self.folder(session)?.filter(|_| EditCheckpoints::exist(&self.store_folder));
         match folder.map(|f| self.files(&f)) {
             Some(Err(e @ RewindError::Files(CheckpointError::InUse(_)))) => Err(e),
             opened => Ok(opened.and_then(Result::ok)),
@@ -253,13 +254,13 @@ impl Rewinder {
         now: Millis,
     ) -> Result<Restored, RewindError> {
         let position = self.newest(session)?.ok_or(RewindError::Empty(session))?;
-        let saved = kept.save_present(number, ms(now))?;
+        let pending = kept.prepare(number, ms(now))?;
         let new = NewCheckpoint {
             name: Some("before rewind".to_string()),
-            ..NewCheckpoint::new(position, manifest(Some(saved.undo())))
+            ..NewCheckpoint::new(position, manifest(Some(pending.undo())))
         };
         self.store.add_checkpoint(session, &new)?;
-        Ok(kept.go_back(saved))
+        Ok(kept.apply(pending))
     }
 
     /// Returns the session's checkpoint of these files; its id differs in a fork.
@@ -290,7 +291,7 @@ impl Rewinder {
     }
 
     fn files(&self, folder: &Path) -> Result<EditCheckpoints, RewindError> {
-        Ok(EditCheckpoints::open(folder, &self.store_folder, Keep::default())?)
+        Ok(EditCheckpoints::open(folder, &self.store_folder, Retention::default())?)
     }
 }
 

@@ -1,5 +1,5 @@
-//! Items of a conversation as a rollout stores them: the Responses API's own shape. Members not
-//! named here are kept.
+//! Conversation items in a rollout, in the format of the Responses API. Unknown members are
+//! preserved.
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::Part;
@@ -8,69 +8,62 @@ use serde_json::{Map, Value};
 
 type Rest = Map<String, Value>;
 
-/// One item of the history.
+/// An item of the history.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Item {
-    /// Something said by the user, the model or the program.
+    /// A message from the user, the model or the program.
     Message {
         /// `user`, `assistant`, `developer` or `system`.
         role: String,
-        /// Its parts in order.
+        /// Parts in order.
         content: Vec<Content>,
-        /// Further members.
         #[serde(flatten)]
         rest: Rest,
     },
-    /// Thinking.
+    /// Reasoning of the model.
     Reasoning {
-        /// The provider's opaque form.
+        /// Encrypted reasoning from the provider.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         encrypted_content: Option<String>,
-        /// Further members, readable summaries among them.
+        /// Includes readable summaries.
         #[serde(flatten)]
         rest: Rest,
     },
     /// A tool call.
     FunctionCall {
-        /// Tool.
+        /// Tool name.
         name: String,
-        /// Exact argument text.
+        /// Arguments, byte for byte.
         arguments: String,
-        /// Pairs it with its output.
+        /// Matches the `call_id` of the output.
         call_id: String,
-        /// Further members.
         #[serde(flatten)]
         rest: Rest,
     },
-    /// What a tool returned.
+    /// A tool result.
     FunctionCallOutput {
-        /// The call.
         call_id: String,
-        /// A text, or a list of parts.
+        /// A string or a list of parts.
         output: Value,
-        /// Further members.
         #[serde(flatten)]
         rest: Rest,
     },
-    /// A compaction made by the provider.
+    /// A compaction by the provider.
     Compaction {
-        /// Its opaque payload.
+        /// Encrypted payload.
         encrypted_content: String,
-        /// Further members.
         #[serde(flatten)]
         rest: Rest,
     },
-    /// A commit of the working tree for `/undo`: kept in the history and on disk, never shown to a
+    /// A commit of the working tree for `/undo`. It is stored in the history, but never sent to a
     /// model (docs/sources/codex.md §1.4).
     GhostSnapshot {
-        /// The commit.
         ghost_commit: Value,
-        /// Further members.
         #[serde(flatten)]
         rest: Rest,
     },
-    /// Any other item, as it stands.
+    /// Any other item, unchanged.
     #[serde(untagged)]
     Other(Value),
 }
@@ -79,30 +72,24 @@ pub enum Item {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Content {
-    /// Text that went to the model.
-    InputText {
-        /// The text.
-        text: String,
-    },
-    /// Text that the model wrote.
-    OutputText {
-        /// The text.
-        text: String,
-    },
-    /// Any other part, images among them.
+    /// Text sent to the model.
+    InputText { text: String },
+    /// Text written by the model.
+    OutputText { text: String },
+    /// Any other part, such as an image.
     #[serde(untagged)]
     Other(Value),
 }
 
 impl Content {
-    /// An image by its address.
+    /// Creates an image part from a URL.
     pub fn image(url: &str) -> Content {
         Content::Other(serde_json::json!({"type": "input_image", "image_url": url}))
     }
 }
 
-/// The text or image that a part of a message or of an output is.
-pub fn part(content: &Map<String, Value>) -> Option<Part> {
+/// Parses a part of a message or tool output as text or an image.
+pub fn parse_part(content: &Map<String, Value>) -> Option<Part> {
     let text = |key: &str| content.get(key)?.as_str();
     if text("type") != Some("input_image") {
         return Some(Part::Text(text("text")?.into()));
@@ -117,7 +104,7 @@ pub fn part(content: &Map<String, Value>) -> Option<Part> {
 }
 
 impl Item {
-    /// A message of plain texts; the assistant's are output, all others input.
+    /// Creates a message from texts: output text for the assistant, input text for other roles.
     pub fn message(role: &str, texts: impl IntoIterator<Item = String>) -> Item {
         let part = |text| {
             if role == "assistant" {
@@ -133,7 +120,7 @@ impl Item {
         }
     }
 
-    /// The texts of a message, joined.
+    /// Returns the joined texts of a message.
     pub fn text(&self) -> Option<String> {
         let Item::Message { content, .. } = self else { return None };
         let text = |c: &Content| match c {
@@ -143,22 +130,22 @@ impl Item {
         Some(content.iter().filter_map(text).collect())
     }
 
-    /// Whether a person said it: role `user`, and not one of the messages that the program writes
-    /// in the user's place (docs/sources/codex.md §1.4).
+    /// Whether the user wrote it: role `user` and no context message from the program
+    /// (docs/sources/codex.md §1.4).
     pub fn is_user(&self) -> bool {
-        let said =
+        let from_user =
             |c: &Content| !matches!(c, Content::InputText { text } if context_path(text).is_some());
-        matches!(self, Item::Message { role, content, .. } if role == "user" && content.iter().all(said))
+        matches!(self, Item::Message { role, content, .. } if role == "user" && content.iter().all(from_user))
     }
 
-    /// Whether a model may see it.
+    /// Whether it is sent to the model.
     pub fn in_prompt(&self) -> bool {
         !matches!(self, Item::GhostSnapshot { .. })
     }
 }
 
-/// The name under which text of the program itself is shown, if it is such: the file of
-/// instructions, or the name of its tag.
+/// Returns the name of a context message from the program: the path of an instruction file or the
+/// tag name. Returns `None` for other text.
 pub fn context_path(text: &str) -> Option<String> {
     const TAGS: &[&str] = &[
         "user_instructions",
@@ -203,7 +190,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn unknown_items_and_members_survive() {
+    fn unknown_items_and_members_round_trip() {
         for value in [
             json!({"type": "web_search_call", "status": "completed"}),
             json!({"type": "function_call", "name": "shell", "arguments": "{}", "call_id": "c", "id": "fc_1", "status": "done"}),
@@ -216,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_program_writes_in_the_users_place_is_not_the_user() {
+    fn context_message_with_user_role_is_not_user() {
         assert!(Item::message("user", ["fix it".into()]).is_user());
         assert!(
             !Item::message("user", ["<environment_context>\n</environment_context>".into()])
@@ -227,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn ghosts_stay_out_of_prompts() {
+    fn ghost_snapshot_is_not_in_prompt() {
         let ghost: Item = serde_json::from_value(
             json!({"type": "ghost_snapshot", "ghost_commit": {"id": "abc"}}),
         )

@@ -8,129 +8,123 @@ use ctxbench_core::request::Usage;
 
 type Rest = Map<String, Value>;
 
-/// One line.
+/// A line of a rollout.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RolloutLine {
-    /// ISO 8601, UTC.
+    /// Time in ISO 8601, UTC.
     pub timestamp: String,
-    /// Place in the file, from 0; 0.169 writes it.
+    /// Zero-based line number, written since 0.169.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ordinal: Option<u64>,
-    /// What happened.
     #[serde(flatten)]
     pub payload: Payload,
 }
 
-/// What a line says.
+/// Content of a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
 pub enum Payload {
-    /// The session begins.
+    /// Start of the session.
     SessionMeta(SessionMeta),
-    /// Something entered the history.
+    /// A new item in the history.
     ResponseItem(Item),
-    /// The history was compacted.
+    /// A compaction of the history.
     Compacted(Compacted),
     /// Model and settings of a turn.
     TurnContext(Rest),
-    /// Something was shown to the user.
+    /// An event shown to the user.
     EventMsg(Event),
-    /// The state of files and environment after a compaction (0.169).
+    /// State of files and environment after a compaction (0.169).
     WorldState(Value),
-    /// Tokens of one response (0.169).
+    /// Token usage of a response (0.169).
     TokenUsageRecord(Value),
 }
 
-/// The first line.
+/// Session metadata in the first line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SessionMeta {
-    /// The session.
+    /// Session ID.
     pub id: String,
-    /// Version of the program.
+    /// Codex version.
     #[serde(default)]
     pub cli_version: String,
-    /// `{"text"}`: the base instructions that token estimates use.
+    /// Base instructions as `{"text"}`, which token estimates include.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_instructions: Option<Value>,
-    /// Further members.
     #[serde(flatten)]
     pub rest: Rest,
 }
 
-/// What a compaction put in the place of the history.
+/// Result of a compaction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Compacted {
-    /// The whole summary with its prefix; empty where the provider compacted.
+    /// The whole summary with its prefix; empty if the provider compacted.
     pub message: String,
-    /// The new history; absent in local compactions of 0.63 and 0.104, which rebuild it when they
-    /// resume.
+    /// The new history. Absent in local compactions of 0.63 and 0.104, which rebuild it on resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacement_history: Option<Vec<Item>>,
-    /// Number and id of the window in 0.169, and further members.
+    /// Includes number and ID of the window in 0.169.
     #[serde(flatten)]
     pub rest: Rest,
 }
 
-/// An event; only those that a resume reads have a shape here.
+/// An event. Only events that a resume reads are parsed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Event {
-    /// A turn begins.
+    /// Start of a turn.
     TaskStarted {
-        /// Further members.
         #[serde(flatten)]
         rest: Rest,
     },
-    /// Tokens so far.
+    /// Token counters.
     TokenCount(TokenCount),
-    /// The newest turns were taken back.
+    /// Rollback of the newest turns.
     ThreadRolledBack {
-        /// How many turns of the user.
+        /// Number of user turns.
         num_turns: usize,
-        /// Further members.
         #[serde(flatten)]
         rest: Rest,
     },
-    /// Any other event, as it stands.
+    /// Any other event, unchanged.
     #[serde(untagged)]
     Other(Value),
 }
 
-/// Tokens so far.
+/// Token counters, if known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TokenCount {
-    /// Counters, if any are known.
     pub info: Option<TokenInfo>,
-    /// Further members, rate limits among them.
+    /// Includes rate limits.
     #[serde(flatten)]
     pub rest: Rest,
 }
 
-/// Counters of the session and of its newest response.
+/// Token counters of a session and its newest response.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TokenInfo {
-    /// Of the whole session.
+    /// Total of the session.
     pub total_token_usage: Counters,
-    /// Of the newest response, or the local estimate after a compaction.
+    /// Usage of the newest response, or the local estimate after a compaction.
     pub last_token_usage: Counters,
-    /// Window that the program reports: 95 % of the model's.
+    /// Window that Codex reports: 95 % of the model's.
     #[serde(default)]
     pub model_context_window: Option<u64>,
 }
 
-/// Tokens as OpenAI counts them: cached ones are part of the input.
+/// Token usage in OpenAI's terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counters {
-    /// Input, cached tokens included.
+    /// Input tokens, including cached ones.
     pub input_tokens: u64,
-    /// Input from the prompt cache.
+    /// Input tokens read from the prompt cache.
     pub cached_input_tokens: u64,
-    /// Output, reasoning included.
+    /// Output tokens, including reasoning.
     pub output_tokens: u64,
-    /// Reasoning within the output.
+    /// Reasoning tokens.
     pub reasoning_output_tokens: u64,
-    /// Input and output.
+    /// Sum of input and output.
     pub total_tokens: u64,
 }
 
@@ -147,7 +141,7 @@ impl From<&Usage> for Counters {
 }
 
 impl TokenCount {
-    /// After a response: it is added to the session, and is the newest.
+    /// Returns the counters after a response: adds it to the session total.
     pub fn response(before: &TokenInfo, usage: &Usage) -> TokenCount {
         let (old, new) = (before.total_token_usage, Counters::from(usage));
         let total_token_usage = Counters {
@@ -163,7 +157,7 @@ impl TokenCount {
         }
     }
 
-    /// After a compaction: the newest counters are a local estimate with nothing but a total
+    /// Returns the counters after a compaction: the last usage is a local estimate with only a total
     /// (docs/sources/codex.md §1.5).
     pub fn estimate(before: &TokenInfo, tokens: u64) -> TokenCount {
         let last_token_usage = Counters { total_tokens: tokens, ..Counters::default() };

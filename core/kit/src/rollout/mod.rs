@@ -1,8 +1,8 @@
 //! Codex CLI's session files, called rollouts (docs/sources/codex.md §4).
 //!
-//! A rollout is one JSON object per line: messages, and `compacted` lines with the history that a
-//! compaction left. [`reconstruct()`] resumes a session. It is generic over the item type, so that a
-//! replay in memory and a reader of files share it.
+//! A rollout has one JSON object per line: messages, and `compacted` lines with the history after a
+//! compaction. [`reconstruct`] resumes a session. It is generic over the item type, so that replays
+//! in memory and files share it.
 
 mod item;
 mod line;
@@ -13,14 +13,14 @@ mod reconstruct;
 mod tests;
 mod writer;
 
-pub use item::{Content, Item, context_path, part};
+pub use item::{Content, Item, context_path, parse_part};
 pub use line::{
     Compacted, Counters, Event, Payload, RolloutLine, SessionMeta, TokenCount, TokenInfo,
 };
 pub use path::rollout_path;
-pub use reader::{Rollout, Unreadable, numbered, records};
-pub use reconstruct::{Count, Record, Resumed, reconstruct, surviving};
+pub use reader::{Rollout, UnreadableLine, numbered, records};
+pub use reconstruct::{Count, Record, ResumedSession, reconstruct, surviving};
 pub use writer::{RolloutError, Writer};
 
-/// A clock: ms since 1970.
+/// Returns the current time in ms since 1970.
 pub type Clock = Box<dyn Fn() -> u64 + Send>;

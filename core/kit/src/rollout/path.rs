@@ -1,15 +1,14 @@
-//! The path of a session by the time at which it began.
+//! Paths of rollout files.
 
 use std::path::PathBuf;
 
 use ctxbench_core::calendar::{MS_PER_DAY, civil, clock};
 
-/// Where a session that began at a time is kept, below the program's folder:
-/// `sessions/YYYY/MM/DD/rollout-YYYY-MM-DDTHH-MM-SS-ID.jsonl` (docs/sources/codex.md §4). The day
-/// is that of UTC.
-pub fn rollout_path(began_ms: u64, session: &str) -> PathBuf {
-    let (year, month, day) = civil(began_ms / MS_PER_DAY);
-    let (hour, minute, second, _) = clock(began_ms);
+/// Returns the path of a session's rollout below Codex's folder:
+/// `sessions/YYYY/MM/DD/rollout-YYYY-MM-DDTHH-MM-SS-ID.jsonl` in UTC (docs/sources/codex.md §4).
+pub fn rollout_path(start_ms: u64, session: &str) -> PathBuf {
+    let (year, month, day) = civil(start_ms / MS_PER_DAY);
+    let (hour, minute, second, _) = clock(start_ms);
     let name = format!(
         "rollout-{year:04}-{month:02}-{day:02}T{hour:02}-{minute:02}-{second:02}-{session}.jsonl"
     );
@@ -23,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sessions_are_kept_by_day() {
+    fn rollout_path_contains_day_and_time() {
         let path = rollout_path(1_778_488_037_490, "019e1625");
         assert_eq!(
             path.to_string_lossy(),

@@ -1,49 +1,49 @@
-//! Reading a rollout. A line that a crash cut off is passed over and named; everything around it is
-//! read.
+//! Rollout reader. Skips and reports lines that cannot be parsed, such as a line truncated by a
+//! crash.
 
 use std::fmt;
 use std::path::Path;
 
 use super::item::Item;
 use super::line::{Event, Payload, RolloutLine, TokenInfo};
-use super::reconstruct::{Count, Record, Resumed, reconstruct};
+use super::reconstruct::{Count, Record, ResumedSession, reconstruct};
 use super::writer::RolloutError;
 
-/// A rollout as it was read.
+/// Contents of a rollout.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rollout {
-    /// Its lines in order.
+    /// Lines in order.
     pub lines: Vec<RolloutLine>,
-    /// Lines that could not be read.
-    pub unreadable: Vec<Unreadable>,
+    /// Lines that could not be parsed.
+    pub unreadable: Vec<UnreadableLine>,
 }
 
-/// A line that could not be read, for people.
+/// A line that could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unreadable {
-    /// Number of the line, from 1.
+pub struct UnreadableLine {
+    /// Line number, from 1.
     pub line: usize,
-    /// Its size in bytes.
+    /// Length in bytes.
     pub bytes: usize,
-    /// The file ends in it without a line break: a write was cut off.
+    /// Whether the line is the last one and has no newline, because a write was interrupted.
     pub torn: bool,
-    /// What is wrong with it.
-    pub why: String,
+    /// Parse error.
+    pub reason: String,
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for UnreadableLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = if self.torn { "was cut off while it was written" } else { "cannot be read" };
+        let state = if self.torn { "is truncated" } else { "cannot be parsed" };
         write!(
             f,
-            "line {} ({} bytes) {what} and was passed over: {}",
-            self.line, self.bytes, self.why
+            "line {} ({} bytes) {state} and was skipped: {}",
+            self.line, self.bytes, self.reason
         )
     }
 }
 
 impl Rollout {
-    /// Reads a rollout from its text. Empty lines mean nothing.
+    /// Parses a rollout. Ignores empty lines.
     pub fn parse(text: &str) -> Rollout {
         let mut out = Rollout::default();
         for (i, raw) in text.split_inclusive('\n').enumerate() {
@@ -55,11 +55,11 @@ impl Rollout {
                 Ok(l) => out.lines.push(l),
                 Err(e) => {
                     let torn = !raw.ends_with('\n');
-                    out.unreadable.push(Unreadable {
+                    out.unreadable.push(UnreadableLine {
                         line: i + 1,
                         bytes: line.len(),
                         torn,
-                        why: e.to_string(),
+                        reason: e.to_string(),
                     });
                 }
             }
@@ -67,33 +67,35 @@ impl Rollout {
         out
     }
 
-    /// Reads a rollout file. Bytes that are no UTF-8, as a cut inside a character leaves them,
-    /// spoil only their line.
+    /// Reads a rollout file. Invalid UTF-8, such as a truncated character, affects only its line.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, or contains text but no line of a rollout.
     pub fn read(path: &Path) -> Result<Rollout, RolloutError> {
         let bytes = std::fs::read(path).map_err(|e| RolloutError::io(path, "read it", e))?;
         let out = Rollout::parse(&String::from_utf8_lossy(&bytes));
         if out.lines.is_empty() && !out.unreadable.is_empty() {
             return Err(RolloutError::NotARollout {
                 path: path.to_path_buf(),
-                why: out.unreadable[0].to_string(),
+                reason: out.unreadable[0].to_string(),
             });
         }
         Ok(out)
     }
 
-    /// The session as it goes on; `rebuild` carries out a compaction that left no replacement
-    /// behind.
-    pub fn resume(&self, rebuild: impl Fn(&[Item], &Item) -> Vec<Item>) -> Resumed<Item> {
+    /// Resumes the session. Calls `rebuild` for a compaction without a replacement history.
+    pub fn resume(&self, rebuild: impl Fn(&[Item], &Item) -> Vec<Item>) -> ResumedSession<Item> {
         reconstruct(&records(&self.lines), rebuild)
     }
 }
 
-/// What a resume needs to know of each line.
+/// Converts lines to the records that a resume needs.
 pub fn records(lines: &[RolloutLine]) -> Vec<Record<Item>> {
     numbered(lines).into_iter().map(|(_, record)| record).collect()
 }
 
-/// The same, each with the place of its line, from 0.
+/// Converts lines to records, each with its zero-based line index.
 pub fn numbered(lines: &[RolloutLine]) -> Vec<(usize, Record<Item>)> {
     let record = |line: &RolloutLine| match &line.payload {
         Payload::ResponseItem(item) => {

@@ -1,56 +1,52 @@
-//! Resuming a session: the history as the newest compaction left it and what came after it
+//! Resume of a session: the history of the newest compaction, followed by later items
 //! (docs/sources/codex.md §4).
 
-/// Tokens in use, and of all responses.
+/// Token totals at a point of the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Of the newest response, or the local estimate after a compaction.
+    /// Tokens of the newest response, or the local estimate after a compaction.
     pub last: u64,
-    /// Of the whole session.
+    /// Tokens of the whole session.
     pub session: u64,
 }
 
-/// What a resume needs to know of a line. `T` is an item of the history.
+/// A line as a resume needs it. `T` is an item of the history.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Record<T> {
-    /// A turn begins; what a turn compacted belongs to it.
+    /// Start of a turn. A compaction during a turn belongs to it.
     TurnStarted,
-    /// Something entered the history.
+    /// A new item in the history.
     Item {
-        /// The item.
         item: T,
-        /// A person said it.
+        /// Whether the user wrote it.
         user: bool,
     },
-    /// The history was compacted.
+    /// A compaction.
     Compacted {
-        /// The summary.
         summary: T,
-        /// The new history; without it the history is rebuilt.
+        /// The new history; `None` = rebuild it.
         replacement: Option<Vec<T>>,
     },
-    /// The newest turns of the user were taken back.
-    RolledBack {
-        /// How many.
-        turns: usize,
-    },
-    /// Tokens were reported or estimated.
+    /// Rollback of the newest user turns.
+    RolledBack { turns: usize },
+    /// Reported or estimated tokens.
     Counted(Count),
 }
 
-/// A session as it goes on.
+/// A resumed session.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Resumed<T> {
-    /// The history.
+pub struct ResumedSession<T> {
+    /// History.
     pub items: Vec<T>,
-    /// The newest count of tokens.
+    /// Newest token totals.
     pub counted: Option<Count>,
 }
 
-/// Places of the lines that were not taken back, in order. Turns begin at [`Record::TurnStarted`],
-/// or in a log without any at the user's messages; what stands before the first one stays. A turn
-/// without a user message, such as a manual compaction, is taken back with the turn before it but
-/// does not count.
+/// Returns the indices of lines that were not rolled back, in order.
+///
+/// Turns start at [`Record::TurnStarted`], or at user messages in a log without turn markers. Lines
+/// before the first turn are always kept. A turn without a user message, such as a manual
+/// compaction, is rolled back together with the turn before it and does not count as a turn.
 pub fn surviving<T>(log: &[Record<T>]) -> Vec<usize> {
     let marked = log.iter().any(|r| matches!(r, Record::TurnStarted));
     let mut kept = Vec::new();
@@ -82,13 +78,15 @@ pub fn surviving<T>(log: &[Record<T>]) -> Vec<usize> {
     kept
 }
 
-/// The history that a resumed session shows: the newest surviving compaction with a replacement is
-/// the base, later items follow. A compaction without one (0.63, 0.104) is carried out again by
-/// `rebuild`, from the history before it and its summary.
+/// Reconstructs the history of a resumed session.
+///
+/// Starts with the replacement of the newest surviving compaction and appends later items. For a
+/// compaction without a replacement (0.63, 0.104), calls `rebuild` with the history before it and
+/// the summary.
 pub fn reconstruct<T: Clone>(
     log: &[Record<T>],
     rebuild: impl Fn(&[T], &T) -> Vec<T>,
-) -> Resumed<T> {
+) -> ResumedSession<T> {
     let lines = surviving(log);
     let base = lines
         .iter()
@@ -107,7 +105,7 @@ pub fn reconstruct<T: Clone>(
         Record::Counted(count) => Some(*count),
         _ => None,
     };
-    Resumed { items, counted: log.iter().rev().find_map(counted) }
+    ResumedSession { items, counted: log.iter().rev().find_map(counted) }
 }
 
 #[cfg(test)]
@@ -116,7 +114,7 @@ mod tests {
     use Record::{Compacted, Counted, RolledBack, TurnStarted};
     use proptest::prelude::*;
 
-    fn says(item: &'static str) -> Record<&'static str> {
+    fn message(item: &'static str) -> Record<&'static str> {
         Record::Item { item, user: item.starts_with('U') }
     }
 
@@ -128,18 +126,18 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_replacement_is_the_base() {
+    fn reconstruct_starts_with_newest_replacement() {
         let log = [
-            says("C"),
+            message("C"),
             TurnStarted,
-            says("U1"),
-            says("A1"),
+            message("U1"),
+            message("A1"),
             Counted(Count { last: 5_250, session: 7_300 }),
             TurnStarted,
             Compacted { summary: "S", replacement: Some(vec!["C", "U1", "S"]) },
             Counted(Count { last: 6_030, session: 7_300 }),
-            says("U2"),
-            says("A2"),
+            message("U2"),
+            message("A2"),
         ];
         assert_eq!(resumed(&log), ["C", "U1", "S", "U2", "A2"]);
         let newest = Count { last: 6_030, session: 7_300 };
@@ -147,32 +145,32 @@ mod tests {
     }
 
     #[test]
-    fn without_a_replacement_the_compaction_is_carried_out_again() {
+    fn reconstruct_without_replacement_rebuilds_history() {
         let compacted = |summary| Compacted { summary, replacement: None };
         let log = [
-            says("C"),
-            says("U1"),
-            says("A1"),
+            message("C"),
+            message("U1"),
+            message("A1"),
             compacted("S1"),
-            says("U2"),
-            says("A2"),
+            message("U2"),
+            message("A2"),
             compacted("S2"),
-            says("U3"),
+            message("U3"),
         ];
         assert_eq!(resumed(&log), ["C", "U1", "U2", "S2", "U3"]);
     }
 
     #[test]
-    fn a_rollback_past_a_compaction_brings_the_old_history_back() {
-        let turn = |u, a| [TurnStarted, says(u), says(a)];
-        let mut log = vec![says("C")];
+    fn rollback_past_compaction_restores_old_history() {
+        let turn = |u, a| [TurnStarted, message(u), message(a)];
+        let mut log = vec![message("C")];
         log.extend(turn("U1", "A1"));
-        // Compacted before the second turn's message: part of that turn.
+        // A compaction before the second turn's message is part of that turn.
         log.extend([
             TurnStarted,
             Compacted { summary: "S", replacement: Some(vec!["C", "U1", "S"]) },
-            says("U2"),
-            says("A2"),
+            message("U2"),
+            message("A2"),
         ]);
         let mut kept = log.clone();
         kept.extend(turn("U3", "A3"));
@@ -187,16 +185,16 @@ mod tests {
     }
 
     #[test]
-    fn a_manual_compaction_goes_with_the_turn_before_it() {
+    fn rollback_removes_manual_compaction_with_turn_before_it() {
         let manual = [TurnStarted, Compacted { summary: "S", replacement: Some(vec!["S"]) }];
-        let mut log = vec![TurnStarted, says("U1"), TurnStarted, says("U2")];
+        let mut log = vec![TurnStarted, message("U1"), TurnStarted, message("U2")];
         log.extend(manual.clone());
         assert_eq!(resumed(&log), ["S"]);
         log.push(RolledBack { turns: 1 });
         assert_eq!(resumed(&log), ["U1"]);
-        let mut before = vec![TurnStarted, says("U1")];
+        let mut before = vec![TurnStarted, message("U1")];
         before.extend(manual);
-        before.extend([TurnStarted, says("U2"), RolledBack { turns: 1 }]);
+        before.extend([TurnStarted, message("U2"), RolledBack { turns: 1 }]);
         assert_eq!(resumed(&before), ["S"]);
     }
 
@@ -212,7 +210,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_follows_a_resume_only_adds(log in prop::collection::vec(record(), 0..40), more in prop::collection::vec(any::<u32>(), 0..5)) {
+        fn items_after_resume_are_appended(log in prop::collection::vec(record(), 0..40), more in prop::collection::vec(any::<u32>(), 0..5)) {
             let before = reconstruct(&log, |i, _| i.to_vec()).items;
             let mut log = log;
             log.push(TurnStarted);

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::*;
 use ctxbench_core::request::Usage;
 
-/// A folder that goes when the test is over.
+/// A temporary folder.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -30,7 +30,7 @@ impl Drop for Folder {
     }
 }
 
-/// A clock that starts at 2026-05-11T08:27:17.490Z and goes on by a second each time.
+/// Returns a clock that starts at 2026-05-11T08:27:17.490Z and advances by a second per call.
 fn clock() -> Clock {
     let now = AtomicU64::new(1_778_488_037_490);
     Box::new(move || now.fetch_add(1_000, Ordering::Relaxed))
@@ -98,7 +98,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_is_written_is_read(payloads in prop::collection::vec(payload(), 0..12), new in any::<bool>()) {
+    fn written_rollout_reads_back(payloads in prop::collection::vec(payload(), 0..12), new in any::<bool>()) {
         let home = Folder::new();
         let path = write(&home.0, if new { "0.169.0" } else { "0.63.0" }, payloads.clone());
         let read = Rollout::read(&path).unwrap();
@@ -111,7 +111,7 @@ proptest! {
     }
 
     #[test]
-    fn a_torn_last_line_costs_itself_only(payloads in prop::collection::vec(payload(), 1..6), cut in any::<prop::sample::Index>()) {
+    fn truncated_last_line_is_skipped(payloads in prop::collection::vec(payload(), 1..6), cut in any::<prop::sample::Index>()) {
         let home = Folder::new();
         let path = write(&home.0, "0.169.0", payloads.clone());
         let bytes = std::fs::read(&path).unwrap();
@@ -125,8 +125,8 @@ proptest! {
         let message = read.unreadable[0].to_string();
         let place = format!("line {}", payloads.len() + 1);
         prop_assert!(read.unreadable[0].torn);
-        prop_assert!(message.contains("was cut off") && message.contains(&place));
-        // What is appended after it is whole.
+        prop_assert!(message.contains("is truncated") && message.contains(&place));
+        // Lines appended later are intact.
         w.append(payloads[0].clone()).unwrap();
         let read = Rollout::read(&path).unwrap();
         prop_assert_eq!(&read.lines.last().unwrap().payload, &payloads[0]);
@@ -135,7 +135,7 @@ proptest! {
 }
 
 #[test]
-fn lines_have_the_shape_of_the_program() {
+fn written_lines_match_codex_format() {
     let home = Folder::new();
     let path = write(
         &home.0,
@@ -153,9 +153,9 @@ fn lines_have_the_shape_of_the_program() {
 }
 
 #[test]
-fn a_compaction_is_counted_as_an_estimate() {
-    // docs/sources/codex.md §1.5: the usage is added to the session, then the newest counters
-    // become input 0 and total = estimate.
+fn token_count_after_compaction_is_an_estimate() {
+    // docs/sources/codex.md §1.5: the usage is added to the session total, then the last usage has
+    // input 0 and total = estimate.
     let usage = Usage { input: 1_100, output: 40, cache_read: 100, ..Usage::default() };
     let first = TokenCount::response(&TokenInfo::default(), &usage).info.unwrap();
     let second = TokenCount::response(&first, &usage).info.unwrap();
@@ -172,7 +172,7 @@ fn a_compaction_is_counted_as_an_estimate() {
 }
 
 #[test]
-fn a_file_of_something_else_is_refused() {
+fn read_other_file_fails() {
     let home = Folder::new();
     let path = home.0.join("x.jsonl");
     std::fs::write(&path, "{\"role\":\"user\"}\n").unwrap();

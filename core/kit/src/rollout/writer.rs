@@ -1,5 +1,4 @@
-//! Writing a rollout: each line with one write, so that a crash leaves at most one torn line, at
-//! the end.
+//! Rollout writer. Each line is one write, so a crash truncates at most the last line.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -14,33 +13,30 @@ use super::reader::Rollout;
 use ctxbench_core::advice;
 use ctxbench_core::calendar::iso;
 
-/// A rollout that cannot be used as asked.
+/// Error from reading or writing a rollout.
 #[derive(Debug, Error)]
 pub enum RolloutError {
-    /// The system refused.
-    #[error("{}: could not {doing}: {source}; {}", path.display(), advice::of(source))]
+    /// I/O error.
+    #[error("{}: could not {action}: {source}; {}", path.display(), advice::of(source))]
     Io {
-        /// The file.
         path: PathBuf,
-        /// What was tried.
-        doing: &'static str,
-        /// The system's words.
+        /// The failed action.
+        action: &'static str,
         source: std::io::Error,
     },
-    /// Not one line of it is of a rollout.
-    #[error("{} is no rollout: {why}; expected lines of {{timestamp, type, \
+    /// The file has no rollout lines.
+    #[error("{} is not a rollout: {reason}; expected lines of {{timestamp, type, \
         payload}}", path.display())]
     NotARollout {
-        /// The file.
         path: PathBuf,
-        /// What was found.
-        why: String,
+        /// Parse error of the first line.
+        reason: String,
     },
 }
 
 impl RolloutError {
-    pub(super) fn io(path: &Path, doing: &'static str, source: std::io::Error) -> Self {
-        RolloutError::Io { path: path.to_path_buf(), doing, source }
+    pub(super) fn io(path: &Path, action: &'static str, source: std::io::Error) -> Self {
+        RolloutError::Io { path: path.to_path_buf(), action, source }
     }
 }
 
@@ -49,24 +45,24 @@ pub struct Writer {
     file: File,
     path: PathBuf,
     clock: Clock,
-    /// Number of the next line, in versions that number them.
+    /// Number of the next line, in versions that number lines.
     next: Option<u64>,
-    /// The last line has no end, after a crash or a write that failed half way: the next one begins
-    /// with it.
+    /// Whether the last line has no newline, after a crash or a failed write. The next write starts
+    /// with one.
     torn: bool,
 }
 
-/// 0.169 numbers the lines (docs/sources/codex.md §4).
+/// Whether this version numbers lines (0.169 and later; docs/sources/codex.md §4).
 fn numbers_lines(version: &str) -> bool {
     let mut parts = version.split('.').map(|p| p.parse::<u32>().unwrap_or(0));
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (0, 169)
 }
 
 impl Writer {
-    /// Begins a session below the program's folder; the first line is its description.
+    /// Creates the rollout of a new session below Codex's folder and writes its metadata.
     pub fn create(home: &Path, meta: SessionMeta, clock: Clock) -> Result<Writer, RolloutError> {
         let path = home.join(rollout_path(clock(), &meta.id));
-        let failed = |doing, e| RolloutError::io(&path, doing, e);
+        let failed = |action, e| RolloutError::io(&path, action, e);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|e| failed("make its folder", e))?;
         }
@@ -81,8 +77,7 @@ impl Writer {
         Ok(out)
     }
 
-    /// Opens a session again, and returns what stands in it. A last line without a line break, torn
-    /// or whole, gets one before what follows.
+    /// Reopens a rollout and returns its contents. Adds a missing newline before the next line.
     pub fn reopen(path: &Path, clock: Clock) -> Result<(Writer, Rollout), RolloutError> {
         let rollout = Rollout::read(path)?;
         let mut file = OpenOptions::new()
@@ -100,11 +95,11 @@ impl Writer {
         Ok((Writer { file, path: path.to_path_buf(), clock, next, torn }, rollout))
     }
 
-    /// Appends one line with the time of the clock.
+    /// Appends a line with the current time.
     pub fn append(&mut self, payload: Payload) -> Result<(), RolloutError> {
         let line = RolloutLine { timestamp: iso((self.clock)()), ordinal: self.next, payload };
         let mut text =
-            serde_json::to_string(&line).expect("a line holds nothing but JSON values and texts");
+            serde_json::to_string(&line).expect("a line contains only JSON values and strings");
         text.push('\n');
         if std::mem::replace(&mut self.torn, true) {
             text.insert(0, '\n');
@@ -117,7 +112,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }

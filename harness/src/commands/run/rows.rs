@@ -49,7 +49,7 @@ impl<'a> RunRows<'a> {
     /// Returns whether the cached row of a variant asked for summaries. `None` if no row can be
     /// reused: a key does not cover the answers of a program or a server.
     fn look_up(&self, keys: &SessionKeys<'_>, v: &Variant<'_>) -> Option<bool> {
-        if !self.reuses_rows || v.spec.descriptor.factory.maker.is_program() {
+        if !self.reuses_rows || v.spec.descriptor.factory.product.is_program() {
             return None;
         }
         let row = self.cache.find(&self.key(keys, v))?;

@@ -1,7 +1,7 @@
 //! What stands in the messages and outputs of a Codex rollout.
 
 pub(super) use ctxbench_kit::rollout::context_path;
-use ctxbench_kit::rollout::part;
+use ctxbench_kit::rollout::parse_part;
 use serde_json::Value;
 
 use super::super::recording::Piece;
@@ -11,7 +11,8 @@ pub(super) fn content(value: Option<&Value>) -> Vec<Piece> {
     match value {
         Some(Value::String(text)) => vec![Piece::text(text)],
         Some(Value::Array(list)) => {
-            let piece = |b: &Value| b.as_object().and_then(part).map_or(Piece::Opaque, Piece::Said);
+            let piece =
+                |b: &Value| b.as_object().and_then(parse_part).map_or(Piece::Opaque, Piece::Said);
             list.iter().map(piece).collect()
         }
         _ => Vec::new(),

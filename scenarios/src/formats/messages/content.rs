@@ -47,10 +47,10 @@ fn piece(block: &Map<String, Value>) -> Option<Piece> {
         "server_tool_use" | "mcp_tool_use" => {
             let call = Map::from_iter([("type".to_string(), "tool_use".into())]);
             let all: Map<String, Value> = block.clone().into_iter().chain(call).collect();
-            transcript::part(&all).map_or(Piece::Opaque, Piece::Said)
+            transcript::parse_part(&all).map_or(Piece::Opaque, Piece::Said)
         }
         "file" | "input_file" | "input_audio" | "audio" | "video_url" => Piece::Opaque,
-        kind => match transcript::part(block) {
+        kind => match transcript::parse_part(block) {
             Some(part) => Piece::Said(part),
             None if matches!(kind, "image" | "document") => Piece::Opaque,
             None => Piece::Unknown(kind.to_string()),

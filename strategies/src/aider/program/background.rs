@@ -41,7 +41,7 @@ impl Program {
 
     pub(super) async fn summarize_start(&mut self, s: &mut Engine) {
         let budget = self.budget(s);
-        if !too_big(&messages(&self.chunks.done), budget, self.habits.count) {
+        if !too_big(&messages(&self.chunks.done), budget, self.behaviour.count) {
             return;
         }
         // Another summary may make the history smaller again; the program starts its worker all the
@@ -49,7 +49,7 @@ impl Program {
         self.summarize_end(s).await;
         let snapshot = self.chunks.done.clone();
         let messages = messages(&snapshot);
-        let believed = messages.iter().map(|m| self.habits.count.one(m)).sum();
+        let believed = messages.iter().map(|m| self.behaviour.count.one(m)).sum();
         s.note(Event::Trigger {
             check: "summarize_start",
             believed,
@@ -61,10 +61,10 @@ impl Program {
             max_tokens: budget,
             head_limit: self.head_limit(&models[0]),
             prefix: self.prefix.to_string(),
-            manner: self.habits.manner,
+            split_rules: self.behaviour.split_rules,
         };
         let mut job = Job::new(messages, rules);
-        if let Ok(Step::Ask(text)) = job.start(self.habits.count) {
+        if let Ok(Step::Ask(text)) = job.start(self.behaviour.count) {
             self.pending = Some(self.ask(s, None, (job, snapshot), text, models).await);
         }
     }
@@ -114,7 +114,7 @@ impl Program {
         };
         let text = result.ok().and_then(|r| r.text());
         let step = match text {
-            Some(t) => p.job.answer(&t, self.habits.count).ok(),
+            Some(t) => p.job.answer(&t, self.behaviour.count).ok(),
             None if p.fallback.is_empty() => None,
             None => {
                 self.pending =
@@ -183,7 +183,7 @@ impl Program {
         };
         let mut new = vec![s.synthetic(BlockKind::Summary, Role::User, text, origin)];
         new.extend_from_slice(&snapshot[from..]);
-        if self.habits.own_messages && new.last().is_some_and(|b| b.role != Role::Assistant) {
+        if self.behaviour.own_messages && new.last().is_some_and(|b| b.role != Role::Assistant) {
             new.push(s.synthetic(
                 BlockKind::Assistant,
                 Role::Assistant,

@@ -20,11 +20,11 @@ use ctxbench_core::tokens::o200k;
 
 use crate::aider::chunks::Chunks;
 use crate::aider::created::{Created, block, written};
-use crate::aider::described::{Contents, MANNER};
+use crate::aider::described::{Contents, SPLIT_RULES};
 use crate::aider::keepalive::KeepAlive;
 use crate::aider::map::{cut_map, map_budget, map_tokens};
 use crate::aider::settings::{AiderSettings, Oversize, Reminder};
-use crate::aider::summary::{Count, Exact, Manner, Message, OBSERVED, history_budget};
+use crate::aider::summary::{Count, Exact, Message, OBSERVED, SplitRules, history_budget};
 use crate::aider::version::AiderVersion;
 use crate::aider::words::AiderWords;
 use ctxbench_core::compaction::tools::is_edit;
@@ -37,9 +37,9 @@ use counted::Counted;
 const ATTEMPTS: u32 = 8;
 
 /// Where the program and its published description part.
-struct Habits {
+struct Behaviour {
     /// How a history is split.
-    manner: Manner,
+    split_rules: SplitRules,
     /// How it is counted.
     count: &'static dyn Count,
     /// The main model is asked when the weak one fails.
@@ -56,8 +56,8 @@ struct Habits {
 }
 
 /// What the program does (docs/sources/aider.md §1).
-const HABITS: Habits = Habits {
-    manner: OBSERVED,
+const RELEASED: Behaviour = Behaviour {
+    split_rules: OBSERVED,
     count: &Exact,
     asks_main: true,
     every_turn: false,
@@ -67,8 +67,8 @@ const HABITS: Habits = Habits {
 };
 
 /// What is written of it (`described.rs`).
-const DESCRIBED: Habits = Habits {
-    manner: MANNER,
+const DESCRIBED: Behaviour = Behaviour {
+    split_rules: SPLIT_RULES,
     count: &Contents,
     asks_main: false,
     every_turn: true,
@@ -85,8 +85,8 @@ pub(crate) struct Program {
     words: AiderWords,
     /// Before a summary.
     prefix: Arc<str>,
-    habits: Habits,
-    /// The prompt in parts; `cur` is brought up to date by `sync`, the reminder stands in
+    behaviour: Behaviour,
+    /// The prompt in parts; `cur` is brought up to date by [`Aider::sync`], the reminder stands in
     /// requests only.
     chunks: Chunks<Arc<Block>>,
     /// An editing tool was called in this turn.
@@ -113,7 +113,7 @@ impl Program {
             scale,
             prefix: if described { &words.described_prefix } else { &words.summary_prefix }.clone(),
             words,
-            habits: if described { DESCRIBED } else { HABITS },
+            behaviour: if described { DESCRIBED } else { RELEASED },
             chunks: Chunks::default(),
             edited: false,
             created: Created::default(),
@@ -135,7 +135,7 @@ impl Program {
     /// Whether a prompt is sent: the user is asked about one that does not fit, whichever model is
     /// to have it (docs/sources/aider.md §1.2, `check_tokens`).
     fn sends(&self, s: &mut Engine, blocks: &[Arc<Block>], believed: u64, limit: u64) -> bool {
-        if believed < limit || (believed == limit && !self.habits.full_is_oversize) {
+        if believed < limit || (believed == limit && !self.behaviour.full_is_oversize) {
             return true;
         }
         let billed = s.tokens_of(blocks);
@@ -157,7 +157,7 @@ impl Program {
     /// Weak model first, then the main one.
     fn models(&self, s: &Engine) -> Vec<Arc<str>> {
         let weak = self.settings.weak_model.clone().unwrap_or_else(|| s.model.weak.clone());
-        if self.habits.asks_main { vec![weak, s.model.name.clone()] } else { vec![weak] }
+        if self.behaviour.asks_main { vec![weak, s.model.name.clone()] } else { vec![weak] }
     }
 
     /// A part of the prompt with the assistant's assent behind it; nothing when there is nothing to
@@ -173,7 +173,7 @@ impl Program {
     /// The files that may be edited: the session's and those that the model has made; or words
     /// that there are none (docs/sources/aider.md §1.4).
     fn chat_files(&self, s: &mut Engine) -> Vec<Arc<Block>> {
-        if !self.habits.shares_files {
+        if !self.behaviour.shares_files {
             return self.assented(&s.fixed.files);
         }
         if self.created.is_empty() && !s.fixed.files.is_empty() {
@@ -225,7 +225,7 @@ impl Program {
         let mut cur = std::mem::take(&mut self.chunks.cur);
         self.chunks.done.append(&mut cur);
         self.summarize_start(s).await;
-        let own = self.habits.own_messages && edited;
+        let own = self.behaviour.own_messages && edited;
         let notice = match self.settings.architect {
             true => &self.words.edited,
             false => &self.words.committed,
@@ -466,7 +466,7 @@ impl Strategy for Program {
             self.chunks.chat_files = self.chat_files(s);
             self.show(s);
         }
-        if edited || self.habits.every_turn {
+        if edited || self.behaviour.every_turn {
             self.move_back(s, edited).await;
         }
     }

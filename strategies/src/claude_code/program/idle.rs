@@ -1,16 +1,16 @@
-//! Claude Code's compaction of a session that idles: shortly before the one-hour cache lets a large
-//! conversation go, it is summarised while that still reads the cache, so that the next message
-//! finds a small context to write anew (docs/sources/claude-code.md §1.5).
+//! Claude Code's compaction of an idle session: shortly before the one-hour cache expires, a large
+//! conversation is summarised while reads still hit the cache. The next message then writes a small
+//! context (docs/sources/claude-code.md §1.5).
 //!
-//! The summary is a request beside the conversation. A user who comes back before it is there waits
-//! for it, as with any compaction that has begun (ours; the facts do not say).
+//! The summary runs in the background. A user who returns earlier waits for it, as with any
+//! compaction under way (ours; the sources do not say).
 
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{Phase, Ttl};
 use ctxbench_core::session::Millis;
 
 use super::Program;
-use crate::claude_code::summary::{Late, Prepared};
+use crate::claude_code::summary::{IfNotReady, Prepared};
 
 /// How often it is looked at whether the summary is there, ms; ours.
 const LOOK_MS: Millis = 1_000;
@@ -30,9 +30,9 @@ impl Pause {
     }
 
     /// The conversation is another one, or the program ended.
-    pub fn drop_it(&mut self, s: &mut Engine) {
+    pub fn cancel(&mut self, s: &mut Engine) {
         self.at = None;
-        self.summary.drop_it(s);
+        self.summary.cancel(s);
     }
 }
 
@@ -52,10 +52,10 @@ impl Program {
     /// The moment has come: the summary is begun, or looked for.
     pub async fn pause_goes_on(&mut self, s: &mut Engine) {
         if self.state.pause.summary.is_under_way() {
-            self.pause_summary(s, Late::Keep).await;
+            self.pause_summary(s, IfNotReady::Keep).await;
         } else {
             s.trigger("idle", self.believed(s), self.settings.idle_min_tokens);
-            self.state.prepared.drop_it(s);
+            self.state.prepared.cancel(s);
             let extra = self.hooks.instructions(None);
             let prompt = self.asked.instruction(extra.as_deref());
             let blocks = s.context.blocks().to_vec();
@@ -70,20 +70,20 @@ impl Program {
     pub async fn pause_ends(&mut self, s: &mut Engine) {
         self.state.pause.at = None;
         if self.state.pause.summary.is_under_way() {
-            self.pause_summary(s, Late::Wait).await;
+            self.pause_summary(s, IfNotReady::Wait).await;
         }
     }
 
-    async fn pause_summary(&mut self, s: &mut Engine, late: Late) {
-        let (fixed, history) = self.parted(s);
-        let written = self.state.pause.summary.take(s, &history, late).await;
+    async fn pause_summary(&mut self, s: &mut Engine, if_not_ready: IfNotReady) {
+        let (fixed, history) = self.split_fixed(s);
+        let written = self.state.pause.summary.take(s, &history, if_not_ready).await;
         if self.state.pause.summary.is_under_way() {
             return;
         }
         let done = match written {
-            Some(written) => {
-                self.put(s, Phase::Background, &written, fixed, &history, self.keep()).is_ok()
-            }
+            Some(written) => self
+                .install_summary(s, Phase::Background, &written, fixed, &history, self.keep())
+                .is_ok(),
             None => false,
         };
         self.state.failures = if done { 0 } else { self.state.failures + 1 };

@@ -2,7 +2,7 @@
 
 mod idle;
 mod resume;
-mod seam;
+mod summarize_side;
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::claude_code::rules::{
     LevelRule, Levels, OutputRule, active, clearable, estimate, excess, last_messages,
 };
 use crate::claude_code::settings::{CacheTtl, ClaudeCodeSettings, Micro, Trigger};
-use crate::claude_code::summary::{Late, Prepared, Summaries, Written};
+use crate::claude_code::summary::{IfNotReady, Prepared, Summaries, Written};
 use crate::claude_code::words::ClaudeCodeWords;
 use crate::scoped::Scoped;
 
@@ -73,7 +73,7 @@ pub(crate) struct Program {
 
 #[derive(Default)]
 pub(crate) struct State {
-    /// Tokens of the last reply's prompt and output, less what was cleared since; `None` after a
+    /// Tokens of the last reply's prompt and output, minus those cleared later; `None` after a
     /// compaction.
     pub reported: Option<u64>,
     /// Virtual time of the last reply, ms.
@@ -84,12 +84,11 @@ pub(crate) struct State {
     since: Option<u32>,
     /// Compactions in a row that came right after another one.
     refills: u64,
-    /// Going back behind a compaction brings back what it replaced (docs/sources/claude-code.md
-    /// §1.5).
+    /// Views to restore when a rewind crosses a compaction (docs/sources/claude-code.md §1.5).
     undo: Replaced,
     /// A summary under way before it is needed.
     pub prepared: Prepared,
-    /// What is done while nobody types.
+    /// Work during a pause of the user.
     pub pause: Pause,
     /// Results that the provider leaves out.
     pub deleted: Deleted,
@@ -101,8 +100,8 @@ fn new_from(blocks: &[Arc<Block>]) -> usize {
     blocks.iter().rposition(|b| made_by_model(b)).map_or(0, |i| i + 1)
 }
 
-/// Last usage + four bytes a token of what is new; without a usage everything is estimated, tools
-/// included.
+/// Last usage plus an estimate of the new blocks at four bytes a token; without a usage, an
+/// estimate of everything including tools.
 pub(crate) fn believed(s: &Engine, reported: Option<u64>) -> u64 {
     let blocks = s.context.blocks();
     match reported {
@@ -113,8 +112,8 @@ pub(crate) fn believed(s: &Engine, reported: Option<u64>) -> u64 {
     }
 }
 
-/// What the last usage is worth after blocks that it knows of became smaller.
-pub(crate) fn less(
+/// Subtracts the cleared tokens from the last usage.
+pub(crate) fn discount_cleared(
     reported: Option<u64>,
     before: &[Arc<Block>],
     after: &[Arc<Block>],
@@ -125,7 +124,7 @@ pub(crate) fn less(
     })
 }
 
-/// A result goes to a file and leaves a note.
+/// Replaces a result by a note that it was saved to a file.
 fn to_file(d: &mut Draft) {
     d.text =
         format!("[{} bytes of output, too large to show; saved to a file]", d.text.len()).into();
@@ -231,7 +230,7 @@ impl Program {
 
     /// Shows a view with smaller results.
     pub fn smaller(&mut self, s: &mut Engine, mechanism: &'static str, view: Vec<Arc<Block>>) {
-        self.state.reported = less(self.state.reported, s.context.blocks(), &view);
+        self.state.reported = discount_cleared(self.state.reported, s.context.blocks(), &view);
         // Smaller results separate nothing.
         let _ = s.compacted(CompactionKind::Clear, mechanism, Phase::MidTurn, view);
     }
@@ -254,15 +253,15 @@ impl Program {
         clearable(s.context.blocks(), self.settings.micro_keep as usize, 0, &self.cleared).0
     }
 
-    /// What stays whatever is forgotten, and the conversation. A rule for some paths belongs to the
-    /// conversation: it is lost with it.
-    pub fn parted(&self, s: &Engine) -> (Vec<Arc<Block>>, Vec<Arc<Block>>) {
+    /// Splits the view into the blocks that always stay and the conversation. A rule for some paths
+    /// belongs to the conversation and is lost with it.
+    pub fn split_fixed(&self, s: &Engine) -> (Vec<Arc<Block>>, Vec<Arc<Block>>) {
         s.context.blocks().iter().cloned().partition(|b| is_fixed(b) && !self.state.scoped.holds(b))
     }
 
-    /// One compaction: summary request over the same prefix, then summary, recent files and what
-    /// stays verbatim in place of the conversation. `over` = tokens by which the provider found the
-    /// prompt too large; `keep` = newest messages that stay.
+    /// Runs one compaction: a summary request over the same prefix, then a view of the summary,
+    /// recent files and the verbatim tail. `over` = tokens by which the provider found the prompt
+    /// too large; `keep` = newest messages that stay.
     async fn compaction(
         &mut self,
         s: &mut Engine,
@@ -271,14 +270,14 @@ impl Program {
         over: Option<u64>,
         keep: usize,
     ) -> Result<(), String> {
-        let (fixed, history) = self.parted(s);
+        let (fixed, history) = self.split_fixed(s);
         let kept = last_messages(&history, keep);
         if kept == 0 || history.is_empty() {
             return Err("there are not enough messages to compact".into());
         }
         let ready = match phase {
             Phase::MidTurn if over.is_none() && !self.hooks.instructs() => {
-                self.state.prepared.take(s, &history, Late::GiveUp).await
+                self.state.prepared.take(s, &history, IfNotReady::GiveUp).await
             }
             _ => None,
         };
@@ -291,12 +290,11 @@ impl Program {
                     .await?
             }
         };
-        self.put(s, phase, &written, fixed, &history, keep)
+        self.install_summary(s, phase, &written, fixed, &history, keep)
     }
 
-    /// Shows a summary in the place of what it was asked for; the newest messages, `keep` of them,
-    /// stay as they are.
-    pub fn put(
+    /// Replaces the summarised blocks by the summary; the newest `keep` messages stay verbatim.
+    pub fn install_summary(
         &mut self,
         s: &mut Engine,
         phase: Phase,
@@ -317,18 +315,18 @@ impl Program {
             [fixed, vec![summary], restored, tail.to_vec()].concat(),
         )?;
         self.memory.forget(s);
-        self.state.prepared.drop_it(s);
-        self.state.pause.drop_it(s);
+        self.state.prepared.cancel(s);
+        self.state.pause.cancel(s);
         Ok(())
     }
 
     /// Notes in place of the conversation, without a model call; false where there are none or they
     /// would not make enough room.
     async fn replaced_by_notes(&mut self, s: &mut Engine, limit: u64) -> Result<bool, String> {
-        let (fixed, history) = self.parted(s);
+        let (fixed, history) = self.split_fixed(s);
         let Some((text, from)) = self.memory.stand_in(s, &history).await else { return Ok(false) };
         let (gone, tail) = history.split_at(from);
-        // Notes larger than what they stand for are no help either (ours).
+        // Notes larger than the replaced blocks do not help (ours).
         let freed = estimate(gone)
             .saturating_sub(bytes_div4_up(&text) + bytes_div4_up(&self.notes_lead_in));
         if freed == 0 || believed(s, None).saturating_sub(freed) >= limit {
@@ -405,8 +403,8 @@ impl Strategy for Program {
     }
 
     async fn on_start(&mut self, s: &mut Engine) {
-        self.state.prepared.drop_it(s);
-        self.state.pause.drop_it(s);
+        self.state.prepared.cancel(s);
+        self.state.pause.cancel(s);
         self.state = State::default();
         self.memory.forget(s);
         cut_indexes(s);
@@ -417,9 +415,9 @@ impl Strategy for Program {
     }
 
     async fn on_restart(&mut self, s: &mut Engine) {
-        // What ran beside the conversation ended with the program.
-        self.state.prepared.drop_it(s);
-        self.state.pause.drop_it(s);
+        // Background requests ended with the program.
+        self.state.prepared.cancel(s);
+        self.state.pause.cancel(s);
         self.memory.stop(s);
         self.offer(s).await;
     }
@@ -524,8 +522,8 @@ impl Strategy for Program {
         self.state.undo.back_to(s, to);
         s.truncate_after(to);
         self.memory.forget(s);
-        self.state.prepared.drop_it(s);
-        self.state.pause.drop_it(s);
+        self.state.prepared.cancel(s);
+        self.state.pause.cancel(s);
         self.state.reported = None;
         self.state.since = None;
     }

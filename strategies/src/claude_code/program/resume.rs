@@ -1,8 +1,9 @@
-//! The dialog that Claude Code shows when a large session is resumed after a long pause: the whole
-//! conversation, or a summary and the newest exchanges (docs/sources/claude-code.md §1.5).
+//! The dialog that Claude Code shows when a large session resumes after a long pause: continue with
+//! the whole conversation, or with a summary and the newest exchanges (docs/sources/claude-code.md
+//! §1.5).
 //!
-//! By then no cache holds the conversation, so the summary reads all of it at the full price, once;
-//! the whole conversation is written again at that price and then carried on with every request.
+//! The cache has expired by then, so the summary reads the conversation once at the full price. The
+//! whole conversation would be written again at that price and read with every request.
 
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::Phase;
@@ -11,7 +12,7 @@ use super::Program;
 use crate::claude_code::settings::Resume;
 
 impl Program {
-    /// The program was opened again: what the user takes where something is offered.
+    /// Applies the user's choice when the reopened session offers one.
     pub(super) async fn offer(&mut self, s: &mut Engine) {
         let away = self.state.last_reply.map_or(0, |at| s.now().saturating_sub(at));
         let (believed, least) = (self.believed(s), self.settings.resume_min_tokens);

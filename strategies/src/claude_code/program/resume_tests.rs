@@ -6,8 +6,8 @@ use crate::testing::{Played, Script, play, says, user};
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// Two turns, a pause, the program opened again, a third turn. At a scale of 0.01 the dialog comes
-/// from 1,000 tokens on; the first message holds `words` of them.
+/// Two turns, a pause, a restart, a third turn. At a scale of 0.01 the dialog appears from 1,000
+/// tokens on; `words` = size of the first message in tokens.
 fn resumed(spec: &str, words: usize, ms: u64) -> Played {
     let first = "word ".repeat(words);
     let actions = vec![

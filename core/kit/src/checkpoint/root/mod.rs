@@ -1,7 +1,6 @@
-//! The session's folder, and nothing else: no link is followed on the way to a file, and no path
-//! leads out of it.
+//! File access inside a session's folder. Never follows links and never leaves the folder.
 
-// Tested everywhere.
+// Compiled for tests on every system.
 #[cfg(any(test, not(unix)))]
 mod paths;
 #[cfg(unix)]
@@ -17,83 +16,80 @@ use paths::Folder;
 #[cfg(unix)]
 use unix::Folder;
 
-/// Why a path is not touched.
+/// Reason why a path is not touched.
 #[derive(Debug, Error)]
-pub enum Why {
-    /// No name at all.
-    #[error("it names no file; give a path below the session's folder")]
+pub enum PathErrorKind {
+    /// The path is empty.
+    #[error("the path is empty; use a path below the session's folder")]
     Empty,
-    /// It goes up.
-    #[error("it contains `..`; name the file by its path below the session's folder")]
+    /// The path contains `..`.
+    #[error("the path contains `..`; use a path below the session's folder")]
     Parent,
-    /// It begins elsewhere.
-    #[error("it lies outside {0}; only files below it can be restored")]
+    /// The path is outside the folder.
+    #[error("the path is outside {0}; only files below it can be restored")]
     Outside(PathBuf),
-    /// It cannot be a file name.
-    #[error("it contains a zero byte, which no file name can")]
+    /// The path contains a zero byte.
+    #[error("the path contains a zero byte")]
     ZeroByte,
-    /// A link stands in the way.
-    #[error("`{0}` is a symbolic link, which is not followed; replace it by what it points to")]
+    /// A component of the path is a link.
+    #[error("`{0}` is a symbolic link, which is not followed; replace it by its target")]
     Symlink(String),
-    /// Something that is no folder stands in the way.
+    /// A parent of the path is not a folder.
     #[error("`{0}` is not a folder")]
     NotAFolder(String),
-    /// A folder, device, socket or pipe stands there.
-    #[error("it is not a regular file")]
+    /// The path is a folder, device, socket or pipe.
+    #[error("not a regular file")]
     NotRegular,
-    /// The system refused.
+    /// I/O error, with the failed action.
     #[error("could not {0} ({1})")]
     Io(&'static str, io::Error),
 }
 
-/// A path that is not touched, and why.
+/// A path that is not touched.
 #[derive(Debug, Error)]
-#[error("{path}: {why}")]
+#[error("{path}: {kind}")]
 pub struct PathError {
-    /// The path as it was given.
+    /// The path as given.
     pub path: String,
-    /// The reason.
-    pub why: Why,
+    pub kind: PathErrorKind,
 }
 
 impl PathError {
-    /// Whether a rule forbids the path, rather than the system having failed.
+    /// Whether the path is forbidden, as opposed to an I/O error.
     pub fn is_refusal(&self) -> bool {
-        !matches!(self.why, Why::Io(..))
+        !matches!(self.kind, PathErrorKind::Io(..))
     }
 }
 
-/// A path below the session's folder, checked by its words; what stands on disk is checked at each
-/// use.
+/// A relative path without `..`. Links on disk are checked at each use.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SafePath(String);
 
 impl SafePath {
-    /// Parts joined by `/`.
+    /// Returns the components joined by `/`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    fn refuse(&self, why: Why) -> PathError {
-        PathError { path: self.0.clone(), why }
+    fn refuse(&self, kind: PathErrorKind) -> PathError {
+        PathError { path: self.0.clone(), kind }
     }
 
     fn failed<E: Into<io::Error>>(&self, action: &'static str) -> impl FnOnce(E) -> PathError {
         let path = self.0.clone();
-        move |e| PathError { path, why: Why::Io(action, e.into()) }
+        move |e| PathError { path, kind: PathErrorKind::Io(action, e.into()) }
     }
 }
 
-/// A file as it stands.
+/// Content and permissions of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Its permission bits, 0 to 0o777; 0o644 where the system has none.
+    /// Permission bits, 0 to 0o777; 0o644 on systems without them.
     pub mode: u32,
 }
 
-/// The session's folder.
+/// A session's folder.
 #[derive(Debug)]
 pub struct Root {
     dir: PathBuf,
@@ -101,80 +97,79 @@ pub struct Root {
 }
 
 impl Root {
-    /// Opens a folder; links on the way to the folder itself are resolved once, here.
+    /// Opens a folder. Resolves links in the path of the folder itself once.
     pub fn open(dir: &Path) -> Result<Root, PathError> {
-        let error = |why| PathError { path: dir.display().to_string(), why };
-        let resolved = dir.canonicalize().map_err(|e| error(Why::Io("resolve it", e)))?;
-        let dir = plain(resolved);
-        let folder = Folder::open(&dir).map_err(|e| error(Why::Io("open it", e)))?;
+        let error = |kind| PathError { path: dir.display().to_string(), kind };
+        let resolved = dir.canonicalize().map_err(|e| error(PathErrorKind::Io("resolve it", e)))?;
+        let dir = strip_verbatim_prefix(resolved);
+        let folder = Folder::open(&dir).map_err(|e| error(PathErrorKind::Io("open it", e)))?;
         Ok(Root { dir, folder })
     }
 
-    /// The folder's path.
+    /// Returns the path of the folder.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Checks the words of a path: relative, or absolute below the folder, and nowhere `..`.
+    /// Checks a path, which must be relative or below the folder and without `..`. Does not access
+    /// the disk.
     pub fn resolve(&self, path: &str) -> Result<SafePath, PathError> {
-        let refuse = |why| Err(PathError { path: path.to_string(), why });
+        let refuse = |kind| Err(PathError { path: path.to_string(), kind });
         if path.contains('\0') {
-            return refuse(Why::ZeroByte);
+            return refuse(PathErrorKind::ZeroByte);
         }
         let mut below = Path::new(path);
         if below.components().any(|c| c == Component::ParentDir) {
-            return refuse(Why::Parent);
+            return refuse(PathErrorKind::Parent);
         }
         if below.is_absolute() {
             match below.strip_prefix(&self.dir) {
                 Ok(rest) => below = rest,
-                Err(_) => return refuse(Why::Outside(self.dir.clone())),
+                Err(_) => return refuse(PathErrorKind::Outside(self.dir.clone())),
             }
         }
-        // Only the name of a drive or a `\\` in front is left of those, which would lead elsewhere.
+        // A drive or a leading `\\` would lead outside the folder.
         if below.components().any(|c| matches!(c, Component::Prefix(_) | Component::RootDir)) {
-            return refuse(Why::Outside(self.dir.clone()));
+            return refuse(PathErrorKind::Outside(self.dir.clone()));
         }
-        // The path came as a string, so its parts are strings.
+        // `path` is a string, so its components are valid UTF-8.
         let parts: Vec<&str> = below
             .components()
             .filter(|c| *c != Component::CurDir)
             .filter_map(|c| c.as_os_str().to_str())
             .collect();
-        if parts.is_empty() { refuse(Why::Empty) } else { Ok(SafePath(parts.join("/"))) }
+        if parts.is_empty() { refuse(PathErrorKind::Empty) } else { Ok(SafePath(parts.join("/"))) }
     }
 
-    /// What stands at a path; `None` = nothing.
+    /// Reads a file; `None` if it does not exist.
     pub fn read(&self, path: &SafePath) -> Result<Option<Content>, PathError> {
         self.folder.read(path)
     }
 
-    /// Puts a file in place at once, folders on the way included. A hard link to elsewhere is
-    /// broken and not written through.
+    /// Replaces a file atomically and creates missing folders. Breaks hard links instead of writing
+    /// through them.
     pub fn write(&self, path: &SafePath, content: &Content) -> Result<(), PathError> {
         self.folder.write(path, content)
     }
 
-    /// Removes a regular file; nothing there is fine.
+    /// Removes a regular file, if it exists.
     pub fn remove(&self, path: &SafePath) -> Result<(), PathError> {
         self.folder.remove(path)
     }
 }
 
-/// A resolved path as programs write it: on Windows that has a prefix of its own, which git does not
-/// take.
-fn plain(path: PathBuf) -> PathBuf {
+/// Removes the verbatim prefix `\\?\` of canonical paths on Windows, which git does not accept.
+fn strip_verbatim_prefix(path: PathBuf) -> PathBuf {
     let plain = path.to_str().and_then(|p| p.strip_prefix(r"\\?\"));
-    // What has no drive in front, such as a share, has no other form.
+    // A path without a drive, such as a network share, has no other form.
     let plain = plain.filter(|p| p.as_bytes().get(1) == Some(&b':')).map(PathBuf::from);
     plain.filter(|_| cfg!(windows)).unwrap_or(path)
 }
 
-/// Names tried beside a file: more writers than this at once, or as many files of somebody else's,
-/// and the write is refused.
-const NAMES: u32 = 1_000;
+/// Maximum number of temporary names tried. A write fails if all of them are in use.
+const MAX_TEMP_NAMES: u32 = 1_000;
 
-/// The name of a file that is written beside another.
-fn beside_name(n: u32) -> String {
+/// Returns the name of a temporary file.
+fn temp_name(n: u32) -> String {
     format!(".ctxbench-restore-{n}.tmp")
 }

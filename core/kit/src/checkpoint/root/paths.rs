@@ -1,132 +1,131 @@
-//! Files by their paths, for systems without folder handles. Each folder on the way is looked at
-//! before it is used, so a link is refused; one that somebody puts there between the look and the
-//! use is not seen.
+//! File access by path, for systems without folder handles. Checks each parent folder before use and
+//! refuses links. A link that a concurrent process creates after the check is followed.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Content, NAMES, PathError, SafePath, Why, beside_name};
+use super::{Content, MAX_TEMP_NAMES, PathError, PathErrorKind, SafePath, temp_name};
 
-/// Permission bits that every file has here.
+/// Permission bits of every file on these systems.
 const MODE: u32 = 0o644;
 
-/// A folder by its path.
+/// The path of a folder.
 #[derive(Debug)]
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// A folder whose path holds no link.
+    /// Opens a folder. The path must not contain links.
     pub(super) fn open(dir: &Path) -> io::Result<Folder> {
         fs::read_dir(dir)?;
         Ok(Folder(dir.to_path_buf()))
     }
 
-    /// What stands at a path; `None` = nothing.
+    /// Reads a file; `None` if it does not exist.
     pub(super) fn read(&self, path: &SafePath) -> Result<Option<Content>, PathError> {
-        let Some(place) = self.place(path, false)? else { return Ok(None) };
-        if !regular_or_absent(path, &place)? {
+        let Some(target) = self.full_path(path, false)? else { return Ok(None) };
+        if !regular_or_absent(path, &target)? {
             return Ok(None);
         }
-        let bytes = fs::read(&place).map_err(path.failed("read it"))?;
+        let bytes = fs::read(&target).map_err(path.failed("read it"))?;
         Ok(Some(Content { bytes, mode: MODE }))
     }
 
-    /// Puts a file in place at once, folders on the way included.
+    /// Retargets a file atomically and creates missing folders.
     pub(super) fn write(&self, path: &SafePath, content: &Content) -> Result<(), PathError> {
-        let place = self.place(path, true)?.expect("folders were made on the way");
-        regular_or_absent(path, &place)?;
-        let (mut file, temp) = beside(path, &place)?;
-        let filled = file.write_all(&content.bytes).map_err(path.failed("write it"));
-        // Windows moves no file that is open.
+        let target = self.full_path(path, true)?.expect("missing folders were created");
+        regular_or_absent(path, &target)?;
+        let (mut file, temp) = create_temp(path, &target)?;
+        let written = file.write_all(&content.bytes).map_err(path.failed("write it"));
+        // Windows cannot rename an open file.
         drop(file);
-        let done = filled
-            .and_then(|()| fs::rename(&temp, &place).map_err(path.failed("move it into place")));
-        if done.is_err() {
+        let result = written
+            .and_then(|()| fs::rename(&temp, &target).map_err(path.failed("move it into place")));
+        if result.is_err() {
             let _ = fs::remove_file(&temp);
         }
-        done
+        result
     }
 
-    /// Removes a regular file; nothing there is fine.
+    /// Removes a regular file, if it exists.
     pub(super) fn remove(&self, path: &SafePath) -> Result<(), PathError> {
-        let Some(place) = self.place(path, false)? else { return Ok(()) };
-        match regular_or_absent(path, &place)? {
-            true => fs::remove_file(&place).map_err(path.failed("remove it")),
+        let Some(target) = self.full_path(path, false)? else { return Ok(()) };
+        match regular_or_absent(path, &target)? {
+            true => fs::remove_file(&target).map_err(path.failed("remove it")),
             false => Ok(()),
         }
     }
 
-    /// Where a file stands; `None` where a folder on the way is absent and is not to be made.
-    fn place(&self, path: &SafePath, make: bool) -> Result<Option<PathBuf>, PathError> {
-        let mut place = self.0.clone();
+    /// Returns the full path. Creates missing folders if `create` is set; returns `None` otherwise.
+    fn full_path(&self, path: &SafePath, create: bool) -> Result<Option<PathBuf>, PathError> {
+        let mut target = self.0.clone();
         let mut parts = path.0.split('/').peekable();
         let mut end = 0;
         while let Some(part) = parts.next() {
-            place.push(part);
+            target.push(part);
             end += part.len();
-            let so_far = &path.0[..end];
+            let prefix = &path.0[..end];
             end += 1;
             if parts.peek().is_none() {
                 break;
             }
-            match fs::symlink_metadata(&place) {
+            match fs::symlink_metadata(&target) {
                 Ok(found) if found.is_dir() => {}
                 Ok(found) if found.is_symlink() => {
-                    return Err(path.refuse(Why::Symlink(so_far.into())));
+                    return Err(path.refuse(PathErrorKind::Symlink(prefix.into())));
                 }
-                Ok(_) => return Err(path.refuse(Why::NotAFolder(so_far.into()))),
-                Err(e) if e.kind() == ErrorKind::NotFound && !make => return Ok(None),
-                Err(e) if e.kind() == ErrorKind::NotFound => match fs::create_dir(&place) {
+                Ok(_) => return Err(path.refuse(PathErrorKind::NotAFolder(prefix.into()))),
+                Err(e) if e.kind() == ErrorKind::NotFound && !create => return Ok(None),
+                Err(e) if e.kind() == ErrorKind::NotFound => match fs::create_dir(&target) {
                     Err(e) if e.kind() != ErrorKind::AlreadyExists => {
-                        return Err(path.failed("make a folder on the way")(e));
+                        return Err(path.failed("create a parent folder")(e));
                     }
                     _ => {}
                 },
-                Err(e) => return Err(path.failed("open a folder on the way")(e)),
+                Err(e) => return Err(path.failed("open a parent folder")(e)),
             }
         }
-        Ok(Some(place))
+        Ok(Some(target))
     }
 }
 
-/// A fresh file beside a place, to be renamed over it; one that a killed writer left is taken.
-fn beside(path: &SafePath, place: &Path) -> Result<(File, PathBuf), PathError> {
-    for n in 0..NAMES {
-        let temp = place.with_file_name(beside_name(n));
-        let made = match OpenOptions::new().write(true).create_new(true).open(&temp) {
+/// Creates a temporary file in the same folder, or reuses one left by a killed writer.
+fn create_temp(path: &SafePath, target: &Path) -> Result<(File, PathBuf), PathError> {
+    for n in 0..MAX_TEMP_NAMES {
+        let temp = target.with_file_name(temp_name(n));
+        let opened = match OpenOptions::new().write(true).create_new(true).open(&temp) {
             Err(e) if e.kind() == ErrorKind::AlreadyExists && is_leftover(&temp) => {
                 OpenOptions::new().write(true).truncate(true).open(&temp)
             }
-            made => made,
+            other => other,
         };
-        match made {
-            // Between making and locking it another writer may take it for a leftover.
+        match opened {
+            // Before it is locked, another writer may take the file for a leftover.
             Ok(file) => match file.try_lock() {
                 Err(TryLockError::WouldBlock) => {}
                 _ => return Ok((file, temp)),
             },
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-            Err(e) => return Err(path.failed("make a file beside it")(e)),
+            Err(e) => return Err(path.failed("create a temporary file")(e)),
         }
     }
-    Err(path.failed("find a free name for a file beside it")(ErrorKind::AlreadyExists))
+    Err(path.failed("find a free name for a temporary file")(ErrorKind::AlreadyExists))
 }
 
-/// Whether nobody is writing to a file of ours.
+/// Whether no writer uses a temporary file.
 fn is_leftover(temp: &Path) -> bool {
     fs::symlink_metadata(temp).is_ok_and(|found| found.is_file())
         && File::open(temp).is_ok_and(|file| file.try_lock().is_ok())
 }
 
-/// Whether a regular file stands there; anything else than that or nothing is refused.
-fn regular_or_absent(path: &SafePath, place: &Path) -> Result<bool, PathError> {
-    match fs::symlink_metadata(place) {
+/// Whether a regular file exists. Other file types are an error.
+fn regular_or_absent(path: &SafePath, target: &Path) -> Result<bool, PathError> {
+    match fs::symlink_metadata(target) {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
         Err(e) => Err(path.failed("look at it")(e)),
         Ok(found) if found.is_file() => Ok(true),
-        Ok(found) if found.is_symlink() => Err(path.refuse(Why::Symlink(path.0.clone()))),
-        Ok(_) => Err(path.refuse(Why::NotRegular)),
+        Ok(found) if found.is_symlink() => Err(path.refuse(PathErrorKind::Symlink(path.0.clone()))),
+        Ok(_) => Err(path.refuse(PathErrorKind::NotRegular)),
     }
 }
 
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_put_read_and_removed_with_the_folders_on_the_way() {
+    fn write_read_and_remove_create_parent_folders() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
         let deep = SafePath("a/b/c.txt".into());
@@ -155,12 +154,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_and_no_folder_is_refused() {
+    fn folder_as_file_and_file_as_folder_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("folder")).unwrap();
         fs::write(dir.path().join("file"), "x").unwrap();
         let folder = Folder::open(dir.path()).unwrap();
-        for (path, said) in [("folder", "not a regular file"), ("file/x", "`file` is not a folder")]
+        for (path, message) in
+            [("folder", "not a regular file"), ("file/x", "`file` is not a folder")]
         {
             let path = SafePath(path.into());
             let refused = [
@@ -169,7 +169,7 @@ mod tests {
                 folder.remove(&path).unwrap_err(),
             ];
             for e in refused {
-                assert!(e.is_refusal() && e.to_string().contains(said), "{e}");
+                assert!(e.is_refusal() && e.to_string().contains(message), "{e}");
             }
         }
         assert_eq!(fs::read(dir.path().join("file")).unwrap(), b"x");
@@ -177,7 +177,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_are_refused() {
+    fn links_are_refused_by_every_operation() {
         let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(outside.path().join("secret"), "keep me").unwrap();
         std::os::unix::fs::symlink(outside.path(), dir.path().join("link")).unwrap();
@@ -195,16 +195,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_writer_left_is_used_and_what_another_holds_is_not() {
+    fn leftover_temp_file_is_reused_and_locked_one_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
-        let held = File::create(dir.path().join(beside_name(0))).unwrap();
-        held.lock().unwrap();
-        fs::write(dir.path().join(beside_name(1)), "a longer leftover").unwrap();
+        let locked = File::create(dir.path().join(temp_name(0))).unwrap();
+        locked.lock().unwrap();
+        fs::write(dir.path().join(temp_name(1)), "a longer leftover").unwrap();
         let path = SafePath("a".into());
         folder.write(&path, &content("new")).unwrap();
         assert_eq!(folder.read(&path).unwrap(), Some(content("new")));
-        assert!(dir.path().join(beside_name(0)).exists());
-        assert!(!dir.path().join(beside_name(1)).exists());
+        assert!(dir.path().join(temp_name(0)).exists());
+        assert!(!dir.path().join(temp_name(1)).exists());
     }
 }

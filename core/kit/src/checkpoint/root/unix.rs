@@ -1,5 +1,5 @@
-//! Files by folder handles: each folder on the way is opened from the one before, and no link is
-//! followed, whatever somebody puts there meanwhile.
+//! File access by folder handles. Opens each folder relative to its parent without following links,
+//! so that a concurrent process cannot redirect a write.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{Content, PathError, SafePath, Why, beside_name};
+use super::{Content, PathError, PathErrorKind, SafePath, temp_name};
 
 /// An open folder.
 #[derive(Debug)]
@@ -23,12 +23,12 @@ const FOLDER: OFlags =
 const PERMISSIONS: u32 = 0o777;
 
 impl Folder {
-    /// Opens a folder whose path holds no link.
+    /// Opens a folder. The path must not contain links.
     pub(super) fn open(dir: &Path) -> std::io::Result<Folder> {
         Ok(Folder(rustix::fs::open(dir, FOLDER, Mode::empty())?))
     }
 
-    /// What stands at a path; `None` = nothing.
+    /// Reads a file; `None` if it does not exist.
     pub(super) fn read(&self, path: &SafePath) -> Result<Option<Content>, PathError> {
         let Some((parent, name)) = self.parent(path, false)? else { return Ok(None) };
         if !regular_or_absent(path, &parent, name)? {
@@ -36,25 +36,26 @@ impl Folder {
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&parent, name, flags, Mode::empty()).map_err(path.failed("open it"))?;
-        // Looked at again: it may be another file than a moment ago.
+        // Check again: the file may have been replaced since the first check.
         let stat = fstat(&file).map_err(path.failed("look at it"))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(path.refuse(Why::NotRegular));
+            return Err(path.refuse(PathErrorKind::NotRegular));
         }
         let mut bytes = Vec::new();
-        File::from(file).read_to_end(&mut bytes).map_err(|e| path.refuse(Why::Io("read it", e)))?;
+        File::from(file)
+            .read_to_end(&mut bytes)
+            .map_err(|e| path.refuse(PathErrorKind::Io("read it", e)))?;
         Ok(Some(Content { bytes, mode: stat.st_mode & PERMISSIONS }))
     }
 
-    /// Puts a file in place at once, folders on the way included. A hard link to elsewhere is
-    /// broken and not written through.
+    /// Replaces a file atomically and creates missing folders. Breaks hard links.
     pub(super) fn write(&self, path: &SafePath, content: &Content) -> Result<(), PathError> {
-        let (parent, name) = self.parent(path, true)?.expect("folders were made on the way");
+        let (parent, name) = self.parent(path, true)?.expect("missing folders were created");
         regular_or_absent(path, &parent, name)?;
-        let (mut file, temp) = beside(path, &parent)?;
-        let filled = file
+        let (mut file, temp) = create_temp(path, &parent)?;
+        let result = file
             .write_all(&content.bytes)
-            .map_err(|e| path.refuse(Why::Io("write it", e)))
+            .map_err(|e| path.refuse(PathErrorKind::Io("write it", e)))
             .and_then(|()| {
                 fchmod(&file, Mode::from_raw_mode(content.mode & PERMISSIONS))
                     .map_err(path.failed("set its permissions"))
@@ -62,13 +63,13 @@ impl Folder {
             .and_then(|()| {
                 renameat(&parent, &*temp, &parent, name).map_err(path.failed("move it into place"))
             });
-        if filled.is_err() {
+        if result.is_err() {
             let _ = unlinkat(&parent, &*temp, AtFlags::empty());
         }
-        filled
+        result
     }
 
-    /// Removes a regular file; nothing there is fine.
+    /// Removes a regular file, if it exists.
     pub(super) fn remove(&self, path: &SafePath) -> Result<(), PathError> {
         let Some((parent, name)) = self.parent(path, false)? else { return Ok(()) };
         match regular_or_absent(path, &parent, name)? {
@@ -77,12 +78,12 @@ impl Folder {
         }
     }
 
-    /// The folder that a file stands in and its name there; `None` where a folder on the way is
-    /// absent and is not to be made.
+    /// Returns a handle of the parent folder and the file name. Creates missing folders if `create`
+    /// is set; returns `None` otherwise.
     fn parent<'p>(
         &self,
         path: &'p SafePath,
-        make: bool,
+        create: bool,
     ) -> Result<Option<(OwnedFd, &'p str)>, PathError> {
         let (folders, name) =
             path.0.rsplit_once('/').map_or((None, &*path.0), |(f, n)| (Some(f), n));
@@ -91,16 +92,16 @@ impl Folder {
         let mut end = 0;
         for part in folders.into_iter().flat_map(|f| f.split('/')) {
             end += part.len();
-            let so_far = &path.0[..end];
+            let prefix = &path.0[..end];
             end += 1;
             let mut opened = openat(&at, part, FOLDER, Mode::empty());
             if matches!(opened, Err(Errno::NOENT)) {
-                if !make {
+                if !create {
                     return Ok(None);
                 }
                 match mkdirat(&at, part, Mode::from_raw_mode(0o755)) {
                     Ok(()) | Err(Errno::EXIST) => {}
-                    Err(e) => return Err(path.failed("make a folder on the way")(e)),
+                    Err(e) => return Err(path.failed("create a parent folder")(e)),
                 }
                 opened = openat(&at, part, FOLDER, Mode::empty());
             }
@@ -109,76 +110,74 @@ impl Folder {
                 Err(Errno::LOOP | Errno::NOTDIR | Errno::MLINK) => {
                     let link = statat(&at, part, AtFlags::SYMLINK_NOFOLLOW)
                         .is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Symlink);
-                    let why = if link {
-                        Why::Symlink(so_far.into())
+                    let kind = if link {
+                        PathErrorKind::Symlink(prefix.into())
                     } else {
-                        Why::NotAFolder(so_far.into())
+                        PathErrorKind::NotAFolder(prefix.into())
                     };
-                    return Err(path.refuse(why));
+                    return Err(path.refuse(kind));
                 }
-                Err(e) => return Err(path.failed("open a folder on the way")(e)),
+                Err(e) => return Err(path.failed("open a parent folder")(e)),
             };
         }
         Ok(Some((at, name)))
     }
 }
 
-/// A fresh file beside a path, to be renamed over it. Its writer holds a lock on it, so that one
-/// whose writer was killed is known by having none: it is removed, whoever left it, and nothing of
-/// ours stays in the user's folder.
-fn beside(path: &SafePath, parent: &OwnedFd) -> Result<(File, String), PathError> {
+/// Creates a temporary file in the same folder and locks it. A temporary file without a lock was
+/// left by a killed writer and is removed.
+fn create_temp(path: &SafePath, parent: &OwnedFd) -> Result<(File, String), PathError> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    for n in 0..super::NAMES {
-        let temp = beside_name(n);
-        let mut made = openat(parent, &*temp, flags, Mode::RUSR | Mode::WUSR);
-        if matches!(made, Err(Errno::EXIST)) && clear_leftover(parent, &temp) {
-            made = openat(parent, &*temp, flags, Mode::RUSR | Mode::WUSR);
+    for n in 0..super::MAX_TEMP_NAMES {
+        let temp = temp_name(n);
+        let mut created = openat(parent, &*temp, flags, Mode::RUSR | Mode::WUSR);
+        if matches!(created, Err(Errno::EXIST)) && clear_leftover(parent, &temp) {
+            created = openat(parent, &*temp, flags, Mode::RUSR | Mode::WUSR);
         }
-        let file = match made {
+        let file = match created {
             Ok(fd) => fd,
             Err(Errno::EXIST) => continue,
-            Err(e) => return Err(path.failed("make a file beside it")(e)),
+            Err(e) => return Err(path.failed("create a temporary file")(e)),
         };
-        // Between making and locking it another writer may take it for a leftover. A system without
-        // locks removes no leftovers.
-        let lost = matches!(
+        // Before it is locked, another writer may take the file for a leftover. Systems without locks
+        // keep leftovers.
+        let taken = matches!(
             flock(&file, FlockOperation::NonBlockingLockExclusive),
             Err(Errno::WOULDBLOCK)
         );
-        if !lost && fstat(&file).is_ok_and(|s| s.st_nlink > 0) {
+        if !taken && fstat(&file).is_ok_and(|s| s.st_nlink > 0) {
             return Ok((File::from(file), temp));
         }
     }
-    Err(path.failed("find a free name for a file beside it")(Errno::EXIST))
+    Err(path.failed("find a free name for a temporary file")(Errno::EXIST))
 }
 
-/// Removes a file that a killed writer left; false if it is in use or no such file.
+/// Removes a temporary file of a killed writer. Returns false if it is in use or not such a file.
 fn clear_leftover(parent: &OwnedFd, temp: &str) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = openat(parent, temp, flags, Mode::empty()) else { return false };
     if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
         return false;
     }
-    // Under the lock the name can only have become another writer's file before, and then it is
-    // left alone.
-    let (Ok(is), Ok(named)) = (fstat(&file), statat(parent, temp, AtFlags::SYMLINK_NOFOLLOW))
+    // Keep the file if another writer replaced it before it was locked.
+    let (Ok(locked), Ok(named)) = (fstat(&file), statat(parent, temp, AtFlags::SYMLINK_NOFOLLOW))
     else {
         return false;
     };
-    let same = (is.st_dev, is.st_ino) == (named.st_dev, named.st_ino);
-    same && FileType::from_raw_mode(is.st_mode) == FileType::RegularFile
+    let same = (locked.st_dev, locked.st_ino) == (named.st_dev, named.st_ino);
+    same && FileType::from_raw_mode(locked.st_mode) == FileType::RegularFile
         && unlinkat(parent, temp, AtFlags::empty()).is_ok()
 }
 
-/// Whether a regular file stands there; anything else than that or nothing is refused.
+/// Whether a regular file exists. Other file types are an error.
 fn regular_or_absent(path: &SafePath, parent: &OwnedFd, name: &str) -> Result<bool, PathError> {
     match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => Ok(false),
         Err(e) => Err(path.failed("look at it")(e)),
         Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok(true),
-            FileType::Symlink => Err(path.refuse(Why::Symlink(path.0.clone()))),
-            _ => Err(path.refuse(Why::NotRegular)),
+            FileType::Symlink => Err(path.refuse(PathErrorKind::Symlink(path.0.clone()))),
+            _ => Err(path.refuse(PathErrorKind::NotRegular)),
         },
     }
 }

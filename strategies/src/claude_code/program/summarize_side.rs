@@ -16,7 +16,8 @@ use super::Program;
 const QUOTED: usize = 80;
 
 impl Program {
-    /// Summarises one side of the seam right behind a message. A failure changes nothing.
+    /// Summarises one side of the conversation, split right after a message. A failure changes
+    /// nothing.
     pub(super) async fn summarise_side(
         &mut self,
         s: &mut Engine,
@@ -24,9 +25,9 @@ impl Program {
         mode: RewindMode,
         instructions: Option<&str>,
     ) -> Result<(), String> {
-        let (fixed, history) = self.parted(s);
-        // Behind the last block of the message: a summary that stands for it is newer than it and
-        // stands before it.
+        let (fixed, history) = self.split_fixed(s);
+        // After the last block of the message. A summary that replaces it has a newer id but an
+        // earlier position.
         let seam = history.iter().rposition(|b| b.message <= to).map_or(0, |i| i + 1);
         let (before, after) = history.split_at(seam);
         let from_here = mode == RewindMode::SummarizeFrom;
@@ -58,7 +59,7 @@ impl Program {
         };
         self.replace(s, mode.word(), Phase::StandaloneTurn, view)?;
         self.memory.forget(s);
-        self.state.prepared.drop_it(s);
+        self.state.prepared.cancel(s);
         Ok(())
     }
 }
@@ -73,5 +74,5 @@ fn only_after(last: &Block) -> String {
 }
 
 #[cfg(test)]
-#[path = "seam_tests.rs"]
+#[path = "summarize_side_tests.rs"]
 mod tests;
