@@ -1,6 +1,5 @@
-//! Writes what exact token counts need as tables that stand in the binary as they are used: the
-//! vocabularies of tiktoken-rs as hash tables, and the Unicode classes that the patterns of the
-//! vocabularies name, as regex-syntax knows them. Nothing is parsed or built at run time.
+//! Writes the tables for exact token counts, in the form used at run time: the vocabularies of
+//! tiktoken-rs as hash tables, and the Unicode classes of their patterns from regex-syntax.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -26,11 +25,11 @@ mod tables {
         write("classes.bin", &classes());
     }
 
-    /// Read by `tokens/vocabulary.rs`, all numbers u32 and little endian: how many tokens, how many
-    /// slots, where each token begins and the last one ends, the slots, the tokens one after the
-    /// other. A slot holds 0, or the upper 14 bits of the token's hash over its number + 1 in 18.
+    /// Read by `tokens/vocabulary.rs`. All numbers are u32, little endian: number of tokens, number of
+    /// slots, start of each token and end of the last, slots, then the bytes of all tokens. A slot is 0,
+    /// or the upper 14 bits of the token's hash and its rank + 1 in 18 bits.
     fn vocabulary(bpe: &CoreBPE) -> Vec<u8> {
-        // Special tokens stand behind a gap.
+        // Special tokens follow after a gap.
         let tokens: Vec<Vec<u8>> = (0..).map_while(|rank| bpe.decode_bytes(&[rank]).ok()).collect();
         assert!(tokens.len() < (1 << 18) - 1, "a rank fits into 18 bits");
         let mut slots = vec![0_u32; (2 * tokens.len()).next_power_of_two()];
@@ -55,10 +54,10 @@ mod tables {
         bytes
     }
 
-    /// Read by `tokens/classes.rs`: the block of each 256 code points, then the blocks, in which a
-    /// byte says what a code point is.
+    /// Read by `tokens/classes.rs`: the block number of each 256 code points, then the blocks with one
+    /// class per byte.
     fn classes() -> Vec<u8> {
-        // The numbers are those of `Class`. White space goes before the rest, which it is no part of.
+        // Numbered as `Class`.
         let named = [
             (1, r"[\p{Lu}\p{Lt}]"),
             (2, r"\p{Ll}"),

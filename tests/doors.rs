@@ -13,7 +13,7 @@ use ctxbench_harness::validate::{Calibration, Options, validate};
 use ctxbench_harness::{serve, summarise};
 use ctxbench_kit::memory::{DurableFacts, Scope, front_matter, merge};
 use ctxbench_kit::rollout::{Rollout, records};
-use ctxbench_provider::wire::{ALL as WIRES, IncrementalDecoder, Wire, apis, of};
+use ctxbench_provider::wire::{ALL as WIRES, IncrementalDecoder, Wire, apis, for_model};
 use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{exports, formats as recordings, parse};
 use ctxbench_strategies::Spec;
@@ -84,7 +84,7 @@ pub const DOORS: [Door; 23] = [
             drop(one.map(|r| validate(&r.calls, "x.jsonl", options, Calibration::Auto)));
         });
     }),
-    ("request", |b| WIRES.iter().for_each(|w| drop((w.decode("", b), w.asked("", b))))),
+    ("request", |b| WIRES.iter().for_each(|w| drop((w.decode("", b), w.reply_options("", b))))),
     // Bodies one after the other, a zero between them, read the same as each by itself.
     ("requests", |b| {
         for wire in WIRES {
@@ -179,7 +179,8 @@ pub const DOORS: [Door; 23] = [
 /// Every path of every wire.
 pub fn served() -> Vec<String> {
     let paths = |w: &Wire| {
-        let model = catalogue().iter().find(|m| of(m) == *w).map_or(DEFAULT_MODEL, |m| &*m.name);
+        let model =
+            catalogue().iter().find(|m| for_model(m) == *w).map_or(DEFAULT_MODEL, |m| &*m.name);
         let (wire, path) = (*w, w.path(model));
         let mut all = ["", "/count_tokens", "/compact"].map(|end| format!("{path}{end}")).to_vec();
         // The model is part of the path, followed by the requested method.

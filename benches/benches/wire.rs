@@ -33,7 +33,7 @@ fn request(blocks: Vec<Arc<Block>>) -> Request {
 }
 
 fn wire(c: &mut Criterion) {
-    let wire = wire::of(model());
+    let wire = wire::for_model(model());
     let mut group = c.benchmark_group("anthropic");
     for turns in TURNS {
         let seen = request(blocks(0, turns, 1));

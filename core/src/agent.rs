@@ -1,4 +1,4 @@
-//! The agent's loop: one for every strategy, every replay and every embedding.
+//! The agent's loop, shared by all strategies, replays and embedding programs.
 
 use crate::engine::{Action, Engine, Event, Incoming, RewindStatus};
 use crate::request::{ErrorKind, ModelError};
@@ -7,34 +7,34 @@ use crate::strategy::{Flow, Strategy, Unsupported};
 
 /// How a session ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// Nothing more happened.
-    Over,
-    /// The model had nothing left to say.
-    ScriptEnded,
+pub enum Outcome {
+    /// The host had no further action.
+    Finished,
+    /// The script of the model had no further reply.
+    ScriptExhausted,
 }
 
-/// How often a strategy may change its mind before one request.
-const MOST_RETHINKS: u32 = 16;
+/// Maximum number of `Again` answers of `before_request` in a row.
+const MAX_RETHINKS: u32 = 16;
 
 /// Runs a session to its end.
-pub async fn run(s: &mut Engine, strategy: &mut dyn Strategy) -> Ended {
+pub async fn run(s: &mut Engine, strategy: &mut dyn Strategy) -> Outcome {
     let ended = session(s, strategy).await;
     strategy.on_end(s).await;
     ended
 }
 
-async fn session(s: &mut Engine, strategy: &mut dyn Strategy) -> Ended {
+async fn session(s: &mut Engine, strategy: &mut dyn Strategy) -> Outcome {
     strategy.on_start(s).await;
     while let Some(action) = next(s, strategy).await {
         match action {
             Action::User(msg) => {
-                if turn(s, strategy, &msg).await == Turn::ScriptEnded {
-                    return Ended::ScriptEnded;
+                if turn(s, strategy, &msg).await == Turn::ScriptExhausted {
+                    return Outcome::ScriptExhausted;
                 }
             }
             Action::Compact { instructions } => {
-                // A product without the command simply goes on.
+                // A product without the command continues.
                 if let Err(Unsupported) = strategy.compact(s, instructions.as_deref()).await {
                     s.note(Event::NoManualCompaction);
                 }
@@ -51,7 +51,6 @@ async fn session(s: &mut Engine, strategy: &mut dyn Strategy) -> Ended {
                 s.note_rewind(to, mode, status, before);
             }
             Action::Clear => {
-                // Everything but what is always shown leaves the view.
                 let _ = s.context.set(Vec::new());
                 strategy.on_start(s).await;
             }
@@ -61,11 +60,10 @@ async fn session(s: &mut Engine, strategy: &mut dyn Strategy) -> Ended {
             }
         }
     }
-    Ended::Over
+    Outcome::Finished
 }
 
-/// The conversation's half of a rewind. Files are the world's, so a rewind of them alone leaves the
-/// conversation as it is, and one of both is one of the conversation here.
+/// Rewinds the conversation. The host rewinds files, so a rewind of files alone does nothing here.
 async fn rewind(
     s: &mut Engine,
     strategy: &mut dyn Strategy,
@@ -88,28 +86,28 @@ async fn rewind(
     }
 }
 
-/// What happens next; before it come the moments at which the strategy wants to act.
+/// Returns the next action, after waking the strategy at the times that it requests.
 async fn next(s: &mut Engine, strategy: &mut dyn Strategy) -> Option<Action> {
     while let Some(at) = strategy.wakes_at() {
-        if !s.world().wait_until(at).await {
+        if !s.host().wait_until(at).await {
             break;
         }
         strategy.on_wake(s).await;
-        // One that asks for the same moment again would never let time pass.
+        // Asking for the same time again would never let time pass.
         if strategy.wakes_at().is_some_and(|next| next <= at) {
             break;
         }
     }
-    s.world().next().await
+    s.host().next().await
 }
 
 #[derive(PartialEq, Eq)]
 enum Turn {
     Done,
-    ScriptEnded,
+    ScriptExhausted,
 }
 
-/// From a user message to the last reply before the next.
+/// Runs one turn: from a user message to the last reply before the next.
 async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Turn {
     match strategy.on_user(s, msg).await {
         Flow::FailTurn(reason) => return failed(s, &reason),
@@ -117,12 +115,12 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
         _ => {}
     }
     s.record_user(strategy, msg);
-    s.tell_shown(&msg.key);
+    s.notify_view(&msg.key);
     let mut attempt = 0;
     let mut rethinks = 0;
     loop {
         match strategy.before_request(s).await {
-            Flow::Again if rethinks < MOST_RETHINKS => {
+            Flow::Again if rethinks < MAX_RETHINKS => {
                 rethinks += 1;
                 continue;
             }
@@ -133,7 +131,7 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
         let request = strategy.request(s);
         let reply = match s.send(&request).await {
             Ok(reply) => reply,
-            Err(ModelError { kind: ErrorKind::Ended, .. }) => return Turn::ScriptEnded,
+            Err(ModelError { kind: ErrorKind::Ended, .. }) => return Turn::ScriptExhausted,
             Err(e) => {
                 attempt += 1;
                 match strategy.on_error(s, &e, attempt).await {
@@ -158,32 +156,31 @@ async fn turn(s: &mut Engine, strategy: &mut dyn Strategy, msg: &Incoming) -> Tu
             Flow::Proceed => {}
         }
         let (_, calls) = s.record_reply(strategy, &reply);
-        s.tell_shown("");
+        s.notify_view("");
         if !calls.is_empty() {
-            let results = s.world().run(&calls).await;
+            let results = s.host().run(&calls).await;
             if !s.record_results(strategy, results).await {
-                s.note(Event::Killed);
+                s.note(Event::ToolKilled);
                 return Turn::Done;
             }
-            s.tell_shown(&calls[calls.len() - 1].id);
+            s.notify_view(&calls[calls.len() - 1].id);
         }
         match strategy.after_step(s, !calls.is_empty()).await {
             Flow::Again => {}
             Flow::EndTurn => break,
             Flow::FailTurn(reason) => return failed(s, &reason),
-            _ if !calls.is_empty() && s.world().turn_goes_on() => {}
+            _ if !calls.is_empty() && s.host().turn_continues() => {}
             _ => break,
         }
     }
     strategy.after_turn(s).await;
-    // Nothing came in, but what the product did with the last reply is part of what it shows at
-    // this point.
-    s.tell_shown("");
+    // `after_turn` may have changed the view.
+    s.notify_view("");
     Turn::Done
 }
 
 fn failed(s: &mut Engine, reason: &str) -> Turn {
     s.note(Event::TurnFailed(reason.to_string()));
-    s.world().turn_failed(reason);
+    s.host().turn_failed(reason);
     Turn::Done
 }

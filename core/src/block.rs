@@ -1,4 +1,4 @@
-//! Blocks: the immutable pieces of what a request shows.
+//! Blocks: the immutable pieces of a request.
 
 use std::any::Any;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::Counting;
 use crate::tokens::{self, Size};
 
-/// What a block is, in the vocabulary of traces and recorded cases.
+/// The kind of a block, as named in traces and recorded cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockKind {
@@ -33,13 +33,13 @@ pub enum BlockKind {
     Output,
     /// An image or document.
     Image,
-    /// A summary that stands for earlier history.
+    /// A summary of earlier messages.
     Summary,
     /// The instruction to summarise.
     SummaryPrompt,
-    /// The message that stands for a compaction.
+    /// The message that marks a compaction.
     Marker,
-    /// A synthetic message that asks the model to go on.
+    /// A synthetic message that asks the model to continue.
     Continue,
     /// A user message repeated after an overflow.
     ReplayedUser,
@@ -47,48 +47,44 @@ pub enum BlockKind {
     Compaction,
     /// The item that asks the provider for a compaction.
     CompactionTrigger,
-    /// A constant reply in the model's place, such as one that acknowledges a summary.
+    /// A constant reply on behalf of the model, such as one that acknowledges a summary.
     Ack,
     /// Instructions repeated at the end of the prompt.
     Reminder,
-    /// Text of the recorded program that the recording lacks: known by its size only.
+    /// Text that the recording lacks; only its size is known.
     Unrecorded,
 }
 
-/// Who speaks, as the product says it; the encoder maps it to what the wire knows.
+/// The author of a block, as the product names it. The encoder maps it to the roles of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// A field of its own beside the messages.
+    /// A separate field next to the messages.
     Instructions,
-    /// System message.
     System,
-    /// Developer message.
     Developer,
-    /// The user, or what is sent in the user's place.
+    /// The user, or text sent on behalf of the user.
     User,
-    /// The model.
     Assistant,
-    /// A tool.
     Tool,
 }
 
-/// How a block relates to what was said.
+/// How a block relates to the recorded message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// As it was said.
+    /// Unchanged.
     #[default]
     Verbatim,
     /// Content replaced by a placeholder.
     Cleared,
     /// Part of the content cut out.
     Truncated,
-    /// Never said; made by the strategy.
+    /// Made by the strategy.
     Synthetic,
 }
 
-/// Pairs calls and results.
+/// Identifies a call, in the call and in its result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CallRef {
     /// Call id.
@@ -115,19 +111,18 @@ pub struct Media {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct MessageId(pub u32);
 
-/// A part of a history message that a block shows or stands for.
+/// A part of a history message that a block contains or summarises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
-    /// The message.
     pub message: MessageId,
     /// Index of the part in it.
     pub part: u32,
 }
 
-/// The parts of the history that a block stands for, in order. A summary stands for what the one
-/// before it stood for and more, so lists that were made once are shared.
+/// The parts of the history that a block contains or summarises, in order. A summary covers the parts
+/// of the summary before it, so the lists are shared.
 #[derive(Clone, Debug)]
-pub struct Origins(Listed);
+pub struct Origins(Repr);
 
 impl Default for Origins {
     fn default() -> Origins {
@@ -136,46 +131,44 @@ impl Default for Origins {
 }
 
 #[derive(Clone, Debug)]
-enum Listed {
-    One(Origin),
-    Lists(Box<[Arc<[Origin]>]>),
+enum Repr {
+    Single(Origin),
+    Shared(Box<[Arc<[Origin]>]>),
 }
 
 impl Origins {
-    /// One by one.
     pub fn iter(&self) -> impl Iterator<Item = &Origin> {
         let (one, lists) = match &self.0 {
-            Listed::One(origin) => (Some(origin), &[][..]),
-            Listed::Lists(lists) => (None, &**lists),
+            Repr::Single(origin) => (Some(origin), &[][..]),
+            Repr::Shared(lists) => (None, &**lists),
         };
         one.into_iter().chain(lists.iter().flat_map(|l| l.iter()))
     }
 
-    /// Whether the block stands for nothing that was said.
+    /// Returns whether the block corresponds to no part of the history.
     pub fn is_empty(&self) -> bool {
-        matches!(&self.0, Listed::Lists(lists) if lists.is_empty())
+        matches!(&self.0, Repr::Shared(lists) if lists.is_empty())
     }
 }
 
 impl From<Vec<Origin>> for Origins {
     fn from(all: Vec<Origin>) -> Origins {
         Origins(match all[..] {
-            [] => Listed::Lists(Box::default()),
-            [one] => Listed::One(one),
-            _ => Listed::Lists([all.into()].into()),
+            [] => Repr::Shared(Box::default()),
+            [one] => Repr::Single(one),
+            _ => Repr::Shared([all.into()].into()),
         })
     }
 }
 
-/// What several stand for together.
 impl<'a> FromIterator<&'a Origins> for Origins {
     fn from_iter<I: IntoIterator<Item = &'a Origins>>(all: I) -> Origins {
         let (mut lists, mut single) = (Vec::new(), Vec::new());
         for origins in all {
             match &origins.0 {
-                Listed::One(origin) => single.push(*origin),
-                Listed::Lists(more) if more.is_empty() => {}
-                Listed::Lists(more) => {
+                Repr::Single(origin) => single.push(*origin),
+                Repr::Shared(more) if more.is_empty() => {}
+                Repr::Shared(more) => {
                     lists.extend((!single.is_empty()).then(|| single.drain(..).collect()));
                     lists.extend(more.iter().cloned());
                 }
@@ -185,7 +178,7 @@ impl<'a> FromIterator<&'a Origins> for Origins {
             return single.into();
         }
         lists.extend((!single.is_empty()).then(|| single.into()));
-        Origins(Listed::Lists(lists.into()))
+        Origins(Repr::Shared(lists.into()))
     }
 }
 
@@ -201,13 +194,11 @@ impl PartialEq for Origins {
     }
 }
 
-/// A stretch of a block's text that says something of another kind than the block: a tool result in
-/// a transcript, a call in the words of a model without tools.
+/// A range of a block's text with content of another kind, such as a tool result in a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quote {
-    /// Where it stands, bytes.
+    /// Byte range in the block's text.
     pub range: Range<usize>,
-    /// What it is.
     pub kind: BlockKind,
     /// Call id and tool name of calls and outputs.
     pub call: Option<Arc<CallRef>>,
@@ -218,15 +209,13 @@ pub struct Quote {
 /// A block before it is frozen; [`crate::Strategy::admit`] may change one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
-    /// Kind.
     pub kind: BlockKind,
-    /// Role.
     pub role: Role,
     /// Text; for a call its arguments.
     pub text: Arc<str>,
     /// Byte offsets at which a further content part of the same message begins.
     pub splits: Vec<usize>,
-    /// What the text quotes, oldest first. On no wire: what reads the bytes alone has to guess.
+    /// Quotes in the text, oldest first. Not sent to the provider.
     pub quotes: Vec<Quote>,
     /// Call id and tool name of calls and outputs.
     pub call: Option<Arc<CallRef>>,
@@ -236,14 +225,13 @@ pub struct Draft {
     pub is_error: bool,
     /// Image or document.
     pub media: Option<Arc<Media>>,
-    /// Relation to what was said.
     pub form: Form,
     /// The provider message is written as a list of content blocks even if one string would do.
-    pub listed: bool,
+    pub as_list: bool,
 }
 
 impl Draft {
-    /// A plain text block.
+    /// Creates a plain text block.
     pub fn text(kind: BlockKind, role: Role, text: impl Into<Arc<str>>) -> Self {
         Draft {
             kind,
@@ -256,16 +244,16 @@ impl Draft {
             is_error: false,
             media: None,
             form: Form::Verbatim,
-            listed: false,
+            as_list: false,
         }
     }
 
-    /// A block that was never said.
+    /// Creates a block that the strategy made.
     pub fn synthetic(kind: BlockKind, role: Role, text: impl Into<Arc<str>>) -> Self {
         Draft { form: Form::Synthetic, ..Draft::text(kind, role, text) }
     }
 
-    /// What the text quotes, oldest first.
+    /// Returns the quotes with their text, oldest first.
     pub fn quoted(&self) -> impl Iterator<Item = (&Quote, &str)> {
         self.quotes.iter().filter_map(|q| Some((q, self.text.get(q.range.clone())?)))
     }
@@ -305,15 +293,15 @@ impl Draft {
     }
 }
 
-/// An immutable piece of what a request shows.
+/// An immutable piece of a request.
 #[derive(Debug)]
 pub struct Block {
     draft: Draft,
     /// The message it belongs to; blocks of one message stay together on the wire.
     pub message: MessageId,
-    /// The history parts it shows or stands for.
+    /// The parts of the history that it contains or summarises.
     pub origin: Origins,
-    /// Hash over everything the wire shows.
+    /// Content hash of role, kind, text, call, opaque payload and media address.
     pub hash: u64,
     size: OnceLock<Size>,
     json: OnceLock<String>,
@@ -329,45 +317,45 @@ impl std::ops::Deref for Block {
 }
 
 impl Block {
-    /// What of it a provider counts. Looked at once.
+    /// Returns the size that a provider counts. Computed once.
     pub fn size(&self) -> Size {
         *self.size.get_or_init(|| {
-            let words = match &self.call {
+            let size = match &self.call {
                 Some(c) if self.kind == BlockKind::Call => Size::call(&c.name, &self.text),
-                _ => Size::sealed(&self.text, self.opaque.as_deref()),
+                _ => Size::with_opaque(&self.text, self.opaque.as_deref()),
             };
-            Size { images: u64::from(self.media.is_some()), ..words }
+            Size { images: u64::from(self.media.is_some()), ..size }
         })
     }
 
-    /// Tokens that a provider bills for it.
+    /// Returns the tokens that a provider bills for the block.
     pub fn tokens(&self, by: &Counting) -> u64 {
         by.block(self.size())
     }
 
-    /// The text as a JSON string with its quotes. Escaped once.
+    /// Returns the text as a JSON string with quotes. Computed once.
     pub fn json_text(&self) -> &str {
         self.json
             .get_or_init(|| serde_json::to_string(&*self.text).expect("a string always serialises"))
     }
 
-    /// Whether the text is a JSON object, with nothing around it. Looked at once.
+    /// Returns whether the text is exactly one JSON object. Computed once.
     pub fn is_json_object(&self) -> bool {
         *self.is_object.get_or_init(|| is_json_object(&self.text))
     }
 
-    /// What an encoder made of the block, made once and kept with it; `None` if the slot holds what
-    /// another encoder made.
+    /// Returns the cached encoding of the block, computed once; `None` if another encoder uses the
+    /// slot.
     pub fn encoded<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.encoded.get_or_init(|| Box::new(make())).downcast_ref()
     }
 
-    /// Size of the text in bytes.
+    /// Returns the size of the text in bytes.
     pub fn bytes(&self) -> usize {
         self.text.len()
     }
 
-    /// The content parts of the text: one, unless it was split.
+    /// Returns the content parts of the text: one, unless it was split.
     pub fn parts(&self) -> impl Iterator<Item = &str> {
         let mut bounds = vec![0];
         bounds.extend(self.splits.iter().copied());
@@ -375,8 +363,8 @@ impl Block {
         (1..bounds.len()).map(move |i| &self.text[bounds[i - 1]..bounds[i]])
     }
 
-    /// A copy with other content, standing for the same parts.
-    pub fn altered(&self, form: Form, text: impl Into<Arc<str>>) -> Arc<Block> {
+    /// Returns a copy with another text and the same origin, without quotes and media.
+    pub fn with_text(&self, form: Form, text: impl Into<Arc<str>>) -> Arc<Block> {
         let draft = Draft {
             text: text.into(),
             form,
@@ -388,31 +376,31 @@ impl Block {
         draft.build(self.message, self.origin.clone())
     }
 
-    /// A copy as another draft in the same place.
-    pub fn redraft(&self, change: impl FnOnce(&mut Draft)) -> Arc<Block> {
+    /// Returns a changed copy in the same message.
+    pub fn map_draft(&self, change: impl FnOnce(&mut Draft)) -> Arc<Block> {
         let mut draft = self.draft.clone();
         change(&mut draft);
         draft.build(self.message, self.origin.clone())
     }
 
-    /// The call id of a call or output.
+    /// Returns the call id of a call or output.
     pub fn call_id(&self) -> Option<&str> {
         self.call.as_ref().map(|c| &*c.id)
     }
 }
 
-/// Whether a text is a JSON object, with nothing around it.
+/// Returns whether a text is exactly one JSON object.
 pub fn is_json_object(text: &str) -> bool {
     let braces = text.starts_with('{') && text.ends_with('}');
     braces && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
-/// Tokens of a sequence of blocks.
+/// Returns the tokens of a sequence of blocks.
 pub fn total_tokens<'a>(by: &Counting, blocks: impl IntoIterator<Item = &'a Arc<Block>>) -> u64 {
     blocks.into_iter().map(|b| b.tokens(by)).sum()
 }
 
-/// Number of leading blocks that two sequences share.
+/// Returns the number of leading blocks that two sequences share.
 pub fn common_prefix(a: &[Arc<Block>], b: &[Arc<Block>]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| Arc::ptr_eq(x, y) || x.hash == y.hash).count()
 }
@@ -422,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_follow_the_splits() {
+    fn parts_follow_splits() {
         let mut d = Draft::text(BlockKind::User, Role::User, "headmidtail");
         d.splits = vec![4, 7];
         let b = d.build(MessageId(0), vec![]);
@@ -430,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_sees_role_text_and_call() {
+    fn content_hash_covers_role_text_and_call() {
         let a = Draft::text(BlockKind::User, Role::User, "x");
         let mut c = a.clone();
         c.call = Some(Arc::new(CallRef { id: "1".into(), name: "n".into() }));
@@ -443,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn what_summaries_stand_for_is_in_order_and_made_once() {
+    fn origins_of_summaries_are_ordered_and_shared() {
         let origins = |parts: std::ops::Range<u32>| -> Origins {
             parts.map(|part| Origin { message: MessageId(part), part: 0 }).collect()
         };
@@ -457,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_those_of_the_counting_model() {
+    fn tokens_follow_the_counting_model() {
         let b = Draft::text(BlockKind::User, Role::User, "hello world").build(MessageId(0), vec![]);
         assert_eq!(b.tokens(&Counting::O200K), 2 + 4);
         assert_eq!(b.tokens(&Counting::CLAUDE), 2 + 34);

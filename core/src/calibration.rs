@@ -1,32 +1,32 @@
-//! What a recording's counters tell of text that the recording lacks.
+//! Estimates text that a recording lacks from the provider's counters.
 //!
-//! A provider counts whole prompts. What the visible content does not explain of one, by the
-//! counting model of the recorded model, is text that the file lacks: system prompt and tools
-//! before the first call ([`prefix`]), reminders and hooks between two calls ([`residuals`]).
+//! A provider counts whole prompts. Tokens beyond the visible content, by the recorded model's
+//! counting model, are text that the file lacks: system prompt and tools before the first call
+//! ([`prefix`]), reminders and hooks between two calls ([`residuals`]).
 
 use crate::content::Part;
 use crate::model::{self, Counting};
 use crate::session::{AssistantEntry, Entry, RecordedUsage};
 use crate::tokens::Size;
 
-/// How tokens are counted in a run.
+/// The token count of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Calibrate {
-    /// o200k and four tokens per block, whatever the model.
+    /// o200k and four tokens per block, for every model.
     Off,
-    /// By the counting model of the model's family.
+    /// The counting model of the model's family.
     Family,
-    /// The same; and where a recording has counters and the run's model is of the recorded family,
-    /// what they count beyond the visible content is part of the session.
+    /// Like `Family`. If a recording has counters and the run's model is of the recorded family, tokens
+    /// beyond the visible content become part of the session.
     #[default]
     Recording,
 }
 
 impl Calibrate {
-    /// In the order of the help.
+    /// All values, in the order of `--help`.
     pub const ALL: [Calibrate; 3] = [Calibrate::Off, Calibrate::Family, Calibrate::Recording];
 
-    /// The word on the command line and in files.
+    /// Returns the name on the command line and in files.
     pub fn word(self) -> &'static str {
         match self {
             Calibrate::Off => "off",
@@ -36,23 +36,22 @@ impl Calibrate {
     }
 }
 
-/// The counting model of a recorded model; o200k where nobody knows whose it is.
+/// Returns the counting model of a recorded model; o200k if the provider is unknown.
 pub fn counting_of(recorded: Option<&str>) -> Counting {
     let Some(name) = recorded else { return Counting::O200K };
     let known = model::find_recorded(name).map(|m| m.counting);
     known.or_else(|| model::provider_of(name).map(Counting::of)).unwrap_or(Counting::O200K)
 }
 
-/// The visible content of a recorded conversation as a prompt shows it, tokens.
+/// Tokens of the visible content of a recorded conversation.
 #[derive(Default)]
 struct Visible {
-    /// All of it.
     all: u64,
-    /// The thinking before the last user message.
+    /// Thinking before the last user message.
     earlier: u64,
-    /// The thinking since.
+    /// Thinking since the last user message.
     newest: u64,
-    /// A tool result came last: what the user says beside it begins no turn.
+    /// Whether a tool result came last; a user message next to it does not begin a turn.
     in_cycle: bool,
 }
 
@@ -78,23 +77,22 @@ impl Visible {
         }
     }
 
-    /// What of it a prompt to this model holds.
+    /// Returns the tokens that a prompt for a model contains.
     fn shown_to(&self, model: Option<&str>) -> u64 {
         let keeps = model.is_none_or(model::keeps_thinking);
         self.all - if keeps { 0 } else { self.earlier }
     }
 }
 
-/// The visible content of a session, tokens: what was said, thought, called and returned, in all of
-/// its conversations, each once.
+/// Returns the tokens of the visible content of all conversations of a session.
 pub fn content<'a>(entries: impl IntoIterator<Item = &'a Entry>, by: &Counting) -> u64 {
     let mut all = Visible::default();
     entries.into_iter().for_each(|entry| all.add(entry, by));
     all.all
 }
 
-/// The largest prompt of a conversation by its visible content, tokens; what a compaction left is
-/// taken for its summary. `recorded` = the model of replies that name none.
+/// Returns the tokens of the largest prompt of a conversation, by its visible content. A compaction
+/// leaves its summary. `recorded` is the model of replies without a model.
 pub fn largest_prompt<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     by: &Counting,
@@ -118,7 +116,7 @@ pub fn largest_prompt<'a>(
     largest
 }
 
-/// The counters of a reply, and the model that gave it: its own, or that of the whole recording.
+/// Returns the counters and the model of a reply; `recorded` is the default model.
 fn counted<'a>(
     entry: &'a Entry,
     recorded: Option<&'a str>,
@@ -131,9 +129,9 @@ fn counted<'a>(
     }
 }
 
-/// Tokens that the first counted request held before the visible content: system prompt and tools,
-/// as far as the recording lacks their text. `entries` = those of one conversation, `recorded` =
-/// the model of replies that name none.
+/// Returns the tokens of the first counted request beyond the visible content: system prompt and tools
+/// that the recording lacks. `entries` are those of one conversation, `recorded` is the model of
+/// replies without a model.
 pub fn prefix<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     by: &Counting,
@@ -149,25 +147,25 @@ pub fn prefix<'a>(
     None
 }
 
-/// A request of a recording held against the one before it.
+/// A request of a recording, compared with the request before it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Step<'a> {
     /// Id of the reply.
     pub reply: &'a str,
-    /// The prompt as the provider counted it, tokens.
+    /// Tokens of the prompt, by the provider's count.
     pub prompt: u64,
-    /// What the counting model expects of it, tokens: the first prompt of the segment and the
-    /// visible content since. A segment ends where the program rewrote its context.
+    /// Expected tokens: the first prompt of the segment and the visible content since. A segment ends
+    /// where the program rewrote its context.
     pub expected: u64,
-    /// How much the prompt grew by, tokens; `None` = the first of its segment.
+    /// Growth of the prompt in tokens; `None` for the first request of a segment.
     pub grown: Option<i64>,
-    /// What the visible content explains of that, tokens: what came, less the thinking that the
-    /// provider left out since.
+    /// Growth explained by visible content, tokens: new content less thinking that the provider left
+    /// out.
     pub explained: i64,
 }
 
-/// The counted requests of a conversation in order. `recorded` = the model of replies that name
-/// none.
+/// Returns the counted requests of a conversation in order. `recorded` is the model of replies without
+/// a model.
 pub fn steps<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     by: &Counting,
@@ -175,7 +173,7 @@ pub fn steps<'a>(
 ) -> Vec<Step<'a>> {
     let mut out: Vec<Step<'a>> = Vec::new();
     let mut visible = Visible::default();
-    // What the last counted prompt of the segment showed of it.
+    // Visible tokens of the last counted prompt of the segment.
     let mut before: Option<u64> = None;
     for entry in entries {
         if let (Some((usage, model)), Some(reply)) = (counted(entry, recorded), entry.key()) {
@@ -209,9 +207,8 @@ pub fn steps<'a>(
     out
 }
 
-/// What came unseen before each reply, tokens of one block: by the reply's id, in order. Where the
-/// counting model expects more than the provider counted, what is too much is taken off what
-/// follows, so that sizes stay right and no step is paid twice.
+/// Returns the invisible tokens before each reply, by the reply's id, in order. If the counting model
+/// expects more than the provider counted, the excess is subtracted from later steps.
 pub fn residuals<'a>(
     entries: impl IntoIterator<Item = &'a Entry>,
     by: &Counting,

@@ -1,5 +1,5 @@
-//! What messages are made of: one type for session files, the history, replies, results of tools
-//! and messages on their way in.
+//! Message parts: one type for session files, the history, replies, tool results and incoming
+//! messages.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::block::{BlockKind, CallRef, Draft, Media, Role};
 use crate::tokens::Size;
 
-/// A piece of a message that keeps its place among the others.
+/// An ordered part of a message.
 // Session files hold the variants that are not skipped; their schema keeps the older names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -26,7 +26,7 @@ pub enum Part {
         /// Readable thinking; empty when only the opaque form exists.
         #[serde(default)]
         text: Arc<str>,
-        /// The provider's opaque form.
+        /// The provider's opaque payload.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         encrypted: Option<Arc<str>>,
     },
@@ -36,20 +36,11 @@ pub enum Part {
     Image(Media),
     /// The result of a call.
     #[serde(skip)]
-    Result {
-        /// Call id.
-        id: Arc<str>,
-        /// Tool name.
-        name: Arc<str>,
-        /// What the tool returned.
-        output: Arc<str>,
-        /// The tool failed.
-        is_error: bool,
-    },
-    /// A summary that stands for earlier history.
+    Result { id: Arc<str>, name: Arc<str>, output: Arc<str>, is_error: bool },
+    /// A summary of earlier messages.
     #[serde(skip)]
     Summary(Arc<str>),
-    /// Text of the recorded program that the recording lacks: filler of its size.
+    /// Filler for text that the recording lacks, of the same size.
     #[serde(skip)]
     Unrecorded(Arc<str>),
     /// A compaction made by the provider, readable or opaque; `None` = it failed.
@@ -62,16 +53,14 @@ pub enum Part {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "SessionCall"))]
 pub struct ToolCall {
-    /// Pairs the call with its result.
+    /// Identifies the call in its result.
     pub id: Arc<str>,
-    /// Tool name.
     pub name: Arc<str>,
     /// Exact argument text, normally JSON.
     pub arguments: Arc<str>,
 }
 
 impl ToolCall {
-    /// A call of a tool.
     pub fn new(
         id: impl Into<Arc<str>>,
         name: impl Into<Arc<str>>,
@@ -81,14 +70,14 @@ impl ToolCall {
     }
 }
 
-/// The plain texts among the parts, joined.
+/// Joins the plain texts among the parts.
 pub fn joined_text(parts: &[Part], between: &str) -> String {
     parts.iter().filter_map(Part::as_text).collect::<Vec<_>>().join(between)
 }
 
 impl Part {
-    /// What it says: text, thinking, arguments or output; empty where there is nothing to read.
-    pub fn words(&self) -> &str {
+    /// Returns the text, thinking, arguments or output; empty if the part has none.
+    pub fn text(&self) -> &str {
         match self {
             Part::Text(text)
             | Part::Summary(text)
@@ -100,17 +89,17 @@ impl Part {
         }
     }
 
-    /// What of it a provider counts.
+    /// Returns the size that a provider counts.
     pub fn size(&self) -> Size {
         match self {
-            Part::Reasoning { text, encrypted } => Size::sealed(text, encrypted.as_deref()),
+            Part::Reasoning { text, encrypted } => Size::with_opaque(text, encrypted.as_deref()),
             Part::Call(call) => Size::call(&call.name, &call.arguments),
             Part::Image(_) => Size { images: 1, ..Size::default() },
-            _ => Size::text(self.words()),
+            _ => Size::text(self.text()),
         }
     }
 
-    /// The words of a plain text; `None` for anything else.
+    /// Returns plain text; `None` for any other part.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Part::Text(text) => Some(text),
@@ -118,15 +107,15 @@ impl Part {
         }
     }
 
-    /// What is said or thought; `None` for anything else.
-    pub fn as_said(&self) -> Option<&str> {
+    /// Returns plain text or thinking; `None` for any other part.
+    pub fn as_prose(&self) -> Option<&str> {
         match self {
             Part::Text(text) | Part::Reasoning { text, .. } => Some(text),
             _ => None,
         }
     }
 
-    /// The tool call; `None` for anything else.
+    /// Returns the tool call; `None` for any other part.
     pub fn as_call(&self) -> Option<&ToolCall> {
         match self {
             Part::Call(call) => Some(call),
@@ -134,7 +123,8 @@ impl Part {
         }
     }
 
-    /// How a request shows the part as it was said; `None` for what only a strategy can place.
+    /// Creates the block draft of the unchanged part; `None` for a summary, which only a strategy can
+    /// place.
     pub fn draft(&self, role: Role) -> Option<Draft> {
         let call = |id: &Arc<str>, name: &Arc<str>| {
             Some(Arc::new(CallRef { id: id.clone(), name: name.clone() }))
@@ -171,7 +161,7 @@ impl Part {
     }
 }
 
-/// A text as an object with one field, which a tagged variant must be.
+/// Serialises text as an object with one field, as a tagged variant requires.
 mod in_field {
     use super::*;
     use serde::{Deserializer, Serializer};
@@ -180,7 +170,6 @@ mod in_field {
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     #[cfg_attr(feature = "schema", schemars(inline))]
     pub(super) struct Text {
-        /// The words.
         text: Arc<str>,
     }
 

@@ -1,7 +1,7 @@
-//! The context: the ordered blocks that the next request will show.
+//! The context: the ordered blocks of the next request.
 //!
-//! Strategies edit this view and never the history. Every structural edit is checked: one that
-//! would separate a tool call from its result is refused and changes nothing.
+//! Strategies edit this view and never the history. An edit that would separate a tool call from its
+//! result is refused and changes nothing.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use thiserror::Error;
 use crate::block::{Block, BlockKind, CallRef, total_tokens};
 use crate::model::Counting;
 
-/// Why an edit was refused.
+/// An edit that was refused.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum EditError {
     /// The edit would leave a result without its call.
     #[error("the edit would leave the result of call `{0}` without its call; drop or keep both")]
     OrphanResult(String),
-    /// The edit would leave a call without the result it had.
+    /// The edit would remove the result of a call but not the call.
     #[error("the edit would leave call `{0}` without its result; drop or keep both")]
     OrphanCall(String),
 }
 
-/// The ordered blocks that the next request will show.
+/// The ordered blocks of the next request.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     blocks: Vec<Arc<Block>>,
@@ -32,39 +32,37 @@ pub struct Context {
 }
 
 impl Context {
-    /// An empty one whose tokens are counted so.
+    /// Creates an empty context.
     pub fn new(counting: Counting) -> Self {
         Context { counting, ..Context::default() }
     }
 
-    /// The blocks in order.
     pub fn blocks(&self) -> &[Arc<Block>] {
         &self.blocks
     }
 
-    /// Billed tokens of all blocks, kept up to date by every edit. What a provider leaves out of a
-    /// prompt unasked counts: [`prompt_tokens`](crate::context_editing::prompt_tokens) does not.
+    /// Returns the billed tokens of all blocks, including thinking that the provider would leave out
+    /// by default; [`prompt_tokens`](crate::context_editing::prompt_tokens) excludes it.
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// First position changed since the last request.
+    /// Returns the first position that has changed since the last request.
     pub fn changed_from(&self) -> usize {
         self.unsent_from
     }
 
-    /// Notes that the present state was sent.
+    /// Marks all blocks as sent.
     pub fn mark_sent(&mut self) {
         self.unsent_from = self.blocks.len();
     }
 
-    /// Appends a block.
     pub fn push(&mut self, block: Arc<Block>) {
         self.tokens += block.tokens(&self.counting);
         self.blocks.push(block);
     }
 
-    /// Shows exactly these blocks from now on, unless that separates a call from its result.
+    /// Replaces the blocks, unless that would separate a call from its result.
     pub fn set(&mut self, blocks: Vec<Arc<Block>>) -> Result<(), EditError> {
         check_pairs(&self.blocks, &blocks)?;
         let same = crate::block::common_prefix(&self.blocks, &blocks);
@@ -75,7 +73,7 @@ impl Context {
     }
 }
 
-/// Ids of calls and results of a view that lack their partner.
+/// Ids of calls without a result and of results without a call.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Orphans {
     /// Calls without a result.
@@ -84,15 +82,15 @@ pub struct Orphans {
     pub results: Vec<String>,
 }
 
-/// Finds calls and results without their partner. Calls behind which nothing but further calls
-/// stands count as open, not as orphans.
+/// Finds calls without a result and results without a call. Calls at the end of the view are still
+/// open and not orphans.
 pub fn orphans(blocks: &[Arc<Block>]) -> Orphans {
     let mut pairing = Pairing::default();
     blocks.iter().for_each(|b| pairing.add(b));
     pairing.orphans(blocks)
 }
 
-/// The calls and results of a view that grows at its end.
+/// Pairs calls and results of a growing view.
 #[derive(Clone, Debug, Default)]
 pub struct Pairing {
     /// Calls without a result so far.
@@ -102,7 +100,7 @@ pub struct Pairing {
 }
 
 impl Pairing {
-    /// This block stands behind those before.
+    /// Adds the next block.
     pub fn add(&mut self, b: &Block) {
         match (b.kind, &b.call) {
             (BlockKind::Call, Some(c)) => self.open.push(c.clone()),
@@ -114,7 +112,7 @@ impl Pairing {
         }
     }
 
-    /// What of the view lacks its partner; these are all blocks that were added.
+    /// Returns the orphans; `blocks` are all blocks that were added.
     pub fn orphans(&self, blocks: &[Arc<Block>]) -> Orphans {
         let results = self.lost.iter().map(|c| c.id.to_string()).collect();
         if self.open.is_empty() {
@@ -134,7 +132,7 @@ impl Pairing {
     }
 }
 
-/// An edit may not separate what was together before it.
+/// Refuses an edit that separates a call from the result that it had.
 fn check_pairs(before: &[Arc<Block>], after: &[Arc<Block>]) -> Result<(), EditError> {
     let new = orphans(after);
     if new.calls.is_empty() && new.results.is_empty() {

@@ -1,6 +1,6 @@
-//! Context editing on the provider's side: which thinking and which tool results go, asked for or
-//! by the model's default. The server applies it to what it decoded; clients and measurements need
-//! to know what it left of a request. Both are a [`Piece`] here, so it is decided once.
+//! Context editing by the provider: clears thinking and tool results, on request or by the model's
+//! default. The server applies it to decoded prompts, clients and measurements to requests; both are
+//! lists of [`PromptItem`]s.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -14,96 +14,93 @@ use crate::request::{Applied, ClearInputs, ClearTrigger, Request, ServerEdit};
 use crate::strategy::is_system;
 use crate::tokens::Size;
 
-/// What is shown in the place of a result that the provider cleared; its real words are not
-/// published.
+/// Replaces a cleared result. The provider's own text is not published.
 const CLEARED: &str = "(cleared by the provider)";
-/// What is shown in the place of cleared call arguments: this wire takes nothing but an object.
+/// Replaces cleared call arguments: the wire requires an object.
 const CLEARED_INPUT: &str = "{}";
-/// Smallest trigger that `compact_20260112` takes, input tokens (docs/sources/anthropic-api.md
+/// Minimum trigger of `compact_20260112`, input tokens (docs/sources/anthropic-api.md
 /// §2.3).
-pub const LEAST_COMPACT_TRIGGER: u64 = 50_000;
+pub const MIN_COMPACT_TRIGGER: u64 = 50_000;
 
-/// What a piece of a prompt is to context editing.
+/// The kind of a prompt item, as context editing sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What<'a> {
-    /// Stands beside the messages.
+pub enum ItemKind<'a> {
+    /// Text outside the messages.
     System,
-    /// What the user says; begins a turn unless tool results stand beside it.
+    /// A user message; begins a turn unless it is next to tool results.
     User,
-    /// Thinking of the model.
     Thinking,
-    /// A tool call: id and tool.
+    /// A tool call: id and tool name.
     Call(&'a str, &'a str),
-    /// A tool result: id of its call.
+    /// A tool result: id of the call.
     Result(&'a str),
-    /// A compaction with content; a provider that edits contexts ignores everything before it.
+    /// A compaction with content. A provider with context editing ignores everything before it.
     Compaction,
-    /// Anything else.
     Other,
 }
 
-/// A piece of a prompt: a block of a request, or what a server decoded of one.
-pub trait Piece: Sized {
-    /// What it is; `head` = nothing but system text stands before it.
-    fn what(&self, head: bool) -> What<'_>;
-    /// Billed tokens.
+/// An item of a prompt: a block of a request, or an item that a server decoded.
+pub trait PromptItem: Sized {
+    /// Returns the kind; `head` is true while only system text precedes the item.
+    fn kind(&self, head: bool) -> ItemKind<'_>;
+    /// Returns the billed tokens.
     fn tokens(&self, by: &Counting) -> u64;
-    /// A result or a call with other words in the place of its own.
-    fn cleared(&self, words: &str) -> Self;
-    /// The same where the cached prefix stays valid.
-    fn deleted(&self, words: &str) -> Self;
+    /// Returns a result or call with `text` as content.
+    fn cleared(&self, text: &str) -> Self;
+    /// Like [`PromptItem::cleared`], but the cached prefix remains valid.
+    fn deleted(&self, text: &str) -> Self;
 }
 
-impl Piece for Arc<Block> {
-    /// System text behind the first message is a message on the wire.
-    fn what(&self, head: bool) -> What<'_> {
+impl PromptItem for Arc<Block> {
+    /// System text after the first message is a message on the wire.
+    fn kind(&self, head: bool) -> ItemKind<'_> {
         match (self.kind, self.call.as_deref()) {
-            _ if head && is_system(self) => What::System,
-            (BlockKind::Call, Some(c)) => What::Call(&c.id, &c.name),
-            (BlockKind::Output, Some(c)) => What::Result(&c.id),
-            (BlockKind::Reasoning, _) => What::Thinking,
+            _ if head && is_system(self) => ItemKind::System,
+            (BlockKind::Call, Some(c)) => ItemKind::Call(&c.id, &c.name),
+            (BlockKind::Output, Some(c)) => ItemKind::Result(&c.id),
+            (BlockKind::Reasoning, _) => ItemKind::Thinking,
             (BlockKind::Compaction, _) if !self.text.is_empty() || self.opaque.is_some() => {
-                What::Compaction
+                ItemKind::Compaction
             }
-            (BlockKind::Compaction | BlockKind::CompactionTrigger, _) => What::Other,
-            _ if self.role == Role::Assistant => What::Other,
-            _ => What::User,
+            (BlockKind::Compaction | BlockKind::CompactionTrigger, _) => ItemKind::Other,
+            _ if self.role == Role::Assistant => ItemKind::Other,
+            _ => ItemKind::User,
         }
     }
     fn tokens(&self, by: &Counting) -> u64 {
         Block::tokens(self, by)
     }
-    fn cleared(&self, words: &str) -> Self {
-        self.altered(Form::Cleared, words)
+    fn cleared(&self, text: &str) -> Self {
+        self.with_text(Form::Cleared, text)
     }
-    fn deleted(&self, words: &str) -> Self {
-        self.cleared(words)
+    fn deleted(&self, text: &str) -> Self {
+        self.cleared(text)
     }
 }
 
-/// A prompt as context editing reads it.
-struct Reading<'a> {
-    /// What each piece is, and its billed tokens.
-    pieces: Vec<(What<'a>, u64)>,
+/// An analysed prompt.
+struct Analysis<'a> {
+    /// Kind and billed tokens of each item.
+    pieces: Vec<(ItemKind<'a>, u64)>,
     counting: Counting,
     /// Positions of messages before the last compaction.
     ignored: Vec<usize>,
 }
 
-impl<'a> Reading<'a> {
-    /// A provider that edits contexts ignores what stands before a compaction.
-    fn of<P: Piece>(prompt: &'a [P], model: &Model) -> Self {
+impl<'a> Analysis<'a> {
+    /// Analyses a prompt. A provider with context editing ignores everything before a compaction.
+    fn new<P: PromptItem>(prompt: &'a [P], model: &Model) -> Self {
         let (counting, drops) = (model.counting, model.capabilities.context_editing);
         let pieces: Vec<_> =
             kinds(prompt).zip(prompt).map(|(what, p)| (what, p.tokens(&counting))).collect();
-        let compaction = pieces.iter().rposition(|p| p.0 == What::Compaction);
+        let compaction = pieces.iter().rposition(|p| p.0 == ItemKind::Compaction);
         let before = 0..compaction.filter(|_| drops).unwrap_or(0);
-        let ignored = before.filter(|&i| pieces[i].0 != What::System).collect();
-        Reading { pieces, counting, ignored }
+        let ignored = before.filter(|&i| pieces[i].0 != ItemKind::System).collect();
+        Analysis { pieces, counting, ignored }
     }
 
-    /// The pieces that are not ignored, with their positions.
-    fn rest(&self) -> impl Iterator<Item = (usize, What<'a>)> {
+    /// Returns the items that are not ignored, with their positions.
+    fn rest(&self) -> impl Iterator<Item = (usize, ItemKind<'a>)> {
         let from = self.ignored.last().map_or(0, |i| i + 1);
         self.pieces.iter().map(|p| p.0).enumerate().skip(from)
     }
@@ -112,13 +109,13 @@ impl<'a> Reading<'a> {
         at.iter().map(|&i| self.pieces[i].1).sum()
     }
 
-    /// Thinking by turn, oldest turn first. Earlier turns without any are left out; the newest
-    /// counts before it has thought, so that keeping one turn is the default of the models that
-    /// leave earlier thinking out.
+    /// Returns positions of thinking by turn, oldest first. Earlier turns without thinking are left
+    /// out; the newest counts even without thinking, so that keeping one turn equals the default of
+    /// models that leave out earlier thinking.
     fn thinking_turns(&self) -> Vec<Vec<usize>> {
         let starts = turn_starts(self.rest());
         let mut turns = vec![Vec::new(); starts.len() + 1];
-        for (i, _) in self.rest().filter(|(_, what)| *what == What::Thinking) {
+        for (i, _) in self.rest().filter(|(_, what)| *what == ItemKind::Thinking) {
             turns[starts.partition_point(|&start| start <= i)].push(i);
         }
         let newest = turns.pop();
@@ -127,20 +124,20 @@ impl<'a> Reading<'a> {
         turns
     }
 
-    /// Tool uses that may be cleared, the oldest first.
+    /// Returns the tool uses that may be cleared, oldest first.
     fn tool_uses(&self, exclude: &[String], inputs: &ClearInputs) -> Vec<ToolUse> {
         let mut calls: HashMap<&str, (usize, &str)> = HashMap::new();
         let placeholder = self.counting.block(Size::text(CLEARED));
         let mut out = Vec::new();
         for (i, what) in self.rest() {
             match what {
-                What::Call(id, name) => drop(calls.insert(id, (i, name))),
-                What::Result(id) => {
+                ItemKind::Call(id, name) => drop(calls.insert(id, (i, name))),
+                ItemKind::Result(id) => {
                     let call = calls.get(id);
                     if call.is_some_and(|(_, name)| exclude.iter().any(|e| e == name)) {
                         continue;
                     }
-                    let input = call.filter(|(_, name)| inputs.takes(name));
+                    let input = call.filter(|(_, name)| inputs.includes(name));
                     let of_input = input.map_or(0, |&(at, name)| {
                         let left = self.counting.block(Size::call(name, CLEARED_INPUT));
                         self.pieces[at].1.saturating_sub(left)
@@ -155,26 +152,26 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// What each piece of a prompt is.
-fn kinds<P: Piece>(prompt: &[P]) -> impl Iterator<Item = What<'_>> {
+/// Returns the kind of each item of a prompt.
+fn kinds<P: PromptItem>(prompt: &[P]) -> impl Iterator<Item = ItemKind<'_>> {
     let mut head = true;
     prompt.iter().map(move |p| {
-        let what = p.what(head);
-        head &= what == What::System;
+        let what = p.kind(head);
+        head &= what == ItemKind::System;
         what
     })
 }
 
-/// Positions at which a turn begins. What stands between two pieces of the model is one message to
-/// the provider; with a tool result in it, it goes on with the open tool cycle.
-fn turn_starts<'a>(pieces: impl Iterator<Item = (usize, What<'a>)>) -> Vec<usize> {
+/// Returns the positions at which turns begin. Items between two items of the model form one message;
+/// if it contains a tool result, it continues the open tool cycle.
+fn turn_starts<'a>(pieces: impl Iterator<Item = (usize, ItemKind<'a>)>) -> Vec<usize> {
     let mut starts = Vec::new();
     let (mut said, mut results) = (None, false);
     for (i, what) in pieces {
         match what {
-            What::User => said = said.or(Some(i)),
-            What::Result(_) => results = true,
-            What::System => {}
+            ItemKind::User => said = said.or(Some(i)),
+            ItemKind::Result(_) => results = true,
+            ItemKind::System => {}
             _ => {
                 starts.extend(said.take().filter(|_| !results));
                 results = false;
@@ -185,39 +182,39 @@ fn turn_starts<'a>(pieces: impl Iterator<Item = (usize, What<'a>)>) -> Vec<usize
     starts
 }
 
-/// Positions of the thinking that a provider leaves out of a prompt unasked: that of all turns but
-/// the newest, where the model does not keep it and no edit says what stays.
-fn left_out<P: Piece>(model: &Model, edits: &[ServerEdit], prompt: &[P]) -> Vec<usize> {
-    let told = || edits.iter().any(|e| matches!(e, ServerEdit::ClearThinking { .. }));
-    if model.keeps_thinking || told() {
+/// Returns the positions of thinking that the provider leaves out by default: that of all turns but
+/// the newest, unless the model keeps it or an edit says otherwise.
+fn left_out<P: PromptItem>(model: &Model, edits: &[ServerEdit], prompt: &[P]) -> Vec<usize> {
+    let has_rule = || edits.iter().any(|e| matches!(e, ServerEdit::ClearThinking { .. }));
+    if model.keeps_thinking || has_rule() {
         return Vec::new();
     }
-    if !kinds(prompt).any(|what| what == What::Thinking) {
+    if !kinds(prompt).any(|what| what == ItemKind::Thinking) {
         return Vec::new();
     }
     let pieces = || kinds(prompt).enumerate();
     let newest = turn_starts(pieces()).last().copied().unwrap_or(0);
-    let thinking = pieces().take(newest).filter(|(_, what)| *what == What::Thinking);
+    let thinking = pieces().take(newest).filter(|(_, what)| *what == ItemKind::Thinking);
     thinking.map(|(i, _)| i).collect()
 }
 
-/// Billed tokens of a prompt of these pieces before any edit that was asked for.
-pub fn prompt_tokens<P: Piece>(model: &Model, edits: &[ServerEdit], prompt: &[P]) -> u64 {
+/// Returns the billed tokens of a prompt before requested edits.
+pub fn prompt_tokens<P: PromptItem>(model: &Model, edits: &[ServerEdit], prompt: &[P]) -> u64 {
     let by = &model.counting;
     let all: u64 = prompt.iter().map(|p| p.tokens(by)).sum();
     all - left_out(model, edits, prompt).iter().map(|&i| prompt[i].tokens(by)).sum::<u64>()
 }
 
-/// The pieces of a prompt that its provider does not leave out unasked.
-pub fn arriving<P: Piece>(model: &Model, edits: &[ServerEdit], mut prompt: Vec<P>) -> Vec<P> {
+/// Removes the items that the provider leaves out by default.
+pub fn visible<P: PromptItem>(model: &Model, edits: &[ServerEdit], mut prompt: Vec<P>) -> Vec<P> {
     let gone = left_out(model, edits, &prompt);
     if !gone.is_empty() {
-        without(&mut prompt, &gone);
+        remove_indices(&mut prompt, &gone);
     }
     prompt
 }
 
-fn without<P>(prompt: &mut Vec<P>, gone: &[usize]) {
+fn remove_indices<P>(prompt: &mut Vec<P>, gone: &[usize]) {
     let mut shown = vec![true; prompt.len()];
     gone.iter().for_each(|&i| shown[i] = false);
     let mut shown = shown.into_iter();
@@ -230,16 +227,15 @@ struct ToolUse {
     freed: u64,
 }
 
-/// What context editing does to a prompt, as positions of its pieces in order.
+/// The edits of a prompt, as positions of items in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Decision {
-    /// Pieces that the model does not see: ignored messages, and thinking that goes.
+    /// Items that the model does not see: ignored messages and cleared thinking.
     gone: Vec<usize>,
     /// Results that become a placeholder.
     results: Vec<usize>,
     /// Calls whose arguments become empty.
     inputs: Vec<usize>,
-    /// What the provider reports.
     applied: Applied,
 }
 
@@ -257,19 +253,19 @@ impl Decision {
         self.gone.is_empty() && self.results.is_empty() && self.inputs.is_empty()
     }
 
-    /// What it leaves of a prompt.
-    fn left<P: Piece>(&self, mut prompt: Vec<P>) -> Vec<P> {
-        for (at, words) in [(&self.results, CLEARED), (&self.inputs, CLEARED_INPUT)] {
-            at.iter().for_each(|&i| prompt[i] = prompt[i].cleared(words));
+    /// Applies the edits to a prompt.
+    fn apply<P: PromptItem>(&self, mut prompt: Vec<P>) -> Vec<P> {
+        for (at, text) in [(&self.results, CLEARED), (&self.inputs, CLEARED_INPUT)] {
+            at.iter().for_each(|&i| prompt[i] = prompt[i].cleared(text));
         }
-        without(&mut prompt, &self.gone);
+        remove_indices(&mut prompt, &self.gone);
         prompt
     }
 }
 
-/// Decides what goes, by the rules of docs/sources/anthropic-sdk.md §3. `fixed` = tokens of the
-/// tool definitions.
-fn decide(edits: &[ServerEdit], fixed: u64, prompt: &Reading<'_>) -> Decision {
+/// Decides the edits by the rules of docs/sources/anthropic-sdk.md §3. `fixed` is the size of the
+/// tool definitions, tokens.
+fn decide(edits: &[ServerEdit], fixed: u64, prompt: &Analysis<'_>) -> Decision {
     let mut d = Decision { gone: prompt.ignored.clone(), ..Decision::default() };
     let all = prompt.pieces.iter().map(|p| p.1).sum::<u64>();
     let mut total = fixed + all - prompt.tokens(&prompt.ignored);
@@ -285,7 +281,7 @@ fn decide(edits: &[ServerEdit], fixed: u64, prompt: &Reading<'_>) -> Decision {
             }
             ServerEdit::ClearToolUses { trigger, keep, clear_at_least, exclude, inputs } => {
                 let uses = prompt.tool_uses(exclude, inputs);
-                let results = prompt.rest().filter(|(_, what)| matches!(what, What::Result(_)));
+                let results = prompt.rest().filter(|(_, what)| matches!(what, ItemKind::Result(_)));
                 let reached = match *trigger {
                     ClearTrigger::InputTokens(n) => total >= n,
                     ClearTrigger::ToolUses(n) => results.count() as u64 >= n,
@@ -307,8 +303,8 @@ fn decide(edits: &[ServerEdit], fixed: u64, prompt: &Reading<'_>) -> Decision {
     d
 }
 
-/// The decision behind what a provider reported: as many of the oldest as it says.
-fn reported(edits: &[ServerEdit], applied: Applied, prompt: &Reading<'_>) -> Decision {
+/// Reconstructs the edits that a provider reported: it clears the oldest first.
+fn reported(edits: &[ServerEdit], applied: Applied, prompt: &Analysis<'_>) -> Decision {
     let mut d = Decision { gone: prompt.ignored.clone(), applied, ..Decision::default() };
     d.clear_thinking(prompt.thinking_turns(), applied.cleared_thinking_turns);
     let uses = clearable(edits, prompt);
@@ -316,55 +312,55 @@ fn reported(edits: &[ServerEdit], applied: Applied, prompt: &Reading<'_>) -> Dec
     d
 }
 
-/// A prompt as the provider shows it to the model, and what it reports. `fixed` = tokens of the
-/// tool definitions.
-pub fn apply<P: Piece>(
+/// Returns a prompt as the provider edits it for the model, and the provider's report. `fixed` is the
+/// size of the tool definitions, tokens.
+pub fn apply<P: PromptItem>(
     model: &Model,
     edits: &[ServerEdit],
     fixed: u64,
     prompt: Vec<P>,
 ) -> (Vec<P>, Applied) {
-    let prompt = without_results(arriving(model, edits, prompt), edits);
-    if edits.is_empty() && prompt.iter().all(|p| p.what(false) != What::Compaction) {
+    let prompt = without_results(visible(model, edits, prompt), edits);
+    if edits.is_empty() && prompt.iter().all(|p| p.kind(false) != ItemKind::Compaction) {
         return (prompt, Applied::default());
     }
-    let d = decide(edits, fixed, &Reading::of(&prompt, model));
-    (d.left(prompt), d.applied)
+    let d = decide(edits, fixed, &Analysis::new(&prompt, model));
+    (d.apply(prompt), d.applied)
 }
 
-/// What the provider will clear of a request.
+/// Predicts the provider's edits of a request.
 pub fn will_apply(request: &Request) -> Applied {
     if request.server_edits.is_empty() {
         return Applied::default();
     }
     let fixed = request.tools_tokens();
-    let blocks = entering(request);
-    decide(&request.server_edits, fixed, &Reading::of(&blocks, &request.model)).applied
+    let blocks = after_deletions(request);
+    decide(&request.server_edits, fixed, &Analysis::new(&blocks, &request.model)).applied
 }
 
-/// Tokens of a request as the provider will show it to the model.
+/// Returns the tokens of a request after the provider's edits.
 pub fn shown_tokens(request: &Request) -> u64 {
     let (model, fixed) = (&request.model, request.tools_tokens());
     let (shown, _) = apply(model, &request.server_edits, fixed, request.blocks.clone());
     fixed + shown.iter().map(|b| b.tokens(&model.counting)).sum::<u64>()
 }
 
-/// The first block that clearing further results would change, where some are cleared already: what
-/// stands before it stays the same from request to request.
+/// Returns the first block that clearing more results would change, if some are already cleared.
+/// Everything before it is the same in the next request.
 pub fn next_change(request: &Request) -> Option<usize> {
     let cleared = will_apply(request).cleared_tool_uses;
     (cleared > 0).then_some(())?;
-    let prompt = Reading::of(&request.blocks, &request.model);
-    change_behind(cleared, &request.server_edits, &prompt)
+    let prompt = Analysis::new(&request.blocks, &request.model);
+    change_after(cleared, &request.server_edits, &prompt)
 }
 
-fn change_behind(cleared: usize, edits: &[ServerEdit], prompt: &Reading<'_>) -> Option<usize> {
+fn change_after(cleared: usize, edits: &[ServerEdit], prompt: &Analysis<'_>) -> Option<usize> {
     let uses = clearable(edits, prompt);
     uses.get(cleared..)?.iter().map(|u| u.input.unwrap_or(u.result)).min()
 }
 
-/// The tool uses that the edits of a request may clear, the oldest first.
-fn clearable(edits: &[ServerEdit], prompt: &Reading<'_>) -> Vec<ToolUse> {
+/// Returns the tool uses that the edits of a request may clear, oldest first.
+fn clearable(edits: &[ServerEdit], prompt: &Analysis<'_>) -> Vec<ToolUse> {
     let rule = edits.iter().find_map(|e| match e {
         ServerEdit::ClearToolUses { exclude, inputs, .. } => Some((&**exclude, inputs)),
         _ => None,
@@ -373,50 +369,49 @@ fn clearable(edits: &[ServerEdit], prompt: &Reading<'_>) -> Vec<ToolUse> {
     prompt.tool_uses(exclude, inputs)
 }
 
-/// What of a request editing begins with.
-fn entering(request: &Request) -> Cow<'_, [Arc<Block>]> {
+/// Returns the blocks of a request without thinking left out by default and without deleted results.
+fn after_deletions(request: &Request) -> Cow<'_, [Arc<Block>]> {
     let (model, edits) = (&request.model, &request.server_edits);
     let gone = left_out(model, edits, &request.blocks);
     if gone.is_empty() && edits.iter().all(|e| deleted_results(e).is_empty()) {
         return Cow::Borrowed(&request.blocks);
     }
     let mut blocks = request.blocks.clone();
-    without(&mut blocks, &gone);
+    remove_indices(&mut blocks, &gone);
     Cow::Owned(without_results(blocks, edits))
 }
 
-/// A request as the provider showed it to the model after clearing as much as `applied` says:
-/// thinking that the model does not keep and messages before the last compaction block are left out
-/// where the provider ignores them, the oldest results and thinking are cleared, deleted results
-/// are gone.
+/// Returns a request as the provider edited it, with the amounts of `applied`: without thinking that
+/// the model does not keep, deleted results, and ignored messages before the last compaction; with
+/// the oldest results and thinking cleared.
 pub fn edited_view(request: &Request, applied: Applied) -> Cow<'_, [Arc<Block>]> {
-    let blocks = entering(request);
+    let blocks = after_deletions(request);
     if applied == Applied::default() && blocks.iter().all(|b| b.kind != BlockKind::Compaction) {
         return blocks;
     }
-    let d = reported(&request.server_edits, applied, &Reading::of(&blocks, &request.model));
+    let d = reported(&request.server_edits, applied, &Analysis::new(&blocks, &request.model));
     if d.changes_nothing() {
         return blocks;
     }
-    Cow::Owned(d.left(blocks.into_owned()))
+    Cow::Owned(d.apply(blocks.into_owned()))
 }
 
-/// A prompt without the results that `cache_edits` takes out: the model does not see them and
-/// nobody pays for them.
-fn without_results<P: Piece>(mut prompt: Vec<P>, edits: &[ServerEdit]) -> Vec<P> {
+/// Removes the results that `cache_edits` deletes: the model does not see them, and they are not
+/// billed.
+fn without_results<P: PromptItem>(mut prompt: Vec<P>, edits: &[ServerEdit]) -> Vec<P> {
     let gone: HashSet<&str> = edits.iter().flat_map(deleted_results).map(|id| &**id).collect();
     if gone.is_empty() {
         return prompt;
     }
     for piece in &mut prompt {
-        if matches!(piece.what(false), What::Result(id) if gone.contains(id)) {
+        if matches!(piece.kind(false), ItemKind::Result(id) if gone.contains(id)) {
             *piece = piece.deleted(CLEARED);
         }
     }
     prompt
 }
 
-/// Calls whose results an edit takes out of the cached prefix.
+/// Returns the calls with results that an edit deletes from the cached prefix.
 pub fn deleted_results(edit: &ServerEdit) -> &[Arc<str>] {
     match edit {
         ServerEdit::CacheEdits { results } => results,

@@ -3,19 +3,19 @@ use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
 use crate::block::{CallRef, Draft, MessageId, Role};
 use crate::model::find;
-use What::{Call, Compaction, Other, Result, System, Thinking, User};
+use ItemKind::{Call, Compaction, Other, Result, System, Thinking, User};
 
-impl Piece for (What<'static>, u64) {
-    fn what(&self, _head: bool) -> What<'_> {
+impl PromptItem for (ItemKind<'static>, u64) {
+    fn kind(&self, _head: bool) -> ItemKind<'_> {
         self.0
     }
     fn tokens(&self, _by: &Counting) -> u64 {
         self.1
     }
-    fn cleared(&self, _words: &str) -> Self {
+    fn cleared(&self, _text: &str) -> Self {
         *self
     }
-    fn deleted(&self, _words: &str) -> Self {
+    fn deleted(&self, _text: &str) -> Self {
         *self
     }
 }
@@ -24,8 +24,8 @@ fn model() -> &'static Model {
     crate::model::find(crate::model::DEFAULT_MODEL).unwrap()
 }
 
-fn decide(edits: &[ServerEdit], fixed: u64, prompt: &[(What<'static>, u64)]) -> Decision {
-    super::decide(edits, fixed, &Reading::of(prompt, model()))
+fn decide(edits: &[ServerEdit], fixed: u64, prompt: &[(ItemKind<'static>, u64)]) -> Decision {
+    super::decide(edits, fixed, &Analysis::new(prompt, model()))
 }
 
 fn clear(trigger: ClearTrigger, keep: usize, clear_at_least: u64) -> ServerEdit {
@@ -38,14 +38,14 @@ fn clear(trigger: ClearTrigger, keep: usize, clear_at_least: u64) -> ServerEdit 
     }
 }
 
-/// What the placeholder costs.
+/// Tokens of the placeholder.
 fn placeholder() -> u64 {
     model().counting.block(Size::text(CLEARED))
 }
 
 #[test]
 fn keeps_the_newest_and_needs_enough() {
-    // 10 system + 5 × (call 10 + result 100) = 560 tokens; web results never go.
+    // 10 system + 5 × (call 10 + result 100) = 560 tokens; web results are never cleared.
     let mut all = vec![(System, 10)];
     for id in ["a", "b", "w", "c", "d"] {
         all.extend([(Call(id, if id == "w" { "web" } else { "read" }), 10), (Result(id), 100)]);
@@ -95,7 +95,7 @@ fn the_next_change_is_at_the_call_whose_arguments_go_and_else_at_the_result() {
         if let ServerEdit::ClearToolUses { inputs: of, .. } = &mut edit {
             *of = inputs;
         }
-        change_behind(cleared, &[edit], &Reading::of(&p, model()))
+        change_after(cleared, &[edit], &Analysis::new(&p, model()))
     };
     assert_eq!(at(ClearInputs::None, 1), Some(7));
     assert_eq!(at(ClearInputs::All, 1), Some(5));
@@ -120,23 +120,22 @@ fn thinking_stays_for_the_newest_turns_and_within_a_tool_cycle() {
         (Result("b"), 5),
     ];
     let run = |keep| decide(&[ServerEdit::ClearThinking { keep }], 0, &p);
-    // The open cycle is one turn: both of its thinkings stay, although a result stands between
-    // them.
+    // The open cycle is one turn: both thinking items are kept, although a result is between them.
     assert_eq!((run(Some(1)).gone, run(Some(1)).applied.thinking_tokens), (vec![1], 7));
     // A turn without thinking does not count.
     assert_eq!(run(Some(2)).gone, [] as [usize; 0]);
     assert_eq!(run(None), Decision::default());
 }
 
-/// Three turns that think: before a call, after its result and before the answer; nothing but an
-/// answer; before a call whose result is there. 10 tokens each, thinking 7, 8, 9 and 11.
-const THREE_TURNS: [(What<'static>, u64); 17] = [
+/// Three turns with thinking: before a call, after its result and before the answer; before an answer;
+/// before a call with a result. 10 tokens each, thinking 7, 8, 9 and 11.
+const THREE_TURNS: [(ItemKind<'static>, u64); 17] = [
     (System, 10),
     (User, 10),
     (Thinking, 7),
     (Call("a", "read"), 10),
     (Result("a"), 10),
-    // A reminder beside the result: the tool cycle goes on.
+    // A reminder next to the result: the tool cycle continues.
     (User, 10),
     (Thinking, 8),
     (Other, 10),
@@ -156,15 +155,15 @@ fn an_older_model_leaves_out_the_thinking_of_earlier_turns() {
     let (old, new) = (find("claude-sonnet-4-5").unwrap(), find("claude-opus-4-6").unwrap());
     let p = THREE_TURNS;
     let tokens = |m, upto: usize| prompt_tokens(m, &[], &p[..upto]);
-    // First turn: all of it is there, a reminder or not.
+    // First turn: everything is kept, with or without a reminder.
     assert_eq!((tokens(old, 5), tokens(old, 6), tokens(old, 8)), (47, 57, 75));
-    // The second user message: 7 and 8 go at once. The third: 9 goes, too, and 11 stays.
+    // The second user message removes 7 and 8, the third also 9. 11 is kept.
     assert_eq!((tokens(new, 9), tokens(old, 9)), (85, 70));
     assert_eq!((tokens(new, 12), tokens(old, 12)), (114, 90));
     assert_eq!((tokens(new, 17), tokens(old, 17)), (165, 141));
     let kinds = |m, edits: &[ServerEdit]| apply(m, edits, 0, p.to_vec()).0.len();
     assert_eq!((kinds(new, &[]), kinds(old, &[])), (17, 14));
-    // An edit about thinking says what stays, and the default is nobody's edit.
+    // An edit of thinking overrides the default, which is not an edit.
     let keep = |keep| [ServerEdit::ClearThinking { keep }];
     for (edits, left, cleared, tokens) in
         [(keep(None), 17, 0, 165), (keep(Some(2)), 15, 1, 165), (keep(Some(1)), 14, 2, 165)]
@@ -176,7 +175,7 @@ fn an_older_model_leaves_out_the_thinking_of_earlier_turns() {
         }
     }
     assert_eq!(apply(old, &[], 0, p.to_vec()).1, Applied::default());
-    // Another edit reckons with what is there: 141 tokens, not 165.
+    // Another edit counts the visible tokens: 141, not 165.
     let clear = |n| [clear(ClearTrigger::InputTokens(n), 0, 0)];
     let cleared = |m, n| apply(m, &clear(n), 0, p.to_vec()).1.cleared_tool_uses;
     assert_eq!((cleared(old, 141), cleared(old, 142), cleared(new, 165)), (3, 0, 3));
@@ -203,25 +202,25 @@ proptest! {
         let all: u64 = p.iter().map(|x| x.1).sum();
         let (old, new) = (find("claude-sonnet-4-5").unwrap(), find("claude-opus-4-6").unwrap());
         prop_assert_eq!(prompt_tokens(new, &[], &p), all);
-        let left = arriving(old, &[], p.clone());
+        let left = visible(old, &[], p.clone());
         let counted: u64 = left.iter().map(|x| x.1).sum();
         prop_assert_eq!(prompt_tokens(old, &[], &p), counted);
-        // Nothing but thinking goes, and none behind the last word of the user.
-        let rest = |p: &[(What<'static>, u64)]| -> Vec<u64> {
+        // Only thinking is removed, and none after the last user message.
+        let rest = |p: &[(ItemKind<'static>, u64)]| -> Vec<u64> {
             p.iter().filter(|x| x.0 != Thinking).map(|x| x.1).collect()
         };
         prop_assert_eq!(rest(&left), rest(&p));
         let behind = p.iter().rposition(|x| x.0 == User).map_or(0, |i| i + 1);
         prop_assert!(left.ends_with(&p[behind..]));
-        // A longer conversation drops what was dropped before.
+        // A longer conversation drops at least the same items.
         let dropped = |upto: usize| {
             let part = p[..upto].to_vec();
-            let left = arriving(old, &[], part.clone());
+            let left = visible(old, &[], part.clone());
             part.into_iter().filter(|x| !left.contains(x)).collect::<Vec<_>>()
         };
         for (upto, next) in p.iter().enumerate() {
             let (shorter, longer) = (dropped(upto), dropped(upto + 1));
-            // Unless a result shows that the user's words stand within a tool cycle.
+            // Unless a result shows that the user message is inside a tool cycle.
             let undone = next.0 == Result("a");
             prop_assert!(undone || shorter.iter().all(|x| longer.contains(x)));
         }

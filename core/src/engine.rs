@@ -1,4 +1,4 @@
-//! The engine: what a strategy sees and edits.
+//! The engine: the state of one conversation that a strategy reads and edits.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::request::{
 use crate::session::{Millis, RewindMode};
 use crate::strategy::{DEFAULT_TTL, Strategy, default_breakpoints};
 
-pub use crate::world::{
-    Action, BackgroundStep, CallerAct, Event, Incoming, RewindStatus, Stamped, Task, World,
+pub use crate::host::{
+    Action, BackgroundStep, CallerAction, Event, Host, Incoming, RewindStatus, Task, TimedEvent,
 };
 
-/// What is always shown: given by the session, placed by the strategy.
+/// Blocks and parameters of every request: given by the session, placed by the strategy.
 #[derive(Clone, Debug, Default)]
 pub struct Fixed {
     /// System prompt.
@@ -34,9 +34,9 @@ pub struct Fixed {
     pub files: Vec<Arc<Block>>,
     /// Tool definitions.
     pub tools: Option<Arc<Tools>>,
-    /// System prompt of summary requests where a product has one of its own.
+    /// System prompt of summary requests, for products with a separate one.
     pub summary_base: Vec<Arc<Block>>,
-    /// What a product repeats behind the newest words, instead of its own text for it.
+    /// Replaces the reminder that a product repeats after the newest message.
     pub reminder: Option<Arc<str>>,
     /// Request parameters that the caller of the product sets for normal requests.
     pub params: serde_json::Map<String, serde_json::Value>,
@@ -44,11 +44,10 @@ pub struct Fixed {
     pub server_edits: Vec<ServerEdit>,
 }
 
-/// Names of what a provider clears in its own view of a request.
+/// Names of the provider's own clearing mechanisms.
 const SERVER_CLEARS: [&str; 2] = ["clear_tool_uses", "clear_thinking"];
 
-/// Whether a compaction of this name happened in the provider's view only; the context kept here
-/// stays as it is.
+/// Returns whether a compaction of this name changes the provider's view only, and not the context.
 pub fn is_server_clear(mechanism: &str) -> bool {
     SERVER_CLEARS.contains(&mechanism)
 }
@@ -57,38 +56,36 @@ pub fn is_server_clear(mechanism: &str) -> bool {
 pub struct Engine {
     /// The append-only log.
     pub history: History,
-    /// The view that the next request shows.
+    /// The view of the next request.
     pub context: Context,
-    /// What is always shown.
     pub fixed: Fixed,
-    /// The model, limits scaled.
+    /// The model with scaled limits.
     pub model: Arc<Model>,
     /// Usage and cost of every request.
     pub ledger: Ledger,
-    /// What happened besides requests.
-    pub events: Vec<Arc<Stamped>>,
+    /// All events, if [`keeps_events`](Engine::keeps_events).
+    pub events: Vec<Arc<TimedEvent>>,
     /// Whether `events` is filled, which keeps the blocks of all earlier views alive. The host gets
     /// every event in any case.
     pub keeps_events: bool,
     /// Usage of the last normal reply.
     pub last_usage: Option<Usage>,
-    /// Model of every summary request, whatever the product's own rule says.
+    /// Overrides the model of every summary request.
     pub summary_model: Option<Arc<Model>>,
-    /// Put breakpoints at the default places where a product has no rule of its own for the
-    /// provider.
+    /// Whether requests have the default breakpoints, where a product has no rule for the provider.
     pub default_breakpoints: bool,
-    /// Lifetime asked of the prompt cache where a product has no rule of its own.
+    /// Lifetime of prompt-cache entries, where a product has no rule for it.
     pub ttl: Ttl,
-    world: Box<dyn World>,
+    host: Box<dyn Host>,
     requests: u64,
-    /// What the provider was asked to edit in the last request, and what it cleared of it.
+    /// The provider's edits in the last request, and the amounts that it cleared.
     server_cleared: (Vec<ServerEdit>, Applied),
-    /// Tokens of a reply that is not in the context yet.
+    /// Output tokens of a reply that the context does not contain yet.
     unrecorded: u64,
 }
 
-/// How many of the last blocks of a view are among these that no request has shown. The block with
-/// which a provider compacts is there because of it.
+/// Number of trailing blocks in `view` that have not been sent yet. The provider's compaction block
+/// does not count.
 fn count_new(view: &[Arc<Block>], unsent: &[Arc<Block>]) -> usize {
     let is_new = |b: &&Arc<Block>| {
         b.kind != BlockKind::Compaction && unsent.iter().any(|u| Arc::ptr_eq(u, b))
@@ -97,8 +94,8 @@ fn count_new(view: &[Arc<Block>], unsent: &[Arc<Block>]) -> usize {
 }
 
 impl Engine {
-    /// An engine for one conversation.
-    pub fn new(model: Arc<Model>, world: Box<dyn World>) -> Self {
+    /// Creates an engine for one conversation.
+    pub fn new(model: Arc<Model>, host: Box<dyn Host>) -> Self {
         Engine {
             history: History::default(),
             context: Context::new(model.counting),
@@ -111,29 +108,28 @@ impl Engine {
             default_breakpoints: true,
             ttl: DEFAULT_TTL,
             model,
-            world,
+            host,
             requests: 0,
             server_cleared: Default::default(),
             unrecorded: 0,
         }
     }
 
-    /// The world.
-    pub fn world(&mut self) -> &mut dyn World {
-        &mut *self.world
+    pub fn host(&mut self) -> &mut dyn Host {
+        &mut *self.host
     }
 
-    /// Gives the world back when the session is over.
-    pub fn into_parts(self) -> (Box<dyn World>, Ledger, Vec<Arc<Stamped>>, History) {
-        (self.world, self.ledger, self.events, self.history)
+    /// Returns the host, the ledger, the events and the history.
+    pub fn into_parts(self) -> (Box<dyn Host>, Ledger, Vec<Arc<TimedEvent>>, History) {
+        (self.host, self.ledger, self.events, self.history)
     }
 
-    /// Virtual time, ms.
+    /// Returns virtual time in ms.
     pub fn now(&self) -> Millis {
-        self.world.now()
+        self.host.now()
     }
 
-    /// Puts base and context at the beginning of an empty view.
+    /// Appends the fixed blocks to an empty view.
     pub fn show_fixed(&mut self) {
         for b in self
             .fixed
@@ -147,36 +143,36 @@ impl Engine {
         }
     }
 
-    /// Empties the view for another session; the log, which measures, goes on.
-    pub fn begin_anew(&mut self) {
+    /// Empties the view for another session. The history continues.
+    pub fn reset_view(&mut self) {
         // An empty view separates nothing.
         let _ = self.context.set(Vec::new());
         self.last_usage = None;
     }
 
-    /// Billed tokens of the next normal request: context and tools.
+    /// Returns the billed tokens of the next normal request: context and tools.
     pub fn billed_tokens(&self) -> u64 {
         self.prompt_tokens(self.context.blocks())
     }
 
-    /// Billed tokens of a normal request that shows these blocks.
+    /// Returns the billed tokens of a normal request with these blocks.
     pub fn prompt_tokens(&self, blocks: &[Arc<Block>]) -> u64 {
         let edits = &self.fixed.server_edits;
         self.tools_tokens() + context_editing::prompt_tokens(&self.model, edits, blocks)
     }
 
-    /// Billed tokens of the tool definitions.
+    /// Returns the billed tokens of the tool definitions.
     pub fn tools_tokens(&self) -> u64 {
         self.fixed.tools.as_ref().map_or(0, |t| t.tokens(&self.model.counting))
     }
 
-    /// Billed tokens of blocks wherever they stand; thinking counts, whether or not the provider
-    /// would leave it out of a prompt.
+    /// Returns the billed tokens of blocks, including thinking that the provider would leave out of a
+    /// prompt.
     pub fn tokens_of<'a>(&self, blocks: impl IntoIterator<Item = &'a Arc<Block>>) -> u64 {
         total_tokens(&self.model.counting, blocks)
     }
 
-    /// A normal request that shows the context, with the default breakpoints.
+    /// Builds a normal request with the context and the default breakpoints.
     pub fn sample_request(&self) -> Request {
         Request {
             purpose: Purpose::Sample,
@@ -194,7 +190,7 @@ impl Engine {
         }
     }
 
-    /// A request for a summary: these blocks, then nothing else is assumed. Tools only if `tools`.
+    /// Builds a summary request with exactly these blocks, and with tools only if `tools`.
     pub fn summary_request(&self, phase: Phase, blocks: Vec<Arc<Block>>, tools: bool) -> Request {
         Request {
             purpose: Purpose::Summary,
@@ -212,11 +208,11 @@ impl Engine {
         if self.default_breakpoints { default_breakpoints(blocks) } else { Vec::new() }
     }
 
-    /// Sends a request; usage and cost go to the ledger.
+    /// Sends a request and records usage and cost in the ledger.
     pub async fn send(&mut self, request: &Request) -> Result<Reply, ModelError> {
         let request = &*self.with_summary_model(request);
         self.unrecorded = 0;
-        let reply = self.world.send(request).await;
+        let reply = self.host.send(request).await;
         if let Ok(r) = &reply {
             self.note_server_clear(request, r.applied);
         }
@@ -234,8 +230,7 @@ impl Engine {
         reply
     }
 
-    /// The provider cleared more than before: a compaction, though the view that we keep stays as
-    /// it is.
+    /// Records a compaction if the provider cleared more than before. The context does not change.
     fn note_server_clear(&mut self, request: &Request, cleared: Applied) {
         if request.purpose != Purpose::Sample {
             return;
@@ -263,21 +258,20 @@ impl Engine {
         });
     }
 
-    /// Blocks of the view that no request has shown.
+    /// Returns the blocks of the view that have not been sent.
     fn unsent(&self) -> &[Arc<Block>] {
         &self.context.blocks()[self.context.changed_from()..]
     }
 
-    /// The provider's count of a request if it offers one, else the exact local count. Never an
-    /// estimate.
+    /// Returns the provider's count of a request if it offers one, else the exact local count.
     pub async fn count(&mut self, request: &Request) -> u64 {
-        match self.world.count(request).await {
+        match self.host.count(request).await {
             Some(n) => n,
             None => request.tokens(),
         }
     }
 
-    /// Starts a request beside the conversation.
+    /// Starts a background request.
     pub async fn spawn(&mut self, request: &Request) -> Task {
         let seq = self.requests;
         let task = self.start(request).await;
@@ -287,8 +281,8 @@ impl Engine {
         task
     }
 
-    /// Starts the next request of the background summary that `before` was a request of: another
-    /// model, or a further part.
+    /// Starts the next request of a background summary, after `before`: another model, or another
+    /// part.
     pub async fn spawn_next(&mut self, before: Task, request: &Request) -> Task {
         let task = self.start(request).await;
         self.note_background(before, BackgroundStep::Continued(task));
@@ -298,7 +292,7 @@ impl Engine {
     async fn start(&mut self, request: &Request) -> Task {
         self.requests += 1;
         let request = self.with_summary_model(request);
-        self.world.spawn(&request).await
+        self.host.spawn(&request).await
     }
 
     fn with_summary_model<'a>(&self, request: &'a Request) -> Cow<'a, Request> {
@@ -310,17 +304,17 @@ impl Engine {
         }
     }
 
-    /// The result of a started request if it is there; with `wait`, after waiting for it.
+    /// Returns the result of a background request if it has arrived; with `wait`, waits for it.
     pub async fn collect(
         &mut self,
         task: Task,
         request: &Request,
         wait: bool,
     ) -> Option<Result<Reply, ModelError>> {
-        let asked = self.world.now();
-        let result = self.world.collect(task, wait).await;
+        let asked = self.host.now();
+        let result = self.host.collect(task, wait).await;
         if let Some(r) = &result {
-            let waited_ms = self.world.now().saturating_sub(asked);
+            let waited_ms = self.host.now().saturating_sub(asked);
             self.note_background(task, BackgroundStep::Delivered { waited_ms, usable: r.is_ok() });
         }
         if let Some(Ok(r)) = &result {
@@ -330,23 +324,22 @@ impl Engine {
         result
     }
 
-    /// Gives a started request up.
+    /// Cancels a background request.
     pub fn cancel(&mut self, task: Task) {
-        self.world.cancel(task);
+        self.host.cancel(task);
     }
 
-    /// A background summary is needed now and is not there; the conversation goes on without it.
+    /// Records that a background summary was needed but had not arrived.
     pub fn missed(&mut self, task: Task) {
         self.note_background(task, BackgroundStep::Missed);
     }
 
-    /// A background summary came and is thrown away, because what it covers no longer stands as it
-    /// was.
+    /// Records that a background summary was discarded because the messages that it covers changed.
     pub fn stale(&mut self, task: Task) {
         self.note_background(task, BackgroundStep::Stale);
     }
 
-    /// A background summary came and holds nothing that could be used.
+    /// Records that a background summary contained nothing usable.
     pub fn unusable(&mut self, task: Task) {
         self.note_background(task, BackgroundStep::Unusable);
     }
@@ -355,30 +348,30 @@ impl Engine {
         self.note(Event::Background(task, step));
     }
 
-    /// Notes an event with its place in the run.
+    /// Records an event.
     pub fn note(&mut self, event: Event) {
-        let (before_request, at_ms) = (self.requests, self.world.now());
-        let event = Arc::new(Stamped { before_request, at_ms, event });
-        self.world.noted(&event);
+        let (before_request, at_ms) = (self.requests, self.host.now());
+        let event = Arc::new(TimedEvent { before_request, at_ms, event });
+        self.host.on_event(&event);
         if self.keeps_events {
             self.events.push(event);
         }
     }
 
-    /// Notes that a check fired: what the strategy believed beside what would be billed, the newest
-    /// reply included.
+    /// Records that a check fired, with the strategy's own count and the tokens that would be billed,
+    /// including the newest reply.
     pub fn trigger(&mut self, check: &'static str, believed: u64, limit: u64) {
         let billed = self.prompt_tokens(&self.provider_view()) + self.unrecorded;
         self.note(Event::Trigger { check, believed, billed, limit });
     }
 
-    /// The same of a check by the provider, which believes what it bills.
+    /// Records that a check of the provider fired.
     pub fn provider_trigger(&mut self, check: &'static str, billed: u64, limit: u64) {
         self.note(Event::Trigger { check, believed: billed, billed, limit });
     }
 
-    /// Shows these blocks from now on and notes the compaction. An edit that changes nothing is
-    /// none; a summary was asked for and paid either way.
+    /// Replaces the view and records a compaction. An edit that changes nothing is not recorded, unless
+    /// it is a summary, which was paid for.
     pub fn compacted(
         &mut self,
         kind: CompactionKind,
@@ -394,7 +387,7 @@ impl Engine {
         let changed =
             view.len() != after.len() || view.iter().zip(&after).any(|(a, b)| a.hash != b.hash);
         if kind == CompactionKind::Summarise {
-            // What the provider clears of the new view it decides anew.
+            // The provider decides again about the new view.
             self.server_cleared = Default::default();
         }
         if changed || kind == CompactionKind::Summarise {
@@ -403,9 +396,8 @@ impl Engine {
         Ok(())
     }
 
-    /// What the model had before it: what was sent last as the provider showed it, in which results
-    /// may be cleared that the view still holds, and what came since, but for the block with which
-    /// the provider itself compacts all that.
+    /// Returns the view of the model: the blocks that were sent, as the provider edited them, and the
+    /// unsent blocks without the provider's own compaction block.
     fn provider_view(&self) -> Vec<Arc<Block>> {
         let (edits, cleared) = &self.server_cleared;
         let (sent, new) = self.context.blocks().split_at(self.context.changed_from());
@@ -419,17 +411,17 @@ impl Engine {
         view
     }
 
-    /// The message that a session's id stands for.
+    /// Returns the message with a session's id.
     pub fn message(&self, key: &str) -> Option<MessageId> {
-        self.history.find(key).map(|m| m.id).or_else(|| self.world.message(key))
+        self.history.find(key).map(|m| m.id).or_else(|| self.host.message(key))
     }
 
-    /// Tells the world what the context shows now that something entered the history.
-    pub fn tell_shown(&mut self, key: &str) {
-        self.world.shown(key, self.context.blocks());
+    /// Reports the view to the host after message `key` was recorded.
+    pub fn notify_view(&mut self, key: &str) {
+        self.host.on_view(key, self.context.blocks());
     }
 
-    /// Notes what a rewind did to the context, which was `before`.
+    /// Records a rewind; `before` is the earlier context.
     pub fn note_rewind(
         &mut self,
         to: String,
@@ -441,12 +433,12 @@ impl Engine {
         self.note(Event::Rewound { to, mode, status, before, after });
     }
 
-    /// Records a user message and shows it.
+    /// Records a user message and adds it to the context.
     pub fn record_user<S: Strategy + ?Sized>(&mut self, strategy: &S, msg: &Incoming) -> MessageId {
         self.record(strategy, msg.key.clone(), Role::User, msg.parts.clone())
     }
 
-    /// Records a reply, shows it, and returns its calls.
+    /// Records a reply, adds it to the context, and returns its calls.
     pub fn record_reply<S: Strategy + ?Sized>(
         &mut self,
         strategy: &S,
@@ -454,12 +446,12 @@ impl Engine {
     ) -> (MessageId, Vec<ToolCall>) {
         let id = self.record(strategy, "".into(), Role::Assistant, reply.parts.clone());
         self.unrecorded = 0;
-        self.world.recorded(id);
+        self.host.on_reply(id);
         (id, reply.calls().cloned().collect())
     }
 
-    /// Records tool results and shows them. Returns false when the program was killed before one
-    /// came.
+    /// Records tool results and adds them to the context. Returns false if the program was killed
+    /// before all results arrived.
     pub async fn record_results<S: Strategy + ?Sized>(
         &mut self,
         strategy: &mut S,
@@ -496,18 +488,18 @@ impl Engine {
         id
     }
 
-    /// Shows a part of a message of the log.
+    /// Adds a part of a recorded message to the context.
     fn show(&mut self, id: MessageId, part: u32, draft: Draft) {
         let own = Origins::from(vec![Origin { message: id, part }]);
-        // A summary of the provider stands for all that the request showed; a failed one for
-        // nothing.
+        // The provider's summary replaces the whole request; a failed one replaces nothing.
         let says = draft.kind == BlockKind::Compaction && !draft.text.is_empty();
         let shown = self.context.blocks().iter().filter(|_| says);
         let origin: Origins = shown.map(|b| &b.origin).chain([&own]).collect();
         self.context.push(draft.build(id, origin));
     }
 
-    /// Records a message that the strategy made and returns its block without showing it.
+    /// Records a message that the strategy made, and returns its block without adding it to the
+    /// context.
     pub fn synthetic(
         &mut self,
         kind: BlockKind,
@@ -525,7 +517,7 @@ impl Engine {
         Draft { form: Form::Synthetic, ..Draft::text(kind, role, text) }.build(id, origin)
     }
 
-    /// Takes everything after a message out of the view; the log stays.
+    /// Removes everything after a message from the view. The history does not change.
     pub fn truncate_after(&mut self, to: MessageId) {
         let kept = self
             .context
@@ -542,18 +534,18 @@ impl Engine {
                 .filter(|b| b.message < to || b.origin.is_empty())
                 .cloned()
                 .collect();
-            // A cut that would separate a call from its result goes back one message further.
+            // This would separate a call from its result: cut one message earlier.
             let _ = self.context.set(open);
         }
     }
 
-    /// Number of requests sent so far.
+    /// Returns the number of requests sent so far.
     pub fn requests(&self) -> u64 {
         self.requests
     }
 }
 
-/// How a request shows the parts of a message that can be shown, each with its index.
+/// Returns drafts of the parts that a request can contain, each with its index.
 fn drafts(parts: &[Part], role: Role) -> Vec<(u32, Draft)> {
     let drafts = parts.iter().zip(0..).filter_map(|(p, i)| Some((i, p.draft(role)?)));
     drafts.collect()

@@ -5,7 +5,7 @@ use crate::request::ErrorKind;
 struct Nowhere;
 
 #[async_trait::async_trait]
-impl World for Nowhere {
+impl Host for Nowhere {
     async fn next(&mut self) -> Option<Action> {
         None
     }

@@ -1,35 +1,36 @@
-//! JSON as programs write it that is none by the letter. A program that counts in UTF-16 and cuts a
-//! text at a length can leave half a character at its end, which `JSON.stringify` writes as a
-//! `\ud83d` without its other half. It is read as U+FFFD, as encodings are whose bytes are no text.
+//! Tolerant JSON parsing: replaces lone UTF-16 surrogates with U+FFFD.
+//!
+//! JavaScript programs that cut text at a UTF-16 length can split a character, and `JSON.stringify`
+//! then writes a lone `\ud83d`, which is not valid JSON text.
 
 use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
 
-/// What a text says. Halves of characters are looked for only where the text cannot be read.
+/// Parses JSON. Replaces lone surrogates only if the text cannot be parsed otherwise.
 pub fn from_str<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
-    serde_json::from_str(text).or_else(|e| match mended(text) {
-        Cow::Owned(mended) => serde_json::from_str(&mended),
+    serde_json::from_str(text).or_else(|e| match replace_lone_surrogates(text) {
+        Cow::Owned(replaced) => serde_json::from_str(&replaced),
         Cow::Borrowed(_) => Err(e),
     })
 }
 
-/// The text with U+FFFD in the place of each half of a character, as long as before, so that places
-/// in it stay what they are.
-pub fn mended(text: &str) -> Cow<'_, str> {
+/// Replaces each lone surrogate with U+FFFD. The length does not change, so that positions in errors
+/// remain valid.
+pub fn replace_lone_surrogates(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let (mut out, mut done, mut at) = (String::new(), 0, 0);
     while let Some(found) = text[at..].find('\\') {
         at += found;
-        match (half(bytes, at), half(bytes, at + UNIT)) {
-            (Some(Half::First), Some(Half::Second)) => at += 2 * UNIT,
+        match (surrogate_at(bytes, at), surrogate_at(bytes, at + UNIT)) {
+            (Some(Surrogate::High), Some(Surrogate::Low)) => at += 2 * UNIT,
             (Some(_), _) => {
                 out.push_str(&text[done..at]);
                 out.push_str("\\ufffd");
                 at += UNIT;
                 done = at;
             }
-            // Another escape; what stands escaped, such as a backslash, begins none.
+            // Skip another escape with the escaped character, such as a backslash.
             (None, _) => at += 1 + usize::from(bytes.get(at + 1).is_some_and(u8::is_ascii)),
         }
         at = at.min(text.len());
@@ -41,29 +42,29 @@ pub fn mended(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Where the first half of a character without its other half stands, in bytes.
-pub fn first_half(text: &str) -> Option<usize> {
-    let Cow::Owned(mended) = mended(text) else { return None };
+/// Returns the byte offset of the first lone surrogate.
+pub fn first_lone_surrogate(text: &str) -> Option<usize> {
+    let Cow::Owned(replaced) = replace_lone_surrogates(text) else { return None };
     let differs = |(a, b): (u8, u8)| a != b;
-    let at = text.bytes().zip(mended.bytes()).position(differs)?;
+    let at = text.bytes().zip(replaced.bytes()).position(differs)?;
     text[..at].rfind('\\')
 }
 
-/// Bytes of `\ud83d`.
+/// Length of `\ud83d`.
 const UNIT: usize = 6;
 
-enum Half {
-    First,
-    Second,
+enum Surrogate {
+    High,
+    Low,
 }
 
-/// The half of a character that is written at a place.
-fn half(bytes: &[u8], at: usize) -> Option<Half> {
+/// Returns the surrogate that is escaped at a position.
+fn surrogate_at(bytes: &[u8], at: usize) -> Option<Surrogate> {
     match bytes.get(at..at + UNIT)? {
         [b'\\', b'u', b'd' | b'D', kind, rest @ ..] if rest.iter().all(u8::is_ascii_hexdigit) => {
             match kind.to_ascii_lowercase() {
-                b'8' | b'9' | b'a' | b'b' => Some(Half::First),
-                b'c'..=b'f' => Some(Half::Second),
+                b'8' | b'9' | b'a' | b'b' => Some(Surrogate::High),
+                b'c'..=b'f' => Some(Surrogate::Low),
                 _ => None,
             }
         }
@@ -76,32 +77,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_of_characters_are_marks() {
+    fn lone_surrogates_become_replacement_characters() {
         let read = |text: &str| from_str::<String>(&format!("\"{text}\"")).unwrap();
         assert_eq!(read(r"cut \ud83d"), "cut \u{fffd}");
         assert_eq!(read(r"\uDE00 and \ud83d\ud83d\ude00é"), "\u{fffd} and \u{fffd}😀é");
         assert_eq!(read(r"\ud83dé\ud83d\u00e9"), "\u{fffd}é\u{fffd}é");
-        // No escape is one whose backslash is escaped.
+        // An escaped backslash does not start an escape.
         assert_eq!(read(r"\\ud83d \ud83d\\ude00 \\\ud83d"), "\\ud83d \u{fffd}\\ude00 \\\u{fffd}");
     }
 
     #[test]
-    fn the_place_of_the_first_half_is_found() {
-        assert_eq!(first_half(r"é \\ \ud83d\ude00 \ude00 \ud83d"), Some(19));
-        assert_eq!(first_half(r"\uD83D"), Some(0));
-        assert_eq!(first_half(r"\\ud83d"), None);
+    fn first_lone_surrogate_returns_its_offset() {
+        assert_eq!(first_lone_surrogate(r"é \\ \ud83d\ude00 \ude00 \ud83d"), Some(19));
+        assert_eq!(first_lone_surrogate(r"\uD83D"), Some(0));
+        assert_eq!(first_lone_surrogate(r"\\ud83d"), None);
     }
 
     #[test]
-    fn what_holds_none_stays_as_it_is() {
+    fn text_without_lone_surrogates_is_borrowed() {
         for text in
             ["", "\\", "\\u", "\\ud83", "plain", "\\ud83d\\ude00", "\\\\ud83d", "é\\é", "\\é"]
         {
-            assert!(matches!(mended(text), Cow::Borrowed(_)), "{text}");
+            assert!(matches!(replace_lone_surrogates(text), Cow::Borrowed(_)), "{text}");
         }
         let broken = "{\"a\":\"\\ud83d\" 1}";
         let e = from_str::<serde_json::Value>(broken).unwrap_err();
-        // Where it stands in the text that was given.
+        // The position in the original text.
         assert_eq!((e.line(), e.column()), (1, broken.find('1').unwrap() + 1));
     }
 }

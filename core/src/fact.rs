@@ -1,16 +1,16 @@
-//! Facts: what a session establishes and what later points need. Matching of a fact in a text.
+//! Facts: information that a session establishes and later messages need. Matches facts in text.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::gist;
 
-/// What sort of thing a fact is; retention is always reported per kind.
+/// The kind of a fact. Retention is reported per kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FactKind {
-    /// What the user wants.
+    /// A goal of the user.
     Goal,
     /// A rule or prohibition.
     Constraint,
@@ -22,14 +22,14 @@ pub enum FactKind {
     Error,
     /// An exact value.
     Value,
-    /// Something still to do.
+    /// An open task.
     Todo,
     /// A value that was replaced later.
     Superseded,
 }
 
 impl FactKind {
-    /// All kinds in report order.
+    /// All kinds, in report order.
     pub const ALL: [FactKind; 8] = [
         FactKind::Goal,
         FactKind::Constraint,
@@ -41,7 +41,7 @@ impl FactKind {
         FactKind::Superseded,
     ];
 
-    /// The name used in files.
+    /// Returns the name in files.
     pub fn name(self) -> &'static str {
         match self {
             FactKind::Goal => "goal",
@@ -56,34 +56,33 @@ impl FactKind {
     }
 }
 
-/// Something the session establishes.
+/// Information that the session establishes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fact {
     /// Unique in the session.
     pub id: String,
-    /// Kind.
     pub kind: FactKind,
-    /// Literals that carry it; all must stand in a text for the fact to be there.
+    /// Literals; a text contains the fact if it contains all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tokens: Vec<String>,
-    /// Of a fact without literals: stems ([`gist::stems`]) of what it says. It is there if enough
-    /// of them ([`gist::enough`]) stand in one line of a text.
+    /// For a fact without literals: stems ([`gist::stems`]) of its statement. A text contains the fact
+    /// if one line contains enough of them ([`gist::match_threshold`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
-    /// Message id, or call id for a tool result, in which it first stands; empty for a distractor.
+    /// Id of the message, or call id of the tool result, that first contains it; empty for a distractor.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arises: String,
-    /// Ids of later messages that need it.
+    /// Ids of later messages that need the fact.
     #[serde(default)]
     pub needs: Vec<String>,
     /// The fact that replaces this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<String>,
-    /// Literals that contradict it: a summary that says one of them asserts something false.
+    /// Literals that contradict the fact. A summary with one of them is wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbids: Vec<String>,
-    /// Never said in the session: finding it would be chance.
+    /// Whether the session never contains the fact; a match would be chance.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub distractor: bool,
     /// Fields this build does not know.
@@ -91,22 +90,22 @@ pub struct Fact {
     pub extra: Map<String, Value>,
 }
 
-/// How well a text carries a fact, best first.
+/// How well a text matches a fact, worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Match {
-    /// Nothing, or not all of it.
+    /// No match, or an incomplete one.
     Absent,
-    /// The numbers agree though the words around them differ.
+    /// The numbers are equal, but not the text around them.
     Numeric,
-    /// Equal after folding case, white space and quotes.
+    /// Equal after [`fold`]ing case, white space and quotes.
     Normalised,
-    /// Letter by letter.
+    /// Equal.
     Verbatim,
 }
 
 impl Fact {
-    /// A fact that nothing needs yet.
+    /// Creates a fact that no message needs yet.
     pub fn new(
         id: impl Into<String>,
         kind: FactKind,
@@ -127,15 +126,15 @@ impl Fact {
         }
     }
 
-    /// The strongest way in which `text` carries every token of the fact, or the words of one
-    /// without tokens: all of them as if letter by letter, enough of them as normalised.
+    /// Returns the weakest match of all tokens, or the match of the words of a fact without tokens:
+    /// `Verbatim` for all, `Normalised` for enough of them. `folded` is the folded `text`.
     pub fn matches(&self, text: &str, folded: &str) -> Match {
         let tokens = self.tokens.iter().map(|t| match_token(t, text, folded)).min();
         tokens.unwrap_or_else(|| match_words(&self.words, text))
     }
 
-    /// Whether `text` carries it in any way.
-    pub fn stands_in(&self, text: &str) -> bool {
+    /// Returns whether `text` matches the fact at all.
+    pub fn occurs_in(&self, text: &str) -> bool {
         let folded = if self.tokens.is_empty() { String::new() } else { fold(text) };
         self.matches(text, &folded) > Match::Absent
     }
@@ -145,22 +144,22 @@ fn match_words(words: &[String], text: &str) -> Match {
     if words.is_empty() {
         return Match::Absent;
     }
-    let mut said = vec![false; words.len()];
+    let mut found = vec![false; words.len()];
     let in_line = |line: &str| {
-        said.fill(false);
-        gist::each_stem(line, |stem| {
-            words.iter().zip(&mut said).for_each(|(word, said)| *said |= word == stem);
+        found.fill(false);
+        gist::for_each_stem(line, |stem| {
+            words.iter().zip(&mut found).for_each(|(word, found)| *found |= word == stem);
         });
-        said.iter().filter(|said| **said).count()
+        found.iter().filter(|found| **found).count()
     };
     words_tier(text.lines().map(in_line).max().unwrap_or(0), words.len())
 }
 
-/// How well a text carries `n` words of which `most` stand in one of its lines.
-pub(crate) fn words_tier(most: usize, n: usize) -> Match {
-    match most {
-        _ if most == n => Match::Verbatim,
-        _ if most >= gist::enough(n) => Match::Normalised,
+/// Returns the match for `n` words if a line contains at most `max` of them.
+pub(crate) fn words_tier(max: usize, n: usize) -> Match {
+    match max {
+        _ if max == n => Match::Verbatim,
+        _ if max >= gist::match_threshold(n) => Match::Normalised,
         _ => Match::Absent,
     }
 }
@@ -179,17 +178,17 @@ fn match_token(token: &str, text: &str, folded: &str) -> Match {
     }
 }
 
-/// Lower case, runs of white space as one space, quotes and backticks dropped.
+/// Folds text: lower case, runs of white space as one space, no quotes and backticks.
 pub fn fold(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut gap = false;
     let mut rest = text;
     loop {
-        let end = rest.bytes().position(|b| !stays(b)).unwrap_or(rest.len());
-        let (word, behind) = rest.split_at(end);
-        let mut behind = behind.chars();
-        let next = behind.next();
-        rest = behind.as_str();
+        let end = rest.bytes().position(|b| !is_plain(b)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        let mut after = after.chars();
+        let next = after.next();
+        rest = after.as_str();
         let other = next.filter(|&c| !c.is_whitespace() && !is_quote(c));
         if gap && (!word.is_empty() || other.is_some()) {
             out.push(' ');
@@ -206,8 +205,8 @@ pub fn fold(text: &str) -> String {
     out
 }
 
-/// A sign that is folded without a look at others, beside its case.
-fn stays(byte: u8) -> bool {
+/// Returns whether folding changes at most the case of a byte.
+fn is_plain(byte: u8) -> bool {
     byte.is_ascii_graphic() && !is_quote(char::from(byte))
 }
 
@@ -215,7 +214,7 @@ fn is_quote(c: char) -> bool {
     matches!(c, '`' | '"' | '\'' | '“' | '”' | '‘' | '’')
 }
 
-/// A token that is one number with at least three digits, possibly with a unit: its value.
+/// Returns the value of a token that is one number of at least three digits, possibly with a unit.
 pub(crate) fn number_in(token: &str) -> Option<u128> {
     let mut all = numbers(token);
     let first = all.next()?;
@@ -223,7 +222,7 @@ pub(crate) fn number_in(token: &str) -> Option<u128> {
     (all.next().is_none() && first >= 100 && letters <= 3).then_some(first)
 }
 
-/// Whole numbers of a text; `15,420` and `15_420` are one number each.
+/// Returns the whole numbers of a text; `15,420` and `15_420` are one number each.
 pub(crate) fn numbers(text: &str) -> impl Iterator<Item = u128> + '_ {
     let bytes = text.as_bytes();
     let mut i = 0;
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn tiers_from_verbatim_to_absent() {
+    fn matches_grades_from_verbatim_to_absent() {
         assert_eq!(tier(&["src/auth.ts"], "see src/auth.ts line 3"), Match::Verbatim);
         assert_eq!(tier(&["Token Expired"], "the `token   expired` text"), Match::Normalised);
         assert_eq!(tier(&["15420 ms"], "it took 15,420ms"), Match::Numeric);
@@ -283,13 +282,13 @@ mod tests {
     }
 
     #[test]
-    fn every_token_must_be_there() {
+    fn matches_requires_every_token() {
         assert_eq!(tier(&["alpha", "beta"], "alpha only"), Match::Absent);
         assert_eq!(tier(&["alpha", "Beta"], "alpha beta"), Match::Normalised);
     }
 
     #[test]
-    fn a_fact_without_literals_is_carried_by_enough_of_its_words_in_one_line() {
+    fn matches_without_literals_needs_enough_words_in_one_line() {
         let words = ["css", "debug", "grid", "expand"].map(String::from).to_vec();
         let fact = Fact { words, ..fact(&[]) };
         let tier = |text: &str| fact.matches(text, &fold(text));
@@ -301,7 +300,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_text_is_folded_sign_by_sign(text in "[aB1.\u{b}\u{1b} \n`'”İKé日]{0,24}") {
+        fn fold_equals_folding_by_character(text in "[aB1.\u{b}\u{1b} \n`'”İKé日]{0,24}") {
             let mut slow = String::new();
             let mut gap = false;
             for c in text.chars().filter(|c| !"`'\"”".contains(*c)) {
@@ -318,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn small_numbers_never_match_by_value() {
+    fn matches_ignores_value_of_small_numbers() {
         assert_eq!(tier(&["7x"], "7 apples"), Match::Absent);
     }
 }

@@ -1,5 +1,4 @@
-//! Files on disk: written whole or not at all, never over what was read, and folders walked without
-//! going round in circles.
+//! Atomic writes of files, checks of outputs against inputs, bounded reads, and walks of folders.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -8,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{NamedTempFile, TempDir};
 
-/// Why a file was not written, or a folder not read. What stood there before still does.
+/// A file that was not written, or a folder that was not read. Nothing on disk has changed.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     #[error("{path}: could not {action} ({source}); {advice}")]
     Io { path: PathBuf, action: &'static str, source: io::Error, advice: &'static str },
-    #[error("- is not taken for standard output here; name a file, or /dev/stdout")]
+    #[error("- does not mean standard output here; name a file, or use /dev/stdout")]
     Dash,
     #[error("{0} is a folder; name a file")]
     Folder(PathBuf),
@@ -44,7 +43,7 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), FileError> {
     write_with(path, |out| out.write_all(content.as_ref()))
 }
 
-/// [`write()`] for content that is made while it is written.
+/// Like [`write()`], with content from a closure.
 pub fn write_with(
     path: &Path,
     content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -95,11 +94,8 @@ fn buffered(file: &File, content: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     out.flush()
 }
 
-/// Refuses an output that cannot be written or is one of the inputs, by whatever name it is reached
-/// (link, hard link, another spelling): good to call before long work. An input that is a folder
-/// stands for every file in it and below.
-///
-/// `-`, too: who can print asks for that before, and a file of this name is what nobody wants.
+/// Refuses an output that is not writable, is `-`, or is one of the inputs, even by another name (link,
+/// hard link, other spelling). Call it before long work. An input folder includes all files below it.
 pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), FileError> {
     if path.as_os_str() == "-" {
         return Err(FileError::Dash);
@@ -117,7 +113,7 @@ pub fn check_output(path: &Path, inputs: &[PathBuf]) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Whether two names lead to one file, also one that does not exist yet.
+/// Returns whether two paths name the same file, which need not exist.
 pub fn same_place(a: &Path, b: &Path) -> bool {
     #[cfg(unix)]
     if let (Ok(a), Ok(b)) = (fs::metadata(a), fs::metadata(b)) {
@@ -127,7 +123,7 @@ pub fn same_place(a: &Path, b: &Path) -> bool {
     matches!((real(a), real(b)), (Ok(a), Ok(b)) if a == b)
 }
 
-/// The path without links and dots; the last part need not exist.
+/// Resolves links and dots in a path; the last component need not exist.
 pub fn real(path: &Path) -> io::Result<PathBuf> {
     match path.canonicalize() {
         Err(e) if e.kind() == ErrorKind::NotFound => match path.file_name() {
@@ -138,14 +134,13 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Most that is read of a pipe, which may never end, bytes. What comes through one is held in memory.
-pub const MOST_OF_A_PIPE: u64 = 1 << 30;
+/// Maximum number of bytes read from a pipe, which may never end.
+pub const MAX_PIPE_BYTES: u64 = 1 << 30;
 
-/// Most that is read of a device, bytes: a terminal or `/dev/null` ends far below, `/dev/zero` never.
-pub const MOST_OF_A_DEVICE: u64 = 1 << 24;
+/// Maximum number of bytes read from a device, such as the endless `/dev/zero`.
+pub const MAX_DEVICE_BYTES: u64 = 1 << 24;
 
-/// The bytes of a file, or what comes through a pipe or out of a device up to its end. One that does
-/// not end within [`MOST_OF_A_PIPE`] or [`MOST_OF_A_DEVICE`] is an error.
+/// Reads a file, or a pipe or device up to its end. Fails if that is not within [`MAX_PIPE_BYTES`] or [`MAX_DEVICE_BYTES`].
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let kind = file.metadata()?.file_type();
@@ -154,28 +149,28 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
         file.read_to_end(&mut bytes)?;
         return Ok(bytes);
     }
-    let most = if is_device(kind) { MOST_OF_A_DEVICE } else { MOST_OF_A_PIPE };
-    read_ending(file, most)
+    let max = if is_device(kind) { MAX_DEVICE_BYTES } else { MAX_PIPE_BYTES };
+    read_bounded(file, max)
 }
 
-/// [`read()`] as text.
+/// Like [`read()`], for UTF-8 text.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let invalid = |_| io::Error::new(ErrorKind::InvalidData, "it is not valid UTF-8");
     String::from_utf8(read(path)?).map_err(invalid)
 }
 
-/// What comes up to the end, and an error where that is not within `most` bytes.
-pub fn read_ending(from: impl Read, most: u64) -> io::Result<Vec<u8>> {
+/// Reads up to the end. Fails if that is not within `max` bytes.
+pub fn read_bounded(from: impl Read, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    from.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        let what = format!("more than {} MiB came and no end; name a file", most >> 20);
+    from.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        let what = format!("it does not end within {} MiB; name a file", max >> 20);
         return Err(io::Error::new(ErrorKind::FileTooLarge, what));
     }
     Ok(bytes)
 }
 
-/// Whether what is opened may give bytes for ever.
+/// Returns whether a file may be endless.
 #[cfg(unix)]
 fn is_device(kind: fs::FileType) -> bool {
     use std::os::unix::fs::FileTypeExt;
@@ -191,8 +186,8 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A text as the name of a file: letters, digits, `-`, `_` and `.` only, at most 80 of them; never
-/// empty, never beginning with a dot, and none of the names that Windows keeps for devices.
+/// Converts text to a file name of 1 to 80 letters, digits, `-`, `_` and `.`, without a leading dot, and
+/// not a device name of Windows.
 pub fn safe_name(text: &str) -> String {
     let mapped: String = text
         .chars()
@@ -210,15 +205,14 @@ pub fn safe_name(text: &str) -> String {
     }
 }
 
-/// Every file in a folder and the folders in it, by name. Links are followed, and a folder that is
-/// met again is not entered again, so links that lead back come to an end.
+/// Returns all files below a folder, sorted. Follows links, and enters each folder once.
 pub fn walk(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     let mut unread = None;
     let files = walk_into(folder, |_| true, |e| unread = unread.take().or(Some(e)));
     unread.map_or(Ok(files), Err)
 }
 
-/// [`walk()`] of the folders below that `enter` lets in; what cannot be read goes to `unread`.
+/// Like [`walk()`], for subfolders that `enter` allows; passes errors to `unread`.
 pub fn walk_into(
     folder: &Path,
     mut enter: impl FnMut(&Path) -> bool,
@@ -242,7 +236,7 @@ pub fn walk_into(
             .partition(|path| path.is_dir());
         files.extend(found);
         folders.retain(|path| enter(path));
-        // Taken from the end: the first name first, whatever order the system lists them in.
+        // Popped from the end, so that the first name comes first.
         folders.sort_by(|a, b| b.cmp(a));
         open.extend(folders);
     }
@@ -250,11 +244,11 @@ pub fn walk_into(
     files
 }
 
-/// Where a write to a path ends up.
+/// The target of a write to a path.
 enum Target {
-    /// A file, or a name for one, without links; permissions of the file that is there.
+    /// A resolved path, and the permissions of an existing file.
     Regular { path: PathBuf, mode: Option<fs::Permissions> },
-    /// A pipe, a terminal, a device: there is nothing to keep and nothing to replace.
+    /// A pipe, terminal or device, which cannot be replaced.
     Stream,
 }
 
@@ -263,10 +257,10 @@ impl Target {
         let write_failed = || failed(path, "write it", ADVICE_WRITE);
         match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => Err(FileError::Folder(path.into())),
-            // `/dev/stdout` may be a regular file, but one that somebody holds open.
+            // `/dev/stdout` may be an open regular file.
             Ok(meta) if !meta.is_file() || path.starts_with("/dev") => Ok(Target::Stream),
             Ok(meta) => {
-                // A rename would pass over the permissions of the file.
+                // A rename would ignore missing write permission.
                 OpenOptions::new().write(true).open(path).map_err(write_failed())?;
                 let path = path.canonicalize().map_err(write_failed())?;
                 Ok(Target::Regular { path, mode: Some(meta.permissions()) })
@@ -283,8 +277,7 @@ impl Target {
     }
 }
 
-/// Makes a folder and those above it; what is new can be entered by its owner alone, where the system
-/// knows of owners. For copies of what may be private.
+/// Creates a folder and its parents; on Unix, new ones are accessible to the owner only.
 pub fn create_private_dir(dir: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -293,8 +286,7 @@ pub fn create_private_dir(dir: &Path) -> io::Result<()> {
     builder.create(dir)
 }
 
-/// Makes an empty file that its owner alone may read, where the system knows of owners; one that is
-/// there stays as it is.
+/// Creates an empty file unless it exists; on Unix, only the owner may read it.
 pub fn create_private(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -341,15 +333,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ends_is_read_and_what_does_not_is_an_error() {
-        assert_eq!(read_ending(&b"four"[..], 4).unwrap(), b"four");
-        assert_eq!(read_ending(&b""[..], 4).unwrap(), b"");
-        let error = read_ending(io::repeat(b'x'), 3 << 20).unwrap_err().to_string();
-        assert_eq!(error, "more than 3 MiB came and no end; name a file");
+    fn read_bounded_rejects_endless_input() {
+        assert_eq!(read_bounded(&b"four"[..], 4).unwrap(), b"four");
+        assert_eq!(read_bounded(&b""[..], 4).unwrap(), b"");
+        let error = read_bounded(io::repeat(b'x'), 3 << 20).unwrap_err().to_string();
+        assert_eq!(error, "it does not end within 3 MiB; name a file");
     }
 
     #[test]
-    fn a_text_is_read_whole_and_must_be_text() {
+    fn read_text_rejects_invalid_utf8() {
         let dir = std::env::temp_dir().join(format!("ctxbench-files-{}", std::process::id()));
         fs::create_dir_all(&dir).unwrap();
         let path = dir.join("a.txt");

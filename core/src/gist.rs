@@ -1,58 +1,56 @@
-//! What a sentence is about: its content words, reduced to stems, so that a rule or a decision is
-//! known again in other words than those in which it was said.
+//! Content words of a sentence, reduced to stems, to find a paraphrased rule or decision.
 
 use std::sync::LazyLock;
 
 use rapidhash::RapidHashSet;
 
-/// Words that say nothing about a subject: function words of English, and what agents say in every
-/// other sentence.
+/// Stop words: function words of English, and words that agents use in every other sentence.
 static COMMON: LazyLock<RapidHashSet<&str>> =
     LazyLock::new(|| include_str!("gist/common.txt").lines().collect());
 
-/// Endings that go, longest first.
-const ENDINGS: &[&str] = &[
+/// Suffixes to remove, longest first.
+const SUFFIXES: &[&str] = &[
     "ization", "ations", "ation", "ingly", "edly", "ings", "ing", "ied", "ies", "ers", "ed", "es",
     "er", "ly", "s",
 ];
 
-/// Letters that must be left of a word without its ending.
+/// Minimum number of letters without the suffix.
 const ROOT: usize = 4;
 
-/// Shortest content word, in characters, and shortest number, in digits.
-const SHORTEST: usize = 3;
-const SHORTEST_NUMBER: usize = 2;
+/// Minimum length of a content word, in characters, and of a number, in digits.
+const MIN_WORD: usize = 3;
+const MIN_NUMBER: usize = 2;
 
-/// Bits that tell ASCII letters from one another, whatever their case.
+/// Number of bits that identify an ASCII letter regardless of case.
 const LETTER: u32 = 5;
 
-/// Stems of the content words of a text, in order, with repetitions: lower case, without the
-/// commonest English endings. Names such as `parse_token` are one word.
+/// Returns the stems of the content words of a text, in order, with repetitions: lower case, without
+/// common English suffixes. Names such as `parse_token` are one word.
 pub fn stems(text: &str) -> impl Iterator<Item = String> + '_ {
     let mut lower = String::new();
     words(text).filter_map(move |w| stem(w, &mut lower).map(str::to_string))
 }
 
-/// Calls `found` with the same stems, in the same order.
-pub fn each_stem(text: &str, found: impl FnMut(&str)) {
-    each_stem_where(text, |_| true, found);
+/// Calls `found` for each of the [`stems`].
+pub fn for_each_stem(text: &str, found: impl FnMut(&str)) {
+    for_each_stem_where(text, |_| true, found);
 }
 
-/// Calls `found` with the same stems but for those of words that are not `wanted`.
-pub fn each_stem_where(text: &str, wanted: impl Fn(&str) -> bool, mut found: impl FnMut(&str)) {
+/// Calls `found` for the [`stems`] of words that are `wanted`.
+pub fn for_each_stem_where(text: &str, wanted: impl Fn(&str) -> bool, mut found: impl FnMut(&str)) {
     let mut lower = String::new();
     let words = words(text).filter(|w| wanted(w));
     words.for_each(|w| stem(w, &mut lower).into_iter().for_each(&mut found));
 }
 
-/// How some stems begin, without their case; it may take one for another. A stem begins as its word
-/// does, so most words of a text need not be reduced to one.
+/// A filter on the first three letters of stems, with false positives. A stem begins like its word, so
+/// most words of a text need no stemming.
 #[derive(Debug)]
-pub(crate) struct Beginnings(Vec<u64>);
+pub(crate) struct PrefixFilter(Vec<u64>);
 
-impl Beginnings {
-    pub(crate) fn of<'a>(stems: impl Iterator<Item = &'a str>) -> Self {
-        let mut all = Beginnings(vec![0; (1 << (3 * LETTER)) / 64]);
+impl PrefixFilter {
+    pub(crate) fn new<'a>(stems: impl Iterator<Item = &'a str>) -> Self {
+        let mut all = PrefixFilter(vec![0; (1 << (3 * LETTER)) / 64]);
         for at in stems.filter_map(Self::place) {
             all.0[at / 64] |= 1 << (at % 64);
         }
@@ -63,7 +61,7 @@ impl Beginnings {
         Self::place(word).is_none_or(|at| self.0[at / 64] >> (at % 64) & 1 == 1)
     }
 
-    /// `None` = not three ASCII characters.
+    /// Returns the bit of a prefix; `None` if it is not three ASCII characters.
     fn place(word: &str) -> Option<usize> {
         let first = word.as_bytes().first_chunk::<3>().filter(|f| f.is_ascii())?;
         let letter = |b: u8| usize::from(b) & ((1 << LETTER) - 1);
@@ -75,10 +73,10 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty())
 }
 
-/// The stem of a word; `lower` is where it is made.
+/// Returns the stem of a word, using `lower` as buffer.
 fn stem<'a>(word: &'a str, lower: &'a mut String) -> Option<&'a str> {
     if !word.starts_with(char::is_alphabetic) {
-        let number = word.len() >= SHORTEST_NUMBER && word.bytes().all(|b| b.is_ascii_digit());
+        let number = word.len() >= MIN_NUMBER && word.bytes().all(|b| b.is_ascii_digit());
         return number.then_some(word);
     }
     lower.clear();
@@ -93,7 +91,7 @@ fn stem<'a>(word: &'a str, lower: &'a mut String) -> Option<&'a str> {
         return None;
     }
     let last = word.as_bytes().last();
-    let mut endings = ENDINGS.iter().filter(|e| e.as_bytes().last() == last);
+    let mut endings = SUFFIXES.iter().filter(|e| e.as_bytes().last() == last);
     let rest = endings.find_map(|e| word.strip_suffix(*e).filter(|r| r.len() >= ROOT));
     let mut root = rest.unwrap_or(word);
     if root.len() > ROOT {
@@ -104,12 +102,12 @@ fn stem<'a>(word: &'a str, lower: &'a mut String) -> Option<&'a str> {
 }
 
 fn is_short(word: &str) -> bool {
-    word.chars().nth(SHORTEST - 1).is_none()
+    word.chars().nth(MIN_WORD - 1).is_none()
 }
 
-/// How many of `n` content words must stand in one line of a text for it to say the same: two
-/// thirds, since who says something again in a summary leaves a word out or takes another.
-pub fn enough(n: usize) -> usize {
+/// Returns how many of `n` content words one line must contain to match: two thirds, since a summary
+/// omits or replaces some words.
+pub fn match_threshold(n: usize) -> usize {
     (2 * n).div_ceil(3)
 }
 
@@ -117,44 +115,44 @@ pub fn enough(n: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Vec<String> {
+    fn collect(text: &str) -> Vec<String> {
         stems(text).collect()
     }
 
     proptest::proptest! {
         #[test]
-        fn no_word_is_passed_over_whose_stem_is_looked_for(
+        fn prefix_filter_has_no_false_negatives(
             text in "[aBe1İK\u{212a}_]{1,4}(ing|ES|é)? ?b?",
         ) {
             for word in words(&text) {
-                let beginnings = Beginnings::of(of(word).iter().map(String::as_str));
+                let beginnings = PrefixFilter::new(collect(word).iter().map(String::as_str));
                 let mut found = Vec::new();
-                each_stem_where(word, |w| beginnings.has(w), |stem| found.push(stem.to_string()));
-                proptest::prop_assert_eq!(found, of(word));
+                for_each_stem_where(word, |w| beginnings.has(w), |stem| found.push(stem.to_string()));
+                proptest::prop_assert_eq!(found, collect(word));
             }
         }
     }
 
     #[test]
-    fn content_words_lose_their_endings() {
+    fn stems_removes_stop_words_and_suffixes() {
         assert_eq!(
-            of("Now let me add the CSS for debug grids, and the expanded controls (90 %)."),
+            collect("Now let me add the CSS for debug grids, and the expanded controls (90 %)."),
             ["css", "debug", "grid", "expand", "control", "90"]
         );
         assert_eq!(
-            of("merging, merged, merge; retries; parse_token don't"),
+            collect("merging, merged, merge; retries; parse_token don't"),
             ["merg", "merg", "merg", "retr", "parse_token"]
         );
-        assert_eq!(of("Übersetzungen für 7 de"), ["übersetzungen", "für"]);
+        assert_eq!(collect("Übersetzungen für 7 de"), ["übersetzungen", "für"]);
     }
 
     #[test]
-    fn endings_are_in_the_order_that_looking_up_needs() {
-        assert!(ENDINGS.windows(2).all(|w| w[0].len() >= w[1].len()));
+    fn suffixes_are_sorted_by_length() {
+        assert!(SUFFIXES.windows(2).all(|w| w[0].len() >= w[1].len()));
     }
 
     #[test]
-    fn two_thirds_are_enough() {
-        assert_eq!([1, 2, 3, 4, 5, 6].map(enough), [1, 2, 2, 3, 4, 4]);
+    fn match_threshold_is_two_thirds() {
+        assert_eq!([1, 2, 3, 4, 5, 6].map(match_threshold), [1, 2, 2, 3, 4, 4]);
     }
 }

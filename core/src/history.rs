@@ -1,5 +1,5 @@
-//! The history: an append-only log of everything that was said, by people, models, tools and
-//! strategies. Nothing in it is ever changed, so every strategy is measured against the same truth.
+//! The history: an append-only log of all messages of users, models, tools and strategies. It never
+//! changes, so every strategy is measured against the same log.
 
 use std::sync::Arc;
 
@@ -9,19 +9,16 @@ use crate::content::Part;
 /// One message of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    /// Its number.
     pub id: MessageId,
-    /// The session's own id of it; empty for messages that a strategy made.
+    /// The session's id of the message; empty for messages that a strategy made.
     pub key: Arc<str>,
-    /// Who spoke.
     pub role: Role,
-    /// What was said, in order.
     pub parts: Vec<Part>,
     /// Made by a strategy, not by user, model or tool.
     pub synthetic: bool,
 }
 
-/// The append-only log.
+/// An append-only log of messages.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     messages: Vec<Message>,
@@ -41,22 +38,21 @@ impl History {
         id
     }
 
-    /// All messages, oldest first.
+    /// Returns all messages, oldest first.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// One message.
     pub fn get(&self, id: MessageId) -> Option<&Message> {
         self.messages.get(id.0 as usize)
     }
 
-    /// The message with a session id, newest first.
+    /// Returns the newest message with a session id.
     pub fn find(&self, key: &str) -> Option<&Message> {
         self.messages.iter().rev().find(|m| &*m.key == key)
     }
 
-    /// The newest result of a call, if any.
+    /// Returns the newest result of a call.
     pub fn result(&self, call_id: &str) -> Option<&Arc<str>> {
         self.messages.iter().rev().flat_map(|m| m.parts.iter()).find_map(|p| match p {
             Part::Result { id, output, .. } if &**id == call_id => Some(output),

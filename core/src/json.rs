@@ -1,36 +1,29 @@
-//! JSON texts as JavaScript programs write them again after reading: no blanks between members,
-//! members in the order in which they were read. Programs that estimate by the length of such a
-//! text, or show it, have this form and not the model's own.
+//! JSON in the form of JavaScript's `JSON.stringify(JSON.parse(text))`: without spaces, with members
+//! in their original order. Products that show or measure such a text use this form.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 
-/// A JSON value whose members keep their order.
+/// A JSON value with ordered members.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
-    /// `null`.
     Null,
-    /// `true` or `false`.
-    Flag(bool),
-    /// A number.
+    Bool(bool),
     Number(Number),
-    /// A string.
-    Text(String),
-    /// An array.
-    List(Vec<Json>),
-    /// An object.
+    String(String),
+    Array(Vec<Json>),
     Object(Vec<(String, Json)>),
 }
 
 impl Json {
-    /// Reads a text; `None` = it is no JSON.
+    /// Parses a text; `None` if it is not JSON.
     pub fn read(text: &str) -> Option<Json> {
         serde_json::from_str(text).ok()
     }
 
-    /// The members of an object; of anything else none.
+    /// Returns the members of an object; none for other values.
     pub fn members(&self) -> &[(String, Json)] {
         match self {
             Json::Object(members) => members,
@@ -38,15 +31,15 @@ impl Json {
         }
     }
 
-    /// The string of a member of this name.
+    /// Returns the string of the last member with a name.
     pub fn text(&self, name: &str) -> Option<&str> {
         match &self.members().iter().rev().find(|(k, _)| k == name)?.1 {
-            Json::Text(t) => Some(t),
+            Json::String(t) => Some(t),
             _ => None,
         }
     }
 
-    /// The compact form.
+    /// Formats the value without spaces.
     pub fn write(&self) -> String {
         let mut out = String::new();
         self.push(&mut out);
@@ -56,14 +49,14 @@ impl Json {
     fn push(&self, out: &mut String) {
         match self {
             Json::Null => out.push_str("null"),
-            Json::Flag(b) => out.push_str(if *b { "true" } else { "false" }),
-            // JavaScript has one kind of number and writes whole ones without a point.
+            Json::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
+            // JavaScript writes whole numbers without a decimal point.
             Json::Number(n) => match n.as_f64().filter(|f| n.is_f64() && f.fract() == 0.0) {
                 Some(f) if f.abs() < 1e21 => out.push_str(&format!("{f:.0}")),
                 _ => out.push_str(&n.to_string()),
             },
-            Json::Text(t) => push_text(t, out),
-            Json::List(list) => {
+            Json::String(t) => push_text(t, out),
+            Json::Array(list) => {
                 out.push('[');
                 for (i, v) in list.iter().enumerate() {
                     if i > 0 {
@@ -113,7 +106,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_bool<E>(self, b: bool) -> Result<Json, E> {
-        Ok(Json::Flag(b))
+        Ok(Json::Bool(b))
     }
 
     fn visit_i64<E>(self, n: i64) -> Result<Json, E> {
@@ -129,7 +122,7 @@ impl<'de> Visitor<'de> for Reader {
     }
 
     fn visit_str<E>(self, t: &str) -> Result<Json, E> {
-        Ok(Json::Text(t.to_string()))
+        Ok(Json::String(t.to_string()))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Json, A::Error> {
@@ -137,7 +130,7 @@ impl<'de> Visitor<'de> for Reader {
         while let Some(v) = list.next_element()? {
             out.push(v);
         }
-        Ok(Json::List(out))
+        Ok(Json::Array(out))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
@@ -154,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_stays_and_blanks_go() {
+    fn write_keeps_order_and_removes_spaces() {
         let text =
             "{ \"path\" : \"a b\",\n \"edits\": [ {\"old\": \"x\\u0041\\/\"}, 1.0, -2.5, true ] }";
         let json = Json::read(text).unwrap();
@@ -164,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_told() {
+    fn read_rejects_invalid_json() {
         assert_eq!(Json::read("{\"path\": "), None);
         assert_eq!(Json::read("[1] 2"), None);
         assert_eq!(Json::read("null").unwrap().members(), []);

@@ -1,4 +1,4 @@
-//! The ledger: tokens and dollars of every request, by model and purpose.
+//! The ledger: tokens and cost of all requests, by model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,17 +9,15 @@ use crate::request::{Purpose, Reply, Request, Usage};
 /// Usage and cost of one model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelTotal {
-    /// Requests.
     pub requests: u64,
-    /// Tokens billed.
     pub usage: Usage,
-    /// USD; models without a price list count as 0 and are named in [`Ledger::unpriced`].
+    /// Cost in USD; 0 for models without prices, see [`Ledger::unpriced`].
     pub cost: Cost,
-    /// Whether it has a price list.
+    /// Whether the model has prices.
     pub priced: bool,
 }
 
-/// Tokens and dollars of every request so far.
+/// Tokens and cost of all requests so far.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     by_model: BTreeMap<Arc<str>, ModelTotal>,
@@ -37,22 +35,22 @@ impl Ledger {
         self.summary_calls += u64::from(request.purpose == Purpose::Summary);
     }
 
-    /// Totals per model.
+    /// Returns the totals per model.
     pub fn models(&self) -> impl Iterator<Item = (&str, &ModelTotal)> {
         self.by_model.iter().map(|(k, v)| (&**k, v))
     }
 
-    /// USD in all.
+    /// Returns the total cost in USD.
     pub fn cost_usd(&self) -> f64 {
         self.by_model.values().map(|t| t.cost.total()).sum()
     }
 
-    /// Requests that wrote summaries.
+    /// Returns the number of summary requests.
     pub fn summary_calls(&self) -> u64 {
         self.summary_calls
     }
 
-    /// Models that have no price.
+    /// Returns the models without prices.
     pub fn unpriced(&self) -> Vec<&str> {
         self.models().filter(|(_, total)| !total.priced).map(|(name, _)| name).collect()
     }

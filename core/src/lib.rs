@@ -1,10 +1,8 @@
-//! The engine of ctxbench: history, context, budget and compaction behind a [`Strategy`] trait.
+//! The engine of ctxbench: history, context, budget and compaction, with a [`Strategy`] trait.
 //!
-//! The history is an append-only log of what was said; the context is the view of it that the next
-//! request will show. A strategy is a policy over named moments that edits the view and never the
-//! log.
+//! The history is an append-only log of messages; the context is the view of it in the next request. A
+//! strategy implements hooks of the agent's loop, which edit the view and never the log.
 
-pub mod advice;
 pub mod agent;
 pub mod block;
 pub mod budget;
@@ -14,35 +12,36 @@ pub mod compaction;
 pub mod content;
 pub mod context;
 pub mod context_editing;
-pub mod counted;
 pub mod engine;
 pub mod escapes;
 pub mod fact;
 pub mod files;
 pub mod gist;
 pub mod history;
+pub mod host;
+pub mod io_hint;
 pub mod json;
 pub mod ledger;
+pub mod lru_map;
 pub mod matcher;
 pub mod model;
 pub mod natural;
 pub mod nearest;
-pub mod plain;
+pub mod plural;
 pub mod quantity;
-pub mod recent;
 pub mod request;
 pub mod rng;
 #[cfg(feature = "schema")]
 pub mod schema;
+pub mod serde_error;
 pub mod session;
 pub mod settings;
 pub mod strategy;
 pub mod tokens;
 pub mod toml_file;
-pub mod world;
 
-/// For those who write a [`World`] or a [`Strategy`].
+/// For implementations of [`Host`] and [`Strategy`].
 pub use async_trait::async_trait;
 pub use engine::Engine;
+pub use host::Host;
 pub use strategy::{Flow, Strategy};
-pub use world::World;

@@ -1,4 +1,4 @@
-//! Looking for many literals at once: one pass over a text, however many facts there are.
+//! Searches for many literals at once, in one pass over a text.
 
 use std::ops::Range;
 
@@ -6,21 +6,21 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use crate::fact::{Fact, Match, fold, number_in, numbers, words_tier};
-use crate::gist::{self, Beginnings};
+use crate::gist::{self, PrefixFilter};
 
-/// A set of literals that are looked for together. Each has the number under which it was added.
+/// A set of numbered literals to search for together.
 #[derive(Debug)]
 pub struct Literals {
-    /// Knows the different literals that are not empty; `None` when there are none.
+    /// Finds the distinct literals that are not empty; `None` if there are none.
     finder: Option<AhoCorasick>,
-    /// Of each literal its pattern in the finder; `None` = empty, which stands nowhere.
+    /// Pattern of each literal in the finder; `None` if empty, which never matches.
     pattern: Vec<Option<usize>>,
-    /// Of each pattern its literals.
+    /// Literals of each pattern.
     literals: Vec<Vec<usize>>,
 }
 
 impl Literals {
-    /// A set of literals, numbered as they come. Equal ones may be given more than once.
+    /// Creates a set of literals, numbered in order. Duplicates are allowed.
     pub fn new<S: AsRef<str>>(literals: &[S]) -> Self {
         let mut distinct: Vec<&str> =
             literals.iter().map(AsRef::as_ref).filter(|l| !l.is_empty()).collect();
@@ -31,8 +31,7 @@ impl Literals {
         let mut of = vec![Vec::new(); distinct.len()];
         pattern.iter().enumerate().for_each(|(i, p)| p.iter().for_each(|&p| of[p].push(i)));
         let finder = (!distinct.is_empty()).then(|| {
-            // The larger tables that few literals would get are no faster on our texts, and every
-            // subagent has its own.
+            // A DFA for few literals is larger but not faster on these texts.
             let built =
                 AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(&distinct);
             built.expect("literals of a session fit into an automaton")
@@ -44,8 +43,7 @@ impl Literals {
         self.pattern[literal].is_none()
     }
 
-    /// Which literals stand in a text in a place that `counts`, given what stands before and behind
-    /// it.
+    /// Finds the literals with an occurrence in a text that `counts`, given the text before and after it.
     pub fn found(&self, text: &str, counts: impl Fn(&str, &str) -> bool) -> Found<'_> {
         let mut seen = vec![false; self.literals.len()];
         for m in self.finder.iter().flat_map(|f| f.find_overlapping_iter(text)) {
@@ -56,7 +54,7 @@ impl Literals {
     }
 }
 
-/// What of a set of literals stands in a text.
+/// The literals found in a text.
 #[derive(Debug)]
 pub struct Found<'a> {
     of: &'a Literals,
@@ -64,12 +62,12 @@ pub struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Whether the literal of this number does.
+    /// Returns whether a literal was found.
     pub fn has(&self, literal: usize) -> bool {
         self.of.pattern[literal].is_some_and(|p| self.seen[p])
     }
 
-    /// The numbers of all that do, in no order.
+    /// Returns the numbers of all literals found, in no order.
     pub fn all(&self) -> impl Iterator<Item = usize> + '_ {
         self.of
             .literals
@@ -80,37 +78,36 @@ impl Found<'_> {
     }
 }
 
-/// Facts that are matched against texts together: the same as [`Fact::matches`] for each of them. A
-/// text costs what it says, not how many facts there are.
+/// Matches many facts against texts, with the result of [`Fact::matches`] for each. The time depends
+/// on the text rather than on the number of facts.
 #[derive(Debug)]
 pub struct Matcher {
-    /// Where the literals of each fact stand among all of them, fact by fact.
+    /// Range of each fact's literals among all of them.
     literals: Vec<Range<usize>>,
     tokens: Vec<Box<str>>,
     folded: Literals,
     numbers: Vec<Option<u128>>,
     has_numbers: bool,
     first: First,
-    /// Of each content word the facts without literals that it carries.
+    /// Facts without literals, by content word.
     words: HashMap<String, Vec<usize>>,
-    beginnings: Beginnings,
-    /// How many content words each fact without literals has.
-    said: Vec<usize>,
+    prefixes: PrefixFilter,
+    /// Number of content words of each fact without literals.
+    word_counts: Vec<usize>,
 }
 
-/// By what a text shows the first literal of a fact, without which it carries no other.
+/// Indexes facts by their first literal: without it, a text cannot match.
 #[derive(Debug, Default)]
 struct First {
-    /// Of each literal the fact whose first one it is.
+    /// The fact of each literal that is a first one.
     of: Vec<Option<usize>>,
-    /// By the number that it is.
+    /// Facts by the number that the first literal is.
     numbers: HashMap<u128, Vec<usize>>,
-    /// It is nothing but quotes and blanks, which folding takes away.
+    /// Facts with a first literal of only quotes and blanks, which folding removes.
     blank: Vec<usize>,
 }
 
 impl Matcher {
-    /// A matcher of these facts.
     pub fn new(facts: &[Fact]) -> Self {
         let tokens: Vec<Box<str>> =
             facts.iter().flat_map(|f| &f.tokens).map(|t| t.as_str().into()).collect();
@@ -136,9 +133,9 @@ impl Matcher {
             first.blank.extend(folded.is_empty(own.start).then_some(fact));
         }
         Matcher {
-            beginnings: Beginnings::of(words.keys().map(String::as_str)),
+            prefixes: PrefixFilter::new(words.keys().map(String::as_str)),
             words,
-            said: facts.iter().map(|f| f.words.len()).collect(),
+            word_counts: facts.iter().map(|f| f.words.len()).collect(),
             literals,
             has_numbers: numbers.iter().any(Option::is_some),
             folded,
@@ -148,54 +145,54 @@ impl Matcher {
         }
     }
 
-    /// The facts that a text carries, by index, with the strongest way in which it carries them;
-    /// `folded` = the text after [`fold`].
-    pub fn carried(&self, text: &str, folded: &str) -> Vec<(usize, Match)> {
+    /// Returns the indices of the facts that a text matches, with the match; `folded` is the text after
+    /// [`fold`].
+    pub fn find(&self, text: &str, folded: &str) -> Vec<(usize, Match)> {
         let normal = self.folded.found(folded, |_, _| true);
         let verbatim =
             |t: usize| memchr::memmem::find(text.as_bytes(), self.tokens[t].as_bytes()).is_some();
-        let mut said: Vec<u128> =
+        let mut values: Vec<u128> =
             if self.has_numbers { numbers(folded).collect() } else { Vec::new() };
-        said.sort_unstable();
-        said.dedup();
-        // What stands in a text letter by letter stands folded in the folded text, unless it is
-        // nothing but quotes and blanks.
+        values.sort_unstable();
+        values.dedup();
+        // A verbatim match implies a match of the folded text, except for quotes and blanks only.
         let tier = |t: usize| match self.numbers[t] {
             _ if normal.has(t) && verbatim(t) => Match::Verbatim,
             _ if normal.has(t) => Match::Normalised,
             _ if self.folded.is_empty(t) && verbatim(t) => Match::Verbatim,
-            Some(n) if said.binary_search(&n).is_ok() => Match::Numeric,
+            Some(n) if values.binary_search(&n).is_ok() => Match::Numeric,
             _ => Match::Absent,
         };
         let First { of, numbers, blank } = &self.first;
         let mut likely: Vec<usize> = normal.all().filter_map(|t| of[t]).collect();
-        likely.extend(said.iter().filter_map(|n| numbers.get(n)).flatten());
+        likely.extend(values.iter().filter_map(|n| numbers.get(n)).flatten());
         likely.extend(blank);
         likely.sort_unstable();
         likely.dedup();
         let all = |fact: usize| self.literals[fact].clone().map(tier).min();
         let of_literals = likely.into_iter().map(|f| (f, all(f).unwrap_or(Match::Absent)));
-        let of_words =
-            self.most_words(text).into_iter().map(|(f, most)| (f, words_tier(most, self.said[f])));
+        let of_words = self
+            .max_words(text)
+            .into_iter()
+            .map(|(f, max)| (f, words_tier(max, self.word_counts[f])));
         let carried = |(_, how): &(usize, Match)| *how > Match::Absent;
         let mut out: Vec<(usize, Match)> = of_literals.chain(of_words).filter(carried).collect();
         out.sort_unstable_by_key(|(fact, _)| *fact);
         out
     }
 
-    /// How many words of a fact without literals stand in one line, at most; of those of which any
-    /// does.
-    fn most_words(&self, text: &str) -> Vec<(usize, usize)> {
-        let mut most: Vec<(usize, usize)> = Vec::new();
+    /// Returns the maximum number of words of each fact without literals in one line, if above 0.
+    fn max_words(&self, text: &str) -> Vec<(usize, usize)> {
+        let mut max: Vec<(usize, usize)> = Vec::new();
         if self.words.is_empty() {
-            return most;
+            return max;
         }
         let mut stems: Vec<(&str, &[usize])> = Vec::new();
         let mut facts: Vec<usize> = Vec::new();
         for line in text.lines() {
             stems.clear();
-            let known = |word: &str| self.beginnings.has(word);
-            gist::each_stem_where(line, known, |stem| {
+            let known = |word: &str| self.prefixes.has(word);
+            gist::for_each_stem_where(line, known, |stem| {
                 let known = self.words.get_key_value(stem);
                 stems.extend(known.map(|(word, facts)| (word.as_str(), facts.as_slice())));
             });
@@ -204,12 +201,12 @@ impl Matcher {
             facts.clear();
             facts.extend(stems.iter().flat_map(|(_, facts)| *facts));
             facts.sort_unstable();
-            most.extend(facts.chunk_by(|a, b| a == b).map(|same| (same[0], same.len())));
+            max.extend(facts.chunk_by(|a, b| a == b).map(|same| (same[0], same.len())));
         }
-        // The most of each first, which stays.
-        most.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
-        most.dedup_by_key(|(fact, _)| *fact);
-        most
+        // Sort the maximum of each fact first, so that `dedup` keeps it.
+        max.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+        max.dedup_by_key(|(fact, _)| *fact);
+        max
     }
 }
 
@@ -224,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_are_found_where_they_count() {
+    fn found_reports_literals_that_count() {
         let all = Literals::new(&["ab", "", "b", "ab", "x"]);
         let found = all.found("ab c", |_, _| true);
         assert_eq!(
@@ -232,8 +229,7 @@ mod tests {
             [true, false, true, true, false],
             "one inside another, and twice the same"
         );
-        let whole =
-            all.found("ab b", |before, behind| before.is_empty() && behind.starts_with(' '));
+        let whole = all.found("ab b", |before, after| before.is_empty() && after.starts_with(' '));
         assert_eq!([whole.has(0), whole.has(2)], [true, false]);
         let mut numbers: Vec<usize> = found.all().collect();
         numbers.sort_unstable();
@@ -251,7 +247,7 @@ mod tests {
         // Few letters, so that much is found: case, quotes, blanks, numbers with separators,
         // letters that grow when folded.
         #[test]
-        fn together_as_one_by_one(
+        fn matcher_equals_matching_one_by_one(
             facts in prop::collection::vec(
                 (
                     prop::collection::vec("[aB1 5,`İ]{0,5}", 0..3),
@@ -266,7 +262,7 @@ mod tests {
             let folded = fold(&text);
             let one_by_one: Vec<(usize, Match)> =
                 facts.iter().map(|f| f.matches(&text, &folded)).enumerate().filter(|(_, m)| *m > Match::Absent).collect();
-            prop_assert_eq!(Matcher::new(&facts).carried(&text, &folded), one_by_one);
+            prop_assert_eq!(Matcher::new(&facts).find(&text, &folded), one_by_one);
         }
     }
 }

@@ -1,9 +1,9 @@
-//! The order in which a person expects labels: numbers by their value, the rest as text.
+//! Natural order of labels: numbers by value, the rest as text.
 
 use std::cmp::Ordering;
 
-/// Compares two labels. A number behind `=` is a value, with a decimal point; any other is one of a
-/// version and ends at its point. Equal only for equal texts.
+/// Compares two labels. A number after `=` may have decimals; any other number is part of a version
+/// and ends at a point. Returns `Equal` only for equal texts.
 ///
 /// ```
 /// use ctxbench_core::natural;
@@ -46,17 +46,17 @@ fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
         let digits = |t: &str| t.bytes().take_while(u8::is_ascii_digit).count();
         if !first.is_ascii_digit() {
             let end = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
-            let (own, behind) = rest.split_at(end);
-            (rest, value) = (behind, own.ends_with('='));
-            return Some(Part::Text(own));
+            let (part, after) = rest.split_at(end);
+            (rest, value) = (after, part.ends_with('='));
+            return Some(Part::Text(part));
         }
         let mut end = digits(rest);
         if value && rest[end..].starts_with('.') {
             end += 1 + digits(&rest[end + 1..]);
         }
-        let (own, behind) = rest.split_at(end);
-        (rest, value) = (behind, false);
-        Some(Part::Number(own.parse().unwrap_or(f64::INFINITY)))
+        let (part, after) = rest.split_at(end);
+        (rest, value) = (after, false);
+        Some(Part::Number(part.parse().unwrap_or(f64::INFINITY)))
     })
 }
 
@@ -70,14 +70,14 @@ mod tests {
     }
 
     #[test]
-    fn values_are_decimals_and_versions_are_not() {
+    fn order_compares_decimals_of_values_only() {
         assert_eq!(sorted(["x:s=0.5", "x:s=0.45", "x:s=10"]), ["x:s=0.45", "x:s=0.5", "x:s=10"]);
         assert_eq!(sorted(["x@1.10", "x@1.9", "x"]), ["x", "x@1.9", "x@1.10"]);
         assert_eq!(sorted(["b", "a", "c2"]), ["a", "b", "c2"]);
     }
 
     #[test]
-    fn only_equal_texts_are_equal() {
+    fn order_is_equal_for_equal_texts_only() {
         for (a, b) in [("x=1", "x=1.0"), ("x=01", "x=1"), ("a1b", "a1c"), ("", "a"), ("1", "a")] {
             assert_ne!(order(a, b), Ordering::Equal, "{a} {b}");
             assert_eq!(order(a, b), order(b, a).reverse(), "{a} {b}");

@@ -1,4 +1,4 @@
-//! What goes to a model and what comes back, neutral of any wire.
+//! Requests and replies, independent of the wire format.
 
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -13,21 +13,21 @@ use crate::model::{Counting, Model};
 use crate::session::Millis;
 use crate::tokens;
 
-/// Why a request is made.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// The agent's own work.
+    /// The agent's main work.
     Sample,
     /// A summary for a compaction.
     Summary,
     /// Keeping the prompt cache warm.
     Ping,
-    /// Another model writes the edits that the agent's own model has described.
+    /// Another model writes the edits that the agent's model described.
     Edit,
 }
 
-/// When a compaction happens.
+/// The time of a compaction relative to the turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -37,67 +37,65 @@ pub enum Phase {
     MidTurn,
     /// After the last reply of a turn.
     PostTurn,
-    /// On the user's command.
+    /// Outside a turn, at the user's request.
     StandaloneTurn,
-    /// Beside the conversation.
+    /// Concurrently with the conversation.
     Background,
 }
 
-/// Tool definitions that a model is offered, counted and hashed once for all who share them.
+/// Tool definitions, counted and hashed once.
 #[derive(Debug)]
 pub struct Tools {
-    /// The definitions as one JSON array, byte for byte what is sent.
+    /// The definitions as one JSON array, exactly as sent.
     pub json: Box<RawValue>,
     o200k: OnceLock<u64>,
     hash: OnceLock<u64>,
 }
 
 impl Tools {
-    /// Tools from definitions; an empty list makes none.
+    /// Creates tools from definitions; `None` if there are none.
     pub fn new(definitions: &[serde_json::Value]) -> Option<Arc<Self>> {
         if definitions.is_empty() {
             return None;
         }
         let json =
             serde_json::value::to_raw_value(definitions).expect("JSON values always serialise");
-        Some(Tools::of(json))
+        Some(Tools::from_json(json))
     }
 
-    /// Those of a JSON array.
-    pub fn of(json: Box<RawValue>) -> Arc<Self> {
+    /// Creates tools from a JSON array.
+    pub fn from_json(json: Box<RawValue>) -> Arc<Self> {
         Arc::new(Tools { json, o200k: OnceLock::new(), hash: OnceLock::new() })
     }
 
-    /// o200k tokens of the array.
+    /// Returns the o200k tokens of the array.
     pub fn o200k(&self) -> u64 {
         *self.o200k.get_or_init(|| tokens::o200k(self.json.get()))
     }
 
-    /// Hash of the array.
+    /// Returns the hash of the array.
     pub fn hash(&self) -> u64 {
         *self.hash.get_or_init(|| tokens::content_hash(self.json.get().as_bytes()))
     }
 
-    /// Billed tokens.
+    /// Returns the billed tokens.
     pub fn tokens(&self, by: &Counting) -> u64 {
         by.text(self.o200k())
     }
 }
 
-/// How long a cache entry lives.
+/// Lifetime of a cache entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Ttl {
-    /// Five minutes.
     #[default]
     #[serde(rename = "5m")]
     FiveMinutes,
-    /// One hour.
     #[serde(rename = "1h")]
     OneHour,
 }
 
 impl Ttl {
-    /// Lifetime in ms.
+    /// Returns the lifetime in ms.
     pub fn millis(self) -> Millis {
         match self {
             Ttl::FiveMinutes => 300_000,
@@ -106,30 +104,29 @@ impl Ttl {
     }
 }
 
-/// From when `clear_tool_uses_20250919` acts.
+/// Threshold of `clear_tool_uses_20250919`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClearTrigger {
-    /// From a prompt of this many input tokens.
+    /// Input tokens of the prompt.
     InputTokens(u64),
-    /// From this many tool uses in the prompt.
+    /// Number of tool uses in the prompt.
     ToolUses(u64),
 }
 
-/// Whose call arguments `clear_tool_uses_20250919` clears beside the results.
+/// Calls for which `clear_tool_uses_20250919` also clears the arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ClearInputs {
-    /// Nobody's.
     #[default]
     None,
-    /// Those of every cleared call.
+    /// Every cleared call.
     All,
-    /// Those of these tools.
+    /// Calls of these tools.
     Of(Vec<String>),
 }
 
 impl ClearInputs {
-    /// Whether the arguments of this tool go.
-    pub fn takes(&self, tool: &str) -> bool {
+    /// Returns whether the arguments of a tool are cleared.
+    pub fn includes(&self, tool: &str) -> bool {
         match self {
             ClearInputs::None => false,
             ClearInputs::All => true,
@@ -138,96 +135,82 @@ impl ClearInputs {
     }
 }
 
-/// The conversation as the provider keeps it on its side (Anthropic's message threads,
+/// A conversation that the provider stores (Anthropic's message threads,
 /// docs/sources/anthropic-sdk.md §2.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Thread {
-    /// A new one; the request holds the whole conversation.
+    /// A new thread; the request contains the whole conversation.
     Create,
-    /// The provider has the conversation up to one of its replies, with system prompt and tools.
+    /// The provider has the conversation up to one of its replies, including system prompt and tools.
     Continue {
-        /// Id of that reply.
+        /// Id of the reply.
         after: Arc<str>,
-        /// Number of the first blocks of the request that the provider has and that are not sent.
+        /// Number of leading blocks that the provider already has; they are not sent.
         held: usize,
     },
 }
 
-/// Context editing that the provider is asked to do (Anthropic, docs/sources/anthropic-sdk.md
-/// §3).
+/// A context edit requested from the provider (Anthropic, docs/sources/anthropic-sdk.md §3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerEdit {
     /// `clear_tool_uses_20250919`.
     ClearToolUses {
-        /// From when it acts.
         trigger: ClearTrigger,
-        /// Newest tool uses that stay.
+        /// Number of newest tool uses to keep.
         keep: usize,
-        /// Tokens that must go for it to act at all.
+        /// Minimum number of tokens to clear, else nothing is cleared.
         clear_at_least: u64,
-        /// Tools whose results stay.
+        /// Tools with results to keep.
         exclude: Vec<String>,
-        /// Whose call arguments go together with the results.
         inputs: ClearInputs,
     },
-    /// `clear_thinking_20251015`: thinking of older turns goes.
+    /// `clear_thinking_20251015`: clears thinking of older turns.
     ClearThinking {
-        /// Newest turns with thinking that keep it; `None` = all of them.
+        /// Number of newest turns with thinking to keep; `None` means all.
         keep: Option<usize>,
     },
     /// `compact_20260112`.
     Compact {
-        /// Input tokens from which it acts.
+        /// Threshold in input tokens.
         trigger: u64,
         /// Replaces the provider's own prompt.
         instructions: Option<Arc<str>>,
-        /// Return after the summary instead of going on.
+        /// Stop after the summary instead of continuing.
         pause: bool,
     },
-    /// `cache_edits`: the results of these calls are left out of what the model sees, and the
-    /// cached prefix stays valid (docs/sources/claude-code.md §1.2, grade C; its shape on the
-    /// wire is not published).
-    CacheEdits {
-        /// Calls whose results go.
-        results: Vec<Arc<str>>,
-    },
+    /// `cache_edits`: hides the results of these calls from the model while the cached prefix remains
+    /// valid (docs/sources/claude-code.md §1.2, grade C; the wire format is not published).
+    CacheEdits { results: Vec<Arc<str>> },
 }
 
 /// One request to a model.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Why.
     pub purpose: Purpose,
-    /// When, for summaries.
+    /// Set for summaries.
     pub phase: Option<Phase>,
-    /// Who is asked.
     pub model: Arc<Model>,
-    /// Largest reply in tokens.
+    /// Maximum size of the reply, tokens.
     pub max_tokens: Option<u64>,
-    /// Tools offered, if any.
     pub tools: Option<Arc<Tools>>,
-    /// What it shows, in order.
     pub blocks: Vec<Arc<Block>>,
-    /// Positions after which a prompt-cache breakpoint stands.
+    /// Block positions that end at a prompt-cache breakpoint.
     pub breakpoints: Vec<usize>,
-    /// Lifetime asked for at the breakpoints.
+    /// Cache lifetime for the breakpoints.
     pub ttl: Ttl,
-    /// Edits asked of the provider.
     pub server_edits: Vec<ServerEdit>,
-    /// Messages stay apart on the wire although their neighbour has the same role. The default is
-    /// to merge them, as most clients do.
+    /// Whether neighbouring messages of one role remain separate on the wire. Most clients merge them.
     pub keep_messages: bool,
-    /// Further parameters that the caller sets, sent as they are (Anthropic's wire). Context edits
-    /// among them stand in `server_edits` too, and are sent from here.
+    /// Additional parameters, sent unchanged (Anthropic's wire). Context edits among them are also in
+    /// `server_edits`, but sent from here.
     pub params: serde_json::Map<String, serde_json::Value>,
-    /// The provider keeps the conversation (Anthropic's wire). `blocks` hold all that the model
-    /// sees either way.
+    /// Set if the provider stores the conversation (Anthropic's wire). `blocks` contain the whole prompt
+    /// in any case.
     pub thread: Option<Thread>,
 }
 
 impl Request {
-    /// What goes over the wire: everything, or in a continued thread what the provider does not
-    /// have yet.
+    /// Returns the request as sent: in a continued thread, without the blocks that the provider has.
     pub fn sent(&self) -> Cow<'_, Request> {
         let Some(Thread::Continue { after, held }) = &self.thread else {
             return Cow::Borrowed(self);
@@ -242,22 +225,21 @@ impl Request {
         })
     }
 
-    /// Billed tokens of tools and blocks, before any edit that the provider is asked to do.
+    /// Returns the billed tokens of tools and blocks, before requested edits.
     pub fn tokens(&self) -> u64 {
         self.tools_tokens() + prompt_tokens(&self.model, &self.server_edits, &self.blocks)
     }
 
-    /// Billed tokens of the tool definitions.
+    /// Returns the billed tokens of the tool definitions.
     pub fn tools_tokens(&self) -> u64 {
         self.tools.as_ref().map_or(0, |t| t.tokens(&self.model.counting))
     }
 }
 
-/// Tokens of one reply as the provider reports them. The four input kinds add up to the whole
-/// prompt.
+/// Tokens of one reply, as the provider reports them. The four input kinds add up to the prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Input neither read from nor written to the prompt cache.
+    /// Input that was neither read from nor written to the prompt cache.
     pub input: u64,
     /// Output, reasoning included.
     pub output: u64,
@@ -269,24 +251,23 @@ pub struct Usage {
     pub cache_write: u64,
     /// Input written to the prompt cache for one hour.
     pub cache_write_1h: u64,
-    /// The provider's own total where it differs from the sum of the parts.
+    /// The provider's total, if it differs from the sum.
     pub reported_total: Option<u64>,
 }
 
 impl Usage {
-    /// All input tokens: uncached, read and written.
+    /// Returns all input tokens: uncached, read and written.
     pub fn prompt(&self) -> u64 {
         [self.cache_read, self.cache_write, self.cache_write_1h]
             .into_iter()
             .fold(self.input, u64::saturating_add)
     }
 
-    /// Prompt and output together, as the provider says or as the parts add up.
+    /// Returns the provider's total, or the sum of prompt and output.
     pub fn total(&self) -> u64 {
         self.reported_total.unwrap_or(self.prompt().saturating_add(self.output))
     }
 
-    /// Adds another usage.
     pub fn add(&mut self, o: &Usage) {
         self.input += o.input;
         self.output += o.output;
@@ -298,18 +279,17 @@ impl Usage {
     }
 }
 
-/// Why a reply ended.
+/// The reason why a reply ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
     /// The model was done.
     #[default]
     EndTurn,
-    /// It wants tools to run.
+    /// The model calls tools.
     ToolUse,
     /// The output limit was reached.
     MaxTokens,
-    /// A stop sequence was written.
     StopSequence,
     /// The provider compacted and paused.
     Compaction,
@@ -317,64 +297,59 @@ pub enum StopReason {
     PauseTurn,
     /// The model refused.
     Refusal,
-    /// The window was full while writing.
+    /// The reply filled the window.
     WindowExceeded,
 }
 
-/// What a provider says it edited before the model saw the prompt.
+/// The provider's report on its context edits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Applied {
     /// Tool results cleared, oldest first.
     pub cleared_tool_uses: usize,
-    /// Tokens that went with them.
+    /// Tokens of the cleared results.
     pub cleared_tokens: u64,
     /// Turns whose thinking was cleared, oldest first.
     pub cleared_thinking_turns: usize,
-    /// Tokens of that thinking.
+    /// Tokens of the cleared thinking.
     pub thinking_tokens: u64,
 }
 
 /// A reply of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
-    /// The provider's id of it. Read from the wire only where a later request may refer to it
-    /// (Anthropic).
+    /// The provider's id, if a later request may refer to it (Anthropic).
     pub id: Option<Arc<str>>,
-    /// Contents in order.
     pub parts: Vec<Part>,
-    /// Tokens of the answer itself; the size of the context comes from here.
+    /// Tokens of the reply itself. Use these for the size of the context.
     pub usage: Usage,
-    /// Tokens of everything billed, provider-side compaction included.
+    /// All billed tokens, including a compaction by the provider.
     pub billed: Usage,
-    /// Why it ended.
     pub stop: StopReason,
-    /// Provider-side edits.
     pub applied: Applied,
-    /// Virtual time until the reply was complete, ms.
+    /// Virtual time until the reply was complete, in ms.
     pub latency_ms: Millis,
-    /// Tokens of the prompt, of the summarised one where the provider compacts, that a cache
-    /// without lifetimes would have served besides those that were read; 0 where nobody knows.
+    /// Additional tokens of the prompt that a cache without expiry would have served; 0 if unknown. If
+    /// the provider compacted, tokens of the summarised prompt.
     pub expired: u64,
 }
 
 impl Reply {
-    /// The text parts joined by blank lines; `None` when there are none.
+    /// Joins the text parts with blank lines; `None` if there are none.
     pub fn text(&self) -> Option<String> {
         let texts: Vec<&str> = self.parts.iter().filter_map(Part::as_text).collect();
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
-    /// The calls in order.
     pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(Part::as_call)
     }
 
-    /// Whether it asks for tools.
+    /// Returns whether the reply calls tools.
     pub fn has_calls(&self) -> bool {
         self.calls().next().is_some()
     }
 
-    /// The summary of a provider-side compaction in this reply.
+    /// Returns the summary of a compaction by the provider.
     pub fn compaction(&self) -> Option<&Arc<str>> {
         self.parts.iter().find_map(|p| match p {
             Part::Compaction(Some(s)) => Some(s),
@@ -383,7 +358,7 @@ impl Reply {
     }
 }
 
-/// What kind of failure a model error is.
+/// The kind of a model error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
@@ -395,9 +370,9 @@ pub enum ErrorKind {
     Invalid,
     /// The provider failed.
     Server,
-    /// The stream broke off.
+    /// The stream was interrupted.
     Stream,
-    /// There is nothing left to answer with: a scripted session is over.
+    /// A scripted session has no further reply.
     Ended,
 }
 
@@ -405,18 +380,17 @@ pub enum ErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the model answered {status}: {message}")]
 pub struct ModelError {
-    /// What kind.
     pub kind: ErrorKind,
-    /// HTTP status.
+    /// HTTP status code.
     pub status: u16,
-    /// The provider's code, if it gave one.
+    /// The provider's error code.
     pub code: Option<String>,
-    /// The provider's words.
+    /// The provider's error message.
     pub message: String,
 }
 
 impl ModelError {
-    /// The script has no further answer.
+    /// Creates the error for a script without further replies.
     pub fn ended() -> Self {
         ModelError {
             kind: ErrorKind::Ended,
@@ -426,13 +400,13 @@ impl ModelError {
         }
     }
 
-    /// Whether the same request may succeed a little later: too many requests or tokens, a failure
-    /// of the provider or of the connection.
+    /// Returns whether a retry may succeed: rate limits, and failures of the provider or the
+    /// connection.
     pub fn is_passing(&self) -> bool {
         matches!(self.kind, ErrorKind::RateLimited | ErrorKind::Server | ErrorKind::Stream)
     }
 
-    /// Whether the prompt was larger than the window.
+    /// Returns whether the prompt exceeded the window.
     pub fn is_overflow(&self) -> bool {
         self.kind == ErrorKind::Overflow
     }

@@ -1,17 +1,16 @@
-//! A small seeded generator for everything that must be the same bytes on every machine.
+//! A small seeded random generator with the same output on every machine.
 
-/// SplitMix64 (Steele, Lea, Flood 2014): every seed is a good one, and a stream is one addition and
-/// two multiplications per number.
+/// SplitMix64 (Steele, Lea, Flood 2014). Every seed is good.
 #[derive(Clone, Debug)]
 pub struct SplitMix64(u64);
 
 impl SplitMix64 {
-    /// The stream of a number.
+    /// Creates a stream from a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The stream of a name, so that a change in one place does not shift all others.
+    /// Creates a stream from a name, independent of other streams.
     pub fn named(name: &str) -> Self {
         // FNV-1a: stable, unlike the hasher of the standard library.
         Self(name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -19,7 +18,7 @@ impl SplitMix64 {
         }))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -28,8 +27,7 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// A number in `0..bound`, by multiplication: the bias is below `bound / 2^64`. 0 for a bound
-    /// of 0.
+    /// Returns a number in `0..bound`, or 0 for a bound of 0. The bias is below `bound / 2^64`.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
@@ -40,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_published_stream_of_seed_1234567() {
+    fn bits_match_published_stream_of_seed_1234567() {
         let mut rng = SplitMix64::new(1_234_567);
         let stream: Vec<u64> = (0..3).map(|_| rng.bits()).collect();
         assert_eq!(
@@ -50,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_below_a_bound_are_spread_evenly() {
+    fn below_is_uniform() {
         let mut rng = SplitMix64::named("spread");
         let mut seen = [0; 7];
         (0..7_000).for_each(|_| seen[rng.below(7) as usize] += 1);

@@ -21,8 +21,7 @@ enum Line {
     Entry(Entry),
 }
 
-/// The schema of one line of a session file. Fields that it does not name are allowed: they are
-/// kept.
+/// Returns the schema of one line of a session file. Additional fields are allowed.
 pub fn session_line() -> Schema {
     let mut schema = schemars::schema_for!(Line);
     schema.insert("title".into(), "ctxbench session line".into());

@@ -1,5 +1,4 @@
-//! The canonical session: what was said, called and returned, in order. Importers produce it,
-//! replay reads it.
+//! The session format: messages, calls and results in order. Importers write it, replay reads it.
 //!
 //! One JSON object per line; unknown fields are kept. The format is a contract (see
 //! `docs/formats.md`).
@@ -28,7 +27,7 @@ pub struct Header {
     pub version: u32,
     /// Short name, unique in a run.
     pub id: String,
-    /// A line for people.
+    /// A title for people.
     #[serde(default)]
     pub title: String,
     /// The model the session was recorded with.
@@ -40,13 +39,13 @@ pub struct Header {
     /// Largest reply in tokens, when it differs from the model's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
-    /// Size in tokens of system prompt and tools where the recording lacks their text.
+    /// Size in tokens of system prompt and tools, if the recording lacks their text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix_tokens: Option<u64>,
-    /// When it began, RFC 3339 in UTC; `at` of entries counts from here.
+    /// Start time, RFC 3339 in UTC; `at` of entries counts from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started: Option<String>,
-    /// Where an imported session came from.
+    /// Source of an imported session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
     /// Fields this build does not know.
@@ -54,7 +53,7 @@ pub struct Header {
     pub extra: Map<String, Value>,
 }
 
-/// Origin of an imported session.
+/// Source of an imported session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Source {
@@ -72,9 +71,8 @@ pub struct Source {
 pub enum Entry {
     /// System prompt.
     System {
-        /// Its text.
         text: String,
-        /// Which subagent's window; absent = the main conversation.
+        /// Name of the subagent; absent means the main conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
         /// Fields this build does not know.
@@ -85,7 +83,7 @@ pub enum Entry {
     Tools {
         /// JSON objects with `name`, `description`, `input_schema`.
         definitions: Vec<Value>,
-        /// Which subagent's window; absent = the main conversation.
+        /// Name of the subagent; absent means the main conversation.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
         /// Fields this build does not know.
@@ -96,7 +94,6 @@ pub enum Entry {
     Memory {
         /// Path shown to the model.
         path: String,
-        /// Contents.
         text: String,
         /// Fields this build does not know.
         #[serde(flatten)]
@@ -104,7 +101,6 @@ pub enum Entry {
     },
     /// Overview of the code base.
     RepoMap {
-        /// The map.
         text: String,
         /// Fields this build does not know.
         #[serde(flatten)]
@@ -114,7 +110,6 @@ pub enum Entry {
     File {
         /// Path shown to the model.
         path: String,
-        /// Contents.
         text: String,
         /// `editable` or `read_only`.
         #[serde(default)]
@@ -123,11 +118,10 @@ pub enum Entry {
         #[serde(flatten)]
         extra: Map<String, Value>,
     },
-    /// A file on disk when the session begins; it is not shown to the model.
+    /// A file on disk at the start of the session; not shown to the model.
     DiskFile {
         /// Path below the session's folder.
         path: String,
-        /// Contents.
         text: String,
         /// Fields this build does not know.
         #[serde(flatten)]
@@ -141,7 +135,7 @@ pub enum Entry {
     Tool(ToolEntry),
     /// Manual compaction.
     Compact {
-        /// What the user asked the summary to keep.
+        /// The user's instructions for the summary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         instructions: Option<String>,
         /// ms since session start.
@@ -151,80 +145,79 @@ pub enum Entry {
         #[serde(flatten)]
         extra: Map<String, Value>,
     },
-    /// Back to an earlier message, or a summary of what lies on one side of it.
+    /// Goes back to an earlier message, or summarises everything before or after it.
     Rewind {
-        /// Message id: the last one that stays, or behind which the seam lies.
+        /// Message id: the last message to keep, or the last before the dividing line.
         to: String,
-        /// One of [`RewindMode`]; empty = `conversation`. `summarize_from` summarises what follows
-        /// the message, `summarize_to` what stands up to it.
+        /// A [`RewindMode`]; empty means `conversation`. `summarize_from` summarises everything after
+        /// the message, `summarize_to` everything up to it.
         #[serde(default)]
         #[cfg_attr(
             feature = "schema",
             schemars(with = "String", extend("enum" = ["", "conversation", "code", "both", "summarize_from", "summarize_to"]))
         )]
         mode: RewindMode,
-        /// What a summary should keep.
+        /// Instructions for a summary.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         instructions: Option<String>,
         /// Fields this build does not know.
         #[serde(flatten)]
         extra: Map<String, Value>,
     },
-    /// A fresh conversation in the same session.
+    /// Starts a new conversation in the same session.
     Clear {
         /// Fields this build does not know.
         #[serde(flatten)]
         extra: Map<String, Value>,
     },
-    /// The session ends, and another one of the same project begins: an empty conversation, and what
-    /// the product carries over on disk.
+    /// Starts another session of the same project: an empty conversation, and the files that the
+    /// product keeps on disk.
     NewSession {
         /// Fields this build does not know.
         #[serde(flatten)]
         extra: Map<String, Value>,
     },
-    /// The program ended and the session was opened again.
+    /// The program exited and reopened the session.
     Restart {
         /// Fields this build does not know.
         #[serde(flatten)]
         extra: Map<String, Value>,
     },
-    /// Nothing happens for a while.
+    /// The session is idle.
     Idle {
-        /// Length in ms.
+        /// Duration in ms.
         ms: Millis,
         /// Fields this build does not know.
         #[serde(flatten)]
         extra: Map<String, Value>,
     },
-    /// A compaction by the original program; replayed only if the user asked for it.
+    /// A compaction by the original program; replayed only if the user requested it.
     RecordedCompaction(RecordedCompaction),
-    /// A counted call whose reply is no part of the session: a branch that was given up.
+    /// A billed request with a reply outside the session, on an abandoned branch.
     RecordedCall(RecordedCall),
-    /// Something the session establishes, for retention.
+    /// Information for measuring retention.
     Fact(Fact),
 }
 
-/// What a rewind brings back.
+/// The scope of a rewind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RewindMode {
-    /// The conversation; files stay.
+    /// Rewinds the conversation, not files.
     #[default]
     #[serde(alias = "")]
     Conversation,
-    /// Files; the conversation stays.
+    /// Rewinds files, not the conversation.
     Code,
-    /// Either.
+    /// Rewinds both.
     Both,
-    /// Nothing: what follows the message is replaced by a summary.
+    /// Replaces everything after the message by a summary.
     SummarizeFrom,
-    /// Nothing: what stands up to the message is replaced by a summary.
+    /// Replaces everything up to the message by a summary.
     SummarizeTo,
 }
 
 impl RewindMode {
-    /// Every mode.
     pub const ALL: [RewindMode; 5] = [
         RewindMode::Conversation,
         RewindMode::Code,
@@ -233,7 +226,7 @@ impl RewindMode {
         RewindMode::SummarizeTo,
     ];
 
-    /// The word in files.
+    /// Returns the name in files.
     pub const fn word(self) -> &'static str {
         match self {
             RewindMode::Conversation => "conversation",
@@ -244,17 +237,17 @@ impl RewindMode {
         }
     }
 
-    /// Whether the conversation goes back.
+    /// Returns whether the mode rewinds the conversation.
     pub fn restores_conversation(self) -> bool {
         matches!(self, RewindMode::Conversation | RewindMode::Both)
     }
 
-    /// Whether files go back.
+    /// Returns whether the mode rewinds files.
     pub fn restores_code(self) -> bool {
         matches!(self, RewindMode::Code | RewindMode::Both)
     }
 
-    /// Whether a summary is asked for.
+    /// Returns whether the mode requests a summary.
     pub fn summarises(self) -> bool {
         matches!(self, RewindMode::SummarizeFrom | RewindMode::SummarizeTo)
     }
@@ -267,7 +260,7 @@ impl RewindMode {
 pub struct UserEntry {
     /// Unique in the session.
     pub id: String,
-    /// The words, unless `parts` is given.
+    /// The text, unless `parts` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<Arc<str>>,
     /// Texts and images in order.
@@ -276,7 +269,7 @@ pub struct UserEntry {
     /// ms since session start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Millis>,
-    /// Which subagent's window; absent = the main conversation.
+    /// Name of the subagent; absent means the main conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Fields this build does not know.
@@ -290,7 +283,7 @@ pub struct UserEntry {
 pub struct AssistantEntry {
     /// Unique in the session.
     pub id: String,
-    /// The words, unless `parts` is given.
+    /// The text, unless `parts` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<Arc<str>>,
     /// Texts, reasoning and calls in order.
@@ -311,7 +304,7 @@ pub struct AssistantEntry {
     /// ms since session start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Millis>,
-    /// Which subagent's window; absent = the main conversation.
+    /// Name of the subagent; absent means the main conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Fields this build does not know.
@@ -324,27 +317,26 @@ pub struct AssistantEntry {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(extend("anyOf" = [{ "required": ["output"] }, { "required": ["parts"] }])))]
 pub struct ToolEntry {
-    /// The call it answers.
+    /// The call with this result.
     pub call_id: String,
-    /// Tool name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The words, unless `parts` is given.
+    /// The text, unless `parts` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Arc<str>>,
     /// Texts and images in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<Vec<Part>>,
-    /// The tool failed.
+    /// Whether the tool failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
-    /// What a command changed on disk besides what an edit tool's own arguments say.
+    /// Files that a command changed on disk, in addition to those in an edit tool's arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
     /// ms since session start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Millis>,
-    /// Which subagent's window; absent = the main conversation.
+    /// Name of the subagent; absent means the main conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Fields this build does not know.
@@ -360,10 +352,10 @@ pub struct ToolEntry {
 pub struct Effect {
     /// Path below the session's folder.
     pub path: String,
-    /// Its contents afterwards.
+    /// Contents afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// It is gone afterwards.
+    /// Whether the command removed the file.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub removed: bool,
 }
@@ -373,7 +365,6 @@ pub struct Effect {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum FileMode {
-    /// The agent may edit it.
     #[default]
     Editable,
     /// Reference only.
@@ -383,16 +374,15 @@ pub enum FileMode {
 /// A whole session in memory.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Session {
-    /// First line.
     pub header: Header,
-    /// Everything else in order, facts left out.
+    /// All entries in order, without facts.
     pub entries: Vec<Entry>,
     /// Facts, in file order.
     pub facts: Vec<Fact>,
 }
 
 impl Entry {
-    /// The subagent whose window it belongs to; `None` = the main conversation.
+    /// Returns the name of the subagent; `None` means the main conversation.
     pub fn agent(&self) -> Option<&str> {
         match self {
             Entry::User(UserEntry { agent, .. })
@@ -404,7 +394,7 @@ impl Entry {
         }
     }
 
-    /// By what facts and rewinds name it: the id of a message, the call of a result.
+    /// Returns the id that facts and rewinds refer to: the message id, or the call id of a result.
     pub fn key(&self) -> Option<&str> {
         match self {
             Entry::User(UserEntry { id, .. })
@@ -414,7 +404,7 @@ impl Entry {
         }
     }
 
-    /// The user's command to compact, whether scripted or recorded: its instructions and its time.
+    /// Returns instructions and time of a compaction by the user, scripted or recorded.
     pub fn compact_command(&self) -> Option<(Option<&str>, Option<Millis>)> {
         match self {
             Entry::Compact { instructions, at, .. } => Some((instructions.as_deref(), *at)),
@@ -425,12 +415,12 @@ impl Entry {
         }
     }
 
-    /// Whether somebody says something: the user, or the model.
+    /// Returns whether the entry is a message of the user or the model.
     pub fn is_message(&self) -> bool {
         matches!(self, Entry::User(_) | Entry::Assistant(_))
     }
 
-    /// A message or result as parts; nothing of anything else.
+    /// Returns the parts of a message or result; none for other entries.
     pub fn content(&self) -> Vec<Part> {
         match self {
             Entry::User(m) => m.content(),
@@ -440,7 +430,7 @@ impl Entry {
         }
     }
 
-    /// The text of what every request shows: system prompt, memory, map, files of the chat.
+    /// Returns the text of a fixed entry: system prompt, memory, repository map or file.
     pub fn standing_text(&self) -> Option<&str> {
         match self {
             Entry::System { text, .. }
@@ -453,34 +443,34 @@ impl Entry {
 }
 
 impl UserEntry {
-    /// The message as parts, whichever way it was written.
+    /// Returns the parts of the message.
     pub fn content(&self) -> Vec<Part> {
         parts_or_text(self.parts.as_ref(), self.text.as_ref())
     }
 }
 
 impl AssistantEntry {
-    /// The reply as parts in order: given parts, or reasoning, text and calls.
+    /// Returns the parts of the reply: reasoning, then parts or text, then calls.
     pub fn content(&self) -> Vec<Part> {
-        let said = parts_or_text(self.parts.as_ref(), self.text.as_ref());
-        let thought = usize::from(self.reasoning.is_some());
-        let mut out = Vec::with_capacity(thought + said.len() + self.calls.len());
+        let parts = parts_or_text(self.parts.as_ref(), self.text.as_ref());
+        let reasoning = usize::from(self.reasoning.is_some());
+        let mut out = Vec::with_capacity(reasoning + parts.len() + self.calls.len());
         if let Some(r) = &self.reasoning {
             out.push(Part::Reasoning { text: r.clone(), encrypted: None });
         }
-        out.extend(said);
+        out.extend(parts);
         out.extend(self.calls.iter().cloned().map(Part::Call));
         out
     }
 
-    /// The calls of the reply, wherever they stand.
+    /// Returns all calls of the reply.
     pub fn all_calls(&self) -> Vec<ToolCall> {
         self.content().iter().filter_map(|p| p.as_call().cloned()).collect()
     }
 }
 
 impl ToolEntry {
-    /// The result as parts.
+    /// Returns the parts of the result.
     pub fn content(&self) -> Vec<Part> {
         parts_or_text(self.parts.as_ref(), self.output.as_ref())
     }
@@ -494,26 +484,25 @@ fn parts_or_text(parts: Option<&Vec<Part>>, text: Option<&Arc<str>>) -> Vec<Part
     }
 }
 
-/// A session in memory that no session file can hold.
+/// A session that cannot be written to a session file.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "entry {entry} of the session cannot be written to a session file: {why}; tool results are \
-     entries of their own, summaries and the provider's compactions have no place in a recorded \
-     message"
+    "entry {entry} of the session cannot be written to a session file: {why}; write tool results as \
+     separate entries, and leave out summaries and the provider's compactions"
 )]
 pub struct UnwritableSession {
-    /// Its place, from 1.
+    /// Number of the entry, from 1.
     entry: usize,
     why: serde_json::Error,
 }
 
 impl Session {
-    /// Whether it holds the provider's counters of any reply.
+    /// Returns whether any reply has the provider's counters.
     pub fn has_counters(&self) -> bool {
         self.entries.iter().any(|e| matches!(e, Entry::Assistant(a) if a.usage.is_some()))
     }
 
-    /// The session as JSON lines: header, entries, facts.
+    /// Writes the session as JSON lines: header, entries, facts.
     pub fn to_jsonl(&self) -> Result<String, UnwritableSession> {
         #[derive(Serialize)]
         struct Tagged<'a, T> {
@@ -540,7 +529,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_that_no_session_file_has_is_an_error_that_names_its_entry() {
+    fn to_jsonl_of_summary_part_names_the_entry() {
         let summary = AssistantEntry {
             parts: Some(vec![Part::Summary("so far".into())]),
             ..AssistantEntry::default()

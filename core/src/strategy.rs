@@ -1,5 +1,5 @@
-//! A strategy is a policy over named moments: the engine calls it, it may edit the context, and it
-//! answers with a flow decision.
+//! The [`Strategy`] trait: hooks that the agent's loop calls. A hook may edit the context, and
+//! returns how the loop continues.
 
 use async_trait::async_trait;
 use thiserror::Error;
@@ -10,21 +10,21 @@ use crate::request::{ModelError, Reply, Request, Ttl};
 use crate::session::{Millis, RewindMode};
 use std::sync::Arc;
 
-/// What the agent's loop does next.
+/// How the agent's loop continues after a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// Go on as usual.
+    /// Continue as usual.
     Proceed,
     /// Ask the model again, even if the turn seemed over.
     Again,
-    /// Forget the reply just received and ask again.
+    /// Discard the reply just received and ask again.
     DropReply,
-    /// The reply is unfinished: record it, run none of its calls and ask the model to go on (from
-    /// `on_reply`).
+    /// The reply is unfinished: record it, run none of its calls and ask the model to continue (from
+    /// `on_reply` only).
     Resume,
     /// The turn is over.
     EndTurn,
-    /// The turn failed; the text is what the user would read.
+    /// The turn failed, with this message for the user.
     FailTurn(String),
 }
 
@@ -36,33 +36,33 @@ pub struct Unsupported;
 /// Context management of one product. Every method has a default that does nothing.
 #[async_trait]
 pub trait Strategy: Send {
-    /// Content enters the context: the place for cutting tool output or mapping roles.
+    /// Maps content that enters the context: cut tool output or change roles here.
     fn admit(&self, raw: Draft) -> Draft {
         raw
     }
 
-    /// A tool result enters the context, with `id` as its message. Unlike [`Strategy::admit`], which
-    /// decides by default, it may take its time and ask a model.
+    /// Maps a tool result that enters the context as message `id`. May send requests, unlike
+    /// [`Strategy::admit`], which is the default.
     async fn on_result(&mut self, _s: &mut Engine, _id: MessageId, raw: Draft) -> Draft {
         self.admit(raw)
     }
 
-    /// The session begins: show what is always there.
+    /// The session starts. The default shows the fixed blocks.
     async fn on_start(&mut self, s: &mut Engine) {
         s.show_fixed();
     }
 
-    /// The program ended and the session was opened again.
+    /// The program exited and reopened the session.
     async fn on_restart(&mut self, _s: &mut Engine) {}
 
-    /// The session ended, and another one of the same project begins. What the product keeps on
-    /// disk for it is shown again; the default keeps nothing but what is always shown.
+    /// The next session of the same project starts. Shows what the product keeps on disk; the default
+    /// shows the fixed blocks only.
     async fn on_new_session(&mut self, s: &mut Engine) {
-        s.begin_anew();
+        s.reset_view();
         self.on_start(s).await;
     }
 
-    /// A user message arrived; it is neither recorded nor counted yet.
+    /// A user message arrived but is neither recorded nor counted yet.
     async fn on_user(&mut self, _s: &mut Engine, _msg: &Incoming) -> Flow {
         Flow::Proceed
     }
@@ -77,18 +77,18 @@ pub trait Strategy: Send {
         s.sample_request()
     }
 
-    /// A reply arrived; it is not recorded and its tools have not run.
+    /// A reply arrived but is not recorded, and its tools have not run.
     async fn on_reply(&mut self, _s: &mut Engine, _reply: &Reply) -> Flow {
         Flow::Proceed
     }
 
-    /// Reply and tool outputs are recorded.
+    /// The reply and its tool results were recorded.
     async fn after_step(&mut self, _s: &mut Engine, _had_calls: bool) -> Flow {
         Flow::Proceed
     }
 
-    /// A normal request failed for the `attempt`-th time in a row, from 1. The default sends it
-    /// again while the failure is a passing one.
+    /// A normal request failed for the `attempt`-th time in a row, from 1. The default retries
+    /// transient errors.
     async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, attempt: u32) -> Flow {
         again_if_passing(e, attempt, PASSING_RETRIES)
     }
@@ -96,30 +96,30 @@ pub trait Strategy: Send {
     /// The turn is over.
     async fn after_turn(&mut self, _s: &mut Engine) {}
 
-    /// The session is over. Nothing is asked of it any more.
+    /// The session is over. No other hook is called afterwards.
     async fn on_end(&mut self, _s: &mut Engine) {}
 
-    /// The next moment at which it wants to act though nothing happens, ms of virtual time. Asked
-    /// between turns only.
+    /// Returns the virtual time in ms at which [`Strategy::on_wake`] should be called. Called between
+    /// turns only.
     fn wakes_at(&self) -> Option<Millis> {
         None
     }
 
-    /// That moment has come. Without a later one afterwards it is not woken again before the next
-    /// turn.
+    /// The time of [`Strategy::wakes_at`] has come. Is called again before the next turn only if
+    /// `wakes_at` then returns a later time.
     async fn on_wake(&mut self, _s: &mut Engine) {}
 
-    /// Nothing happened for a while; time has already passed.
+    /// The session was idle for `gap_ms`, which have already passed.
     async fn on_idle(&mut self, _s: &mut Engine, _gap_ms: Millis) {}
 
-    /// The conversation went back to a message, which is the last that stays.
+    /// The conversation went back to message `to`, the last one to keep.
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
         s.truncate_after(to);
     }
 
-    /// The user asks for a summary of one side of a seam that lies right behind a message; `mode`
-    /// is one that summarises. False = there was nothing to summarise, or it failed; nothing has
-    /// changed then.
+    /// The user asks for a summary of everything up to and including message `to`, or of everything
+    /// after it; `mode` is one that summarises. Returns false if nothing changed because there was
+    /// nothing to summarise, or the request failed.
     async fn summarise_at(
         &mut self,
         _s: &mut Engine,
@@ -140,34 +140,33 @@ pub trait Strategy: Send {
     }
 }
 
-/// What kind of row a strategy makes in a report.
+/// The role of a strategy in a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Standing {
     /// A product, or a technique that products use.
     #[default]
     Contender,
-    /// A yardstick that shows one end of the scale.
+    /// A baseline at one end of the scale.
     Control,
-    /// Cannot exist in reality.
+    /// A bound that no real product can reach.
     Hypothetical,
-    /// What a recorded program did, by the provider's counters.
+    /// The recorded program itself, by the provider's counters.
     Recorded,
 }
 
-/// Further attempts at a request that fails for a passing reason, where a strategy has no rule of
-/// its own. Ours: as many as the products make at least (five: docs/sources/codex.md §1.5,
-/// docs/sources/opencode.md), so that no yardstick dies of what none of them dies of.
+/// Retries after transient errors, for strategies without their own rule: the minimum of all products
+/// (five: docs/sources/codex.md §1.5, docs/sources/opencode.md), so that no baseline fails where
+/// every product continues.
 pub const PASSING_RETRIES: u32 = 5;
 
-/// Sends a request again that failed for a passing reason, up to `most` times; any other failure
-/// ends the turn. Pauses before it are those that the provider makes (a refusal may come late); the
-/// client's own are not modelled.
-pub fn again_if_passing(e: &ModelError, attempt: u32, most: u32) -> Flow {
-    if e.is_passing() && attempt <= most { Flow::Again } else { Flow::FailTurn(e.to_string()) }
+/// Retries a request after a transient error, up to `max` times; any other error ends the turn. The
+/// client's own pauses before a retry are not modelled.
+pub fn again_if_passing(e: &ModelError, attempt: u32, max: u32) -> Flow {
+    if e.is_passing() && attempt <= max { Flow::Again } else { Flow::FailTurn(e.to_string()) }
 }
 
-/// The default places of prompt-cache breakpoints where a product has no rule for the provider:
-/// the end of the system part and the last two messages.
+/// Returns the default positions of prompt-cache breakpoints, for products without a rule for the
+/// provider: the end of the system part and of the last two messages.
 pub fn default_breakpoints(blocks: &[Arc<Block>]) -> Vec<usize> {
     let system_end = blocks.iter().take_while(|b| is_system(b)).count();
     let mut out: Vec<usize> = system_end.checked_sub(1).into_iter().collect();
@@ -186,9 +185,9 @@ pub fn default_breakpoints(blocks: &[Arc<Block>]) -> Vec<usize> {
     out
 }
 
-/// The default places and one more, before the block that the next clearing of old results changes
-/// first. Clearing changes the prompt from there on, far beyond the positions that a read looks
-/// back from the last message; what stands before it stays in the cache.
+/// Returns the default positions and one more, before the first block that the next clearing of old
+/// results changes. Clearing changes the prompt from there on, more positions back than a cache read
+/// checks; the extra breakpoint keeps the part before it in the cache.
 pub fn frontier_breakpoints(blocks: &[Arc<Block>], next_change: Option<usize>) -> Vec<usize> {
     let mut out = default_breakpoints(blocks);
     if let Some(before) = next_change.and_then(|i| i.checked_sub(1)) {
@@ -199,22 +198,22 @@ pub fn frontier_breakpoints(blocks: &[Arc<Block>], next_change: Option<usize>) -
     out
 }
 
-/// Whether a block belongs to the part before the conversation.
+/// Returns whether a block belongs to the part before the conversation.
 pub fn is_system(b: &Block) -> bool {
     b.kind == BlockKind::Base || (b.kind == BlockKind::Context && b.role != Role::User)
 }
 
-/// Whether a block is always shown, whatever is forgotten.
+/// Returns whether a block survives every compaction.
 pub fn is_fixed(b: &Block) -> bool {
     matches!(b.kind, BlockKind::Base | BlockKind::Context | BlockKind::RepoMap)
 }
 
-/// Which side of the conversation a block is on; neighbours on one side become one message on most
+/// Returns whether a block is the model's. Neighbours with the same answer become one message on most
 /// wires.
 fn wire_side(b: &Block) -> bool {
     b.role == Role::Assistant
 }
 
-/// Lifetime that products ask for unless they say otherwise: five minutes, what an API key gets
+/// The default lifetime of cache entries: five minutes, as for an API key
 /// (docs/sources/claude-code.md §1.5).
 pub const DEFAULT_TTL: Ttl = Ttl::FiveMinutes;

@@ -1,52 +1,50 @@
-//! TOML that people write: what is wrong in it, with the line and the nearest name.
+//! Errors in TOML files of users, with the line and a similar name.
 
 use serde::de::DeserializeOwned;
 
-use crate::{nearest, plain};
+use crate::{nearest, serde_error};
 
 /// Start offsets of the lines of a text.
 pub struct Lines(Vec<usize>);
 
 impl Lines {
-    /// Those of a text.
     pub fn new(text: &str) -> Lines {
         Lines(std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect())
     }
 
-    /// The line of a byte offset, counted from 1.
+    /// Returns the line of a byte offset, counted from 1.
     pub fn line_at(&self, offset: usize) -> usize {
         self.0.partition_point(|start| *start <= offset).max(1)
     }
 }
 
-/// Something in a file that is not as it should be.
+/// An error in a file of the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {what}")]
-pub struct Wrong {
-    /// File as the user named it.
+pub struct TomlError {
+    /// Path as the user wrote it.
     pub file: String,
     /// Line, counted from 1.
     pub line: usize,
-    /// What is wrong, what was expected, what to do.
+    /// The problem, the expected value, and the remedy.
     pub what: String,
 }
 
-/// Reads a file into a type. A key or word that the type does not know is told with the nearest
-/// that it does.
-pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, Wrong> {
-    toml::from_str(text).map_err(|e| wrong(file, text, &e))
+/// Parses the text of a file. An unknown key or word is reported with similar ones.
+pub fn read<T: DeserializeOwned>(file: &str, text: &str) -> Result<T, TomlError> {
+    toml::from_str(text).map_err(|e| error(file, text, &e))
 }
 
-/// An error of the parser as one of ours.
-pub fn wrong(file: &str, text: &str, e: &toml::de::Error) -> Wrong {
+/// Converts an error of the parser.
+pub fn error(file: &str, text: &str, e: &toml::de::Error) -> TomlError {
     let line = e.span().map_or(1, |s| Lines::new(text).line_at(s.start));
-    Wrong { file: file.into(), line, what: told(e, text) }
+    TomlError { file: file.into(), line, what: describe(e, text) }
 }
 
 const TABLE: &str = "a table";
 
-/// What is wrong, without the place; the text is the one that was read, as far as there is one.
-pub fn told(e: &toml::de::Error, text: &str) -> String {
+/// Describes an error without its position. `text` is the parsed text, or empty.
+pub fn describe(e: &toml::de::Error, text: &str) -> String {
     let what = e.message().split_whitespace().collect::<Vec<_>>().join(" ");
     let at = |what: &str| match e.span().and_then(|s| key(text, s.start)) {
         Some(key) => format!("{key}: {what}"),
@@ -55,18 +53,18 @@ pub fn told(e: &toml::de::Error, text: &str) -> String {
     let unquoted = || e.span().and_then(|s| unquoted(text, s.start));
     unknown(&what).or_else(|| missing(&what)).or_else(unquoted).unwrap_or_else(|| {
         let what = match what.strip_prefix("wanted ") {
-            Some(kind) => format!("it does not fit; expected {}", plain::kind(kind, TABLE)),
-            None => plain::plain(&what, TABLE),
+            Some(kind) => format!("it does not fit; expected {}", serde_error::kind(kind, TABLE)),
+            None => serde_error::describe(&what, TABLE),
         };
         let what = match &*what {
-            "it is a table; expected a list" => format!("{what}, whose tables begin with [[…]]"),
+            "it is a table; expected a list" => format!("{what}; write its tables as [[…]]"),
             _ => what,
         };
         if what.starts_with("it ") { at(&what) } else { what }
     })
 }
 
-/// Says that the value that begins there is a text without quotes, if it is one.
+/// Describes text without quotes at the offset of a value.
 fn unquoted(text: &str, value: usize) -> Option<String> {
     let key = key(text, value).filter(|_| text[..value].trim_end().ends_with('='))?;
     let rest = text.get(value..)?.lines().next()?;
@@ -74,10 +72,10 @@ fn unquoted(text: &str, value: usize) -> Option<String> {
     let is_text = word.starts_with(char::is_alphabetic)
         && !["true", "false", "nan", "inf"].contains(&word)
         && !word.contains(['"', '\'']);
-    is_text.then(|| format!("{key}: {word} has no quotes; a text stands in them: \"{word}\""))
+    is_text.then(|| format!("{key}: {word} has no quotes; write \"{word}\""))
 }
 
-/// The key whose value begins there, or the table whose head does.
+/// Returns the key of the value at an offset, or the table with its header there.
 fn key(text: &str, value: usize) -> Option<&str> {
     let before = text.get(..value)?;
     let begin = before.rfind('\n').map_or(0, |i| i + 1);
@@ -90,13 +88,13 @@ fn key(text: &str, value: usize) -> Option<&str> {
     (!key.is_empty()).then_some(key)
 }
 
-/// Serde's "missing field `x`".
+/// Rewrites serde's "missing field `x`".
 fn missing(what: &str) -> Option<String> {
     let name = what.strip_prefix("missing field `")?.strip_suffix('`')?;
     Some(format!("`{name}` is missing"))
 }
 
-/// Serde's "unknown field `x`, expected one of `a`, `b`", with the nearest instead of all.
+/// Rewrites serde's "unknown field `x`, expected one of `a`, `b`" with similar names instead of all.
 fn unknown(what: &str) -> Option<String> {
     let kind = ["field", "variant"].into_iter().find(|k| what.starts_with(&format!("unknown {k}")));
     let word = if kind? == "field" { "key" } else { "word" };
@@ -112,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_become_lines() {
+    fn line_at_converts_offsets() {
         let lines = Lines::new("a\nbc\n\nd");
         assert_eq!([0, 1, 2, 4, 5, 6, 99].map(|o| lines.line_at(o)), [1, 1, 2, 2, 3, 4, 4]);
     }
@@ -127,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_with_its_line_and_the_nearest_name() {
+    fn errors_have_line_and_similar_name() {
         let told = |text: &str| read::<Form>("f.toml", text).unwrap_err().to_string();
         assert_eq!(
             told("window = 1\nwindw = 2\n"),
@@ -154,9 +152,7 @@ mod tests {
         for text in ["foo", "open ai", "true-ish", "some.thing"] {
             assert_eq!(
                 told(&format!("window = 1\nprovider = {text} # which\n")),
-                format!(
-                    "f.toml:2: provider: {text} has no quotes; a text stands in them: \"{text}\""
-                )
+                format!("f.toml:2: provider: {text} has no quotes; write \"{text}\"")
             );
         }
     }

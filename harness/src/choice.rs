@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use ctxbench_core::calibration;
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::session::Session;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_scenarios::formats::millis;
@@ -37,7 +37,7 @@ impl Choice {
 
 /// The tokens of a session's content, as the family of its model counts.
 pub fn tokens(session: &Session) -> u64 {
-    let by = calibration::counting_of(session.header.model.as_deref()).of_visible_text();
+    let by = calibration::counting_of(session.header.model.as_deref()).for_visible_text();
     calibration::content(&session.entries, &by)
 }
 
@@ -144,11 +144,11 @@ impl<T> Chooser<T> {
         let left_out = self.small + self.early + self.undated + by_sample + by_limit;
         let mut line = match left_out {
             0 => String::new(),
-            n => format!("{} left out: {}", many(n, "session"), told.join(", ")),
+            n => format!("{} left out: {}", pluralize(n, "session"), told.join(", ")),
         };
         if self.is_full() {
             line += if line.is_empty() { "" } else { "; " };
-            line += &format!("read no further after {}", many(self.taken, "session"));
+            line += &format!("read no further after {}", pluralize(self.taken, "session"));
         }
         (sample.into_iter().map(|(_, t)| t).collect(), (!line.is_empty()).then_some(line))
     }

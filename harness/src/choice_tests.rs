@@ -91,9 +91,11 @@ fn size_and_day_are_looked_at_before_the_sample() {
 }
 
 #[test]
-fn a_day_is_a_day() {
+fn day_rejects_other_text_and_impossible_dates() {
     assert_eq!(day("2026-03-01").unwrap(), "2026-03-01");
-    for bad in ["2026-3-1", "2026-13-01", "yesterday", "2026-03-01T00:00:00Z", "２０２６"] {
+    for bad in
+        ["2026-3-1", "2026-13-01", "2026-02-30", "yesterday", "2026-03-01T00:00:00Z", "２０２６"]
+    {
         assert!(day(bad).unwrap_err().contains("YYYY-MM-DD"), "{bad}");
     }
 }

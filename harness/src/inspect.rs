@@ -254,7 +254,7 @@ pub fn tools_tokens(scenario: &Scenario, model: &Model, options: &Options) -> u6
         Entry::Tools { definitions, agent: None, .. } => Some(definitions),
         _ => None,
     });
-    let tools = main.and_then(|d| Tools::new(&wire::of(model).tool_definitions(d)));
+    let tools = main.and_then(|d| Tools::new(&wire::for_model(model).tool_definitions(d)));
     tools.map_or(0, |t| t.tokens(&by))
 }
 

@@ -9,7 +9,7 @@ pub fn of(session: &Session, named: &[&'static Model]) -> Vec<&'static Model> {
 }
 
 /// The model of a session for which none is named: the one that it was recorded with, or what
-/// [stands in](model::stand_in) for it where the catalogue does not hold it.
+/// [substitutes](model::substitute) for it if the catalogue does not list it.
 pub fn own(session: &Session) -> &'static Model {
     recorded(session).unwrap_or_else(|| {
         model::find(model::DEFAULT_MODEL).expect("the default model is in the catalogue")

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ctxbench_core::counted::many;
 use ctxbench_core::model::Counting;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::Size;
 use thiserror::Error;
@@ -32,8 +32,8 @@ pub struct BadPoint(String);
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
     "{point} is not in the session, which has {} and {}",
-    many(*.turns, "turn"),
-    many(*.steps, "reply")
+    pluralize(*.turns, "turn"),
+    pluralize(*.steps, "reply")
 )]
 pub struct NoSuchPoint {
     point: Point,

@@ -198,7 +198,7 @@ impl<'a> Reading<'a> {
                     )
                 });
                 let cost = cost.filter(|_| self.unpriced.is_none());
-                let by = calibration::counting_of(Some(&*self.model.name)).of_visible_text();
+                let by = calibration::counting_of(Some(&*self.model.name)).for_visible_text();
                 let words = c.summary.as_deref().map(ctxbench_core::tokens::Size::text);
                 let summary_tokens = words.map_or(0, |w| by.block(w));
                 self.compactions.push(CompactionRecord {

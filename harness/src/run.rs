@@ -455,7 +455,7 @@ fn assumptions(plan: &Plan) -> BTreeMap<String, String> {
     let calibrate = plan.options.calibrate;
     for m in plan.all_models() {
         let counting = if calibrate == Calibrate::Off { Counting::O200K } else { m.counting };
-        say(&yardstick::tokens_of(&m.name), counting.told());
+        say(&yardstick::tokens_of(&m.name), counting.describe());
     }
     let calibrated = match calibrate {
         Calibrate::Off => "off: o200k, whatever the model",

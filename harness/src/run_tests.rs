@@ -140,7 +140,7 @@ fn a_script_that_runs_out_is_an_error_of_its_row() {
     let codex = all.runs.iter().find(|r| r.strategy.label == "codex").unwrap();
     assert_eq!(
         (codex.status, codex.error.as_deref()),
-        (Status::Error, Some("codex: summary 1 is asked for, and the script holds 0"))
+        (Status::Error, Some("codex: summary 1 is requested, and the script has 0"))
     );
     let enough = Script::Texts(vec!["Keep the cookie.".to_string(); 200]);
     let all = run(vec![Summariser::Scripted(enough)], 1, Transport::Direct);

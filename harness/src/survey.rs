@@ -51,7 +51,7 @@ impl Row {
         let counted: Vec<u64> = main().filter_map(counted_prompt).collect();
         let counted_steps = counted.len() as u64;
         let model = header.model.as_deref();
-        let by = calibration::counting_of(model).of_visible_text();
+        let by = calibration::counting_of(model).for_visible_text();
         let counted_peak = counted.into_iter().max();
         // A prompt that nobody counted may be larger than those that were.
         let shown = (counted_steps < steps || counted_peak.is_none())

@@ -1,6 +1,6 @@
 //! A session run twice: a program that answers otherwise the second time measures nothing.
 
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_reports::record::{RunRecord, Status};
 use serde_json::Value;
 
@@ -24,12 +24,12 @@ fn difference(first: &[String], second: &[String]) -> Option<String> {
             let items = |v: &Value| v["items"].as_array().cloned().unwrap_or_default();
             let (a, b) = (items(&a), items(&b));
             let at = a.iter().zip(&b).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()));
-            format!("from item {at} on; {}, then {}", many(a.len(), "item"), b.len())
+            format!("from item {at} on; {}, then {}", pluralize(a.len(), "item"), b.len())
         };
         return Some(format!("request {n} shows something else {}", item()));
     }
     let (a, b) = (first.len(), second.len());
-    (a != b).then(|| format!("{}, then {b}", many(a, "request")))
+    (a != b).then(|| format!("{}, then {b}", pluralize(a, "request")))
 }
 
 /// What a line of the trace says of the request itself.

@@ -1,7 +1,7 @@
 //! Expected answers of scenarios against what was measured: benchmarks are tests too.
 
 use ctxbench_core::strategy::Standing;
-use ctxbench_core::toml_file::Wrong;
+use ctxbench_core::toml_file::TomlError;
 use ctxbench_reports as reports;
 use ctxbench_reports::record::{AS_RECORDED, RunRecord};
 use ctxbench_reports::{Cell, Holds};
@@ -53,7 +53,7 @@ pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Verified {
 
 /// Refuses a scenario that expects something of a column that there is not, or what a column never
 /// holds.
-pub fn known(scenario: &Scenario) -> Result<(), Wrong> {
+pub fn known(scenario: &Scenario) -> Result<(), TomlError> {
     for row in &scenario.expect.strategies {
         for cell in &row.cells {
             can_be(cell).map_err(|why| wrong(scenario, row, cell.line, &why))?;
@@ -93,7 +93,7 @@ const NONE: &str = "n/a";
 
 /// Refuses a scenario that expects something of a strategy that there is not, neither here nor among
 /// those of a run: a program has the name that the run gives it.
-pub fn known_to(specs: &[Spec], scenario: &Scenario) -> Result<(), Wrong> {
+pub fn known_to(specs: &[Spec], scenario: &Scenario) -> Result<(), TomlError> {
     let is_row = |label: &str| label == AS_RECORDED || specs.iter().any(|s| s.label() == label);
     for row in scenario.expect.strategies.iter().filter(|row| !is_row(&row.label)) {
         Spec::parse(&row.label).map_err(|e| wrong(scenario, row, row.line, &e.to_string()))?;
@@ -106,9 +106,9 @@ fn labelled(row: &ExpectedRow) -> String {
     Spec::parse(&row.label).map_or_else(|_| row.label.clone(), |spec| spec.label())
 }
 
-fn wrong(scenario: &Scenario, row: &ExpectedRow, line: usize, why: &str) -> Wrong {
+fn wrong(scenario: &Scenario, row: &ExpectedRow, line: usize, why: &str) -> TomlError {
     let what = format!("[expect.{}]: {why}", quoted(&row.label));
-    Wrong { file: scenario.expect.file.clone(), line, what }
+    TomlError { file: scenario.expect.file.clone(), line, what }
 }
 
 /// A key as TOML writes it.

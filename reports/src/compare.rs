@@ -266,7 +266,7 @@ impl Comparison {
         out.extend(empty.into_iter().map(|d| format!("{}, {}", d.model, stats::caption(d))));
         let differ = if self.rows.len() == 1 { "differs" } else { "differ" };
         let are = if self.unchanged == 1 { "is" } else { "are" };
-        let rows = fmt::many(self.rows.len(), "row");
+        let rows = fmt::pluralize(self.rows.len(), "row");
         out.push(format!("{rows} {differ}, {} {are} unchanged", self.unchanged));
         out
     }

@@ -1,6 +1,6 @@
 //! How numbers are written for people. Files for machines use [`exact`] only.
 
-pub(crate) use ctxbench_core::counted::many;
+pub(crate) use ctxbench_core::plural::pluralize;
 
 /// Tokens in at most five characters: `950`, `9.5k`, `182k`, `1.23M`.
 pub(crate) fn tokens(n: f64) -> String {
@@ -79,12 +79,12 @@ pub(crate) fn signed(x: f64, show: impl Fn(f64) -> String) -> String {
 
 /// So many sessions, in words.
 pub(crate) fn sessions(n: usize) -> String {
-    many(n, "session")
+    pluralize(n, "session")
 }
 
 /// Replies of a recording that its figures lack, in words.
 pub fn uncounted(replies: u64) -> String {
-    format!("{} without counters not in it", many(replies, "reply"))
+    format!("{} without counters not in it", pluralize(replies, "reply"))
 }
 
 /// At most `max` characters; the middle gives way to `…`, so that both the name and the last

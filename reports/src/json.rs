@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::record::{BreakEven, RESULTS_VERSION, Results, RunRecord};
-use ctxbench_core::plain;
+use ctxbench_core::serde_error;
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::error::Category;
@@ -131,7 +131,7 @@ pub(crate) fn syntax(
         Category::Eof => "the file breaks off here".to_string(),
         Category::Data => match message.strip_prefix("missing field ") {
             Some(field) => format!("{field} is missing"),
-            None => plain::plain(message, "an object"),
+            None => serde_error::describe(message, "an object"),
         },
     };
     ReadError::Syntax { path: path.into(), line, column, message, expected }

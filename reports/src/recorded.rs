@@ -99,7 +99,7 @@ pub(crate) fn told(blocks: &[&Block<'_>]) -> Option<[(&'static str, String); 2]>
                     format!("their summaries ${asked} at least, {lacking} not in it")
                 }
             };
-            format!("; {}, {summaries}", fmt::many(n, "compaction"))
+            format!("; {}, {summaries}", fmt::pluralize(n, "compaction"))
         }
     };
     text += &another_cache(&recorded).unwrap_or_default();

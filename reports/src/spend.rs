@@ -88,7 +88,7 @@ pub(crate) fn rows(run: &RunRecord) -> Vec<Vec<String>> {
     }
     let agents: std::collections::BTreeSet<&str> =
         run.requests.iter().filter_map(|q| q.agent.as_deref()).collect();
-    let together: Arc<str> = fmt::many(agents.len(), "subagent").into();
+    let together: Arc<str> = fmt::pluralize(agents.len(), "subagent").into();
     let parts = by(run, |q| q.agent.as_ref().map(|_| together.clone()));
     if parts.len() < 2 {
         return vec![];

@@ -1,8 +1,8 @@
-//! What the numbers of a session may be. The largest lie far beyond any real session, and far below
-//! where a sum over a session would overflow or a filler text would not fit into memory.
+//! Bounds of the numbers of a session. The largest are far beyond any real session, and far below
+//! values with which a sum over a session would overflow or a filler text would exceed the memory.
 //!
-//! A number of a file that somebody wrote is refused beyond them; one of a recording becomes the
-//! largest there is, with a warning, and a limit of nothing becomes an unknown one.
+//! A session file with a number beyond them is refused. In a recording the number becomes the
+//! bound, with a warning, and a limit of 0 becomes an unknown one.
 
 use ctxbench_core::session::{Entry, Header, Millis, RecordedUsage};
 
@@ -22,7 +22,7 @@ pub const MS: Millis = 36_525 * 86_400_000;
 /// Smallest and largest factor on windows and token constants.
 pub(crate) const SCALE: std::ops::RangeInclusive<f64> = 0.000_001..=1_000.0;
 
-/// A number where it stands, and what it may be.
+/// A number with its field, and its bounds.
 pub(crate) struct Number<'a> {
     pub(crate) field: &'a str,
     pub(crate) value: &'a mut u64,
@@ -112,7 +112,7 @@ pub(crate) fn check(numbers: Vec<Number<'_>>, line: usize) -> Result<(), Fault> 
     }
 }
 
-/// What a bound is, in words.
+/// Returns a description of a bound.
 fn meaning(most: u64) -> &'static str {
     match most {
         MS => " ms, a century",
@@ -120,10 +120,10 @@ fn meaning(most: u64) -> &'static str {
     }
 }
 
-/// In a warning between a number that cannot be used and what stands in its place.
+/// Marks, in a warning, the value that replaces an unusable number.
 pub(crate) const TAKEN: &str = "; taken as ";
 
-/// Whether a warning says that a number of a recording was replaced, so that figures of it are off.
+/// Returns whether a warning reports a replaced number, so that figures may be wrong.
 pub fn is_about_a_number(warning: &str) -> bool {
     warning.contains(TAKEN)
 }
@@ -139,14 +139,14 @@ pub(crate) fn clamp(numbers: Vec<Number<'_>>, file: &str, line: usize, warnings:
     }
 }
 
-/// The same for all that a recording holds.
+/// Clamps all numbers of a recording.
 pub(crate) fn clamp_all(
     header: &mut Header,
     items: &mut [Located],
     file: &str,
     warnings: &mut Vec<String>,
 ) {
-    // What a program writes that does not know them.
+    // Programs write 0 for an unknown limit.
     for limit in [&mut header.context_window, &mut header.max_output] {
         limit.take_if(|n| *n == 0);
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{formats, parse};
 
-const MOST: u64 = u64::MAX;
+const MAX: u64 = u64::MAX;
 
 fn jsonl(header: &str, line: &str) -> Result<crate::Scenario, String> {
     let text = format!(
@@ -15,8 +15,8 @@ fn toml(head: &str, rest: &str) -> Result<crate::Scenario, String> {
     parse(text.as_bytes(), "x.toml").map_err(|e| e.to_string())
 }
 
-/// Says file, line, field, what was found and what is allowed.
-fn tells<T: std::fmt::Debug>(
+/// Checks that the error names file, line, field, the value found and the allowed range.
+fn assert_error<T: std::fmt::Debug>(
     got: Result<T, String>,
     place: &str,
     field: &str,
@@ -31,7 +31,7 @@ fn tells<T: std::fmt::Debug>(
 
 #[test]
 fn numbers_of_a_header_are_bounded() {
-    tells(
+    assert_error(
         jsonl(",\"prefix_tokens\":100000000000", ""),
         "x.jsonl:1:",
         "prefix_tokens",
@@ -39,9 +39,9 @@ fn numbers_of_a_header_are_bounded() {
         FILLER_TOKENS,
     );
     for field in ["context_window", "max_output"] {
-        tells(jsonl(&format!(",\"{field}\":{MOST}"), ""), "x.jsonl:1:", field, MOST, TOKENS);
+        assert_error(jsonl(&format!(",\"{field}\":{MAX}"), ""), "x.jsonl:1:", field, MAX, TOKENS);
         let big = i64::MAX;
-        tells(toml(&format!("{field} = {big}"), ""), "x.toml:2:", field, big as u64, TOKENS);
+        assert_error(toml(&format!("{field} = {big}"), ""), "x.toml:2:", field, big as u64, TOKENS);
     }
     for field in ["context_window", "max_output"] {
         let said = format!("{field:?} is 0; expected at least 1 and at most {TOKENS} tokens");
@@ -59,55 +59,63 @@ fn numbers_of_a_header_are_bounded() {
 #[test]
 fn numbers_of_lines_are_bounded() {
     let lines = [
-        (format!(r#"{{"type":"idle","ms":{MOST}}}"#), "ms", MS),
-        (format!(r#"{{"type":"user","id":"v","text":"t","at":{MOST}}}"#), "at", MS),
-        (format!(r#"{{"type":"compact","at":{MOST}}}"#), "at", MS),
-        (format!(r#"{{"type":"assistant","id":"a","at":{MOST}}}"#), "at", MS),
-        (format!(r#"{{"type":"recorded_compaction","at":{MOST}}}"#), "at", MS),
-        (format!(r#"{{"type":"recorded_compaction","pre_tokens":{MOST}}}"#), "pre_tokens", TOKENS),
+        (format!(r#"{{"type":"idle","ms":{MAX}}}"#), "ms", MS),
+        (format!(r#"{{"type":"user","id":"v","text":"t","at":{MAX}}}"#), "at", MS),
+        (format!(r#"{{"type":"compact","at":{MAX}}}"#), "at", MS),
+        (format!(r#"{{"type":"assistant","id":"a","at":{MAX}}}"#), "at", MS),
+        (format!(r#"{{"type":"recorded_compaction","at":{MAX}}}"#), "at", MS),
+        (format!(r#"{{"type":"recorded_compaction","pre_tokens":{MAX}}}"#), "pre_tokens", TOKENS),
+        (format!(r#"{{"type":"recorded_compaction","post_tokens":{MAX}}}"#), "post_tokens", TOKENS),
         (
-            format!(r#"{{"type":"recorded_compaction","post_tokens":{MOST}}}"#),
-            "post_tokens",
-            TOKENS,
-        ),
-        (
-            format!(r#"{{"type":"assistant","id":"a","usage":{{"input":{MOST}}}}}"#),
+            format!(r#"{{"type":"assistant","id":"a","usage":{{"input":{MAX}}}}}"#),
             "usage.input",
             TOKENS,
         ),
         (
-            format!(r#"{{"type":"assistant","id":"a","usage":{{"output":{MOST}}}}}"#),
+            format!(r#"{{"type":"assistant","id":"a","usage":{{"output":{MAX}}}}}"#),
             "usage.output",
             TOKENS,
         ),
         (
-            format!(r#"{{"type":"assistant","id":"a","usage":{{"cache_read":{MOST}}}}}"#),
+            format!(r#"{{"type":"assistant","id":"a","usage":{{"cache_read":{MAX}}}}}"#),
             "usage.cache_read",
             TOKENS,
         ),
         (
-            format!(r#"{{"type":"assistant","id":"a","usage":{{"cache_write":{MOST}}}}}"#),
+            format!(r#"{{"type":"assistant","id":"a","usage":{{"cache_write":{MAX}}}}}"#),
             "usage.cache_write",
             TOKENS,
         ),
     ];
     for (line, field, most) in lines {
-        tells(jsonl("", &line), "x.jsonl:3:", field, MOST, most);
+        assert_error(jsonl("", &line), "x.jsonl:3:", field, MAX, most);
     }
     let call = r#"{"type":"assistant","id":"a","calls":[{"id":"c","name":"n","arguments":"{}"}]}"#;
     let result =
-        format!("{call}\n{{\"type\":\"tool\",\"call_id\":\"c\",\"output\":\"o\",\"at\":{MOST}}}");
-    tells(jsonl("", &result), "x.jsonl:4:", "at", MOST, MS);
+        format!("{call}\n{{\"type\":\"tool\",\"call_id\":\"c\",\"output\":\"o\",\"at\":{MAX}}}");
+    assert_error(jsonl("", &result), "x.jsonl:4:", "at", MAX, MS);
     assert!(jsonl("", &format!(r#"{{"type":"idle","ms":{MS}}}"#)).is_ok(), "a century is fine");
 }
 
 #[test]
 fn numbers_of_a_scenario_are_bounded() {
     let big = i64::MAX as u64;
-    tells(toml("", &format!("[[step]]\ntype = \"idle\"\nms = {big}")), "x.toml:6:", "ms", big, MS);
+    assert_error(
+        toml("", &format!("[[step]]\ntype = \"idle\"\nms = {big}")),
+        "x.toml:6:",
+        "ms",
+        big,
+        MS,
+    );
     let fault = |rest: &str| toml("", &format!("[[fault]]\non = \"sample\"\n{rest}"));
-    tells(fault(&format!("tokens = {big}")), "x.toml:6:", "tokens", big, FILLER_TOKENS);
-    tells(fault(&format!("status = 500\nafter_ms = {big}")), "x.toml:6:", "after_ms", big, MS);
+    assert_error(fault(&format!("tokens = {big}")), "x.toml:6:", "tokens", big, FILLER_TOKENS);
+    assert_error(
+        fault(&format!("status = 500\nafter_ms = {big}")),
+        "x.toml:6:",
+        "after_ms",
+        big,
+        MS,
+    );
     for scale in ["1e300", "1e-300"] {
         let e = toml(&format!("scale = {scale}"), "").unwrap_err();
         assert!(e.contains("x.toml:2:") && e.contains("\"scale\"") && e.contains("1000"), "{e}");
@@ -127,30 +135,30 @@ fn counters_that_are_no_numbers_of_tokens_are_told_once() {
     let told = |inputs: &[&str]| -> Vec<String> {
         let text: String = (1..).zip(inputs).map(|(n, input)| reply(n, input)).collect();
         let s = parse(text.replacen("\"a0\"", "null", 1).as_bytes(), "c.jsonl").unwrap();
-        s.warnings.into_iter().filter(|w| w.contains("no number")).collect()
+        s.warnings.into_iter().filter(|w| w.contains("not a number")).collect()
     };
     assert_eq!(told(&["3", "4.0"]), Vec::<String>::new());
     assert_eq!(
         told(&["3", "3.5", "-1", "4"]),
         [
-            "c.jsonl:4: input_tokens is 3.5, which is no number of tokens; taken as 0; so is one more counter"
+            "c.jsonl:4: input_tokens is 3.5, which is not a number of tokens; taken as 0; so is one more counter"
         ]
     );
-    // Those that make the figures are told first, and the two treatments apart.
+    // Numbers that affect the figures are reported first, and the two treatments separately.
     let large = r#"1e23,"cache_read_input_tokens":-1,"cache_creation_input_tokens":"x""#;
     assert_eq!(
         told(&["-1", large, "1e24"]),
         [
             format!(
-                "c.jsonl:4: input_tokens is 1e+23, which is no number of tokens; taken as {TOKENS}, the largest there is; so is one more counter"
+                "c.jsonl:4: input_tokens is 1e+23, which is not a number of tokens; taken as {TOKENS}, the largest there is; so is one more counter"
             ),
-            "c.jsonl:2: input_tokens is -1, which is no number of tokens; taken as 0; so are 2 more counters".into(),
+            "c.jsonl:2: input_tokens is -1, which is not a number of tokens; taken as 0; so are 2 more counters".into(),
         ]
     );
     assert_eq!(
         told(&["1e23"]),
         [format!(
-            "c.jsonl:2: input_tokens is 1e+23, which is no number of tokens; taken as {TOKENS}, the largest there is"
+            "c.jsonl:2: input_tokens is 1e+23, which is not a number of tokens; taken as {TOKENS}, the largest there is"
         )]
     );
 }
@@ -161,18 +169,18 @@ fn importers_go_on_with_the_largest_number_and_say_so() {
         r#"{{"timestamp":"2026-01-01T00:00:00.000Z","type":"session_meta","payload":{{"id":"s"}}}}
 {{"timestamp":"2026-01-01T00:00:01.000Z","type":"response_item","payload":{{"type":"message","role":"user","content":[{{"type":"input_text","text":"go"}}]}}}}
 {{"timestamp":"2026-01-01T00:00:02.000Z","type":"response_item","payload":{{"type":"message","role":"assistant","content":[{{"type":"output_text","text":"done"}}]}}}}
-{{"timestamp":"2026-01-01T00:00:04.000Z","type":"event_msg","payload":{{"type":"token_count","info":{{"last_token_usage":{{"input_tokens":{MOST},"cached_input_tokens":9,"output_tokens":{MOST}}},"model_context_window":{MOST}}}}}}}
+{{"timestamp":"2026-01-01T00:00:04.000Z","type":"event_msg","payload":{{"type":"token_count","info":{{"last_token_usage":{{"input_tokens":{MAX},"cached_input_tokens":9,"output_tokens":{MAX}}},"model_context_window":{MAX}}}}}}}
 "#
     );
     let claude = format!(
         r#"{{"type":"user","uuid":"u","parentUuid":null,"sessionId":"s","timestamp":"2026-01-01T00:00:00.000Z","message":{{"role":"user","content":"go"}}}}
-{{"type":"assistant","uuid":"a","parentUuid":"u","sessionId":"s","requestId":"r","timestamp":"2026-01-01T00:00:02.000Z","message":{{"id":"m","role":"assistant","content":[{{"type":"text","text":"done"}}],"stop_reason":"end_turn","usage":{{"input_tokens":{MOST},"cache_read_input_tokens":{MOST},"cache_creation_input_tokens":{MOST},"output_tokens":{MOST}}}}}}}
+{{"type":"assistant","uuid":"a","parentUuid":"u","sessionId":"s","requestId":"r","timestamp":"2026-01-01T00:00:02.000Z","message":{{"id":"m","role":"assistant","content":[{{"type":"text","text":"done"}}],"stop_reason":"end_turn","usage":{{"input_tokens":{MAX},"cache_read_input_tokens":{MAX},"cache_creation_input_tokens":{MAX},"output_tokens":{MAX}}}}}}}
 "#
     );
     let pi = format!(
         r#"{{"type":"session","version":3,"id":"s","timestamp":"2026-01-08T20:00:00.000Z","cwd":"/w"}}
 {{"type":"message","timestamp":"2026-01-08T20:00:01.000Z","message":{{"role":"user","content":[{{"type":"text","text":"go"}}],"timestamp":1}}}}
-{{"type":"message","timestamp":"2226-01-08T20:00:03.000Z","message":{{"role":"assistant","content":[{{"type":"text","text":"done"}}],"usage":{{"input":{MOST},"output":{MOST},"cacheRead":{MOST},"cacheWrite":{MOST}}},"stopReason":"stop","timestamp":2}}}}
+{{"type":"message","timestamp":"2226-01-08T20:00:03.000Z","message":{{"role":"assistant","content":[{{"type":"text","text":"done"}}],"usage":{{"input":{MAX},"output":{MAX},"cacheRead":{MAX},"cacheWrite":{MAX}}},"stopReason":"stop","timestamp":2}}}}
 "#
     );
     for (format, text) in [("codex", codex), ("claude-code", claude), ("pi", pi)] {
@@ -205,6 +213,6 @@ fn importers_go_on_with_the_largest_number_and_say_so() {
             assert_eq!(at, Some(MS), "two centuries later");
         }
         let again = parse(loaded.session.to_jsonl().unwrap().as_bytes(), "r.jsonl");
-        assert!(again.is_ok(), "what an importer writes can be read: {again:?}");
+        assert!(again.is_ok(), "the output of an importer can be read: {again:?}");
     }
 }

@@ -7,7 +7,7 @@ use include_dir::{Dir, File, include_dir};
 
 use crate::error::LoadError;
 use crate::load;
-use crate::scenario::{self, Beside, NoBase, Scenario};
+use crate::scenario::{self, Companions, NoBase, Scenario};
 
 static DATA: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/data");
 
@@ -78,8 +78,8 @@ pub fn defaults() -> Result<Vec<Scenario>, LoadError> {
     IDS.iter().filter(|id| is_default(id)).map(|id| by_id(id)).collect()
 }
 
-/// Whether the file of a scenario says so, without its session; one that is no TOML is loaded, which
-/// tells why.
+/// Returns whether a scenario has the tag `default`, without loading its session. A file that is
+/// not TOML is loaded, which reports the error.
 fn is_default(id: &str) -> bool {
     #[derive(serde::Deserialize)]
     struct Tagged {
@@ -91,10 +91,10 @@ fn is_default(id: &str) -> bool {
     toml::from_str(&text).map_or(true, tagged)
 }
 
-/// One built-in scenario; an unknown id is an error that tells the nearest ones.
+/// Returns a built-in scenario; an error for an unknown id suggests the nearest ones.
 pub fn by_id(id: &str) -> Result<Scenario, LoadError> {
     if !IDS.contains(&id) {
-        let hint = nearest::hint_or(id, IDS, "`ctxbench list scenarios` shows what is built in");
+        let hint = nearest::hint_or(id, IDS, "`ctxbench list scenarios` lists the built-in ones");
         return Err(LoadError::NoSuchName { name: id.to_string(), hint });
     }
     let beside = Embedded { folder: id };
@@ -123,7 +123,7 @@ impl Embedded<'_> {
     }
 }
 
-impl Beside for Embedded<'_> {
+impl Companions for Embedded<'_> {
     fn text(&self, name: &str) -> Result<String, String> {
         let file = self.file(name)?;
         let text = file.contents_utf8().map(str::to_string);
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::formats::Source;
 
-    /// What strategies are ranked by must be able to tell them apart: one fact lost of four is a
+    /// Sessions that rank strategies must distinguish them: with four facts, one lost fact is a
     /// quarter of the score.
     #[test]
     fn what_is_shown_as_evidence_holds_enough_facts_of_several_kinds() {

@@ -1,5 +1,5 @@
-//! What must hold between the entries of a session: unique ids, results with their calls, facts and
-//! rewinds that name messages.
+//! Consistency of a session's entries: unique ids, results with their calls, facts and rewinds that
+//! name messages.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use ctxbench_core::session::{Entry, Header, Session};
 
 use crate::error::{Fault, Loaded};
 
-/// An entry and the line where it stands.
+/// Entry with its line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Located {
     pub(crate) line: usize,
@@ -169,18 +169,22 @@ pub(crate) fn assemble(
 
 /// A message, result or call that a fact names.
 #[derive(Default)]
-struct Place {
-    /// Where it stands first among the entries, and last: of a call that is its result.
+struct EntrySpan {
+    /// Index of its first and last entry: the last of a call is its result.
     first: Option<usize>,
     last: usize,
-    /// What it says.
+    /// Its parts.
     said: Vec<Part>,
 }
 
 /// Those that facts arise or are needed in, by their ids.
-fn places<'a>(session: &Session, facts: impl Iterator<Item = &'a Fact>) -> HashMap<String, Place> {
+fn places<'a>(
+    session: &Session,
+    facts: impl Iterator<Item = &'a Fact>,
+) -> HashMap<String, EntrySpan> {
     let ids = facts.flat_map(|f| f.needs.iter().chain([&f.arises]));
-    let mut out: HashMap<String, Place> = ids.map(|id| (id.clone(), Place::default())).collect();
+    let mut out: HashMap<String, EntrySpan> =
+        ids.map(|id| (id.clone(), EntrySpan::default())).collect();
     if out.is_empty() {
         return out;
     }
@@ -198,7 +202,7 @@ fn places<'a>(session: &Session, facts: impl Iterator<Item = &'a Fact>) -> HashM
     out
 }
 
-impl Place {
+impl EntrySpan {
     fn add(&mut self, at: usize, parts: impl IntoIterator<Item = Part>) {
         self.first.get_or_insert(at);
         self.last = at;
@@ -206,25 +210,25 @@ impl Place {
     }
 }
 
-fn is_later(places: &HashMap<String, Place>, need: &str, arises: &str) -> bool {
+fn is_later(places: &HashMap<String, EntrySpan>, need: &str, arises: &str) -> bool {
     let (need_at, arises_at) = (places.get(need), places.get(arises));
-    let after = |n: &Place, a: &Place| a.first.is_some_and(|first| n.last > first);
+    let after = |n: &EntrySpan, a: &EntrySpan| a.first.is_some_and(|first| n.last > first);
     need != arises && need_at.zip(arises_at).is_some_and(|(n, a)| after(n, a))
 }
 
-/// Whether parts carry a fact, each of its literals in one of them.
+/// Returns whether parts carry a fact, each of its literals in one of them.
 fn carry(parts: &[Part], fact: &Fact) -> bool {
-    let said_by = |p| Part::as_said(p).or_else(|| Part::as_call(p).map(|c| &*c.arguments));
+    let said_by = |p| Part::as_prose(p).or_else(|| Part::as_call(p).map(|c| &*c.arguments));
     let texts: Vec<&str> = parts.iter().filter_map(said_by).collect();
     let said = |token: &String| texts.iter().any(|t| t.contains(token.as_str()));
     !fact.tokens.is_empty() && fact.tokens.iter().all(said)
-        || texts.iter().any(|t| fact.stands_in(t))
+        || texts.iter().any(|t| fact.occurs_in(t))
 }
 
-/// Whether anything at all in a session carries a fact: a repository map and files say things, too.
+/// Returns whether any text of a session carries a fact, also a repository map or a file.
 fn stands_anywhere(session: &Session, fact: &Fact) -> bool {
     let carries = |e: &Entry| {
-        let standing = e.standing_text().is_some_and(|t| fact.stands_in(t));
+        let standing = e.standing_text().is_some_and(|t| fact.occurs_in(t));
         standing || carry(&e.content(), fact)
     };
     session.entries.iter().any(carries)
@@ -258,15 +262,16 @@ fn never_said(session: &Session, fact: &Fact, line: usize) -> Result<(), Fault> 
         ));
     }
     let said = |text: &str| fact.tokens.iter().all(|t| text.contains(t.as_str()));
-    let holds =
-        |p: &Part| p.as_said().is_some_and(said) || p.as_call().is_some_and(|c| said(&c.arguments));
+    let holds = |p: &Part| {
+        p.as_prose().is_some_and(said) || p.as_call().is_some_and(|c| said(&c.arguments))
+    };
     let held = |e: &Entry| e.standing_text().is_some_and(said) || e.content().iter().any(holds);
     if session.entries.iter().any(held) {
         let what = format!("the session says the literals of distractor {:?}", fact.id);
         return Err(Fault::new(
             line,
             what,
-            "literals that stand nowhere in the session",
+            "literals that occur nowhere in the session",
             "choose others",
         ));
     }

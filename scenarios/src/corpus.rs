@@ -1,4 +1,4 @@
-//! What a path stands for: a file, or the files of a folder and of those below it, read one session
+//! Session files of a path: a file, or the files of a folder and its subfolders, read one session
 //! at a time.
 
 use std::collections::HashSet;
@@ -13,29 +13,29 @@ use crate::load::{
     SCENARIO_FILE, Take, is_scenario, load_source, load_with, named_session, nothing_in,
 };
 
-/// The files of a path that may hold sessions. Of a folder and the folders below it: what ends in
-/// `.toml`, `.jsonl`, `.json`, the same compressed, `.zip`, and others that a recording format
-/// knows. Hidden folders are left alone; of a folder with a `scenario.toml` only this counts, and a
-/// folder that is a recording is one. Files that belong to another, such as those of subagents, are
-/// read with that.
+/// Files of a path that may contain sessions. In a folder and its subfolders these are files that
+/// end in `.toml`, `.jsonl`, `.json`, compressed or not, `.zip`, and files that a recording format
+/// recognises. Hidden folders are skipped; a folder with a `scenario.toml` counts as this file, and
+/// a folder that is a recording counts as one. Files that belong to another file, such as those of
+/// subagents, are read with it.
 #[derive(Debug, Default)]
 pub struct Corpus {
     files: Vec<PathBuf>,
-    /// What belongs to one of them.
+    /// Files that belong to one of them.
     parts: HashSet<PathBuf>,
     /// Folders that cannot be read.
     unread: Vec<(PathBuf, LoadError)>,
 }
 
 impl Corpus {
-    /// Looks at what there is; no session is read yet.
+    /// Lists the files of a path without reading a session.
     pub fn at(path: &Path) -> Corpus {
         if !path.is_dir() || formats::detect(&Source::at(path)).is_some() {
-            return Corpus::of(vec![path.to_path_buf()]);
+            return Corpus::from_files(vec![path.to_path_buf()]);
         }
         let mut unread = Vec::new();
         let files = files_below(path, &mut unread);
-        let mut corpus = Corpus { unread, ..Corpus::of(files) };
+        let mut corpus = Corpus { unread, ..Corpus::from_files(files) };
         Corpus::take_each_file_once([&mut corpus]);
         if corpus.files.is_empty() && corpus.unread.is_empty() {
             corpus.unread.push((path.to_path_buf(), nothing_in(path)));
@@ -43,13 +43,12 @@ impl Corpus {
         corpus
     }
 
-    fn of(files: Vec<PathBuf>) -> Corpus {
+    fn from_files(files: Vec<PathBuf>) -> Corpus {
         let parts = files.iter().flat_map(|file| parts(file)).map(absolute).collect();
         Corpus { files, parts, unread: Vec::new() }
     }
 
-    /// Leaves out the files that belong to another file, wherever that stands, and those that are
-    /// named again.
+    /// Drops files that belong to another file of any corpus, and duplicates.
     pub fn take_each_file_once<'a>(all: impl IntoIterator<Item = &'a mut Corpus>) {
         let mut all: Vec<&mut Corpus> = all.into_iter().collect();
         let parts: HashSet<PathBuf> = all.iter().flat_map(|c| c.parts.iter().cloned()).collect();
@@ -67,7 +66,7 @@ impl Corpus {
         &self.files
     }
 
-    /// What of a folder could not be looked at, and why.
+    /// Returns the unreadable parts of a folder, each with the reason.
     pub fn into_unread(self) -> Vec<(PathBuf, LoadError)> {
         self.unread
     }
@@ -79,8 +78,7 @@ pub fn read(file: &Path, take: &mut Take<'_>) -> ControlFlow<()> {
     until_broken(file, take, |take| load_with(file, &[], take))
 }
 
-/// The same of what came without files beside it, such as through a pipe. `place` is how messages
-/// call it.
+/// Reads a source without companion files, such as standard input. Messages call it `place`.
 pub fn read_source(source: &Source<'_>, place: &Path, take: &mut Take<'_>) -> ControlFlow<()> {
     until_broken(place, take, |take| load_source(source, place, take))
 }
@@ -106,14 +104,14 @@ fn absolute(path: impl AsRef<Path>) -> PathBuf {
     std::path::absolute(&path).unwrap_or_else(|_| path.as_ref().to_path_buf())
 }
 
-/// Files beside one that belong to it.
+/// Returns the companion files of a file.
 fn parts(file: &Path) -> Vec<PathBuf> {
     let source = Source::at(file);
     formats::detect(&source).map(|format| (format.parts)(&source)).unwrap_or_default()
 }
 
-/// Whether a file may hold sessions: its name says so, or a format knows it, or it is compressed
-/// and cannot be read, of which somebody wants to hear. Most TOML files are manifests and the like.
+/// Returns whether a file may contain sessions: by its name, by its format, or because it is
+/// compressed and unreadable, which is reported. Most TOML files are not scenarios.
 pub(crate) fn may_hold_sessions(name: &Path, source: &Source<'_>) -> bool {
     let file = name.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
     let toml = formats::unpacked(&file).to_lowercase().ends_with(".toml");
@@ -129,7 +127,7 @@ pub(crate) fn may_hold_sessions(name: &Path, source: &Source<'_>) -> bool {
     }
 }
 
-/// The files of a folder and of those below it that may hold a session, by their paths.
+/// Returns the files of a folder and its subfolders that may contain a session, by their paths.
 fn files_below(folder: &Path, skipped: &mut Vec<(PathBuf, LoadError)>) -> Vec<PathBuf> {
     let mut whole = Vec::new();
     let enter = |below: &Path| {
@@ -149,7 +147,7 @@ fn files_below(folder: &Path, skipped: &mut Vec<(PathBuf, LoadError)>) -> Vec<Pa
     };
     let unread = |e: FileError| skipped.push((folder.to_path_buf(), e.into()));
     let mut files = files::walk_into(folder, enter, unread);
-    // A pipe would keep whoever looks into it waiting.
+    // Opening a named pipe would block.
     files.retain(|file| {
         match std::fs::metadata(file) {
             Ok(found) => found.is_file() && may_hold_sessions(file, &Source::at(file)),

@@ -1,12 +1,12 @@
-//! What can be wrong with an input, in words for the person who wrote it.
+//! Errors of inputs, for the person who wrote the input.
 
 use std::path::PathBuf;
 
 use ctxbench_core::files::FileError;
 use ctxbench_core::session::Session;
-use ctxbench_core::toml_file::Wrong;
+use ctxbench_core::toml_file::TomlError;
 
-/// A session and what its reader had to say about it.
+/// Session with the warnings of its reader.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Loaded {
     /// The session.
@@ -23,11 +23,11 @@ pub struct InputError {
     pub file: String,
     /// Line, counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Problem.
     pub what: String,
-    /// What should stand there.
+    /// Expected input.
     pub expected: String,
-    /// What to do about it.
+    /// Advice.
     pub fix: String,
 }
 
@@ -53,8 +53,8 @@ pub enum LoadError {
     Input(#[from] InputError),
     /// It expects something that is not measured.
     #[error(transparent)]
-    Expect(#[from] Wrong),
-    /// There is no content.
+    Expect(#[from] TomlError),
+    /// The file is empty.
     #[error("{}: the file is empty; record or write a session first", path.display())]
     Empty {
         /// Which file.
@@ -77,7 +77,7 @@ pub enum LoadError {
         /// Which file.
         path: PathBuf,
     },
-    /// Nobody says anything in it.
+    /// It has no messages.
     #[error(
         "{}: no messages in session {id:?}; expected at least one user message or reply",
         path.display()
@@ -91,7 +91,7 @@ pub enum LoadError {
     /// Neither a file nor a built-in scenario.
     #[error("no file, folder or built-in scenario is called {name:?}; {hint}")]
     NoSuchName {
-        /// What was asked for.
+        /// Requested name.
         name: String,
         /// The nearest names, or all of them.
         hint: String,
@@ -99,7 +99,7 @@ pub enum LoadError {
     /// A format to write that does not exist.
     #[error("no format to write is called {name:?}; {hint}")]
     NoSuchExport {
-        /// What was asked for.
+        /// Requested name.
         name: String,
         /// The nearest names, or all of them.
         hint: String,
@@ -107,7 +107,7 @@ pub enum LoadError {
     /// A recording format that does not exist.
     #[error("no recording format is called {name:?}; {hint}")]
     NoSuchFormat {
-        /// What was asked for.
+        /// Requested name.
         name: String,
         /// The nearest names, or all of them.
         hint: String,
@@ -115,7 +115,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// Something else than a session, of which a folder may hold many.
+    /// Returns whether the input is something other than a session, as many files of a folder are.
     pub fn is_other(&self) -> bool {
         matches!(
             self,
@@ -124,17 +124,16 @@ impl LoadError {
     }
 }
 
-/// A fault whose file is not known yet: readers of one line or one step raise it, their caller adds
-/// the file.
+/// Fault without its file: readers of one line or one step return it, and the caller adds the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     /// Line, counted from 1.
     pub(crate) line: usize,
-    /// What is wrong.
+    /// Problem.
     pub(crate) what: String,
-    /// What should stand there.
+    /// Expected input.
     pub(crate) expected: String,
-    /// What to do about it.
+    /// Advice.
     pub(crate) fix: String,
 }
 

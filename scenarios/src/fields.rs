@@ -2,7 +2,7 @@
 //! [`Entry`].
 
 use ctxbench_core::session::{Entry, RewindMode};
-use ctxbench_core::{nearest, plain};
+use ctxbench_core::{nearest, serde_error};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde_json::{Map, Value};
@@ -95,7 +95,7 @@ fn one_of_the_types() -> String {
     format!("one of {}", known.join(", "))
 }
 
-/// Reads one JSON object that stands at `line`; `again` as for [`fitted`].
+/// Reads the JSON object at `line`; `again` as for [`fitted`].
 pub(crate) fn entry(
     object: Map<String, Value>,
     line: usize,
@@ -155,7 +155,7 @@ pub(crate) fn fitted<T: DeserializeOwned>(
         Ok(fits) => return Ok(fits),
         Err(e) => e.to_string(),
     };
-    let told = plain::plain(&e, "an object");
+    let told = serde_error::describe(&e, "an object");
     let is_it =
         |others: Map<String, Value>| read(others).map_or_else(|f| f.to_string() != e, |_| true);
     Err(wrong_field(&again(), &is_it).map_or(told.clone(), |name| format!("{name:?}: {told}")))

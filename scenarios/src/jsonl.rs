@@ -43,7 +43,7 @@ pub fn read(bytes: &[u8], file: &str) -> Result<Loaded, InputError> {
     }
 }
 
-/// Takes sessions, or why there is none; whoever breaks wants no more.
+/// Receives sessions, or errors; `Break` ends the reading.
 pub type Take<'a> = dyn FnMut(Result<Loaded, InputError>) -> ControlFlow<()> + 'a;
 
 /// Reads the sessions of a file one at a time. After one that is damaged the next header begins
@@ -99,7 +99,7 @@ const LINE: usize = 1 << 20;
 /// A byte order mark.
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A session whose lines still come.
+/// Session that is being read.
 struct Open {
     header: Header,
     /// Of the header.
@@ -185,7 +185,7 @@ impl State {
         }
     }
 
-    /// What the end of the file ends.
+    /// Finishes the session at the end of the file.
     fn end(self, file: &str) -> Option<Result<Loaded, Fault>> {
         let open = match self {
             State::Open(open) => open,
@@ -200,7 +200,7 @@ impl State {
         Some(loaded.map(|mut loaded| {
             if let Some(last) = cut {
                 let warning = format!(
-                    "{file}:{last}: the last line breaks off; what stands before it is used"
+                    "{file}:{last}: the last line breaks off; the lines before it are used"
                 );
                 loaded.warnings.insert(0, warning);
             }
@@ -211,7 +211,7 @@ impl State {
 
 const HEADER: &str = "a first line {\"type\":\"session\",\"version\":1,\"id\":…}";
 
-/// What is wrong with a field that is not as it must be.
+/// Describes a field that is missing or has the wrong type.
 fn absent(object: &Map<String, Value>, field: &str) -> String {
     match object.get(field) {
         None => format!("missing field {field:?}"),

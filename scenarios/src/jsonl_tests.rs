@@ -98,7 +98,7 @@ fn a_last_line_that_breaks_off_is_left_out() {
         good(&[r#"{"type":"user","id":"a","text":"x"}"#, fact, r#"{"type":"user","id":"b","te"#]);
     assert_eq!(l.session.entries.len(), 1);
     assert_eq!(l.session.facts[0].needs, Vec::<String>::new());
-    assert_eq!(l.warnings[0], "s.jsonl:4: the last line breaks off; what stands before it is used");
+    assert_eq!(l.warnings[0], "s.jsonl:4: the last line breaks off; the lines before it are used");
 }
 
 fn word() -> impl Strategy<Value = String> {

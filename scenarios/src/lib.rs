@@ -1,12 +1,11 @@
-//! Where sessions come from: session files, scenarios written by people, the built-in ones, and
-//! recordings of real programs.
+//! Sources of sessions: session files, hand-written scenarios, built-in scenarios, and recordings
+//! of real programs.
 //!
-//! Everything ends as a [`ctxbench_core::session::Session`] inside a [`Scenario`]. [`load()`] takes
-//! what a user typed on the command line, [`load_path`] a file or folder, [`builtin`] lists what is
-//! embedded in the binary, [`formats`] holds one folder per recording format, and [`autofacts`] finds
-//! in a recording what its agent needed again later. [`exports`] writes sessions in the formats of
-//! others. Errors name file, line, what is wrong, what
-//! was expected and what to do.
+//! Every source gives a [`ctxbench_core::session::Session`] inside a [`Scenario`]. [`load`] takes
+//! an argument of the command line, [`load_path`] a file or folder, [`builtin`] lists the embedded
+//! scenarios, [`formats`] contains one folder per recording format, and [`autofacts`] finds facts
+//! that the agent of a recording needed again. [`exports`] writes sessions in foreign formats.
+//! Errors name file, line, problem, expected input and advice.
 
 pub mod autofacts;
 pub mod bounds;

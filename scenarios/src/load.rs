@@ -1,5 +1,5 @@
-//! What a user names on the command line, turned into scenarios: a file of any known format, a
-//! folder, a built-in name.
+//! Loading of an argument of the command line: a file of any known format, a folder, or a built-in
+//! name.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,10 +14,10 @@ use crate::corpus::{self, Corpus};
 use crate::error::LoadError;
 use crate::escapes;
 use crate::formats::{Archive, Head, Imported, Source, unpacked};
-use crate::scenario::{self, Beside, NoBase, Scenario};
+use crate::scenario::{self, Companions, NoBase, Scenario};
 use crate::{builtin, formats, jsonl};
 
-/// What a file is.
+/// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Session JSONL.
@@ -31,28 +31,28 @@ pub enum Kind {
 /// The file of a scenario that has its own folder.
 pub(crate) const SCENARIO_FILE: &str = "scenario.toml";
 
-/// How files end that hold sessions, whatever stands in them.
+/// Extensions of files that may contain sessions.
 const EXTENSIONS: &[&str] = &["toml", "jsonl", "json"];
 
-/// How many scenarios may extend one another in a row.
+/// Maximum length of a chain of scenarios that extend one another.
 const DEEPEST: usize = 8;
 
-/// What stands for every built-in scenario.
+/// Name of all built-in scenarios together.
 pub const ALL: &str = "all";
 
-/// Whether a name is that of a path, and not of a built-in scenario.
+/// Returns whether a name is a path, and not a built-in scenario.
 pub fn is_path(name: &str) -> bool {
     let path = Path::new(name);
     path.exists() || name.contains(['/', '\\']) || named_session(path)
 }
 
-/// Whether the ending of a name says that there are sessions in the file.
+/// Returns whether the ending of a name is that of session files.
 pub(crate) fn named_session(path: &Path) -> bool {
     let name = path.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
     has_extension(Path::new(unpacked(&name)), EXTENSIONS) || has_extension(path, &["zip"])
 }
 
-/// What a path or a name stands for.
+/// Scenarios of a path or a name.
 #[derive(Debug, Default)]
 pub struct Found {
     /// By their paths.
@@ -61,8 +61,7 @@ pub struct Found {
     pub skipped: Vec<(PathBuf, LoadError)>,
 }
 
-/// The scenarios that `name` stands for: a path, or else a built-in scenario's id, or `all` of
-/// these.
+/// Loads the scenarios of `name`: a path, or else a built-in scenario's id, or `all`.
 pub fn load(name: &str) -> Result<Found, LoadError> {
     let path = Path::new(name);
     if is_path(name) {
@@ -72,9 +71,9 @@ pub fn load(name: &str) -> Result<Found, LoadError> {
     Ok(Found { scenarios, ..Found::default() })
 }
 
-/// The scenarios in a session file, scenario file or recording, or in a folder, an archive and the
-/// folders below; see [`Corpus`]. What holds no session is skipped, unless nothing is left. Sessions
-/// without facts get those of [`crate::autofacts`].
+/// Loads the scenarios in a session file, scenario file or recording, or in a folder with its
+/// subfolders or an archive; see [`Corpus`]. Files without a session are skipped, unless there is
+/// no other. Sessions without facts get those of [`crate::autofacts`].
 pub fn load_path(path: &Path) -> Result<Found, LoadError> {
     let mut found = Found::default();
     let mut loaded: Vec<(PathBuf, Scenario)> = Vec::new();
@@ -100,23 +99,23 @@ pub fn load_path(path: &Path) -> Result<Found, LoadError> {
     Ok(found)
 }
 
-/// Whether a TOML file is a scenario, and not a manifest or the like.
+/// Returns whether a TOML file is a scenario, and not a manifest or the like.
 pub(crate) fn is_scenario(text: &str) -> bool {
     let key = |line: &str| line.split_whitespace().collect::<String>();
     text.lines().map(key).any(|k| k.starts_with("[[step]]") || k.starts_with("extends="))
 }
 
-/// What a folder or an archive is to hold.
+/// Expected contents of a folder or an archive.
 const FILES_OF_SESSIONS: &str =
     "a folder with .toml, .jsonl or .json files of a known format, or an archive of them";
 
-/// Why there is no session at a path whose files hold none.
+/// Error for a path with files that contain no session.
 pub fn nothing_in(path: &Path) -> LoadError {
     unknown(path, FILES_OF_SESSIONS)
 }
 
-/// Sessions of one name that were loaded from `path` are named by the paths in it that they stand
-/// at, and those of one file by their numbers.
+/// Makes ids unique: sessions with the same id get the path below `path` as a prefix, and those of
+/// one file a number.
 pub fn name_apart(path: &Path, loaded: &mut [(PathBuf, Scenario)]) {
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
     for by_path in [true, false] {
@@ -142,14 +141,14 @@ pub fn name_apart(path: &Path, loaded: &mut [(PathBuf, Scenario)]) {
     }
 }
 
-/// What a file or folder is.
+/// Returns the kind of a file or folder.
 pub fn sniff(source: &Source<'_>) -> Option<Kind> {
     kind(&source.head().ok()?)
 }
 
 fn kind(head: &Head) -> Option<Kind> {
     let name = Path::new(&head.name);
-    // What comes through a pipe has no ending.
+    // Input of a pipe has no extension.
     let nameless = name.extension().is_none() && is_scenario(&head.text);
     if head.entries.is_none() && (has_extension(name, &["toml"]) || nameless) {
         return Some(Kind::Scenario);
@@ -176,12 +175,12 @@ fn load_file(path: &Path, extending: &[PathBuf]) -> Result<Scenario, LoadError> 
     only(all.into_iter(), path)
 }
 
-/// Takes a scenario, whose facts are still to be found, and where it stands, or why there is none;
-/// whoever breaks wants no more.
+/// Receives a scenario (without found facts) or an error, with its location; `Break` ends the
+/// reading.
 pub type Take<'a> = dyn FnMut(&Path, Result<Scenario, LoadError>) -> ControlFlow<()> + 'a;
 
-/// The sessions of a file, which those of `extending` extend, the first of them first. What an
-/// archive holds stands below it: `FILE.zip/MEMBER`.
+/// Reads the sessions of a file. The scenarios in `extending` extend it, the outermost first.
+/// Members of an archive are located below it: `FILE.zip/MEMBER`.
 pub(crate) fn load_with(
     path: &Path,
     extending: &[PathBuf],
@@ -200,7 +199,7 @@ pub(crate) fn load_with(
     })
 }
 
-/// The sessions of what has no files beside it.
+/// Reads the sessions of a source without companion files.
 pub(crate) fn load_source(
     source: &Source<'_>,
     place: &Path,
@@ -218,8 +217,8 @@ fn with_messages(scenario: Scenario, place: &Path) -> Result<Scenario, LoadError
     Err(LoadError::NoMessages { path: place.to_path_buf(), id: scenario.id })
 }
 
-/// Reads what a file holds that has no others beside it: one session, scenario or recording. `name`
-/// decides for scenarios, and messages show it.
+/// Reads bytes without companion files: one session, scenario or recording. `name` identifies
+/// scenarios and appears in messages.
 pub fn parse(bytes: &[u8], name: &str) -> Result<Scenario, LoadError> {
     let mut all = Vec::new();
     let source = Source::of_bytes(bytes, name);
@@ -230,7 +229,7 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Scenario, LoadError> {
     only(all.into_iter(), Path::new(name))
 }
 
-/// The one scenario of a file that must not hold several, with its facts.
+/// Returns the one scenario of a file that must not contain several, with its facts.
 fn only(
     mut all: impl ExactSizeIterator<Item = Result<Scenario, LoadError>>,
     path: &Path,
@@ -247,7 +246,7 @@ fn only(
 fn of_source(
     source: &Source<'_>,
     path: &Path,
-    beside: &dyn Beside,
+    beside: &dyn Companions,
     take: &mut Take<'_>,
 ) -> Result<(), LoadError> {
     let shown = path.display().to_string();
@@ -270,7 +269,7 @@ fn of_source(
     }
     let (kind, is_archive) = (kind(&head), head.members.is_some());
     let is_blank = head.text.trim().is_empty();
-    // A long beginning is not held while the rest is read.
+    // Frees a long beginning before the rest is read.
     drop(head);
     match kind {
         Some(Kind::Scenario) => {
@@ -320,7 +319,7 @@ fn of_source(
     Ok(())
 }
 
-/// The sessions of an archive that is no recording itself, member by member.
+/// Reads the sessions of an archive that is not itself a recording, member by member.
 fn of_members(archive: &Archive<'_>, path: &Path, take: &mut Take<'_>) -> Result<(), LoadError> {
     let mut ended = ControlFlow::Continue(());
     let mut any = false;
@@ -356,10 +355,11 @@ fn of_members(archive: &Archive<'_>, path: &Path, take: &mut Take<'_>) -> Result
 
 struct Alone;
 
-/// Why there is nothing beside it.
-const ALONE: &str = "a scenario out of an archive or a pipe stands alone; unpack it into a folder";
+/// Why companion files are missing.
+const ALONE: &str =
+    "a scenario in an archive or a pipe cannot use other files; unpack it into a folder";
 
-impl Beside for Alone {
+impl Companions for Alone {
     fn text(&self, _name: &str) -> Result<String, String> {
         Err(ALONE.into())
     }
@@ -373,11 +373,11 @@ struct OnDisk<'a> {
     folder: &'a Path,
     /// The scenarios that extend one another, this one the last.
     row: Vec<PathBuf>,
-    /// What was read so far.
+    /// Files read so far.
     read: RefCell<Vec<PathBuf>>,
 }
 
-impl Beside for OnDisk<'_> {
+impl Companions for OnDisk<'_> {
     fn text(&self, name: &str) -> Result<String, String> {
         // A scenario from elsewhere must not be able to show files of this machine.
         let inside = std::path::Path::new(name)
@@ -416,9 +416,9 @@ impl Beside for OnDisk<'_> {
     }
 }
 
-/// What to extend instead of what is not there.
+/// Advice for a scenario that cannot be extended.
 fn another(name: &str) -> String {
-    let otherwise = "name a file, or what `ctxbench list scenarios` shows";
+    let otherwise = "name a file, or a scenario of `ctxbench list scenarios`";
     nearest::hint_or(name, builtin::IDS, otherwise)
 }
 

@@ -23,7 +23,8 @@ fn a_folder_gives_all_that_is_in_it_by_name() {
     let all = load_path(dir.path()).unwrap().scenarios;
     assert_eq!(all.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
     assert_eq!(all[0].session.entries, all[3].session.entries);
-    // What is no session, is empty or says nothing is named and left out; what lies deeper counts.
+    // Files without a session, empty files and files without messages are reported and left out;
+    // subfolders count.
     write("e.json", "{\"foreign\":1}");
     write("empty.jsonl", "");
     write("silent.jsonl", SESSION.lines().next().unwrap());
@@ -93,8 +94,8 @@ fn count(s: &Session, of: fn(&Entry) -> usize) -> usize {
     s.entries.iter().map(of).sum()
 }
 
-/// What a cut of a real recording holds, counted by a script of its own.
-struct Held {
+/// Contents of a cut of a real recording, counted by a separate script.
+struct ExpectedSession {
     path: &'static str,
     users: usize,
     replies: usize,
@@ -103,14 +104,14 @@ struct Held {
     prompts: u64,
     agents: &'static [&'static str],
     /// Tokens before each compaction, bytes of its summary, and tokens of the prompt that asked for
-    /// it, where the recording holds that request.
+    /// it, where that request was recorded.
     compactions: &'static [(u64, usize, Option<u64>)],
 }
 
 #[test]
 fn real_recordings_import() {
     let all = [
-        Held {
+        ExpectedSession {
             path: "claude-code/spotter-8463c716.jsonl",
             // One user message each in the session and its subagent.
             users: 2,
@@ -120,7 +121,7 @@ fn real_recordings_import() {
             agents: &["a7be2f0"],
             compactions: &[(167_731, 12_197, Some(3 + 167_093 + 2_814))],
         },
-        Held {
+        ExpectedSession {
             path: "codex/codemie-rollout-019e1625.jsonl",
             users: 2,
             replies: 6,
@@ -129,7 +130,7 @@ fn real_recordings_import() {
             agents: &[],
             compactions: &[],
         },
-        Held {
+        ExpectedSession {
             path: "pi/pi-mono-large-session.jsonl",
             users: 2,
             // A 35th was aborted: it says nothing and was not billed.
@@ -139,7 +140,7 @@ fn real_recordings_import() {
             agents: &[],
             compactions: &[],
         },
-        Held {
+        ExpectedSession {
             path: "swe-agent/marshmallow-1867-function-calling.traj",
             users: 1,
             replies: 6,
@@ -148,7 +149,7 @@ fn real_recordings_import() {
             agents: &[],
             compactions: &[],
         },
-        Held {
+        ExpectedSession {
             path: "swe-agent/pydicom-1458-text.traj",
             users: 1,
             replies: 3,
@@ -157,7 +158,7 @@ fn real_recordings_import() {
             agents: &[],
             compactions: &[],
         },
-        Held {
+        ExpectedSession {
             path: "mini-swe-agent/github_issue.traj.json",
             users: 1,
             replies: 10,
@@ -166,7 +167,7 @@ fn real_recordings_import() {
             agents: &[],
             compactions: &[],
         },
-        Held {
+        ExpectedSession {
             path: "openhands/output.jsonl",
             // The first of three sessions.
             users: 1,
@@ -176,7 +177,7 @@ fn real_recordings_import() {
             agents: &[],
             compactions: &[],
         },
-        Held {
+        ExpectedSession {
             path: "aider/read-only-files.aider.chat.history.md",
             // One of them was asked twice.
             users: 4,
@@ -186,7 +187,7 @@ fn real_recordings_import() {
             agents: &[],
             compactions: &[],
         },
-        Held {
+        ExpectedSession {
             path: "opencode/s2_multiturn.export.json",
             // Of seven messages two were written by the program after compactions.
             users: 7,
@@ -196,7 +197,7 @@ fn real_recordings_import() {
             agents: &[],
             compactions: &[(14_010, 31, Some(6_000)), (14_540, 31, Some(6_000))],
         },
-        Held {
+        ExpectedSession {
             path: "gemini-cli/session-2026-01-16T11-01-37b7abef.json",
             users: 4,
             replies: 7,
@@ -331,7 +332,7 @@ fn subagents_in_files_beside_a_session_are_part_of_it() {
     std::fs::rename(dir.path().join("agent-x.jsonl"), folder.join("agent-x.jsonl")).unwrap();
     let entries = |path: &Path| load_path(path).unwrap().scenarios[0].session.entries.len();
     assert_eq!(entries(&dir.path().join("s.jsonl")), 5);
-    // What lies beside a session lies there for a link to it, too.
+    // Companions of a session also belong to a link to it.
     #[cfg(unix)]
     {
         let elsewhere = tempfile::tempdir().unwrap();

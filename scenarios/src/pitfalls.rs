@@ -1,14 +1,14 @@
-//! What the sources warn of, by code: the mistakes that scenarios cite and that the built-in ones
-//! have to cover.
+//! Mistakes that the sources warn of, by code: scenarios cite them, and the built-in ones must
+//! cover them.
 
 use ctxbench_core::nearest;
 
-/// One thing that a scenario can stand for.
+/// Mistake that a scenario can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pitfall {
     /// How `cites` names it, such as `token-budgeting pitfall 7`.
     pub code: &'static str,
-    /// A few words for people.
+    /// Short description.
     pub name: &'static str,
 }
 
@@ -16,7 +16,7 @@ const fn pitfall(code: &'static str, name: &'static str) -> Pitfall {
     Pitfall { code, name }
 }
 
-/// Beginnings of codes: what begins so has to be one of [`ALL`].
+/// Beginnings of codes: a citation with such a beginning must be one of [`ALL`].
 const FAMILIES: &[&str] =
     &["chat-history ", "token-budgeting ", "opencode-vs-claude-code ", "failure mode "];
 
@@ -94,13 +94,13 @@ pub fn find(code: &str) -> Option<&'static Pitfall> {
     ALL.iter().find(|p| p.code == code)
 }
 
-/// What is wrong with a citation: something that looks like a code and is none. Anything else, such
-/// as a ticket, is free.
+/// Returns the fault of a citation that looks like a code and is not one. Other citations, such as
+/// a ticket, are free.
 pub(crate) fn wrong(code: &str) -> Option<(String, String)> {
     if code.trim().is_empty() {
         return Some((
             "an empty citation".to_string(),
-            "name what the scenario stands for, or leave it out".to_string(),
+            "cite the mistake that the scenario shows, or leave it out".to_string(),
         ));
     }
     if !FAMILIES.iter().any(|f| code.starts_with(f)) || find(code).is_some() {

@@ -30,8 +30,8 @@ fn there_are_as_many_codes_as_the_sources_have() {
         [count("chat-history pitfall "), count("token-budgeting pitfall "), count("failure mode ")],
         [11, 14, 15]
     );
-    // docs/sources/opencode-vs-claude-code.md §11: points 6 to 8 of what is to be looked into, and
-    // the five figures at its end.
+    // docs/sources/opencode-vs-claude-code.md §11: points 6 to 8 of its list of tasks, and the five
+    // figures at its end.
     assert_eq!(
         [
             count("opencode-vs-claude-code edge case "),

@@ -20,18 +20,18 @@ pub(crate) mod expect;
 pub(crate) mod faults;
 pub(crate) mod steps;
 
-/// A session to replay, with what people should know about it.
+/// Session to replay, with its documentation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scenario {
     /// Short name, unique in a run; the same as in the session's header.
     pub id: String,
     /// A line for people.
     pub title: String,
-    /// What the scenario shows.
+    /// Purpose of the scenario.
     pub why: String,
-    /// The mistake it stands for.
+    /// Mistake that it shows.
     pub pitfall: String,
-    /// What it stands for in the sources, by code ([`crate::pitfalls`]), or a ticket or the like.
+    /// References to the sources, by code ([`crate::pitfalls`]), or to a ticket or the like.
     pub cites: Vec<String>,
     /// `default`: part of a run without arguments. `mechanism`: it tests one mechanism, with too
     /// few facts to rank strategies by.
@@ -39,40 +39,40 @@ pub struct Scenario {
     /// Factor on the window and on every absolute token constant of every strategy; 1 = as they
     /// are.
     pub scale: f64,
-    /// What must come out.
+    /// Expected results.
     pub expect: Expect,
-    /// What happens.
+    /// Events.
     pub session: Session,
-    /// Its facts are those that [`Scenario::find_facts`] finds in its text, so that they are no part
-    /// of what was read.
+    /// The facts are those that [`Scenario::find_facts`] finds in its text, and not part of the
+    /// file.
     pub facts_found: bool,
     /// Requests that the provider does not answer as usual.
     pub faults: Vec<ProviderFault>,
-    /// What the reader repaired or left out, one sentence each.
+    /// Repairs and omissions of the reader, one sentence each.
     pub warnings: Vec<String>,
     /// The files on disk that it was read from.
     pub files: Vec<PathBuf>,
 }
 
 impl Scenario {
-    /// A session without a story of its own: scale 1, no tags, nothing expected.
+    /// Wraps a plain session: scale 1, no tags, no expectations.
     pub fn of_session(loaded: Loaded) -> Scenario {
         let Loaded { session, warnings } = loaded;
         let (id, title) = (session.header.id.clone(), session.header.title.clone());
         Scenario { id, title, scale: 1.0, session, warnings, ..Scenario::default() }
     }
 
-    /// Gives it the facts that it shows itself to have needed, where what was read has none. Takes
-    /// most of the time of reading, so the reader leaves it to who wants them.
+    /// Finds facts that the session needed, if the file has none. This takes most of the time of
+    /// loading, so callers decide when to do it.
     pub fn find_facts(&mut self) {
         if self.facts_found {
             autofacts::add(&mut self.session);
         }
     }
 
-    /// Whether strategies may be ranked by it. Its author says so by leaving out the tag
-    /// `mechanism`; built-in scenarios without it hold at least twenty (fact, need) pairs of several
-    /// kinds, which a test checks.
+    /// Returns whether strategies may be ranked by it. The tag `mechanism` denies it; a test checks
+    /// that built-in scenarios without the tag have at least twenty (fact, need) pairs of several
+    /// kinds.
     pub fn is_evidence(&self) -> bool {
         !self.is_tagged("mechanism")
     }
@@ -82,19 +82,19 @@ impl Scenario {
     }
 }
 
-/// What stands beside a scenario file.
-pub(crate) trait Beside {
+/// Companion files of a scenario file.
+pub(crate) trait Companions {
     /// The text of a file.
     fn text(&self, name: &str) -> Result<String, String>;
-    /// The scenario beside it that it extends.
+    /// Returns the scenario that it extends.
     fn base(&self, name: &str) -> Result<Scenario, NoBase>;
 }
 
-/// Why there is no scenario to extend.
+/// Reason why a scenario cannot be extended.
 pub(crate) enum NoBase {
-    /// What is wrong with the name, and what to do.
+    /// Problem with the name, and advice.
     Name(String, String),
-    /// The file is there, and says itself what is wrong in it.
+    /// The file has this error.
     Broken(InputError),
 }
 
@@ -117,9 +117,13 @@ pub(crate) const KEYS: &[&str] = &[
 ];
 
 /// Reads a scenario. `file` is only used in messages. Steps and facts of an extended scenario come
-/// first, its limits hold where this one gives none, its `[expect]` does not carry over. A tool
+/// first, its limits apply where this one has none, and its `[expect]` is not inherited. A tool
 /// step may call its output `text`, as the other steps do.
-pub(crate) fn read(text: &str, file: &str, beside: &dyn Beside) -> Result<Scenario, InputError> {
+pub(crate) fn read(
+    text: &str,
+    file: &str,
+    beside: &dyn Companions,
+) -> Result<Scenario, InputError> {
     let reader = Reader { lines: Lines::new(text), file, beside };
     let at = |fault: Fault| fault.at(file);
     let tree = toml_tree::parse(text, &reader.lines).map_err(at)?;
@@ -134,7 +138,7 @@ pub(crate) fn read(text: &str, file: &str, beside: &dyn Beside) -> Result<Scenar
 struct Reader<'a> {
     lines: Lines,
     file: &'a str,
-    beside: &'a dyn Beside,
+    beside: &'a dyn Companions,
 }
 
 impl Reader<'_> {
@@ -200,8 +204,8 @@ impl Reader<'_> {
             expect: self.expect(tree)?,
             session: loaded.session,
             facts_found: false,
-            // The first fault that hits decides, so that a scenario can change what its base
-            // disturbs.
+            // The first matching fault decides, so that a scenario can override the faults of its
+            // base.
             faults: self.faults(tree)?.into_iter().chain(base.faults).collect(),
             warnings: loaded.warnings,
             files: Vec::new(),
@@ -226,7 +230,7 @@ impl Reader<'_> {
         match cites.iter().find_map(|c| pitfalls::wrong(c)) {
             Some((what, fix)) => {
                 let expected = "a code such as \"token-budgeting pitfall 7\" or \"failure mode \
-                    6\", or words of your own";
+                    6\", or your own text";
                 Err(Fault::new(self.line_of(tree, "cites"), what, expected, fix))
             }
             None => Ok(cites),

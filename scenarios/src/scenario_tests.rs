@@ -6,7 +6,7 @@ use super::*;
 #[derive(Default)]
 struct Memory(HashMap<&'static str, &'static str>);
 
-impl Beside for Memory {
+impl Companions for Memory {
     fn text(&self, name: &str) -> Result<String, String> {
         self.0.get(name).map(|s| s.to_string()).ok_or_else(|| "no such file".to_string())
     }

@@ -1,8 +1,8 @@
 //! JSON Schemas of the two files that others write: session lines and scenarios.
 //!
 //! The session schema comes from the types of [`ctxbench_core::session`]. A scenario is read by
-//! hand for the sake of its error messages; the schema of its steps is put together from the tables
-//! that this reader goes by and from the session schema.
+//! hand for the sake of its error messages; the schema of its steps is built from the tables of
+//! this reader and from the session schema.
 
 use ctxbench_core::schema::session_line;
 use schemars::{JsonSchema, Schema};
@@ -23,14 +23,14 @@ struct ScenarioFile {
     /// A line for people.
     #[schemars(default)]
     title: String,
-    /// What the scenario shows.
+    /// Purpose of the scenario.
     #[schemars(default)]
     why: String,
-    /// The mistake it stands for.
+    /// Mistake that it shows.
     #[schemars(default)]
     pitfall: String,
-    /// What it stands for in the sources: codes such as `token-budgeting pitfall 7` and `failure
-    /// mode 6`, or words of your own.
+    /// References to the sources: codes such as `token-budgeting pitfall 7` and `failure mode 6`,
+    /// or your own text.
     #[schemars(default)]
     cites: Vec<String>,
     /// `default` means: part of a run without arguments.
@@ -46,20 +46,20 @@ struct ScenarioFile {
     /// extended scenario's when absent.
     #[schemars(extend("exclusiveMinimum" = 0))]
     scale: Option<f64>,
-    /// A built-in scenario's id or the path of a scenario file whose steps and facts come first.
+    /// A built-in scenario's id or the path of a scenario file; its steps and facts come first.
     extends: Option<String>,
-    /// What happens, in order.
+    /// Events, in order.
     step: Option<Vec<Value>>,
-    /// What the session establishes, for retention.
+    /// Facts that the session establishes, for retention.
     fact: Option<Vec<Value>>,
     /// Requests that the provider does not answer as usual; those of an extended scenario come
     /// first.
     fault: Option<Vec<crate::scenario::ProviderFault>>,
-    /// What must come out.
+    /// Expected results.
     expect: Option<ExpectTable>,
 }
 
-/// Checks of the outcome; a table named after a strategy holds checks of its row.
+/// Checks of the outcome; a table named after a strategy has checks of its row.
 #[derive(JsonSchema)]
 #[schemars(extend("additionalProperties" = row()))]
 #[expect(dead_code, reason = "only its schema is used")]
@@ -70,7 +70,7 @@ struct ExpectTable {
     steps: Option<u64>,
 }
 
-/// What a strategy's row must hold: a value for each column.
+/// Checks of a strategy's row: a value for each column.
 fn row() -> Value {
     let bounds: Map<String, Value> =
         BOUNDS.iter().map(|bound| (bound.to_string(), json!({ "type": "number" }))).collect();
@@ -121,8 +121,8 @@ pub fn scenario() -> Schema {
     Schema::try_from(out).expect("an object is a schema")
 }
 
-/// One kind of step: the fields of the session line, and `file` where a text can stand beside the
-/// scenario.
+/// One kind of step: the fields of the session line, and `file` where the text can be in a separate
+/// file.
 fn step(kind: &KindFields, lines: &Value, tagged: bool) -> Value {
     let mut all = Map::new();
     let mut description = Value::Null;
@@ -184,7 +184,7 @@ fn properties(variant: &Value, lines: &Value) -> Map<String, Value> {
     referred.into_iter().chain(own).flatten().map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
-/// A call whose arguments may be written as a table.
+/// A call with arguments that may be written as a table.
 fn call(of_session: &Value) -> Value {
     let mut out = of_session.clone();
     out["properties"]["arguments"] = json!({ "description": "Argument text, normally JSON; a table \
@@ -207,7 +207,7 @@ fn strict_parts(lines: &Value, call: &Value) -> Value {
     out
 }
 
-/// TOML has no null: what may be null in JSON can only be absent there.
+/// TOML has no null: a member that may be null in JSON is absent there.
 fn without_null(value: &mut Value) {
     match value {
         Value::Object(map) => {

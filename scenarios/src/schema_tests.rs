@@ -45,8 +45,8 @@ fn kind<'a>(variants: &'a Value, tag: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no schema for {tag}"))
 }
 
-/// Whether a value fits a subschema as far as types, constants, enumerations, required and known
-/// properties go.
+/// Returns whether a value fits a subschema in types, constants, enumerations, required and known
+/// properties.
 fn fits(root: &Value, at: &Value, value: &Value) -> bool {
     let of_type = |t: &Value| match t.as_str() {
         Some("object") => value.is_object(),

@@ -10,7 +10,7 @@ use crate::error::Fault;
 pub(crate) fn parse<'a>(text: &'a str, lines: &Lines) -> Result<DeTable<'a>, Fault> {
     DeTable::parse(text).map(toml::Spanned::into_inner).map_err(|e| {
         let line = e.span().map_or(1, |s| lines.line_at(s.start));
-        let what = toml_file::told(&e, text);
+        let what = toml_file::describe(&e, text);
         Fault::new(line, format!("not TOML: {what}"), "a scenario in TOML", "correct the syntax")
     })
 }

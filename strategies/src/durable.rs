@@ -49,7 +49,7 @@ pub(crate) fn remember(
     if merged.added > 0 {
         let text = merged.text.trim_end().to_string();
         match file {
-            Some(i) => context[i] = context[i].redraft(|d| d.text = text.into()),
+            Some(i) => context[i] = context[i].map_draft(|d| d.text = text.into()),
             None => context.push(
                 Draft::text(BlockKind::Context, Role::User, text)
                     .build(MessageId(u32::MAX), vec![]),

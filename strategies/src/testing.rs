@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::{Action, Engine, Event, Incoming, Task, World};
+use ctxbench_core::engine::{Action, Engine, Event, Host, Incoming, Task};
 use ctxbench_core::model::{Counting, Model, find};
 use ctxbench_core::request::{
     ErrorKind, ModelError, Purpose, Reply, Request, StopReason, Tools, Usage,
@@ -159,7 +159,7 @@ impl Fake {
 }
 
 #[async_trait]
-impl World for Fake {
+impl Host for Fake {
     async fn next(&mut self) -> Option<Action> {
         let next = self.actions.pop_front();
         if let Some(Action::Idle { ms }) = next {

@@ -426,7 +426,7 @@ fn full_disk_is_an_error_and_keeps_earlier_entries() {
         assert!(acknowledged > 0, "{name}");
         let failed = failed.unwrap_or_else(|| panic!("{name}: {acknowledged} entries fitted"));
         assert!(failed.contains(&dir.path().display().to_string()), "{failed}");
-        assert_eq!(failed.contains("may be cut off"), name == "opencode-files", "{failed}");
+        assert_eq!(failed.contains("may be incomplete"), name == "opencode-files", "{failed}");
         assert!(
             ["free some", "nothing was changed", "still there"].iter().any(|w| failed.contains(w)),
             "{failed}"
@@ -471,7 +471,7 @@ fn full_disk_loses_only_the_current_part_of_a_file_tree() {
         let failed = failed.unwrap_or_else(|| panic!("seed {seed}: {acknowledged} entries fitted"));
         if matches!(script.next(), JournalEntry::Message(StoredMessage { role: Role::Tool, .. })) {
             cut += 1;
-            assert!(failed.contains("what this one held may be cut off"), "{failed}");
+            assert!(failed.contains("may be incomplete"), "{failed}");
             assert_eq!(
                 (now.lost + now.garbled, loaded.notes.len()),
                 (1, 1),

@@ -150,7 +150,7 @@ fn holds(scenario: &Scenario, spec: &Spec, model: &Model) -> Result<(), TestCase
         Entry::Tools { definitions, .. } => Some(definitions),
         _ => None,
     });
-    let tools = Tools::new(&wire::of(model).tool_definitions(definitions.unwrap()))
+    let tools = Tools::new(&wire::for_model(model).tool_definitions(definitions.unwrap()))
         .unwrap()
         .tokens(&model.counting);
     let edited = EDITED_BY_PROVIDER.iter().any(|who| label == *who || spec.descriptor.name == *who);

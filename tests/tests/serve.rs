@@ -9,7 +9,7 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, StopReason};
 use ctxbench_core::session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 use ctxbench_harness::serve::{FAULT_HEADER, Options, Script};
-use ctxbench_provider::wire::named;
+use ctxbench_provider::wire::find;
 use ctxbench_provider::{Wire, WireError};
 use serde_json::{Value, json};
 use serving::{Here, assembled};
@@ -26,7 +26,7 @@ const ROUTES: [(&str, &str); 4] = [
 ];
 
 fn wire(name: &str) -> Wire {
-    named(name).unwrap()
+    find(name).unwrap()
 }
 
 fn decode_reply(name: &str, body: &[u8]) -> Result<Reply, WireError> {
@@ -378,7 +378,7 @@ fn malformed_requests_get_provider_errors() {
 fn browser_and_foreign_host_requests_are_refused() {
     block_on(async {
         let here = Here::new(Options {
-            speaker: Some(Box::new(Script::of(&session()))),
+            speaker: Some(Box::new(Script::new(&session()))),
             ..Options::default()
         })
         .await;
@@ -613,7 +613,7 @@ fn session_script_works_on_every_wire() {
     block_on(async {
         for (wire, path) in ROUTES {
             let here = Here::new(Options {
-                speaker: Some(Box::new(Script::of(&session()))),
+                speaker: Some(Box::new(Script::new(&session()))),
                 ..Options::default()
             })
             .await;

@@ -1,4 +1,4 @@
-//! What we list ourselves: `listed.toml`, and of `rules.toml` what the table depends on.
+//! The hand-written data: `listed.toml`, and the parts of `rules.toml` that the table depends on.
 
 use std::collections::BTreeMap;
 
@@ -28,13 +28,13 @@ pub struct Family {
     pub models: Vec<Entry>,
 }
 
-/// What LiteLLM's `max_input_tokens` is.
+/// The meaning of LiteLLM's `max_input_tokens`.
 #[derive(Clone, Copy, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum MaxInput {
     /// The window, which prompt and reply share.
     Window,
-    /// The prompt alone; the window holds the largest reply beside it.
+    /// The prompt alone, without the largest reply.
     Input,
 }
 

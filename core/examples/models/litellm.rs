@@ -14,7 +14,7 @@ pub struct Prices {
     pub models: BTreeMap<String, Map<String, Value>>,
 }
 
-/// Where they are from.
+/// Source of the prices.
 #[derive(Serialize, Deserialize)]
 pub struct Origin {
     pub package: String,
@@ -24,7 +24,7 @@ pub struct Origin {
     pub licence: String,
 }
 
-/// USD per token as LiteLLM has them; a long prompt's price stands in the same name followed by
+/// LiteLLM's prices in USD per token; prices of long prompts have names with the suffix
 /// `_above_200k_tokens`.
 pub const INPUT: &str = "input_cost_per_token";
 pub const OUTPUT: &str = "output_cost_per_token";
@@ -42,7 +42,7 @@ const OTHERS: [&str; 5] = [
     "source",
 ];
 
-/// The size in a name that ends in `_above_200k_tokens`, tokens, with what stands before it.
+/// Splits a name with the suffix `_above_200k_tokens` into its prefix and the size in tokens.
 pub fn above(name: &str) -> Option<(&str, u64)> {
     let (before, size) = name.strip_suffix("k_tokens")?.rsplit_once("_above_")?;
     Some((before, size.parse::<u64>().ok()? * 1_000))
@@ -59,7 +59,7 @@ pub fn read(text: &str) -> Outcome<Prices> {
     serde_json::from_str(text).map_err(|e| format!("litellm/prices.json: {e}"))
 }
 
-/// What is used of the whole file, as JSON.
+/// Returns the used part of the file as JSON.
 pub fn cut(text: &str, version: &str, entries: &[String]) -> Outcome<String> {
     let mut all: BTreeMap<String, Map<String, Value>> =
         serde_json::from_str(text).map_err(|e| format!("LiteLLM's price file: {e}"))?;

@@ -113,7 +113,7 @@ fn model(
     Ok(text)
 }
 
-/// What a long prompt pays.
+/// Factors on the prices of long prompts.
 struct Long {
     from: u64,
     input_factor: f64,

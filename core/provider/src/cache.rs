@@ -1,11 +1,10 @@
-//! The simulated prompt cache: one simulator, configured per provider by a [`CacheRule`].
+//! The simulated prompt cache of a provider, with the parameters of a [`CacheRule`].
 //!
-//! A prompt is a chain of prefixes: the tool definitions, then every item. The hash of everything
-//! up to its end identifies a prefix. The cache remembers which prefixes of the last prompt have
-//! entries, so a lookup costs as much as the changed part and does not depend on the number of
-//! earlier requests. A rule says where entries may end, how far back a read looks for them, in
-//! which steps it hits, how long they live and whether writing costs more than input. Not modelled:
-//! routing between machines, eviction under load, entries that start within an item.
+//! A prompt is a sequence of prefixes: the tool definitions, then every item. The hash of everything up
+//! to its end identifies a prefix. The cache keeps the entries of the last prompt, so that a lookup
+//! depends on the difference and not on the number of earlier requests. A rule determines where
+//! entries end, how far back a read searches, the step of hits, lifetimes and the price of writes. Not
+//! modelled: routing between machines, eviction under load, entries that start within an item.
 
 use super::prompt::{Item, Prompt, chain};
 use ctxbench_core::block::Role;
@@ -15,46 +14,47 @@ use ctxbench_core::session::Millis;
 use ctxbench_core::tokens;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-/// Tokens that a prompt read from the cache and wrote to it. The four add up to the prompt.
+/// Tokens of a prompt by use of the cache. The four fields add up to the prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheUse {
+    /// Read from the cache.
     pub read: u64,
-    /// Written for the short lifetime (Anthropic's five minutes) where writing has a price of its
-    /// own.
+    /// Written for the short lifetime (Anthropic's five minutes), if writes have a price.
     pub write_5m: u64,
     /// Written for the long lifetime (Anthropic's hour).
     pub write_1h: u64,
+    /// Neither read nor written.
     pub uncached: u64,
 }
 
 impl CacheUse {
-    /// All tokens of the prompt.
+    /// Returns the tokens of the prompt.
     pub fn prompt(&self) -> u64 {
         self.read + self.write_5m + self.write_1h + self.uncached
     }
 }
 
-/// The start of a prompt up to the end of one of its pieces.
+/// The start of a prompt up to the end of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
-    /// Hash of everything up to here; equal hashes are equal prefixes.
+    /// Hash of the prefix; equal hashes mean equal prefixes.
     pub hash: u64,
-    /// Tokens from the start of the prompt to here; never falls along a prompt.
+    /// Tokens of the prefix; never decreases along a prompt.
     pub tokens: u64,
-    /// The client's breakpoint here, with the lifetime it asks for.
+    /// The client's breakpoint at the end, with its lifetime.
     pub cache: Option<Ttl>,
-    /// The piece that ends here is the model's own.
+    /// Whether the last item is part of a reply.
     pub reply: bool,
 }
 
-/// Kind of an entry, in ascending order of use.
+/// The use of an entry, from weakest to strongest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// Part of an earlier prompt; tells where two prompts diverge ([`Entries::Units`]).
+    /// Not readable; marks where two prompts diverge ([`Entries::Units`]).
     Seen,
     /// Readable.
     Whole,
-    /// Can be read, and so can the reply that followed it ([`Entries::Units`]).
+    /// Readable together with the following reply ([`Entries::Units`]).
     Input,
 }
 
@@ -82,42 +82,42 @@ pub struct PromptCache {
     rule: CacheRule,
     counting: Counting,
     entries: Vec<CachedPrefix>,
-    /// Position of the entry of each prefix.
+    /// Index of the entry of each prefix, by hash.
     places: HashMap<u64, usize>,
     row: Row,
     expired: u64,
-    /// Entries there were after dead ones were last looked for.
+    /// Number of entries after the last removal of expired ones.
     swept: usize,
 }
 
-/// The prompt that was looked up last.
+/// The prompt of the last lookup.
 #[derive(Clone, Debug, Default)]
 struct Row {
     hashes: Vec<u64>,
-    /// Positions in it that have an entry, in order, with the place of that.
+    /// Positions with an entry, in order, with the index of the entry.
     entries: Vec<(usize, usize)>,
 }
 
 impl Row {
-    /// Entries up to a position, the last first.
+    /// Returns the entries up to a position, last first.
     fn back_from(&self, at: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
         let end = self.entries.partition_point(|(i, _)| *i <= at);
         self.entries[..end].iter().rev().copied()
     }
 }
 
-/// Positions where a prompt may leave entries, in order, with the requested lifetime.
+/// Positions at which a prompt may create entries, in order, with the requested lifetime.
 enum Marks {
     At(Vec<(usize, Ttl)>),
-    /// Everywhere from this position on.
+    /// Every position from this one.
     From(usize),
 }
 
-/// Fewer entries are not worth looking through.
-const SWEPT_FROM: usize = 4_096;
+/// Minimum number of entries for removing expired ones.
+const MIN_SWEPT: usize = 4_096;
 
 impl PromptCache {
-    /// An empty cache of a provider that counts tokens so.
+    /// Creates an empty cache.
     pub fn new(rule: CacheRule, counting: Counting) -> Self {
         PromptCache {
             rule,
@@ -130,11 +130,11 @@ impl PromptCache {
         }
     }
 
-    /// Fails as the provider would: for too many breakpoints, or one of the short lifetime before
-    /// one of the long.
+    /// Refuses prompts with too many breakpoints, or with one of the short lifetime before one of the
+    /// long, like the provider.
     pub fn validate(&self, prompt: &Prompt) -> Result<(), ModelError> {
-        let most = self.rule.breakpoints;
-        if most == 0 {
+        let max = self.rule.breakpoints;
+        if max == 0 {
             return Ok(());
         }
         let marks: Vec<Ttl> = prompt
@@ -142,10 +142,10 @@ impl PromptCache {
             .into_iter()
             .chain(prompt.items.iter().filter_map(|i| i.cache))
             .collect();
-        let message = if marks.len() > most {
-            format!("at most {most} blocks may carry cache_control, found {}", marks.len())
+        let message = if marks.len() > max {
+            format!("at most {max} blocks may carry cache_control, found {}", marks.len())
         } else if marks.windows(2).any(|w| w == [Ttl::FiveMinutes, Ttl::OneHour]) {
-            "a cache_control block of 1h must stand before those of 5m".to_string()
+            "a cache_control block of 1h must precede those of 5m".to_string()
         } else {
             return Ok(());
         };
@@ -157,8 +157,8 @@ impl PromptCache {
         })
     }
 
-    /// Looks a prompt up at `now_ms` and stores its entries, which later requests can read from
-    /// `usable_at_ms` (when the reply begins).
+    /// Looks a prompt up at `now_ms` and stores its entries, which are readable from `usable_at_ms` (the
+    /// start of the reply).
     pub fn lookup_and_write(
         &mut self,
         prompt: &Prompt,
@@ -168,8 +168,7 @@ impl PromptCache {
         self.use_prefixes(&prefixes(prompt, &self.counting), now_ms, usable_at_ms)
     }
 
-    /// Like [`PromptCache::lookup_and_write`] for a prompt given by the sizes and hashes of its
-    /// prefixes, in prompt order.
+    /// Like [`PromptCache::lookup_and_write`], for all prefixes of a prompt in order.
     pub fn use_prefixes(
         &mut self,
         all: &[Prefix],
@@ -180,7 +179,7 @@ impl PromptCache {
         self.use_marked(all, &marked, now_ms, usable_at_ms)
     }
 
-    /// Like [`PromptCache::use_prefixes`] with the given breakpoints: `marked`, in order.
+    /// Like [`PromptCache::use_prefixes`], with the positions of breakpoints in order.
     pub fn use_marked(
         &mut self,
         all: &[Prefix],
@@ -192,8 +191,7 @@ impl PromptCache {
         let total = all.last().map_or(0, |p| p.tokens);
         let marks = self.marks(all, marked);
         let hit = self.hit(all, &marks, |e| e.is_live(now_ms));
-        // Expired entries stay, so that [`PromptCache::expired`] knows which tokens they would have
-        // served.
+        // Expired entries remain, to compute the tokens that they would have served.
         let once = self.hit(all, &marks, |e| e.usable_at <= now_ms);
         if let Some(h) = hit {
             self.refresh(h, now_ms);
@@ -203,8 +201,8 @@ impl PromptCache {
             once.map_or(0, |h| all[h].tokens - all[h].tokens % self.rule.step).saturating_sub(read);
         let mut use_ = CacheUse { read, ..CacheUse::default() };
         if self.rule.write_fee {
-            // Tokens after the hit are written: up to the last long-lived breakpoint for long, from
-            // there to the last one for short.
+            // Writes everything after the hit: up to the last long-lived breakpoint for long, then up
+            // to the last for short.
             let last_long = marks.last_of(Ttl::OneHour).map_or(0, |m| all[m].tokens);
             use_.write_1h = last_long.saturating_sub(read);
             use_.write_5m = marks
@@ -214,7 +212,7 @@ impl PromptCache {
         }
         use_.uncached = total - read - use_.write_1h - use_.write_5m;
         if self.rule.entries == Entries::Units {
-            self.note(all, now_ms, usable_at_ms);
+            self.record(all, now_ms, usable_at_ms);
         }
         let kind = if self.rule.entries == Entries::Units { Kind::Input } else { Kind::Whole };
         let new = hit.map_or(0, |h| h + 1);
@@ -234,7 +232,7 @@ impl PromptCache {
         use_
     }
 
-    /// Looks up the prefixes in which a prompt differs from the last one.
+    /// Looks up the prefixes that differ from the last prompt.
     fn follow(&mut self, all: &[Prefix]) {
         let row = &mut self.row;
         let same = row.hashes.iter().zip(all).take_while(|(hash, p)| **hash == p.hash).count();
@@ -246,19 +244,19 @@ impl PromptCache {
         }
     }
 
-    /// Removes expired entries, for a long-running server. [`PromptCache::expired`] then knows
-    /// less, and a rule considers only live breakpoints. Cheap to call for every request: it only
-    /// looks once the entries have doubled.
+    /// Removes expired entries, for long-running servers. [`PromptCache::expired`] then underestimates,
+    /// and a rule considers live breakpoints only. Cheap enough for every request: it does nothing
+    /// until the number of entries has doubled.
     pub fn forget_expired(&mut self, now_ms: Millis) {
-        if self.entries.len() >= (2 * self.swept).max(SWEPT_FROM) {
+        if self.entries.len() >= (2 * self.swept).max(MIN_SWEPT) {
             let old = std::mem::take(&mut self.entries);
             self.places.retain(|_, place| {
-                let living = now_ms < old[*place].expires;
-                if living {
+                let is_live = now_ms < old[*place].expires;
+                if is_live {
                     self.entries.push(old[*place]);
                     *place = self.entries.len() - 1;
                 }
-                living
+                is_live
             });
             self.places.shrink_to(2 * self.places.len());
             self.row = Row::default();
@@ -266,7 +264,7 @@ impl PromptCache {
         }
     }
 
-    /// Entries that are kept, dead ones included.
+    /// Returns the number of entries, including expired ones.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -275,14 +273,15 @@ impl PromptCache {
         self.entries.is_empty()
     }
 
-    /// Tokens of the last prompt that would also have been read if entries never expired.
+    /// Returns the additional tokens of the last prompt that would have been read if entries never
+    /// expired.
     pub fn expired(&self) -> u64 {
         self.expired
     }
 
-    /// Returns the positions where this prompt may leave entries.
+    /// Returns the positions at which a prompt may create entries.
     fn marks(&self, all: &[Prefix], marked: &[usize]) -> Marks {
-        // Tokens never fall along a prompt.
+        // Tokens never decrease along a prompt.
         let large = all.partition_point(|p| p.tokens < self.rule.minimum);
         let end = all.len().checked_sub(1);
         let set = || marked.iter().filter_map(|&i| Some((i, all[i].cache?)));
@@ -302,7 +301,7 @@ impl PromptCache {
         Marks::At(marks)
     }
 
-    /// The longest prefix that can be read if only the entries exist that `counts`.
+    /// Returns the longest readable prefix, using the entries for which `counts` is true.
     fn hit(
         &self,
         all: &[Prefix],
@@ -322,19 +321,19 @@ impl PromptCache {
                 .map(|(i, _)| i)
         };
         match (self.rule.lookback, marks) {
-            // Every mark but the last looks at less of the same.
+            // The last mark searches everything that the others do.
             (None, _) => marks.last(all.len()).and_then(from_mark),
             (Some(_), Marks::At(marks)) => marks.iter().filter_map(|(m, _)| from_mark(*m)).max(),
             (Some(_), Marks::From(first)) => (*first..all.len()).filter_map(from_mark).max(),
         }
     }
 
-    /// Finds the hit for a rule that stores whole units.
+    /// Like [`PromptCache::hit`], for [`Entries::Units`].
     fn unit(&self, all: &[Prefix], counts: impl Fn(&CachedPrefix) -> bool) -> Option<usize> {
         let mut best: Option<usize> = None;
-        let mut least = 0;
+        let mut min = 0;
         for (i, place) in self.row.back_from(all.len()) {
-            if i < least {
+            if i < min {
                 break;
             }
             let entry = &self.entries[place];
@@ -342,20 +341,20 @@ impl PromptCache {
                 continue;
             }
             let reached = match entry.kind {
-                // The reply is stored with its prompt: items of the model right after it.
+                // The reply is stored with the prompt: the model's items directly after it.
                 Kind::Input => i + all[i + 1..].iter().take_while(|p| p.reply).count(),
                 _ => i,
             };
             if best.is_none_or(|b| reached > b) {
                 best = Some(reached);
-                // A shorter prompt reaches further only where nothing but replies lies between.
-                least = (0..=reached).rev().find(|&at| !all[at].reply).unwrap_or(0);
+                // A shorter prompt reaches further only if there are only replies between.
+                min = (0..=reached).rev().find(|&at| !all[at].reply).unwrap_or(0);
             }
         }
         best
     }
 
-    /// Renews the lifetime of all live entries within a used prefix.
+    /// Restarts the lifetime of all live entries up to a used prefix.
     fn refresh(&mut self, used: usize, now: Millis) {
         for (_, place) in self.row.back_from(used) {
             let entry = &mut self.entries[place];
@@ -365,9 +364,8 @@ impl PromptCache {
         }
     }
 
-    /// Stores the prefixes of a prompt. Where it diverges from an earlier prompt, the common part
-    /// becomes a unit.
-    fn note(&mut self, all: &[Prefix], now: Millis, usable_at: Millis) {
+    /// Records a prompt. The part that it shares with an earlier one becomes a unit.
+    fn record(&mut self, all: &[Prefix], now: Millis, usable_at: Millis) {
         let lifetime = self.rule.lifetime(Ttl::default());
         let mut known = self.row.back_from(all.len());
         let shared = known.find(|(_, place)| self.entries[*place].is_live(now)).map(|(i, _)| i);
@@ -404,8 +402,8 @@ impl PromptCache {
             return;
         };
         let e = &mut self.entries[*place];
-        // Two requests at the same time write the same prefix: the first that is usable serves. An
-        // entry that becomes more than it was can be read as such only from then on.
+        // If concurrent requests write the same prefix, the first usable one counts. An entry with a
+        // stronger kind is readable as such only from its new time.
         let serves = now < e.expires && e.kind >= kind;
         let usable_at = if serves { e.usable_at.min(new.usable_at) } else { new.usable_at };
         let lifetime = if now < e.expires { e.lifetime.max(lifetime) } else { lifetime };
@@ -415,15 +413,15 @@ impl PromptCache {
 }
 
 impl Marks {
-    /// The last one in a prompt of this many pieces.
-    fn last(&self, pieces: usize) -> Option<usize> {
+    /// Returns the last position in a prompt of `len` items.
+    fn last(&self, len: usize) -> Option<usize> {
         match self {
             Marks::At(marks) => marks.last().map(|(m, _)| *m),
-            Marks::From(first) => pieces.checked_sub(1).filter(|last| last >= first),
+            Marks::From(first) => len.checked_sub(1).filter(|last| last >= first),
         }
     }
 
-    /// The last one that asks for this lifetime.
+    /// Returns the last position with a lifetime.
     fn last_of(&self, ttl: Ttl) -> Option<usize> {
         match self {
             Marks::At(marks) => marks.iter().rev().find(|(_, t)| *t == ttl).map(|(m, _)| *m),
@@ -433,19 +431,19 @@ impl Marks {
 }
 
 impl Prefix {
-    /// Returns the empty prefix of prompts to this model.
+    /// Creates the empty prefix of prompts to a model.
     pub(crate) fn empty(model: &str) -> Prefix {
         let hash = tokens::content_hash(model.as_bytes());
         Prefix { hash, tokens: 0, cache: None, reply: false }
     }
 
-    /// Extends the prefix by tool definitions with this hash.
+    /// Appends tool definitions.
     pub(crate) fn with_tools(self, tools: u64, size: u64, cache: Option<Ttl>) -> Prefix {
         let hash = chain(&[self.hash, tools]);
         Prefix { hash, tokens: self.tokens + size, cache, reply: false }
     }
 
-    /// Extends the prefix by an item.
+    /// Appends an item.
     pub(crate) fn with(self, item: &Item, by: &Counting) -> Prefix {
         Prefix {
             hash: chain(&[self.hash, item.hash]),
@@ -456,7 +454,7 @@ impl Prefix {
     }
 }
 
-/// The prefixes of a prompt, in order.
+/// Returns the prefixes of a prompt, in order.
 pub(crate) fn prefixes(prompt: &Prompt, by: &Counting) -> Vec<Prefix> {
     let mut last = Prefix::empty(&prompt.model);
     let mut all = Vec::with_capacity(prompt.items.len() + 1);

@@ -160,7 +160,7 @@ fn five_breakpoints_and_a_wrong_order_are_refused() {
 fn tools_come_before_everything_else() {
     let with_tools = |json: &str| {
         let tools = serde_json::value::RawValue::from_string(json.into()).unwrap();
-        Prompt { tools: Some(Tools::of(tools)), ..five(&[2_000], &[0]) }
+        Prompt { tools: Some(Tools::from_json(tools)), ..five(&[2_000], &[0]) }
     };
     let mut c = anthropic();
     let first = with_tools("[1]");

@@ -1,4 +1,4 @@
-//! Model servers without a server: wire formats and the simulated prompt cache.
+//! Wire formats and the simulated prompt cache of model servers.
 
 mod cache;
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The prefixes of a request as a cache sees them, without building the prompt.
+//! The prefixes of a request's prompt, for the cache, without building the prompt.
 //!
-//! A conversation grows at its end, so the outline of the previous request is reused up to the
+//! A conversation grows at its end, so an outline is updated from one request to the next, from the
 //! first message that differs.
 
 use std::sync::Arc;
@@ -14,36 +14,36 @@ use crate::prompt::Item;
 use crate::wire::Wire;
 use crate::wire::plan::{self, Show};
 
-/// The prefixes of the prompts of a conversation, one request after the other. The same as
-/// [`Prompt::of`](crate::Prompt::of) and its prefixes, which is a tested property.
+/// The prefixes of the newest prompt of a conversation, equal to those of
+/// [`Prompt::of`](crate::Prompt::of).
 #[derive(Debug)]
 pub struct Outline {
     wire: Wire,
     setting: Option<Setting>,
     blocks: Vec<Arc<Block>>,
-    /// For each block: number of items before it.
+    /// Number of items before each block.
     items_before: Vec<usize>,
-    /// The prefix before the first item, tool definitions included.
+    /// Prefix before the first item, including tool definitions.
     base: Prefix,
-    /// The prefix of the tool definitions, if there are any, and those of the items.
+    /// Prefix of the tool definitions, if any, and prefixes of the items.
     prefixes: Vec<Prefix>,
-    /// Which of them have a breakpoint.
+    /// Positions of prefixes with a breakpoint.
     marked: Vec<usize>,
-    items: Vec<Noted>,
+    items: Vec<Counts>,
 }
 
-/// Properties of the prefixes up to an item.
+/// Counts of all items up to one.
 #[derive(Clone, Copy, Debug, Default)]
-struct Noted {
-    /// The number of its wire message, or the last one before it.
+struct Counts {
+    /// Number of the last wire message.
     message: usize,
-    /// Items that are thinking.
+    /// Number of thinking items.
     thinking: usize,
-    /// Compactions and requests for one.
+    /// Number of compactions and compaction triggers.
     compactions: usize,
 }
 
-/// Everything besides the blocks that affects the layout of a request.
+/// Parameters of a request that affect the layout, except its blocks.
 #[derive(Clone, Debug)]
 struct Setting {
     model: Arc<str>,
@@ -66,7 +66,7 @@ impl Setting {
         }
     }
 
-    /// Whether both give the same layout, except for breakpoints.
+    /// Returns whether both have the same layout except breakpoints.
     fn is_like(&self, o: &Setting) -> bool {
         let tools = match (&self.tools, &o.tools) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
@@ -77,8 +77,8 @@ impl Setting {
             && (&self.model, self.ttl, self.keep_messages) == (&o.model, o.ttl, o.keep_messages)
     }
 
-    /// The first breakpoint that only one of them has.
-    fn parted_at(&self, o: &Setting) -> usize {
+    /// Returns the first breakpoint that only one of them has.
+    fn first_difference(&self, o: &Setting) -> usize {
         let only = |a: &Setting, b: &Setting| {
             a.breakpoints.iter().copied().filter(|at| !b.breakpoints.contains(at)).min()
         };
@@ -87,7 +87,7 @@ impl Setting {
 }
 
 impl Outline {
-    /// Creates the outline of an empty request.
+    /// Creates an empty outline.
     pub fn new(wire: Wire) -> Outline {
         Outline {
             wire,
@@ -101,17 +101,17 @@ impl Outline {
         }
     }
 
-    /// Whether the request starts with the same block as the last one, so that updating may be
+    /// Returns whether a request begins with the same block as the last one, so that an update may be
     /// cheap.
     pub fn begins_like(&self, request: &Request) -> bool {
         matches!((self.blocks.first(), request.blocks.first()), (Some(a), Some(b)) if Arc::ptr_eq(a, b))
     }
 
-    /// Becomes that of this request, which sends all of its blocks.
+    /// Updates the outline to a request that sends all of its blocks.
     pub fn follow(&mut self, request: &Request) {
         let setting = Setting::of(request);
         let by = &request.model.counting;
-        let from = self.kept(&setting, &request.blocks);
+        let from = self.unchanged(&setting, &request.blocks);
         if from == 0 {
             self.base = Prefix::empty(&request.model.name);
             self.prefixes.clear();
@@ -137,8 +137,8 @@ impl Outline {
             self.items_before.push(before);
             before += n;
         }
-        let mut noted = self.items.last().copied().unwrap_or_default();
-        let first_message = noted.message;
+        let mut counts = self.items.last().copied().unwrap_or_default();
+        let first_message = counts.message;
         for slot in &slots {
             let item = Item::of(self.wire, slot, &request.blocks[slot.block]);
             let last = self.prefixes.last().copied().unwrap_or(self.base);
@@ -146,47 +146,48 @@ impl Outline {
                 self.marked.push(self.prefixes.len());
             }
             self.prefixes.push(last.with(&item, by));
-            noted.thinking += usize::from(slot.show == Show::Reasoning);
+            counts.thinking += usize::from(slot.show == Show::Reasoning);
             let compaction = matches!(slot.show, Show::Compaction | Show::Trigger);
-            noted.compactions += usize::from(compaction);
-            noted.message = noted.message.max(first_message + slot.message);
-            self.items.push(noted);
+            counts.compactions += usize::from(compaction);
+            counts.message = counts.message.max(first_message + slot.message);
+            self.items.push(counts);
         }
         self.setting = Some(setting);
     }
 
-    /// Number of leading blocks with an unchanged layout.
-    fn kept(&self, setting: &Setting, blocks: &[Arc<Block>]) -> usize {
+    /// Returns the number of leading blocks with an unchanged layout.
+    fn unchanged(&self, setting: &Setting, blocks: &[Arc<Block>]) -> usize {
         let Some(old) = self.setting.as_ref().filter(|old| old.is_like(setting)) else { return 0 };
         let same = self.blocks.iter().zip(blocks).take_while(|(a, b)| Arc::ptr_eq(a, b)).count();
-        // The last block may be shown in another way for being the last.
-        let most = same
+        // The last block may have another layout because it is the last.
+        let max = same
             .min(self.blocks.len().saturating_sub(1))
             .min(blocks.len().saturating_sub(1))
-            .min(old.parted_at(setting));
-        (1..=most).rev().find(|&at| plan::begins_message(self.wire, blocks, at)).unwrap_or(0)
+            .min(old.first_difference(setting));
+        (1..=max).rev().find(|&at| plan::begins_message(self.wire, blocks, at)).unwrap_or(0)
     }
 
-    /// The prefixes in order.
+    /// Returns the prefixes in order.
     pub fn prefixes(&self) -> &[Prefix] {
         &self.prefixes
     }
 
-    /// Positions among the prefixes that have a breakpoint, in order.
+    /// Returns the positions of prefixes with a breakpoint, in order.
     pub fn marked(&self) -> &[usize] {
         &self.marked
     }
 
-    /// Billed tokens of the whole prompt.
+    /// Returns the billed tokens of the prompt.
     pub fn tokens(&self) -> u64 {
         self.prefixes.last().map_or(0, |p| p.tokens)
     }
 
+    /// Returns whether the prompt contains thinking.
     pub fn has_thinking(&self) -> bool {
         self.items.last().is_some_and(|n| n.thinking > 0)
     }
 
-    /// Whether it contains a compaction of the provider, or asks for one.
+    /// Returns whether the prompt contains a compaction of the provider, or a trigger.
     pub fn has_compaction(&self) -> bool {
         self.items.last().is_some_and(|n| n.compactions > 0)
     }
@@ -205,7 +206,7 @@ mod tests {
     use crate::wire::ALL;
     use crate::wire::properties::{any_wire, model, request};
 
-    /// Computes the prefixes by way of the prompt.
+    /// Computes the prefixes of a request from its prompt.
     fn by_prompt(wire: Wire, request: &Request) -> (Vec<Prefix>, Vec<usize>, bool, bool) {
         let prompt = Prompt::of(wire, request);
         let all = prefixes(&prompt, &request.model.counting);
@@ -217,9 +218,8 @@ mod tests {
         (all, marked, thinking, compaction)
     }
 
-    /// A breakpoint on an item that takes none moves to an earlier one. Tries every short
-    /// conversation with a breakpoint at each position or none, followed by a shorter or longer
-    /// one.
+    /// A breakpoint on an item that allows none moves to an earlier one. Tests every short conversation
+    /// with at most one breakpoint at each position, then a shorter or longer one.
     #[test]
     fn a_breakpoint_that_moves_is_followed() {
         let kinds = [
@@ -253,7 +253,7 @@ mod tests {
         };
         for blocks in conversations {
             for &wire in ALL {
-                // Number of blocks, and the position of the breakpoint; the last value means none.
+                // Number of blocks, and position of the breakpoint; the last means none.
                 let shown = || (1..=4).flat_map(|end| (0..=end).map(move |at| (end, at)));
                 for (from, to) in shown().flat_map(|from| shown().map(move |to| (from, to))) {
                     let request = |(end, at): (usize, usize)| {
@@ -274,7 +274,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn followed_as_from_the_prompt_of_each(
+        fn outline_equals_prefixes_of_each_prompt(
             (wire, requests) in any_wire(|w| (request(w), request(w)).boxed()),
             keep_messages in any::<bool>(),
             cuts in prop::collection::vec((0..40_usize, 0..40_usize, any::<bool>()), 1..12),

@@ -1,42 +1,43 @@
-//! The decoded prompt, item by item, counted and hashed once.
+//! Decoded prompts: the model server's view of a request.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::wire::Wire;
 use crate::wire::plan::{self, Show, Slot};
 use ctxbench_core::block::{Block, Media, Role};
-use ctxbench_core::context_editing::{Piece, What};
+use ctxbench_core::context_editing::{ItemKind, PromptItem};
 use ctxbench_core::model::Counting;
 use ctxbench_core::request::{Request, ServerEdit, Thread, Tools, Ttl};
 use ctxbench_core::tokens::{self, Size};
 
-/// Content of an item.
+/// The content of an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     Text(Arc<str>),
     Reasoning {
         /// Readable thinking.
         text: Arc<str>,
-        /// The provider's opaque form.
+        /// The provider's opaque payload.
         encrypted: Option<Arc<str>>,
     },
+    /// A tool call.
     Call {
         id: Arc<str>,
         name: Arc<str>,
         /// Exact argument text.
         arguments: Arc<str>,
     },
+    /// A tool result.
     Output {
         id: Arc<str>,
         text: Arc<str>,
-        /// The tool failed; `false` on wires that do not say.
+        /// Whether the tool failed; `false` on wires without this flag.
         is_error: bool,
-        /// An image the tool returned.
         image: Option<Box<Media>>,
     },
     /// An image or document.
     Image {
-        /// Such as `image/png`; empty where the wire shows an address only.
+        /// Such as `image/png`; empty if the wire has an address only.
         media_type: Arc<str>,
         /// Address or data URL.
         url: Arc<str>,
@@ -45,29 +46,27 @@ pub enum Content {
     Compaction {
         /// Readable summary; empty when only the opaque form exists.
         text: Arc<str>,
-        /// The provider's opaque form.
+        /// The provider's opaque payload.
         opaque: Option<Arc<str>>,
     },
-    /// The item that asks the provider for a compaction, with instructions where the wire takes
-    /// them.
+    /// A request for a compaction, with instructions if the wire allows them.
     CompactionTrigger(Arc<str>),
 }
 
-/// One piece of a prompt; corresponds to one block of the request.
+/// An item of a prompt, from one block of the request.
 #[derive(Clone, Debug)]
 pub struct Item {
     pub role: Role,
     /// Shared by the prompts of a conversation.
     pub content: Arc<Content>,
-    /// Index of its wire message: 0 for text outside the messages (Anthropic's `system`,
-    /// `instructions`), then 1, 2, … in order.
+    /// Wire message: 0 is outside the messages (Anthropic's `system`, `instructions`), then 1, 2, … in
+    /// order.
     pub message: usize,
-    /// A prompt-cache breakpoint after it.
+    /// A prompt-cache breakpoint after the item.
     pub cache: Option<Ttl>,
     /// Hash of role and content.
     pub hash: u64,
-    /// The engine's block, which knows more than the wire carries; `None` if another program wrote
-    /// the request.
+    /// The engine's block, with more information than the wire; `None` for requests of other programs.
     pub shows: Option<Arc<Block>>,
     size: OnceLock<Size>,
 }
@@ -80,13 +79,13 @@ impl PartialEq for Item {
 }
 
 impl Item {
-    /// An item; hashes its content.
+    /// Creates an item and hashes its content.
     pub fn new(role: Role, content: Content, message: usize, cache: Option<Ttl>) -> Self {
         let (hash, size) = (content.hash(role), OnceLock::new());
         Item { hash, role, content: content.into(), message, cache, shows: None, size }
     }
 
-    /// Returns a copy with different content.
+    /// Returns a copy with other content.
     pub fn with(&self, content: Content) -> Self {
         Item {
             shows: self.shows.clone(),
@@ -94,7 +93,7 @@ impl Item {
         }
     }
 
-    /// Tokens that a provider bills for it; equal to those of its block.
+    /// Returns the billed tokens, equal to those of the block.
     pub fn tokens(&self, by: &Counting) -> u64 {
         by.block(self.size())
     }
@@ -103,7 +102,7 @@ impl Item {
         *self.size.get_or_init(|| self.content.size())
     }
 
-    /// Visible text: prose, thinking, arguments or tool output; empty for images.
+    /// Returns text, thinking, arguments or tool output; empty for images.
     pub fn text(&self) -> &str {
         match &*self.content {
             Content::Text(t) | Content::CompactionTrigger(t) => t,
@@ -131,7 +130,7 @@ impl Item {
             shows: Some(block.clone()),
             size: OnceLock::new(),
         };
-        // If the wire carries the whole block, the count is already known.
+        // If the wire carries the whole block, its size is already known.
         let whole = (block.opaque.is_none() || slot.show == Show::Reasoning)
             && (block.media.is_none() || slot.show == Show::Output);
         if whole {
@@ -141,42 +140,42 @@ impl Item {
     }
 }
 
-impl Piece for Item {
-    fn what(&self, _head: bool) -> What<'_> {
+impl PromptItem for Item {
+    fn kind(&self, _head: bool) -> ItemKind<'_> {
         match &*self.content {
-            _ if self.role == Role::System && self.message == 0 => What::System,
-            Content::Call { id, name, .. } => What::Call(id, name),
-            Content::Output { id, .. } => What::Result(id),
-            Content::Reasoning { .. } => What::Thinking,
+            _ if self.role == Role::System && self.message == 0 => ItemKind::System,
+            Content::Call { id, name, .. } => ItemKind::Call(id, name),
+            Content::Output { id, .. } => ItemKind::Result(id),
+            Content::Reasoning { .. } => ItemKind::Thinking,
             Content::Compaction { text, opaque } if !text.is_empty() || opaque.is_some() => {
-                What::Compaction
+                ItemKind::Compaction
             }
-            Content::Compaction { .. } | Content::CompactionTrigger(_) => What::Other,
-            _ if self.role == Role::Assistant => What::Other,
-            Content::Text(_) | Content::Image { .. } => What::User,
+            Content::Compaction { .. } | Content::CompactionTrigger(_) => ItemKind::Other,
+            _ if self.role == Role::Assistant => ItemKind::Other,
+            Content::Text(_) | Content::Image { .. } => ItemKind::User,
         }
     }
     fn tokens(&self, by: &Counting) -> u64 {
         Item::tokens(self, by)
     }
-    fn cleared(&self, words: &str) -> Self {
+    fn cleared(&self, text: &str) -> Self {
         let content = match Content::clone(&self.content) {
             Content::Output { id, is_error, .. } => {
-                Content::Output { id, text: words.into(), is_error, image: None }
+                Content::Output { id, text: text.into(), is_error, image: None }
             }
-            Content::Call { id, name, .. } => Content::Call { id, name, arguments: words.into() },
+            Content::Call { id, name, .. } => Content::Call { id, name, arguments: text.into() },
             other => other,
         };
         self.with(content)
     }
-    /// A deleted item costs nothing, but the prefix hashes as before and is read from the cache.
-    fn deleted(&self, words: &str) -> Self {
-        Item { hash: self.hash, ..self.cleared(words) }
+    /// Keeps the hash of the original, so that the prefix is still read from the cache.
+    fn deleted(&self, text: &str) -> Self {
+        Item { hash: self.hash, ..self.cleared(text) }
     }
 }
 
-/// Hash of the item that a block becomes on a wire. A block caches the first one: a run has one
-/// wire, and few blocks change their role in it.
+/// The hash of a block's item on a wire, cached in the block for its first use: a run has one wire, and
+/// few blocks change their role.
 struct AsItem {
     wire: Wire,
     show: Show,
@@ -189,7 +188,7 @@ impl Content {
         match self {
             Content::Text(t) | Content::CompactionTrigger(t) => Size::text(t),
             Content::Reasoning { text, encrypted: o } | Content::Compaction { text, opaque: o } => {
-                Size::sealed(text, o.as_deref())
+                Size::with_opaque(text, o.as_deref())
             }
             Content::Call { name, arguments, .. } => Size::call(name, arguments),
             Content::Output { text, image, .. } => {
@@ -199,8 +198,7 @@ impl Content {
         }
     }
 
-    /// Hashes the pieces one by one and then their hashes: nothing is copied, and texts cannot run
-    /// into each other.
+    /// Hashes the fields separately and then their hashes, so that field boundaries count.
     fn hash(&self, role: Role) -> u64 {
         let h = |s: &str| tokens::content_hash(s.as_bytes());
         let opt = |s: &Option<Arc<str>>| s.as_ref().map_or(0, |s| h(s));
@@ -245,7 +243,7 @@ impl Content {
             Show::Output => Content::Output {
                 id: call().0,
                 text: b.text.clone(),
-                is_error: wire.tells_failures() && b.is_error,
+                is_error: wire.has_tool_errors() && b.is_error,
                 image: b.media.as_ref().map(|m| Box::new(media(m))),
             },
             Show::Compaction => Content::Compaction {
@@ -257,7 +255,7 @@ impl Content {
     }
 }
 
-/// Combines several hashes.
+/// One hash from several.
 pub(crate) fn chain(parts: &[u64]) -> u64 {
     let mut bytes = [0u8; 64];
     for (slot, p) in bytes.chunks_exact_mut(8).zip(parts) {
@@ -269,6 +267,7 @@ pub(crate) fn chain(parts: &[u64]) -> u64 {
 /// The conversation that a request belongs to, where the provider keeps it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PromptThread {
+    /// A new one.
     Create,
     /// The one that led to the reply with this id.
     Continue(Arc<str>),
@@ -277,25 +276,26 @@ pub enum PromptThread {
 /// A request as the server sees it.
 #[derive(Clone, Debug)]
 pub struct Prompt {
+    /// Model name.
     pub model: Arc<str>,
     /// Largest reply, tokens.
     pub max_tokens: Option<u64>,
+    /// The tool definitions.
     pub tools: Option<Arc<Tools>>,
     /// A prompt-cache breakpoint after the tools.
     pub tools_cache: Option<Ttl>,
     /// Everything else in order.
     pub items: Vec<Item>,
-    /// Edits asked of the provider.
+    /// Requested context edits.
     pub server_edits: Vec<ServerEdit>,
-    /// The thread it belongs to.
     pub thread: Option<PromptThread>,
-    /// Name of contents stored with the provider that precede it.
+    /// Name of the stored contents that precede the items.
     pub stored: Option<Arc<str>>,
 }
 
 impl Prompt {
-    /// Builds the prompt that a server would decode from this request, without bytes:
-    /// `decode(encode(r)) == Prompt::of(r)` is a tested property.
+    /// Builds the prompt that a server decodes from a request, without encoding: equals
+    /// `decode(encode(request))`.
     pub fn of(wire: Wire, request: &Request) -> Self {
         let request = &*request.sent();
         let slots = plan::plan(wire, request);
@@ -314,12 +314,12 @@ impl Prompt {
         }
     }
 
-    /// Whether it only asks the provider for a compaction.
+    /// Returns whether the request is for a compaction only.
     pub fn asks_for_compaction(&self) -> bool {
         self.items.iter().any(|i| matches!(*i.content, Content::CompactionTrigger(_)))
     }
 
-    /// A prompt of these items and nothing else.
+    /// Creates a prompt of items only.
     pub fn new(model: impl Into<Arc<str>>, items: Vec<Item>) -> Self {
         Prompt {
             model: model.into(),

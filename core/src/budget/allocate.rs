@@ -1,4 +1,4 @@
-//! Sharing out the window in the blueprint's seven steps (docs/sources/openoxide.md §2.2).
+//! Allocation of the window in the blueprint's seven steps (docs/sources/openoxide.md §2.2).
 
 use super::error::{BudgetError, BudgetPart};
 
@@ -7,19 +7,19 @@ use super::error::{BudgetError, BudgetPart};
 pub struct BudgetConfig {
     /// System prompt with tools, tokens; measured once when the session starts.
     pub system_prompt_reserve: u64,
-    /// Share of the space beside the system prompt that the repository map may take, 0 to 1.
+    /// Maximum share of the repository map in the space without the system prompt, 0 to 1.
     pub repo_map_fraction: f64,
     /// Lower bound of the map's budget, tokens.
     pub repo_map_min: u64,
     /// Upper bound of the map's budget, tokens.
     pub repo_map_max: u64,
-    /// Share of the window that finished turns may take, 0 to 1.
+    /// Maximum share of finished turns in the window, 0 to 1.
     pub chat_history_fraction: f64,
-    /// Upper bound of it, tokens.
+    /// Upper bound for finished turns, tokens.
     pub chat_history_max: u64,
-    /// Share of what the output reserve leaves that is kept free for errors of counting, 0 to 1.
+    /// Share of the window without the output reserve that remains free for counting errors, 0 to 1.
     pub safety_margin_fraction: f64,
-    /// Room for the reply, tokens.
+    /// Tokens reserved for the reply.
     pub output_reserve: u64,
 }
 
@@ -39,10 +39,9 @@ impl Default for BudgetConfig {
     }
 }
 
-/// What each part asks for, tokens.
+/// The demand of each part, tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
-    /// Repository map.
     pub repo_map: u64,
     /// Files for reference.
     pub read_only_files: u64,
@@ -52,20 +51,18 @@ pub struct Demand {
     pub chat_history: u64,
     /// The turn under way; always included.
     pub current: u64,
-    /// What is repeated at the end; always included.
+    /// The reminder at the end; always included.
     pub reminder: u64,
 }
 
-/// What each part gets, tokens. The fields add up to the window.
+/// The allocation of each part, tokens. The fields add up to the window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allocation {
-    /// Kept for the reply.
+    /// Reserved for the reply.
     pub output_reserve: u64,
-    /// Kept for errors of counting.
+    /// Reserved for counting errors.
     pub safety_margin: u64,
-    /// System prompt.
     pub system: u64,
-    /// Repository map.
     pub repo_map: u64,
     /// Files for reference.
     pub read_only_files: u64,
@@ -75,9 +72,9 @@ pub struct Allocation {
     pub chat_history: u64,
     /// The turn under way.
     pub current: u64,
-    /// What is repeated at the end.
+    /// The reminder at the end.
     pub reminder: u64,
-    /// Given to nobody.
+    /// Unallocated.
     pub left: u64,
 }
 
@@ -86,30 +83,29 @@ fn share(of: u64, fraction: f64) -> u64 {
 }
 
 impl BudgetConfig {
-    /// Tokens that a prompt may have at most: window − output reserve − safety margin; 0 when the
-    /// reserve takes it all.
+    /// Returns the maximum prompt in tokens: window − output reserve − safety margin, at least 0.
     pub fn limit(&self, window: u64) -> u64 {
         let effective = window.saturating_sub(self.output_reserve);
         effective - share(effective, self.safety_margin_fraction)
     }
 
-    /// Budget of the repository map in a remaining space, tokens: its share within its bounds, and
-    /// never more than there is. A lower bound above the upper one counts as the upper one.
+    /// Returns the budget of the repository map in tokens: its share of `remaining` within its bounds,
+    /// at most `remaining`. The upper bound wins over a larger lower bound.
     pub fn repo_map_budget(&self, remaining: u64) -> u64 {
         let least = self.repo_map_min.min(self.repo_map_max);
         share(remaining, self.repo_map_fraction).clamp(least, self.repo_map_max).min(remaining)
     }
 
-    /// Tokens that finished turns may take before they are summarised: a share of the whole window,
-    /// as in Aider, up to a cap.
+    /// Returns the maximum tokens of finished turns before they are summarised: a share of the whole
+    /// window, as in Aider, up to a cap.
     pub fn history_cap(&self, window: u64) -> u64 {
         share(window, self.chat_history_fraction).min(self.chat_history_max)
     }
 
-    /// Shares a window out: output reserve, safety margin, system prompt, repository map, files,
-    /// history, then the current turn and the reminder. These two are always included, so their
-    /// room is held back before the optional parts are served, and only when they do not fit beside
-    /// the system prompt is it an error.
+    /// Allocates a window: output reserve, safety margin, system prompt, repository map, files,
+    /// history, then the current turn and the reminder. The last two are always included, so their
+    /// tokens are reserved before the optional parts. Fails only if they do not fit next to the system
+    /// prompt.
     pub fn allocate(&self, window: u64, demand: &Demand) -> Result<Allocation, BudgetError> {
         let Some(effective) = window.checked_sub(self.output_reserve).filter(|n| *n > 0) else {
             return Err(BudgetError::NoRoom { window, reserve: self.output_reserve });
@@ -149,7 +145,7 @@ impl BudgetConfig {
 }
 
 impl Allocation {
-    /// All fields together; equals the window.
+    /// Returns the sum of all fields, which equals the window.
     pub fn sum(&self) -> u64 {
         let fixed =
             self.output_reserve + self.safety_margin + self.system + self.current + self.reminder;
@@ -161,7 +157,7 @@ impl Allocation {
             + self.left
     }
 
-    /// Parts that got less than they asked for, with what they lack in tokens.
+    /// Returns the parts that got less than their demand, with the missing tokens.
     pub fn shortfall(&self, demand: &Demand) -> Vec<(BudgetPart, u64)> {
         [
             (BudgetPart::RepoMap, demand.repo_map - self.repo_map),

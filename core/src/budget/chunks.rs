@@ -1,4 +1,4 @@
-//! What a prompt is made of, in the order in which it is sent, and the check before sending.
+//! The parts of a prompt in the order of sending, and the check before sending.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::tokens::bytes_div4_down;
 /// prompt cache can keep them.
 #[derive(Clone, Debug, Default)]
 pub struct PromptChunks {
-    /// System prompt and what belongs to it.
+    /// System prompt and other system text.
     pub system: Vec<Arc<Block>>,
     /// Overview of the code base.
     pub repo_map: Vec<Arc<Block>>,
-    /// Files for reference, memory that is sent in the user's place.
+    /// Files for reference, and memory that is sent as the user.
     pub read_only_files: Vec<Arc<Block>>,
     /// Finished turns, perhaps summarised.
     pub chat_history: Vec<Arc<Block>>,
@@ -25,14 +25,14 @@ pub struct PromptChunks {
     pub chat_files: Vec<Arc<Block>>,
     /// The turn under way.
     pub current: Vec<Arc<Block>>,
-    /// What is repeated at the end.
+    /// The reminder at the end.
     pub reminder: Vec<Arc<Block>>,
 }
 
 impl PromptChunks {
-    /// Sorts a view into parts; the conversation keeps its order. `current_from` is the position at
-    /// which the turn under way begins; the length of the view says that there is none.
-    pub fn of(blocks: &[Arc<Block>], current_from: usize) -> Self {
+    /// Splits a view into parts; the conversation keeps its order. The current turn begins at position
+    /// `current_from`, which is the length of the view if there is none.
+    pub fn split(blocks: &[Arc<Block>], current_from: usize) -> Self {
         let mut out = PromptChunks::default();
         for (i, b) in blocks.iter().enumerate() {
             let part = match b.kind {
@@ -49,7 +49,7 @@ impl PromptChunks {
         out
     }
 
-    /// The parts in the order in which they are sent.
+    /// Returns the parts in the order of sending.
     pub fn parts(&self) -> [(BudgetPart, &[Arc<Block>]); 7] {
         [
             (BudgetPart::System, &self.system),
@@ -62,12 +62,12 @@ impl PromptChunks {
         ]
     }
 
-    /// The whole prompt.
+    /// Returns the whole prompt.
     pub fn all_messages(&self) -> Vec<Arc<Block>> {
         self.parts().into_iter().flat_map(|(_, blocks)| blocks.iter().cloned()).collect()
     }
 
-    /// What each part asks for, by the fast estimate. The system prompt is measured apart.
+    /// Returns the estimated demand of each part. The system prompt is measured separately.
     pub fn demand(&self) -> Demand {
         Demand {
             repo_map: estimate(&self.repo_map),
@@ -80,15 +80,13 @@ impl PromptChunks {
     }
 }
 
-/// The first tier of counting: `bytes / 4` of every text (docs/sources/openoxide.md §2.1,
-/// `estimate_fast`), tokens.
+/// Estimates tokens as `bytes / 4` of every text (`estimate_fast`, docs/sources/openoxide.md §2.1).
 pub fn estimate(blocks: &[Arc<Block>]) -> u64 {
     blocks.iter().map(|b| bytes_div4_down(&b.text)).sum()
 }
 
-/// The last gate: a prompt counted as `total` tokens against `limit`. Sizes in the error are exact;
-/// what the parts do not explain of the total (tool definitions, the provider's own additions)
-/// counts as system.
+/// Checks a prompt of `total` tokens against `limit`. Sizes in the error are exact; tokens outside the
+/// parts (tool definitions, the provider's additions) count as system.
 pub fn validate(
     chunks: &PromptChunks,
     by: &Counting,
@@ -127,21 +125,21 @@ mod tests {
     }
 
     #[test]
-    fn assembly_order() {
-        let texts: Vec<String> = PromptChunks::of(&view(), 6)
+    fn all_messages_are_in_order_of_sending() {
+        let texts: Vec<String> = PromptChunks::split(&view(), 6)
             .all_messages()
             .iter()
             .map(|b| b.text.to_string())
             .collect();
         assert_eq!(texts, ["base", "map", "memory", "old", "file", "new", "remember"]);
-        assert_eq!(PromptChunks::of(&view(), 7).chat_history.len(), 2);
+        assert_eq!(PromptChunks::split(&view(), 7).chat_history.len(), 2);
     }
 
     #[test]
-    fn the_gate_names_the_largest_part() {
+    fn validate_names_the_largest_part() {
         let mut v = view();
         v.push(block(BlockKind::User, Role::User, &"word ".repeat(400)));
-        let chunks = PromptChunks::of(&v, 6);
+        let chunks = PromptChunks::split(&v, 6);
         let by = &Counting::O200K;
         let total = total_tokens(by, &v) + 50;
         assert_eq!(validate(&chunks, by, total, total), Ok(()));
@@ -154,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_estimate_is_bytes_by_four() {
+    fn estimate_is_bytes_by_four() {
         assert_eq!(
             estimate(&[
                 block(BlockKind::User, Role::User, "abcdefg"),
@@ -162,6 +160,6 @@ mod tests {
             ]),
             1
         );
-        assert_eq!(PromptChunks::of(&view(), 6).demand().reminder, 2);
+        assert_eq!(PromptChunks::split(&view(), 6).demand().reminder, 2);
     }
 }

@@ -1,4 +1,4 @@
-//! A prompt that does not fit, said so that a person can act on it.
+//! Errors for prompts that do not fit.
 
 use thiserror::Error;
 
@@ -17,12 +17,12 @@ pub enum BudgetPart {
     ChatFiles,
     /// The turn under way.
     Current,
-    /// What is repeated at the end.
+    /// The reminder at the end.
     Reminder,
 }
 
 impl BudgetPart {
-    /// The part as a person calls it.
+    /// Returns the name for users.
     pub fn name(self) -> &'static str {
         match self {
             BudgetPart::System => "system prompt and tools",
@@ -35,7 +35,7 @@ impl BudgetPart {
         }
     }
 
-    /// What makes it smaller.
+    /// Returns advice to make the part smaller.
     fn advice(self) -> &'static str {
         match self {
             BudgetPart::System => "offer fewer tools or shorten the memory files",
@@ -51,34 +51,28 @@ impl BudgetPart {
     }
 }
 
-/// Why a prompt cannot be sent as it is.
+/// A prompt that cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BudgetError {
     /// The prompt is larger than its limit.
     #[error("{}", overflow(*total, *limit, parts))]
     Overflow {
-        /// Size of the prompt, tokens.
+        /// Size of the prompt in tokens.
         total: u64,
-        /// What it may be at most, tokens.
         limit: u64,
         /// Its parts with their sizes in tokens, largest first; empty parts are left out.
         parts: Vec<(BudgetPart, u64)>,
     },
-    /// Nothing is left of the window once the reply has its room.
+    /// The output reserve uses the whole window.
     #[error(
-        "the window of {window} tokens has no room beside an output reserve of {reserve}; take a \
-         smaller reserve or a model with a larger window"
+        "the window of {window} tokens has no room for a prompt next to an output reserve of {reserve}; \
+         choose a smaller reserve or a model with a larger window"
     )]
-    NoRoom {
-        /// Context window, tokens.
-        window: u64,
-        /// Output reserve, tokens.
-        reserve: u64,
-    },
+    NoRoom { window: u64, reserve: u64 },
 }
 
 impl BudgetError {
-    /// An overflow with its parts put in order.
+    /// Creates an overflow error with sorted parts.
     pub fn overflow(
         total: u64,
         limit: u64,
@@ -89,7 +83,7 @@ impl BudgetError {
         BudgetError::Overflow { total, limit, parts }
     }
 
-    /// Tokens beyond the limit.
+    /// Returns the number of tokens beyond the limit.
     pub fn over(&self) -> u64 {
         match self {
             BudgetError::Overflow { total, limit, .. } => total.saturating_sub(*limit),
@@ -98,14 +92,14 @@ impl BudgetError {
     }
 }
 
-/// How many of the largest parts are named: naming all of them would hide the one that matters.
-const NAMED: usize = 3;
+/// Maximum number of parts named in an error.
+const MAX_NAMED: usize = 3;
 
 fn overflow(total: u64, limit: u64, parts: &[(BudgetPart, u64)]) -> String {
     let over = total.saturating_sub(limit);
     let mut out = format!("the prompt of {total} tokens is {over} over its limit of {limit}");
     let named: Vec<String> =
-        parts.iter().take(NAMED).map(|(p, n)| format!("{} {n}", p.name())).collect();
+        parts.iter().take(MAX_NAMED).map(|(p, n)| format!("{} {n}", p.name())).collect();
     if !named.is_empty() {
         out.push_str(&format!("; its largest parts: {}", named.join(", ")));
     }
@@ -120,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn says_by_how_much_and_what_to_drop() {
+    fn overflow_names_excess_parts_and_advice() {
         let e = BudgetError::overflow(
             170_000,
             159_600,
@@ -145,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reserve_as_large_as_the_window_is_its_own_error() {
+    fn no_room_advises_a_smaller_reserve() {
         let e = BudgetError::NoRoom { window: 20_000, reserve: 32_000 };
         assert!(e.to_string().contains("smaller reserve"));
         assert_eq!(e.over(), 12_000);

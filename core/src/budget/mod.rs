@@ -1,10 +1,9 @@
-//! The budget of one prompt: how the window is shared out, what a prompt is made of, and the check
-//! before it is sent.
+//! The budget of a prompt: the allocation of the window, the parts of a prompt, and the check before
+//! sending.
 //!
-//! The shares and their order are those of the OpenOxide blueprint (docs/sources/openoxide.md
-//! §2.2). Sizes are counted in three tiers: a fast estimate while a prompt is put together
-//! ([`estimate`]), and at the last gate the provider's own count or, where there is none, the exact
-//! local one ([`crate::Engine::count`]); the estimate never decides whether a prompt is sent.
+//! The shares and their order are those of the OpenOxide blueprint (docs/sources/openoxide.md §2.2).
+//! A fast estimate ([`estimate`]) sizes the parts. The check before sending uses the provider's count
+//! or else the exact local one ([`crate::Engine::count`]).
 
 mod allocate;
 mod chunks;

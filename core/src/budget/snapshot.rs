@@ -1,4 +1,4 @@
-//! The state of the budget after a reply: what a status line shows (docs/sources/openoxide.md
+//! The state of the budget after a reply, for a status line (docs/sources/openoxide.md
 //! §2.8).
 
 use crate::engine::Engine;
@@ -14,7 +14,7 @@ pub struct BudgetSnapshot {
     pub used: u64,
     /// Window less `used`, tokens; 0 when the prompt was larger.
     pub remaining: u64,
-    /// `used` in per cent of the window.
+    /// `used` as a percentage of the window.
     pub percentage: f64,
     /// USD so far, side requests included.
     pub cost_usd: f64,
@@ -29,7 +29,7 @@ pub struct BudgetSnapshot {
 }
 
 impl BudgetSnapshot {
-    /// The state of an engine.
+    /// Takes a snapshot of an engine.
     pub fn take(s: &Engine) -> Self {
         let (input, output) = s
             .ledger
@@ -40,12 +40,12 @@ impl BudgetSnapshot {
             duration_ms: s.now(),
             total_input: input,
             total_output: output,
-            ..Self::of(s.model.window, s.last_usage)
+            ..Self::of_window(s.model.window, s.last_usage)
         }
     }
 
-    /// The state of a window after a reply.
-    pub fn of(window: u64, last_call: Option<Usage>) -> Self {
+    /// Creates a snapshot of a window after a reply.
+    pub fn of_window(window: u64, last_call: Option<Usage>) -> Self {
         let used = last_call.map_or(0, |u| u.prompt());
         let percentage = if window == 0 { 0.0 } else { 100.0 * used as f64 / window as f64 };
         BudgetSnapshot {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn used_is_the_input_of_the_last_call() {
+    fn used_equals_the_input_of_the_last_call() {
         let usage = Usage {
             input: 1_000,
             output: 500,
@@ -72,9 +72,9 @@ mod tests {
             cache_write: 9_000,
             ..Usage::default()
         };
-        let s = BudgetSnapshot::of(200_000, Some(usage));
+        let s = BudgetSnapshot::of_window(200_000, Some(usage));
         assert_eq!((s.used, s.remaining, s.percentage), (50_000, 150_000, 25.0));
-        assert_eq!(BudgetSnapshot::of(0, None).percentage, 0.0);
-        assert_eq!(BudgetSnapshot::of(10, Some(usage)).remaining, 0);
+        assert_eq!(BudgetSnapshot::of_window(0, None).percentage, 0.0);
+        assert_eq!(BudgetSnapshot::of_window(10, Some(usage)).remaining, 0);
     }
 }

@@ -1,20 +1,16 @@
-//! Cutting a text: head kept, or the middle taken out.
+//! Cutting text: keep the head, or remove the middle.
 
-/// A text with its middle taken out.
+/// A text without its middle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MiddleCut<'a> {
-    /// What stays of the beginning.
     pub head: &'a str,
-    /// What stays of the end.
     pub tail: &'a str,
-    /// Removed bytes.
     pub removed_bytes: usize,
-    /// Removed characters.
     pub removed_chars: usize,
 }
 
-/// Takes the middle out so that at most `budget` bytes stay, half at each end, never inside a
-/// character. `None` when the text fits.
+/// Removes the middle so that at most `budget` bytes remain, half at each end, at character
+/// boundaries. Returns `None` if the text fits.
 pub fn middle_cut(text: &str, budget: usize) -> Option<MiddleCut<'_>> {
     if text.len() <= budget {
         return None;
@@ -32,7 +28,7 @@ pub fn middle_cut(text: &str, budget: usize) -> Option<MiddleCut<'_>> {
     })
 }
 
-/// The first `max` UTF-16 units of a text, never half a character; `None` when it fits.
+/// Returns the first `max` UTF-16 units of a text, at a character boundary; `None` if it fits.
 pub fn head_cut(text: &str, max: usize) -> Option<&str> {
     let mut units = 0;
     for (i, c) in text.char_indices() {
@@ -50,7 +46,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn cuts_as_recorded() {
+    fn middle_cut_matches_recorded_examples() {
         // docs/sources/codex.md §1.4: 66,004 bytes to 4 × 5,147 leaves 10,294 at each end.
         let text = "x".repeat(66_004);
         let cut = middle_cut(&text, 4 * 5_147).unwrap();
@@ -71,7 +67,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_cut_conserves_every_byte(text in ".{0,200}", budget in 0usize..120) {
+        fn middle_cut_accounts_for_every_byte(text in ".{0,200}", budget in 0usize..120) {
             match middle_cut(&text, budget) {
                 None => prop_assert!(text.len() <= budget),
                 Some(c) => {

@@ -1,30 +1,29 @@
-//! Filling a budget from the newest item back.
+//! Filling a budget from the newest item backwards.
 
-/// What becomes of an item.
+/// The decision about one item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
-    /// It vanishes.
-    No,
-    /// It fits and stays as it is.
-    Whole,
-    /// The first that does not fit: this much of the budget is left for it.
-    Cut(u64),
+pub enum Keep {
+    Drop,
+    /// Keep it whole.
+    Full,
+    /// Cut it to this size, the rest of the budget.
+    Truncate(u64),
 }
 
-/// Walks from the newest item (the last) back; whole items are kept while they fit. The first that
-/// does not fit gets what is left, if anything is left, and everything older vanishes.
-pub fn newest_first(sizes: &[u64], budget: u64) -> Vec<Kept> {
-    let mut out = vec![Kept::No; sizes.len()];
+/// Walks from the newest item (the last) backwards and keeps items while they fit. The first one that
+/// does not fit is cut to the rest of the budget, and everything older is dropped.
+pub fn newest_first(sizes: &[u64], budget: u64) -> Vec<Keep> {
+    let mut out = vec![Keep::Drop; sizes.len()];
     let mut left = budget;
     for (slot, &size) in out.iter_mut().zip(sizes).rev() {
         if left == 0 {
             break;
         }
         if size <= left {
-            *slot = Kept::Whole;
+            *slot = Keep::Full;
             left -= size;
         } else {
-            *slot = Kept::Cut(left);
+            *slot = Keep::Truncate(left);
             break;
         }
     }
@@ -37,23 +36,23 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn recorded_examples() {
+    fn newest_first_matches_recorded_examples() {
         // docs/sources/codex.md §1.4 d_usercap: 16,501 + 14,851 + 2 tokens in 20,000.
         assert_eq!(
             newest_first(&[16_501, 14_851, 2], 20_000),
-            [Kept::Cut(5_147), Kept::Whole, Kept::Whole]
+            [Keep::Truncate(5_147), Keep::Full, Keep::Full]
         );
-        // x_exact_cap: the newest takes all, the older vanishes.
-        assert_eq!(newest_first(&[5, 20_000], 20_000), [Kept::No, Kept::Whole]);
+        // x_exact_cap: the newest item uses the whole budget.
+        assert_eq!(newest_first(&[5, 20_000], 20_000), [Keep::Drop, Keep::Full]);
     }
 
     proptest! {
         #[test]
-        fn never_more_than_the_budget(sizes in prop::collection::vec(0u64..50, 0..20), budget in 0u64..200) {
+        fn newest_first_never_exceeds_the_budget(sizes in prop::collection::vec(0u64..50, 0..20), budget in 0u64..200) {
             let kept = newest_first(&sizes, budget);
-            let used: u64 = kept.iter().zip(&sizes).map(|(k, s)| match k { Kept::No => 0, Kept::Whole => *s, Kept::Cut(n) => *n }).sum();
+            let used: u64 = kept.iter().zip(&sizes).map(|(k, s)| match k { Keep::Drop => 0, Keep::Full => *s, Keep::Truncate(n) => *n }).sum();
             prop_assert!(used <= budget);
-            prop_assert!(kept.iter().filter(|k| matches!(k, Kept::Cut(_))).count() <= 1);
+            prop_assert!(kept.iter().filter(|k| matches!(k, Keep::Truncate(_))).count() <= 1);
         }
     }
 }

@@ -1,17 +1,17 @@
-//! The kinds of compaction.
+//! Kinds of compaction.
 
 use serde::{Deserialize, Serialize};
 
-/// What a compaction does.
+/// The effect of a compaction on blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionKind {
-    /// Contents replaced by placeholders.
+    /// Contents are replaced by placeholders.
     Clear,
-    /// Contents cut.
+    /// Contents are cut.
     Truncate,
-    /// Blocks removed.
+    /// Blocks are removed.
     Drop,
-    /// Blocks replaced by a summary.
+    /// Blocks are replaced by a summary.
     Summarise,
 }

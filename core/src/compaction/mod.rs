@@ -1,5 +1,4 @@
-//! Mechanisms that several products share, parameterised. A strategy file holds only what makes
-//! that system itself.
+//! Compaction mechanisms that several products share.
 
 mod cut;
 mod fill;
@@ -12,13 +11,12 @@ pub mod tools;
 mod transcript;
 
 pub use cut::{MiddleCut, head_cut, middle_cut};
-pub use fill::{Kept, newest_first};
+pub use fill::{Keep, newest_first};
 pub use kind::CompactionKind;
 pub use prune::{PruneRule, PruneStep, clear_outputs, prune_walk};
-pub use replace::{Replaced, behind_compaction, origins, passing};
+pub use replace::{UndoStack, ephemeral_block, origins, view_after_compaction};
 pub use restore::{RecentFile, file_path, recent_files, text_argument};
 pub use split::{
-    group_starts, made_by_model, step_starts, suffix_reaching, suffix_within, turn_starts,
-    unanswered,
+    group_starts, is_reply, step_starts, suffix_reaching, suffix_within, turn_starts, unanswered,
 };
 pub use transcript::Transcript;

@@ -1,34 +1,34 @@
-//! Clearing old tool results: call kept, content replaced by a placeholder.
+//! Clearing old tool results: the call remains, the content becomes a placeholder.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::block::{Block, BlockKind, Form};
 
-/// When and how far old results are cleared.
+/// Thresholds for clearing old results, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PruneRule {
-    /// Newest results with this many tokens in all stay; the one that crosses the line goes.
+    /// Tokens of the newest results to keep. A result that crosses this limit is cleared.
     pub protect: u64,
-    /// Nothing is cleared unless more than this many tokens go.
+    /// Nothing is cleared unless this would clear more than this many tokens.
     pub minimum: u64,
-    /// Also clear when exactly `minimum` tokens go.
+    /// Whether exactly `minimum` tokens are enough.
     pub minimum_suffices: bool,
 }
 
-/// One thing met on the walk from the newest result back.
+/// One step of the walk from the newest result backwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PruneStep {
-    /// A result of this size that may go.
+    /// A clearable result of this size.
     Result(u64),
-    /// A result that always stays and is not counted.
+    /// A result that is never cleared and not counted.
     Exempt,
-    /// The walk ends here.
+    /// End of the walk.
     Stop,
 }
 
-/// Walks from the newest step (the first) back and says which may go. Empty when it is not worth
-/// it.
+/// Walks from the newest step (the first) backwards and returns the steps to clear. Returns none if
+/// they are below the minimum.
 pub fn prune_walk(steps: impl IntoIterator<Item = PruneStep>, rule: PruneRule) -> Vec<usize> {
     let (mut total, mut gone, mut out) = (0, 0, Vec::new());
     for (i, step) in steps.into_iter().enumerate() {
@@ -48,8 +48,7 @@ pub fn prune_walk(steps: impl IntoIterator<Item = PruneStep>, rule: PruneRule) -
     if worth && !out.is_empty() { out } else { Vec::new() }
 }
 
-/// A view with the results of these calls replaced by a placeholder. `calls` are positions in
-/// `blocks`.
+/// Returns a view with the results at positions `at` replaced by a placeholder.
 pub fn clear_outputs(
     blocks: &[Arc<Block>],
     at: &[usize],
@@ -61,7 +60,7 @@ pub fn clear_outputs(
         .enumerate()
         .map(|(i, b)| {
             if chosen.contains(&i) && b.kind == BlockKind::Output && b.form != Form::Cleared {
-                b.altered(Form::Cleared, placeholder.clone())
+                b.with_text(Form::Cleared, placeholder.clone())
             } else {
                 b.clone()
             }
@@ -81,9 +80,9 @@ mod tests {
     }
 
     #[test]
-    fn observed_walk() {
-        // docs/sources/opencode.md §1: six reads of 13,677 tokens: the newest two stay, the oldest
-        // four go.
+    fn prune_walk_matches_observation() {
+        // docs/sources/opencode.md §1: six reads of 13,677 tokens: the newest two are
+        // kept, the oldest four cleared.
         assert_eq!(prune_walk(results(&[13_677; 6]), RULE), [2, 3, 4, 5]);
         // Exactly the minimum is not enough.
         assert!(prune_walk(results(&[40_000, 20_000]), RULE).is_empty());
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn stops_and_exempts() {
+    fn prune_walk_stops_and_skips_exempt_results() {
         let steps = [
             PruneStep::Result(40_001),
             PruneStep::Exempt,

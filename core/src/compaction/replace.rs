@@ -1,4 +1,4 @@
-//! What takes the place of blocks, and how what they replaced comes back.
+//! Replacing blocks, and restoring replaced views.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use crate::block::{Block, BlockKind, Draft, MessageId, Origins, Role};
 use crate::engine::Engine;
 use crate::strategy::is_system;
 
-/// A block of a request that is in no history.
-pub fn passing(kind: BlockKind, role: Role, text: impl Into<Arc<str>>) -> Arc<Block> {
+/// Builds a block that exists only in one request.
+pub fn ephemeral_block(kind: BlockKind, role: Role, text: impl Into<Arc<str>>) -> Arc<Block> {
     Draft::synthetic(kind, role, text).build(MessageId(u32::MAX), vec![])
 }
 
-/// Everything that blocks stand for.
+/// Returns the combined origins of blocks.
 pub fn origins(blocks: &[Arc<Block>]) -> Origins {
     blocks.iter().map(|b| &b.origin).collect()
 }
 
-/// The view in which the provider's own compaction stands for everything but the system part.
-pub fn behind_compaction(s: &mut Engine, summary: Arc<str>) -> Vec<Arc<Block>> {
+/// Returns the view after a compaction by the provider: the system part and the compaction block.
+pub fn view_after_compaction(s: &mut Engine, summary: Arc<str>) -> Vec<Arc<Block>> {
     let blocks = s.context.blocks();
     let origin = origins(blocks);
     let mut shown: Vec<_> = blocks.iter().filter(|b| is_system(b)).cloned().collect();
@@ -25,24 +25,24 @@ pub fn behind_compaction(s: &mut Engine, summary: Arc<str>) -> Vec<Arc<Block>> {
     shown
 }
 
-/// Views as they were before compactions, each under a message of its time: going back behind one
-/// brings it back.
+/// Views before compactions. Going back to before a compaction restores its view.
 #[derive(Default)]
-pub struct Replaced(Vec<(MessageId, Vec<Arc<Block>>)>);
+pub struct UndoStack(Vec<(MessageId, Vec<Arc<Block>>)>);
 
-impl Replaced {
-    /// A view is about to be replaced; it comes back when the conversation goes to before `at`.
-    pub fn keep(&mut self, at: MessageId, view: Vec<Arc<Block>>) {
+impl UndoStack {
+    /// Stores a view that is about to be replaced, to be restored when the conversation goes back to
+    /// before message `at`.
+    pub fn push(&mut self, at: MessageId, view: Vec<Arc<Block>>) {
         self.0.push((at, view));
     }
 
-    /// Shows what was shown before the first compaction behind a message, if there is one. What was
-    /// said since the message stays in it.
-    pub fn back_to(&mut self, s: &mut Engine, to: MessageId) {
+    /// Restores the view before the first compaction after message `to`, if there is one. Messages
+    /// after `to` remain in it.
+    pub fn restore_before(&mut self, s: &mut Engine, to: MessageId) {
         if let Some(i) = self.0.iter().position(|(at, _)| *at > to) {
             let (_, view) = self.0.swap_remove(i);
             self.0.truncate(i);
-            // A view that was shown before is always valid.
+            // An earlier view is always valid.
             let _ = s.context.set(view);
         }
     }

@@ -1,5 +1,4 @@
-//! Which files an agent worked on last, read from the history: what some products show again after
-//! a compaction.
+//! The files that an agent worked on last, which some products show again after a compaction.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,20 +7,20 @@ use super::tools::{is_edit, is_read};
 use crate::content::{Part, ToolCall};
 use crate::history::History;
 
-/// A file that the agent read or changed.
+/// A file that the agent read or edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecentFile {
     /// Path as the agent wrote it.
     pub path: String,
-    /// Newest contents that a tool returned; `None` when it was only written.
+    /// The newest contents that a tool returned; `None` if the agent only wrote the file.
     pub text: Option<Arc<str>>,
 }
 
-/// The files of the newest calls that name one, newest first, each once. Contents are what the
-/// newest read of it returned: a replay has no disk.
-pub fn recent_files(history: &History, most: usize) -> Vec<RecentFile> {
+/// Returns up to `max` files of the newest calls, newest first, each once. The contents are those of
+/// the newest read, since a replay has no disk.
+pub fn recent_files(history: &History, max: usize) -> Vec<RecentFile> {
     let mut out: Vec<RecentFile> = Vec::new();
-    if most == 0 {
+    if max == 0 {
         return out;
     }
     let mut seen = HashSet::new();
@@ -32,7 +31,7 @@ pub fn recent_files(history: &History, most: usize) -> Vec<RecentFile> {
             if seen.insert(path.clone()) {
                 let text = newest_read(history, &path);
                 out.push(RecentFile { path, text });
-                if out.len() == most {
+                if out.len() == max {
                     return out;
                 }
             }
@@ -41,7 +40,7 @@ pub fn recent_files(history: &History, most: usize) -> Vec<RecentFile> {
     out
 }
 
-/// The file that a call reads or changes, if its tool is one for files.
+/// Returns the path that a call reads or edits, if it is a file tool.
 pub fn file_path(tool: &str, arguments: &str) -> Option<String> {
     if is_read(tool) || is_edit(tool) { path_of(arguments) } else { None }
 }
@@ -50,7 +49,7 @@ fn path_of(arguments: &str) -> Option<String> {
     text_argument(arguments, &["file_path", "filePath", "path"])
 }
 
-/// The text of the first of these arguments of a call that is there.
+/// Returns the text of the first of `names` among the arguments of a call.
 pub fn text_argument(arguments: &str, names: &[&str]) -> Option<String> {
     let v: serde_json::Value = serde_json::from_str(arguments).ok()?;
     names.iter().find_map(|k| v.get(k)?.as_str().map(str::to_string))

@@ -1,11 +1,11 @@
-//! Finding where a verbatim tail may start without separating calls from their results.
+//! Positions at which a verbatim tail may start without separating calls from their results.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::block::{Block, BlockKind};
 
-/// Positions at which a user message begins, from the given start.
+/// Returns the positions at which user messages begin.
 pub fn turn_starts(blocks: &[Arc<Block>]) -> Vec<usize> {
     (0..blocks.len())
         .filter(|&i| {
@@ -16,23 +16,23 @@ pub fn turn_starts(blocks: &[Arc<Block>]) -> Vec<usize> {
         .collect()
 }
 
-/// Whether a block is part of a model's reply.
-pub fn made_by_model(b: &Block) -> bool {
+/// Returns whether a block is part of a reply.
+pub fn is_reply(b: &Block) -> bool {
     matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call)
 }
 
-/// Positions at which a model's reply begins.
+/// Returns the positions at which replies begin.
 pub fn step_starts(blocks: &[Arc<Block>]) -> Vec<usize> {
     (0..blocks.len())
         .filter(|&i| {
             let begins = i == 0 || blocks[i - 1].message != blocks[i].message;
-            begins && made_by_model(&blocks[i])
+            begins && is_reply(&blocks[i])
         })
         .collect()
 }
 
-/// Positions before which a cut separates nothing: the beginning of a message, unless it holds
-/// results of calls further up.
+/// Returns the positions where the view can be split without separating a tool call from its result:
+/// the beginning of each message that is not a tool result.
 pub fn group_starts(blocks: &[Arc<Block>]) -> Vec<usize> {
     (0..blocks.len())
         .filter(|&i| {
@@ -42,7 +42,7 @@ pub fn group_starts(blocks: &[Arc<Block>]) -> Vec<usize> {
         .collect()
 }
 
-/// The earliest of `starts` whose suffix is at most `budget` tokens; `None` when none fits.
+/// Returns the earliest of `starts` with a suffix of at most `budget` tokens; `None` if none fits.
 pub fn suffix_within(
     blocks: &[Arc<Block>],
     starts: &[usize],
@@ -63,7 +63,7 @@ pub fn suffix_within(
     best
 }
 
-/// Calls whose result is not there.
+/// Returns the calls without a result.
 pub fn unanswered(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
     let results = blocks.iter().filter(|b| b.kind == BlockKind::Output);
     let answered: HashSet<&str> = results.filter_map(|b| b.call_id()).collect();
@@ -73,13 +73,13 @@ pub fn unanswered(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
     blocks.iter().filter(open).cloned().collect()
 }
 
-/// The newest position from which the sizes to the end add up to at least `least`; `None` when all
-/// of them together do not. What has no size is passed over.
-pub fn suffix_reaching(sizes: &[u64], least: u64) -> Option<usize> {
+/// Returns the newest position with a suffix of at least `min`; `None` if the total is less. Skips
+/// items of size 0.
+pub fn suffix_reaching(sizes: &[u64], min: u64) -> Option<usize> {
     let mut total = 0;
     (0..sizes.len()).rev().filter(|&i| sizes[i] > 0).find(|&i| {
         total += sizes[i];
-        total >= least
+        total >= min
     })
 }
 
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_suffix_reaches_from_the_newest_item_back() {
+    fn suffix_reaching_counts_from_the_newest_item() {
         assert_eq!(suffix_reaching(&[5, 10, 100, 10], 110), Some(2));
         assert_eq!(suffix_reaching(&[5, 10, 100, 10], 111), Some(1));
         assert_eq!(suffix_reaching(&[5, 10, 100, 10, 0], 0), Some(3));

@@ -1,12 +1,12 @@
-//! Names of tools across products and scenarios, folded to their letters: `read_file`, `ReadFile`
-//! and `readFile` are one tool.
+//! Tool names across products, compared by their letters: `read_file`, `ReadFile` and `readFile` are
+//! equal.
 
-/// The letters of a name in lower case.
+/// Returns the letters of a name in lower case.
 pub fn folded(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphabetic).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// Whether a tool changes files.
+/// Returns whether a tool edits files.
 pub fn is_edit(name: &str) -> bool {
     matches!(
         folded(name).as_str(),
@@ -14,7 +14,7 @@ pub fn is_edit(name: &str) -> bool {
     )
 }
 
-/// Whether a tool shows the contents of a file.
+/// Returns whether a tool reads a file.
 pub fn is_read(name: &str) -> bool {
     matches!(folded(name).as_str(), "read" | "readfile" | "view" | "viewfile" | "openfile")
 }
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spelling_does_not_matter() {
+    fn tool_names_ignore_spelling() {
         assert!(
             is_edit("edit_file")
                 && is_edit("Write")

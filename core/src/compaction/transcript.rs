@@ -1,10 +1,10 @@
-//! A conversation as one text, for summarisers that are given no messages.
+//! A conversation as one text, for summarisers that take no messages.
 
 use std::ops::Deref;
 
 use crate::block::{BlockKind, Draft, Quote, Role};
 
-/// A text together with what it quotes: only who reads its bytes has to guess who said what.
+/// A text with the ranges that quote blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
     text: String,
@@ -12,19 +12,19 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// A text that is all of one kind.
-    pub fn of(kind: BlockKind, text: impl Into<String>) -> Self {
+    /// Creates a transcript with one quote of a kind.
+    pub fn quoted(kind: BlockKind, text: impl Into<String>) -> Self {
         let text = text.into();
         let quotes = vec![Quote { range: 0..text.len(), kind, call: None, is_error: false }];
         Transcript { text, quotes }
     }
 
-    /// Adds what stands between the quotes, such as headings and line breaks.
-    pub fn push(&mut self, words: &str) {
-        self.text.push_str(words);
+    /// Appends text between quotes, such as headings and line breaks.
+    pub fn push(&mut self, text: &str) {
+        self.text.push_str(text);
     }
 
-    /// Adds what a block says, in the form of `shown`.
+    /// Appends a quote of a block, as the text `shown`.
     pub fn quote(&mut self, block: &Draft, shown: &str) {
         let from = self.text.len();
         self.text.push_str(shown);
@@ -37,7 +37,7 @@ impl Transcript {
         });
     }
 
-    /// Adds a block as it is, with what it quotes itself.
+    /// Appends a block unchanged, with its own quotes.
     pub fn show(&mut self, block: &Draft) {
         match block.quotes.as_slice() {
             [] => self.quote(block, &block.text),
@@ -45,12 +45,12 @@ impl Transcript {
         }
     }
 
-    /// Adds another transcript.
+    /// Appends another transcript.
     pub fn append(&mut self, other: &Transcript) {
         self.add(&other.text, &other.quotes);
     }
 
-    /// Adds what was said before all that stands here.
+    /// Appends another transcript, with its quotes ordered before all others.
     pub fn recall(&mut self, other: &Transcript) {
         let later = std::mem::take(&mut self.quotes);
         self.append(other);
@@ -66,7 +66,7 @@ impl Transcript {
         }));
     }
 
-    /// A block that was never said and shows this.
+    /// Creates a synthetic block of the transcript.
     pub fn draft(self, kind: BlockKind, role: Role) -> Draft {
         Draft { quotes: self.quotes, ..Draft::synthetic(kind, role, self.text) }
     }
@@ -79,14 +79,14 @@ impl Deref for Transcript {
     }
 }
 
-/// Words of nobody in particular.
+/// Text without quotes.
 impl<T: Into<String>> From<T> for Transcript {
     fn from(text: T) -> Self {
         Transcript { text: text.into(), quotes: Vec::new() }
     }
 }
 
-/// The same text is the same transcript.
+/// Compares the text only.
 impl PartialEq for Transcript {
     fn eq(&self, o: &Self) -> bool {
         self.text == o.text
@@ -100,23 +100,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_says_what_its_text_quotes() {
+    fn transcript_block_keeps_quotes() {
         let said = Draft::text(BlockKind::User, Role::User, "[User]: is quoted here");
         let mut inner = Transcript::default();
         inner.push("[User]: ");
         inner.show(&said);
-        let mut all = Transcript::of(BlockKind::SummaryPrompt, "Sum this up:\n");
+        let mut all = Transcript::quoted(BlockKind::SummaryPrompt, "Sum this up:\n");
         all.append(&inner);
         let block = all.draft(BlockKind::SummaryPrompt, Role::User);
         let quoted: Vec<_> = block.quoted().map(|(q, text)| (q.kind, text)).collect();
         let want = [(BlockKind::SummaryPrompt, "Sum this up:\n"), (BlockKind::User, &*said.text)];
         assert_eq!(quoted, want);
-        // Shown in another text it still quotes the same; with a text of its own it does not.
+        // Quotes survive in another transcript, but not a change of the text.
         let mut again = Transcript::from("- ");
         again.show(&block);
         let again = again.draft(BlockKind::SummaryPrompt, Role::User);
         assert_eq!(again.quoted().map(|(q, text)| (q.kind, text)).collect::<Vec<_>>(), want);
         let built = again.build(crate::block::MessageId(0), vec![]);
-        assert_eq!(built.altered(crate::block::Form::Cleared, "gone").quotes, []);
+        assert_eq!(built.with_text(crate::block::Form::Cleared, "gone").quotes, []);
     }
 }

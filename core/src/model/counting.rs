@@ -1,32 +1,32 @@
-//! How families of models count tokens, told in what can be counted here: o200k.
+//! Token counts of model families, estimated from o200k counts.
 
 use super::Provider;
 use crate::tokens::Size;
 
-/// A counting model: tokens of a piece of content as the provider counts them.
+/// A counting model: estimates the provider's token count of content.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counting {
-    /// Tokens per o200k token of a text, hidden text that programs add to it included.
+    /// Tokens per o200k token of text, including hidden text that programs add.
     pub per_token: f64,
-    /// The same of text that is known to be all there is.
+    /// Tokens per o200k token of text without hidden additions.
     pub per_visible_token: f64,
     /// Tokens per content block beyond its text: role, delimiters, ids.
     pub per_block: u64,
     /// Tokens per image or document.
     pub per_image: u64,
-    /// An opaque payload repeats the readable text beside it and costs nothing more (the signature
-    /// of Claude's thinking).
+    /// Whether an opaque payload repeats the readable text and costs nothing extra (the signature of
+    /// Claude's thinking).
     pub payload_repeats: bool,
-    /// Median error of a prompt's size, per cent; `None` = nobody has measured it here.
+    /// Median error of a prompt's size, per cent; `None` if not measured.
     pub error_pct: Option<f64>,
-    /// The edges of that error: the provider may count so many times as much, from and to. 1 and 1
-    /// where it is exact or not measured.
+    /// Bounds of the error: minimum and maximum ratio of the provider's count to this one. 1 and 1 if
+    /// exact or not measured.
     pub edges: (f64, f64),
 }
 
 impl Counting {
-    /// The vocabulary itself with four tokens per block, which is what OpenAI's formats add around
-    /// a message. Images: what Anthropic documents for about 1.2 megapixels.
+    /// o200k with four tokens per block, which OpenAI's formats add around a message. Images as Anthropic
+    /// documents for about 1.2 megapixels.
     pub const O200K: Counting = Counting {
         per_token: 1.0,
         per_visible_token: 1.0,
@@ -44,13 +44,13 @@ impl Counting {
         per_block: 34,
         payload_repeats: true,
         error_pct: Some(2.3),
-        // At the ends of segments prompts were told 13 % too small to 1 % too large.
+        // At the ends of segments, estimates were 13 % too small to 1 % too large.
         edges: (1.0 / 1.01, 1.0 / 0.87),
         ..Counting::O200K
     };
 
-    /// That of whoever serves a model. OpenAI's models use the vocabulary itself; of Gemini's,
-    /// DeepSeek's and xAI's no counters were at hand, and o200k stands in for them.
+    /// Returns the counting model of a provider. OpenAI's models use o200k itself. For Gemini, DeepSeek
+    /// and xAI, without recorded counters, o200k is a substitute.
     pub fn of(provider: Provider) -> Counting {
         match provider {
             Provider::Anthropic => Counting::CLAUDE,
@@ -59,9 +59,9 @@ impl Counting {
         }
     }
 
-    /// The same where hidden text is counted apart. Most of the error at the ends of segments is
-    /// such text; coefficients that were fitted to other sessions are off by up to 5 % without it.
-    pub fn of_visible_text(self) -> Counting {
+    /// Returns the counting model for text without hidden additions, which cause most of the error.
+    /// Coefficients fitted to other sessions are off by up to 5 % without them.
+    pub fn for_visible_text(self) -> Counting {
         let edges = if self.has_edges() { (0.95, 1.05) } else { self.edges };
         Counting { per_token: self.per_visible_token, edges, ..self }
     }
@@ -70,50 +70,49 @@ impl Counting {
         self.edges != (1.0, 1.0)
     }
 
-    /// That of a world in which everything but the texts is so much smaller: what stands around a
-    /// block would otherwise outweigh its text.
+    /// Scales tokens per block and image, which would otherwise outweigh the text of scaled scenarios.
     pub fn scaled(self, scale: f64) -> Counting {
         let smaller = |n: u64| (n as f64 * scale).round() as u64;
         let (per_block, per_image) = (smaller(self.per_block), smaller(self.per_image));
         Counting { per_block, per_image, ..self }
     }
 
-    /// Tokens of bare text that is no block of its own: tool definitions.
+    /// Returns the tokens of text outside blocks: tool definitions.
     pub fn text(&self, o200k: u64) -> u64 {
         (self.per_token * o200k as f64).round() as u64
     }
 
-    /// Tokens of a block of this size.
+    /// Returns the tokens of a block of a size.
     pub fn block(&self, size: Size) -> u64 {
         let opaque = if self.payload_repeats && size.text > 0 { 0 } else { size.opaque };
         self.text(size.text) + opaque + size.images * self.per_image + self.per_block
     }
 
-    /// How many o200k tokens a block of one text may have that is to count `tokens`.
+    /// Returns the o200k tokens of text in a block of `tokens` tokens.
     pub fn fitting(&self, tokens: u64) -> u64 {
         (tokens.saturating_sub(self.per_block) as f64 / self.per_token) as u64
     }
 
-    /// The same with its error, as far as it was measured.
-    pub fn told(&self) -> String {
+    /// Describes the counting model with its error.
+    pub fn describe(&self) -> String {
         let error = match self.error_pct {
             Some(0.0) => "exact for text".to_string(),
             Some(e) => {
-                let (least, most) = self.edges_pct();
-                format!("median error of a prompt {e} %, edges {least:+.0} and {most:+.0} %")
+                let (min, max) = self.edges_pct();
+                format!("median error of a prompt {e} %, edges {min:+.0} and {max:+.0} %")
             }
             None => "error not measured".to_string(),
         };
         format!("{}, {} per image; {error}", self.name(), self.per_image)
     }
 
-    /// The edges as changes of a count, per cent.
+    /// Returns the bounds of the error, per cent.
     fn edges_pct(&self) -> (f64, f64) {
         let pct = |factor: f64| 100.0 * (factor - 1.0);
         (pct(self.edges.0), pct(self.edges.1))
     }
 
-    /// In words, for headers of results: `1.17 · o200k + 34 per block`.
+    /// Returns a short formula for headers of results: `1.17 · o200k + 34 per block`.
     pub fn name(&self) -> String {
         let Counting { per_token, per_block, .. } = self;
         match *per_token {
@@ -134,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_costs_its_text_and_what_stands_around_it() {
+    fn block_counts_text_and_overhead() {
         let size = Size { text: 1_000, opaque: 50, images: 1 };
         assert_eq!(Counting::O200K.block(size), 1_000 + 50 + 1_600 + 4);
         assert_eq!(Counting::CLAUDE.block(size), 1_170 + 1_600 + 34);
@@ -142,13 +141,13 @@ mod tests {
     }
 
     #[test]
-    fn description_of_claude_has_the_measured_error() {
-        assert!(Counting::CLAUDE.told().ends_with("2.3 %, edges -1 and +15 %"));
-        assert_eq!(Counting::O200K.of_visible_text(), Counting::O200K);
+    fn describe_has_the_measured_error() {
+        assert!(Counting::CLAUDE.describe().ends_with("2.3 %, edges -1 and +15 %"));
+        assert_eq!(Counting::O200K.for_visible_text(), Counting::O200K);
     }
 
     #[test]
-    fn a_text_of_the_fitting_size_counts_as_asked() {
+    fn fitting_text_counts_as_requested() {
         for counting in [Counting::O200K, Counting::CLAUDE] {
             for tokens in [34, 35, 100, 1_669, 27_699] {
                 let text = counting.fitting(tokens);

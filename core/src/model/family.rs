@@ -1,9 +1,9 @@
-//! What the name of a model in a recording tells of it: exactly, or by its family.
+//! Finds the model of a recorded name: exactly, or by its family.
 
 use super::table::table;
 use super::{Model, Provider, catalogue, find};
 
-/// Beginnings of names, and who serves such models.
+/// Prefixes of model names, and their providers.
 const FAMILIES: [(&str, Provider); 9] = [
     ("claude", Provider::Anthropic),
     ("gpt", Provider::Openai),
@@ -16,23 +16,21 @@ const FAMILIES: [(&str, Provider); 9] = [
     ("grok", Provider::Xai),
 ];
 
-/// The model that a name in a recording stands for: exactly, or without a date or a gateway's
-/// prefix and suffix (`claude-sonnet-4-5-20250929`, `anthropic.claude-sonnet-4-5-20250929-v1:0`,
-/// `gpt-5-2025-08-07`). The longest name of the catalogue in it wins.
+/// Finds the model of a recorded name: exactly, or without a date or a gateway's prefix and suffix (`claude-sonnet-4-5-20250929`, `anthropic.claude-sonnet-4-5-20250929-v1:0`,
+/// `gpt-5-2025-08-07`). The longest catalogue name in it wins.
 pub fn find_recorded(name: &str) -> Option<&'static Model> {
-    let whole = |m: &&Model| stands_for(name, &m.name);
+    let whole = |m: &&Model| is_name_of(name, &m.name);
     find(name).ok().or_else(|| catalogue().iter().filter(whole).max_by_key(|m| m.name.len()))
 }
 
-/// Whether a model of this name in a recording keeps the thinking of earlier turns, whether the
-/// catalogue lists it or not.
+/// Returns whether a recorded model, listed or not, keeps the thinking of earlier turns.
 pub fn keeps_thinking(recorded: &str) -> bool {
-    let unlisted = || !table().leaving_thinking_out.iter().any(|m| stands_for(recorded, m));
+    let unlisted = || !table().leaving_thinking_out.iter().any(|m| is_name_of(recorded, m));
     find_recorded(recorded).map_or_else(unlisted, |m| m.keeps_thinking)
 }
 
-/// Whether a name in a recording is that of this model.
-fn stands_for(recorded: &str, model: &str) -> bool {
+/// Returns whether a recorded name is that of a model.
+fn is_name_of(recorded: &str, model: &str) -> bool {
     recorded.match_indices(model).any(|(at, found)| {
         let (before, after) = (&recorded[..at], &recorded[at + found.len()..]);
         let ends = after.is_empty()
@@ -54,7 +52,7 @@ fn begins_with_date(text: &str) -> bool {
     shaped("00000000") || shaped("0000-00-00")
 }
 
-/// Who serves a model of this name in a recording, as far as the name tells.
+/// Returns the provider of a recorded model, if the name determines it.
 pub fn provider_of(recorded: &str) -> Option<Provider> {
     let known = find_recorded(recorded).map(|m| m.provider);
     known.or_else(|| {
@@ -62,7 +60,7 @@ pub fn provider_of(recorded: &str) -> Option<Provider> {
     })
 }
 
-/// A name without what a gateway writes before it: `openrouter/openai/`, `us.anthropic.`.
+/// Removes a gateway's prefix from a name: `openrouter/openai/`, `us.anthropic.`.
 fn bare(name: &str) -> &str {
     let mut bare = name.rsplit('/').next().unwrap_or(name);
     while let Some((head, tail)) = bare.split_once('.')
@@ -70,25 +68,24 @@ fn bare(name: &str) -> &str {
     {
         bare = tail;
     }
-    // What one vendor calls its own model of another name.
+    // `chatgpt-4o-latest` is a GPT model.
     bare.strip_prefix("chat").filter(|b| b.starts_with("gpt")).unwrap_or(bare)
 }
 
-/// The model whose prices are those of a recorded name: itself under its listed name, or what stands
-/// in for it.
+/// Returns the model with the prices for a recorded name: the listed model, or its substitute.
 pub fn priced_as(recorded: &str) -> Option<&'static Model> {
-    find_recorded(recorded).or_else(|| stand_in(recorded))
+    find_recorded(recorded).or_else(|| substitute(recorded))
 }
 
-/// The listed model that stands in for a recorded one that the catalogue does not hold, where the
-/// name tells the provider. Among this provider's models the one that shares most words with it
-/// (`gpt`, `codex`, `sonnet`), of these the one with fewest words of its own, of these the one whose
-/// version is nearest; without a version the newest, and of equals the first in the catalogue.
-pub fn stand_in(recorded: &str) -> Option<&'static Model> {
+/// Returns the substitute for a recorded model outside the catalogue, if the name determines the
+/// provider. Of the provider's models, it shares the most words with the name (`gpt`, `codex`,
+/// `sonnet`), then has the fewest other words, then the nearest version. Without a version, the newest
+/// wins; of equals, the first in the catalogue.
+pub fn substitute(recorded: &str) -> Option<&'static Model> {
     let provider = provider_of(recorded)?;
-    let asked = Name::of(bare(recorded));
+    let asked = Name::parse(bare(recorded));
     catalogue().iter().filter(|m| m.provider == provider).min_by_key(|m| {
-        let listed = Name::of(&m.name);
+        let listed = Name::parse(&m.name);
         let shared = listed.words.iter().filter(|w| asked.words.contains(w)).count();
         let own = listed.words.len() - shared;
         let apart = asked.version.unwrap_or(u64::MAX).abs_diff(listed.version.unwrap_or(0));
@@ -103,12 +100,12 @@ struct Name {
 }
 
 impl Name {
-    fn of(name: &str) -> Name {
+    fn parse(name: &str) -> Name {
         let name = name.split(['@', ':', '[']).next().unwrap_or_default().to_ascii_lowercase();
         let mut words: Vec<String> = Vec::new();
         let mut numbers: Vec<u64> = Vec::new();
         for part in name.split(['-', '.', '_']) {
-            // `4o` and `v3` hold a number and a word.
+            // `4o` and `v3` contain a number and a word.
             let digits: String = part.chars().filter(char::is_ascii_digit).collect();
             let word: String = part.chars().filter(|c| !c.is_ascii_digit()).collect();
             if !word.is_empty() {
@@ -118,7 +115,7 @@ impl Name {
             if (1..=2).contains(&digits.len()) && numbers.len() < 2 {
                 numbers.extend(digits.parse::<u64>());
             } else if digits.len() > 2 {
-                // What follows the year of a date is no version.
+                // A date is not a version.
                 break;
             }
         }
@@ -132,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn recorded_names_find_their_model() {
+    fn find_recorded_ignores_dates_and_gateways() {
         let name = |n: &str| find_recorded(n).map(|m| &*m.name);
         assert_eq!(name("claude-sonnet-4-5-20250929"), Some("claude-sonnet-4-5"));
         assert_eq!(name("us.anthropic.claude-sonnet-4-5-20250929-v1:0"), Some("claude-sonnet-4-5"));
@@ -145,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_who_serves_a_model() {
+    fn provider_of_recognises_families() {
         use Provider::{Anthropic, Openai};
         for (name, provider) in [
             ("claude-x-9", Some(Anthropic)),
@@ -159,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_of_the_family_stands_in() {
+    fn substitute_is_nearest_of_the_family() {
         for (recorded, listed) in [
             ("gpt-5.9-foo", Some("gpt-5.5")),
             ("gpt-5.2-codex", Some("gpt-5.3-codex")),
@@ -175,7 +172,7 @@ mod tests {
             ("grok-code-fast-2", Some("grok-code-fast-1")),
             ("qwen3-coder", None),
         ] {
-            assert_eq!(stand_in(recorded).map(|m| &*m.name), listed, "{recorded}");
+            assert_eq!(substitute(recorded).map(|m| &*m.name), listed, "{recorded}");
         }
     }
 }

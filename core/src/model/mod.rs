@@ -12,7 +12,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 pub use counting::Counting;
-pub use family::{find_recorded, keeps_thinking, priced_as, provider_of, stand_in};
+pub use family::{find_recorded, keeps_thinking, priced_as, provider_of, substitute};
 pub use own::OwnFile;
 pub use price::{Cost, cost, cost_of_reply, cost_with_read_share, iterations, storage_cost};
 use table::table;
@@ -20,26 +20,23 @@ use table::table;
 use crate::request::Ttl;
 use crate::session::Millis;
 use crate::settings::scale_tokens;
-use crate::toml_file::Wrong;
+use crate::toml_file::TomlError;
 
-/// Who serves a model; decides cache rules and error words.
+/// The provider of a model, which determines cache rules and error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Provider {
-    /// Anthropic.
     Anthropic,
-    /// OpenAI.
     Openai,
-    /// Google Gemini.
     Gemini,
-    /// DeepSeek, over its OpenAI-compatible endpoint.
+    /// Via its OpenAI-compatible endpoint.
     Deepseek,
-    /// xAI, over its OpenAI-compatible endpoint.
+    /// Via its OpenAI-compatible endpoint.
     Xai,
 }
 
 impl Provider {
-    /// Its name in files.
+    /// Returns the name in files.
     pub fn word(self) -> &'static str {
         match self {
             Provider::Anthropic => "anthropic",
@@ -51,50 +48,47 @@ impl Provider {
     }
 }
 
-/// Where a prefix can end that a later prompt reads.
+/// Positions at which a reusable prefix can end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Entries {
-    /// Where the client put a breakpoint.
+    /// At breakpoints of the client.
     Breakpoints,
-    /// There, and at the end of the prompt unless all breakpoints are used up.
+    /// At breakpoints, and at the end of the prompt unless all breakpoints are used.
     BreakpointsAndEnd,
-    /// At the end of each prompt, at the end of the reply to it, and where two earlier prompts
-    /// parted.
+    /// At the end of each prompt and of its reply, and where two earlier prompts diverged.
     Units,
     /// After every position.
     Everywhere,
 }
 
-/// How a provider's prompt cache behaves: one simulator, a set of parameters per provider
-/// (`[cache.*]` in `rules.toml`).
+/// Parameters of a provider's prompt cache (`[cache.*]` in `rules.toml`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheRule {
-    /// Where entries end.
     pub entries: Entries,
-    /// Smallest prefix that is cached, tokens.
+    /// Minimum size of a cached prefix, tokens.
     pub minimum: u64,
-    /// Most breakpoints that a client may set; 0 = the wire has none.
+    /// Maximum number of breakpoints; 0 if the wire has none.
     #[serde(default)]
     pub breakpoints: usize,
-    /// Positions checked per breakpoint, itself included; absent = all before it.
+    /// Positions checked per breakpoint, including itself; absent means all before it.
     #[serde(default)]
     pub lookback: Option<usize>,
-    /// Earlier breakpoints that are considered, the latest first; absent = all.
+    /// Number of earlier breakpoints considered, latest first; absent means all.
     #[serde(default)]
     pub considered: Option<usize>,
     /// Hits are whole multiples of this many tokens.
     #[serde(default = "one_token")]
     pub step: u64,
-    /// Life after the last use of an entry asked for with the short lifetime (`5m` on our side of
-    /// the wire), and of one that nobody asked for, ms.
+    /// Lifetime after the last use of entries with the short lifetime (`5m`) or without a requested one,
+    /// in ms.
     pub short_ms: Millis,
-    /// The same for the long lifetime (`1h` on our side of the wire), ms; absent = there is only
-    /// one.
+    /// Lifetime after the last use of entries with the long lifetime (`1h`), in ms; absent if there is
+    /// only one.
     #[serde(default)]
     pub long_ms: Option<Millis>,
-    /// Writes cost more than plain input and are reported apart.
+    /// Whether writes cost more than input and are reported separately.
     #[serde(default)]
     pub write_fee: bool,
 }
@@ -104,7 +98,7 @@ fn one_token() -> u64 {
 }
 
 impl CacheRule {
-    /// Life of an entry after its last use, ms.
+    /// Returns the lifetime of an entry after its last use, in ms.
     pub fn lifetime(&self, ttl: Ttl) -> Millis {
         match ttl {
             Ttl::FiveMinutes => self.short_ms,
@@ -112,13 +106,13 @@ impl CacheRule {
         }
     }
 
-    /// The same rule with entries that never expire.
+    /// Returns the rule with entries that never expire.
     pub fn without_lifetimes(self) -> Self {
-        const FOR_EVER: Millis = Millis::MAX / 4;
-        CacheRule { short_ms: FOR_EVER, long_ms: Some(FOR_EVER), ..self }
+        const FOREVER: Millis = Millis::MAX / 4;
+        CacheRule { short_ms: FOREVER, long_ms: Some(FOREVER), ..self }
     }
 
-    /// Whether nothing is cached unless the client asks for it.
+    /// Returns whether only prefixes at breakpoints are cached.
     pub fn needs_breakpoints(&self) -> bool {
         self.entries == Entries::Breakpoints
     }
@@ -129,8 +123,8 @@ impl CacheRule {
 pub struct Prices {
     /// Uncached input.
     pub input: f64,
-    /// Cache write for the short lifetime (Anthropic's five minutes); the input price where writing
-    /// costs nothing more.
+    /// Cache write for the short lifetime (Anthropic's five minutes); the input price if writes cost
+    /// nothing extra.
     pub write_5m: f64,
     /// Cache write for the long lifetime (Anthropic's hour).
     pub write_1h: f64,
@@ -138,16 +132,16 @@ pub struct Prices {
     pub read: f64,
     /// Output.
     pub output: f64,
-    /// Contents that a client stores with the provider, per hour; `None` = nothing can be stored.
+    /// Contents stored with the provider, per hour; `None` if unsupported.
     #[serde(default)]
     pub storage: Option<f64>,
-    /// Prompt size above which the long-prompt factors hold for the whole request, tokens.
+    /// Prompt size in tokens above which the long-prompt factors apply to the whole request.
     #[serde(default)]
     pub long_from: Option<u64>,
-    /// Factor on all input kinds above that.
+    /// Factor on all input kinds of long prompts.
     #[serde(default = "one")]
     pub long_input_factor: f64,
-    /// Factor on output above that.
+    /// Factor on output for long prompts.
     #[serde(default = "one")]
     pub long_output_factor: f64,
 }
@@ -156,22 +150,22 @@ fn one() -> f64 {
     1.0
 }
 
-/// What a model's provider can do. What holds for everybody who speaks a wire stands with the wire
-/// (`[wire.*]` in `rules.toml`), and a model adds its own.
+/// Capabilities of a model's provider: those of the wire (`[wire.*]` in `rules.toml`) and the model's
+/// own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Capabilities {
     /// A free counting endpoint.
     pub counting: bool,
-    /// Clears old tool results on its side, and ignores what stands before a compaction.
+    /// Clears old tool results, and ignores everything before a compaction.
     pub context_editing: bool,
-    /// Summarises on its side.
+    /// Summarises conversations.
     pub server_compaction: bool,
-    /// A compaction is an item that the client asks for and puts where it wants.
+    /// Compactions are items that the client requests and positions.
     pub compaction_items: bool,
-    /// Keeps conversations that a later request goes on with.
+    /// Stores conversations that a later request continues.
     pub message_threads: bool,
-    /// The model is told how much window is left.
+    /// Tells the model the remaining window.
     pub awareness: bool,
 }
 
@@ -194,15 +188,14 @@ pub struct Latency {
 pub struct Model {
     /// Name on the wire.
     pub name: Arc<str>,
-    /// Provider.
     pub provider: Provider,
-    /// The wire format: a name that whoever speaks wires knows (`ctxbench-provider`).
+    /// Name of the wire format, see `ctxbench-provider`.
     pub wire: Arc<str>,
     /// Context window, tokens.
     pub window: u64,
-    /// Largest reply, tokens.
+    /// Maximum size of a reply, tokens.
     pub max_output: u64,
-    /// The same whatever the scale: asked for where a wire demands a limit and a request has none.
+    /// Unscaled maximum size of a reply, for wires that require a limit.
     #[serde(skip)]
     pub published_output: u64,
     /// Separate limit on input, tokens.
@@ -210,36 +203,29 @@ pub struct Model {
     pub input_limit: Option<u64>,
     /// Cheaper model of the same provider that products use for side work.
     pub weak: Arc<str>,
-    /// How it counts tokens.
     #[serde(skip)]
     pub counting: Counting,
-    /// Thinking of earlier turns stays in the prompt unless a request says otherwise
-    /// (`[thinking]` in `rules.toml`).
+    /// Whether thinking of earlier turns remains in the prompt by default (`[thinking]` in `rules.toml`).
     #[serde(skip)]
     pub keeps_thinking: bool,
-    /// Prompt cache.
     pub cache: CacheRule,
-    /// Prices.
     pub prices: Prices,
-    /// What the provider can do for it.
     #[serde(default)]
     pub capabilities: Capabilities,
     /// Modelled latency (`[speed.*]` in `rules.toml`).
     pub latency: Latency,
-    /// Day from which the provider no longer serves it, as announced, `YYYY-MM-DD`.
+    /// Announced day of retirement, `YYYY-MM-DD`.
     #[serde(default)]
     pub deprecated: Option<Arc<str>>,
-    /// Where the figures come from: the version of the price file with the page that it names, and
-    /// each figure of ours with its reason and page.
+    /// Source of the figures: version and page of the price file, and reason and page of each override.
     pub source: String,
 }
 
-/// No model of that name. Recordings ask for many that are not known, so the nearest names are
-/// looked for when it is shown.
+/// There is no model of this name. Recordings name many unknown models, so similar names are searched
+/// only when the error is shown.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("there is no model `{name}`; {}", nearest_to(name))]
 pub struct UnknownModel {
-    /// What was asked for.
     pub name: String,
 }
 
@@ -249,15 +235,15 @@ fn nearest_to(name: &str) -> String {
     crate::nearest::hint_or(name, &names, &all)
 }
 
-/// The model of a run without `--model`: sold today, with no day of retirement announced
+/// The default of `--model`: available, with no announced day of retirement
 /// (<https://platform.claude.com/docs/en/models/sonnet-4-6/overview> calls it legacy), and the
-/// latest Sonnet whose clients get 200k without asking. With the 1M of the Sonnets after it the
-/// built-in sessions end before anything is compacted.
+/// latest Sonnet with a default window of 200k. With a window of 1M, the built-in sessions end before
+/// any compaction.
 pub const DEFAULT_MODEL: &str = "claude-sonnet-4-6";
 
 impl Model {
-    /// The model with its limits multiplied by a scenario's scale. Prices and latencies per token
-    /// stay.
+    /// Returns the model with limits multiplied by a scenario's scale. Prices and latencies per token do
+    /// not change.
     pub fn scaled(&self, scale: f64) -> Model {
         Model {
             window: scale_tokens(self.window, scale),
@@ -268,8 +254,8 @@ impl Model {
         }
     }
 
-    /// The model of a name as a client of this one meets it. A name that the catalogue does not
-    /// hold is taken for another model like this one, without a price list.
+    /// Returns the model of a name with the token count of this one. An unknown name becomes a copy of
+    /// this model without prices.
     pub fn named(self: &Arc<Self>, name: &str) -> Arc<Model> {
         if *self.name == *name {
             return self.clone();
@@ -280,26 +266,25 @@ impl Model {
         Arc::new(Model { counting: self.counting, ..model })
     }
 
-    /// The day of its retirement, if that had come when the table was made. Not asked of the clock:
-    /// the same table says the same on every day.
+    /// Returns the day of retirement if it is before the date of the table, regardless of the clock.
     pub fn retired(&self) -> Option<&str> {
         self.deprecated.as_deref().filter(|day| *day <= table().as_of.as_str())
     }
 
-    /// Whether anybody knows what it costs.
+    /// Returns whether the prices are known.
     pub fn is_priced(&self) -> bool {
         self.prices != Prices::default()
     }
 }
 
-/// All models, in the order of the data file.
+/// Returns all models, in the order of the data file.
 pub fn catalogue() -> &'static [Model] {
     &table().models
 }
 
-/// Which figures dollars and windows rest on, such as `litellm 1.109.1 + overrides, 1f0a77c2`: the
-/// price file, and a hash of the table and its rules, which changes with any of their bytes. Files
-/// of [`install`] follow with name and hash: `… + mine.toml, 09c2b1e4`.
+/// Returns the version of prices and windows, such as `litellm 1.109.1 + overrides, 1f0a77c2`: the
+/// price file, and a hash of the table and its rules. Files of [`install`] follow with name and hash:
+/// `… + mine.toml, 09c2b1e4`.
 pub fn price_table() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| name_of(table()))
@@ -311,26 +296,25 @@ fn name_of(table: &table::Table) -> String {
     table.changes.iter().fold(published, |name, file| format!("{name} + {file}"))
 }
 
-/// Why a user's models are not those of the process.
+/// Models that cannot be installed.
 #[derive(Debug, Error)]
 pub enum InstallError {
-    /// A file is not as it should be.
+    /// A file has an error.
     #[error(transparent)]
-    Wrong(#[from] Wrong),
-    /// Somebody has looked into the table already.
-    #[error("models can only be added before the first is looked up")]
+    File(#[from] TomlError),
+    /// The table was already used.
+    #[error("models can only be installed before the first lookup; call `install` at the start")]
     Late,
 }
 
-/// Adds models of a user's own to the table, or changes what it says of some, for the whole
-/// process: models are `'static` everywhere, so this is done once, before the first is looked up.
-/// A later file goes on from what an earlier one says.
+/// Adds the user's models to the table, or changes listed ones, for the whole process. Models are
+/// `'static`, so call this once, before the first lookup. Later files override earlier ones.
 pub fn install(files: &[OwnFile]) -> Result<(), InstallError> {
     let table = files.iter().try_fold(table::published(), table::Table::with)?;
     table::install(table).map_err(|_| InstallError::Late)
 }
 
-/// A model by name.
+/// Finds a model by name.
 pub fn find(name: &str) -> Result<&'static Model, UnknownModel> {
     let found = catalogue().iter().find(|m| &*m.name == name);
     found.ok_or_else(|| UnknownModel { name: name.into() })

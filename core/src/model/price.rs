@@ -1,4 +1,4 @@
-//! Dollars for tokens.
+//! Cost of tokens in USD.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,28 +6,25 @@ use super::Model;
 use crate::request::{Reply, Usage};
 use crate::session::Millis;
 
-/// What tokens cost, in USD, by kind.
+/// Cost in USD, by kind of token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
-    /// Uncached input, USD.
+    /// Uncached input.
     pub input: f64,
-    /// Cache writes for five minutes, USD.
+    /// Cache writes for five minutes.
     pub cache_write_5m: f64,
-    /// Cache writes for one hour, USD.
+    /// Cache writes for one hour.
     pub cache_write_1h: f64,
-    /// Cache reads, USD.
     pub cache_read: f64,
-    /// Output, USD.
     pub output: f64,
 }
 
 impl Cost {
-    /// All kinds together, USD.
+    /// Returns the total in USD.
     pub fn total(&self) -> f64 {
         self.input + self.cache_write_5m + self.cache_write_1h + self.cache_read + self.output
     }
 
-    /// Adds another cost.
     pub fn add(&mut self, o: &Cost) {
         self.input += o.input;
         self.cache_write_5m += o.cache_write_5m;
@@ -37,15 +34,14 @@ impl Cost {
     }
 }
 
-/// Cost of one request by the model's price list. A prompt above the long-prompt limit pays its
-/// factors on everything, so usages of several requests are priced one by one and not as a sum.
+/// Returns the cost of one request. The long-prompt factors apply per request, so price usages one by
+/// one and not their sum.
 pub fn cost(model: &Model, usage: &Usage) -> Cost {
     priced(model, usage, model.prices.read)
 }
 
-/// Cost of a reply. Where the provider compacted first, that was a request of its own inside: each
-/// is priced by its own size, so that two prompts below the long-prompt limit are never priced as
-/// one above it.
+/// Returns the cost of a reply. A compaction by the provider is a separate inner request, so that two
+/// prompts below the long-prompt limit are never priced as one above it.
 pub fn cost_of_reply(model: &Model, reply: &Reply) -> Cost {
     let mut sum = Cost::default();
     for u in iterations(reply) {
@@ -54,8 +50,8 @@ pub fn cost_of_reply(model: &Model, reply: &Reply) -> Cost {
     sum
 }
 
-/// The usages that a reply bills, each of one prompt: the provider's compaction, if there was one,
-/// and the answer.
+/// Returns the billed usages of a reply, one per prompt: the provider's compaction, if any, and the
+/// answer.
 pub fn iterations(reply: &Reply) -> impl Iterator<Item = Usage> {
     let (all, own) = (&reply.billed, &reply.usage);
     let less = |a: u64, b: u64| a.saturating_sub(b);
@@ -71,14 +67,14 @@ pub fn iterations(reply: &Reply) -> impl Iterator<Item = Usage> {
     [before, *own].into_iter().filter(|u| u.prompt() + u.output > 0)
 }
 
-/// USD for so many stored tokens over so long a time.
+/// Returns the cost in USD of storing tokens for a time in ms.
 pub fn storage_cost(model: &Model, tokens: u64, time: Millis) -> f64 {
     const HOUR_MS: f64 = 3_600_000.0;
     let price = model.prices.storage.unwrap_or(0.0);
     tokens as f64 / 1e6 * price * time as f64 / HOUR_MS
 }
 
-/// Cost of one request with cache reads at `share` of the input price, such as 0.05.
+/// Returns the cost of one request with cache reads at `share` of the input price, such as 0.05.
 pub fn cost_with_read_share(model: &Model, usage: &Usage, share: f64) -> Cost {
     priced(model, usage, model.prices.input * share)
 }

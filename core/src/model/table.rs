@@ -1,4 +1,4 @@
-//! The data files and how they become models.
+//! Reads the data files of models.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -8,16 +8,16 @@ use serde::Deserialize;
 use super::{CacheRule, Capabilities, Counting, Latency, Model};
 use crate::tokens::content_hash;
 
-/// The table of models with what it was made of.
+/// The table of models and its sources.
 pub(super) struct Table {
     pub(super) models: Vec<Model>,
-    /// The price file, such as `litellm 1.109.1`.
+    /// Version of the price file, such as `litellm 1.109.1`.
     pub(super) origin: String,
-    /// The day on which models are judged to be retired, `YYYY-MM-DD`.
+    /// Date of the table, `YYYY-MM-DD`; earlier retirements count.
     pub(super) as_of: String,
-    /// Names of models whose prompts lack the thinking of earlier turns.
+    /// Names of models with prompts that lack the thinking of earlier turns.
     pub(super) leaving_thinking_out: Vec<String>,
-    /// The files that changed it: name and hash of each.
+    /// Name and hash of each file that changed the table.
     pub(super) changes: Vec<String>,
 }
 
@@ -38,12 +38,12 @@ pub(super) fn table() -> &'static Table {
     TABLE.get_or_init(published)
 }
 
-/// Makes a table that of the process. Fails where one was asked for before.
+/// Sets the table of the process. Fails if a table was already used.
 pub(super) fn install(table: Table) -> Result<(), Table> {
     TABLE.set(table)
 }
 
-/// The table that is built in.
+/// Returns the built-in table.
 pub(super) fn published() -> Table {
     read(MODELS, RULES).expect("models.toml is checked by a test")
 }
@@ -52,13 +52,13 @@ pub(super) fn rules() -> Rules {
     toml::from_str(RULES).expect("rules.toml is checked by a test")
 }
 
-/// Changes with any byte of either file.
+/// Returns the hash of both files.
 pub(super) fn hash() -> u64 {
     content_hash(format!("{MODELS}\n{RULES}").as_bytes())
 }
 
-/// Reads the data files: a model's `cache` names one of the rules and may override its parameters,
-/// its `speed` one of the latencies; its capabilities add to those of its wire.
+/// Parses the data files. A model's `cache` names a rule and may override its parameters, its `speed`
+/// names a latency, and its capabilities add to those of its wire.
 fn read(models: &str, rules: &str) -> Result<Table, String> {
     let parsed = |text| toml::from_str::<toml::Table>(text).map_err(|e| e.to_string());
     let (mut file, rules) = (parsed(models)?, parsed(rules)?);

@@ -1,5 +1,4 @@
-//! What the provider and the original program did, beside what was said: counters, calls without
-//! a reply in the session, compactions.
+//! Recorded counters, compactions, and calls with replies outside the session.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -19,21 +18,20 @@ pub struct RecordedUsage {
     /// Input tokens read from the prompt cache.
     #[serde(default)]
     pub cache_read: u64,
-    /// Input tokens written to the prompt cache for the short lifetime, or for one that the
-    /// recording does not tell.
+    /// Input tokens written to the prompt cache for the short lifetime, or for an unknown lifetime.
     #[serde(default)]
     pub cache_write: u64,
     /// Input tokens written to the prompt cache for the long lifetime.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cache_write_1h: u64,
-    /// What the reply's visible content counts, where the counted output is known to be the stub
-    /// from the start of a stream: an estimate by the model's counting model.
+    /// Estimated output tokens from the visible reply, if the provider's counter is known to be the
+    /// incomplete one from the start of a stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_estimate: Option<u64>,
 }
 
 impl RecordedUsage {
-    /// The whole prompt.
+    /// Returns the tokens of the prompt.
     pub fn prompt(&self) -> u64 {
         [self.cache_read, self.cache_write, self.cache_write_1h]
             .into_iter()
@@ -45,12 +43,12 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// Who asked for a compaction.
+/// The initiator of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Trigger {
-    /// The program, since the context was nearly full.
+    /// The program, because the context was nearly full.
     Auto,
     /// The user.
     Manual,
@@ -66,19 +64,18 @@ pub struct RecordedCompaction {
     /// Context size after, in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_tokens: Option<u64>,
-    /// The summary it wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// Who asked for it; absent = not recorded. A manual one is replayed as the user's command.
+    /// The initiator; absent if not recorded. A manual compaction is replayed as the user's command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger: Option<Trigger>,
-    /// What the user asked the summary to keep.
+    /// The user's instructions for the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// Model that wrote the summary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The provider's counters of the request for the summary.
+    /// The provider's counters of the summary request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<RecordedUsage>,
     /// ms since session start.
@@ -89,7 +86,7 @@ pub struct RecordedCompaction {
     pub extra: Map<String, Value>,
 }
 
-/// A counted call whose reply is no part of the session. It was paid all the same.
+/// A billed request with a reply outside the session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordedCall {
@@ -101,7 +98,7 @@ pub struct RecordedCall {
     /// ms since session start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Millis>,
-    /// Which subagent's window; absent = the main conversation.
+    /// Name of the subagent; absent means the main conversation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Fields this build does not know.

@@ -1,9 +1,9 @@
-//! What a character is to the patterns by which vocabularies cut a text into words.
+//! Character classes of the patterns that split text into words.
 
-/// The classes that the patterns tell apart; the numbers are those of `build.rs`.
+/// A character class, numbered as in `build.rs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// None of the others: punctuation, symbols, controls.
+    /// Punctuation, symbols and controls.
     Other,
     /// `\p{Lu}` and `\p{Lt}`.
     Upper,
@@ -15,7 +15,7 @@ pub(super) enum Class {
     Mark,
     /// `\p{N}`.
     Number,
-    /// `\s`, but for the two of [`Class::Newline`].
+    /// `\s` except [`Class::Newline`].
     Blank,
     /// `\r` and `\n`.
     Newline,
@@ -28,7 +28,7 @@ const NUMBERED: [Class; 8] = [Other, Upper, Lower, Caseless, Mark, Number, Blank
 const WRITTEN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/classes.bin"));
 static TABLE: &[u8] = WRITTEN;
 
-/// Blocks of 256 code points in Unicode. The first block is written first.
+/// Number of blocks of 256 code points in Unicode.
 const BLOCKS: usize = 0x1100;
 
 static ASCII: [Class; 128] = {
@@ -42,8 +42,7 @@ static ASCII: [Class; 128] = {
 };
 
 impl Class {
-    /// The class of the character that begins at `at`, and how many bytes it is long. `None` at
-    /// the end.
+    /// Returns class and length in bytes of the character at `at`; `None` at the end.
     #[inline]
     pub(super) fn at(text: &str, at: usize) -> Option<(Class, usize)> {
         let &byte = text.as_bytes().get(at)?;
@@ -69,7 +68,7 @@ impl Class {
         matches!(self, Other | Mark)
     }
 
-    /// What may stand before the letters of a word: neither letter, number nor line end.
+    /// Returns whether the class may precede the letters of a word: no letter, number or line break.
     pub(super) fn leads(self) -> bool {
         matches!(self, Other | Mark | Blank)
     }

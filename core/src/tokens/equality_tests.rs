@@ -1,5 +1,5 @@
-//! Counts and words are those of tiktoken: on random texts of every script, on the texts of this
-//! repository, and on what its expressions treat in a way of their own.
+//! Compares counts and words with tiktoken: on random text of every script, on the text of this
+//! repository, and on special cases of its expressions.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ fn tiktoken(encoding: Encoding) -> &'static CoreBPE {
     }
 }
 
-/// What differs, if anything does.
+/// Describes the first difference, if any.
 fn difference(text: &str) -> Option<String> {
     BOTH.into_iter().find_map(|encoding| {
         let theirs = tiktoken(encoding).encode_ordinary(text).len() as u64;

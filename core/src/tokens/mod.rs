@@ -1,15 +1,14 @@
-//! Token counting in tiers: fast estimates with each product's rounding, exact counts, and the
-//! provider's endpoint.
+//! Token counts: fast estimates with each product's rounding, and exact counts.
 //!
-//! The estimates are pure functions of a text. The exact counts use the o200k and cl100k
-//! vocabularies and cutting rules of tiktoken-rs 0.12, which is read at build time: `words` cuts,
-//! `vocabulary` joins, and that the counts are tiktoken's is tested on random and real texts.
-//! A count is remembered by content hash, so that a text is tokenised once per process. The third tier, the provider's counting endpoint, is a request and lives in
-//! [`crate::engine::World::count`].
+//! Exact counts use the o200k and cl100k vocabularies and splitting rules of tiktoken-rs 0.12, read at
+//! build time: `words` splits text, `vocabulary` merges tokens. Tests compare the counts with
+//! tiktoken's on random and real texts. Counts are cached by content hash, so that each text is
+//! tokenised once per process. For the provider's counting endpoint see
+//! [`crate::Host::count`].
 
 use std::sync::{OnceLock, RwLock};
 
-use crate::recent::Recent;
+use crate::lru_map::LruMap;
 
 #[cfg(feature = "tokenizers")]
 mod classes;
@@ -30,7 +29,7 @@ pub fn utf16_div4_round(text: &str) -> u64 {
     (utf16_len(text) + 2) / 4
 }
 
-/// Number of UTF-16 units of a text, which is JavaScript's `length`.
+/// Returns the number of UTF-16 units of a text, JavaScript's `length`.
 pub fn utf16_len(text: &str) -> u64 {
     // One for each character, two for those of four bytes; few enough at a time for a byte.
     let units = |b: &u8| u8::from(b & 0xc0 != 0x80) + u8::from(*b >= 0xf0);
@@ -38,8 +37,8 @@ pub fn utf16_len(text: &str) -> u64 {
     chunks.map(|chunk| u64::from(chunk.iter().map(units).sum::<u8>())).sum()
 }
 
-/// Bytes that a text grows by when it is written as a JSON string, quotes left out: one per escaped
-/// character, five per other control.
+/// Returns the additional bytes of a text as a JSON string, without quotes: one per escaped character,
+/// five per other control character.
 pub fn json_escapes(text: &str) -> u64 {
     let extra = |b: u8| match b {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
@@ -49,7 +48,7 @@ pub fn json_escapes(text: &str) -> u64 {
     text.bytes().map(extra).sum()
 }
 
-/// UTF-16 length of a text as a JSON string, quotes included.
+/// Returns the UTF-16 length of a text as a JSON string with quotes.
 pub fn json_utf16_len(text: &str) -> u64 {
     utf16_len(text) + json_escapes(text) + 2
 }
@@ -62,46 +61,45 @@ pub fn bytes_div4_down(text: &str) -> u64 {
 /// A vocabulary with exact counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Encoding {
-    /// GPT-4o and later; what counting models are told in.
+    /// GPT-4o and later; the basis of counting models.
     O200k,
     /// GPT-3.5 and GPT-4.
     Cl100k,
 }
 
-/// A 64-bit content hash, the same on every machine.
+/// Returns a 64-bit content hash, the same on every machine.
 pub fn content_hash(bytes: &[u8]) -> u64 {
     rapidhash::v3::rapidhash_v3(bytes)
 }
 
-type Memo = RwLock<Recent<(u64, usize), u64>>;
+type Memo = RwLock<LruMap<(u64, usize), u64>>;
 
-/// Most texts that are remembered per vocabulary: 24 bytes each and one of the table, which is at
-/// most half empty, so 26 MB. A server that runs for weeks forgets what was counted least recently;
-/// it is counted anew when it comes again.
-const MEMO_MOST: usize = 800_000;
+/// Maximum number of cached counts per vocabulary, 26 MB. A server that runs for weeks evicts the least
+/// recently used.
+const MAX_MEMO_ENTRIES: usize = 800_000;
 
 fn memo(encoding: Encoding) -> &'static Memo {
     static O200K: OnceLock<Memo> = OnceLock::new();
     static CL100K: OnceLock<Memo> = OnceLock::new();
     match encoding {
-        Encoding::O200k => O200K.get_or_init(|| RwLock::new(Recent::new(MEMO_MOST))),
-        Encoding::Cl100k => CL100K.get_or_init(|| RwLock::new(Recent::new(MEMO_MOST))),
+        Encoding::O200k => O200K.get_or_init(|| RwLock::new(LruMap::new(MAX_MEMO_ENTRIES))),
+        Encoding::Cl100k => CL100K.get_or_init(|| RwLock::new(LruMap::new(MAX_MEMO_ENTRIES))),
     }
 }
 
-/// Texts shorter than this are counted anew each time: hashing and locking would cost as much.
-const MEMO_FROM: usize = 24;
+/// Minimum size of cached texts: for shorter ones, hashing and locking cost as much as counting.
+const MIN_MEMO_BYTES: usize = 24;
 
-/// Exact number of tokens of a text. Counted once per content.
+/// Returns the exact number of tokens of a text. Cached.
 pub fn exact(encoding: Encoding, text: &str) -> u64 {
-    if text.len() < MEMO_FROM {
+    if text.len() < MIN_MEMO_BYTES {
         return tokenise(encoding, text);
     }
     let key = (content_hash(text.as_bytes()), text.len());
     let memo = memo(encoding);
-    let known = memo.read().ok().and_then(|m| m.peek(&key).map(|(n, ageing)| (*n, ageing)));
-    if let Some((n, ageing)) = known {
-        if ageing && let Ok(mut m) = memo.write() {
+    let known = memo.read().ok().and_then(|m| m.peek(&key).map(|(n, is_old)| (*n, is_old)));
+    if let Some((n, is_old)) = known {
+        if is_old && let Ok(mut m) = memo.write() {
             m.touch(&key);
         }
         return n;
@@ -113,42 +111,41 @@ pub fn exact(encoding: Encoding, text: &str) -> u64 {
     n
 }
 
-/// Exact number of tokens of a text, counted anew and not remembered: for measuring the tokenizer
-/// itself.
+/// Returns the exact number of tokens of a text without the cache, to benchmark the tokenizer.
 pub fn count_uncached(encoding: Encoding, text: &str) -> u64 {
     tokenise(encoding, text)
 }
 
-/// Exact o200k count, what counting models are told in.
+/// Returns the exact o200k count of a text. Cached.
 pub fn o200k(text: &str) -> u64 {
     exact(Encoding::O200k, text)
 }
 
-/// What a piece of content holds that a provider counts; [`Counting`](crate::model::Counting) makes
-/// tokens of it.
+/// The size of content that a provider counts; [`Counting`](crate::model::Counting) converts it to
+/// tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
-    /// o200k tokens of its text and of a call's name.
+    /// o200k tokens of the text and of a call's name.
     pub text: u64,
     /// Tokens of an opaque payload.
     pub opaque: u64,
-    /// Images and documents.
+    /// Number of images and documents.
     pub images: u64,
 }
 
 impl Size {
-    /// A text and nothing else.
+    /// Size of plain text.
     pub fn text(text: &str) -> Size {
         Size { text: o200k(text), ..Size::default() }
     }
 
-    /// A call of a tool.
+    /// Size of a tool call.
     pub fn call(name: &str, arguments: &str) -> Size {
         Size { text: o200k(name) + o200k(arguments), ..Size::default() }
     }
 
-    /// A text with an opaque payload in base64: three quarters are bytes, four bytes a token.
-    pub fn sealed(text: &str, payload: Option<&str>) -> Size {
+    /// Size of text with an opaque base64 payload, at four decoded bytes per token.
+    pub fn with_opaque(text: &str, payload: Option<&str>) -> Size {
         let opaque = payload.map_or(0, |p| (p.len() as u64 * 3 / 4).div_ceil(4));
         Size { opaque, ..Size::text(text) }
     }
@@ -172,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn estimates_round_as_the_products_do() {
+    fn estimates_round_like_the_products() {
         assert_eq!(
             [bytes_div4_up(""), bytes_div4_up("a"), bytes_div4_up("abcd"), bytes_div4_up("abcde")],
             [0, 1, 1, 2]
@@ -188,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn utf16_units_are_those_of_the_encoding() {
+    fn utf16_len_equals_encoded_length() {
         let long = "aé日😀".repeat(100);
         for from in (0..long.len()).filter(|i| long.is_char_boundary(*i)) {
             let text = &long[from..];
@@ -198,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_are_what_a_json_writer_adds() {
+    fn json_escapes_equals_growth_by_serde_json() {
         for text in ["", "plain", "a\"b\\c\nd\te\rf", "\u{1}\u{1f}\u{8}\u{c}", "日本 😀"] {
             let json = serde_json::to_string(text).unwrap();
             assert_eq!(json_escapes(text), (json.len() - text.len() - 2) as u64, "{text:?}");
@@ -207,7 +204,7 @@ mod tests {
 
     #[cfg(feature = "tokenizers")]
     #[test]
-    fn exact_counts_agree_with_known_values() {
+    fn exact_equals_published_counts() {
         // Published examples of the two vocabularies.
         assert_eq!(o200k("hello world"), 2);
         assert_eq!(exact(Encoding::Cl100k, "tiktoken is great!"), 6);
@@ -216,7 +213,7 @@ mod tests {
 
     #[cfg(feature = "tokenizers")]
     #[test]
-    fn remembered_counts_equal_fresh_ones() {
+    fn cached_counts_equal_fresh_ones() {
         let text = "the quick brown fox jumps over the lazy dog, again and again";
         assert_eq!(o200k(text), tokenise(Encoding::O200k, text));
         assert_eq!(o200k(text), o200k(text));

@@ -1,5 +1,5 @@
-//! A vocabulary and how many of its tokens a word is: byte pair encoding, in which of all pairs of
-//! neighbours that are a token together the one with the lowest number is joined first.
+//! Byte pair encoding: repeatedly merges the pair of neighbours that forms the token with the lowest
+//! rank.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,18 +14,18 @@ pub(super) struct Vocabulary {
     tokens: &'static [u8],
 }
 
-/// Bits of a slot that hold a token's number + 1; above them are bits of its hash.
+/// Number of bits of a slot for a token's rank + 1; the upper bits are from its hash.
 const NUMBER_BITS: u32 = 18;
 
-/// Bits of a pair's place in line that hold where it begins; above them is its rank.
+/// Number of bits of a queue key for the start of a pair; the upper bits are its rank.
 const START_BITS: u32 = u64::BITS - NUMBER_BITS;
 const START: u64 = (1 << START_BITS) - 1;
 
-/// A rank that no token has.
+/// The rank of byte sequences that are not tokens.
 const NONE: u32 = u32::MAX;
 
-/// Words of up to so many bytes are joined by looking at all pairs again and again, which costs
-/// less than keeping them in order; as in tiktoken.
+/// Words below this length in bytes are merged by scanning all pairs, which is faster than a queue; as
+/// in tiktoken.
 const SHORT: usize = 100;
 
 fn number(bytes: &[u8], at: usize) -> u32 {
@@ -53,7 +53,7 @@ impl Vocabulary {
         Vocabulary { starts, slots, tokens }
     }
 
-    /// The number of a token, which is its rank; [`NONE`] for what is none.
+    /// Returns the rank of a token; [`NONE`] if the bytes are not a token.
     #[inline]
     fn rank(&self, bytes: &[u8]) -> u32 {
         let hash = content_hash(bytes);
@@ -76,60 +76,60 @@ impl Vocabulary {
         }
     }
 
-    /// How many tokens a word is.
+    /// Returns the number of tokens of a word.
     pub(super) fn count(&self, word: &[u8]) -> usize {
         match word.len() {
             0 => 0,
             1 => 1,
             _ if self.rank(word) != NONE => 1,
-            n if n < SHORT => self.joined_short(word),
-            _ => self.joined_long(word),
+            n if n < SHORT => self.merge_short(word),
+            _ => self.merge_long(word),
         }
     }
 
-    fn joined_short(&self, word: &[u8]) -> usize {
-        // Starts of the parts and the rank of each joined with the next; the last one is the end.
+    fn merge_short(&self, word: &[u8]) -> usize {
+        // Starts of the parts, and ranks of each part merged with the next; the last entry is the end.
         let mut parts: [(usize, u32); SHORT + 1] = [(0, NONE); SHORT + 1];
         let mut n = word.len();
         for (at, part) in parts[..=n].iter_mut().enumerate() {
             *part = (at, word.get(at..at + 2).map_or(NONE, |p| self.rank(p)));
         }
-        let joined = |parts: &[(usize, u32)], at: usize, n: usize| match at + 2 <= n {
+        let merged = |parts: &[(usize, u32)], at: usize, n: usize| match at + 2 <= n {
             true => self.rank(&word[parts[at].0..parts[at + 2].0]),
             false => NONE,
         };
         loop {
-            let (mut least, mut at) = (NONE, 0);
+            let (mut min, mut at) = (NONE, 0);
             for (i, part) in parts[..n].iter().enumerate() {
-                if part.1 < least {
-                    (least, at) = (part.1, i);
+                if part.1 < min {
+                    (min, at) = (part.1, i);
                 }
             }
-            if least == NONE {
+            if min == NONE {
                 return n;
             }
             parts.copy_within(at + 2..=n, at + 1);
             n -= 1;
-            parts[at].1 = joined(&parts, at, n);
+            parts[at].1 = merged(&parts, at, n);
             if at > 0 {
-                parts[at - 1].1 = joined(&parts, at - 1, n);
+                parts[at - 1].1 = merged(&parts, at - 1, n);
             }
         }
     }
 
-    fn joined_long(&self, word: &[u8]) -> usize {
+    fn merge_long(&self, word: &[u8]) -> usize {
         let rank = |start: usize, end: usize| word.get(start..end).map_or(NONE, |p| self.rank(p));
         let mut parts: Vec<Part> = (0..word.len())
             .map(|at| Part { before: at.checked_sub(1), end: at + 1, pair: rank(at, at + 2) })
             .collect();
         let ranked = parts.iter().enumerate().filter(|(_, p)| p.pair != NONE);
         let mut pairs: BinaryHeap<Reverse<u64>> =
-            ranked.map(|(at, p)| Reverse(in_turn(p.pair, at))).collect();
+            ranked.map(|(at, p)| Reverse(queue_key(p.pair, at))).collect();
         let mut n = word.len();
         while let Some(Reverse(turn)) = pairs.pop() {
-            let (least, at) = ((turn >> START_BITS) as u32, (turn & START) as usize);
-            // One of the two was joined with another since.
-            if parts[at].pair != least {
+            let (rank_now, at) = ((turn >> START_BITS) as u32, (turn & START) as usize);
+            // One of the two was merged with another part.
+            if parts[at].pair != rank_now {
                 continue;
             }
             let next = parts[at].end;
@@ -137,16 +137,16 @@ impl Vocabulary {
             parts[next].pair = NONE;
             parts[at].end = end;
             n -= 1;
-            let behind = parts.get_mut(end).map(|after| {
+            let next_end = parts.get_mut(end).map(|after| {
                 after.before = Some(at);
                 after.end
             });
-            let pair = behind.map_or(NONE, |behind| rank(at, behind));
+            let pair = next_end.map_or(NONE, |end| rank(at, end));
             let before = parts[at].before.map(|before| (before, rank(before, end)));
             for (start, pair) in [Some((at, pair)), before].into_iter().flatten() {
                 parts[start].pair = pair;
                 if pair != NONE {
-                    pairs.push(Reverse(in_turn(pair, start)));
+                    pairs.push(Reverse(queue_key(pair, start)));
                 }
             }
         }
@@ -154,18 +154,18 @@ impl Vocabulary {
     }
 }
 
-/// The place in line of a pair, by rank and then by start, as one number: the heap of a long word
-/// is larger than a processor's cache, and two numbers take twice the room.
-fn in_turn(rank: u32, start: usize) -> u64 {
+/// Returns the queue key of a pair, ordered by rank and then by start. One number, since the heap of a
+/// long word exceeds the processor's cache.
+fn queue_key(rank: u32, start: usize) -> u64 {
     u64::from(rank) << START_BITS | start as u64
 }
 
-/// A part of a word that is being joined.
+/// A part of a word during merging.
 struct Part {
-    /// Where the one before begins.
+    /// Start of the previous part.
     before: Option<usize>,
-    /// Where it ends and the next one begins.
+    /// End of this part and start of the next.
     end: usize,
-    /// The rank of it joined with the next.
+    /// Rank of this part merged with the next.
     pair: u32,
 }

@@ -1,14 +1,13 @@
-//! Cuts a text into the words that the vocabularies know, as their regular expressions do
-//! (tiktoken-rs 0.12.1, `openai_public.rs`), without an engine for them.
+//! Splits text into words like the regular expressions of the vocabularies (tiktoken-rs 0.12.1,
+//! `openai_public.rs`), without a regex engine.
 //!
-//! An expression is a list of alternatives of which the first that matches counts, so each function
-//! below is that list in order. Where an alternative gives back what it took too much of, the
-//! comment says what is left.
+//! An expression is a list of alternatives, and the first match wins. Each function below is such a
+//! list in order; comments give the result where an alternative backtracks.
 
 use super::Encoding;
 use super::classes::Class;
 
-/// The words of a text, which joined are the text.
+/// Returns the words of a text; joined, they are the text.
 pub(super) fn words(encoding: Encoding, text: &str) -> impl Iterator<Item = &str> {
     let word = match encoding {
         Encoding::O200k => o200k,
@@ -24,7 +23,7 @@ pub(super) fn words(encoding: Encoding, text: &str) -> impl Iterator<Item = &str
     })
 }
 
-/// Where the word that begins at `from`, before the end of the text, ends.
+/// Returns the end of the word at `from`, which is before the end of the text.
 fn o200k(text: &str, from: usize) -> usize {
     let Some((first, len)) = Class::at(text, from) else { return text.len() };
     // [^\r\n\p{L}\p{N}]? then letters, then (?i:'s|'t|'re|'ve|'m|'ll|'d)?
@@ -53,7 +52,7 @@ fn lower_ended(text: &str, from: usize) -> Option<usize> {
     }
     match Class::at(text, at) {
         Some((Class::Lower, len)) => Some(run(text, at + len, Class::is_lower)),
-        // Without a small letter behind them, the last one that is of both kinds ends it.
+        // Without a following lower-case letter, the word ends after the last caseless one.
         _ => both,
     }
 }
@@ -64,7 +63,7 @@ fn upper_begun(text: &str, from: usize) -> Option<usize> {
     (end > from).then(|| run(text, end, Class::is_lower))
 }
 
-/// Length of `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll` or `'d` in any case at a place, or 0.
+/// Returns the length of `'s`, `'t`, `'re`, `'ve`, `'m`, `'ll` or `'d` in any case, or 0.
 fn contraction(text: &str, at: usize) -> usize {
     let rest = &text.as_bytes()[at..];
     if rest.first() != Some(&b'\'') {
@@ -80,7 +79,7 @@ fn contraction(text: &str, at: usize) -> usize {
     }
 }
 
-/// Where the word that begins at `from`, before the end of the text, ends.
+/// Returns the end of the word at `from`, which is before the end of the text.
 fn cl100k(text: &str, from: usize) -> usize {
     // '(?i:[sdmt]|ll|ve|re)
     let short = contraction(text, from);
@@ -104,7 +103,7 @@ fn cl100k(text: &str, from: usize) -> usize {
     }
 }
 
-/// Where a run of characters ends.
+/// Returns the end of a run of characters.
 #[inline]
 fn run(text: &str, from: usize, of: impl Fn(Class) -> bool) -> usize {
     let mut at = from;
@@ -125,7 +124,7 @@ fn up_to_three(text: &str, from: usize) -> usize {
     at
 }
 
-/// ` ?[^\s\p{L}\p{N}]+`, then what may follow.
+/// ` ?[^\s\p{L}\p{N}]+`, then bytes that may follow.
 fn signs(text: &str, from: usize, follows: impl Fn(u8) -> bool) -> Option<usize> {
     let bytes = text.as_bytes();
     let start = from + usize::from(bytes[from] == b' ');
@@ -136,14 +135,14 @@ fn signs(text: &str, from: usize, follows: impl Fn(u8) -> bool) -> Option<usize>
 
 /// A run of white space.
 struct Blanks {
-    /// Where its last character begins; its own start if that is the only one.
+    /// Start of the last character.
     last: usize,
     end: usize,
-    /// Where its last line ends.
+    /// End of the last line break.
     line: Option<usize>,
-    /// It is one character.
+    /// Whether it is one character.
     single: bool,
-    /// The text goes on.
+    /// Whether more text follows.
     followed: bool,
 }
 
@@ -158,8 +157,8 @@ fn blanks(text: &str, from: usize) -> Blanks {
 }
 
 impl Blanks {
-    /// `\s*[\r\n]+|\s+(?!\S)|\s+`: up to the last line end, else all of it but the blank that
-    /// belongs to what follows.
+    /// `\s*[\r\n]+|\s+(?!\S)|\s+`: up to the last line break, else without the last blank, which belongs
+    /// to the next word.
     fn o200k(&self) -> usize {
         match self.line {
             Some(line) => line,
@@ -168,7 +167,7 @@ impl Blanks {
         }
     }
 
-    /// `\s++$|\s*[\r\n]|\s+(?!\S)|\s`: the same, but at the end of a text all of it.
+    /// `\s++$|\s*[\r\n]|\s+(?!\S)|\s`: like [`Blanks::o200k`], but the whole run at the end of a text.
     fn cl100k(&self, text: &str) -> usize {
         if self.end == text.len() { self.end } else { self.o200k() }
     }

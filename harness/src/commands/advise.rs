@@ -11,7 +11,7 @@ use crate::recorded::{about_prices, as_recorded};
 use crate::replay::Options;
 use crate::run::Plan;
 use anyhow::bail;
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_reports::advise::{
     Advice, Change, LeftOut, Tried, advise as judge, disagreement, to_text,
 };
@@ -206,7 +206,7 @@ impl Skipped {
         self.0.iter().map(|(why, ids)| {
             let named: Vec<String> = ids.iter().take(NAMED).map(|id| one_line(id)).collect();
             let more = if ids.len() > NAMED { ", …" } else { "" };
-            format!("{} {why} ({}{more})", many(ids.len(), "session"), named.join(", "))
+            format!("{} {why} ({}{more})", pluralize(ids.len(), "session"), named.join(", "))
         })
     }
 }

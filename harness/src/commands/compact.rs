@@ -10,8 +10,8 @@ use crate::point::Point;
 use crate::replay::Options;
 use anyhow::Context;
 use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::counted::many;
 use ctxbench_core::model;
+use ctxbench_core::plural::pluralize;
 use serde::Serialize;
 
 use super::specs::Chosen;
@@ -184,7 +184,7 @@ fn sentence(l: &Layout) -> String {
             m.summary_tokens,
             m.cost_usd,
             m.blocked_ms as f64 / 1000.0,
-            many(m.facts_lost as usize, "fact"),
+            pluralize(m.facts_lost as usize, "fact"),
             m.facts_carried
         );
     }

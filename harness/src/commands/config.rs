@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use clap::builder::ValueHint;
 use clap::{Arg, ArgAction, Command};
 use ctxbench_core::nearest;
-use ctxbench_core::toml_file::{self, Lines, Wrong};
+use ctxbench_core::toml_file::{self, Lines, TomlError};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -194,8 +194,8 @@ struct Reader<'a> {
 type Key<'a> = Spanned<std::borrow::Cow<'a, str>>;
 
 impl Reader<'_> {
-    fn wrong(&self, at: usize, what: String) -> Wrong {
-        Wrong { file: self.file.into(), line: self.lines.line_at(at), what }
+    fn wrong(&self, at: usize, what: String) -> TomlError {
+        TomlError { file: self.file.into(), line: self.lines.line_at(at), what }
     }
 
     /// Arguments for `command`. The rest of the file is checked as well.
@@ -204,8 +204,8 @@ impl Reader<'_> {
         text: &str,
         command: &str,
         given: &[OsString],
-    ) -> Result<Vec<OsString>, Wrong> {
-        let tree = DeTable::parse(text).map_err(|e| toml_file::wrong(self.file, text, &e))?;
+    ) -> Result<Vec<OsString>, TomlError> {
+        let tree = DeTable::parse(text).map_err(|e| toml_file::error(self.file, text, &e))?;
         let mut out = Vec::new();
         for (key, value) in tree.get_ref() {
             let name = key.get_ref().as_ref();
@@ -239,7 +239,7 @@ impl Reader<'_> {
         command: &'c Command,
         key: &Key<'_>,
         value: &Spanned<DeValue<'_>>,
-    ) -> Result<(&'c Arg, Vec<OsString>), Wrong> {
+    ) -> Result<(&'c Arg, Vec<OsString>), TomlError> {
         let name = key.get_ref().replace('_', "-");
         let is_option = |a: &&Arg| {
             let value =
@@ -284,7 +284,7 @@ impl Reader<'_> {
         Ok((option, arguments))
     }
 
-    fn check_harmless(&self, option: &str, value: &str, key: &Key<'_>) -> Result<(), Wrong> {
+    fn check_harmless(&self, option: &str, value: &str, key: &Key<'_>) -> Result<(), TomlError> {
         let is_harmless = HARMLESS.contains(&option)
             && match option {
                 "strategy" => !exec::is_exec(value),

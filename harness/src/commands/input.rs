@@ -21,7 +21,7 @@ pub(super) fn piped(path: &Path) -> Result<Vec<u8>, LoadError> {
         return files::read(path).and_then(something).map_err(|e| unread(path, e));
     }
     let read = match READ.set(()) {
-        Ok(()) => files::read_ending(io::stdin().lock(), files::MOST_OF_A_PIPE),
+        Ok(()) => files::read_bounded(io::stdin().lock(), files::MAX_PIPE_BYTES),
         Err(()) => Err(io::Error::other("it can be read only once; give - once")),
     };
     read.and_then(something).map_err(|e| unread(Path::new("standard input"), e))

@@ -12,9 +12,9 @@ use ctxbench_scenarios::formats::exchanges::{Header, VERSION};
 
 use super::serve::shutdown_signal;
 use crate::drive;
-use crate::recorder::{self, Program, Recorder, Upstream, Upstreams, Witness};
+use crate::recorder::{self, Program, Recorder, RecorderHandle, Upstream, Upstreams};
 use crate::serve::wall_clock;
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 
 const HELP: &str = "\
 Keys are passed on and not stored. Prompts and replies are stored as they are, with any secrets in
@@ -66,7 +66,7 @@ pub(crate) struct Args {
 pub(crate) fn record(args: &Args) -> anyhow::Result<ExitCode> {
     let agent = args.agent.as_deref().map(drive::agent::find).transpose()?;
     let upstreams = match &args.upstream {
-        Some(url) => Upstreams::one(Upstream::parse(url).context("--upstream")?),
+        Some(url) => Upstreams::single(Upstream::parse(url).context("--upstream")?),
         None => Upstreams::of_providers(|name| std::env::var(name).ok()).map_err(|e| anyhow!(e))?,
     };
     for upstream in upstreams.all().filter(|u| u.is_bare()) {
@@ -211,14 +211,14 @@ async fn by_hand(recorder: Recorder) -> anyhow::Result<u8> {
 }
 
 /// A program that never started leaves no file.
-fn remove_if_empty(out: &Path, witness: &Witness) {
-    if witness.told().exchanges == 0 {
+fn remove_if_empty(out: &Path, witness: &RecorderHandle) {
+    if witness.summary().exchanges == 0 {
         let _ = std::fs::remove_file(out);
     }
 }
 
-fn tell_end(args: &Args, witness: &Witness) -> anyhow::Result<()> {
-    let told = witness.told();
+fn tell_end(args: &Args, witness: &RecorderHandle) -> anyhow::Result<()> {
+    let told = witness.summary();
     let out = args.out.display();
     if let Some(why) = told.failed {
         bail!("{out} is not whole: {why}");
@@ -231,7 +231,7 @@ fn tell_end(args: &Args, witness: &Witness) -> anyhow::Result<()> {
             ),
             n => tell!(
                 "{} in {out}; go on with: ctxbench run {out}",
-                many(usize::try_from(n).unwrap_or(usize::MAX), "request")
+                pluralize(usize::try_from(n).unwrap_or(usize::MAX), "request")
             ),
         }
     }

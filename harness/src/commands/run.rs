@@ -20,9 +20,9 @@ use crate::watch::{Team, Watch, team_section};
 use anyhow::{Context, bail};
 use clap::ValueHint;
 use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::counted::many;
 use ctxbench_core::files;
 use ctxbench_core::model::{self, DEFAULT_MODEL, Model};
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::quantity::parse_quantity;
 use ctxbench_core::session::Entry;
 use ctxbench_kit::monitor::SpendLimit;
@@ -215,7 +215,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     shown.clear();
     let reused = rows.reused.load(Ordering::Relaxed);
     if reused > 0 {
-        tell!("note: reused {} from {}", many(reused, "row"), cache_dir.display());
+        tell!("note: reused {} from {}", pluralize(reused, "row"), cache_dir.display());
     }
     let write_error = rows.write_error.lock().ok().and_then(|mut e| e.take());
     let not_cached = write_error.is_some();
@@ -225,13 +225,13 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if let Some((part, parts)) = plan.shard {
         tell!(
             "Part {part} of {parts}: {} in {}. The same command without --shard writes the results.",
-            many(rows.plan.pairs(), "row"),
+            pluralize(rows.plan.pairs(), "row"),
             cache_dir.display()
         );
         let errors = rows.errors.into_inner().unwrap_or_default();
         let exported = export.finish();
         if let Some(first) = errors.first() {
-            let n = many(errors.len(), "row");
+            let n = pluralize(errors.len(), "row");
             let why = format!("{n} of this part ended with an error; the first, {first}");
             return Err(super::CheckFailed(why).into());
         }
@@ -352,8 +352,11 @@ pub(super) fn failed_rows(rows: &[RunRecord]) -> Option<String> {
     let why = first.error.as_deref().unwrap_or("no reason was given");
     let all = rows.iter().filter(|r| r.status != Status::NotApplicable).count();
     Some(match failed.len() {
-        1 => format!("1 of {} ended with an error: {row}: {why}", many(all, "row")),
-        n => format!("{n} of {} ended with an error; the first is {row}: {why}", many(all, "row")),
+        1 => format!("1 of {} ended with an error: {row}: {why}", pluralize(all, "row")),
+        n => format!(
+            "{n} of {} ended with an error; the first is {row}: {why}",
+            pluralize(all, "row")
+        ),
     })
 }
 
@@ -459,7 +462,8 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
         shard,
     };
     if swept {
-        let (rows, runs) = (many(plan.specs.len(), "strategy"), many(plan.pairs(), "run"));
+        let (rows, runs) =
+            (pluralize(plan.specs.len(), "strategy"), pluralize(plan.pairs(), "run"));
         tell!("note: {rows}, {runs}");
     }
     for model in plan.all_models() {

@@ -89,7 +89,7 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
 }
 
 fn script(name: &str) -> anyhow::Result<Script> {
-    let script = Script::of(&super::load_one("--script", name)?.session);
+    let script = Script::new(&super::load_one("--script", name)?.session);
     if script.is_empty() {
         bail!("--script {name}: the session has no replies");
     }

@@ -12,7 +12,8 @@ use crate::exec;
 #[derive(clap::Args)]
 pub(super) struct Chosen {
     /// Strategy with settings, such as codex:auto_compact_limit=90000 (repeat; default: all). A
-    /// list [60k,90k,50%] or a range 60k..180k/30k makes a row for each value. A program of yours:
+    /// list [60k,90k,50%] or a range 60k..180k/30k makes a row for each value. Quote a text with a
+    /// comma: codex:compact_prompt="Note this, briefly" ("" is a quote in it). A program of yours:
     /// NAME=exec:COMMAND or NAME=exec{k=v,…}:COMMAND (docs/exec.md)
     #[arg(long, value_name = "S[:k=v,…]")]
     pub(super) strategy: Vec<String>,

@@ -9,7 +9,7 @@ use crate::choice::{Choice, Chooser};
 use crate::survey::Row;
 use anyhow::bail;
 use ctxbench_core::calendar;
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_reports::{one_line, printable};
 use ctxbench_scenarios::bounds::is_about_a_number;
 use ctxbench_scenarios::formats::millis;
@@ -87,7 +87,8 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
         }
         drop(sample);
         out.totals()?;
-        let prices = out.prices.iter().map(|(what, n)| format!("{what} ({})", many(*n, "session")));
+        let prices =
+            out.prices.iter().map(|(what, n)| format!("{what} ({})", pluralize(*n, "session")));
         prices.for_each(|line| tell!("note: {line}"));
         out.replaced.iter().chain(&left_out).for_each(|line| tell!("note: {line}"));
         Ok(())
@@ -98,7 +99,7 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
     };
     drop(shown);
     if skipped.count > 0 {
-        tell!("note: no session in {}", many(skipped.count, "file"));
+        tell!("note: no session in {}", pluralize(skipped.count, "file"));
         skipped.tell("");
     }
     let nothing = out.totals.sessions == 0 && out.totals.damaged > 0;
@@ -200,7 +201,7 @@ impl Out {
             0 => "cost as recorded n/a".to_string(),
             n => format!("{} as recorded in {n} of them", dollars(Some(t.cost_usd))),
         };
-        let sessions = many(t.sessions, "session");
+        let sessions = pluralize(t.sessions, "session");
         let mut line = format!("{sessions}, {} tokens, {cost}", t.tokens);
         if t.damaged > 0 {
             line += &format!("; {} cannot be read", t.damaged);

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use crate::validate::{Calibration, Options, Validated, compaction, read, validate as compare};
-use ctxbench_core::counted::many;
 use ctxbench_core::files;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::request::Ttl;
 use ctxbench_scenarios::InputError;
 use ctxbench_scenarios::formats::{self, Head, Source};
@@ -121,7 +121,7 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
             }
             Ok(Some(files)) if all.len() == before => bad.push(anyhow::anyhow!(
                 "{shown}: no recording with counters among {} in it",
-                many(files, "file")
+                pluralize(files, "file")
             )),
             Ok(Some(_)) => {}
             Err(e) => bad.push(e),
@@ -251,8 +251,8 @@ fn table(all: &[Validated], args: &Args) -> String {
         let (n, e, c) = counted(all, yes);
         format!(
             "{name:<22} {:>14}   {e:>5} of {:>11} exactly right   {}\n",
-            many(n, "recording"),
-            many(c, "call"),
+            pluralize(n, "recording"),
+            pluralize(c, "call"),
             share(e, c)
         )
     };
@@ -310,7 +310,7 @@ fn file(out: &mut String, v: &Validated) {
     let c = &v.cost;
     if v.compared > c.unpriced_calls {
         let unpriced = if c.unpriced_calls > 0 {
-            format!("; {} without a price list left out", many(c.unpriced_calls, "call"))
+            format!("; {} without a price list left out", pluralize(c.unpriced_calls, "call"))
         } else {
             String::new()
         };
@@ -388,7 +388,7 @@ fn counts(out: &mut String, v: &Validated) {
     let _ = writeln!(
         out,
         "  token counts  provider ÷ ours (o200k) over what {} added: {} ({} ÷ {} tokens)",
-        many(b.calls, "call"),
+        pluralize(b.calls, "call"),
         f(b.ratio),
         b.provider,
         b.ours
@@ -403,7 +403,7 @@ fn counts(out: &mut String, v: &Validated) {
             "    {:<12} {:>10}   {:>8} ÷ {:>8}   ratio {}   median {}   without the per-block \
              part {}",
             k.kind.name(),
-            many(k.calls, "call"),
+            pluralize(k.calls, "call"),
             k.provider,
             k.ours,
             f(k.ratio),

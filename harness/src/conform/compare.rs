@@ -187,7 +187,7 @@ struct Written {
 
 fn written(request: &Request, view: &View) -> Vec<Written> {
     let messages =
-        view.numbered.and_then(wire::named).map(|w| w.encode(request).messages).unwrap_or_default();
+        view.numbered.and_then(wire::find).map(|w| w.encode(request).messages).unwrap_or_default();
     let mut out: Vec<Written> = Vec::new();
     let items = request.blocks.len() - usize::from(asks_compaction(request, view).is_some());
     for (i, b) in request.blocks[..items].iter().enumerate() {
@@ -233,7 +233,7 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
             if let Some(e) = b.opaque.as_ref().filter(|_| b.kind == BlockKind::Reasoning) {
                 o.insert("encrypted_bytes".into(), json!(e.len()));
             }
-            o.insert("form".into(), json!(if b.listed { "blocks" } else { "string" }));
+            o.insert("form".into(), json!(if b.as_list { "blocks" } else { "string" }));
             let (parts, media) = parts(b);
             o.insert("bytes".into(), sizes(&parts));
             Written { shown: o, text: part_text(b), parts, media }

@@ -59,7 +59,7 @@ pub async fn replay(case: &Case) -> Result<Verdict, CaseError> {
     engine.fixed = pieces::fixed(case)?;
     if let Some(name) = view.numbered {
         let unknown = || CaseError::Unknown { what: "wire", name: name.to_string() };
-        engine.fixed.server_edits = wire::named(name).ok_or_else(unknown)?.edits_among(&params);
+        engine.fixed.server_edits = wire::find(name).ok_or_else(unknown)?.edits_among(&params);
     }
     engine.fixed.params = params;
     engine.default_breakpoints = false;

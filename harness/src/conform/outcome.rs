@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::content::Part;
-use ctxbench_core::engine::{Event, Stamped};
+use ctxbench_core::engine::{Event, TimedEvent};
 use ctxbench_strategies::conform::View;
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,7 @@ pub(super) fn outcome(
     sent: &Sent,
     classes: Classes,
     view: &View,
-    events: &[Arc<Stamped>],
+    events: &[Arc<TimedEvent>],
 ) -> Option<Difference> {
     let failed = events.iter().rev().find_map(|e| match &e.event {
         Event::TurnFailed(reason) => Some(reason.as_str()),
@@ -76,7 +76,7 @@ fn limit_to_case(ours: &Value, want: &Value) -> Value {
 
 /// Compactions that were made, and reasons of those that came to nothing, in order. The reason and
 /// the size before are those of the check before it; a check that nothing follows came to nothing.
-fn compactions(view: &View, events: &[Arc<Stamped>]) -> (Vec<Value>, Vec<&'static str>) {
+fn compactions(view: &View, events: &[Arc<TimedEvent>]) -> (Vec<Value>, Vec<&'static str>) {
     let (mut made, mut failed): (Vec<Value>, Vec<&str>) = (Vec::new(), Vec::new());
     let mut trigger = None;
     for e in events {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::{Action, CallerAct, Incoming, Task, World};
+use ctxbench_core::engine::{Action, CallerAction, Host, Incoming, Task};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason, Usage};
 use ctxbench_core::session::Millis;
 use ctxbench_strategies::conform::SetUp;
@@ -204,7 +204,7 @@ fn model_error(e: &Value) -> ModelError {
 }
 
 #[async_trait]
-impl World for ScriptWorld {
+impl Host for ScriptWorld {
     async fn next(&mut self) -> Option<Action> {
         if self.with(|s| s.fault.is_some()) != Some(false) {
             return None;
@@ -277,7 +277,7 @@ impl World for ScriptWorld {
         Ok(reply)
     }
 
-    async fn caller(&mut self) -> Option<CallerAct> {
+    async fn caller(&mut self) -> Option<CallerAction> {
         let kind = self.events.front()?["type"].as_str()?;
         if kind != "caller_append" && !(kind == "compact" && self.caller_acts) {
             return None;
@@ -287,7 +287,7 @@ impl World for ScriptWorld {
             let instructions = e.get("instructions").filter(|i| !i.is_null()).map(expand);
             return match instructions.transpose() {
                 Ok(instructions) => {
-                    Some(CallerAct::Compact { instructions: instructions.map(Arc::from) })
+                    Some(CallerAction::Compact { instructions: instructions.map(Arc::from) })
                 }
                 Err(err) => {
                     self.fault(err.to_string());
@@ -295,7 +295,7 @@ impl World for ScriptWorld {
                 }
             };
         }
-        Some(CallerAct::Append { plain: e["form"] == "blocks" })
+        Some(CallerAction::Append { plain: e["form"] == "blocks" })
     }
 
     async fn run(&mut self, calls: &[ToolCall]) -> Vec<Incoming> {

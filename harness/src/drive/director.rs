@@ -21,7 +21,7 @@ use super::agent::{Agent, Purpose, Side};
 use super::faults::RequestCounts;
 use super::plan::{Plan, Planned};
 use crate::replay::{NEUTRAL, text_of as text_of_tokens};
-use crate::serve::{Arrived, Said, Seen, Speaker};
+use crate::serve::{Arrived, ModelAnswer, RequestOutcome, Speaker};
 
 /// Maximum number of requests without a new reply of the session: work beyond the session, retries,
 /// summaries, side requests and refused requests. Each is kept until the row is built.
@@ -267,7 +267,7 @@ impl Director {
     }
 
     /// Returns the answer to a request. The outer error ends the drive.
-    fn answer(&mut self, arrived: &Arrived<'_>) -> Result<Result<Said, ModelError>, String> {
+    fn answer(&mut self, arrived: &Arrived<'_>) -> Result<Result<ModelAnswer, ModelError>, String> {
         self.hear()?;
         let header = |name: &str| text_of(arrived.headers, name);
         let compaction = arrived.wants_compaction();
@@ -291,8 +291,8 @@ impl Director {
             (None, None) => return Err(unknown(arrived)),
         };
         let said = match &given.said {
-            ReplyContent::Parts(parts) => Said::Parts(parts.clone()),
-            ReplyContent::Summary => Said::Summary,
+            ReplyContent::Parts(parts) => ModelAnswer::Parts(parts.clone()),
+            ReplyContent::Summary => ModelAnswer::Summary,
         };
         self.giving = Some((hash, given));
         Ok(Ok(said))
@@ -360,7 +360,7 @@ impl Asks<'_> {
 }
 
 /// Returns the answer of a fault.
-fn disturbed(fault: ProviderFault, wire: Wire) -> Result<Said, ModelError> {
+fn disturbed(fault: ProviderFault, wire: Wire) -> Result<ModelAnswer, ModelError> {
     let ProviderFault { status, code, message, text, tokens, .. } = fault;
     if let Some(status) = status {
         let message = message.unwrap_or_else(|| "the provider failed".into());
@@ -368,7 +368,7 @@ fn disturbed(fault: ProviderFault, wire: Wire) -> Result<Said, ModelError> {
     }
     let text = tokens.map(text_of_tokens).or(text).unwrap_or_default();
     let parts = if text.is_empty() { vec![] } else { vec![Part::Text(text.into())] };
-    Ok(Said::Parts(parts))
+    Ok(ModelAnswer::Parts(parts))
 }
 
 /// Returns a field of a body, with dots between names. A value that is not a string is returned as
@@ -388,7 +388,7 @@ fn key(path: &str, body: &[u8]) -> u64 {
 }
 
 impl Speaker for Shared {
-    fn say(&mut self, arrived: &Arrived<'_>) -> Result<Said, ModelError> {
+    fn say(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
         let mut d = self.lock();
         d.answer(arrived).unwrap_or_else(|why| Err(d.give_up(why)))
     }
@@ -408,10 +408,12 @@ impl Speaker for Shared {
         true
     }
 
-    fn saw(&mut self, seen: Seen) {
+    fn saw(&mut self, seen: RequestOutcome) {
         let mut d = self.lock();
         let compaction = seen.wants_compaction();
-        let Seen { id, wire, path, headers, body, prompt, http, on_purpose, outcome, .. } = seen;
+        let RequestOutcome {
+            id, wire, path, headers, body, prompt, http, on_purpose, outcome, ..
+        } = seen;
         let at = match d.open.remove(&id) {
             Some(at) => at,
             // The server itself refused it.

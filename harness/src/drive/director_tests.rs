@@ -24,7 +24,7 @@ fn director(replies: &[&str], faults: &[ProviderFault]) -> Shared {
 const PATH: &str = "/v1/chat/completions";
 
 fn wire() -> Wire {
-    ctxbench_provider::wire::named("openai-chat").unwrap()
+    ctxbench_provider::wire::find("openai-chat").unwrap()
 }
 
 /// A request as it is under way.
@@ -53,8 +53,8 @@ fn send(director: &mut Shared, id: u64, words: &str) -> Sent {
         thinking: false,
     };
     let said = director.say(&arrived).map(|said| match said {
-        Said::Parts(parts) => parts.iter().filter_map(Part::as_text).collect(),
-        Said::Summary => "a summary".to_string(),
+        ModelAnswer::Parts(parts) => parts.iter().filter_map(Part::as_text).collect(),
+        ModelAnswer::Summary => "a summary".to_string(),
     });
     if said.is_ok() {
         director.given();
@@ -65,7 +65,7 @@ fn send(director: &mut Shared, id: u64, words: &str) -> Sent {
 fn over(director: &mut Shared, sent: &Sent) {
     let reply =
         |text: &String| Reply { parts: vec![Part::Text(text.as_str().into())], ..Reply::default() };
-    director.saw(Seen {
+    director.saw(RequestOutcome {
         id: sent.id,
         wire: Some(wire()),
         path: PATH.into(),
@@ -73,7 +73,7 @@ fn over(director: &mut Shared, sent: &Sent) {
         prompt: wire().decode(PATH, &sent.body).ok(),
         http: sent.said.as_ref().map_or(400, |_| 200),
         outcome: Some(sent.said.as_ref().map(reply).map_err(Clone::clone)),
-        ..Seen::default()
+        ..RequestOutcome::default()
     });
 }
 
@@ -134,7 +134,7 @@ fn a_fault_is_told_of_the_request_that_it_hit() {
 fn what_the_server_refuses_by_itself_without_end_is_not_kept_without_end() {
     let mut d = director(&["one"], &[]);
     for id in 0..2 * MAX_IDLE_REQUESTS {
-        d.saw(Seen { id, path: PATH.into(), http: 404, ..Seen::default() });
+        d.saw(RequestOutcome { id, path: PATH.into(), http: 404, ..RequestOutcome::default() });
     }
     assert_eq!(exchanges_of(&d).len() as u64, MAX_IDLE_REQUESTS);
     let refused = send(&mut d, 2 * MAX_IDLE_REQUESTS, "a").said.unwrap_err();
@@ -155,7 +155,7 @@ fn what_a_request_is_for_does_not_depend_on_who_refuses_it() {
         tools: None,
     };
     d.lock().sides.push(side);
-    let responses = ctxbench_provider::wire::named("openai-responses").unwrap();
+    let responses = ctxbench_provider::wire::find("openai-responses").unwrap();
     let path = "/v1/responses";
     let asks = |items: serde_json::Value| {
         let body = serde_json::json!({"model": "gpt-5.5", "input": items}).to_string();
@@ -171,7 +171,7 @@ fn what_a_request_is_for_does_not_depend_on_who_refuses_it() {
         let arrived =
             Arrived { id, wire, path, headers: &headers, body: &body, prompt: &prompt, thinking };
         d.say(&arrived).ok().unwrap();
-        d.saw(Seen {
+        d.saw(RequestOutcome {
             id: id + 1,
             wire: Some(wire),
             path: path.into(),
@@ -180,7 +180,7 @@ fn what_a_request_is_for_does_not_depend_on_who_refuses_it() {
             prompt: Some(prompt),
             http: 500,
             on_purpose: true,
-            ..Seen::default()
+            ..RequestOutcome::default()
         });
     }
     let purposes: Vec<Purpose> =

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_scenarios::{FaultOn, ProviderFault};
 
 use crate::serve::{BadFault, FaultPlan};
@@ -75,7 +75,7 @@ pub(super) fn unused_faults(all: &[Fault], made: RequestCounts) -> Vec<String> {
             Fault::Sort(f) if f.on == FaultOn::Summary => (f.nth, made.summaries, " for a summary"),
             Fault::Sort(f) => (f.nth, made.work, " for its work"),
         };
-        let made = many(n, "request");
+        let made = pluralize(n, "request");
         (from > n)
             .then(|| format!("the fault `{fault}` did not occur: the agent sent {made}{of_sort}"))
     };

@@ -37,7 +37,7 @@ type Texts = Vec<(String, String)>;
 
 /// Formats an error with the file and line that cause it.
 fn misfit(file: &str, e: &toml::de::Error, texts: &Texts) -> String {
-    let (told, shown) = (toml_file::told(e, ""), e.to_string());
+    let (told, shown) = (toml_file::describe(e, ""), e.to_string());
     let path = shown.lines().find_map(|l| l.strip_prefix("in `")?.strip_suffix('`'));
     // For an unknown key the path leads to its table.
     let unknown = e.message().strip_prefix("unknown field `").and_then(|m| m.split('`').next());

@@ -2,8 +2,8 @@
 //! agent saw.
 
 use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::counted::many;
 use ctxbench_core::model::Model;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::session::Session;
 use ctxbench_reports::agreement::compared;
 use ctxbench_reports::record::{Agreement, Beside, RunRecord, Status};
@@ -165,7 +165,7 @@ impl Driven {
             real.error = Some(format!(
                 "it did not ask for {} of the session's {}{}",
                 self.unasked,
-                many(self.plan.replies(), "reply"),
+                pluralize(self.plan.replies(), "reply"),
                 first.unwrap_or_default()
             ));
         } else if let Some((at, why)) = self.failures.first() {

@@ -247,7 +247,7 @@ impl Player {
                     return Some(known.clone());
                 }
                 let made = self.made.entry(item.hash).or_insert_with(|| {
-                    known.redraft(|d| {
+                    known.map_draft(|d| {
                         d.text = item.text().into();
                         d.is_error = *is_error;
                         d.form = Form::Truncated;
@@ -271,7 +271,7 @@ impl Player {
                     Some(known) => known,
                     None => self.known.within(item).filter(|_| !self.is_summary(item))?,
                 };
-                let made = known.redraft(|d| d.text = item.text().into());
+                let made = known.map_draft(|d| d.text = item.text().into());
                 self.made.insert(item.hash, made.clone());
                 Some(made)
             }
@@ -370,7 +370,7 @@ impl Strategy for Player {
             return Flow::EndTurn;
         };
         if let Err(why) = self.set_context(s, &prompt, phase) {
-            s.note(Event::Broken(format!("a request cannot be replayed: {why}")));
+            s.note(Event::StrategyFailed(format!("a request cannot be replayed: {why}")));
             return Flow::FailTurn(why);
         }
         self.request = Some(prompt);

@@ -159,7 +159,7 @@ impl Exec {
             out.push(Element::Known(match message {
                 None => entry.clone(),
                 Some(message) => {
-                    let blocks = dialect.altered(&entry.message, &message)?;
+                    let blocks = dialect.with_text(&entry.message, &message)?;
                     let message = Message { json: message.into(), blocks };
                     Entry { id: entry.id.clone(), message }
                 }

@@ -37,7 +37,7 @@ impl Exec {
                 self.count(s, &read::<Option<CountTokens>>(params)?.unwrap_or_default())
             }
             "log" => {
-                s.note(Event::Said(read::<LogMessage>(params)?.message));
+                s.note(Event::ProgramLog(read::<LogMessage>(params)?.message));
                 Ok(json!({}))
             }
             other => Err(RpcError::no_method(other)),

@@ -37,7 +37,7 @@ impl Dialect {
     pub(super) fn named(name: &str, request: Request) -> Option<Dialect> {
         let at = NAMES.iter().position(|n| *n == name)?;
         let own = if name == NAMES[2] { "anthropic-messages" } else { NAMES[at] };
-        let wire = wire::named(own)?;
+        let wire = wire::find(own)?;
         let empty = Request {
             blocks: vec![],
             breakpoints: vec![],
@@ -136,7 +136,7 @@ impl Dialect {
     }
 
     /// Returns the blocks of a message that the program has altered. Unchanged and hidden blocks stay.
-    pub(super) fn altered(
+    pub(super) fn with_text(
         &self,
         was: &Message,
         message: &RawValue,
@@ -205,7 +205,7 @@ fn altered_block(b: &Arc<Block>, item: Item) -> Arc<Block> {
     if !lost_media && (text == &*b.text || b.kind == BlockKind::Image || same_call()) {
         return b.clone();
     }
-    b.altered(form(&b.text, text), text)
+    b.with_text(form(&b.text, text), text)
 }
 
 /// Truncated if at least half of the rest was there before, at the beginning or the end; else

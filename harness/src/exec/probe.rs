@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use ctxbench_core::agent;
 use ctxbench_core::content::ToolCall;
-use ctxbench_core::engine::{Action, Engine, Event, Incoming, World};
+use ctxbench_core::engine::{Action, Engine, Event, Host, Incoming};
 use ctxbench_core::model::{self, DEFAULT_MODEL};
 use ctxbench_core::request::{ModelError, Reply, Request};
 use ctxbench_core::session::Millis;
@@ -15,7 +15,7 @@ use ctxbench_strategies::Spec;
 struct EmptyWorld;
 
 #[async_trait]
-impl World for EmptyWorld {
+impl Host for EmptyWorld {
     async fn next(&mut self) -> Option<Action> {
         None
     }
@@ -43,7 +43,7 @@ pub fn introduced(spec: &Spec) -> Result<(String, String), String> {
     runtime.block_on(agent::run(&mut engine, &mut *strategy));
     let introduction = engine.events.iter().find_map(|e| match &e.event {
         Event::Program { name, version } => Some(Ok((name.clone(), version.clone()))),
-        Event::Broken(why) => Some(Err(why.clone())),
+        Event::StrategyFailed(why) => Some(Err(why.clone())),
         _ => None,
     });
     introduction.unwrap_or_else(|| Err("the strategy is not a program".into()))

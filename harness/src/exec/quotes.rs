@@ -47,7 +47,7 @@ pub(super) fn with_quotes(block: Arc<Block>, known: &[Arc<Block>]) -> Arc<Block>
     let asks = |range| Quote { range, kind: BlockKind::SummaryPrompt, call: None, is_error: false };
     quotes.insert(0, asks(0..begin));
     quotes.push(asks(end..text.len()));
-    block.redraft(|d| d.quotes = quotes)
+    block.map_draft(|d| d.quotes = quotes)
 }
 
 /// Returns the position and length of the beginning of a block's text.

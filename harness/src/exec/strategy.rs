@@ -119,7 +119,7 @@ impl Exec {
             Err(why) => return Err(self.broken(s, "initialize", why).await),
         }
         let model = s.model.clone();
-        let (id, agent) = s.world().session();
+        let (id, agent) = s.host().session();
         let (id, agent) = (id.to_string(), agent.map(str::to_string));
         let head = &s.context.blocks()[..self.head];
         let texts: Vec<&str> = head.iter().map(|b| &*b.text).collect();
@@ -435,7 +435,7 @@ impl Exec {
         let answer: AdmitAnswer = self.ask(s, "admit", params).await.ok()?;
         let admitted = answer.message?;
         let dialect = self.dialect.as_ref()?;
-        match dialect.altered(&message, &admitted) {
+        match dialect.with_text(&message, &admitted) {
             Ok(blocks) => match &blocks[..] {
                 [one] if one.kind == BlockKind::Output => Some(Draft::clone(one)),
                 _ => {

@@ -58,7 +58,7 @@ impl Exec {
             error = format!("{error}; standard error:\n{stderr}");
         }
         self.failed = Some(error.clone());
-        s.note(Event::Broken(error));
+        s.note(Event::StrategyFailed(error));
         Broken
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::tokens::o200k;
 use ctxbench_kit::memory::{Activation, Level, LoadRequest, MemoryFile, ProjectFolders};
 use ctxbench_strategies::Spec;
@@ -91,7 +91,7 @@ impl MemoryPrefix {
             n if follows => format!(", {n} of them for certain paths only"),
             n => format!(", {n} more for certain paths left out"),
         };
-        let n = many(files.len(), "file");
+        let n = pluralize(files.len(), "file");
         let summary = format!("{n}, {tokens} tokens at the start{suffix}");
         let notes = loaded.notes.iter().map(|n| folders.shorten_paths(&n.to_string()));
         MemoryPrefix { files, summary, notes: notes.collect() }

@@ -9,12 +9,11 @@ use ctxbench_provider::{Outline, Prompt};
 
 use super::{Door, PlannedReply, ProviderModel};
 
-/// How many conversations are followed at a time.
+/// Number of conversations that are followed at a time.
 const OUTLINES: usize = 2;
 
-/// Calls the provider model in process. A prompt is decoded only where more of it decides than its
-/// outline tells.
-pub struct DirectDoor {
+/// Calls the provider model in process. A prompt is decoded only where its outline does not decide.
+pub struct DirectTransport {
     /// Those of the conversations that asked last, the newest first: a subagent and its caller take
     /// turns.
     outlines: VecDeque<Outline>,
@@ -22,11 +21,11 @@ pub struct DirectDoor {
     counting: bool,
 }
 
-impl DirectDoor {
+impl DirectTransport {
     /// A door to a provider; `counting` = the model has a counting endpoint.
     pub fn new(provider: ProviderModel, counting: bool) -> Self {
         let outlines = (0..OUTLINES).map(|_| Outline::new(provider.wire())).collect();
-        DirectDoor { outlines, provider, counting }
+        DirectTransport { outlines, provider, counting }
     }
 
     /// Makes the newest outline that of this request.
@@ -41,7 +40,7 @@ impl DirectDoor {
 }
 
 #[async_trait]
-impl Door for DirectDoor {
+impl Door for DirectTransport {
     async fn send(
         &mut self,
         request: &Request,

@@ -24,21 +24,23 @@ use tokio::sync::oneshot;
 use super::{Door, PlannedReply, ProviderModel};
 use crate::accept::listen;
 
-/// Virtual latency is on no provider's wire; it travels in a header of our own.
+/// Header of our server with the virtual latency, which no wire transports, ms.
 const LATENCY: &str = "x-ctxbench-latency-ms";
-/// So does what the cache let go when its time was over, tokens: no provider tells.
+/// Header with the tokens that the cache dropped when their time was over. No provider reports
+/// them.
 const EXPIRED: &str = "x-ctxbench-expired-tokens";
 
 const PANICKED: &str = "the provider model panicked";
 
-struct Desk {
+struct ServerState {
     provider: ProviderModel,
     decoder: IncrementalDecoder,
-    /// What the next request is answered with, when, and the blocks that it shows.
+    /// Planned reply to the next request, the time of the answer, and the blocks that the request
+    /// shows.
     next: Option<(PlannedReply, Millis, Vec<Arc<Block>>)>,
 }
 
-impl Desk {
+impl ServerState {
     fn answer(&mut self, path: &str, body: &[u8]) -> Answer {
         let wire = self.provider.wire();
         let mut prompt = match self.decoder.decode(path, body) {
@@ -50,13 +52,13 @@ impl Desk {
             return Answer::json(200, wire.encode_count_reply(tokens, original));
         }
         let Some((plan, now, blocks)) = self.next.take() else {
-            return Answer::words(500, "a request that nobody announced");
+            return Answer::words(500, "an unannounced request");
         };
         prompt.recognise(blocks);
         let model = self.provider.model(&prompt.model);
         match self.provider.answer(prompt, plan, now) {
             Ok(reply) => Answer {
-                beside: Beside { latency_ms: reply.latency_ms, expired: reply.expired },
+                beside: Extras { latency_ms: reply.latency_ms, expired: reply.expired },
                 ..Answer::json(200, wire.encode_reply(&reply, &model))
             },
             Err(e) => {
@@ -67,17 +69,17 @@ impl Desk {
     }
 }
 
-/// What comes back for a request.
+/// Answer to a request.
 struct Answer {
     status: u16,
     content_type: &'static str,
     body: Vec<u8>,
-    beside: Beside,
+    beside: Extras,
 }
 
 impl Answer {
     fn json(status: u16, body: Vec<u8>) -> Answer {
-        Answer { status, content_type: "application/json", body, beside: Beside::default() }
+        Answer { status, content_type: "application/json", body, beside: Extras::default() }
     }
 
     fn words(status: u16, words: &str) -> Answer {
@@ -96,7 +98,7 @@ impl Answer {
     }
 }
 
-async fn respond(desk: Arc<Mutex<Desk>>, posted: Posted) -> Response<Body> {
+async fn respond(desk: Arc<Mutex<ServerState>>, posted: Posted) -> Response<Body> {
     let (head, body) = posted.into_parts();
     let answer = match (body.collect().await, desk.lock()) {
         (Ok(body), Ok(mut desk)) => desk.answer(head.uri.path(), &body.to_bytes()),
@@ -113,7 +115,7 @@ struct Server {
 }
 
 impl Server {
-    async fn start(desk: Arc<Mutex<Desk>>) -> io::Result<Server> {
+    async fn start(desk: Arc<Mutex<ServerState>>) -> io::Result<Server> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let (lives, ended) = oneshot::channel::<()>();
@@ -123,23 +125,23 @@ impl Server {
     }
 }
 
-/// Sends requests over HTTP to a server of its own, which starts with the first of them.
-pub struct HttpDoor {
+/// Sends requests over HTTP to its own server, which starts with the first request.
+pub struct HttpTransport {
     server: Option<Server>,
-    desk: Arc<Mutex<Desk>>,
+    desk: Arc<Mutex<ServerState>>,
     client: Client<HttpConnector, Full<Bytes>>,
     wire: Wire,
     counting: bool,
 }
 
-impl HttpDoor {
+impl HttpTransport {
     /// `counting` = the model has a counting endpoint.
     pub fn new(provider: ProviderModel, counting: bool) -> Self {
         let wire = provider.wire();
         let decoder = IncrementalDecoder::new(wire);
-        let desk = Arc::new(Mutex::new(Desk { provider, decoder, next: None }));
+        let desk = Arc::new(Mutex::new(ServerState { provider, decoder, next: None }));
         let client = Client::builder(TokioExecutor::new()).build_http();
-        HttpDoor { server: None, desk, client, wire, counting }
+        HttpTransport { server: None, desk, client, wire, counting }
     }
 
     async fn address(&mut self) -> io::Result<SocketAddr> {
@@ -150,7 +152,7 @@ impl HttpDoor {
         Ok(self.server.insert(server).address)
     }
 
-    async fn post(&mut self, encoded: Encoded) -> Result<(u16, Beside, Bytes), ModelError> {
+    async fn post(&mut self, encoded: Encoded) -> Result<(u16, Extras, Bytes), ModelError> {
         let address = self.address().await.map_err(|e| broken(&e))?;
         let mut builder = hyper::Request::post(format!("http://{address}{}", encoded.path))
             .header(header::CONTENT_TYPE, "application/json");
@@ -168,15 +170,15 @@ impl HttpDoor {
                 .and_then(|v| v.parse().ok())
                 .unwrap_or(0)
         };
-        let beside = Beside { latency_ms: number(LATENCY), expired: number(EXPIRED) };
+        let beside = Extras { latency_ms: number(LATENCY), expired: number(EXPIRED) };
         let body = response.into_body().collect().await.map_err(|e| broken(&e))?.to_bytes();
         Ok((status, beside, body))
     }
 }
 
-/// What travels beside the body.
+/// Data that is sent in addition to the body.
 #[derive(Default)]
-struct Beside {
+struct Extras {
     latency_ms: Millis,
     expired: u64,
 }
@@ -191,7 +193,7 @@ fn broken(e: &dyn std::fmt::Display) -> ModelError {
 }
 
 #[async_trait]
-impl Door for HttpDoor {
+impl Door for HttpTransport {
     async fn send(
         &mut self,
         request: &Request,
@@ -203,7 +205,7 @@ impl Door for HttpDoor {
             Ok(mut d) => d.next = Some((plan, now, std::mem::take(&mut encoded.shows))),
             Err(_) => return Err(broken(&PANICKED)),
         }
-        let (status, Beside { latency_ms, expired }, body) = self.post(encoded).await?;
+        let (status, Extras { latency_ms, expired }, body) = self.post(encoded).await?;
         if status != 200 {
             return Err(self.wire.api().decode_error(status, &body));
         }

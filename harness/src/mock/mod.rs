@@ -1,4 +1,4 @@
-//! The mock model server: one provider model behind two doors, in process and over HTTP.
+//! Mock model server: one provider model with two transports, in process and over HTTP.
 
 mod direct;
 mod http;
@@ -16,13 +16,13 @@ use ctxbench_core::content::Part;
 use ctxbench_core::request::{ModelError, Reply, Request, StopReason};
 use ctxbench_core::session::Millis;
 
-pub use direct::DirectDoor;
-pub use http::HttpDoor;
+pub use direct::DirectTransport;
+pub use http::HttpTransport;
 pub use provider::{Live, ProviderModel, ProviderOptions};
 pub use shared::SharedDoor;
 pub use stored::Store;
 
-/// What the server shall answer a request with.
+/// Planned reply to a request.
 #[derive(Clone, Debug)]
 pub enum PlannedReply {
     /// These contents.
@@ -32,15 +32,15 @@ pub enum PlannedReply {
         /// Why the reply ends.
         stop: StopReason,
     },
-    /// A summary of what the request shows.
+    /// A summary of the request.
     Summarise,
-    /// A refusal; what the client makes of it is up to how it reads the provider's words.
+    /// A refusal. The client interprets it by the provider's message.
     Refuse {
         /// HTTP status.
         status: u16,
         /// The provider's code; `None` = the usual one for the status.
         code: Option<String>,
-        /// The provider's words.
+        /// Message in the provider's style.
         message: String,
     },
 }

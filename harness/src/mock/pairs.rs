@@ -7,9 +7,9 @@ use ctxbench_core::request::{ErrorKind, ModelError};
 use ctxbench_provider::wire::{ResultsDue, Wire};
 use ctxbench_provider::{Content, Item, Prompt};
 
-/// Refuses a conversation in which a call or a result stands alone, by when the wire wants results.
-/// What lies before the last compaction block is not looked at where the provider ignores it, and a
-/// request for a compaction has codes of its own.
+/// Refuses a conversation with a call or a result that has no partner, at the time when the wire
+/// wants results. Messages before the last compaction block are not checked where the provider
+/// ignores them. A request for a compaction has its own codes.
 pub(super) fn check(wire: Wire, model: &Model, prompt: &Prompt) -> Result<(), ModelError> {
     if prompt.asks_for_compaction() {
         return Ok(());
@@ -48,7 +48,7 @@ pub(super) fn check(wire: Wire, model: &Model, prompt: &Prompt) -> Result<(), Mo
 }
 
 fn refused(wire: Wire, call: bool, id: &str) -> Result<(), ModelError> {
-    invalid(wire.api().unpaired(call, id))
+    invalid(wire.api().unpaired_message(call, id))
 }
 
 fn invalid(message: String) -> Result<(), ModelError> {
@@ -71,7 +71,7 @@ mod tests {
         let items = talk.iter().map(|(m, c)| Item::new(role(c), c.clone(), *m, None)).collect();
         let prompt = Prompt::new("m", items);
         // A wire that no model speaks yet has the rules that need no capability.
-        let speaks = |m: &&Model| wire::of(m) == *wire;
+        let speaks = |m: &&Model| wire::for_model(m) == *wire;
         let model = catalogue().iter().find(speaks).cloned().unwrap_or_else(|| Model {
             capabilities: Capabilities::default(),
             ..catalogue()[0].clone()
@@ -95,20 +95,19 @@ mod tests {
         }
         const WIRES: [&str; 4] =
             ["anthropic-messages", "openai-responses", "openai-chat", "gemini"];
-        let refused = |talk: &[(usize, Content)]| {
-            WIRES.map(|name| refuses(&wire::named(name).unwrap(), talk))
-        };
+        let refused =
+            |talk: &[(usize, Content)]| WIRES.map(|name| refuses(&wire::find(name).unwrap(), talk));
         let late = [(1, call()), (2, said()), (3, result())];
         assert_eq!(
             refused(&late),
             [true, false, true, true],
-            "Responses takes a result anywhere behind its call"
+            "Responses accepts a result anywhere after its call"
         );
         let cut = [(1, call()), (2, block()), (3, said())];
         assert_eq!(
             refused(&cut),
             [false, true, true, true],
-            "only Anthropic ignores what lies before a compaction"
+            "only Anthropic ignores messages before a compaction"
         );
     }
 }

@@ -1,8 +1,8 @@
 //! The provider model: usage, prompt cache, overflow, context editing and summaries, as the
 //! provider would.
 //!
-//! It sees decoded prompts only; everything it knows of a request came over the wire. What the
-//! model says comes from a plan.
+//! It sees decoded prompts only; all it knows of a request came over the wire. A plan decides the
+//! content of replies.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::Part;
 use ctxbench_core::context_editing;
 use ctxbench_core::fact::Fact;
+use ctxbench_core::lru_map::LruMap;
 use ctxbench_core::model::{self, Counting, Latency, Model};
-use ctxbench_core::recent::Recent;
 use ctxbench_core::request::{Applied, ModelError, Reply, Request, ServerEdit, StopReason, Usage};
 use ctxbench_core::session::Millis;
 use ctxbench_core::tokens::Size;
@@ -25,22 +25,22 @@ use super::threads::{LIVE, Threads};
 use super::{pairs, rules};
 use crate::summarise::{ASK, Job, Summariser, SummaryDesk, Written, summarise};
 
-/// What a provider is set up with.
+/// Settings of a provider.
 #[derive(Clone, Debug)]
 pub struct ProviderOptions {
     /// The model that the run uses, limits scaled.
     pub model: Arc<Model>,
     /// No limit on prompts: for the hypothetical reference only.
     pub unlimited: bool,
-    /// Who writes summaries.
+    /// Writer of summaries.
     pub summariser: Summariser,
-    /// What an ideal summariser may look for; nobody else sees it.
+    /// Facts that an ideal summariser looks for; no other part sees them.
     pub facts: Arc<[Fact]>,
     /// Seed of a lossy summariser.
     pub seed: u64,
     /// Multiplies the limits of every other model.
     pub scale: f64,
-    /// Where summaries are numbered and their failures noted.
+    /// Counter of summaries and log of their failures.
     pub desk: SummaryDesk,
 }
 
@@ -51,22 +51,23 @@ pub struct ProviderModel {
     caches: HashMap<Arc<str>, PromptCache>,
     replies: u64,
     threads: Threads,
-    /// Of the last prompt, tokens that the cache had held and let go when their time was over.
+    /// Tokens of the last prompt that the cache dropped when their time was over.
     expired: u64,
     /// Compactions made on demand, by the hash of their content: the signature by which the
     /// provider knows its own block.
-    signed: Recent<u64, ()>,
+    signed: LruMap<u64, ()>,
     live: Option<Live>,
     store: Store,
-    /// Of the prompt that is answered, tokens that a client stored: read whatever the cache holds.
+    /// Tokens of the current prompt that a client stored. They are read whatever the cache
+    /// contains.
     stored: u64,
 }
 
-/// How a provider is met by a client of its own: its replies begin at once, and it refuses broken
-/// conversations. In a run these are measured instead.
+/// Behaviour towards foreign clients: replies begin at once, and broken conversations are refused.
+/// In a run these are measured instead.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Live {
-    /// Window of every model in tokens, instead of its own.
+    /// Window that replaces the window of every model, tokens.
     pub window: Option<u64>,
 }
 
@@ -88,16 +89,16 @@ impl Live {
 /// Most tokens of a summary made by the provider; assumed.
 const SERVER_SUMMARY_TOKENS: u64 = 4_096;
 
-/// Most compactions on demand that an account knows for its own, far more than any run makes; a
-/// block that was forgotten may stand anywhere.
-const MOST_SIGNED: usize = 100_000;
+/// Maximum number of compactions on demand that an account recognises, far more than a run makes. A
+/// forgotten block may appear anywhere.
+const MAX_SIGNED: usize = 100_000;
 
 impl ProviderModel {
     /// A fresh account.
     pub fn new(options: ProviderOptions) -> Self {
-        let (caches, signed) = (HashMap::new(), Recent::new(MOST_SIGNED));
+        let (caches, signed) = (HashMap::new(), LruMap::new(MAX_SIGNED));
         ProviderModel {
-            wire: wire::of(&options.model),
+            wire: wire::for_model(&options.model),
             options,
             caches,
             replies: 0,
@@ -124,16 +125,16 @@ impl ProviderModel {
         self.wire
     }
 
-    /// The model of this name as the account serves it; the run's where there is none.
+    /// Returns the model of a name as the account serves it; the run's model if the name is unknown.
     pub(crate) fn model(&self, name: &str) -> Arc<Model> {
-        let model = self.known(name);
+        let model = self.listed_model(name);
         match &self.live {
             Some(live) => Arc::new(live.model(&model)),
             None => model,
         }
     }
 
-    fn known(&self, name: &str) -> Arc<Model> {
+    fn listed_model(&self, name: &str) -> Arc<Model> {
         if *self.options.model.name == *name {
             return self.options.model.clone();
         }
@@ -147,7 +148,7 @@ impl ProviderModel {
         }
     }
 
-    /// What clients stored with the account.
+    /// Contents that clients stored with the account.
     pub fn store(&mut self) -> &mut Store {
         &mut self.store
     }
@@ -156,7 +157,7 @@ impl ProviderModel {
     /// for any.
     pub fn count(&self, prompt: &Prompt) -> (u64, Option<u64>) {
         let model = self.model(&prompt.model);
-        // Who asks for contents that are gone is told so when it uses them.
+        // A client that asks for deleted contents gets the error when it uses them.
         let whole = self.store.whole(prompt.clone(), 0);
         let prompt = whole.as_ref().map_or(prompt, |(whole, _)| whole);
         let original = prompt.tools_tokens(&model.counting)
@@ -226,7 +227,7 @@ impl ProviderModel {
         Ok(Ok(reply))
     }
 
-    /// Whether the prompt is what a request sends, untouched.
+    /// Returns whether the prompt is the request's own, unchanged.
     fn is_outlined(&self, request: &Request, outline: &Outline, model: &Model) -> bool {
         self.live.is_none()
             && request.thread.is_none()
@@ -277,7 +278,7 @@ impl ProviderModel {
             }
             _ => {
                 let Written { text, stop } = self.write_summary(&prompt)?;
-                // A reply without words has no parts on any wire.
+                // A reply without text has no parts on any wire.
                 let parts = if text.is_empty() { vec![] } else { vec![Part::Text(text.into())] };
                 (parts, stop)
             }
@@ -285,7 +286,7 @@ impl ProviderModel {
         Ok(finish(parts, stop, usage, None, applied, first_token, model))
     }
 
-    /// On demand the provider answers with an item of its own. Its encryption is not imitated: the
+    /// On demand the provider answers with a compaction item. Its encryption is not imitated: the
     /// payload is the text. Anthropic reports the work as an iteration, with top-level tokens of 0
     /// (docs/sources/anthropic-sdk.md §3).
     fn compact_on_demand(
@@ -349,7 +350,7 @@ impl ProviderModel {
         rest.items.push(Item::new(Role::Assistant, block, 1, None));
         let later = now.saturating_add(latency(model, &compaction, first));
         let (usage, second) = self.bill(&rest, model, later)?;
-        // What the first prompt has just written is not over yet.
+        // The entry that the first prompt wrote has not expired yet.
         self.expired = expired;
         let mut parts = vec![Part::Compaction(Some(summary))];
         let stop = match plan {
@@ -396,7 +397,7 @@ impl ProviderModel {
         Ok(self.billed(model, now, |cache, usable| cache.lookup_and_write(prompt, now, usable)))
     }
 
-    /// The same for what a look into the cache finds, given when an entry is usable.
+    /// Returns the bill for a cache lookup, given the time at which an entry is usable.
     fn billed(
         &mut self,
         model: &Model,
@@ -409,7 +410,7 @@ impl ProviderModel {
         let cache = self.cache(model);
         let (used, expired) = (look_up(cache, usable), cache.expired());
         self.expired = expired;
-        // Where contents are stored nothing is charged for writing.
+        // Where contents are stored, writing is free.
         let stored = self.stored.saturating_sub(used.read).min(used.uncached);
         let used = CacheUse { read: used.read + stored, uncached: used.uncached - stored, ..used };
         let usage = Usage {
@@ -432,7 +433,7 @@ impl ProviderModel {
     }
 }
 
-/// A prompt as the model sees it, and what the provider edited in it.
+/// Returns the prompt as the model sees it, and the edits of the provider.
 fn edited(model: &Model, mut prompt: Prompt) -> (Prompt, Applied) {
     let (items, fixed) = (std::mem::take(&mut prompt.items), prompt.tools_tokens(&model.counting));
     let (items, applied) = context_editing::apply(model, &prompt.server_edits, fixed, items);
@@ -480,7 +481,7 @@ fn output_tokens(by: &Counting, parts: &[Part]) -> (u64, u64) {
     let all = parts
         .iter()
         .map(|p| match p {
-            // A compaction before an answer is billed as an iteration of its own; alone it is the
+            // A compaction before an answer is billed as a separate iteration; alone it is the
             // answer.
             Part::Compaction(_) if parts.len() > 1 => 0,
             Part::Compaction(None) => 0,

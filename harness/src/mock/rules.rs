@@ -1,4 +1,4 @@
-//! What Anthropic refuses of requests with context management (docs/sources/anthropic-sdk.md §3,
+//! Requests with context management that Anthropic refuses (docs/sources/anthropic-sdk.md §3,
 //! docs/sources/anthropic-api.md §2.3 and §2.4).
 //!
 //! Not modelled: codes that need the signature itself or changes of tools, since no client here
@@ -7,14 +7,14 @@
 use std::collections::HashSet;
 
 use ctxbench_core::block::Role;
-use ctxbench_core::context_editing::LEAST_COMPACT_TRIGGER;
-use ctxbench_core::recent::Recent;
+use ctxbench_core::context_editing::MIN_COMPACT_TRIGGER;
+use ctxbench_core::lru_map::LruMap;
 use ctxbench_core::request::{ErrorKind, ModelError, ServerEdit};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens;
 use ctxbench_provider::{Content, Prompt};
 
-/// By what the provider knows a block that it made on demand.
+/// Signature by which the provider recognises a block that it made on demand.
 pub(super) fn signature(summary: &str) -> u64 {
     tokens::content_hash(summary.as_bytes())
 }
@@ -28,15 +28,15 @@ fn invalid(code: &str, message: &str) -> Result<(), ModelError> {
     })
 }
 
-/// Refuses what the provider would. `signed` = blocks made on demand, `scale` = the scenario's, for
-/// the smallest trigger.
+/// Refuses invalid requests as the provider does. `signed` = blocks made on demand, `scale` = the
+/// scenario's, for the smallest trigger.
 pub(super) fn check(
     prompt: &Prompt,
-    signed: &Recent<u64, ()>,
+    signed: &LruMap<u64, ()>,
     scale: f64,
 ) -> Result<(), ModelError> {
     const INVALID: &str = "invalid_request_error";
-    let least = scale_tokens(LEAST_COMPACT_TRIGGER, scale);
+    let least = scale_tokens(MIN_COMPACT_TRIGGER, scale);
     let mut compacts = false;
     for (i, edit) in prompt.server_edits.iter().enumerate() {
         match edit {
@@ -69,7 +69,7 @@ pub(super) fn check(
     let own = |c: &Content| matches!(c, Content::Compaction { text, .. } if signed.peek(&signature(text)).is_some());
     let blocks: Vec<usize> = (0..talk.len()).filter(|&i| own(&talk[i].content)).collect();
     if blocks.len() > 1 {
-        return invalid("compaction_block_ambiguous", "messages may hold one compaction block");
+        return invalid("compaction_block_ambiguous", "messages may contain one compaction block");
     }
     if blocks.first().is_some_and(|&i| i > 0) {
         return invalid(
@@ -142,7 +142,7 @@ mod tests {
     }
 
     fn code(talk: Vec<Content>, edits: Vec<ServerEdit>) -> Option<String> {
-        let mut signed = Recent::new(2);
+        let mut signed = LruMap::new(2);
         signed.insert(signature("S"), ());
         check(&prompt(talk, edits), &signed, 1.0).err().map(|e| e.code.unwrap_or_default())
     }
@@ -161,7 +161,7 @@ mod tests {
         is(code(vec![said("u"), block("S"), said("v")], vec![]), "compaction_block_misplaced");
         is(code(vec![block("S"), block("S")], vec![]), "compaction_block_ambiguous");
         assert_eq!(code(vec![block("S"), said("u")], vec![]), None);
-        // A block of the threshold kind may stand anywhere.
+        // A block of the threshold kind may appear anywhere.
         assert_eq!(code(vec![said("u"), block("T"), said("v")], vec![]), None);
         let thinking = ServerEdit::ClearThinking { keep: Some(1) };
         let compact = |trigger| ServerEdit::Compact { trigger, instructions: None, pause: false };

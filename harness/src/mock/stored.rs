@@ -8,15 +8,15 @@ use ctxbench_core::model::Model;
 use ctxbench_core::request::{ErrorKind, ModelError};
 use ctxbench_core::session::Millis;
 use ctxbench_provider::Prompt;
-use ctxbench_provider::wire::{Stored, Storing};
+use ctxbench_provider::wire::{StoreRequest, Stored};
 
 /// How long contents are kept unless the client says so: an hour
 /// (docs/sources/providers.md, section 4).
 const USUAL_MS: Millis = 3_600_000;
 /// Most contents that an account keeps; ours.
-const MOST: usize = 1_000;
+const MAX_STORED: usize = 1_000;
 
-/// What an account keeps.
+/// Contents that an account keeps.
 #[derive(Debug, Default)]
 pub struct Store {
     kept: BTreeMap<Arc<str>, (Stored, Prompt)>,
@@ -28,14 +28,19 @@ fn refused(status: u16, code: &str, message: impl Into<String>) -> ModelError {
     ModelError { kind, status, code: Some(code.into()), message: message.into() }
 }
 
-/// The provider does not tell the two apart.
+/// The provider reports both cases alike.
 fn missing() -> ModelError {
     refused(403, "PERMISSION_DENIED", "CachedContent not found (or permission denied)")
 }
 
 impl Store {
     /// Stores contents for a model.
-    pub fn put(&mut self, s: Storing, model: &Model, now: Millis) -> Result<Stored, ModelError> {
+    pub fn create(
+        &mut self,
+        s: StoreRequest,
+        model: &Model,
+        now: Millis,
+    ) -> Result<Stored, ModelError> {
         let (tokens, least) = (s.prompt.tokens(&model.counting), model.cache.minimum);
         if tokens < least {
             let message = format!(
@@ -45,8 +50,8 @@ impl Store {
             return Err(refused(400, "INVALID_ARGUMENT", message));
         }
         self.kept.retain(|_, (s, _)| now < s.expires_ms);
-        if self.kept.len() >= MOST {
-            let message = format!("this server keeps {MOST} contents at most: delete some");
+        if self.kept.len() >= MAX_STORED {
+            let message = format!("this server keeps {MAX_STORED} contents at most: delete some");
             return Err(refused(429, "RESOURCE_EXHAUSTED", message));
         }
         self.made += 1;
@@ -72,7 +77,7 @@ impl Store {
         self.all(now).find(|s| *s.name == *name).ok_or_else(missing)
     }
 
-    /// Keeps contents for so long from now on.
+    /// Keeps contents for a time from now on.
     pub fn keep(
         &mut self,
         name: &str,
@@ -91,7 +96,7 @@ impl Store {
         self.kept.remove(name).map(|(s, _)| s).ok_or_else(missing)
     }
 
-    /// A prompt with what is stored in front of it, and how many tokens that has.
+    /// Prepends stored contents to a prompt. Returns the prompt and the stored tokens.
     pub fn whole(&self, prompt: Prompt, now: Millis) -> Result<(Prompt, u64), ModelError> {
         let Some(name) = &prompt.stored else { return Ok((prompt, 0)) };
         let stored = self.get(name, now)?;

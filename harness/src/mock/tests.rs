@@ -93,11 +93,11 @@ fn a_continued_thread_is_billed_as_the_whole_conversation() {
     let second = ask(&mut p, &r, say(vec![text("that")])).unwrap();
     assert_eq!(second.usage.prompt(), r.tokens());
     assert_eq!(second.id.as_deref(), Some("msg_0001"));
-    // Who never saw the reply sends the same again; it costs what it cost, most of it from the
-    // cache by now.
+    // A client that never saw the reply sends the same request again. It costs the same, mostly
+    // from the cache.
     let again = ask(&mut p, &r, say(vec![text("that")])).unwrap();
     assert_eq!((again.usage.prompt(), again.id.as_deref()), (r.tokens(), Some("msg_0002")));
-    // But a thread goes on from its last reply only.
+    // A thread continues from its last reply only.
     *r.blocks.last_mut().unwrap() = block(3, BlockKind::User, Role::User, "and then?");
     let lost = ask(&mut p, &r, say(vec![])).unwrap_err();
     assert_eq!((lost.status, lost.code.as_deref()), (404, Some("thread_not_found")));
@@ -191,7 +191,7 @@ fn clearing_is_reported_and_the_count_knows_both_sizes() {
         (before, after),
         (Some(r.tokens()), r.tokens() - applied.cleared_tokens - applied.thinking_tokens)
     );
-    // What measurements look at is what the provider showed.
+    // Measurements use the view that the provider showed.
     let view = ctxbench_core::context_editing::edited_view(&r, applied);
     assert_eq!(view.len(), 6);
     assert_eq!(
@@ -227,12 +227,12 @@ fn three_turns() -> Vec<Vec<Arc<Block>>> {
 }
 
 /// Usages of the five requests, each with a breakpoint at the end of the system part and of the
-/// prompt, and the sizes told ahead: by the request itself and by the counting endpoint.
+/// prompt, and the sizes reported in advance: by the request and by the counting endpoint.
 fn billed(name: &str, edits: &[ServerEdit]) -> Vec<(Usage, u64, u64)> {
     let model = Arc::new(Model { counting: Counting::O200K, ..find(name).unwrap().clone() });
     let mut p =
         ProviderModel::new(ProviderOptions { model: model.clone(), scale: 1.0, ..options() });
-    // A minute apart: what the request before wrote can be read, and lives.
+    // One minute apart: entries of the previous request can be read and are still alive.
     let bill = |(minute, blocks): (usize, Vec<Arc<Block>>)| {
         let mut r = request(blocks);
         r.breakpoints = vec![0, r.blocks.len() - 1];
@@ -248,8 +248,8 @@ fn billed(name: &str, edits: &[ServerEdit]) -> Vec<(Usage, u64, u64)> {
 #[test]
 fn an_older_model_pays_for_no_thinking_of_earlier_turns_and_loses_its_cache_there() {
     let sizes: Vec<u64> = three_turns().iter().map(|b| request(b.clone()).tokens()).collect();
-    // One thought: 300 words and what stands around a block. The first two go with the second user
-    // message, and stay away.
+    // One thought: 300 tokens of text and the block's overhead. The first two disappear with the
+    // second user message.
     let thought = 304;
     let newer = billed("claude-opus-4-6", &[]);
     let older = billed("claude-sonnet-4-5", &[]);
@@ -266,8 +266,8 @@ fn an_older_model_pays_for_no_thinking_of_earlier_turns_and_loses_its_cache_ther
     };
     // A model that keeps all reads the prompt before, always.
     assert_eq!(reads(&newer), [0, sizes[0], sizes[1], sizes[2], sizes[3]]);
-    // The second turn begins where the first had begun: the thought behind its message is gone. The
-    // third reads all, since the second had not thought; and so does the tool cycle in it.
+    // The second turn begins where the first began: the thought after its message is removed. The
+    // third reads everything, since the second had no thought; so does its tool cycle.
     assert_eq!(reads(&older), [0, left[0], left[0], left[2], left[3]]);
 }
 

@@ -1,9 +1,9 @@
-//! Conversations that the provider keeps: a continued request sends only what is new.
+//! Conversations that the provider keeps: a continued request sends only its new messages.
 //!
 //! Cache breakpoints of stored messages are dropped, those of the system prompt stay: a request
-//! takes only four, and how the provider treats stored ones is not published (assumed). A thread
-//! goes on from its last reply only; but a client that never saw that reply, because the connection
-//! broke, sends the request before it once more, and is answered (assumed, too).
+//! takes only four, and the provider's treatment of stored ones is not published (assumed). A
+//! thread continues from its last reply only. A client that never saw that reply, because the
+//! connection broke, sends the previous request again and is answered (also assumed).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,12 +14,13 @@ use ctxbench_core::request::{ErrorKind, ModelError, Reply};
 use ctxbench_core::tokens::content_hash;
 use ctxbench_provider::{Content, Item, Prompt, PromptThread};
 
-/// How much is kept for clients that come and go; what was used least recently goes first.
+/// Limits of the threads that are kept; the least recently used are dropped first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
-    /// Replies from which a thread can go on; a conversation has two, its last and the one before.
+    /// Replies from which a thread can continue; a conversation has two, its last and the one
+    /// before.
     pub(super) ends: usize,
-    /// Their texts, bytes. What two ends share counts twice.
+    /// Bytes of their texts. Text that two ends share counts twice.
     pub(super) bytes: usize,
 }
 
@@ -34,7 +35,7 @@ struct End {
     used: u64,
     /// The end before this one.
     before: Option<Arc<str>>,
-    /// What was sent to go on from here: only the same may be sent again.
+    /// Hash of the request that continued from here: only the same request may be repeated.
     next: Option<u64>,
 }
 
@@ -47,8 +48,8 @@ pub(super) struct Threads {
     room: Option<Room>,
 }
 
-/// What a request says, whatever is stored before it.
-fn said(prompt: &Prompt) -> u64 {
+/// Hash of a request's own messages, without stored ones.
+fn prompt_hash(prompt: &Prompt) -> u64 {
     let bytes: Vec<u8> = prompt.items.iter().flat_map(|i| i.hash.to_le_bytes()).collect();
     content_hash(&bytes)
 }
@@ -62,7 +63,7 @@ impl Threads {
     /// The prompt with everything that the provider has of its thread.
     pub(super) fn whole(&mut self, prompt: Prompt) -> Result<Prompt, ModelError> {
         let Some(PromptThread::Continue(after)) = &prompt.thread else { return Ok(prompt) };
-        let now = said(&prompt);
+        let now = prompt_hash(&prompt);
         let Some(end) =
             self.stored.get_mut(after).filter(|end| end.next.is_none_or(|next| next == now))
         else {
@@ -80,7 +81,7 @@ impl Threads {
         let behind = stored.items.iter().map(|i| i.message).max().unwrap_or(0);
         let mut items = stored.items.clone();
         items.extend(prompt.items.iter().cloned().map(|mut i| {
-            // A request for a compaction stands beside the messages.
+            // A request for a compaction is sent in addition to the messages.
             i.message += if i.message > 0 { behind } else { 0 };
             i
         }));
@@ -113,11 +114,11 @@ impl Threads {
         self.make_room(id);
     }
 
-    /// A thread goes on from an end: the one before it is needed no more.
+    /// A thread continues from an end, so the end before it is no longer needed.
     fn went_on(&mut self, after: &Arc<str>, whole: &Prompt) {
         let Some(end) = self.stored.get_mut(after) else { return };
         let new = whole.items.get(end.whole.items.len()..).unwrap_or_default().to_vec();
-        end.next = Some(said(&Prompt { items: new, ..whole.clone() }));
+        end.next = Some(prompt_hash(&Prompt { items: new, ..whole.clone() }));
         if let Some(old) = end.before.take() {
             self.drop_end(&old);
         }
@@ -153,7 +154,7 @@ fn content(part: &Part) -> Content {
             Content::Compaction { text: summary.unwrap_or_default(), opaque: None }
         }
         Part::Text(t) => Content::Text(t),
-        other => Content::Text(other.words().into()),
+        other => Content::Text(other.text().into()),
     }
 }
 
@@ -196,7 +197,7 @@ mod tests {
         assert_eq!(
             ask(&mut t, "other", after("a"), "x"),
             Err(404),
-            "that is no retry, and the thread has gone on"
+            "that is not a retry, and the thread has continued"
         );
         assert_eq!(ask(&mut t, "two", after("a"), "c"), words(&["one", "reply", "two"]));
         assert_eq!(
@@ -208,7 +209,11 @@ mod tests {
             ask(&mut t, "three", after("d"), "e"),
             words(&["one", "reply", "two", "reply", "three"])
         );
-        assert_eq!(ask(&mut t, "two", after("a"), "x"), Err(404), "who goes on has seen the reply");
+        assert_eq!(
+            ask(&mut t, "two", after("a"), "x"),
+            Err(404),
+            "a client that continues has seen the reply"
+        );
         assert_eq!(t.stored.len(), 4, "two ends of the thread, and two replies that went astray");
     }
 
@@ -239,7 +244,7 @@ mod tests {
         // 27 bytes are there, and 88 come: the two oldest have to go.
         ask(&mut t, &"x".repeat(83), PromptThread::Create, "e").unwrap();
         assert_eq!((there(&mut t), t.bytes), ([false, false, false, true], 97));
-        // What is larger than all room is kept until the next comes.
+        // A conversation larger than the limit is kept until the next one arrives.
         ask(&mut t, &"x".repeat(200), PromptThread::Create, "f").unwrap();
         assert_eq!((t.stored.len(), t.bytes), (1, 205));
     }

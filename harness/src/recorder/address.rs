@@ -1,4 +1,4 @@
-//! Where requests go, and what an agent is told instead.
+//! Addresses: the provider's, and the one that an agent gets instead.
 
 use ctxbench_provider::wire::{Api, apis};
 use hyper::Uri;
@@ -6,13 +6,12 @@ use thiserror::Error;
 
 use crate::serve::is_loopback;
 
-/// An address that cannot be used. The text never repeats it: somebody may have put a password into
-/// it.
+/// Address that cannot be used. The message never repeats it, since it may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("not a usable address ({0}); expected one such as https://api.example.com/v1")]
 pub struct AddressError(&'static str);
 
-/// The address of a provider, or of what stands for it.
+/// Address of a provider or of its substitute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     /// `https://host:port`.
@@ -26,7 +25,7 @@ pub struct Upstream {
 impl Upstream {
     /// Reads an address.
     pub fn parse(text: &str) -> Result<Upstream, AddressError> {
-        let uri: Uri = text.trim().parse().map_err(|_| AddressError("it is no URL"))?;
+        let uri: Uri = text.trim().parse().map_err(|_| AddressError("it is not a URL"))?;
         let secure = match uri.scheme_str() {
             Some("https") => true,
             Some("http") => false,
@@ -53,13 +52,13 @@ impl Upstream {
         &self.host
     }
 
-    /// Whether keys on their way to it can be read by others.
+    /// Returns whether others can read keys on their way to the address.
     pub fn is_bare(&self) -> bool {
         !self.secure && !is_loopback(&self.host)
     }
 
-    /// Where a request goes. What its path begins with and the address ends with, such as `/v1`, is
-    /// the same and stands there once.
+    /// Returns the address of a request. A prefix that ends the address and begins the path, such
+    /// as `/v1`, appears once.
     pub(super) fn at(&self, path: &str, query: Option<&str>) -> Result<Uri, AddressError> {
         let ends = self.path.match_indices('/').map(|(i, _)| &self.path[i..]);
         let shared = ends.filter(|end| {
@@ -78,11 +77,11 @@ pub struct Upstreams(Vec<(Option<Api>, Upstream)>);
 
 impl Upstreams {
     /// One for everything.
-    pub fn one(upstream: Upstream) -> Upstreams {
+    pub fn single(upstream: Upstream) -> Upstreams {
         Upstreams(vec![(None, upstream)])
     }
 
-    /// Each provider's own, or what a variable of its clients names in its place.
+    /// Returns each provider's address, or the one that a variable of its clients names.
     pub fn of_providers(variable: impl Fn(&str) -> Option<String>) -> Result<Upstreams, String> {
         let mut out = Vec::new();
         for api in apis() {
@@ -100,7 +99,7 @@ impl Upstreams {
         Ok(Upstreams(out))
     }
 
-    /// The address for what speaks an API.
+    /// Returns the address for an API.
     pub fn of(&self, api: Api) -> Option<&Upstream> {
         self.0.iter().find(|(of, _)| of.is_none_or(|of| of == api)).map(|(_, u)| u)
     }
@@ -111,7 +110,7 @@ impl Upstreams {
     }
 }
 
-/// The variables from which clients of all providers take their address, with what to put there.
+/// Returns the environment variables for clients of all providers, with their values.
 pub fn variables(url: &str) -> Vec<(&'static str, String)> {
     let all = apis().into_iter().flat_map(|a| a.base_urls());
     all.map(|(name, path)| (*name, format!("{url}{path}"))).collect()

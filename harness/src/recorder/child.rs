@@ -13,7 +13,7 @@ pub struct Program {
     pub name: OsString,
     /// Its arguments.
     pub arguments: Vec<OsString>,
-    /// What its environment has besides ours.
+    /// Environment variables to add to ours.
     pub environment: BTreeMap<String, String>,
 }
 
@@ -63,8 +63,8 @@ mod unix {
         interrupt: SignalListener,
         terminate: SignalListener,
         hang_up: SignalListener,
-        /// The terminal sends Ctrl-C to everybody in front of it, and a program that gets it twice
-        /// takes it for something else.
+        /// The terminal sends Ctrl-C to the whole foreground group; a program that gets it twice
+        /// may react differently.
         terminal: bool,
     }
 
@@ -110,7 +110,7 @@ use elsewhere::Signals;
 mod elsewhere {
     use std::io;
 
-    /// Ctrl-C reaches everybody at the terminal by itself, and must not end us.
+    /// Ignores Ctrl-C, which reaches the child from the terminal.
     pub(super) struct Signals;
 
     pub(super) struct Received;

@@ -25,7 +25,7 @@ struct State {
 }
 
 impl Recording {
-    /// A new file that nobody else may read; one that is there is an error.
+    /// Creates a file that only its owner may read; an existing file is an error.
     pub(super) fn create(path: &Path, header: Header) -> io::Result<Recording> {
         let mut options = OpenOptions::new();
         options.create_new(true).append(true);
@@ -53,7 +53,7 @@ impl Recording {
         let mut body = body;
         if let Some(redactor) = redactor {
             body = body.map(|b| clean(redactor, b));
-            exchange.reply = exchange.reply.map(|r| clean(redactor, whole(wire, r)));
+            exchange.reply = exchange.reply.map(|r| clean(redactor, clean_stream(wire, r)));
             exchange.error = exchange.error.map(|e| redactor.text(&e).into_owned());
         }
         exchange.body = body.map(|b| bodies.pack(exchange.number, &b));
@@ -68,8 +68,8 @@ impl Recording {
         }
     }
 
-    /// How many exchanges there are, and why it is not whole.
-    pub(super) fn told(&self) -> (u64, Option<String>) {
+    /// Returns the number of exchanges, and why the file is incomplete.
+    pub(super) fn outcome(&self) -> (u64, Option<String>) {
         let state = self.0.lock();
         state.map_or((0, None), |s| (s.exchanges, s.failed.as_ref().map(ToString::to_string)))
     }
@@ -93,12 +93,12 @@ fn text(line: &Line) -> io::Result<String> {
     Ok(serde_json::to_string(line)? + "\n")
 }
 
-/// The whole reply of a stream: secrets may stand across its events.
-fn whole(wire: Wire, reply: String) -> String {
+/// Cleans the whole reply of a stream: a secret may be split between events.
+fn clean_stream(wire: Wire, reply: String) -> String {
     if reply.trim_start().starts_with('{') {
         return reply;
     }
-    let whole = wire.whole(&event_data(&reply));
+    let whole = wire.assemble(&event_data(&reply));
     whole.and_then(|w| String::from_utf8(w).ok()).unwrap_or(reply)
 }
 

@@ -1,9 +1,9 @@
 //! The recorder: a proxy on loopback that passes everything on and keeps requests for replies and
 //! their answers.
 //!
-//! `route` tells what a request is for, `address` where it goes, `tee` keeps a copy of the answer
-//! while it streams, `file` writes the line. Bodies are kept as
-//! they are; what they mean is found when the file is read (`ctxbench_scenarios::formats::exchanges`).
+//! `route` finds the purpose of a request, `address` its destination, `tee` keeps a copy of the
+//! answer while it streams, `file` writes the line. Bodies are stored unchanged; the reader of the
+//! file interprets them (`ctxbench_scenarios::formats::exchanges`).
 
 mod address;
 mod child;
@@ -35,22 +35,22 @@ pub struct Recorder {
     shared: Arc<proxy::Shared>,
 }
 
-/// What was recorded.
-pub struct Told {
+/// Summary of a recording.
+pub struct RecordingSummary {
     /// Requests for replies.
     pub exchanges: u64,
     /// Why the file is not whole.
     pub failed: Option<String>,
 }
 
-/// Tells what was recorded, when everything is over.
-pub struct Witness(Arc<proxy::Shared>);
+/// Gives the summary of a recording after its end.
+pub struct RecorderHandle(Arc<proxy::Shared>);
 
-impl Witness {
-    /// What was recorded.
-    pub fn told(&self) -> Told {
-        let (exchanges, failed) = self.0.recording.told();
-        Told { exchanges, failed }
+impl RecorderHandle {
+    /// Returns the summary of the recording.
+    pub fn summary(&self) -> RecordingSummary {
+        let (exchanges, failed) = self.0.recording.outcome();
+        RecordingSummary { exchanges, failed }
     }
 }
 
@@ -78,13 +78,13 @@ impl Recorder {
         format!("http://{}", self.address)
     }
 
-    /// Who can tell afterwards what was recorded.
-    pub fn witness(&self) -> Witness {
-        Witness(self.shared.clone())
+    /// Returns a handle that outlives the recorder.
+    pub fn witness(&self) -> RecorderHandle {
+        RecorderHandle(self.shared.clone())
     }
 
-    /// Passes on until `until` is ready; answers under way may end within two seconds. What is not
-    /// over then is recorded as left when the runtime ends.
+    /// Passes requests on until `until` is ready; running answers may take two more seconds.
+    /// Answers that are unfinished then are recorded as left.
     pub async fn run(self, until: impl Future<Output = ()> + Send) {
         let shared = self.shared;
         let answer = move |request| proxy::handle(State(shared.clone()), request);

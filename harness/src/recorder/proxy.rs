@@ -27,12 +27,12 @@ use crate::post::error_chain;
 use crate::redact::{RequestSecrets, headers};
 use crate::serve::{Clock, foreign};
 
-/// Largest request for a reply, bytes; larger than what any provider takes.
+/// Maximum size of a request for a reply, bytes; larger than providers accept.
 const BODY_LIMIT: usize = 256 << 20;
 
 type ToProvider = Client<HttpsConnector<HttpConnector>, Body>;
 
-/// What all requests share.
+/// State shared by all requests.
 pub(super) struct Shared {
     pub(super) upstreams: Upstreams,
     pub(super) client: ToProvider,
@@ -50,7 +50,7 @@ pub(super) fn client() -> ToProvider {
     Client::builder(TokioExecutor::new()).build(connector)
 }
 
-/// Headers that are between two hosts and no further, and what is set anew.
+/// Headers between two hosts only, and headers that the proxy sets itself.
 const NOT_PASSED_ON: &[&str] = &[
     "connection",
     "keep-alive",
@@ -75,14 +75,14 @@ fn passed_on(headers: &HeaderMap) -> HeaderMap {
     out
 }
 
-/// Answers a request with what the provider answers.
+/// Forwards a request and returns the provider's answer.
 pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response<Body> {
     let at_ms = (shared.clock)();
     if let Some(why) = foreign(request.headers()) {
         return plain(StatusCode::FORBIDDEN, &why);
     }
     if request.headers().contains_key(header::UPGRADE) {
-        // A client that asks for a WebSocket goes on without one when it is told so.
+        // A client that asks for a WebSocket falls back to HTTP after this status.
         return plain(StatusCode::UPGRADE_REQUIRED, "no other protocol is passed on");
     }
     let (head, body) = request.into_parts();
@@ -100,7 +100,7 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
     let host = upstream.host().to_string();
     match route {
         Route::Reply(wire, path) => {
-            let asked = Asked { wire, path, host, at_ms };
+            let asked = Received { wire, path, host, at_ms };
             exchange(shared.clone(), asked, head, body, to).await
         }
         Route::Known(_) => pass(&shared, head, body, to, at_ms, true).await,
@@ -114,7 +114,7 @@ fn plain(status: StatusCode, words: &str) -> Response<Body> {
     response
 }
 
-/// A refusal of ours in the words of the provider, whose clients read nothing else.
+/// Builds a refusal in the provider's format, since clients read no other.
 fn refusal(api: Api, status: StatusCode, why: &str) -> Response<Body> {
     let code = api.status_code(status.as_u16()).unwrap_or("api_error");
     let message = format!("ctxbench record: {why}");
@@ -127,7 +127,7 @@ fn refusal(api: Api, status: StatusCode, why: &str) -> Response<Body> {
 }
 
 /// A request for a reply that has arrived.
-struct Asked {
+struct Received {
     wire: Wire,
     /// As the wire knows it.
     path: String,
@@ -137,7 +137,7 @@ struct Asked {
 
 async fn exchange(
     shared: Arc<Shared>,
-    asked: Asked,
+    asked: Received,
     head: Parts,
     body: Body,
     to: Uri,
@@ -164,7 +164,7 @@ async fn exchange(
     };
     let text = text_of(&body, &head.headers).map(|t| secrets.clean(t));
     let mut headers = passed_on(&head.headers);
-    // What is compressed on its way cannot be read.
+    // A compressed reply could not be read.
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     let mut request = hyper::Request::new(Body::from(body));
     (*request.method_mut(), *request.uri_mut()) = (head.method, to);
@@ -205,7 +205,7 @@ fn answered(status: StatusCode, headers: &HeaderMap, body: Body) -> Response<Bod
     response
 }
 
-/// Passes on what asks for no reply, as it comes.
+/// Forwards a request that does not ask for a reply.
 async fn pass(
     shared: &Shared,
     head: Parts,
@@ -232,7 +232,7 @@ async fn pass(
         }
         Err(e) => {
             noted(0);
-            let api = ctxbench_provider::wire::speaker(head.uri.path(), &|name| {
+            let api = ctxbench_provider::wire::detect_api(head.uri.path(), &|name| {
                 head.headers.contains_key(name)
             });
             let why =

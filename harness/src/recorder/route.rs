@@ -1,9 +1,9 @@
-//! What a request is for, by its method and path.
+//! Purpose of a request, by its method and path.
 
 use ctxbench_provider::Wire;
-use ctxbench_provider::wire::{ALL, Api, Endpoint, speaker};
+use ctxbench_provider::wire::{ALL, Api, Endpoint, detect_api};
 
-/// What a request is for.
+/// Purpose of a request.
 pub(super) enum Route {
     /// A reply of a model; with the path as the wire knows it.
     Reply(Wire, String),
@@ -22,7 +22,7 @@ impl Route {
 }
 
 pub(super) fn route(method: &str, path: &str, header: &dyn Fn(&str) -> bool) -> Route {
-    let api = speaker(path, header);
+    let api = detect_api(path, header);
     let found = || {
         let spoken = |p: &String| ALL.iter().find_map(|w| Some((*w, w.endpoint(p)?)));
         paths(path).find_map(|p| spoken(&p).map(|(wire, endpoint)| (wire, endpoint, p)))
@@ -50,7 +50,7 @@ fn paths(path: &str) -> impl Iterator<Item = String> {
 mod tests {
     use super::*;
 
-    fn of(method: &str, path: &str) -> String {
+    fn route_of(method: &str, path: &str) -> String {
         match route(method, path, &|_| false) {
             Route::Reply(wire, path) => format!("{} {path}", wire.name()),
             Route::Known(api) => format!("known {}", api.name()),
@@ -71,10 +71,10 @@ mod tests {
             ("/v1/files", "unknown"),
             ("/", "unknown"),
         ] {
-            assert_eq!(of("POST", path), is, "{path}");
+            assert_eq!(route_of("POST", path), is, "{path}");
         }
-        assert_eq!(of("GET", "/v1/models"), "known openai");
-        assert_eq!(of("GET", "/v1/models/gpt-5.5"), "known openai");
-        assert_eq!(of("GET", "/v1/responses"), "unknown");
+        assert_eq!(route_of("GET", "/v1/models"), "known openai");
+        assert_eq!(route_of("GET", "/v1/models/gpt-5.5"), "known openai");
+        assert_eq!(route_of("GET", "/v1/responses"), "unknown");
     }
 }

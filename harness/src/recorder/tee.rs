@@ -1,4 +1,4 @@
-//! An answer on its way: every piece goes on as it comes, and a copy is kept.
+//! Streaming of an answer: every piece is passed on as it arrives, and a copy is kept.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,9 +11,9 @@ use crate::post::error_chain;
 use crate::serve::Clock;
 
 /// Most of an answer that is kept, bytes.
-const MOST: usize = 256 << 20;
+const MAX_REPLY_BYTES: usize = 256 << 20;
 
-/// What is told when an answer is over.
+/// Result of an answer that has ended.
 pub(super) struct Over {
     pub(super) bytes: Vec<u8>,
     pub(super) first_ms: Option<u64>,
@@ -21,22 +21,22 @@ pub(super) struct Over {
     pub(super) error: Option<String>,
 }
 
-type Told = Box<dyn FnOnce(Over) + Send>;
+type OnEnd = Box<dyn FnOnce(Over) + Send>;
 
 /// The body of an answer.
 pub(super) struct Tee {
     inner: Incoming,
-    /// Length that the head told.
+    /// Length that the header announced.
     length: Option<u64>,
     kept: Vec<u8>,
     too_long: bool,
     first_ms: Option<u64>,
     clock: Clock,
-    told: Option<Told>,
+    told: Option<OnEnd>,
 }
 
 impl Tee {
-    pub(super) fn new(inner: Incoming, clock: Clock, told: Told) -> Tee {
+    pub(super) fn new(inner: Incoming, clock: Clock, told: OnEnd) -> Tee {
         let length = inner.size_hint().exact();
         let (kept, told) = (Vec::new(), Some(told));
         Tee { inner, length, kept, too_long: false, first_ms: None, clock, told }
@@ -44,7 +44,7 @@ impl Tee {
 
     fn over(&mut self, ended: Ended, error: Option<String>) {
         let Some(told) = self.told.take() else { return };
-        let long = || format!("more than {} MiB, of which nothing is kept", MOST >> 20);
+        let long = || format!("more than {} MiB, of which nothing is kept", MAX_REPLY_BYTES >> 20);
         let error = error.or_else(|| self.too_long.then(long));
         let bytes = std::mem::take(&mut self.kept);
         told(Over { bytes, first_ms: self.first_ms, ended, error });
@@ -71,14 +71,14 @@ impl Body for Tee {
                     if self.first_ms.is_none() {
                         self.first_ms = Some((self.clock)());
                     }
-                    self.too_long |= self.kept.len() + data.len() > MOST;
+                    self.too_long |= self.kept.len() + data.len() > MAX_REPLY_BYTES;
                     if self.too_long {
                         self.kept.clear();
                     } else {
                         self.kept.extend_from_slice(data);
                     }
                 }
-                // Whoever sends it on may not ask again.
+                // The sender may not poll again.
                 if self.is_whole() {
                     self.over(Ended::Whole, None);
                 }

@@ -1,9 +1,9 @@
-//! Secrets and people taken out of what others will read: keys, tokens, passwords, mail addresses
-//! and names of home folders, by their shapes.
+//! Removal of secrets and people from text that others will read: keys, tokens, passwords, mail
+//! addresses and names of home folders, found by their shapes.
 //!
-//! The same secret gets the same text in its place wherever one [`Redactor`] meets it, and another
-//! secret another, so what referred to one another still does. Names of people in prose, hosts and
-//! company names have no shape and stay.
+//! One [`Redactor`] gives the same secret the same replacement and different secrets different
+//! ones, so references still match. Names of people in prose, hosts and company names have no shape
+//! and stay.
 
 pub(crate) mod headers;
 mod rules;
@@ -24,19 +24,19 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 pub(crate) use headers::RequestSecrets;
-use shapes::{ALL, ANY, Put, Shape};
+use shapes::{ALL, ANY, Replacement, Shape};
 
 /// Replacement of a secret in texts that do not number their secrets.
 pub(crate) const MARK: &str = "[redacted]";
 
-/// The shape that was found, and what of it is secret.
+/// Returns the shape that matched, and its secret.
 fn group(found: Captures<'_>) -> Option<(&'static Shape, Match<'_>)> {
     ALL.iter().enumerate().find_map(|(i, shape)| Some((shape, found.get(i + 1)?)))
 }
 
 /// Secret of a text, or a person.
 struct Finding {
-    put: Put,
+    put: Replacement,
     range: Range<usize>,
 }
 
@@ -52,14 +52,14 @@ fn findings(text: &str) -> Vec<Finding> {
         let is_free = !found[..shapes].get(after).is_some_and(overlaps)
             && !found[shapes..].last().is_some_and(overlaps);
         if is_free {
-            found.push(Finding { put: Put::Key(id), range });
+            found.push(Finding { put: Replacement::Key(id), range });
         }
     }
     found.sort_by_key(|finding| finding.range.start);
     found
 }
 
-/// Finds what [`shapes`] describes.
+/// Finds the matches of [`shapes`].
 fn find_shapes(text: &str) -> Vec<Finding> {
     let mut out = Vec::new();
     let mut from = 0;
@@ -92,7 +92,7 @@ pub(crate) fn without_secrets(text: &str, key: Option<&str>) -> String {
     let mut out = String::new();
     let mut copied = 0;
     for Finding { put, range } in findings(&text) {
-        if matches!(put, Put::Key(_)) && !text[range.clone()].contains(MARK) {
+        if matches!(put, Replacement::Key(_)) && !text[range.clone()].contains(MARK) {
             out += &text[copied..range.start];
             out += MARK;
             copied = range.end;
@@ -119,19 +119,19 @@ pub(crate) fn value_without_secrets(value: Value, key: Option<&str>) -> Value {
 /// Takes secrets out, and remembers which it has met.
 #[derive(Default)]
 pub struct Redactor {
-    /// What stands in the place of each.
+    /// Replacement of each secret.
     met: HashMap<String, String>,
-    last: HashMap<Put, usize>,
-    /// Texts without a secret: results say most of theirs once for every strategy.
+    last: HashMap<Replacement, usize>,
+    /// Texts without a secret. Results repeat most texts once per strategy.
     clean: HashSet<String>,
     /// Of these, bytes.
     clean_bytes: usize,
 }
 
-/// Longest text that is remembered to hold no secret, bytes.
+/// Maximum size of a text that is remembered as clean, bytes.
 const REMEMBERED: usize = 20_000;
 
-/// Most of such texts: those of some sessions, which stand together in results.
+/// Maximum size of all texts that are remembered as clean, bytes: those of several sessions.
 const REMEMBERED_IN_ALL: usize = 16 << 20;
 
 impl Redactor {
@@ -144,7 +144,7 @@ impl Redactor {
         let mut copied = 0;
         for Finding { put, range } in findings(text) {
             out += &text[copied..range.start];
-            out += &self.put(put, &text[range.clone()]);
+            out += &self.replacement(put, &text[range.clone()]);
             copied = range.end;
         }
         if copied == 0 {
@@ -161,11 +161,11 @@ impl Redactor {
         Cow::Owned(out + &text[copied..])
     }
 
-    fn put(&mut self, put: Put, secret: &str) -> String {
+    fn replacement(&mut self, put: Replacement, secret: &str) -> String {
         if let Some(known) = self.met.get(secret) {
             return known.clone();
         }
-        // What a vendor's form tells is more than that a name stands before it.
+        // A vendor's form is more specific than a name before it.
         let whole = |(shape, found): &(&Shape, Match<'_>)| {
             found.len() == secret.len() && (shape.matches)(secret)
         };
@@ -177,7 +177,8 @@ impl Redactor {
         text
     }
 
-    /// All texts of a JSON value, names of fields too, and what stands under the name of a secret.
+    /// Redacts all texts of a JSON value, names of fields, and values of fields that are named like
+    /// secrets.
     pub fn value(&mut self, value: &mut Value) {
         match value {
             Value::String(text) => {
@@ -191,7 +192,7 @@ impl Redactor {
                 for (name, mut value) in std::mem::take(fields) {
                     match &mut value {
                         Value::String(s) if shapes::is_secret_field(&name, s) => {
-                            *s = self.put(Put::Key("secret"), s);
+                            *s = self.replacement(Replacement::Key("secret"), s);
                         }
                         other => self.value(other),
                     }
@@ -208,7 +209,7 @@ impl Redactor {
         if let (Some(name), Some(value)) = (text("name").or(text("key")), text("value"))
             && shapes::is_secret_field(name, value)
         {
-            let put = self.put(Put::Key("secret"), value);
+            let put = self.replacement(Replacement::Key("secret"), value);
             fields.insert("value".into(), put.into());
         }
     }
@@ -219,15 +220,16 @@ impl Redactor {
         serde_json::from_value(value)
     }
 
-    /// What was taken out, if anything was: "redacted: 1 aws-key, 2 mail addresses".
+    /// Returns a note with counts, such as "redacted: 1 aws-key, 2 mail addresses"; `None` =
+    /// nothing was redacted.
     pub fn note(&self) -> Option<String> {
         let mut all: Vec<String> = self.last.iter().map(|(put, n)| put.counted(*n)).collect();
         all.sort_unstable();
         (!all.is_empty()).then(|| format!("note: redacted: {}", all.join(", ")))
     }
 
-    /// A session without its secrets. Facts that were found in its text are found anew in what is
-    /// left; others are redacted as they stand.
+    /// Redacts a session. Facts that were found in its text are found again in the redacted text;
+    /// other facts are redacted as they are.
     pub fn session(&mut self, session: &Session) -> serde_json::Result<Session> {
         let header = self.typed(&session.header)?;
         let entries = session.entries.iter().map(|e| self.typed(e));

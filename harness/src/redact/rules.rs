@@ -130,9 +130,9 @@ impl Rule {
 
 const COMPILES: &str = "the rules are part of the program, and a test compiles them";
 
-/// End of most of gitleaks' patterns: what follows a key in source code.
+/// End of most patterns of gitleaks: the characters after a key in source code.
 const END: &str = r#"(?:[\x60'"\s;]|\\[nr]|$)"#;
-/// What may follow a key in any text.
+/// Characters after a key in any text.
 const ANY_END: &str = r"(?:(?u:[^A-Za-z0-9])|$)";
 
 /// Widens the boundaries of a pattern and makes its first group the secret.

@@ -1,5 +1,5 @@
-//! What secrets look like. Where a vendor publishes the form of its keys, the form is that; the
-//! rest is told by the name that stands before it.
+//! Shapes of secrets. Where a vendor publishes the form of its keys, the shape has that form;
+//! otherwise the name before a value identifies it.
 //!
 //! Forms: [GitHub](https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github#githubs-token-formats),
 //! [GitLab](https://docs.gitlab.com/security/tokens/#token-prefixes),
@@ -15,26 +15,26 @@ use regex::Regex;
 
 /// A sort of secret.
 pub(super) struct Shape {
-    /// What stands in the place of one.
-    pub(super) put: Put,
+    /// Kind of the replacement.
+    pub(super) put: Replacement,
     form: Form,
-    /// Whether what the pattern found is one after all.
+    /// Validates a match of the pattern.
     pub(super) matches: fn(&str) -> bool,
-    /// Where one ends in a text in which the pattern found it up to here; `None` = it is none.
+    /// Returns the end of a secret, given the text and the end of the match; `None` = not a secret.
     pub(super) end: fn(&str, usize) -> Option<usize>,
 }
 
-/// Where in a pattern a secret stands.
+/// Position of the secret in a pattern.
 enum Form {
-    /// A lead and the secret behind it. No letter or digit stands right before them.
+    /// A lead and the secret after it, with no letter or digit right before them.
     Alone(&'static str, &'static str),
-    /// What its one group finds is secret.
+    /// The pattern's only group is the secret.
     Within(&'static str),
 }
 
-/// What is put in the place of a secret; the same for the same one, by its number.
+/// Kind of replacement; the number distinguishes secrets of a kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Put {
+pub(super) enum Replacement {
     /// `[redacted-KIND-1]`
     Key(&'static str),
     /// `person1@example.com`
@@ -43,28 +43,30 @@ pub(super) enum Put {
     User,
 }
 
-impl Put {
+impl Replacement {
     pub(super) fn text(self, number: usize) -> String {
         match self {
-            Put::Key(kind) => format!("[redacted-{kind}-{number}]"),
-            Put::Mail => format!("person{number}@example.com"),
-            Put::User => format!("user{number}"),
+            Replacement::Key(kind) => format!("[redacted-{kind}-{number}]"),
+            Replacement::Mail => format!("person{number}@example.com"),
+            Replacement::User => format!("user{number}"),
         }
     }
 
     /// So many of them, for people.
     pub(super) fn counted(self, n: usize) -> String {
         let (one, more) = match self {
-            Put::Key(kind) => return format!("{n} {kind}{}", if n == 1 { "" } else { "s" }),
-            Put::Mail => ("mail address", "mail addresses"),
-            Put::User => ("name of a home folder", "names of home folders"),
+            Replacement::Key(kind) => {
+                return format!("{n} {kind}{}", if n == 1 { "" } else { "s" });
+            }
+            Replacement::Mail => ("mail address", "mail addresses"),
+            Replacement::User => ("name of a home folder", "names of home folders"),
         };
         format!("{n} {}", if n == 1 { one } else { more })
     }
 }
 
 impl Shape {
-    const fn new(put: Put, form: Form) -> Shape {
+    const fn new(put: Replacement, form: Form) -> Shape {
         Shape { put, form, matches: |_| true, end: |_, found| Some(found) }
     }
 
@@ -80,17 +82,17 @@ const fn key(kind: &'static str, pattern: &'static str) -> Shape {
 
 /// A key that is told by what stands right before it.
 const fn key_after(kind: &'static str, lead: &'static str, pattern: &'static str) -> Shape {
-    Shape::new(Put::Key(kind), Form::Alone(lead, pattern))
+    Shape::new(Replacement::Key(kind), Form::Alone(lead, pattern))
 }
 
-/// A secret that is told by what stands around it.
+/// Secret that the text around it identifies.
 const fn within(kind: &'static str, pattern: &'static str) -> Shape {
-    Shape::new(Put::Key(kind), Form::Within(pattern))
+    Shape::new(Replacement::Key(kind), Form::Within(pattern))
 }
 
 /// The name of a home folder.
 const fn user(pattern: &'static str) -> Shape {
-    Shape::new(Put::User, Form::Within(pattern)).only(is_user)
+    Shape::new(Replacement::User, Form::Within(pattern)).only(is_user)
 }
 
 /// Colours of a terminal, as they are and as JSON, a shell or a program writes them.
@@ -100,15 +102,15 @@ macro_rules! colours {
     };
 }
 
-/// What may stand right before a lead: no letter or digit of its script, but the escape of a line's
-/// end in JSON or of a byte in a URL, and the code of a colour.
+/// Pattern of the text right before a lead: not a letter or digit, but the escape of a line break
+/// in JSON or of a byte in a URL, or a colour code.
 macro_rules! before {
     () => {
         concat!(r"(?:^|\\[ntr]|\\u[0-9A-Fa-f]{4}|%[0-9A-Fa-f]{2}|[^A-Za-z0-9]|", colours!(), ")")
     };
 }
 
-/// What may stand between a name and its value: `: `, `=`, `": "`, colours.
+/// Pattern between a name and its value: `: `, `=`, `": "`, colours.
 macro_rules! assigned {
     ($sign:literal, $quote:literal) => {
         concat!($sign, r"\s*", colours!(), "*", $quote, colours!(), "*")
@@ -144,7 +146,7 @@ pub(super) const ALL: &[Shape] = &[
     key_after("signature", "sig=", r"[A-Za-z0-9%+/_-]{30,}=*"),
     key("jwt", r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*"),
     within("password", r#"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@"'<>]*:([^\s/@"'<>]+)@"#)
-        .only(is_no_placeholder),
+        .only(is_not_placeholder),
     key_after(
         "credential",
         concat!(
@@ -167,7 +169,7 @@ pub(super) const ALL: &[Shape] = &[
     // curl -u NAME:PASSWORD
     within("password", r#"(?:^|\s)(?:-u|--user)(?:\s+|=)["']?[^\s:"'/]+:([^\s"'\\]{4,})"#)
         .only(is_made_up),
-    // Options of a command: in quotes whatever it is, else what is no word of a sentence about it.
+    // Options of a command: any value in quotes, otherwise values that are not words of a sentence.
     within(
         "password",
         concat!(
@@ -176,7 +178,7 @@ pub(super) const ALL: &[Shape] = &[
             r#"\\*["']([^"'\\\r\n]{4,128})"#,
         ),
     )
-    .only(is_no_placeholder),
+    .only(is_not_placeholder),
     within(
         "password",
         concat!(
@@ -196,7 +198,7 @@ pub(super) const ALL: &[Shape] = &[
     )
     .only(is_made_up),
     within("password", concat!(before!(), r#"sshpass\s+-p\s*(?:\\*["'])?([^\s"'\\]{3,})"#))
-        .only(is_no_placeholder),
+        .only(is_not_placeholder),
     // -p without a blank is the password, with one the next word is the database.
     within(
         "password",
@@ -206,7 +208,7 @@ pub(super) const ALL: &[Shape] = &[
             r#"[^\n|;&]{0,200}?\s-p(?:\\*["'])?([^\s"'\\]{3,})"#,
         ),
     )
-    .only(is_no_placeholder),
+    .only(is_not_placeholder),
     within(
         "cookie",
         concat!(
@@ -218,9 +220,9 @@ pub(super) const ALL: &[Shape] = &[
     .only(has_digit),
     // .netrc
     within("password", r"\blogin(?:\s|\\n)+[^\s\\]+(?:\s|\\n)+password(?:\s|\\n)+([^\s\\]{4,})")
-        .only(is_no_placeholder),
+        .only(is_not_placeholder),
     within("password", r"<(?i:(?:\w+:)?(?:password|passwd|passphrase))>\s*([^<>\s]{4,})\s*</")
-        .only(is_no_placeholder),
+        .only(is_not_placeholder),
     within("secret", r"<(?i:(?:\w+:)?[\w-]*(?:secret|token|api[_-]?key))>\s*([^<>\s]{8,})\s*</")
         .only(is_random),
     // In quotes: whatever it is.
@@ -236,7 +238,7 @@ pub(super) const ALL: &[Shape] = &[
             r#"*\\*["']"#
         ),
     )
-    .only(is_no_placeholder),
+    .only(is_not_placeholder),
     within(
         "secret",
         concat!(
@@ -250,8 +252,11 @@ pub(super) const ALL: &[Shape] = &[
         ),
     )
     .only(is_random),
-    Shape::new(Put::Mail, Form::Alone("", r"\w[\w.%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24}\b"))
-        .only(is_mail),
+    Shape::new(
+        Replacement::Mail,
+        Form::Alone("", r"\w[\w.%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,24}\b"),
+    )
+    .only(is_mail),
     // With a blank in it, where a folder below ends it.
     user(r"(?:^|\\[ntr]|[^A-Za-z0-9_.])/Users/(\w[\w.-]*(?:\\{0,2} [A-Z][\w.-]*){1,2})/"),
     user(concat!(
@@ -280,24 +285,24 @@ pub(super) static ANY: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&all).expect("the patterns are constants, and a test compiles them")
 });
 
-/// Whether a field of this name and content is a secret as a whole: a password is one whatever it
-/// is, the rest if a machine made it.
+/// Returns whether the content of a field is a secret as a whole: any password, other values if
+/// they look generated.
 pub(super) fn is_secret_field(name: &str, content: &str) -> bool {
     let name = name.to_ascii_lowercase().replace(['_', '-'], "");
     let ends = |words: &[&str]| words.iter().any(|w| name.ends_with(w));
     let named = ends(&["apikey", "secret", "token", "privatekey", "accesskey", "accountkey"]);
-    ends(&["password", "passwd", "passphrase"]) && content.len() >= 6 && is_no_placeholder(content)
+    ends(&["password", "passwd", "passphrase"]) && content.len() >= 6 && is_not_placeholder(content)
         || named && is_random(content)
 }
 
 fn is_made_up(text: &str) -> bool {
-    has_digit_and_letter(text) && is_no_placeholder(text)
+    has_digit_and_letter(text) && is_not_placeholder(text)
 }
 
-/// What a person takes for a password rather than for a word.
+/// Returns whether a text looks like a chosen password and not like a word.
 fn is_chosen(text: &str) -> bool {
     let sign = |b: u8| b"!@#%^*&+=?~".contains(&b);
-    (has_digit(text) || text.bytes().any(sign)) && is_no_placeholder(text)
+    (has_digit(text) || text.bytes().any(sign)) && is_not_placeholder(text)
 }
 
 fn has_digit_and_letter(text: &str) -> bool {
@@ -309,23 +314,24 @@ fn has_digit(text: &str) -> bool {
 }
 
 /// Shortest secret that is known by its randomness, bytes.
-const SHORTEST: usize = 16;
-/// Least entropy of one, bits per byte: that of 11 different bytes. Names made of words have more
-/// letters in common.
-const LEAST_ENTROPY: f64 = 3.5;
+const MIN_LENGTH: usize = 16;
+/// Minimum entropy of a secret, bits per byte: that of 11 different bytes. Names made of words
+/// repeat more letters.
+const MIN_ENTROPY: f64 = 3.5;
 
-/// Letters, digits and no words: a version, a path or a name in a program is none.
+/// Returns whether a text looks generated: letters and digits, not a version, a path or an
+/// identifier.
 fn is_random(text: &str) -> bool {
     let count = |is: fn(&u8) -> bool| text.bytes().filter(is).count();
     let (digits, lower, upper) =
         (count(u8::is_ascii_digit), count(u8::is_ascii_lowercase), count(u8::is_ascii_uppercase));
     let mixed = lower > 0 && upper > 0 || digits > 2;
-    text.len() >= SHORTEST
+    text.len() >= MIN_LENGTH
         && digits > 0
         && lower + upper > 0
         && mixed
-        && is_no_placeholder(text)
-        && entropy(text) >= LEAST_ENTROPY
+        && is_not_placeholder(text)
+        && entropy(text) >= MIN_ENTROPY
 }
 
 /// Shannon entropy of a text, bits per byte.
@@ -336,8 +342,9 @@ pub(super) fn entropy(text: &str) -> f64 {
     seen.values().map(|&n| n as f64 / all).map(|p| -p * p.log2()).sum()
 }
 
-/// `${PASSWORD}`, `$PASSWORD`, `{pw}`, `%s` and `****` stand for a secret.
-fn is_no_placeholder(text: &str) -> bool {
+/// Returns whether a text is not a placeholder such as `${PASSWORD}`, `$PASSWORD`, `{pw}`, `%s` or
+/// `****`.
+fn is_not_placeholder(text: &str) -> bool {
     let starts = ["${", "$(", "{", "%(", "%s", "<", "[", "process.", "os.", "env."];
     let variable = text.strip_prefix('$').is_some_and(|name| {
         name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
@@ -348,15 +355,15 @@ fn is_no_placeholder(text: &str) -> bool {
 }
 
 /// How far an end of a private key is looked for, bytes.
-const LONGEST_KEY: usize = 16 << 10;
+const MAX_KEY_BYTES: usize = 16 << 10;
 /// Characters of base64 in a row that make a line one of a key.
 const KEY_LINE: usize = 16;
 
-/// Where a private key ends whose first line ends at `from`: behind its last line, whatever stands in
-/// front of the lines between (numbers, quotes, the marks of a diff), or, where the text breaks off
-/// before, behind the lines that look like one. `None` = only the words of a first line.
+/// Returns the end of a private key with a first line that ends at `from`: after its last line,
+/// whatever precedes the lines (numbers, quotes, diff marks), or, in a truncated text, after the
+/// lines that look like a key. `None` = only the text of a first line.
 fn key_end(text: &str, from: usize) -> Option<usize> {
-    let mut to = text.len().min(from + LONGEST_KEY);
+    let mut to = text.len().min(from + MAX_KEY_BYTES);
     while !text.is_char_boundary(to) {
         to -= 1;
     }
@@ -390,8 +397,8 @@ fn is_mail(text: &str) -> bool {
     !reserved && !nobody && !file
 }
 
-/// Names under which nobody in particular works.
-const NOBODY: &[&str] = &[
+/// Names of home folders that do not identify a person.
+const SHARED_NAMES: &[&str] = &[
     "user",
     "you",
     "your",
@@ -413,5 +420,5 @@ const NOBODY: &[&str] = &[
 
 fn is_user(text: &str) -> bool {
     let numbered = text.strip_prefix("user").is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
-    !numbered && !NOBODY.contains(&text)
+    !numbered && !SHARED_NAMES.contains(&text)
 }

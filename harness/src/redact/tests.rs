@@ -18,8 +18,8 @@ const MIXED: &str = "aB3dE5gH7jK9mN2pQ4sT6vW8yZ";
 const LETTERS: &str = "aBcDeFgHiJkLmNoPqRsTuVwXyZ";
 const HEX: &str = "0a1b2c3d4e5f6789";
 
-/// Every shape: text around one, the secret, and what takes its place.
-fn known() -> Vec<(String, String, &'static str)> {
+/// Every shape: the text around a secret, the secret, and its kind.
+fn known_secrets() -> Vec<(String, String, &'static str)> {
     let jwt = format!("eyJ{}.eyJ{}.{}", body(MIXED, 20), body(MIXED, 30), body(MIXED, 43));
     let pem = format!(
         "-----BEGIN {0} PRIVATE KEY-----\n{1}\n{1}\n-----END {0} PRIVATE KEY-----",
@@ -102,7 +102,7 @@ fn known() -> Vec<(String, String, &'static str)> {
 
 #[test]
 fn every_known_shape_goes_and_the_rest_stays() {
-    for (text, secret, kind) in known() {
+    for (text, secret, kind) in known_secrets() {
         let expected = text.replacen(&secret, &format!("[redacted-{kind}-1]"), 1);
         assert_eq!(redacted(&text), expected);
         assert!(!redacted(&text).contains(&secret));
@@ -133,7 +133,7 @@ fn a_cookie_goes_with_all_that_stands_behind_its_first_name() {
 fn a_home_folder_with_a_blank_goes_whole_and_words_about_options_stay() {
     assert_eq!(redacted("/Users/Ada Lovelace/x.rs"), "/Users/user1/x.rs");
     assert_eq!(redacted("cd /Users/Ada\\ Lovelace/x"), "cd /Users/user1/x");
-    assert_eq!(redacted("/Users/ada Then go on"), "/Users/user1 Then go on");
+    assert_eq!(redacted("/Users/ada Then continue"), "/Users/user1 Then continue");
     for words in [
         "The --password option asks for one, --token too.",
         "mysql -u root -p shop",
@@ -148,7 +148,7 @@ fn a_home_folder_with_a_blank_goes_whole_and_words_about_options_stay() {
 
 #[test]
 fn what_stands_around_a_secret_does_not_hide_it() {
-    for (text, secret, _) in known() {
+    for (text, secret, _) in known_secrets() {
         let json = serde_json::to_string(&format!("first\n{text}\nlast")).unwrap();
         let secret_in_json = serde_json::to_string(&secret).unwrap();
         let wraps = [
@@ -298,7 +298,7 @@ fn a_session_is_redacted_everywhere() {
     assert_eq!(out.facts, [Fact::new("who", FactKind::Value, "person1@example.com", "u")]);
 }
 
-/// A path with a secret in it is needed long after it was shown: so is what stands in its place.
+/// A path with a secret is needed long after it was shown; the same is true for its replacement.
 #[test]
 fn facts_that_were_found_are_found_in_what_is_left() {
     let said = |id: &str, text: &str| {
@@ -328,7 +328,7 @@ proptest! {
     fn it_is_done_once(
         pieces in prop::collection::vec(prop_oneof![
             "[ -~\\n]{0,20}", "\\PC{0,8}",
-            (0..known().len()).prop_map(|i| known()[i].0.clone()),
+            (0..known_secrets().len()).prop_map(|i| known_secrets()[i].0.clone()),
             Just("mail ada@engine.org in /home/ada or C:\\Users\\ada\\x".to_string()),
             Just("password=\"".to_string()), Just("token: ".to_string()),
         ], 0..8)
@@ -339,9 +339,9 @@ proptest! {
 
     #[test]
     fn no_known_secret_survives_among_words(
-        before in "[a-z ]{0,30} ", after in " [a-z ]{0,30}", at in 0..known().len()
+        before in "[a-z ]{0,30} ", after in " [a-z ]{0,30}", at in 0..known_secrets().len()
     ) {
-        let (text, secret, _) = &known()[at];
+        let (text, secret, _) = &known_secrets()[at];
         let text = format!("{before}{text}{after}");
         prop_assert!(!redacted(&text).contains(secret.as_str()));
     }

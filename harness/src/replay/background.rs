@@ -1,6 +1,6 @@
 //! How the races of background summaries ended, out of the events of a conversation.
 
-use ctxbench_core::engine::{BackgroundStep, Event, Stamped, Task};
+use ctxbench_core::engine::{BackgroundStep, Event, Task, TimedEvent};
 use ctxbench_reports::record::{BackgroundRecord, Fate};
 
 struct Race {
@@ -21,7 +21,7 @@ enum Came {
 }
 
 /// Every background summary of a conversation in the order in which they were asked for.
-pub(super) fn records<'a>(events: impl Iterator<Item = &'a Stamped>) -> Vec<BackgroundRecord> {
+pub(super) fn records<'a>(events: impl Iterator<Item = &'a TimedEvent>) -> Vec<BackgroundRecord> {
     let mut races: Vec<Race> = Vec::new();
     for e in events {
         let Event::Background(task, step) = e.event else { continue };
@@ -83,9 +83,9 @@ mod tests {
     fn raced(steps: &[(u64, Millis, u64, BackgroundStep)]) -> Vec<BackgroundRecord> {
         let stamped = |(before_request, at_ms, task, step): &(u64, Millis, u64, BackgroundStep)| {
             let event = Event::Background(Task(*task), *step);
-            Stamped { before_request: *before_request, at_ms: *at_ms, event }
+            TimedEvent { before_request: *before_request, at_ms: *at_ms, event }
         };
-        let events: Vec<Stamped> = steps.iter().map(stamped).collect();
+        let events: Vec<TimedEvent> = steps.iter().map(stamped).collect();
         records(events.iter())
     }
 

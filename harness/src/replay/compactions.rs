@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, common_prefix};
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::context_editing;
-use ctxbench_core::engine::{Event as Noted, Stamped};
+use ctxbench_core::engine::{Event as Noted, TimedEvent};
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::session::Millis;
@@ -51,7 +51,7 @@ impl Measure {
     }
 
     /// A compaction that the engine noted, and what it left of the facts; `None` = something else.
-    pub(super) fn compacted(&mut self, noted: &Stamped, kept: Kept) -> Option<Compacted> {
+    pub(super) fn compacted(&mut self, noted: &TimedEvent, kept: Kept) -> Option<Compacted> {
         let Noted::Compaction { kind, mechanism, phase, before, after, new } = &noted.event else {
             return None;
         };

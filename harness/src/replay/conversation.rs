@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::sync::mpsc::Receiver;
 
-use ctxbench_core::counted::many;
-use ctxbench_core::engine::{Event as Noted, Stamped};
+use ctxbench_core::engine::{Event as Noted, TimedEvent};
 use ctxbench_core::fact::Fact;
 use ctxbench_core::model;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::request::{ErrorKind, Purpose, Usage};
 use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{
@@ -58,7 +58,7 @@ impl Conversation {
     }
 
     /// What the engine noted, in order.
-    pub(super) fn noted(&self) -> impl Iterator<Item = &Stamped> {
+    pub(super) fn noted(&self) -> impl Iterator<Item = &TimedEvent> {
         self.0.iter().filter_map(|e| match e {
             Event::Noted(n) => Some(&**n),
             Event::Rewound(rewound) => Some(&*rewound.0),
@@ -67,7 +67,7 @@ impl Conversation {
     }
 
     /// Every rewind that it reached.
-    pub(super) fn rewound(&self) -> impl Iterator<Item = (&Stamped, Compared)> {
+    pub(super) fn rewound(&self) -> impl Iterator<Item = (&TimedEvent, Compared)> {
         self.0.iter().filter_map(|e| match e {
             Event::Rewound(rewound) => Some((&*rewound.0, rewound.1)),
             _ => None,
@@ -160,7 +160,7 @@ impl Conversation {
     }
 
     pub(super) fn triggers(&self) -> Vec<TriggerRecord> {
-        let record = |e: &Stamped| match e.event {
+        let record = |e: &TimedEvent| match e.event {
             Noted::Trigger { check, believed, billed, limit } => Some(TriggerRecord {
                 before_request: e.before_request,
                 believed,
@@ -181,7 +181,11 @@ impl Conversation {
         }
         if self.0.iter().any(|e| matches!(e, Event::Livelocked)) {
             let requests = self.requests().count();
-            let why = format!("{} for {}", many(requests, "request"), many(total, "recorded step"));
+            let why = format!(
+                "{} for {}",
+                pluralize(requests, "request"),
+                pluralize(total, "recorded step")
+            );
             return (Status::Livelock, Some(why));
         }
         if self.steps() >= total {
@@ -198,7 +202,7 @@ impl Conversation {
     /// How the strategy itself failed.
     fn broken(&self) -> Option<&str> {
         self.noted().find_map(|e| match &e.event {
-            Noted::Broken(why) => Some(&**why),
+            Noted::StrategyFailed(why) => Some(&**why),
             _ => None,
         })
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use ctxbench_core::engine::Stamped;
+use ctxbench_core::engine::TimedEvent;
 use ctxbench_core::request::Usage;
 use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{FactMove, FactRecord, RequestRecord, Rule};
@@ -49,10 +49,10 @@ pub(super) enum Event {
     /// The context was made smaller.
     Compacted(Box<Compacted>),
     /// The user went back.
-    Rewound(Box<(Arc<Stamped>, Compared)>),
+    Rewound(Box<(Arc<TimedEvent>, Compared)>),
     /// Anything else that the engine noted: triggers, restarts, interventions, …. Compactions, too,
     /// while the session is yet to be opened again.
-    Noted(Arc<Stamped>),
+    Noted(Arc<TimedEvent>),
     /// A turn failed, and this is what the user read.
     TurnFailed(Box<str>),
     /// The user asks to go on, since less was said than was recorded.

@@ -148,7 +148,7 @@ pub(super) fn around(fact: &Fact, text: &str) -> String {
         return window(text, at, at + token.len());
     }
     let nearest = || Lines::of(text.lines()).like(&words(&fact.tokens.join(" ")), &HashSet::new());
-    match text.lines().find(|line| fact.stands_in(line)).or_else(nearest) {
+    match text.lines().find(|line| fact.occurs_in(line)).or_else(nearest) {
         Some(line) => window(line, 0, 0),
         None => window(text, 0, 0),
     }

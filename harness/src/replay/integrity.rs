@@ -112,7 +112,7 @@ mod tests {
     }
 
     fn rules_of(wire: &str, blocks: &[Arc<Block>], user: Option<u32>) -> Vec<Rule> {
-        Integrity::of(wire::named(wire).unwrap())
+        Integrity::of(wire::find(wire).unwrap())
             .check(blocks, user.map(MessageId), |m| m == MessageId(1))
             .into_iter()
             .map(|(r, _)| r)

@@ -91,7 +91,7 @@ impl Known {
         }
         let matcher = Matcher::new(&facts);
         let memory = session.entries.iter().filter_map(|e| match e {
-            Entry::Memory { text, .. } => Some(matcher.carried(text, &fold(text))),
+            Entry::Memory { text, .. } => Some(matcher.find(text, &fold(text))),
             _ => None,
         });
         Known {
@@ -156,7 +156,7 @@ impl Known {
             return known.clone();
         }
         let folded = fold(text);
-        let facts = self.matcher.carried(text, &folded).into_iter();
+        let facts = self.matcher.find(text, &folded).into_iter();
         let facts = facts.map(|(fact, how)| (fact as u32, how)).collect();
         let made = Arc::new(Carried { facts, words: said_words(&folded).collect() });
         self.remembered().entry(key).or_insert(made).clone()
@@ -183,7 +183,7 @@ impl Known {
 
     /// The facts that a text carries, not remembered.
     pub(super) fn carried_once(&self, text: &str) -> impl Iterator<Item = usize> + use<> {
-        self.matcher.carried(text, &fold(text)).into_iter().map(|(fact, _)| fact)
+        self.matcher.find(text, &fold(text)).into_iter().map(|(fact, _)| fact)
     }
 
     /// Facts that arise under this id.

@@ -41,7 +41,7 @@ use std::sync::Arc;
 use ctxbench_core::agent;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::engine::{Engine, Fixed, Stamped};
+use ctxbench_core::engine::{Engine, Fixed, TimedEvent};
 use ctxbench_core::history::History;
 use ctxbench_core::model::Model;
 use ctxbench_core::request::Tools;
@@ -54,7 +54,7 @@ use ctxbench_strategies::Spec;
 
 use crate::memory::Prefixes;
 use crate::mock::{
-    DirectDoor, Door, HttpDoor, ProviderModel, ProviderOptions, SharedDoor, Transport,
+    DirectTransport, Door, HttpTransport, ProviderModel, ProviderOptions, SharedDoor, Transport,
 };
 use crate::rewind::FileRewinds;
 use crate::summarise::{Summariser, SummaryDesk};
@@ -146,7 +146,7 @@ pub struct FullReplay {
     pub replayed: Replayed,
     /// What the engine of the main conversation noted, contexts before and after compactions among
     /// it.
-    pub events: Vec<Arc<Stamped>>,
+    pub events: Vec<Arc<TimedEvent>>,
     /// The log of the conversation.
     pub history: History,
 }
@@ -318,8 +318,8 @@ fn open(scene: &Scene<'_>) -> Box<dyn Door> {
         desk: (*desk).clone(),
     });
     match options.transport {
-        Transport::Http => Box::new(HttpDoor::new(provider, model.capabilities.counting)),
-        Transport::Direct => Box::new(DirectDoor::new(provider, model.capabilities.counting)),
+        Transport::Http => Box::new(HttpTransport::new(provider, model.capabilities.counting)),
+        Transport::Direct => Box::new(DirectTransport::new(provider, model.capabilities.counting)),
     }
 }
 
@@ -391,7 +391,7 @@ fn fixed(session: &Session, model: &Model, calibrate: Calibrate) -> Fixed {
                 out.base.push(block(BlockKind::Base, Role::System, text.clone()))
             }
             Entry::Tools { definitions, .. } => {
-                out.tools = Tools::new(&wire::of(model).tool_definitions(definitions))
+                out.tools = Tools::new(&wire::for_model(model).tool_definitions(definitions))
             }
             Entry::Memory { path, text, .. } => out.context.push(memory_block(path, text)),
             Entry::RepoMap { text, .. } => {

@@ -8,12 +8,12 @@ use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::origins;
 use ctxbench_core::content::Part;
 use ctxbench_core::context_editing;
-use ctxbench_core::engine::{Action, Event as Noted, Stamped};
+use ctxbench_core::engine::{Action, Event as Noted, TimedEvent};
+use ctxbench_core::host::Incoming;
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::{Applied, ModelError, Purpose, Reply, Request, StopReason, Usage};
 use ctxbench_core::session::{Millis, Session};
 use ctxbench_core::strategy::is_system;
-use ctxbench_core::world::Incoming;
 use ctxbench_provider::wire;
 use ctxbench_reports::record::{RequestRecord, RequestStatus, Rule};
 use ctxbench_strategies::descriptor::Recovery;
@@ -100,7 +100,7 @@ impl Observer {
             rewinds: Rewinds::new(session, model.counting),
             compactions: Measure::with(model),
             prefix: Prefix::default(),
-            integrity: Integrity::of(wire::of(model)),
+            integrity: Integrity::of(wire::for_model(model)),
             special: Special::default(),
             tracer: None,
             agent: None,
@@ -181,7 +181,7 @@ impl Observer {
     }
 
     /// The engine noted something.
-    pub(super) fn noted(&mut self, noted: &Arc<Stamped>) {
+    pub(super) fn noted(&mut self, noted: &Arc<TimedEvent>) {
         let noted = noted.clone();
         self.log.note(match &noted.event {
             Noted::Compaction { before, after, .. } => {
@@ -198,7 +198,7 @@ impl Observer {
                 let compared = self.rewinds.went_back(to, after);
                 Event::Rewound(Box::new((noted, compared)))
             }
-            Noted::Said(text) => {
+            Noted::ProgramLog(text) => {
                 if let Some(tracer) = &mut self.tracer {
                     tracer.said(text);
                 }

@@ -70,7 +70,7 @@ fn said(e: &Entry, known: &Known) -> Vec<usize> {
             let whole = known.carried(&joined_text(&parts, "\n"));
             out.extend(whole.facts().map(|(fact, _)| fact));
             let rest = parts.iter().filter(|p| p.as_text().is_none());
-            rest.for_each(|p| out.extend(known.carried_once(p.words())));
+            rest.for_each(|p| out.extend(known.carried_once(p.text())));
         }
     }
     out.retain(|i| *i < known.measured);

@@ -104,7 +104,7 @@ impl Prefix {
             request.server_edits.iter().any(|e| !context_editing::deleted_results(e).is_empty());
         let (model, edits) = (&request.model, &request.server_edits);
         let sent = match kept {
-            true => Cow::Owned(context_editing::arriving(model, edits, request.blocks.clone())),
+            true => Cow::Owned(context_editing::visible(model, edits, request.blocks.clone())),
             false => Cow::Borrowed(logical),
         };
         let head = common_prefix(&self.blocks, &sent);

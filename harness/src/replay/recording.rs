@@ -34,7 +34,7 @@ pub(super) fn met(scenario: &Scenario, model: &Model, options: &Options) -> Mode
 pub(crate) fn counting(session: &Session, model: &Model, calibrate: Calibrate) -> Counting {
     match calibrate {
         Calibrate::Off => Counting::O200K,
-        Calibrate::Recording if tells_sizes(session, model) => model.counting.of_visible_text(),
+        Calibrate::Recording if tells_sizes(session, model) => model.counting.for_visible_text(),
         _ => model.counting,
     }
 }
@@ -73,7 +73,7 @@ pub(super) fn counted_by(session: &Session, model: &Model, calibrate: Calibrate)
         Some(name)
             if calibrate == Calibrate::Off || model::provider_of(name) != Some(model.provider) =>
         {
-            calibration::counting_of(Some(name)).of_visible_text()
+            calibration::counting_of(Some(name)).for_visible_text()
         }
         _ => model.counting,
     }
@@ -121,7 +121,7 @@ pub(super) fn unfilled(session: &Session) -> Vec<String> {
             return None;
         }
         let recorded = session.header.model.as_deref();
-        let by = calibration::counting_of(recorded).of_visible_text();
+        let by = calibration::counting_of(recorded).for_visible_text();
         let before = match agent {
             None => session.header.prefix_tokens,
             Some(_) => calibration::prefix(own.iter().copied(), &by, recorded),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
 use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::host::Incoming;
 use ctxbench_core::tokens::o200k;
-use ctxbench_core::world::Incoming;
 use rapidhash::{HashMapExt, HashSetExt, RapidHashMap as HashMap, RapidHashSet as HashSet};
 
 use super::path::Path;
@@ -94,7 +94,7 @@ impl Rereads {
     pub(super) fn again(&mut self, call: &str, carries: impl Fn(&str) -> bool) -> Option<Reread> {
         let (step, at) = self.returned.get(call)?;
         let own = self.steps.get(step)?.get(*at)?;
-        if !own.parts.first().is_some_and(|p| carries(p.words())) {
+        if !own.parts.first().is_some_and(|p| carries(p.text())) {
             return None;
         }
         let call = self.calls.get(call)?;
@@ -115,7 +115,7 @@ impl Rereads {
 
     /// A re-read was asked for; what it costs shows in the next request.
     pub(super) fn asked(&mut self, result: &Incoming) {
-        let output = result.parts.first().map_or("", Part::words);
+        let output = result.parts.first().map_or("", Part::text);
         self.coming = Some((result.key.clone(), output.into()));
     }
 
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn returned(again: Option<Reread>) -> Option<String> {
-        again.map(|a| a.result.parts[0].words().to_string())
+        again.map(|a| a.result.parts[0].text().to_string())
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use std::time::{Duration, Instant};
 
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::{Event as Noted, Stamped, is_server_clear};
+use ctxbench_core::engine::{Event as Noted, TimedEvent, is_server_clear};
 use ctxbench_core::fact::{Fact, Match, fold};
 use ctxbench_core::request::Purpose;
 use ctxbench_core::session::{Entry, Millis, Session};
@@ -64,7 +64,7 @@ pub(super) fn records(
     conversation: &Conversation,
 ) -> (Vec<ResumeRecord>, Vec<Loading>) {
     let after = afterwards(conversation);
-    let events: Vec<&Stamped> = conversation.noted().collect();
+    let events: Vec<&TimedEvent> = conversation.noted().collect();
     let (mut out, mut took) = (Vec::new(), Vec::new());
     let mut journal = Journal::default();
     let mut restart = 0;

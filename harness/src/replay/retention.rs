@@ -7,9 +7,9 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, BlockKind, MessageId};
 use ctxbench_core::context_editing;
 use ctxbench_core::fact::Match;
+use ctxbench_core::host::Incoming;
 use ctxbench_core::request::Request;
 use ctxbench_core::session::Session;
-use ctxbench_core::world::Incoming;
 use ctxbench_reports::record::{FactRecord, Place};
 use ctxbench_strategies::descriptor::Recovery;
 

@@ -122,7 +122,7 @@ fn run(recovery: Recovery) -> RunRecord {
         after: after.clone(),
         new: 0,
     };
-    o.noted(&Arc::new(Stamped { before_request: 3, at_ms: 0, event }));
+    o.noted(&Arc::new(TimedEvent { before_request: 3, at_ms: 0, event }));
     o.moved(&path.moves[2]);
     ask(&mut o, &[after[0].clone(), user("go on", 8)], "a4", 9);
     let scenario = Scenario { id: "s".into(), scale: 1.0, session, ..Default::default() };

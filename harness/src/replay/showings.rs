@@ -159,8 +159,8 @@ impl<'a> Walk<'a> {
 
 fn said(parts: &[Part]) -> Cow<'_, str> {
     match parts {
-        [one] => one.words().into(),
-        all => all.iter().map(Part::words).collect::<Vec<_>>().join("\n").into(),
+        [one] => one.text().into(),
+        all => all.iter().map(Part::text).collect::<Vec<_>>().join("\n").into(),
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) fn each<'a>(session: &'a Session, mut found: impl FnMut(&'a str, &str
             }
             _ => {
                 let (key, parts) = (e.key().unwrap_or_default(), e.content());
-                parts.iter().filter_map(Part::as_said).for_each(|t| found(key, t));
+                parts.iter().filter_map(Part::as_prose).for_each(|t| found(key, t));
                 let calls = parts.iter().filter_map(Part::as_call);
                 calls.for_each(|c| found(key, &c.arguments));
             }
@@ -51,7 +51,7 @@ pub(super) fn in_sources<T>(
 /// Whether a text holds a literal of a fact, or enough words of one without literals.
 fn holds(fact: &Fact, text: &str) -> bool {
     match fact.tokens.is_empty() {
-        true => fact.stands_in(text),
+        true => fact.occurs_in(text),
         false => fact.tokens.iter().any(|t| text.contains(t.as_str())),
     }
 }
@@ -60,7 +60,7 @@ fn holds(fact: &Fact, text: &str) -> bool {
 pub(super) fn first_request(session: &Session) -> Option<(&str, String)> {
     session.entries.iter().find_map(|e| match e {
         Entry::User(m) if m.agent.is_none() => {
-            let text = m.content().iter().filter_map(Part::as_said).collect();
+            let text = m.content().iter().filter_map(Part::as_prose).collect();
             Some((m.id.as_str(), text))
         }
         _ => None,

@@ -159,7 +159,7 @@ fn item<'a>(
         sha256: hash,
         id: b.call_id(),
         name: b.call.as_ref().filter(|_| b.kind == BlockKind::Call).map(|c| &*c.name),
-        form: b.listed.then_some("blocks"),
+        form: b.as_list.then_some("blocks"),
         cache,
         text: (first || b.bytes() < SHORT).then_some(&*b.text),
     }

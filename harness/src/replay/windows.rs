@@ -59,7 +59,7 @@ impl Windows {
         // Its first request tells what the recording lacks of its own fixed part.
         if out.header.prefix_tokens.is_some() {
             let recorded = out.header.model.as_deref();
-            let by = calibration::counting_of(recorded).of_visible_text();
+            let by = calibration::counting_of(recorded).for_visible_text();
             let own = calibration::prefix(&out.entries, &by, recorded).filter(|n| *n > 0);
             out.header.prefix_tokens = own.or(out.header.prefix_tokens);
         }

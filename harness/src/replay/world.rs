@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::compaction::tools::is_edit;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::engine::{Action, Event, Incoming, Stamped, Task, World};
+use ctxbench_core::engine::{Action, Event, Host, Incoming, Task, TimedEvent};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason};
 use ctxbench_core::session::Millis;
 
@@ -241,7 +241,7 @@ impl ReplayWorld {
 }
 
 #[async_trait]
-impl World for ReplayWorld {
+impl Host for ReplayWorld {
     async fn next(&mut self) -> Option<Action> {
         if self.over {
             return None;
@@ -339,7 +339,7 @@ impl World for ReplayWorld {
         results
     }
 
-    fn recorded(&mut self, message: MessageId) {
+    fn on_reply(&mut self, message: MessageId) {
         match self.asked.take() {
             Some(Asked::Step(key)) => {
                 self.failures = 0;
@@ -360,7 +360,7 @@ impl World for ReplayWorld {
         }
     }
 
-    fn shown(&mut self, key: &str, blocks: &[Arc<Block>]) {
+    fn on_view(&mut self, key: &str, blocks: &[Arc<Block>]) {
         let key = if key.is_empty() { &*self.newest_reply } else { key };
         self.observer.rewinds.shown(key, blocks);
     }
@@ -369,7 +369,7 @@ impl World for ReplayWorld {
         self.replies.get(key).copied()
     }
 
-    fn turn_goes_on(&self) -> bool {
+    fn turn_continues(&self) -> bool {
         !self.steps.is_empty()
     }
 
@@ -406,9 +406,9 @@ impl World for ReplayWorld {
         Some(std::mem::replace(&mut slot.result, Err(ModelError::ended())))
     }
 
-    fn noted(&mut self, event: &Arc<Stamped>) {
+    fn on_event(&mut self, event: &Arc<TimedEvent>) {
         // Nobody asks to go on what cannot go on.
-        self.over |= matches!(event.event, Event::Broken(_));
+        self.over |= matches!(event.event, Event::StrategyFailed(_));
         self.observer.noted(event);
     }
 

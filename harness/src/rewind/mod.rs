@@ -10,7 +10,7 @@ mod patch;
 use std::collections::BTreeSet;
 
 use ctxbench_core::block::total_tokens;
-use ctxbench_core::engine::{Event, RewindStatus, Stamped};
+use ctxbench_core::engine::{Event, RewindStatus, TimedEvent};
 use ctxbench_core::model::Counting;
 use ctxbench_core::session::{Entry, RewindMode, Session};
 use ctxbench_reports::record::{CodeRewind, KeptBy, RewindRecord};
@@ -41,11 +41,11 @@ pub(crate) fn records<'a>(
     spec: &Spec,
     files: &FileRewinds,
     by: &Counting,
-    reached: impl Iterator<Item = (&'a Stamped, Compared)>,
+    reached: impl Iterator<Item = (&'a TimedEvent, Compared)>,
 ) -> Vec<RewindRecord> {
     let offer = spec.descriptor.rewind;
     let record = |(i, ((to, mode), (e, compared))): (usize, ((&str, RewindMode), _))| {
-        let (e, compared): (&Stamped, Compared) = (e, compared);
+        let (e, compared): (&TimedEvent, Compared) = (e, compared);
         let Event::Rewound { status, before, after, .. } = &e.event else { return None };
         let base = RewindRecord {
             seq: i as u64,

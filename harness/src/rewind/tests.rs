@@ -130,7 +130,7 @@ fn reached(strategy: &str) -> Vec<RewindRecord> {
             before: blocks(9),
             after: blocks(4),
         };
-        Stamped { before_request: 0, at_ms: 0, event }
+        TimedEvent { before_request: 0, at_ms: 0, event }
     };
     let events = [rewound(RewindMode::Both), rewound(RewindMode::Conversation)];
     let compared = |equal| Compared {

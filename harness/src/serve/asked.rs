@@ -1,27 +1,26 @@
-//! What a request says to the server and not to the model: whether to stream, to think, to tell
-//! usage.
+//! Request settings for the server and not for the model: streaming, thinking, usage in the stream.
 
 use ctxbench_core::request::ModelError;
 use ctxbench_provider::Prompt;
-use ctxbench_provider::wire::{Asked, Wire};
+use ctxbench_provider::wire::{ReplyOptions, Wire};
 use serde_json::Value;
 
 use super::errors::invalid;
 
 /// Reads a body that is known to be JSON of the wire.
-pub(super) fn asked(wire: Wire, path: &str, bytes: &[u8]) -> Result<Asked, ModelError> {
-    wire.asked(path, bytes).map_err(invalid)
+pub(super) fn asked(wire: Wire, path: &str, bytes: &[u8]) -> Result<ReplyOptions, ModelError> {
+    wire.reply_options(path, bytes).map_err(invalid)
 }
 
-/// Refuses what the provider would before it looks at the conversation. `most` = the model's
-/// largest reply, tokens.
+/// Refuses requests that the provider refuses before it looks at the conversation. `most` = the
+/// model's largest reply, tokens.
 pub(super) fn check(wire: Wire, prompt: &Prompt, most: u64) -> Result<(), ModelError> {
     if !prompt.items.iter().any(|i| i.message > 0) {
         let field = wire.conversation_field();
         return Err(invalid(format!("{field}: at least one message is required")));
     }
     match prompt.max_tokens {
-        None if wire.demands_max_tokens() => Err(invalid("max_tokens: Field required")),
+        None if wire.requires_max_tokens() => Err(invalid("max_tokens: Field required")),
         Some(0) => Err(invalid("max_tokens: must be at least 1")),
         Some(n) if n > most => Err(invalid(format!(
             "max_tokens: {n} > {most}, the most output tokens of {}",
@@ -44,11 +43,11 @@ pub(super) fn tools(wire: Wire, prompt: &Prompt) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_provider::wire::named;
+    use ctxbench_provider::wire::find;
 
     #[test]
     fn what_a_body_says_beside_its_prompt() {
-        let of = |wire: &str, body: &str| asked(named(wire).unwrap(), "", body.as_bytes());
+        let of = |wire: &str, body: &str| asked(find(wire).unwrap(), "", body.as_bytes());
         let a = of(
             "anthropic-messages",
             r#"{"stream":true,"thinking":{"type":"enabled","budget_tokens":1024}}"#,

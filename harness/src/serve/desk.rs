@@ -1,4 +1,4 @@
-//! One account per wire, and who decides what its models say.
+//! Server state: one account per wire, and the speaker that decides the replies of its models.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use ctxbench_provider::wire::{self, ALL, Wire};
 
 use super::errors;
 use super::limit::limit;
-use super::speaker::{Arrived, Said, Seen, Speaker};
+use super::speaker::{Arrived, ModelAnswer, RequestOutcome, Speaker};
 use crate::mock::{Live, PlannedReply, ProviderModel, ProviderOptions, Store};
 use crate::summarise::{Summariser, SummaryDesk};
 
-/// Who writes the summaries that the provider is asked for, and what may be looked for.
+/// Writer of the summaries that the provider is asked for, and the facts it may use.
 #[derive(Clone, Debug)]
 pub struct Summaries {
-    /// Who writes them.
+    /// Writer of summaries.
     pub by: Summariser,
-    /// What an ideal summariser may look for.
+    /// Facts that an ideal summariser may look for.
     pub facts: Arc<[Fact]>,
-    /// Where they are numbered and their failures noted.
+    /// Counter of summaries and log of their failures.
     pub desk: SummaryDesk,
 }
 
@@ -35,14 +35,14 @@ impl Default for Summaries {
 
 /// The accounts, one per wire for which there are models. Wires share nothing, not even a cache:
 /// their prompts are not the same bytes.
-pub(super) struct Desk {
+pub(super) struct ServerState {
     accounts: Vec<ProviderModel>,
     speaker: Box<dyn Speaker>,
     live: Live,
     replies: u64,
 }
 
-impl Desk {
+impl ServerState {
     pub(super) fn new(
         speaker: Box<dyn Speaker>,
         summaries: &Summaries,
@@ -51,10 +51,10 @@ impl Desk {
         let live = Live { window };
         let accounts = ALL.iter().filter_map(|w| options(*w, summaries));
         let accounts = accounts.map(|o| ProviderModel::live(o, live)).collect();
-        Desk { accounts, speaker, live, replies: 0 }
+        ServerState { accounts, speaker, live, replies: 0 }
     }
 
-    /// The model of a name, also with a date behind it, as far as the wire speaks of it.
+    /// Returns the model of a name, with or without a date suffix, if the wire serves it.
     pub(super) fn model(&self, wire: Wire, name: &str) -> Result<Model, ModelError> {
         let found = model::find_recorded(name).filter(|m| speaks(wire, m));
         found.map(|m| self.live.model(m)).ok_or_else(|| errors::no_model(wire.api(), name))
@@ -62,7 +62,7 @@ impl Desk {
 
     fn account(&mut self, wire: Wire) -> &mut ProviderModel {
         let account = self.accounts.iter_mut().find(|a| a.wire() == wire);
-        account.expect("whoever asks has found a model of the wire")
+        account.expect("the caller has found a model of the wire")
     }
 
     /// Tokens of a prompt after and before the edits that it asks for.
@@ -70,23 +70,23 @@ impl Desk {
         self.account(wire).count(prompt)
     }
 
-    /// What clients stored.
+    /// Returns the contents that clients stored.
     pub(super) fn store(&mut self, wire: Wire) -> &mut Store {
         self.account(wire).store()
     }
 
-    /// Whether somebody wants to see what comes of requests.
+    /// Returns whether the speaker wants to see the outcome of requests.
     pub(super) fn looks(&self) -> bool {
         self.speaker.looks()
     }
 
     /// A request is over.
-    pub(super) fn saw(&mut self, seen: Seen) {
+    pub(super) fn saw(&mut self, seen: RequestOutcome) {
         self.speaker.saw(seen);
     }
 
-    /// Answers a prompt, which may hold more than has arrived. Whoever asks for a compaction gets
-    /// one.
+    /// Answers a prompt, which may contain more than the request sent. A request for a compaction
+    /// gets one.
     pub(super) fn answer(
         &mut self,
         arrived: &Arrived<'_>,
@@ -97,15 +97,15 @@ impl Desk {
         self.replies += 1;
         let (wire, number) = (arrived.wire, self.replies);
         let plan = match self.speaker.say(arrived)? {
-            Said::Summary => PlannedReply::Summarise,
-            Said::Parts(parts) => {
+            ModelAnswer::Summary => PlannedReply::Summarise,
+            ModelAnswer::Parts(parts) => {
                 let counting = &self.account(wire).model(&prompt.model).counting;
                 let (parts, stop) = limit(counting, parts, Some(prompt.max_tokens.unwrap_or(most)));
                 PlannedReply::Say { parts, stop }
             }
         };
         let mut reply = self.account(wire).answer(prompt, plan, now)?;
-        // A provider that stopped after its compaction has not said what was planned.
+        // A provider that stopped after its compaction has not sent the planned reply.
         if reply.stop != StopReason::Compaction {
             self.speaker.given();
         }
@@ -115,7 +115,7 @@ impl Desk {
 }
 
 fn speaks(wire: Wire, model: &Model) -> bool {
-    wire::of(model).api() == wire.api()
+    wire::for_model(model).api() == wire.api()
 }
 
 fn options(wire: Wire, summaries: &Summaries) -> Option<ProviderOptions> {
@@ -132,7 +132,7 @@ fn options(wire: Wire, summaries: &Summaries) -> Option<ProviderOptions> {
     })
 }
 
-/// What an overflow of a prompt is told as, whatever its size.
+/// Error for a prompt that overflows, whatever its size.
 pub(super) fn overflow(wire: Wire, prompt: &Prompt, model: &Model) -> ModelError {
     let window = model.input_limit.unwrap_or(model.window);
     wire.overflow(prompt.tokens(&model.counting).max(window.saturating_add(1)), window)

@@ -1,5 +1,5 @@
-//! Replies without a script: they say what arrived, and call a tool where the user's words ask for
-//! it.
+//! Replies without a script: they report the request, and call a tool where the user's text asks
+//! for it.
 
 use std::sync::Arc;
 
@@ -8,36 +8,36 @@ use ctxbench_core::request::ModelError;
 use ctxbench_provider::{Content, Prompt};
 
 use super::script::Tail;
-use super::speaker::{Arrived, Said, Speaker};
+use super::speaker::{Arrived, ModelAnswer, Speaker};
 
 /// Most characters of a text that are said back.
-const MOST_CHARS: usize = 400;
+const MAX_CHARS: usize = 400;
 
-/// Says what arrived.
+/// Speaker that reports each request.
 #[derive(Default)]
 pub(super) struct Echo {
     replies: u64,
 }
 
 impl Speaker for Echo {
-    fn say(&mut self, arrived: &Arrived<'_>) -> Result<Said, ModelError> {
+    fn say(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
         self.replies += 1;
         if arrived.wants_compaction() {
-            return Ok(Said::Summary);
+            return Ok(ModelAnswer::Summary);
         }
         let mut parts = echo(arrived, self.replies);
         if arrived.thinking && !arrived.wire.always_thinks() {
             parts.insert(0, thinking(arrived.prompt));
         }
-        Ok(Said::Parts(parts))
+        Ok(ModelAnswer::Parts(parts))
     }
 }
 
-/// What the model says. A line `call NAME {arguments}` in what the user says last is answered by
-/// that call, if the request offers a tool of that name; `number` makes its id.
+/// Returns the reply of the model. A line `call NAME {arguments}` in the user's last text is
+/// answered by that call, if the request offers a tool of that name; `number` makes its id.
 fn echo(arrived: &Arrived<'_>, number: u64) -> Vec<Part> {
     let prompt = arrived.prompt;
-    let tail = Tail::of(prompt);
+    let tail = Tail::new(prompt);
     if !tail.results.is_empty() {
         let said: Vec<String> = prompt
             .items
@@ -93,14 +93,14 @@ fn call(line: &str) -> Option<(&str, &str)> {
 }
 
 fn short(text: &str) -> String {
-    match text.char_indices().nth(MOST_CHARS) {
+    match text.char_indices().nth(MAX_CHARS) {
         None => text.to_string(),
         Some((end, _)) => format!("{}… ({} characters in all)", &text[..end], text.chars().count()),
     }
 }
 
-/// What a thinking model shows before its words. The signature is no secret: it is the hash of the
-/// thinking, and nobody checks it.
+/// Returns the thinking before a reply. The signature is not a secret: it is the hash of the
+/// thinking, and it is never checked.
 fn thinking(prompt: &Prompt) -> Part {
     let text = thought(prompt.items.len());
     let signature: Arc<str> =
@@ -110,8 +110,8 @@ fn thinking(prompt: &Prompt) -> Part {
 
 fn thought(pieces: usize) -> String {
     match pieces {
-        1 => "The request holds one piece, which decides what to say.".into(),
-        n => format!("The request holds {n} pieces; the last one decides what to say."),
+        1 => "The request contains one piece, which decides the reply.".into(),
+        n => format!("The request contains {n} pieces; the last one decides the reply."),
     }
 }
 
@@ -121,8 +121,8 @@ mod tests {
 
     #[test]
     fn one_piece_is_no_pieces() {
-        assert_eq!(thought(1), "The request holds one piece, which decides what to say.");
-        assert_eq!(thought(2), "The request holds 2 pieces; the last one decides what to say.");
+        assert_eq!(thought(1), "The request contains one piece, which decides the reply.");
+        assert_eq!(thought(2), "The request contains 2 pieces; the last one decides the reply.");
     }
 
     #[test]

@@ -12,17 +12,17 @@ pub(super) fn refusal(api: Api, status: u16, message: String) -> ModelError {
     api.refusal(status, code.map(str::to_string), message)
 }
 
-/// The request is not what the wire prescribes.
+/// Error for a request that violates the wire's format.
 pub(super) fn invalid(message: impl Into<String>) -> ModelError {
     ModelError { kind: ErrorKind::Invalid, status: 400, code: None, message: message.into() }
 }
 
-/// A body that cannot be read. Half a character, as programs in JavaScript write it, is told as
-/// Anthropic's API does, with its place.
+/// Error for an unreadable body. A lone surrogate, as programs in JavaScript write it, is reported
+/// as Anthropic's API does, with its position.
 pub(super) fn unread(body: &[u8], why: &WireError) -> ModelError {
     let half = std::str::from_utf8(body).ok().and_then(|text| {
         let read = serde_json::from_str::<serde_json::Value>(text);
-        read.err().and_then(|_| Some((text, escapes::first_half(text)?)))
+        read.err().and_then(|_| Some((text, escapes::first_lone_surrogate(text)?)))
     });
     let Some((text, at)) = half else { return invalid(why.to_string()) };
     let line = text[..at].matches('\n').count() + 1;

@@ -1,13 +1,13 @@
-//! What goes wrong on purpose: refusals, delays, streams that break off. Asked for by a header of a
-//! request or by its number.
+//! Deliberate faults: refusals, delays, broken streams. A header of a request or its number selects
+//! them.
 
 use std::fmt;
 use std::str::FromStr;
 
-use ctxbench_core::recent::Recent;
+use ctxbench_core::lru_map::LruMap;
 use ctxbench_core::tokens::content_hash;
 
-/// What goes wrong with one request.
+/// Fault of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fault {
     /// HTTP status of a refusal.
@@ -20,11 +20,11 @@ pub struct Fault {
     pub slow_ms: u64,
     /// Wait between two events of a stream, ms.
     pub pace_ms: u64,
-    /// Break the connection after so many events of a stream; of a whole reply, in the middle of
-    /// the body.
+    /// Break the connection after N events of a stream, or in the middle of the body of a whole
+    /// reply.
     pub cut: Option<usize>,
-    /// How often it happens; `None` = each time. A plan counts its own; in headers the words are
-    /// counted, and `id=WORD` makes the same fault another one.
+    /// Number of times it happens; `None` = each time. A plan has its own counter; headers are
+    /// counted by their text, and `id=WORD` makes the same fault a separate one.
     pub times: Option<u64>,
 }
 
@@ -138,11 +138,11 @@ pub(super) struct Faults {
     /// Each with how often it happened.
     plans: Vec<(FaultPlan, u64)>,
     requests: u64,
-    /// How often the words of a header were seen, by their hash.
-    happened: Recent<u64, u64>,
+    /// Number of times each header text was seen, by its hash.
+    happened: LruMap<u64, u64>,
 }
 
-/// Headers whose number is known; those longest unseen begin anew.
+/// Maximum number of headers with a counter; the least recently seen start again.
 const MOST_HEADERS: usize = 100_000;
 
 impl Faults {
@@ -150,7 +150,7 @@ impl Faults {
         Faults {
             plans: plans.into_iter().map(|p| (p, 0)).collect(),
             requests: 0,
-            happened: Recent::new(MOST_HEADERS),
+            happened: LruMap::new(MOST_HEADERS),
         }
     }
 

@@ -1,5 +1,4 @@
-//! From an HTTP request to an HTTP response. Whatever comes in, an answer in the provider's shape
-//! goes out.
+//! HTTP requests to HTTP responses. Any input gets an answer in the provider's format.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,31 +10,31 @@ use axum::http::{HeaderMap, Response, StatusCode, header};
 use ctxbench_core::block::Role;
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply};
-use ctxbench_provider::wire::{Api, Asked, Endpoint, Wire, speaker};
+use ctxbench_provider::wire::{Api, Endpoint, ReplyOptions, Wire, detect_api};
 use ctxbench_provider::{Content, Item, Prompt};
 use http_body_util::BodyExt;
 
 use super::asked;
-use super::desk::{self, Desk};
+use super::desk::{self, ServerState};
 use super::errors;
 use super::faults::{Fault, Faults};
 use super::local;
 use super::log::{Log, LogLine};
 use super::route::{NoRoute, Route, route};
-use super::speaker::{self, Arrived, Seen};
+use super::speaker::{self, Arrived, RequestOutcome};
 use super::{Clock, models, sse, stored};
 
 /// The request header that asks for a fault.
 pub const FAULT_HEADER: &str = "x-ctxbench-fault";
 
-/// What all requests share.
+/// State shared by all requests.
 pub(super) struct Shared {
     pub(super) api: Option<Api>,
     pub(super) body_limit: usize,
     /// Instead of every model's own, tokens.
     pub(super) window: Option<u64>,
     pub(super) clock: Clock,
-    pub(super) desk: Mutex<Desk>,
+    pub(super) desk: Mutex<ServerState>,
     pub(super) faults: Mutex<Faults>,
     pub(super) log: Log,
     /// Requests so far.
@@ -54,7 +53,7 @@ fn json(body: impl Into<Body>) -> Answer {
     Answer { status: 200, retry_after: None, kind: "application/json", body: body.into() }
 }
 
-/// What a refusal needs beside its words.
+/// Refusal with everything it needs in addition to its message.
 pub(super) struct Refused {
     error: ModelError,
     retry_after: Option<u64>,
@@ -66,8 +65,8 @@ impl From<ModelError> for Refused {
     }
 }
 
-/// Nothing panics while it holds a lock; should it happen all the same, what it left is still sound
-/// enough to answer with.
+/// Locks a mutex, also a poisoned one: no code panics while it has a lock, and the state would
+/// still be usable.
 pub(super) fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -79,7 +78,7 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
     if request.headers().contains_key(header::UPGRADE) {
         return no_upgrade();
     }
-    let speaker = speaker(&path, &|name| request.headers().contains_key(name));
+    let speaker = detect_api(&path, &|name| request.headers().contains_key(name));
     let api = match route(None, request.method().as_str(), &path, speaker) {
         Ok(Route::Of(wire, _)) => wire.api(),
         _ => speaker,
@@ -106,7 +105,7 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
     };
     line.http = answer.status;
     if let Some(seen) = seen {
-        lock(&shared.desk).saw(Seen { at_ms: begin, http: answer.status, ..seen });
+        lock(&shared.desk).saw(RequestOutcome { at_ms: begin, http: answer.status, ..seen });
     }
     line.latency_ms = (shared.clock)().saturating_sub(begin);
     let number = shared.log.write(line);
@@ -122,8 +121,7 @@ pub(super) async fn handle(State(shared): State<Arc<Shared>>, request: Request) 
     response.body(answer.body).unwrap_or_else(|_| Response::new(Body::empty()))
 }
 
-/// A client that asks for a WebSocket goes on without one at once when it is told so; after any
-/// other refusal it tries again.
+/// Refuses a WebSocket with the status after which clients fall back to HTTP at once.
 fn no_upgrade() -> Response<Body> {
     let response = Response::builder().status(StatusCode::UPGRADE_REQUIRED);
     response.body(Body::empty()).unwrap_or_else(|_| Response::new(Body::empty()))
@@ -146,7 +144,7 @@ async fn answer(
     path: &str,
     api: Api,
     line: &mut LogLine,
-    seen: &mut Option<Seen>,
+    seen: &mut Option<RequestOutcome>,
 ) -> Result<Answer, Refused> {
     if let Some(why) = local::foreign(request.headers()) {
         return Err(errors::refusal(api, 403, why).into());
@@ -155,8 +153,8 @@ async fn answer(
     let (wire, compact) = match route(shared.api, &method, path, api) {
         Ok(Route::Models) => return Ok(json(models::list(api, shared.window).to_string())),
         Ok(Route::Model(name)) => {
-            let found =
-                models::one(api, name, shared.window).ok_or_else(|| errors::no_model(api, name))?;
+            let found = models::find(api, name, shared.window)
+                .ok_or_else(|| errors::no_model(api, name))?;
             return Ok(json(found.to_string()));
         }
         Ok(Route::Of(wire, Endpoint::Store)) => {
@@ -165,7 +163,7 @@ async fn answer(
         Ok(Route::Of(wire, Endpoint::Count)) => return count(shared, request, wire, line).await,
         Ok(Route::Of(wire, endpoint)) => (wire, endpoint == Endpoint::Compact),
         Err(NoRoute::Path) => {
-            let message = format!("there is no {method} {path} here");
+            let message = format!("{method} {path} does not exist here");
             return Err(errors::refusal(api, 404, message).into());
         }
         Err(NoRoute::Method(m)) => {
@@ -180,7 +178,8 @@ async fn answer(
         let headers = crate::redact::headers::public(&head.headers);
         let wire = Some(wire);
         let path = path.to_string();
-        *seen = Some(Seen { id, wire, path, headers, compact, ..Seen::default() });
+        *seen =
+            Some(RequestOutcome { id, wire, path, headers, compact, ..RequestOutcome::default() });
     }
     let body = read(body, wire, shared.body_limit).await?;
     if let Some(seen) = seen {
@@ -213,7 +212,7 @@ async fn answer(
         let trigger = Content::CompactionTrigger("".into());
         prompt.items.push(Item::new(Role::User, trigger, usize::MAX, None));
     }
-    // Counted before anybody else has to wait for it; what has been counted once is known.
+    // Counts before other requests have to wait; counts are cached.
     prompt.tokens(&model.counting);
     let (headers, thinking) = (&head.headers, asked.thinking);
     let arrived = Arrived { id, wire, path, headers, body: &body, prompt: &prompt, thinking };
@@ -241,7 +240,8 @@ async fn answer(
     Ok(if fault.cut.is_some() { json(sse::half(whole)) } else { json(whole) })
 }
 
-/// Our own reply cannot be read again: a fault of this program, told as the provider's.
+/// Reports a reply of ours that cannot be read back, which is a bug of this program, as a provider
+/// error.
 fn broken(reply: &Reply, e: &serde_json::Error) -> ModelError {
     let message = format!("a reply of {} parts cannot be streamed: {e}", reply.parts.len());
     ModelError { kind: ErrorKind::Server, status: 500, code: None, message }
@@ -280,7 +280,7 @@ fn understood(
     path: &str,
     body: &[u8],
     line: &mut LogLine,
-) -> Result<(Prompt, Asked, Model), ModelError> {
+) -> Result<(Prompt, ReplyOptions, Model), ModelError> {
     let mut prompt = wire.decode(path, body).map_err(|e| errors::unread(body, &e))?;
     let model = lock(&shared.desk).model(wire, &prompt.model);
     let counting = model.as_ref().map(|m| m.counting).unwrap_or_default();
@@ -295,7 +295,7 @@ fn understood(
 /// How long a client may pause within a body.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Reads a body. What is too large is read to its end all the same, up to eight times the limit,
+/// Reads a body. A body that is too large is still read to its end, up to eight times the limit,
 /// since most clients do not listen before they have sent everything.
 pub(super) async fn read(mut body: Body, wire: Wire, limit: usize) -> Result<Vec<u8>, ModelError> {
     let expected = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
@@ -303,7 +303,7 @@ pub(super) async fn read(mut body: Body, wire: Wire, limit: usize) -> Result<Vec
     loop {
         let frame = tokio::time::timeout(SILENCE, body.frame()).await.map_err(|_| {
             let seconds = SILENCE.as_secs();
-            errors::invalid(format!("nothing of the body came for {seconds} s after {seen} bytes"))
+            errors::invalid(format!("the body stopped for {seconds} s after {seen} bytes"))
         })?;
         let Some(frame) = frame else { break };
         let frame =

@@ -1,4 +1,4 @@
-//! The largest reply that a request allows, held to by the yardstick that output is billed with.
+//! Limit on the size of a reply, measured like billed output.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use ctxbench_core::model::Counting;
 use ctxbench_core::request::StopReason;
 use ctxbench_core::tokens::Size;
 
-/// Cuts a reply to `max_tokens`. A text ends where they do, but not before its first word, as no
-/// model says nothing; a call that does not fit whole is left out with all behind it.
+/// Cuts a reply to `max_tokens`. A text is cut at the limit, but keeps its first word, as no model
+/// sends an empty reply. A call that does not fit is removed with everything after it.
 pub(super) fn limit(
     by: &Counting,
     parts: Vec<Part>,

@@ -1,11 +1,12 @@
-//! Only programs of this machine are served. A page in a browser can reach loopback, too, under a
-//! name of its own or from another origin, and could advance a script, read what a client said, or spend its keys.
+//! Access control: only programs of this machine are served. A page in a browser can reach
+//! loopback, too, under another name or from another origin, and could advance a script, read the
+//! client's requests, or use its keys.
 
 use std::net::IpAddr;
 
 use axum::http::{HeaderMap, header};
 
-/// What is wrong with where a request comes from; `None` = nothing.
+/// Returns why the origin of a request is refused; `None` = it is accepted.
 pub(crate) fn foreign(headers: &HeaderMap) -> Option<String> {
     let value = |name| headers.get(name).map(|v| String::from_utf8_lossy(v.as_bytes()));
     if let Some(host) = value(header::HOST).filter(|h| !is_loopback(h)) {
@@ -17,7 +18,7 @@ pub(crate) fn foreign(headers: &HeaderMap) -> Option<String> {
     (!own).then(|| format!("requests of pages from {origin:?} are refused"))
 }
 
-/// Whether a host, with or without a port, is a name of loopback.
+/// Returns whether a host, with or without a port, is a name of loopback.
 pub(crate) fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),

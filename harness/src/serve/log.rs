@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use crate::hash::sha256;
 
-/// Texts shorter than this stand in the log themselves, as in traces, bytes.
+/// Shorter texts are written into the log, as in traces, bytes.
 const SHORT: usize = 200;
 
-/// What is known of a request so far.
+/// Log entry of a request.
 #[derive(Default, Serialize)]
 pub(super) struct LogLine {
     pub(super) seq: u64,
@@ -26,8 +26,8 @@ pub(super) struct LogLine {
     /// The reply comes as events.
     pub(super) stream: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) items: Vec<Shown>,
-    /// Whether any are offered.
+    pub(super) items: Vec<LoggedPiece>,
+    /// Whether the request offers tools.
     pub(super) tools: bool,
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) tools_tokens: u64,
@@ -42,7 +42,7 @@ pub(super) struct LogLine {
     pub(super) latency_ms: u64,
     /// HTTP status.
     pub(super) http: u16,
-    /// `ok`, or what kind of failure.
+    /// `ok`, or the kind of failure.
     pub(super) status: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
@@ -57,7 +57,7 @@ fn is_zero(n: &u64) -> bool {
 
 /// A piece of a prompt.
 #[derive(Serialize)]
-pub(super) struct Shown {
+pub(super) struct LoggedPiece {
     kind: BlockKind,
     role: Role,
     bytes: usize,
@@ -74,19 +74,19 @@ pub(super) struct Shown {
 }
 
 impl LogLine {
-    /// Notes what a prompt shows, its pieces only if somebody reads the log: each costs a hash of
-    /// all its text.
+    /// Records the contents of a prompt, its pieces only if a log is written: each costs a hash of
+    /// its text.
     pub(super) fn prompt(&mut self, prompt: &Prompt, by: &Counting, log: &Log) {
         self.model = Some(prompt.model.to_string());
         self.tools = prompt.tools.is_some();
         self.max_tokens = prompt.max_tokens;
         if log.is_read() {
             self.tools_tokens = prompt.tools_tokens(by);
-            self.items = prompt.items.iter().map(|i| shown(by, i, log.longest)).collect();
+            self.items = prompt.items.iter().map(|i| logged_piece(by, i, log.longest)).collect();
         }
     }
 
-    /// Notes what was billed; input as in traces: all of the prompt.
+    /// Records the bill; input as in traces: the whole prompt.
     pub(super) fn usage(&mut self, billed: &Usage) {
         self.input_tokens = billed.prompt();
         self.cache_read = billed.cache_read;
@@ -95,7 +95,7 @@ impl LogLine {
     }
 }
 
-fn shown(by: &Counting, item: &Item, longest: usize) -> Shown {
+fn logged_piece(by: &Counting, item: &Item, longest: usize) -> LoggedPiece {
     let (kind, id, name) = match &*item.content {
         Content::Text(_) => match item.role {
             Role::Instructions | Role::System => (BlockKind::Base, None, None),
@@ -111,7 +111,7 @@ fn shown(by: &Counting, item: &Item, longest: usize) -> Shown {
         Content::CompactionTrigger(_) => (BlockKind::CompactionTrigger, None, None),
     };
     let text = item.text();
-    Shown {
+    LoggedPiece {
         kind,
         role: item.role,
         bytes: text.len(),
@@ -124,10 +124,10 @@ fn shown(by: &Counting, item: &Item, longest: usize) -> Shown {
     }
 }
 
-/// Where lines go.
+/// Destination of the log lines.
 pub(super) struct Log {
     state: Mutex<State>,
-    /// Texts shorter than this stand in lines themselves, bytes.
+    /// Shorter texts are written into the lines, bytes.
     longest: usize,
 }
 
@@ -137,13 +137,13 @@ struct State {
 }
 
 impl Log {
-    /// `texts` = they stand in lines whole.
+    /// `texts` = write all texts in full.
     pub(super) fn new(to: Option<Box<dyn Write + Send>>, texts: bool) -> Self {
         let longest = if texts { usize::MAX } else { SHORT };
         Log { state: Mutex::new(State { to, lines: 0 }), longest }
     }
 
-    /// Whether lines are written anywhere.
+    /// Returns whether lines are written.
     pub(super) fn is_read(&self) -> bool {
         self.state.lock().is_ok_and(|s| s.to.is_some())
     }

@@ -1,11 +1,10 @@
 //! The mock model server for any client: the provider model of [`crate::mock`] on loopback,
 //! streaming, under a real clock.
 //!
-//! A request's way: `route` tells what is asked for, `faults` whether something goes wrong on
-//! purpose, the wire reads the body, `desk` lets a `speaker` (`script`, `echo`, whoever drives an
-//! agent) decide what the model says and the provider model what it costs, the wire writes the
-//! reply and turns those bytes into events where the client wants them. There is no second way to write a reply: a stream is the whole
-//! reply, cut up.
+//! Path of a request: `route` finds its purpose, `faults` a deliberate fault, the wire reads the
+//! body, `desk` lets a `speaker` (`script`, `echo`, the driver of an agent) decide the reply and
+//! the provider model its cost, the wire writes the reply and turns those bytes into events where
+//! the client wants them. A stream is always the whole reply, cut into pieces.
 
 mod asked;
 mod desk;
@@ -44,7 +43,7 @@ pub use faults::{BadFault, Fault, FaultPlan};
 pub use handle::FAULT_HEADER;
 pub(crate) use local::{foreign, is_loopback};
 pub use script::Script;
-pub use speaker::{Arrived, Said, Seen, Speaker};
+pub use speaker::{Arrived, ModelAnswer, RequestOutcome, Speaker};
 
 /// Largest request body, bytes: Anthropic's limit (docs/sources/anthropic-api.md §2.5); for OpenAI
 /// assumed.
@@ -60,25 +59,25 @@ pub fn wall_clock() -> Clock {
     Arc::new(move || start.elapsed().as_millis().try_into().unwrap_or(Millis::MAX))
 }
 
-/// What a server is set up with.
+/// Settings of a server.
 pub struct Options {
-    /// Whose routes are served; `None` = everybody's.
+    /// Provider with the routes to serve; `None` = all providers.
     pub api: Option<Api>,
     /// Port on loopback; 0 = any free one.
     pub port: u16,
-    /// Who decides what the model says; `None` = it says what arrived.
+    /// Speaker that decides the replies; `None` = replies describe the request.
     pub speaker: Option<Box<dyn Speaker>>,
-    /// Who writes summaries.
+    /// Writer of summaries.
     pub summaries: Summaries,
-    /// What goes wrong, by the number of the request.
+    /// Deliberate faults, by the number of the request.
     pub faults: Vec<FaultPlan>,
-    /// Window of every model in tokens, instead of its own.
+    /// Window that replaces the window of every model, tokens.
     pub window: Option<u64>,
     /// Largest request body, bytes.
     pub body_limit: usize,
-    /// Where a line per request is written.
+    /// Destination of the log, a line per request.
     pub log: Option<Box<dyn Write + Send>>,
-    /// Whether texts stand in the log whole, however long they are.
+    /// Whether the log contains all texts in full.
     pub log_texts: bool,
     /// The time.
     pub clock: Clock,
@@ -114,7 +113,7 @@ fn shared(options: Options) -> Arc<handle::Shared> {
         body_limit: options.body_limit,
         window: options.window,
         clock: options.clock,
-        desk: Mutex::new(desk::Desk::new(
+        desk: Mutex::new(desk::ServerState::new(
             options.speaker.unwrap_or_else(|| Box::new(echo::Echo::default())),
             &options.summaries,
             options.window,
@@ -125,7 +124,7 @@ fn shared(options: Options) -> Arc<handle::Shared> {
     })
 }
 
-/// What a new server answers to one `POST`, without a socket: status and body.
+/// Returns the answer of a new server to one `POST`, without a socket: status and body.
 pub async fn answer(
     options: Options,
     path: &str,
@@ -151,7 +150,7 @@ impl Server {
         Ok(Server { listener, address, shared: shared(options) })
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

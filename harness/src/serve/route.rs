@@ -1,8 +1,8 @@
-//! Paths: what is asked for, and of whom.
+//! Routes: the endpoint and the provider of a path.
 
 use ctxbench_provider::wire::{ALL, Api, Endpoint, Wire};
 
-/// What a path stands for.
+/// Meaning of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Route<'a> {
     /// Something a wire has a path for.
@@ -13,7 +13,7 @@ pub(super) enum Route<'a> {
     Model(&'a str),
 }
 
-/// Why a path stands for nothing.
+/// Reason why a path has no meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoRoute {
     /// No such path.
@@ -22,8 +22,8 @@ pub(super) enum NoRoute {
     Method(&'static str),
 }
 
-/// What a request asks for. Several providers list their models at the same path; `speaker` = whose
-/// language the client speaks.
+/// Returns the route of a request. Several providers list their models at the same path; `speaker`
+/// = the API that the client speaks.
 pub(super) fn route<'a>(
     served: Option<Api>,
     method: &str,
@@ -42,7 +42,7 @@ pub(super) fn route<'a>(
     if served.is_some_and(|s| *s != *asked) {
         return Err(NoRoute::Path);
     }
-    // Whoever stores, looks and deletes by the same path.
+    // Clients store, read and delete with the same path.
     if matches!(route, Route::Of(_, Endpoint::Store)) {
         return Ok(route);
     }
@@ -53,12 +53,12 @@ pub(super) fn route<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_provider::wire::named;
+    use ctxbench_provider::wire::find;
 
     #[test]
     fn each_provider_has_its_paths() {
-        let messages = named("anthropic-messages").unwrap();
-        let (anthropic, openai) = (messages.api(), named("openai-chat").unwrap().api());
+        let messages = find("anthropic-messages").unwrap();
+        let (anthropic, openai) = (messages.api(), find("openai-chat").unwrap().api());
         let both = |method, path| route(None, method, path, openai);
         assert_eq!(both("POST", "/v1/messages"), Ok(Route::Of(messages, Endpoint::Reply)));
         assert_eq!(both("POST", "/v1/messages/"), Ok(Route::Of(messages, Endpoint::Reply)));

@@ -1,35 +1,35 @@
 //! Replies out of a session: the recorded path, for any client.
 //!
-//! A reply is found by what a request ends with, which survives every compaction in between: tool
+//! A reply is found by the end of a request, which survives every compaction in between: tool
 //! results of recorded calls are followed by the reply that followed them, a user message by the
-//! replies to the recorded message whose words it holds. Where nothing fits, the next reply that
-//! was not given yet comes. The same request gets the same reply again, so a client may retry.
+//! replies to the recorded message with the same text. If neither fits, the next unused reply is
+//! given. The same request gets the same reply again, so a client may retry.
 
 use std::sync::Arc;
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Action;
-use ctxbench_core::recent::Recent;
+use ctxbench_core::lru_map::LruMap;
 use ctxbench_core::request::ModelError;
 use ctxbench_core::session::Session;
 use ctxbench_core::tokens;
 use ctxbench_provider::{Content, Prompt, PromptThread};
 
-use super::speaker::{Arrived, Said, Speaker};
+use super::speaker::{Arrived, ModelAnswer, Speaker};
 use crate::replay::{Defaults, Path};
 
-/// What a request ends with, behind the last reply in it.
+/// End of a request, after the last reply in it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Tail {
-    /// Calls whose results it brings.
+    /// Calls with results in it.
     pub(super) results: Vec<Arc<str>>,
-    /// What the user says, piece by piece.
+    /// Texts of the user, one per piece.
     pub(super) words: Vec<Arc<str>>,
 }
 
 impl Tail {
-    pub(super) fn of(prompt: &Prompt) -> Tail {
+    pub(super) fn new(prompt: &Prompt) -> Tail {
         let mut tail = Tail::default();
         for item in prompt.items.iter().rev().take_while(|i| i.role != Role::Assistant) {
             match &*item.content {
@@ -43,24 +43,24 @@ impl Tail {
         tail
     }
 
-    /// Whether it holds these words of the user.
-    fn says(&self, words: &[Arc<str>]) -> bool {
+    /// Returns whether it contains these texts of the user.
+    fn contains_texts(&self, words: &[Arc<str>]) -> bool {
         let holds =
             |w: &Arc<str>| !w.trim().is_empty() && self.words.iter().any(|t| t.contains(w.trim()));
         !words.is_empty() && words.iter().all(holds)
     }
 }
 
-/// What the user said and the replies that followed.
+/// User message and the replies that followed.
 #[derive(Debug)]
 struct Turn {
     words: Vec<Arc<str>>,
     replies: Vec<Vec<Part>>,
 }
 
-/// A reply by its turn and its number in it; one behind the last of a turn is the last words that
-/// the recording lacks.
-type Place = (usize, usize);
+/// Reply by its turn and its index in it. An index after the last reply of a turn is the closing
+/// text that the recording lacks.
+type ReplyIndex = (usize, usize);
 
 /// Said where a recorded turn ends with a call.
 const LAST_WORDS: &str = "Done.";
@@ -69,22 +69,22 @@ const LAST_WORDS: &str = "Done.";
 #[derive(Debug)]
 pub struct Script {
     turns: Vec<Turn>,
-    /// Where the reply stands that comes next.
-    next: Place,
-    /// What was given to which request.
-    given: Recent<u64, Place>,
-    /// What is given now, with the hash of its request.
-    giving: Option<(u64, Place)>,
-    /// Some request offered tools, so whoever offers none asks for something beside the work.
+    /// Position of the next reply.
+    next: ReplyIndex,
+    /// Reply given to each request, by its hash.
+    given: LruMap<u64, ReplyIndex>,
+    /// Reply that is being given, with the hash of its request.
+    giving: Option<(u64, ReplyIndex)>,
+    /// Whether a request offered tools: then a request without tools is a side request.
     tools_seen: bool,
 }
 
-/// So many requests get the same reply again.
-const MOST_GIVEN: usize = 100_000;
+/// Maximum number of requests that get the same reply again.
+const MAX_GIVEN: usize = 100_000;
 
 impl Script {
     /// The replies of a session's main conversation.
-    pub fn of(session: &Session) -> Script {
+    pub fn new(session: &Session) -> Script {
         let mut turns = Vec::new();
         for m in Path::recorded(session, &Defaults::STATED).moves {
             let Action::User(said) = m.action else { continue };
@@ -95,7 +95,7 @@ impl Script {
                 turns.push(Turn { words, replies });
             }
         }
-        let given = Recent::new(MOST_GIVEN);
+        let given = LruMap::new(MAX_GIVEN);
         Script { turns, next: (0, 0), given, giving: None, tools_seen: false }
     }
 
@@ -104,33 +104,33 @@ impl Script {
         self.turns.iter().map(|t| t.replies.len()).sum()
     }
 
-    /// Whether there are none.
+    /// Returns whether it has no replies.
     pub fn is_empty(&self) -> bool {
         self.turns.is_empty()
     }
 
-    /// Where the reply to a prompt stands; `None` when the session is over.
-    fn find(&self, prompt: &Prompt) -> Option<(u64, Place)> {
+    /// Returns the position of the reply to a prompt; `None` when the session is over.
+    fn find(&self, prompt: &Prompt) -> Option<(u64, ReplyIndex)> {
         let mut bytes: Vec<u8> = prompt.items.iter().flat_map(|i| i.hash.to_le_bytes()).collect();
-        // In a thread the same words may come again and mean the next step.
+        // In a thread the same text may come again and mean the next step.
         if let Some(PromptThread::Continue(after)) = &prompt.thread {
             bytes.extend(after.as_bytes());
         }
         let key = tokens::content_hash(&bytes);
-        let tail = Tail::of(prompt);
+        let tail = Tail::new(prompt);
         let known = self.given.peek(&key).map(|(at, _)| *at);
         let at = known.or_else(|| self.fitting(&tail)).unwrap_or(self.next);
         (at.0 < self.turns.len()).then_some((key, at))
     }
 
     /// The reply that followed such a tail.
-    fn fitting(&self, tail: &Tail) -> Option<Place> {
+    fn fitting(&self, tail: &Tail) -> Option<ReplyIndex> {
         if !tail.results.is_empty() {
             return self.after_results(&tail.results);
         }
         let (turn, reply) = self.next;
-        let fits = |t: &usize| self.turns.get(*t).is_some_and(|t| tail.says(&t.words));
-        // A turn that is under way goes on, though a compaction may show its first words again.
+        let fits = |t: &usize| self.turns.get(*t).is_some_and(|t| tail.contains_texts(&t.words));
+        // A running turn continues, though a compaction may show its first text again.
         if reply > 0 && fits(&turn) {
             return Some(self.next);
         }
@@ -138,26 +138,26 @@ impl Script {
         later.or_else(|| (0..turn).rev().find(fits)).map(|t| (t, 0))
     }
 
-    /// The reply behind the one that made one of these calls: the first from where the script
-    /// stands, else the last before.
-    fn after_results(&self, results: &[Arc<str>]) -> Option<Place> {
+    /// Returns the reply after the one that made one of these calls: the first from the current
+    /// position, or the last before it.
+    fn after_results(&self, results: &[Arc<str>]) -> Option<ReplyIndex> {
         let calls = |parts: &[Part]| {
             parts.iter().any(|p| matches!(p, Part::Call(c) if results.contains(&c.id)))
         };
-        let made = |(t, turn): (usize, &Turn)| -> Vec<Place> {
+        let made = |(t, turn): (usize, &Turn)| -> Vec<ReplyIndex> {
             let behind = turn.replies.iter().enumerate().filter(|(_, parts)| calls(parts));
             behind.map(|(i, _)| (t, i + 1)).collect()
         };
-        let all: Vec<Place> = self.turns.iter().enumerate().flat_map(made).collect();
+        let all: Vec<ReplyIndex> = self.turns.iter().enumerate().flat_map(made).collect();
         all.iter().find(|at| **at >= self.next).or_else(|| all.last()).copied()
     }
 
-    fn parts(&self, (turn, reply): Place) -> Vec<Part> {
+    fn parts(&self, (turn, reply): ReplyIndex) -> Vec<Part> {
         let last_words = || vec![Part::Text(LAST_WORDS.into())];
         self.turns[turn].replies.get(reply).cloned().unwrap_or_else(last_words)
     }
 
-    fn gave(&mut self, key: u64, at: Place) {
+    fn gave(&mut self, key: u64, at: ReplyIndex) {
         self.given.insert(key, at);
         let (turn, reply) = at;
         let ends = |parts: &Vec<Part>| !parts.iter().any(|p| matches!(p, Part::Call(_)));
@@ -169,15 +169,15 @@ impl Script {
 }
 
 impl Speaker for Script {
-    fn say(&mut self, arrived: &Arrived<'_>) -> Result<Said, ModelError> {
+    fn say(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
         let offers = arrived.prompt.tools.is_some();
         self.tools_seen |= offers;
         self.giving = None;
         if arrived.wants_compaction() {
-            return Ok(Said::Summary);
+            return Ok(ModelAnswer::Summary);
         }
         if !offers && self.tools_seen {
-            return Ok(Said::Summary);
+            return Ok(ModelAnswer::Summary);
         }
         let (key, at) = self.find(arrived.prompt).ok_or_else(ModelError::ended)?;
         self.giving = Some((key, at));
@@ -186,7 +186,7 @@ impl Speaker for Script {
         if !wire.always_thinks() && !arrived.thinking {
             parts.retain(|p| !matches!(p, Part::Reasoning { .. }));
         }
-        Ok(Said::Parts(parts))
+        Ok(ModelAnswer::Parts(parts))
     }
 
     fn given(&mut self) {
@@ -207,7 +207,7 @@ mod tests {
         Entry::User(UserEntry { id: id.into(), text: Some(t.into()), ..Default::default() })
     }
 
-    fn says(id: &str, t: &str, calls: &[&str]) -> Entry {
+    fn reply_entry(id: &str, t: &str, calls: &[&str]) -> Entry {
         let call =
             |id: &&str| ToolCall { id: (*id).into(), name: "read".into(), arguments: "{}".into() };
         let calls = calls.iter().map(call).collect();
@@ -227,15 +227,15 @@ mod tests {
     fn script() -> Script {
         let entries = vec![
             user("u1", "first"),
-            says("a1", "one", &["c1"]),
+            reply_entry("a1", "one", &["c1"]),
             result("c1"),
-            says("a2", "two", &[]),
+            reply_entry("a2", "two", &[]),
             user("u2", "go on"),
-            says("a3", "three", &[]),
+            reply_entry("a3", "three", &[]),
             user("u3", "go on"),
-            says("a4", "four", &[]),
+            reply_entry("a4", "four", &[]),
         ];
-        Script::of(&Session { entries, ..Default::default() })
+        Script::new(&Session { entries, ..Default::default() })
     }
 
     fn prompt(contents: Vec<Content>) -> Prompt {
@@ -254,7 +254,7 @@ mod tests {
         parts.iter().find_map(|p| p.as_text().map(str::to_string))
     }
 
-    fn said(t: &str) -> Content {
+    fn text_content(t: &str) -> Content {
         Content::Text(t.into())
     }
 
@@ -268,50 +268,50 @@ mod tests {
         let mut is = |contents: Vec<Content>, want: Option<&str>| {
             assert_eq!(ask(&mut s, &prompt(contents)).as_deref(), want);
         };
-        is(vec![said("<reminder>\nfirst")], Some("one"));
+        is(vec![text_content("<reminder>\nfirst")], Some("one"));
         // The conversation was compacted in between.
-        is(vec![said("a summary"), out("c1")], Some("two"));
-        is(vec![said("go on")], Some("three"));
-        is(vec![said("go on")], Some("three"));
-        is(vec![said("a summary"), said("go on")], Some("four"));
-        is(vec![said("something else")], None);
+        is(vec![text_content("a summary"), out("c1")], Some("two"));
+        is(vec![text_content("go on")], Some("three"));
+        is(vec![text_content("go on")], Some("three"));
+        is(vec![text_content("a summary"), text_content("go on")], Some("four"));
+        is(vec![text_content("something else")], None);
     }
 
     #[test]
     fn a_turn_under_way_goes_on_when_its_first_words_are_shown_again() {
         let entries = vec![
             user("u1", "first"),
-            says("a1", "one", &["c1"]),
+            reply_entry("a1", "one", &["c1"]),
             result("c1"),
-            says("a2", "two", &["c2"]),
+            reply_entry("a2", "two", &["c2"]),
             result("c2"),
-            says("a3", "three", &[]),
+            reply_entry("a3", "three", &[]),
         ];
-        let mut s = Script::of(&Session { entries, ..Default::default() });
+        let mut s = Script::new(&Session { entries, ..Default::default() });
         let mut is = |contents: Vec<Content>, want: &str| {
             assert_eq!(ask(&mut s, &prompt(contents)).as_deref(), Some(want));
         };
-        is(vec![said("first")], "one");
-        is(vec![said("first"), said("a summary, no results")], "two");
-        is(vec![said("first"), said("another summary")], "three");
+        is(vec![text_content("first")], "one");
+        is(vec![text_content("first"), text_content("a summary, no results")], "two");
+        is(vec![text_content("first"), text_content("another summary")], "three");
     }
 
     #[test]
     fn a_turn_that_ends_with_a_call_gets_last_words() {
         let entries = vec![
             user("u1", "first"),
-            says("a1", "one", &["c1"]),
+            reply_entry("a1", "one", &["c1"]),
             result("c1"),
             user("u2", "second"),
-            says("a2", "two", &[]),
+            reply_entry("a2", "two", &[]),
         ];
-        let mut s = Script::of(&Session { entries, ..Default::default() });
+        let mut s = Script::new(&Session { entries, ..Default::default() });
         let mut is = |contents: Vec<Content>, want: &str| {
             assert_eq!(ask(&mut s, &prompt(contents)).as_deref(), Some(want));
         };
-        is(vec![said("first")], "one");
-        is(vec![said("first"), out("c1")], LAST_WORDS);
-        is(vec![said("second")], "two");
+        is(vec![text_content("first")], "one");
+        is(vec![text_content("first"), out("c1")], LAST_WORDS);
+        is(vec![text_content("second")], "two");
     }
 
     #[test]
@@ -319,7 +319,7 @@ mod tests {
         let mut s = script();
         let mut ask = |after: &str| {
             let thread = Some(PromptThread::Continue(after.into()));
-            super::tests::ask(&mut s, &Prompt { thread, ..prompt(vec![said("go on")]) })
+            super::tests::ask(&mut s, &Prompt { thread, ..prompt(vec![text_content("go on")]) })
         };
         let all = [ask("a2"), ask("a2"), ask("a3")];
         assert_eq!(all.map(Option::unwrap), ["three", "three", "four"]);
@@ -329,7 +329,7 @@ mod tests {
     fn what_fits_nothing_gets_the_next_reply() {
         let mut s = script();
         for want in ["one", "two", "three", "four"] {
-            let asked = prompt(vec![said(&format!("unknown {want}"))]);
+            let asked = prompt(vec![text_content(&format!("unknown {want}"))]);
             assert_eq!(ask(&mut s, &asked).as_deref(), Some(want));
         }
     }

@@ -1,4 +1,4 @@
-//! Who decides what the model says.
+//! Speakers, which decide the replies of the model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use super::asked;
 
 /// A request that has arrived and was understood.
 pub struct Arrived<'a> {
-    /// Which request it is: as in what is [`Seen`] of it.
+    /// Number of the request, as in [`Outcome`].
     pub id: u64,
-    /// Whose format it has.
+    /// Wire format.
     pub wire: Wire,
-    /// Where it was posted.
+    /// Path of the request.
     pub path: &'a str,
     /// Its headers.
     pub headers: &'a HeaderMap,
     /// Its body as it came.
     pub body: &'a [u8],
-    /// What the model is shown.
+    /// Prompt for the model.
     pub prompt: &'a Prompt,
     /// Whether the request allows thinking.
     pub thinking: bool,
@@ -37,68 +37,68 @@ impl Arrived<'_> {
         asked::tools(self.wire, self.prompt)
     }
 
-    /// Whether it asks the provider itself for a compaction.
+    /// Returns whether it asks the provider for a compaction.
     pub fn wants_compaction(&self) -> bool {
         self.prompt.asks_for_compaction()
     }
 }
 
-/// What the model says.
-pub enum Said {
+/// Reply of the model.
+pub enum ModelAnswer {
     /// These contents.
     Parts(Vec<Part>),
-    /// A summary of what the request shows.
+    /// A summary of the request.
     Summary,
 }
 
-/// Decides what the model says. Requests come one at a time.
+/// Decides the replies of the model. Requests come one at a time.
 pub trait Speaker: Send {
-    /// The answer to a request; an error is told to the client.
-    fn say(&mut self, arrived: &Arrived<'_>) -> Result<Said, ModelError>;
+    /// Returns the answer to a request; an error is sent to the client.
+    fn say(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError>;
 
-    /// What was said last has been given: the provider neither refused the request nor stopped
-    /// after a compaction.
+    /// Confirms that the last answer was delivered: the provider neither refused the request nor
+    /// stopped after a compaction.
     fn given(&mut self) {}
 
-    /// Whether it wants to see what came of each request.
+    /// Returns whether it wants to see the outcome of each request.
     fn looks(&self) -> bool {
         false
     }
 
     /// A request for a reply is over. Others may have been answered since it was.
-    fn saw(&mut self, _seen: Seen) {}
+    fn saw(&mut self, _seen: RequestOutcome) {}
 }
 
-/// A request for a reply with what came of it.
+/// Request for a reply with its outcome.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct RequestOutcome {
     /// Which request it was.
     pub id: u64,
     /// Clock of the server, ms.
     pub at_ms: Millis,
-    /// Whose format it has; `None` = nobody's.
+    /// Wire format; `None` = unknown.
     pub wire: Option<Wire>,
-    /// Where it was posted.
+    /// Path of the request.
     pub path: String,
     /// Headers that may be kept: see `crate::redact::headers`.
     pub headers: BTreeMap<String, String>,
     /// The body as it came; empty where it could not be read.
     pub body: Vec<u8>,
-    /// What the model was shown; `None` = the body was not understood.
+    /// Prompt for the model; `None` = the body was not understood.
     pub prompt: Option<Prompt>,
     /// HTTP status.
     pub http: u16,
-    /// It was refused or broken off by a fault of the server; the speaker was not asked, or what it
-    /// said was lost.
+    /// Whether a deliberate fault refused it or broke it off; the speaker was not asked, or its
+    /// answer was lost.
     pub on_purpose: bool,
-    /// What was said, or why nothing was.
+    /// Reply, or why there is none.
     pub outcome: Option<Result<Reply, ModelError>>,
     /// It came to the address at which nothing but a compaction is asked for.
     pub compact: bool,
 }
 
-impl Seen {
-    /// Whether it asked the provider itself for a compaction: as in what had [`Arrived`].
+impl RequestOutcome {
+    /// Returns whether it asked the provider for a compaction, as in [`Arrived`].
     pub fn wants_compaction(&self) -> bool {
         self.compact || self.prompt.as_ref().is_some_and(Prompt::asks_for_compaction)
     }
@@ -126,7 +126,7 @@ pub(super) fn compact(tools: Arc<Tools>) -> Option<Arc<Tools>> {
         tools
     } else {
         out.push_str(&text[from..]);
-        Tools::of(RawValue::from_string(out).ok()?)
+        Tools::from_json(RawValue::from_string(out).ok()?)
     };
     (tools.json.get() != "[]").then_some(tools)
 }
@@ -139,7 +139,7 @@ mod tests {
     fn white_space_between_tools_is_nothing() {
         let of = |t: &str| {
             let raw = RawValue::from_string(t.to_string()).unwrap();
-            compact(Tools::of(raw)).map(|r| r.json.get().to_string())
+            compact(Tools::from_json(raw)).map(|r| r.json.get().to_string())
         };
         assert_eq!(of("[]"), None);
         assert_eq!(of("[ \n]"), None);

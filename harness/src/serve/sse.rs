@@ -6,14 +6,14 @@ use axum::body::{Body, Bytes};
 use ctxbench_provider::wire::Event;
 use http_body_util::channel::Channel;
 
-/// Time for the last event before a break to leave; a break overtakes what is not on its way.
+/// Time for the last event before a break to leave. A break overtakes unsent data, ms.
 const FLUSH: Duration = Duration::from_millis(20);
 
 #[derive(Debug, thiserror::Error)]
 #[error("the stream was cut on purpose")]
 struct Cut;
 
-/// A stream of events, with a pause between two, broken off behind the first `cut`.
+/// Builds a stream of events with a pause between them, broken off after the first `cut`.
 pub(super) fn events(events: Vec<Event>, pause: Duration, cut: Option<usize>) -> Body {
     send(events.iter().map(|e| e.bytes().into()).collect(), pause, cut)
 }

@@ -1,6 +1,5 @@
-//! What clients store: made, listed, looked at, kept longer, deleted. The log tells what it costs:
-//! input when it is made and storage for as long as it shall be kept; a deletion gives back the
-//! rest.
+//! Contents that clients store: created, listed, read, extended, deleted. The log reports their
+//! cost: input at creation, and storage for their lifetime; a deletion refunds the rest.
 
 use axum::extract::Request;
 use ctxbench_core::model::{cost, storage_cost};
@@ -27,7 +26,7 @@ pub(super) async fn answer(
     let storing = match &*method {
         "POST" | "PATCH" => {
             let body = read(request.into_body(), wire, shared.body_limit).await?;
-            Some(wire.decode_storing(&body).map_err(|e| wrong(&e))?)
+            Some(wire.decode_store_request(&body).map_err(|e| wrong(&e))?)
         }
         _ => None,
     };
@@ -39,7 +38,7 @@ pub(super) async fn answer(
             prompt.tools = prompt.tools.take().and_then(speaker::compact);
             prompt.model = model.name.clone();
             line.prompt(prompt, &model.counting, &shared.log);
-            let stored = desk.store(wire).put(storing, &model, now)?;
+            let stored = desk.store(wire).create(storing, &model, now)?;
             let input = Usage { input: stored.tokens, ..Usage::default() };
             line.usage(&input);
             let life = stored.expires_ms - now;

@@ -1,5 +1,4 @@
-//! What a summary request asks for: headings, tags, an opening, what to dwell on, what to copy word
-//! for word.
+//! Request for a summary: headings, tags, opening, focus, and texts to copy exactly.
 
 use std::collections::HashSet;
 
@@ -24,7 +23,7 @@ pub(super) struct Heading {
     pub line: String,
     /// Its name.
     pub name: String,
-    /// What the instruction says about it.
+    /// Explanation of the heading in the instruction.
     pub note: String,
     /// 1 = `#`; numbered ones are all alike.
     level: usize,
@@ -39,15 +38,15 @@ pub(super) struct Ask {
     pub summary_tag: bool,
     /// Thoughts between `<analysis>` tags first.
     pub analysis_tag: bool,
-    /// What to copy word for word.
+    /// Texts to copy exactly.
     pub quote: Quote,
-    /// Words to dwell on.
+    /// Words of the focus.
     pub focus: HashSet<String>,
     /// Topics to dwell on: "focus on the errors".
     pub topics: Vec<Topic>,
-    /// Words to begin with.
+    /// Opening of the summary.
     pub opening: Option<String>,
-    /// Weight of what is recent.
+    /// Weight of recent text.
     pub recency: f32,
     /// Keys of the instruction's own sentences, which must not come back in the summary.
     pub own: HashSet<u64>,
@@ -103,7 +102,7 @@ impl Ask {
 
     /// The heading for each topic, in the order of [`Topic::ALL`].
     pub fn places(&self) -> [usize; 10] {
-        // Each is asked for again and again, and reads the heading's words.
+        // Each strength is needed often, and computing it reads the heading's text.
         let of = |h: usize| Topic::ALL.map(|t| (t, self.strength(h, t)));
         let all: Vec<[(Topic, f32); 10]> = (0..self.headings.len()).map(of).collect();
         let strength =
@@ -111,7 +110,7 @@ impl Ask {
         topic::places(all.len(), strength)
     }
 
-    /// Another heading about what comes next, besides `first`.
+    /// Returns another heading about the next step, after `first`.
     pub fn second_next(&self, first: usize) -> Option<usize> {
         (0..self.headings.len())
             .find(|&h| h != first && topic::of_heading(&self.headings[h].name) == Some(Topic::Next))
@@ -119,7 +118,7 @@ impl Ask {
 
     fn strength(&self, h: usize, t: Topic) -> f32 {
         let heading = &self.headings[h];
-        // What stands over deeper headings is a title for them.
+        // A heading above deeper headings is a title for them.
         let title = self.headings.get(h + 1).is_some_and(|n| n.level > heading.level);
         topic::affinity(&heading.name, &heading.note, t) * if title { 0.1 } else { 1.0 }
     }
@@ -153,7 +152,7 @@ fn collect(text: &str, parse: fn(&str) -> Option<Heading>) -> Vec<Heading> {
         }
     }
     if let Some(o) = out.last_mut() {
-        // What follows the last heading is mostly about the answer as a whole.
+        // Text after the last heading is mostly about the whole answer.
         o.note = o.note.lines().next().unwrap_or("").split(". ").next().unwrap_or("").to_string();
     }
     out
@@ -210,7 +209,7 @@ const TOPICS: [(&str, Topic); 10] = [
     ("todos", Topic::Next),
 ];
 
-/// Words behind cues such as "focus on", and all words of the wishes.
+/// Returns words after cues such as "focus on", and all words of the wishes.
 fn focus(instruction: &str, wishes: &str) -> HashSet<String> {
     const CUES: [&str; 10] = [
         "focus on",
@@ -252,7 +251,7 @@ fn focus(instruction: &str, wishes: &str) -> HashSet<String> {
     out
 }
 
-/// Words that say nothing about a subject.
+/// Words that do not identify a subject.
 const STOP: [&str; 24] = [
     "that",
     "this",
@@ -280,7 +279,7 @@ const STOP: [&str; 24] = [
     "preserve",
 ];
 
-/// What stands behind "Begin with:" or "Start with:" up to the end of the line.
+/// Returns the text after "Begin with:" or "Start with:" up to the end of the line.
 fn opening(instruction: &str) -> Option<String> {
     let low = instruction.to_ascii_lowercase();
     let at = ["begin with:", "start with:", "begin with \"", "start with \""]

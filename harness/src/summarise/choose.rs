@@ -12,14 +12,14 @@ enum Pass {
     Rest,
 }
 
-/// Indices of the chosen candidates, best first, whose guessed tokens together stay within
-/// `budget`.
+/// Returns the indices of the chosen candidates, best first, with guessed tokens that stay within
+/// `budget` together.
 ///
-/// Weight counts less for what is long. What the user told to dwell on comes first, within half of
-/// the budget: a model that is told so writes mainly of that, and does not drop the rest. ASSUMED;
-/// no figure is published. Then every topic gets its best candidate, so that no
-/// heading stays empty without need; then topics fill up within their shares; then what is left
-/// goes by weight alone.
+/// Long candidates have less weight. Text on the user's focus comes first, within half of the
+/// budget: a model with such an instruction writes mainly of it, and does not drop the rest.
+/// ASSUMED; no figure is published. Then every topic gets its best candidate, so that no heading
+/// stays empty without need; then topics fill up within their shares; the rest is chosen by weight
+/// alone.
 pub(super) fn choose(units: &[Unit<'_>], budget: u64) -> Vec<usize> {
     let rank = |u: &Unit<'_>| u.score / (1.0 + u.tokens as f32 / 150.0);
     let mut order: Vec<usize> = (0..units.len()).collect();

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::ask::{Ask, Quote};
 use super::cues::{self, Cues};
 use super::outputs::best_lines;
-use super::read::{Segment, Who};
+use super::read::{Author, Segment};
 use super::sentences::{Piece, clip, fold_key, guess_tokens, pieces};
 use super::tools::Tools;
 use super::topic::{self, Topic};
@@ -14,9 +14,9 @@ use super::topic::{self, Topic};
 /// A candidate.
 #[derive(Clone, Debug)]
 pub(super) struct Unit<'a> {
-    /// The words.
+    /// Text.
     pub text: Cow<'a, str>,
-    /// What it is about.
+    /// Topic.
     pub topic: Topic,
     /// How much it matters.
     pub score: f32,
@@ -24,29 +24,29 @@ pub(super) struct Unit<'a> {
     pub order: u64,
     /// Guess at its tokens, list mark included.
     pub tokens: u32,
-    /// The user's own words.
+    /// Whether the user wrote it.
     pub user: bool,
     /// Something was cut off at the end.
     pub cut: bool,
     /// To be printed letter by letter.
     pub raw: bool,
-    /// What the user told the summary to dwell on.
+    /// Whether the user asked the summary to focus on it.
     pub asked: bool,
 }
 
-/// What stands before the user's words in a summary without headings.
+/// Prefix of the user's text in a summary without headings.
 pub(super) const USER: &str = "User: ";
 
 /// Below this a sentence is not worth a line, even where there is room.
-const LEAST: f32 = 0.7;
-/// A user message longer than this holds something pasted: only its first and last sentences are
-/// the user's own words.
+const MIN_SIMILARITY: f32 = 0.7;
+/// A longer user message contains pasted text: only its first and last sentences are the user's
+/// own, bytes.
 const PASTED: usize = 4_000;
 
 /// Collects the candidates.
 pub(super) fn collect<'a>(segments: &[Segment<'a>], ask: &Ask) -> Vec<Unit<'a>> {
-    let last = |who: Who| segments.iter().rposition(|s| s.who == who);
-    let first_user = segments.iter().position(|s| s.who == Who::User);
+    let last = |who: Author| segments.iter().rposition(|s| s.who == who);
+    let first_user = segments.iter().position(|s| s.who == Author::User);
     let mut c = Collector {
         ask,
         units: Vec::new(),
@@ -58,7 +58,7 @@ pub(super) fn collect<'a>(segments: &[Segment<'a>], ask: &Ask) -> Vec<Unit<'a>> 
             .any(|h| topic::of_heading(&h.name) == Some(Topic::Message)),
     };
     for (n, s) in segments.iter().enumerate() {
-        let place = Place {
+        let place = Origin {
             order: (n as u64) << 24,
             // 0 = oldest, 1 = newest.
             fresh: if segments.len() > 1 { n as f32 / (segments.len() - 1) as f32 } else { 1.0 }
@@ -67,13 +67,13 @@ pub(super) fn collect<'a>(segments: &[Segment<'a>], ask: &Ask) -> Vec<Unit<'a>> 
             last: Some(n) == last(s.who),
         };
         match s.who {
-            Who::User => c.user(s.text, &place),
-            Who::Context => c.context(s.text, &place),
-            Who::Assistant => c.assistant(s.text, 1.0, &place),
-            Who::Reasoning => c.assistant(s.text, 0.5, &place),
-            Who::Summary => c.summary(s.text, &place),
-            Who::Call => c.tools.call(s.tool, s.text, place.order, place.fresh),
-            Who::Output => c.output(s.text, s.failed, &place),
+            Author::User => c.user(s.text, &place),
+            Author::Context => c.context(s.text, &place),
+            Author::Assistant => c.assistant(s.text, 1.0, &place),
+            Author::Reasoning => c.assistant(s.text, 0.5, &place),
+            Author::Summary => c.summary(s.text, &place),
+            Author::Call => c.tools.call(s.tool, s.text, place.order, place.fresh),
+            Author::Output => c.output(s.text, s.failed, &place),
         }
     }
     let tools = std::mem::take(&mut c.tools);
@@ -83,7 +83,7 @@ pub(super) fn collect<'a>(segments: &[Segment<'a>], ask: &Ask) -> Vec<Unit<'a>> 
     c.units
 }
 
-struct Place {
+struct Origin {
     order: u64,
     fresh: f32,
     first: bool,
@@ -93,7 +93,7 @@ struct Place {
 struct Collector<'a, 'k> {
     ask: &'k Ask,
     units: Vec<Unit<'a>>,
-    /// Units by the key of their words, so that nothing is said twice.
+    /// Units by the key of their text, to avoid repetition.
     seen: HashMap<u64, usize>,
     tools: Tools<'a>,
     many_messages: bool,
@@ -117,9 +117,9 @@ impl<'a> Collector<'a, '_> {
         let asked = is_topic
             || self.ask.topics.iter().any(|t| t.is_in(cues))
             || !self.ask.focus.is_empty() && self.in_focus(&text);
-        // What is nothing else comes before what only holds some of it.
+        // A unit of one topic alone comes before one that only partly has it.
         score += if is_topic { 3.0 } else { 0.0 } + if asked { 1.5 } else { 0.0 };
-        if score < LEAST {
+        if score < MIN_SIMILARITY {
             return;
         }
         let literal = cues.has(Cues::PATH)
@@ -161,7 +161,7 @@ impl<'a> Collector<'a, '_> {
         words.any(|w| self.ask.focus.contains(w.trim_matches('.')))
     }
 
-    fn user(&mut self, text: &'a str, place: &Place) {
+    fn user(&mut self, text: &'a str, place: &Origin) {
         let mut parts: Vec<Piece<'a>> = Vec::new();
         pieces(text, |p| parts.push(p));
         let pasted = text.len() > PASTED;
@@ -174,7 +174,7 @@ impl<'a> Collector<'a, '_> {
             if (count > 12 && is_pasted(&p)) || is_courtesy(p.text) {
                 continue;
             }
-            let c = cues::of(p.text);
+            let c = cues::parse(p.text);
             let mut score = 3.0 + literals(c, 0.4) + 0.8 * place.fresh;
             score += if place.first && k < 4 { 1.5 } else { 0.0 };
             score += if place.last { 1.2 } else { 0.0 };
@@ -194,10 +194,10 @@ impl<'a> Collector<'a, '_> {
         }
     }
 
-    fn context(&mut self, text: &'a str, place: &Place) {
+    fn context(&mut self, text: &'a str, place: &Origin) {
         let mut k = 0;
         pieces(text, |p| {
-            let c = cues::of(p.text);
+            let c = cues::parse(p.text);
             // Products show these files again after a compaction, so they hardly need a place in
             // the summary.
             let score = if c.has(Cues::RULE) && !p.code { 0.9 } else { 0.2 };
@@ -206,15 +206,15 @@ impl<'a> Collector<'a, '_> {
         });
     }
 
-    fn assistant(&mut self, text: &'a str, weight: f32, place: &Place) {
+    fn assistant(&mut self, text: &'a str, weight: f32, place: &Origin) {
         let mut k = 0;
         pieces(text, |p| {
             k += 1;
             if p.heading || is_courtesy(p.text) {
                 return;
             }
-            let c = cues::of(p.text);
-            let mut score = 0.9 + literals(c, 0.35) + told(c) + 0.8 * place.fresh;
+            let c = cues::parse(p.text);
+            let mut score = 0.9 + literals(c, 0.35) + cue_weight(c) + 0.8 * place.fresh;
             score += if place.last { 0.8 } else { 0.0 };
             score -= if c.has(Cues::FILLER) && !c.has(Cues::DECISION) && !c.has(Cues::DONE) {
                 0.5
@@ -233,9 +233,9 @@ impl<'a> Collector<'a, '_> {
         });
     }
 
-    /// Carries an earlier summary forward, a little below fresh words of the user: what is
-    /// summarised again and again slowly fades.
-    fn summary(&mut self, text: &'a str, place: &Place) {
+    /// Carries an earlier summary forward, with slightly less weight than new text of the user:
+    /// repeatedly summarised text slowly fades.
+    fn summary(&mut self, text: &'a str, place: &Origin) {
         let text = match text.split_once("</analysis>") {
             Some((_, rest)) => rest,
             None => text,
@@ -259,7 +259,7 @@ impl<'a> Collector<'a, '_> {
                 self.tools.earlier(path, words, place.order + k);
                 return;
             }
-            let c = cues::of(words);
+            let c = cues::parse(words);
             let guessed = match () {
                 _ if user && c.has(Cues::RULE) => Topic::Constraint,
                 _ if user => Topic::Request,
@@ -280,7 +280,7 @@ impl<'a> Collector<'a, '_> {
         });
     }
 
-    fn output(&mut self, text: &'a str, failed: bool, place: &Place) {
+    fn output(&mut self, text: &'a str, failed: bool, place: &Origin) {
         let wanted = |t: Topic| self.ask.topics.contains(&t);
         let asked = wanted(Topic::Value) || wanted(Topic::Error);
         for (k, l) in best_lines(text, failed, asked).into_iter().enumerate() {
@@ -307,8 +307,8 @@ fn literals(c: Cues, each: f32) -> f32 {
     [Cues::PATH, Cues::NAME, Cues::NUMBER].into_iter().filter(|&l| c.has(l)).count() as f32 * each
 }
 
-/// Weight of what the model tells.
-fn told(c: Cues) -> f32 {
+/// Returns the weight of the model's own statements.
+fn cue_weight(c: Cues) -> f32 {
     let parts = [
         (Cues::DECISION, 1.0),
         (Cues::DONE, 0.5),
@@ -331,7 +331,7 @@ fn model_topic(c: Cues, last: bool) -> Topic {
     }
 }
 
-/// A line that nobody types: it begins with a time, a mark or a bracket.
+/// Returns whether a line was pasted: it begins with a time, a mark or a bracket.
 fn is_pasted(p: &Piece<'_>) -> bool {
     let typed = |c: char| {
         c.is_alphabetic()
@@ -342,11 +342,11 @@ fn is_pasted(p: &Piece<'_>) -> bool {
 
 /// Yes, thanks, good morning: short and without any feature.
 fn is_courtesy(text: &str) -> bool {
-    text.is_ascii() && text.len() < 14 && cues::of(text) == Cues::default()
+    text.is_ascii() && text.len() < 14 && cues::parse(text) == Cues::default()
 }
 
 /// `src/a.ts` of `src/a.ts: edit_file ×2`.
 fn path_in_front(text: &str) -> Option<&str> {
     let (path, _) = text.split_once(": ")?;
-    (!path.contains(' ') && cues::of(path).has(Cues::PATH)).then_some(path)
+    (!path.contains(' ') && cues::parse(path).has(Cues::PATH)).then_some(path)
 }

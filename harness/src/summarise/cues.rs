@@ -1,5 +1,5 @@
-//! General features of a sentence: words that mark rules, decisions, errors and things to do;
-//! paths, names and numbers.
+//! General features of a sentence: words that mark rules, decisions, errors and tasks; paths, names
+//! and numbers.
 
 use std::ops::BitOr;
 use std::sync::OnceLock;
@@ -35,10 +35,10 @@ impl Cues {
     pub const COMPARED: Cues = Cues(1 << 10);
     /// None, zero: takes back an error.
     pub const NONE: Cues = Cues(1 << 11);
-    /// Announces an act rather than telling anything: let me, I will read.
+    /// Announces an action without a statement: let me, I will read.
     pub const FILLER: Cues = Cues(1 << 12);
 
-    /// Whether all of `o` are there.
+    /// Returns whether it has all cues of `o`.
     pub fn has(self, o: Cues) -> bool {
         self.0 & o.0 == o.0
     }
@@ -51,7 +51,7 @@ impl BitOr for Cues {
     }
 }
 
-/// Whole words in English, with the commonest of German, French and Spanish.
+/// Whole words in English, with the most common of German, French and Spanish.
 const WORDS: &[(Cues, &str)] = &[
     (
         Cues::RULE,
@@ -93,7 +93,7 @@ const WORDS: &[(Cues, &str)] = &[
     (Cues::FILLER, "let look read check understood search start"),
 ];
 
-/// Scripts without spaces between words.
+/// Phrases in scripts without spaces.
 const PHRASES: &[(Cues, &[&str])] = &[
     (
         Cues::RULE,
@@ -140,8 +140,8 @@ fn table() -> &'static HashMap<&'static [u8], Cues> {
 /// Longest word of the table in bytes.
 const LONGEST: usize = 16;
 
-/// The features of a sentence, in one pass over its words.
-pub(super) fn of(text: &str) -> Cues {
+/// Returns the features of a sentence, in one pass.
+pub(super) fn parse(text: &str) -> Cues {
     let table = table();
     let mut cues = Cues::default();
     for token in text.split_ascii_whitespace() {
@@ -175,7 +175,7 @@ pub(super) fn of(text: &str) -> Cues {
     cues
 }
 
-/// What the shape of a word tells: path, name, number.
+/// Returns the features of a word's shape: path, name, number.
 fn shape(token: &str) -> Cues {
     let t = token.as_bytes();
     let (mut cues, mut digits, mut last) = (Cues::default(), 0, b' ');

@@ -1,5 +1,4 @@
-//! What a replay learns about its summaries: whether any was asked for, and whether one could not
-//! be written.
+//! Log of a replay's summaries: whether one was requested, and whether one could not be written.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,9 +8,9 @@ struct State {
     trouble: Option<String>,
 }
 
-/// Shared between the provider that writes summaries and the replay around it. A summary that could
-/// not be written is no answer of the provider: the strategy would take it for a failure to deal
-/// with, so the replay looks here and ends.
+/// Shared between the provider that writes summaries and the replay. A summary that could not be
+/// written is not an answer of the provider: the strategy would treat it as a failure to handle, so
+/// the replay checks this log and ends.
 #[derive(Clone, Debug, Default)]
 pub struct SummaryDesk(Arc<Mutex<State>>);
 
@@ -31,7 +30,7 @@ impl SummaryDesk {
         }
     }
 
-    /// Whether any summary was asked for.
+    /// Returns whether a summary was requested.
     pub fn asked(&self) -> bool {
         self.0.lock().is_ok_and(|s| s.asked > 0)
     }

@@ -1,4 +1,4 @@
-//! The default summariser: general rules over what the prompt shows.
+//! Default summariser: general rules applied to the prompt.
 
 use ctxbench_core::tokens::o200k;
 use ctxbench_provider::Prompt;
@@ -6,20 +6,20 @@ use ctxbench_provider::Prompt;
 use super::ask::Ask;
 use super::choose::choose;
 use super::collect::{Unit, collect};
-use super::read::{Reading, Who, read};
+use super::read::{Author, ParsedPrompt, read};
 use super::render::render;
 
 /// Longest summary in tokens where the request allows more. Measured with Claude Code: 4,413 and
 /// 4,438 tokens from 187,000 and 222,000 (docs/sources/claude-code.md §1.3), a median of 4,382
 /// over 873 compactions (docs/sources/peers-and-metrics.md §1b).
-pub const MOST_TOKENS: u64 = 4_400;
+pub const MAX_TOKENS: u64 = 4_400;
 /// Shortest budget: below it headings alone would fill the summary.
-const LEAST_TOKENS: u64 = 300;
+const MIN_TOKENS: u64 = 300;
 /// Tokens of conversation for one token of summary. Lies between the 2 % of the long sessions in
-/// [`MOST_TOKENS`] and the 9 % of the shortest one measured (61,895 to 5,706, same source).
+/// [`MAX_TOKENS`] and the 9 % of the shortest one measured (61,895 to 5,706, same source).
 const RATIO: u64 = 20;
 
-/// What is said when there is nothing to summarise.
+/// Summary of an empty conversation.
 const NOTHING: &str = "Nothing has been said so far.";
 
 /// Tokens of a summary: a twentieth of the conversation within 300 and 4,400, and never more than
@@ -28,7 +28,7 @@ const NOTHING: &str = "Nothing has been said so far.";
 /// The size of the conversation is its bytes / 4, because an exact count of a megabyte takes longer
 /// than everything else here.
 pub fn budget(conversation_bytes: usize, max_tokens: Option<u64>) -> u64 {
-    let own = (conversation_bytes as u64 / 4 / RATIO).clamp(LEAST_TOKENS, MOST_TOKENS);
+    let own = (conversation_bytes as u64 / 4 / RATIO).clamp(MIN_TOKENS, MAX_TOKENS);
     max_tokens.map_or(own, |m| m.min(own))
 }
 
@@ -44,17 +44,18 @@ pub(super) fn write(prompt: &Prompt, max_tokens: Option<u64>) -> String {
     fit(ask, &units, limit, &reading.thoughts(), choose)
 }
 
-impl Reading<'_> {
+impl ParsedPrompt<'_> {
     /// Tokens that a summary of this may have.
     pub(super) fn limit(&self, max_tokens: Option<u64>) -> u64 {
         budget(self.segments.iter().map(|s| s.text.len()).sum(), max_tokens)
     }
 
-    /// A short note for the `<analysis>` tags. Products throw it away, so nothing of value goes
-    /// there.
+    /// Returns a short note for the `<analysis>` tags. Products discard it, so it contains no
+    /// facts.
     pub(super) fn thoughts(&self) -> String {
-        let count = |w: Who| self.segments.iter().filter(|s| s.who == w).count();
-        let (users, calls, before) = (count(Who::User), count(Who::Call), count(Who::Summary));
+        let count = |w: Author| self.segments.iter().filter(|s| s.who == w).count();
+        let (users, calls, before) =
+            (count(Author::User), count(Author::Call), count(Author::Summary));
         format!("{users} messages of the user, {calls} tool calls, {before} earlier summaries.")
     }
 }
@@ -70,8 +71,8 @@ pub(super) fn nothing(mut ask: Ask, limit: u64) -> String {
     if o200k(&text) <= limit { text } else { cut(NOTHING, limit) }
 }
 
-/// Prints as much as fits. `pick(units, tokens)` chooses by guessed sizes; the guess is corrected
-/// by the exact count of what came out.
+/// Renders as much as fits. `pick(units, tokens)` chooses by guessed sizes; the guess is corrected
+/// by the exact count of the result.
 pub(super) fn fit(
     mut ask: Ask,
     units: &[Unit<'_>],
@@ -80,7 +81,7 @@ pub(super) fn fit(
     pick: impl Fn(&[Unit<'_>], u64) -> Vec<usize>,
 ) -> String {
     let frame = |ask: &Ask| o200k(&render(ask, units, &[], thoughts));
-    // Where there is room for little, words count more than the form asked for.
+    // Under a tight limit, content matters more than the requested form.
     if 2 * frame(&ask) > limit {
         ask.analysis_tag = false;
     }

@@ -1,8 +1,7 @@
-//! Summarisers that know the facts: the most a summary could hold, exact or with stated losses.
+//! Summarisers that know the facts: an upper bound, exact or with stated losses.
 //!
-//! A fact is visible when each of its literals stands letter by letter somewhere in the
-//! conversation of the prompt. What is not visible is never written, so a strategy that has thrown
-//! a fact away cannot get it back from here.
+//! A fact is visible when each of its literals occurs verbatim in the conversation of the prompt.
+//! Invisible facts are never written, so a strategy cannot recover a dropped fact here.
 
 use std::borrow::Cow;
 
@@ -16,12 +15,12 @@ use super::extractive::{fit, nothing};
 use super::read::read;
 use super::topic::Topic;
 
-/// Default probability that `lossy` keeps a visible fact. A choice of ours for a mid-range model.
+/// Default probability that `lossy` keeps a visible fact (our choice for a mid-range model).
 pub const KEEP: f64 = 0.8;
-/// Default share of the kept facts that `lossy` gets wrong. A choice of ours.
+/// Default share of the kept facts that `lossy` gets wrong (our choice).
 pub const DISTORT: f64 = 0.05;
 
-/// What is worth its tokens first when not everything fits.
+/// Order in which facts are written when not all fit.
 const RANK: [FactKind; 8] = [
     FactKind::Constraint,
     FactKind::Goal,
@@ -63,8 +62,8 @@ pub(super) fn write(job: &Job<'_>, rates: Option<(f64, f64)>) -> String {
     fit(ask, &units, limit, &reading.thoughts(), by_kind)
 }
 
-/// Whether the conversation carries every literal. The empty second text switches the laxer ways of
-/// matching off.
+/// Returns whether the conversation carries every literal. The empty second text disables the laxer
+/// ways of matching.
 fn visible(f: &Fact, said: &str) -> bool {
     !f.tokens.is_empty() && f.matches(said, "") == Match::Verbatim
 }
@@ -83,7 +82,7 @@ fn by_kind(units: &[Unit<'_>], budget: u64) -> Vec<usize> {
     order
 }
 
-/// What becomes of a visible fact: its literals, a wrong version of them, or nothing.
+/// Returns the outcome of a visible fact: its literals, a wrong version of them, or nothing.
 fn outcome<'a>(f: &'a Fact, job: &Job<'_>, rates: Option<(f64, f64)>) -> Option<Cow<'a, str>> {
     let exact = || f.tokens.join(" · ");
     let Some((keep, distort)) = rates else { return Some(exact().into()) };

@@ -1,15 +1,15 @@
-//! Stand-ins for the model that writes summaries.
+//! Substitutes for the model that writes summaries.
 //!
 //! Every strategy that summarises sends a prompt to a mock server, and this module answers it. The
 //! text of a real model would differ from run to run and would cost money, so the default is
-//! [`Summariser::Extractive`]: general rules that see only the decoded prompt and know nothing of
-//! the facts a scenario asks for. [`Summariser::Ideal`] and [`Summariser::Lossy`] do know them and
-//! give an upper bound, exact or with stated losses. [`Summariser::Scripted`] repeats texts that
-//! stand there beforehand, and [`Summariser::Endpoint`] asks a real model once and repeats its
-//! recorded answer. All are deterministic.
+//! [`Summariser::Extractive`]: general rules that see only the decoded prompt and not the facts of
+//! a scenario. [`Summariser::Ideal`] and [`Summariser::Lossy`] know them and give an upper bound,
+//! exact or with stated losses. [`Summariser::Scripted`] repeats given texts, and
+//! [`Summariser::Endpoint`] asks a real model once and repeats its recorded answer. All are
+//! deterministic.
 //!
-//! The extractive one cannot see facts by construction: what it works on is a [`Prompt`], a decoded
-//! request, in which no fact occurs.
+//! The extractive one cannot see facts by construction: its input is a [`Prompt`], a decoded
+//! request, which contains no facts.
 //!
 //! Size: `clamp(5 % of the conversation, 300, 4,400)` o200k tokens, never more than `max_tokens` has room for, see
 //! [`budget`].
@@ -49,11 +49,11 @@ use ctxbench_provider::Prompt;
 use endpoint::Endpoint;
 
 pub use desk::SummaryDesk;
-pub use extractive::{MOST_TOKENS, budget};
+pub use extractive::{MAX_TOKENS, budget};
 pub use ideal::{DISTORT, KEEP};
 pub use script::{Script, ScriptError, ScriptedText};
 
-/// Who writes the summaries.
+/// Writer of the summaries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Summariser {
     /// General rules over the prompt; blind to facts.
@@ -68,11 +68,11 @@ pub enum Summariser {
         /// Share of the kept facts that come out wrong.
         distort: f64,
     },
-    /// Texts that stand there beforehand, in this order; nothing is written when they have run out.
+    /// Given texts, in this order; after the last one no summary can be written.
     Scripted(Script),
     /// A real model, recorded.
     Endpoint(Arc<Endpoint>),
-    /// What has been written once, in this order, and beyond it another's words.
+    /// Summaries that were written before, in this order, and then those of another summariser.
     Again(Arc<[String]>, Box<Summariser>),
 }
 
@@ -92,7 +92,7 @@ impl Summariser {
         }
     }
 
-    /// Whether its words depend on the seed.
+    /// Returns whether its text depends on the seed.
     pub fn seeded(&self) -> bool {
         match self {
             Summariser::Again(_, then) => then.seeded(),
@@ -100,7 +100,7 @@ impl Summariser {
         }
     }
 
-    /// Where its words come from, for a reader of the figures.
+    /// Returns the origin of its text, for a reader of the figures.
     pub fn origin(&self) -> String {
         match self {
             Summariser::Endpoint(_) => format!(
@@ -116,7 +116,7 @@ impl Summariser {
         }
     }
 
-    /// With the texts that it has for one session and strategy, where they stand there beforehand.
+    /// Returns it with its texts for one session and strategy, if it is scripted.
     pub fn read_for(&self, session: &Session, label: &str, strategy: &str) -> Summariser {
         match self {
             Summariser::Scripted(s) => {
@@ -127,7 +127,7 @@ impl Summariser {
     }
 }
 
-/// A name that is no summariser.
+/// Unknown name of a summariser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownSummariser(String);
 
@@ -155,7 +155,7 @@ impl FromStr for Summariser {
     }
 }
 
-/// What is asked where the provider would know by itself: compaction on demand, or of its own.
+/// Instruction where the provider compacts by itself: on demand, or at its own threshold.
 pub(crate) const ASK: &str =
     "Summarise the conversation so that the work can go on from the summary alone.";
 
@@ -168,11 +168,11 @@ pub struct Job<'a> {
     pub max_tokens: Option<u64>,
     /// How the model that is asked counts them.
     pub counting: Counting,
-    /// What the scenario asks for; seen by `Ideal` and `Lossy` alone.
+    /// Facts of the scenario; only `Ideal` and `Lossy` see them.
     pub facts: &'a [Fact],
     /// Seed of the run.
     pub seed: u64,
-    /// How many summaries the run had before.
+    /// Number of earlier summaries of the run.
     pub index: u64,
 }
 
@@ -186,20 +186,20 @@ impl Job<'_> {
 /// A summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// The words.
+    /// Text.
     pub text: String,
     /// Why they end.
     pub stop: StopReason,
 }
 
-/// Why there is no summary, for a person.
+/// Reason why there is no summary, for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unwritten(pub String);
 
 /// Writes a summary.
 pub fn summarise(s: &Summariser, job: &Job<'_>) -> Result<Written, Unwritten> {
     let text = match s {
-        // The facts are not handed over: what this one keeps it found by itself.
+        // It gets no facts: it can only keep facts that it finds itself.
         Summariser::Extractive => extractive::write(job.prompt, job.room()),
         Summariser::Ideal => ideal::write(job, None),
         Summariser::Lossy { keep, distort } => ideal::write(job, Some((*keep, *distort))),
@@ -207,7 +207,7 @@ pub fn summarise(s: &Summariser, job: &Job<'_>) -> Result<Written, Unwritten> {
             let text = usize::try_from(job.index).ok().and_then(|i| texts.get(i)).cloned();
             text.ok_or_else(|| {
                 Unwritten(format!(
-                    "summary {} is asked for, and the script holds {}",
+                    "summary {} is requested, and the script has {}",
                     job.index + 1,
                     texts.len()
                 ))

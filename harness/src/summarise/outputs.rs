@@ -4,14 +4,14 @@
 use super::cues::{self, Cues};
 
 /// Lines kept of one result.
-const MOST: usize = 3;
-/// The same where a summary is to dwell on values or errors, which is what stands there.
-const MOST_ASKED: usize = 12;
+const MAX_OUTPUTS: usize = 3;
+/// Limit where the summary is to focus on values or errors, which outputs contain.
+const MAX_FOCUSED: usize = 12;
 
 /// A line worth mentioning.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WeighedLine<'a> {
-    /// The words.
+    /// Text.
     pub text: &'a str,
     /// Its weight.
     pub score: f32,
@@ -21,7 +21,7 @@ pub(super) struct WeighedLine<'a> {
 
 /// The best lines of a result in their order: at most three, or twelve where they are `asked` for.
 pub(super) fn best_lines(text: &str, failed: bool, asked: bool) -> Vec<WeighedLine<'_>> {
-    let most = if asked { MOST_ASKED } else { MOST };
+    let most = if asked { MAX_FOCUSED } else { MAX_OUTPUTS };
     let mut best: Vec<(usize, WeighedLine<'_>)> = Vec::with_capacity(most + 1);
     for (n, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -47,7 +47,7 @@ fn weigh(line: &str) -> Option<WeighedLine<'_>> {
     if line.len() < 6 || line.len() > 400 || is_code(line) || is_noise(line) {
         return None;
     }
-    let c = cues::of(line);
+    let c = cues::parse(line);
     let mut score: f32 = 0.0;
     if c.has(Cues::ERROR) && (c.has(Cues::NUMBER) || !c.has(Cues::NONE)) {
         score += 1.6;

@@ -1,22 +1,22 @@
-//! Finds in a prompt what is asked and what was said.
+//! Finds the instruction and the conversation in a prompt.
 //!
-//! What our own engine sent says so itself: its blocks have kinds, and a transcript knows what it
-//! quotes. Only where a foreign program wrote the request its text is read. Three shapes are known:
-//! the whole history followed by one user message with the instruction; one user message that holds
-//! a transcript between tags, instruction and perhaps the summary before; and an instruction as the
-//! system message with a transcript under role headings.
+//! Prompts of our own engine are labelled: its blocks have kinds, and a transcript marks its
+//! quotations. Only a prompt of another program is interpreted by its text. Three shapes are known:
+//! the whole history followed by one user message with the instruction; one user message with a
+//! transcript between tags, the instruction and perhaps the previous summary; and an instruction as
+//! the system message with a transcript under role headings.
 
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_provider::{Content, Item, Prompt};
 
 use super::transcript;
 
-/// Who said a segment.
+/// Author of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who {
+pub(super) enum Author {
     /// The user.
     User,
-    /// What the product put in the user's place: memory files, environment.
+    /// Text that the product sent as the user: memory files, environment.
     Context,
     /// The model.
     Assistant,
@@ -33,9 +33,9 @@ pub(super) enum Who {
 /// One piece of the conversation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment<'a> {
-    /// Who said it.
-    pub who: Who,
-    /// What was said.
+    /// Author.
+    pub who: Author,
+    /// Text.
     pub text: &'a str,
     /// Name of the tool, where known.
     pub tool: &'a str,
@@ -43,16 +43,16 @@ pub(super) struct Segment<'a> {
     pub failed: bool,
 }
 
-/// Who said a text of this kind. What stands as the user's may be what the program of a recording
-/// put in the user's place: there, too, only the words tell.
-fn who(kind: BlockKind, text: &str) -> Who {
+/// Returns the author of a text of this kind. A user message may come from the program of a
+/// recording: then, too, the text decides.
+fn author_of(kind: BlockKind, text: &str) -> Author {
     match kind {
         BlockKind::User | BlockKind::ReplayedUser | BlockKind::Image => user_or_other(text),
-        BlockKind::Assistant => Who::Assistant,
-        BlockKind::Reasoning => Who::Reasoning,
-        BlockKind::Call => Who::Call,
-        BlockKind::Output => Who::Output,
-        BlockKind::Summary | BlockKind::Compaction => Who::Summary,
+        BlockKind::Assistant => Author::Assistant,
+        BlockKind::Reasoning => Author::Reasoning,
+        BlockKind::Call => Author::Call,
+        BlockKind::Output => Author::Output,
+        BlockKind::Summary | BlockKind::Compaction => Author::Summary,
         BlockKind::Base
         | BlockKind::Context
         | BlockKind::RepoMap
@@ -63,21 +63,21 @@ fn who(kind: BlockKind, text: &str) -> Who {
         | BlockKind::Marker
         | BlockKind::Continue
         | BlockKind::SummaryPrompt
-        | BlockKind::CompactionTrigger => Who::Context,
+        | BlockKind::CompactionTrigger => Author::Context,
     }
 }
 
 impl<'a> Segment<'a> {
     /// A segment without a tool.
-    pub fn new(who: Who, text: &'a str) -> Self {
+    pub fn new(who: Author, text: &'a str) -> Self {
         Segment { who, text, tool: "", failed: false }
     }
 }
 
 /// A prompt taken apart.
 #[derive(Debug, Default)]
-pub(super) struct Reading<'a> {
-    /// What is asked of the summariser.
+pub(super) struct ParsedPrompt<'a> {
+    /// Instruction for the summariser.
     pub instruction: String,
     /// Wishes about summaries in the project's memory files.
     pub wishes: String,
@@ -91,12 +91,12 @@ const PRIOR: [&str; 3] = ["prior-summary", "previous-summary", "earlier-summary"
 const TALK: [&str; 3] = ["conversation", "transcript", "history"];
 
 /// Takes a prompt apart.
-pub(super) fn read(prompt: &Prompt) -> Reading<'_> {
+pub(super) fn read(prompt: &Prompt) -> ParsedPrompt<'_> {
     let beside = |i: &Item| matches!(i.role, Role::Instructions | Role::System | Role::Developer);
     let (fixed, said): (Vec<&Item>, Vec<&Item>) =
         prompt.items.iter().partition(|i| beside(i) && matches!(*i.content, Content::Text(_)));
     let system = || fixed.iter().map(|i| i.text()).collect::<Vec<_>>().join("\n");
-    let mut r = Reading::default();
+    let mut r = ParsedPrompt::default();
     let (rest, last) = match said.split_last() {
         Some((last, rest)) if asks(last) => (rest, Some(last)),
         _ => (&said[..], None),
@@ -119,7 +119,7 @@ pub(super) fn read(prompt: &Prompt) -> Reading<'_> {
     r
 }
 
-/// Whether an item is what asks for the summary.
+/// Returns whether an item requests the summary.
 fn asks(item: &Item) -> bool {
     match (&item.shows, &*item.content) {
         (Some(b), _) => matches!(b.kind, BlockKind::SummaryPrompt | BlockKind::CompactionTrigger),
@@ -128,25 +128,27 @@ fn asks(item: &Item) -> bool {
     }
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ParsedPrompt<'a> {
     fn push(&mut self, item: &'a Item) {
         let text = item.text();
         let segment = match &*item.content {
             Content::Text(_) => match &item.shows {
                 Some(block) if !block.quotes.is_empty() => return self.quotes(block),
-                Some(block) => Segment::new(who(block.kind, text), text),
-                None if item.role == Role::Assistant => Segment::new(Who::Assistant, text),
+                Some(block) => Segment::new(author_of(block.kind, text), text),
+                None if item.role == Role::Assistant => Segment::new(Author::Assistant, text),
                 None => Segment::new(user_or_other(text), text),
             },
-            Content::Reasoning { .. } => Segment::new(Who::Reasoning, text),
-            Content::Call { name, .. } => Segment { tool: name, ..Segment::new(Who::Call, text) },
-            Content::Output { is_error, .. } => {
-                Segment { failed: *is_error, ..Segment::new(Who::Output, text) }
+            Content::Reasoning { .. } => Segment::new(Author::Reasoning, text),
+            Content::Call { name, .. } => {
+                Segment { tool: name, ..Segment::new(Author::Call, text) }
             }
-            Content::Compaction { .. } => Segment::new(Who::Summary, text),
+            Content::Output { is_error, .. } => {
+                Segment { failed: *is_error, ..Segment::new(Author::Output, text) }
+            }
+            Content::Compaction { .. } => Segment::new(Author::Summary, text),
             Content::Image { .. } | Content::CompactionTrigger(_) => return,
         };
-        if segment.who == Who::Context {
+        if segment.who == Author::Context {
             self.wishes.extend(compact_section(text));
         }
         if !text.trim().is_empty() {
@@ -154,14 +156,14 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// What a block quotes: the conversation, and the words around it that ask.
+    /// Adds the quotations of a block: the conversation, and the instruction around it.
     fn quotes(&mut self, block: &'a Block) {
         for (q, text) in block.quoted() {
             let (tool, failed) = (q.call.as_ref().map_or("", |c| &c.name), q.is_error);
             match (q.kind, text.trim()) {
                 (BlockKind::SummaryPrompt, _) => self.instruction.push_str(text),
                 (kind, text) if !text.is_empty() || kind == BlockKind::Call => {
-                    let who = who(kind, text);
+                    let who = author_of(kind, text);
                     self.segments.push(Segment { who, text, tool, failed });
                 }
                 _ => {}
@@ -191,17 +193,17 @@ impl<'a> Reading<'a> {
 
 /// Text from the user's side is the user's own, a memory file or other context, or an earlier
 /// summary with a lead-in.
-pub(super) fn user_or_other(text: &str) -> Who {
+pub(super) fn user_or_other(text: &str) -> Author {
     let head = text.trim_start();
     let first = head.lines().next().unwrap_or("");
     if head.starts_with("<summary>") || head.starts_with("<analysis>") || is_earlier_summary(head) {
-        Who::Summary
+        Author::Summary
     } else if is_tag(first)
         || (text.len() > 400 && (first.contains("AGENTS.md") || first.contains("CLAUDE.md")))
     {
-        Who::Context
+        Author::Context
     } else {
-        Who::User
+        Author::User
     }
 }
 
@@ -210,7 +212,7 @@ fn is_tag(line: &str) -> bool {
     name.len() > 3 && name.bytes().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-'))
 }
 
-/// A lead-in that speaks of what went before, with a list behind it.
+/// Returns whether a text introduces a list about earlier events.
 fn is_earlier_summary(text: &str) -> bool {
     const LEAD: [&str; 8] = [
         "summary",
@@ -234,7 +236,7 @@ fn is_earlier_summary(text: &str) -> bool {
     listed >= 3 || text.contains("<summary>") || (listed > 0 && text.len() < 800)
 }
 
-/// Words by which a text can be known as a request for a summary.
+/// Returns whether a text looks like a request for a summary.
 fn asks_for_summary(text: &str) -> bool {
     const CUES: [&str; 8] = [
         "summar",
@@ -250,8 +252,8 @@ fn asks_for_summary(text: &str) -> bool {
     CUES.iter().any(|c| low.contains(c))
 }
 
-/// `(before, inside, after)` of a tag; the last closing tag counts, because what was said may quote
-/// it.
+/// Returns `(before, inside, after)` of a tag; the last closing tag counts, because the
+/// conversation may quote it.
 fn cut_tag<'a>(text: &'a str, tag: &str) -> Option<(&'a str, &'a str, &'a str)> {
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
     let start = text.find(&open)?;
@@ -259,12 +261,12 @@ fn cut_tag<'a>(text: &'a str, tag: &str) -> Option<(&'a str, &'a str, &'a str)> 
     Some((&text[..start], &text[start + open.len()..end], &text[end + close.len()..]))
 }
 
-/// Moves the summary before into the segments and returns what is left of the instruction.
+/// Moves the previous summary into the segments and returns the rest of the instruction.
 fn take_prior<'a>(text: &'a str, segments: &mut Vec<Segment<'a>>) -> String {
     match PRIOR.iter().find_map(|tag| cut_tag(text, tag)) {
         Some((before, inside, after)) => {
             if !inside.trim().is_empty() {
-                segments.push(Segment::new(Who::Summary, inside));
+                segments.push(Segment::new(Author::Summary, inside));
             }
             format!("{before}\n{after}")
         }

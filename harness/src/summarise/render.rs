@@ -5,10 +5,10 @@ use super::collect::{USER, Unit};
 use super::sentences::tidy;
 use super::topic::Topic;
 
-/// Stands under a heading that has nothing.
-const NONE: &str = "- (none)\n";
+/// Placeholder under an empty heading.
+const EMPTY: &str = "- (none)\n";
 
-/// The text of the summary. `thoughts` goes between `<analysis>` tags where they are asked for.
+/// Renders the summary. `thoughts` is placed between `<analysis>` tags where they are requested.
 pub(super) fn render(ask: &Ask, units: &[Unit<'_>], chosen: &[usize], thoughts: &str) -> String {
     let mut ordered: Vec<&Unit<'_>> = chosen.iter().map(|&i| &units[i]).collect();
     ordered.sort_by_key(|u| u.order);
@@ -42,7 +42,7 @@ fn headed(ask: &Ask, units: &[&Unit<'_>], out: &mut String) {
     for u in units {
         under[place(u.topic)].push(u);
     }
-    // Two headings about what comes next: the second is for the very next step.
+    // Two headings about the next step: the second is for the very next one.
     let next = place(Topic::Next);
     if let Some(second) =
         ask.second_next(next).filter(|&s| under[s].is_empty() && under[next].len() > 1)
@@ -57,7 +57,7 @@ fn headed(ask: &Ask, units: &[&Unit<'_>], out: &mut String) {
             line(u, false, out);
         }
         if list.is_empty() {
-            out.push_str(NONE);
+            out.push_str(EMPTY);
         }
         out.push('\n');
     }
@@ -71,7 +71,7 @@ fn plain(ask: &Ask, units: &[&Unit<'_>], out: &mut String) {
     for t in Topic::ALL {
         let before = out.len();
         for u in units.iter().filter(|u| u.topic == t) {
-            // An opening such as "I asked you" already says whose words follow.
+            // An opening such as "I asked you" already names the author.
             line(u, ask.opening.is_none(), out);
         }
         if out.len() > before {

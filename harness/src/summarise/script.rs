@@ -1,4 +1,4 @@
-//! Summaries that stand there beforehand: those of the recording, or those of a file.
+//! Given summaries: those of the recording, or those of a file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use ctxbench_core::session::{Entry, Session};
 use serde::Deserialize;
 
-/// Where scripted summaries come from.
+/// Source of scripted summaries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Script {
     /// These texts in this order.
     Texts(Vec<String>),
-    /// The summaries that stand in the session's `recorded_compaction` lines.
+    /// Summaries of the session's `recorded_compaction` lines.
     Recorded,
     /// A file, read.
     File(Arc<[ScriptedText]>),
@@ -41,7 +41,7 @@ pub enum ScriptError {
     Io {
         /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A line is neither of the two forms.
@@ -56,7 +56,7 @@ pub enum ScriptError {
         line: usize,
     },
     /// No summary in it.
-    #[error("{0} holds no summary")]
+    #[error("{0} contains no summary")]
     Empty(PathBuf),
 }
 
@@ -80,8 +80,8 @@ impl Script {
         }
     }
 
-    /// The texts for one session and strategy, in order. Of a file: the lines that name the label;
-    /// else those that name the strategy; else those that name nobody.
+    /// Returns the texts for one session and strategy, in order. Of a file: the lines with the
+    /// label; else those with the strategy's name; else those without a name.
     pub fn texts(&self, session: &Session, label: &str, strategy: &str) -> Vec<String> {
         match self {
             Script::Texts(t) => t.clone(),

@@ -3,11 +3,11 @@
 /// One sentence or line, without its list mark.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece<'a> {
-    /// The words.
+    /// Text.
     pub text: &'a str,
     /// Between code fences.
     pub code: bool,
-    /// Stood behind a list mark.
+    /// Whether it is an item of a list.
     pub listed: bool,
     /// A heading line: `# …`, or numbered with a colon at its end.
     pub heading: bool,
@@ -45,7 +45,7 @@ pub(super) fn heading(line: &str) -> Option<&str> {
     (name.len() <= 60 && name.split_whitespace().count() <= 8).then_some(name)
 }
 
-/// What stands behind `3. ` or `3) `.
+/// Returns the text after `3. ` or `3) `.
 pub(super) fn numbered(line: &str) -> Option<&str> {
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let rest = line.get(digits..)?.strip_prefix(['.', ')'])?.strip_prefix(' ')?.trim_start();
@@ -135,8 +135,8 @@ pub(super) fn clip(text: &str, most: usize) -> &str {
     head[..at].trim_end_matches([',', ';', ' '])
 }
 
-/// Hash of the letters and digits of a text in lower case: equal for what a reader would call the
-/// same sentence.
+/// Returns a hash of the letters and digits of a text in lower case: equal for sentences that read
+/// the same.
 pub(super) fn fold_key(text: &str) -> u64 {
     let mut h: u64 = 0xcbf2_9ce4_8422_2325;
     for b in text.bytes().filter(|b| b.is_ascii_alphanumeric() || !b.is_ascii()) {

@@ -98,7 +98,7 @@ fn session(instruction: &str) -> Prompt {
     ])
 }
 
-/// The same as a transcript between tags.
+/// The same conversation as a transcript between tags.
 fn transcript(prior: Option<&str>) -> Prompt {
     let before = prior.map_or("Write a fresh summary.\n\n".to_string(), |p| {
         format!("<prior-summary>\n{p}\n</prior-summary>\n\nMerge both.\n\n")
@@ -125,7 +125,7 @@ fn aider() -> Prompt {
 }
 
 fn job<'a>(prompt: &'a Prompt, facts: &'a [Fact]) -> Job<'a> {
-    // A block that is nothing but its text: limits are told in o200k.
+    // A block that costs only its text: limits are in o200k tokens.
     let counting = Counting { per_block: 0, ..Counting::O200K };
     Job { prompt, max_tokens: None, counting, facts, seed: 7, index: 0 }
 }
@@ -365,7 +365,7 @@ fn ideal_holds_exactly_the_visible_facts() {
         fact("c", FactKind::Value, &["quay-2024b"]),
         fact("d", FactKind::Value, &["94 total", "nowhere"]),
         fact("e", FactKind::Todo, &["2026-03-31"]),
-        // Only in the system prompt, which is no part of the conversation.
+        // Only in the system prompt, which is not part of the conversation.
         fact("f", FactKind::Value, &["coding agent"]),
     ];
     let p = session(SDK);
@@ -413,20 +413,23 @@ fn what_our_own_engine_sent_is_not_guessed_from_its_text() {
         ("[Tool result]: ", said(BlockKind::Output, Role::Tool, log)),
         ("[User]: ", said(BlockKind::Continue, Role::User, "Go on with the next step if any.")),
     ];
-    let mut all = Transcript::of(BlockKind::SummaryPrompt, "Sum this up:\n<conversation>\n");
+    let mut all = Transcript::quoted(BlockKind::SummaryPrompt, "Sum this up:\n<conversation>\n");
     for (tag, draft) in &quoted {
         all.push(tag);
         all.show(draft);
         all.push("\n");
     }
-    all.append(&Transcript::of(BlockKind::SummaryPrompt, "</conversation>\n## Goal\n## Errors"));
+    all.append(&Transcript::quoted(
+        BlockKind::SummaryPrompt,
+        "</conversation>\n## Goal\n## Errors",
+    ));
     let ask = all.draft(BlockKind::SummaryPrompt, Role::User).build(MessageId(0), vec![]);
     let foreign = prompt(vec![text(Role::User, &ask.text, 1)]);
     let mut own = foreign.clone();
     own.recognise(vec![ask]);
     assert_eq!(own, foreign, "the wire shows no difference");
     let who = |p| read::read(p).segments.iter().map(|s| s.who).collect::<Vec<_>>();
-    use read::Who::{Context, Output, User};
+    use read::Author::{Context, Output, User};
     assert_eq!(who(&own), [User, Output, Context]);
     assert_eq!(who(&foreign), [User, Output, User, User]);
     let asked = |p| ask::Ask::parse(&read::read(p).instruction, "").headings;
@@ -449,7 +452,7 @@ fn a_script_that_has_run_out_says_so() {
     let s = Summariser::Scripted(Script::Texts(vec!["one".into(), "two".into()]));
     let at = |index| summarise(&s, &Job { index, ..job(&p, &[]) }).map(|w| w.text);
     assert_eq!((at(0), at(1)), (Ok("one".to_string()), Ok("two".to_string())));
-    assert_eq!(at(2), Err(Unwritten("summary 3 is asked for, and the script holds 2".to_string())));
+    assert_eq!(at(2), Err(Unwritten("summary 3 is requested, and the script has 2".to_string())));
 }
 
 #[test]
@@ -487,7 +490,7 @@ const BLIND: fn(&Prompt, Option<u64>) -> String = extractive::write;
 
 #[test]
 fn the_extractive_summariser_cannot_see_facts() {
-    // Nothing of what it is made of names the types or modules in which facts live.
+    // Its sources do not name the types or modules of facts.
     let sources = [
         ("extractive.rs", include_str!("extractive.rs")),
         ("ask.rs", include_str!("ask.rs")),

@@ -1,4 +1,4 @@
-//! What the tool calls of a conversation tell: files and what was done to them, commands, the task
+//! Statements about the tool calls of a conversation: files and their changes, commands, the task
 //! list.
 
 use std::collections::HashMap;

@@ -2,28 +2,28 @@
 
 use super::cues::Cues;
 
-/// What a sentence is about.
+/// Topic of a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Topic {
-    /// What the user wants.
+    /// Request of the user.
     Request,
-    /// Other words of the user.
+    /// Other text of the user.
     Message,
     /// Rules and preferences.
     Constraint,
     /// Choices, causes, findings.
     Decision,
-    /// What was done.
+    /// Finished work.
     Progress,
-    /// What was going on last.
+    /// Last activity.
     Current,
-    /// What went wrong.
+    /// Failures.
     Error,
-    /// Files and what was done to them.
+    /// Files and their changes.
     File,
     /// Numbers, names, results.
     Value,
-    /// What is left.
+    /// Remaining work.
     Next,
 }
 
@@ -42,8 +42,8 @@ impl Topic {
         Topic::Next,
     ];
 
-    /// Largest share of the budget while other topics have candidates. Words of the user and
-    /// findings weigh most, and no topic can crowd out the rest.
+    /// Returns the largest share of the budget while other topics have candidates. Text of the user
+    /// and findings weigh most, and no topic can crowd out the rest.
     pub fn share(self) -> f64 {
         match self {
             Topic::Request | Topic::Constraint | Topic::Decision => 0.35,
@@ -53,8 +53,8 @@ impl Topic {
         }
     }
 
-    /// Whether a sentence holds something of this sort, whatever it is filed under: "94 passed" is a
-    /// value also where it tells of progress.
+    /// Returns whether a sentence has this topic in addition to its own: "94 passed" is a value
+    /// also in a report of progress.
     pub fn is_in(self, cues: Cues) -> bool {
         match self {
             Topic::Value => cues.has(Cues::NUMBER),
@@ -67,7 +67,7 @@ impl Topic {
         }
     }
 
-    /// Where to look when no heading is made for the topic.
+    /// Returns the topics under which its sentences appear if it has no heading.
     fn instead(self) -> &'static [Topic] {
         use Topic::*;
         match self {
@@ -85,7 +85,7 @@ impl Topic {
     }
 }
 
-/// Beginnings of words in headings, the topic they point to and how strongly.
+/// Beginnings of words in headings, the topic that they indicate and its weight.
 const STEMS: &[(&str, Topic, f32)] = &[
     ("goal", Topic::Request, 3.0),
     ("objective", Topic::Request, 3.0),
@@ -151,8 +151,8 @@ const STEMS: &[(&str, Topic, f32)] = &[
     ("step", Topic::Next, 0.5),
 ];
 
-/// How strongly a heading speaks of a topic: the words of its name count six times as much as those
-/// that explain it.
+/// Returns how strongly a heading indicates a topic: its name counts six times as much as its
+/// explanation.
 pub(super) fn affinity(name: &str, note: &str, topic: Topic) -> f32 {
     let score = |text: &str| {
         let low = text.to_lowercase();

@@ -1,17 +1,17 @@
 //! Splits a transcript, the conversation as one text, into segments.
 
-use super::read::{Segment, Who, user_or_other};
+use super::read::{Author, Segment, user_or_other};
 
 /// A line that says who speaks next: who, tool, and where its own text begins.
 struct Marker<'a> {
-    who: Who,
+    who: Author,
     tool: &'a str,
     failed: bool,
     text_at: usize,
 }
 
-/// Position of the first line that says who speaks: the text begins with one, or a `[User]:` stands
-/// somewhere in it.
+/// Returns the position of the first line that names a speaker: the text begins with one, or
+/// contains a `[User]:`.
 pub(super) fn first_marker(text: &str) -> Option<usize> {
     let mut at = 0;
     let mut begun = false;
@@ -30,7 +30,7 @@ pub(super) fn first_marker(text: &str) -> Option<usize> {
 
 /// Splits at the markers and adds the segments. Text before the first marker counts as the user's.
 pub(super) fn split<'a>(text: &'a str, out: &mut Vec<Segment<'a>>) {
-    let mut open: (Who, &str, bool, usize) = (Who::User, "", false, 0);
+    let mut open: (Author, &str, bool, usize) = (Author::User, "", false, 0);
     let mut headed = false;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -46,7 +46,7 @@ pub(super) fn split<'a>(text: &'a str, out: &mut Vec<Segment<'a>>) {
 
 fn push<'a>(
     out: &mut Vec<Segment<'a>>,
-    (who, tool, failed, _): (Who, &'a str, bool, usize),
+    (who, tool, failed, _): (Author, &'a str, bool, usize),
     text: &'a str,
     headed: bool,
 ) {
@@ -55,7 +55,7 @@ fn push<'a>(
         return;
     }
     match who {
-        Who::Call if tool.is_empty() => {
+        Author::Call if tool.is_empty() => {
             let name = text.split(['(', ' ', '{', '\n']).next().unwrap_or("");
             let arguments = text[name.len()..].trim_start_matches('(');
             out.push(Segment {
@@ -65,12 +65,12 @@ fn push<'a>(
                 failed,
             });
         }
-        Who::User if headed && names_a_result(text) => {
+        Author::User if headed && names_a_result(text) => {
             let failed = text.lines().next().is_some_and(|l| l.ends_with(" failed:"));
-            out.push(Segment { failed, ..Segment::new(Who::Output, text) });
+            out.push(Segment { failed, ..Segment::new(Author::Output, text) });
         }
-        Who::User => out.push(Segment::new(user_or_other(text), text)),
-        Who::Assistant if headed => split_calls(text, out),
+        Author::User => out.push(Segment::new(user_or_other(text), text)),
+        Author::Assistant if headed => split_calls(text, out),
         _ => out.push(Segment { who, text, tool, failed }),
     }
 }
@@ -97,15 +97,15 @@ fn split_calls<'a>(text: &'a str, out: &mut Vec<Segment<'a>>) {
             line.split_once(" {").filter(|(n, a)| is_tool_name(n) && a.trim_end().ends_with('}'))
         {
             if !text[from..at].trim().is_empty() {
-                out.push(Segment::new(Who::Assistant, &text[from..at]));
+                out.push(Segment::new(Author::Assistant, &text[from..at]));
             }
-            out.push(Segment { tool: name, ..Segment::new(Who::Call, arguments) });
+            out.push(Segment { tool: name, ..Segment::new(Author::Call, arguments) });
             from = at + line.len();
         }
         at += line.len();
     }
     if !text[from..].trim().is_empty() {
-        out.push(Segment::new(Who::Assistant, &text[from..]));
+        out.push(Segment::new(Author::Assistant, &text[from..]));
     }
 }
 
@@ -121,12 +121,12 @@ fn marker(line: &str) -> Option<Marker<'_>> {
 fn bracketed(line: &str) -> Option<Marker<'_>> {
     let end = line.find("]:").filter(|&e| e < 40)?;
     let who = match &line[1..end] {
-        "User" | "Human" => Who::User,
-        "Assistant" => Who::Assistant,
-        "Assistant reasoning" | "Assistant thinking" => Who::Reasoning,
-        "Assistant tool call" | "Tool call" | "Assistant tool calls" => Who::Call,
-        "Tool result" | "Tool error" | "Tool output" => Who::Output,
-        "Summary" | "Previous summary" => Who::Summary,
+        "User" | "Human" => Author::User,
+        "Assistant" => Author::Assistant,
+        "Assistant reasoning" | "Assistant thinking" => Author::Reasoning,
+        "Assistant tool call" | "Tool call" | "Assistant tool calls" => Author::Call,
+        "Tool result" | "Tool error" | "Tool output" => Author::Output,
+        "Summary" | "Previous summary" => Author::Summary,
         _ => return None,
     };
     Some(Marker { who, tool: "", failed: &line[1..end] == "Tool error", text_at: end + 2 })
@@ -136,13 +136,13 @@ fn headed(line: &str) -> Option<Marker<'_>> {
     let rest = line.strip_prefix("# ")?.trim_end();
     let (word, tool) = rest.split_once(' ').unwrap_or((rest, ""));
     let who = match word {
-        "USER" | "HUMAN" => Who::User,
-        "ASSISTANT" => Who::Assistant,
-        "CALL" => Who::Call,
-        "RESULT" | "TOOL" => Who::Output,
+        "USER" | "HUMAN" => Author::User,
+        "ASSISTANT" => Author::Assistant,
+        "CALL" => Author::Call,
+        "RESULT" | "TOOL" => Author::Output,
         _ => return None,
     };
-    let fits = if matches!(who, Who::Call | Who::Output) {
+    let fits = if matches!(who, Author::Call | Author::Output) {
         tool.is_empty() || is_tool_name(tool)
     } else {
         tool.is_empty()

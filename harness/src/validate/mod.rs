@@ -19,7 +19,7 @@ use ctxbench_scenarios::formats::{Format, Recording, Source};
 use ctxbench_scenarios::{InputError, formats};
 use serde::Serialize;
 
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 
 pub use bias::{Bias, Calibration, KindBias};
 pub use calls::{Boundary, Call, Calls, Counters, Route};
@@ -221,7 +221,7 @@ pub fn validate(r: &Calls, file: &str, options: Options, calibration: Calibratio
         v.warnings.push(format!(
             "{file}: {} continue more than {} calls without a compaction, which no context window \
              holds; they are not compared",
-            many(deep, "call"),
+            pluralize(deep, "call"),
             predict::MAX_CALLS
         ));
     }

@@ -46,7 +46,7 @@ pub fn rule_of(model: &str) -> Option<(CacheRule, bool)> {
     if let Some(m) = model::find_recorded(model) {
         return Some((m.cache, true));
     }
-    model::stand_in(model).map(|m| (m.cache, false))
+    model::substitute(model).map(|m| (m.cache, false))
 }
 
 /// Returns the number of tokens up to the last breakpoint by the counters.

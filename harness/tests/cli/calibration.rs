@@ -80,7 +80,7 @@ fn answered_by(model: &str) -> Session {
 #[test]
 fn older_model_prompts_omit_earlier_thinking() {
     assert_eq!(session(OLDER).header.model.as_deref(), Some("claude-sonnet-4-5-20250929"));
-    let by = Counting::CLAUDE.of_visible_text();
+    let by = Counting::CLAUDE.for_visible_text();
     let (older, newer) = (answered_by("claude-sonnet-4-5"), answered_by("claude-opus-4-6"));
     let errors = |s: &Session| replayed(s).iter().map(|e| e.abs()).collect();
     let (left_out, kept) = (median(errors(&older)), median(errors(&newer)));
@@ -102,7 +102,7 @@ fn older_model_prompts_omit_earlier_thinking() {
 
 /// Returns the error of each prompt in per cent if unseen content is added.
 fn replayed(session: &Session) -> Vec<f64> {
-    let by = Counting::CLAUDE.of_visible_text();
+    let by = Counting::CLAUDE.for_visible_text();
     let own = session.entries.iter().filter(|e: &&Entry| e.agent().is_none());
     let residuals = calibration::residuals(own, &by, session.header.model.as_deref());
     let mut unseen = 0;

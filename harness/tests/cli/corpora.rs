@@ -327,7 +327,7 @@ fn numbers_that_no_session_has_are_told_and_fill_no_memory() {
     ];
     here.write("c.jsonl", jsonl(&lines).as_bytes());
     let wrong =
-        "c.jsonl:2: cache_read_input_tokens is 2.5, which is no number of tokens; taken as 0";
+        "c.jsonl:2: cache_read_input_tokens is 2.5, which is not a number of tokens; taken as 0";
     for command in ["list sessions c.jsonl", "import c.jsonl -o s.jsonl"] {
         let told = here.run(command).ok().stderr;
         assert!(told.contains(wrong), "{command}: {told}");

@@ -1,6 +1,6 @@
 //! The comparison itself: row by row, metric by metric.
 
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -228,7 +228,7 @@ impl Checks<'_> {
         } else if unknown > 0 {
             self.report.remarks.push(format!(
                 "the {word} on {metric} could not be held against {} that {} n/a",
-                many(unknown, "row"),
+                pluralize(unknown, "row"),
                 if unknown == 1 { "reads" } else { "read" }
             ));
         }

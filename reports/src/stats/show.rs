@@ -38,7 +38,7 @@ pub(crate) fn allowed(d: &Differences) -> String {
     let n = d.sessions;
     let mut out = match (n, d.recordings) {
         (0 | 1, _) => {
-            let sessions = fmt::many(n, "session");
+            let sessions = fmt::pluralize(n, "session");
             return format!("{sessions}: nothing to average, no intervals, no verdicts");
         }
         (_, 0) => format!("{n} sessions: differences only; scripted ones retell one story"),

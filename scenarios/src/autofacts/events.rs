@@ -1,5 +1,5 @@
-//! What happens in a session, as the finders of facts look at it: each agent's replies counted, the
-//! arguments of calls parsed once.
+//! Events of a session for the finders of facts: each agent's replies counted, the arguments of
+//! calls parsed once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ pub(super) struct Call {
     pub(super) arguments: Json,
 }
 
-/// A JSON value that takes no more room than it needs: those of all calls are held, and a `Value`
-/// with one member has the room of eleven.
+/// Compact JSON value: the arguments of all calls stay in memory, and a `Value` with one member has
+/// room for eleven.
 pub(super) enum Json {
     Text(Box<str>),
     Number(Number),
@@ -64,39 +64,39 @@ pub(super) struct Reply<'a> {
     pub(super) calls: Box<[Call]>,
 }
 
-/// Who shows something.
+/// Source of a text that the model was shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
     User,
     Tool,
 }
 
-/// What the model was shown: a user message or the result of a call.
-pub(super) struct Shown<'a> {
+/// Text that the model was shown: a user message or the result of a call.
+pub(super) struct ShownText<'a> {
     /// Message or call id.
     pub(super) key: &'a str,
     pub(super) by: By,
-    /// The reply behind which it stands: that of the call, or the last one before a message.
+    /// Number of the reply before it: that of the call, or the last one before a message.
     pub(super) at: usize,
     pub(super) texts: Box<[Arc<str>]>,
 }
 
 /// One thing after the other.
 pub(super) enum Event<'a> {
-    Shown(Shown<'a>),
+    ShownText(ShownText<'a>),
     /// A reply and its number among those of its agent, from 1.
     Reply(usize, Reply<'a>),
     /// The recorded program compacted the main conversation.
     Compacted(&'a str),
-    /// The conversation begins anew.
+    /// The conversation was cleared.
     Cleared,
 }
 
-/// The subagent whose window an event belongs to; `None` = the main conversation.
+/// Subagent with the window that an event belongs to; `None` = the main conversation.
 pub(super) type Agent<'a> = Option<&'a str>;
 
-/// What happens in a session, in order.
-pub(super) fn of(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
+/// Returns the events of a session, in order.
+pub(super) fn collect(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
     let mut replies: HashMap<Agent<'_>, usize> = HashMap::new();
     let mut asked: HashMap<&str, usize> = HashMap::new();
     let mut out = Vec::with_capacity(session.entries.len());
@@ -106,12 +106,17 @@ pub(super) fn of(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
         let event = match entry {
             Entry::User(m) => {
                 let texts = texts(m.content());
-                Event::Shown(Shown { key: &m.id, by: By::User, at: so_far, texts })
+                Event::ShownText(ShownText { key: &m.id, by: By::User, at: so_far, texts })
             }
             Entry::Tool(m) => {
-                // Whoever asked may be another agent, who counts by itself.
+                // Another agent may have made the call; it counts its own replies.
                 let at = asked.get(m.call_id.as_str()).copied().unwrap_or(so_far).min(so_far);
-                Event::Shown(Shown { key: &m.call_id, by: By::Tool, at, texts: texts(m.content()) })
+                Event::ShownText(ShownText {
+                    key: &m.call_id,
+                    by: By::Tool,
+                    at,
+                    texts: texts(m.content()),
+                })
             }
             Entry::Assistant(m) => {
                 replies.insert(agent, so_far + 1);
@@ -147,8 +152,8 @@ fn texts(parts: Vec<Part>) -> Box<[Arc<str>]> {
     parts.into_iter().filter_map(text).collect()
 }
 
-/// The strings and numbers of a call's arguments, each with the name of the member that holds it;
-/// empty where the arguments are no object.
+/// Returns the strings and numbers of a call's arguments, each with the name of its member; empty
+/// where the arguments are not an object.
 pub(super) fn leaves(arguments: &Json) -> Vec<(&str, String)> {
     let mut out = Vec::new();
     walk("", arguments, &mut out);

@@ -1,5 +1,5 @@
-//! Needs of the state of the work: a list of tasks that the agent keeps by writing it anew, and
-//! commands that were run and are reported later. Nothing shows either but the agent's own calls.
+//! Needs of the state of the work: a task list that the agent rewrites, and commands that it
+//! reports later. Only the agent's own calls show either.
 
 use std::collections::HashMap;
 
@@ -9,14 +9,14 @@ use ctxbench_core::gist;
 use super::events::{Agent, Event, Json, Reply, leaves};
 use super::{GAP, Need};
 
-/// Members that hold the text of a task.
+/// Names of members with the text of a task.
 const TEXTS: &[&str] = &["content", "description", "step", "subject", "task", "text", "title"];
 
 /// Length in bytes of a command that a report would name, and fewest blanks in it.
 const COMMAND: std::ops::Range<usize> = 12..300;
 const BLANKS: usize = 2;
 
-/// What one agent wrote, with the reply that wrote it last and its number.
+/// Texts of one agent, with the reply that wrote each last and its number.
 #[derive(Default)]
 struct Window {
     tasks: HashMap<String, (String, usize)>,
@@ -33,7 +33,7 @@ pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
             Event::Reply(at, reply) => needs.extend(window.reply(*at, reply)),
             Event::Compacted(summary) => window.compacted(summary),
             Event::Cleared => windows.clear(),
-            Event::Shown(_) => {}
+            Event::ShownText(_) => {}
         }
     }
     needs
@@ -93,7 +93,7 @@ fn named(text: &str) -> impl Iterator<Item = &str> {
     lines.map(|l| l.trim_matches('`')).chain(code)
 }
 
-/// The texts of the tasks in the arguments of a call: those of a list whose members each have a
+/// Returns the texts of the tasks in a call's arguments: those of a list with members that have a
 /// `status`.
 pub(super) fn tasks(arguments: &Json) -> Vec<&str> {
     let mut out = Vec::new();

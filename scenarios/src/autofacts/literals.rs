@@ -7,7 +7,7 @@ use ctxbench_core::matcher::Literals;
 use ctxbench_core::session::Session;
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
-use super::events::{Agent, Event, Reply, Shown};
+use super::events::{Agent, Event, Reply, ShownText};
 use super::said::{self, Piece, Tools, Written};
 use super::{GAP, Need, names, words};
 
@@ -15,48 +15,48 @@ use super::{GAP, Need, names, words};
 const ENOUGH_PATHS: usize = 4;
 
 /// A literal in one window.
-struct Seen<'a> {
-    /// What showed it last.
-    last: &'a Shown<'a>,
-    /// It was shown in a place that tells it from what any program may say.
+struct LastShown<'a> {
+    /// Last text that showed it.
+    last: &'a ShownText<'a>,
+    /// Whether it was shown as part of the work, not only in a way that occurs in any program.
     own: bool,
     /// It was shown where it is defined.
     defined: bool,
 }
 
-/// What one agent's window has shown so far.
+/// Literals that one agent's window has shown so far.
 #[derive(Default)]
 struct Window<'a> {
-    seen: HashMap<&'a str, Seen<'a>>,
-    /// Names without case and separators, and the reply behind which they were shown last: who sees
-    /// `session_store.rs` knows how to write `SessionStore`.
+    seen: HashMap<&'a str, LastShown<'a>>,
+    /// Names without case and separators, with the number of the reply before their last showing: a
+    /// reader of `session_store.rs` can write `SessionStore`.
     folded: HashMap<Cow<'a, str>, usize>,
     /// Folders of paths that were shown, likewise.
     folders: HashMap<&'a str, usize>,
-    /// What stood in new code of the agent's own: reply and its number.
+    /// Literals in new code of the agent: reply and its number.
     made: HashMap<String, (String, usize)>,
     long: Written,
 }
 
-/// What the whole session says about its literals.
+/// Facts about literals that hold for the whole session.
 struct Constant {
     tools: Tools,
-    /// Words of the system prompt, instruction files and the like.
+    /// Literals of the system prompt, instruction files and the like.
     standing: HashSet<String>,
-    /// The project's folder and those that hold it.
+    /// The project's folder and its parents.
     roots: HashSet<String>,
 }
 
 /// Every such need, reply by reply. Literals that the same result or message showed last are one
 /// need.
 pub(super) fn find<'a>(session: &Session, events: &'a [(Agent<'a>, Event<'a>)]) -> Vec<Need> {
-    let constant = Constant::of(session, events);
+    let constant = Constant::new(session, events);
     let mut windows: HashMap<Agent<'_>, Window<'_>> = HashMap::default();
     let mut needs = Vec::new();
     for (agent, event) in events {
         let window = windows.entry(*agent).or_default();
         match event {
-            Event::Shown(shown) => window.show(shown),
+            Event::ShownText(shown) => window.note_shown(shown),
             Event::Reply(at, reply) => needs.extend(window.reply(*at, reply, &constant)),
             Event::Compacted(summary) => window.compacted(summary),
             Event::Cleared => windows.clear(),
@@ -66,14 +66,14 @@ pub(super) fn find<'a>(session: &Session, events: &'a [(Agent<'a>, Event<'a>)]) 
 }
 
 impl Constant {
-    fn of(session: &Session, events: &[(Agent<'_>, Event<'_>)]) -> Constant {
+    fn new(session: &Session, events: &[(Agent<'_>, Event<'_>)]) -> Constant {
         let mut standing = HashSet::default();
         for text in session.entries.iter().filter_map(|e| e.standing_text()) {
-            words::each(text, |_, word| {
+            words::for_each(text, |_, word| {
                 standing.extend(words::forms(word).map(str::to_string));
             });
         }
-        Constant { tools: Tools::of(said::replies(events)), standing, roots: roots(events) }
+        Constant { tools: Tools::new(said::replies(events)), standing, roots: roots(events) }
     }
 }
 
@@ -83,7 +83,7 @@ fn roots(events: &[(Agent<'_>, Event<'_>)]) -> HashSet<String> {
     let mut below: HashMap<String, usize> = HashMap::default();
     for call in said::replies(events).flat_map(|r| &r.calls) {
         for (_, value) in super::events::leaves(&call.arguments) {
-            words::each(&value, |_, word| {
+            words::for_each(&value, |_, word| {
                 if word.starts_with('/') && words::is_path(word) {
                     all += 1;
                     for folder in words::folders(word).chain([word]) {
@@ -98,10 +98,10 @@ fn roots(events: &[(Agent<'_>, Event<'_>)]) -> HashSet<String> {
 }
 
 impl<'a> Window<'a> {
-    fn show(&mut self, shown: &'a Shown<'a>) {
+    fn note_shown(&mut self, shown: &'a ShownText<'a>) {
         for text in &shown.texts {
             self.show_names(text, shown.at);
-            words::each(text, |start, word| {
+            words::for_each(text, |start, word| {
                 let end = start + word.len();
                 let own = names::is_own(text, start, end);
                 let defined = names::is_defined(text, start, end);
@@ -118,7 +118,7 @@ impl<'a> Window<'a> {
                             seen.defined |= defined;
                         }
                         None => {
-                            self.seen.insert(form, Seen { last: shown, own, defined });
+                            self.seen.insert(form, LastShown { last: shown, own, defined });
                         }
                     }
                 }
@@ -143,7 +143,7 @@ impl<'a> Window<'a> {
         let mut needs: Vec<Need> = Vec::new();
         let mut done: HashSet<String> = HashSet::default();
         for (piece, text) in &pieces {
-            words::each(text, |_, word| {
+            words::for_each(text, |_, word| {
                 let Some((literal, key, gap)) = self.needed(at, *piece, word, constant) else {
                     return;
                 };
@@ -157,7 +157,7 @@ impl<'a> Window<'a> {
             });
         }
         for (_, text) in pieces.iter().filter(|(piece, _)| *piece == Piece::New) {
-            words::each(text, |_, word| {
+            words::for_each(text, |_, word| {
                 self.made.insert(word.to_string(), (reply.id.to_string(), at));
             });
         }
@@ -165,7 +165,7 @@ impl<'a> Window<'a> {
         needs
     }
 
-    /// The literal as it was shown, what showed it last, and how many replies before.
+    /// Returns the literal as it was shown, its last showing, and the number of replies since.
     fn needed<'w>(
         &self,
         at: usize,
@@ -174,7 +174,7 @@ impl<'a> Window<'a> {
         constant: &Constant,
     ) -> Option<(&'w str, &str, usize)> {
         let Some(literal) = words::forms(word).find(|f| self.seen.contains_key(*f)) else {
-            // An edit must match what only the agent itself wrote.
+            // An edit must match text that only the agent wrote.
             let (key, made) = self.made.get(word).filter(|_| piece == Piece::Old)?;
             let gap = at - made;
             return (gap >= GAP).then_some((word, key, gap));
@@ -192,8 +192,8 @@ impl<'a> Window<'a> {
         (gap >= GAP && !known_anyhow).then_some((literal, seen.last.key, gap))
     }
 
-    /// The last reply behind which something was shown that the literal follows from: a file's path
-    /// below the project, a folder of a path, a name in another spelling.
+    /// Returns the number of the last reply before a showing that implies the literal: a file's
+    /// path below the project, a folder of a path, another spelling.
     fn last_known(&self, word: &str, literal: &str) -> usize {
         let folder = |path: &str| self.folders.get(path).copied().unwrap_or(0);
         if !words::is_path(literal) {
@@ -210,7 +210,7 @@ impl<'a> Window<'a> {
         shown.max(home).max(folder(word))
     }
 
-    /// What neither the summary nor anything later shows, nobody can take from the context.
+    /// Forgets literals that neither the summary nor later text shows.
     fn compacted(&mut self, summary: &str) {
         let keep: HashSet<String> = {
             let made = self.made.keys().map(String::as_str);

@@ -1,17 +1,17 @@
 //! Facts of a recording, found in the recording.
 //!
-//! A *need* is a reply that uses what was last shown, by a tool's result or a user message, at
-//! least [`GAP`] replies of its agent earlier. What the agent said or wrote shows nothing, nor does
-//! a summary. Needs of three sorts are found, each in a module of its own:
+//! A *need* is a reply that uses something that was last shown, by a tool's result or a user
+//! message, at least [`GAP`] replies of its agent earlier. The agent's own text and summaries show
+//! nothing. Three modules find needs:
 //!
-//! - `literals`: paths, numbers, identifiers and quoted sentences, and what tells a use that needs
-//!   them from one that any program would contain (`names`, `said`);
+//! - `literals`: paths, numbers, identifiers and quoted sentences, where their use is specific to
+//!   the session (`names`, `said`);
 //! - `lists`: the agent's own list of tasks, and commands that it reports on later;
-//! - `statements`: what was asked or decided, taken up in other words.
+//! - `statements`: requests and decisions that are taken up in other words.
 //!
-//! What the same message showed last and the same reply uses is one need, thus one fact. Every
-//! agent's window is looked at by itself, a cleared conversation starts anew, and what a recorded
-//! compaction left out and nothing shows again is no need.
+//! Uses in one reply of texts from one message are one need, thus one fact. Every agent's window is
+//! separate. A cleared conversation starts again, and text that a recorded compaction removed and
+//! that does not appear again is not a need.
 
 mod events;
 mod lists;
@@ -31,7 +31,7 @@ use ctxbench_core::session::Session;
 pub const GAP: usize = 6;
 
 /// Most needs of a session; of more, those farthest from their last showing are kept.
-pub const MOST: usize = 4000;
+pub const MAX_FACTS: usize = 4000;
 
 /// Gives a session without facts those that it shows itself to have needed. Deterministic and
 /// linear in the session's size.
@@ -80,11 +80,11 @@ impl Need {
 }
 
 fn find(session: &Session) -> Vec<Fact> {
-    let events = events::of(session);
+    let events = events::collect(session);
     let mut needs = literals::find(session, &events);
     needs.extend(lists::find(&events));
     needs.extend(statements::find(&events));
-    keep_farthest(&mut needs, MOST);
+    keep_farthest(&mut needs, MAX_FACTS);
     facts(needs)
 }
 

@@ -1,7 +1,7 @@
-//! What the places in which a name was shown tell about it: whether it belongs to what is worked
-//! on, or to a language, a framework or a product that the model knows anyhow.
+//! Classification of names by their surroundings: names of the project, or of a language, framework
+//! or product that the model knows.
 
-/// Words before a name that a definition follows.
+/// Keywords before a defined name.
 const DEFINES: &[&str] = &[
     "async",
     "class",
@@ -32,9 +32,9 @@ const DEFINES: &[&str] = &[
     "var",
 ];
 
-/// Whether a showing of the word at `start..end` is more than a call or an import of something
-/// foreign. `setInterval(…)` and `import { existsSync } from 'fs'` are what any program may say,
-/// `function load(…)`, `load: true` and `import { load } from './store'` are not.
+/// Returns whether the word at `start..end` is more than a call or an import of something foreign.
+/// `setInterval(…)` and `import { existsSync } from 'fs'` are foreign, `function load(…)`, `load:
+/// true` and `import { load } from './store'` are not.
 pub(super) fn is_own(text: &str, start: usize, end: usize) -> bool {
     if follows_definer(near_before(text, start)) {
         return true;
@@ -44,7 +44,7 @@ pub(super) fn is_own(text: &str, start: usize, end: usize) -> bool {
     !behind.starts_with('(') && !line_at(text, start).is_some_and(is_foreign_import)
 }
 
-/// Whether a showing of the word at `start..end` defines it: `class Store`, `defmodule App.Store`,
+/// Returns whether the word at `start..end` is defined there: `class Store`, `defmodule App.Store`,
 /// `Store = …`, `Store: { … }`.
 pub(super) fn is_defined(text: &str, start: usize, end: usize) -> bool {
     let before = near_before(text, start);
@@ -105,7 +105,7 @@ fn line_at(text: &str, at: usize) -> Option<&str> {
     Some(&text[start..end])
 }
 
-/// Whether a line, with a number before it or none, imports from somewhere else than a path.
+/// Returns whether a line, with or without a line number, imports from something other than a path.
 fn is_foreign_import(line: &str) -> bool {
     let line = line.trim_start();
     let unnumbered = line

@@ -1,20 +1,19 @@
-//! What a reply says, in pieces: prose, code that it makes up, text that must match what is there.
-//! What the program and not the model wrote is left out.
+//! Pieces of a reply: prose, new code, and text that must match existing text. Arguments that the
+//! program filled in are left out.
 
 use std::collections::{HashMap, HashSet};
 
 use super::events::{Event, Reply, leaves};
 use super::lists;
 
-/// What a piece of a reply is.
+/// Kind of a piece of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     /// Sentences, in a text or in an argument that describes a call.
     Prose,
-    /// New code or a new text: the contents of a file, what an edit puts in, a fenced block.
+    /// New code or text: the contents of a file, inserted text of an edit, a fenced block.
     New,
-    /// What must be letter by letter as it is on disk: the old text of an edit, the context of a
-    /// patch.
+    /// Text that must match the file exactly: the old text of an edit, the context of a patch.
     Old,
     /// A task in the agent's own list of them.
     Task,
@@ -22,7 +21,7 @@ pub(super) enum Piece {
     Argument,
 }
 
-/// Members of edit tools that hold what they put in.
+/// Members of edit tools with inserted text.
 const NEW: &[&str] = &[
     "code",
     "content",
@@ -39,17 +38,17 @@ const NEW: &[&str] = &[
     "text",
 ];
 
-/// Members of edit tools that hold what they look for.
+/// Members of edit tools with the text to replace.
 const OLD: &[&str] = &["oldString", "oldText", "old_str", "old_string", "old_text", "search"];
 
-/// From this length on, an argument that repeats one of another tool was filled in by the program:
-/// a plan that is shown for approval is read from the file that holds it. In bytes.
+/// Minimum length from which an argument that repeats one of another tool was filled in by the
+/// program, such as a plan that is shown for approval, bytes.
 const FILLED_IN: usize = 1000;
 
 /// Fewest uses of an argument from which it shows whether it has a fixed set of values.
 const OFTEN: usize = 3;
 
-/// What a session tells about the arguments of its tools.
+/// Arguments of tools, learned from the session.
 pub(super) struct Tools {
     /// Arguments, by tool and member, that take few values, written like `in_progress`: the tool
     /// fixes them, not the session.
@@ -57,7 +56,7 @@ pub(super) struct Tools {
 }
 
 impl Tools {
-    pub(super) fn of<'a>(replies: impl Iterator<Item = &'a Reply<'a>>) -> Tools {
+    pub(super) fn new<'a>(replies: impl Iterator<Item = &'a Reply<'a>>) -> Tools {
         #[derive(Default)]
         struct Uses {
             all: usize,
@@ -95,7 +94,7 @@ fn is_keyword(value: &str) -> bool {
 pub(super) struct Written(HashMap<String, String>);
 
 impl Written {
-    /// Remembers what a reply wrote.
+    /// Records the arguments of a reply.
     pub(super) fn note(&mut self, reply: &Reply<'_>) {
         for call in &reply.calls {
             for (_, value) in leaves(&call.arguments) {
@@ -132,7 +131,7 @@ pub(super) fn pieces(reply: &Reply<'_>, tools: &Tools, written: &Written) -> Vec
                 out.push((Piece::Old, value));
             } else if written.filled_in(&call.tool, &value) || tools.fixes(&call.tool, name, &value)
             {
-                // Not the model's words.
+                // The program filled it in.
             } else if NEW.contains(&name) {
                 out.push((Piece::New, value));
             } else if is_patch(&value) {
@@ -154,7 +153,7 @@ fn is_patch(text: &str) -> bool {
     text.starts_with("*** Begin Patch") || text.lines().any(|l| l.starts_with("@@ "))
 }
 
-/// Whether most words of a text are plain ones.
+/// Returns whether most words of a text are plain ones.
 fn is_prose(text: &str) -> bool {
     let plain = |w: &&str| {
         let w = w.trim_end_matches(['.', ',', ':', ';', '?', '!', ')']);

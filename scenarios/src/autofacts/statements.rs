@@ -1,33 +1,33 @@
-//! Needs without a literal: a reply takes up what was asked, planned or decided long before, in
-//! words of its own.
+//! Needs without a literal: a reply takes up a request, plan or decision of long before, in other
+//! words.
 //!
 //! A *statement* is a sentence of the user, an item of a list in a tool's result, or a sentence of
-//! the agent that does not merely announce its next step. A later reply takes it up if one of its
-//! sentences shares enough rare content words with it that nothing showed in between.
+//! the agent that does more than announce its next step. A later reply takes it up if one of its
+//! sentences shares enough rare content words with it that no text showed in between.
 
 use ctxbench_core::fact::FactKind;
 use ctxbench_core::gist;
 use rapidhash::{RapidHashMap as HashMap, RapidHashSet as HashSet};
 
-use super::events::{Agent, By, Event, Reply, Shown};
+use super::events::{Agent, By, Event, Reply, ShownText};
 use super::said::{self, Piece, Tools, Written};
 use super::stems::{Stem, Stems};
 use super::{GAP, Need};
 
-/// Fewest content words in common: two also meet by chance.
+/// Minimum number of common content words; two also occur by chance.
 const COMMON: usize = 3;
 
-/// Share of the weight of the lighter sentence that the common words must have.
+/// Minimum share of the weight of the lighter sentence that the common words must have.
 const SHARE: f64 = 0.5;
 
-/// A sentence of the agent is no need of an older one if a recent one has this share of what they
-/// have in common.
+/// Share of the common words above which a recent sentence explains the match, so an older one is
+/// not needed.
 const RECENT: f64 = 0.7;
 
 /// Statements with a word that are looked at, newest first.
 const NEWEST: usize = 60;
 
-/// Fewest plain words of a sentence.
+/// Minimum number of plain words of a sentence.
 const PLAIN: usize = 4;
 
 /// A statement with its stems.
@@ -38,13 +38,13 @@ struct Statement {
     stems: Box<[Stem]>,
 }
 
-/// What one agent's window holds.
+/// Statements of one agent's window.
 #[derive(Default)]
 struct Window {
     statements: Vec<Statement>,
-    /// Of each stem the statements that hold it, oldest first.
+    /// Statements of each stem, oldest first.
     holding: HashMap<Stem, Vec<usize>>,
-    /// Reply behind which each stem was shown last.
+    /// Number of the reply before the last showing of each stem.
     shown: HashMap<Stem, u32>,
     long: Written,
     /// Tasks that the agent wrote down before: writing them again says nothing new.
@@ -57,25 +57,25 @@ struct Vocabulary {
     numbers: Stems,
     /// When each stem was met last, by its number.
     met: Vec<u32>,
-    /// How many times stems were looked for.
+    /// Number of searches for stems.
     looks: u32,
     /// ln((messages + 1) ÷ (messages with the stem + 1)), by stem.
     weights: Vec<f64>,
-    /// What the common words must weigh together: ln(messages + 1), a little more than one word
-    /// that a single message holds.
+    /// Minimum weight of the common words: ln(messages + 1), slightly more than one word that a
+    /// single message contains.
     least: f64,
 }
 
 /// Every such need, reply by reply, at most one in each.
 pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
-    let (mut vocabulary, stems) = Vocabulary::of(events);
-    let tools = Tools::of(said::replies(events));
+    let (mut vocabulary, stems) = Vocabulary::new(events);
+    let tools = Tools::new(said::replies(events));
     let mut windows: HashMap<Agent<'_>, Window> = HashMap::default();
     let mut needs = Vec::new();
     for ((agent, event), stems) in events.iter().zip(&stems) {
         let window = windows.entry(*agent).or_default();
         match event {
-            Event::Shown(shown) => window.show(shown, stems, &mut vocabulary),
+            Event::ShownText(shown) => window.note_shown(shown, stems, &mut vocabulary),
             Event::Reply(at, reply) => {
                 needs.extend(window.reply(*at, reply, &tools, &mut vocabulary));
             }
@@ -88,12 +88,12 @@ pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
 
 impl Vocabulary {
     /// Of a session, with the different stems of each event.
-    fn of(events: &[(Agent<'_>, Event<'_>)]) -> (Vocabulary, Vec<Box<[Stem]>>) {
+    fn new(events: &[(Agent<'_>, Event<'_>)]) -> (Vocabulary, Vec<Box<[Stem]>>) {
         let mut out = Vocabulary::default();
         let mut messages = 0;
         let mut stems = |(_, event): &(Agent<'_>, Event<'_>)| {
             let texts = match event {
-                Event::Shown(shown) => &shown.texts,
+                Event::ShownText(shown) => &shown.texts,
                 Event::Reply(_, reply) => &reply.texts,
                 _ => return Box::default(),
             };
@@ -113,8 +113,8 @@ impl Vocabulary {
         let mut out = Vec::new();
         self.looks += 1;
         for text in texts {
-            gist::each_stem(text.as_ref(), |stem| {
-                let number = self.numbers.of(stem);
+            gist::for_each_stem(text.as_ref(), |stem| {
+                let number = self.numbers.number(stem);
                 if number as usize == self.met.len() {
                     self.met.push(0);
                 }
@@ -129,7 +129,7 @@ impl Vocabulary {
         out.into()
     }
 
-    /// A stem that stands only in arguments of calls is as rare as can be.
+    /// A stem that occurs only in arguments of calls has the weight of the rarest.
     fn weight(&self, stem: Stem) -> f64 {
         self.weights.get(stem as usize).copied().unwrap_or(self.least)
     }
@@ -140,7 +140,7 @@ impl Vocabulary {
 }
 
 impl Window {
-    fn show(&mut self, shown: &Shown<'_>, stems: &[Stem], vocabulary: &mut Vocabulary) {
+    fn note_shown(&mut self, shown: &ShownText<'_>, stems: &[Stem], vocabulary: &mut Vocabulary) {
         self.shown.extend(stems.iter().map(|stem| (*stem, shown.at as u32)));
         for text in &shown.texts {
             match shown.by {
@@ -201,7 +201,7 @@ impl Window {
         Some(Need::words(statement.kind, words, &statement.origin, reply.id, gap))
     }
 
-    /// The statement that a line takes up: the weight of what they have in common, its number, the
+    /// Returns the statement that a line takes up: the weight of the common stems, its number, the
     /// common stems.
     fn taken_up(
         &self,
@@ -240,19 +240,19 @@ impl Window {
             let fits = common.len() >= COMMON
                 && weight >= vocabulary.least
                 && weight >= SHARE * lighter
-                // Code repeats the agent's own code without taking up what it said.
+                // Code that repeats the agent's own code does not take up its statements.
                 && !(by_agent && (piece == Piece::New || recent >= RECENT * weight));
             fits.then_some((weight, i, common))
         };
         common.into_iter().filter_map(fits).max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
     }
 
-    /// A statement of which the summary does not hold enough is gone.
+    /// Forgets the statements that the summary does not carry.
     fn compacted(&mut self, summary: &str, vocabulary: &mut Vocabulary) {
         let held: HashSet<Stem> = vocabulary.stems_of(&[summary]).into_iter().collect();
         for (i, statement) in self.statements.iter().enumerate() {
             let there = statement.stems.iter().filter(|s| held.contains(s)).count();
-            if there < gist::enough(statement.stems.len()) {
+            if there < gist::match_threshold(statement.stems.len()) {
                 for stem in &statement.stems {
                     if let Some(holding) = self.holding.get_mut(stem) {
                         holding.retain(|n| *n != i);
@@ -263,7 +263,7 @@ impl Window {
     }
 }
 
-/// Whether the agent says a piece in its own words.
+/// Returns whether the agent wrote a piece as prose.
 fn is_said(piece: Piece) -> bool {
     matches!(piece, Piece::Prose | Piece::Task)
 }
@@ -276,7 +276,7 @@ fn lines(piece: Piece, text: &str) -> impl Iterator<Item = &str> {
     prose.into_iter().flatten().chain(code.into_iter().flatten())
 }
 
-/// Sentences of four plain words or more; rows of tables are none.
+/// Returns the sentences with four or more plain words, without rows of tables.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .filter(|l| !l.trim_start().starts_with('|'))
@@ -306,14 +306,15 @@ fn item(line: &str) -> Option<&str> {
     })
 }
 
-/// Words of two letters or more with nothing but letters in them.
+/// Counts the words of two or more letters without other characters.
 fn plain_words(text: &str) -> usize {
     text.split(|c: char| c.is_whitespace() || "\"'`,:;.!?()[]*-".contains(c))
         .filter(|w| w.chars().count() >= 2 && w.chars().all(char::is_alphabetic))
         .count()
 }
 
-/// Whether a sentence only announces what the same reply does: "Let me read …", "Good. Now …".
+/// Returns whether a sentence only announces the actions of the same reply: "Let me read …", "Good.
+/// Now …".
 fn announces(sentence: &str) -> bool {
     let letters = |s: &str| s.trim_start_matches(|c: char| !c.is_alphabetic()).to_lowercase();
     let mut start = letters(sentence);

@@ -1,4 +1,4 @@
-//! Stems by number: a long tool result has very many, so what one takes counts.
+//! Stems by number: a long tool result has very many, so the size of each matters.
 
 use ctxbench_core::tokens::content_hash;
 use rapidhash::RapidHashMap as HashMap;
@@ -12,7 +12,7 @@ pub(super) struct Stems {
     said: String,
     /// Of each number where its stem ends in the text.
     ends: Vec<usize>,
-    /// Numbers by the hash of their stems, or by the next free one behind it.
+    /// Numbers by the hash of their stems, or by the next free number.
     numbers: HashMap<u64, Stem>,
 }
 
@@ -28,7 +28,7 @@ impl Stems {
     }
 
     /// The number of a stem, a new one if it was not met before.
-    pub(super) fn of(&mut self, stem: &str) -> Stem {
+    pub(super) fn number(&mut self, stem: &str) -> Stem {
         let mut key = content_hash(stem.as_bytes());
         while let Some(&number) = self.numbers.get(&key) {
             if self.stem(number) == stem {
@@ -51,10 +51,13 @@ mod tests {
     #[test]
     fn each_stem_has_one_number_also_where_hashes_meet() {
         let mut stems = Stems::default();
-        assert_eq!(["port", "token", "port", ""].map(|s| stems.of(s)), [0, 1, 0, 2]);
+        assert_eq!(["port", "token", "port", ""].map(|s| stems.number(s)), [0, 1, 0, 2]);
         // As if another stem had the hash of this one.
         stems.numbers.insert(content_hash(b"window"), 0);
-        assert_eq!([stems.of("window"), stems.of("window"), stems.of("port")], [3, 3, 0]);
+        assert_eq!(
+            [stems.number("window"), stems.number("window"), stems.number("port")],
+            [3, 3, 0]
+        );
         assert_eq!([0, 1, 2, 3].map(|n| stems.stem(n)), ["port", "token", "", "window"]);
         assert_eq!(stems.len(), 4);
     }

@@ -22,7 +22,7 @@ impl Story {
         self.line(serde_json::json!({"type": "user", "id": id, "text": text}));
     }
 
-    /// A reply `aN` with a call `cN` and what that returned.
+    /// A reply `aN` with a call `cN` and its result.
     fn call(
         &mut self,
         text: &str,
@@ -60,7 +60,7 @@ impl Story {
         self
     }
 
-    /// What carries each fact, with what brought it and the replies that need it.
+    /// Literals of each fact, with the text that brought it and the replies that need it.
     fn found(&self) -> Vec<(String, String, Vec<String>)> {
         let of = |f: Fact| (f.tokens.join(" ") + &f.words.join(" "), f.arises, f.needs);
         self.facts().into_iter().map(of).collect()
@@ -95,7 +95,7 @@ fn the_last_showing_counts_and_not_the_first() {
     let mut story = Story::new("go");
     story.reads("parse_token").idles(3).reads("calls parse_token").idles(2);
     story.says("`parse_token`").idles(2).says("`parse_token`").says("`parse_token`");
-    // Shown by c5; what the agent says in a8 shows nothing.
+    // Shown by c5; the agent's text in a8 does not count as shown.
     assert_eq!(story.found(), [fact("parse_token", "c5", &["a11", "a12"])]);
 }
 
@@ -238,7 +238,7 @@ fn a_task_is_taken_up_in_other_words() {
 
 #[test]
 fn a_decision_is_taken_up_and_an_announcement_is_not() {
-    let later = "The compaction threshold now stands in both generated paths.";
+    let later = "The compaction threshold now is in both generated paths.";
     let mut story = Story::new("go");
     story.says("I will write the compaction threshold into both generated paths.").idles(5);
     story.says(later);
@@ -262,18 +262,18 @@ fn a_cleared_conversation_starts_anew() {
 fn of_many_needs_the_farthest_are_kept() {
     let word = |i: usize| format!("word_number_{i}");
     let mut story = Story::new("go");
-    (0..MOST + 10).for_each(|i| {
+    (0..MAX_FACTS + 10).for_each(|i| {
         story.line(serde_json::json!({"type": "user", "id": format!("m{i}"), "text": word(i)}));
         if i == 9 {
             story.idles(1);
         }
     });
-    story.idles(6).says(&(0..MOST + 10).map(word).collect::<Vec<_>>().join(" "));
+    story.idles(6).says(&(0..MAX_FACTS + 10).map(word).collect::<Vec<_>>().join(" "));
     // The first ten were shown a reply earlier than the rest, of which the last ten are too many.
     let facts = story.facts();
-    assert_eq!(facts.len(), MOST);
+    assert_eq!(facts.len(), MAX_FACTS);
     assert_eq!(facts[9].tokens, [word(9)]);
-    assert_eq!(facts[MOST - 1].tokens, [word(MOST - 1)]);
+    assert_eq!(facts[MAX_FACTS - 1].tokens, [word(MAX_FACTS - 1)]);
 }
 
 #[test]

@@ -1,17 +1,17 @@
-//! Words that carry exact knowledge: paths, numbers and identifiers of eight or more characters, and
-//! quoted sentences.
+//! Literals that carry exact knowledge: paths, numbers and identifiers of eight or more characters,
+//! and quoted sentences.
 
 /// Shortest word that counts, in characters.
 pub(super) const SHORTEST: usize = 8;
 
-/// Longest word that counts, in bytes: beyond it stand keys, hashes of bundles, encoded data.
+/// Maximum length of a literal, bytes; longer runs are keys, hashes of bundles, encoded data.
 const LONGEST: usize = 200;
 
 /// Length of a quoted sentence in bytes.
 const SENTENCE: std::ops::RangeInclusive<usize> = 12..=120;
 
 /// Calls `found` with the place of every such word of a text and the word, with repetitions.
-pub(super) fn each<'a>(text: &'a str, mut found: impl FnMut(usize, &'a str)) {
+pub(super) fn for_each<'a>(text: &'a str, mut found: impl FnMut(usize, &'a str)) {
     quoted(text, &mut found);
     let bytes = text.as_bytes();
     let mut i = 0;
@@ -32,8 +32,8 @@ pub(super) fn each<'a>(text: &'a str, mut found: impl FnMut(usize, &'a str)) {
     }
 }
 
-/// Whether the byte at `i` belongs to a word; all of them are ASCII, so words end at character
-/// boundaries.
+/// Returns whether the byte at `i` belongs to a word. All such bytes are ASCII, so a word ends at a
+/// character boundary.
 fn in_word(bytes: &[u8], i: usize) -> bool {
     match bytes[i] {
         b'.' | b'/' | b'_' | b'-' | b'~' | b'@' => true,
@@ -42,7 +42,7 @@ fn in_word(bytes: &[u8], i: usize) -> bool {
     }
 }
 
-/// A word without what surrounds it, and how many bytes of its beginning went.
+/// Returns a word without surrounding punctuation, and the number of bytes removed from its start.
 fn trimmed(word: &str) -> (usize, &str) {
     let open = word.trim_end_matches(['.', '-', '/', '@', '~', ':']);
     let inner = open.trim_start_matches(['-', ':', '@']);
@@ -75,7 +75,7 @@ fn is_sentence(text: &str) -> bool {
         && text.chars().all(|c| c.is_alphanumeric() || " ,.;:'’!?()/-".contains(c))
 }
 
-/// Extensions by which a bare file name is told from `object.member`.
+/// Extensions that distinguish a bare file name from `object.member`.
 const EXTENSIONS: &[&str] = &[
     "bash", "bat", "c", "cc", "cfg", "cjs", "conf", "cpp", "cs", "css", "csv", "cts", "diff",
     "eex", "env", "erl", "ex", "exs", "go", "gradle", "graphql", "h", "hcl", "heex", "hpp", "hs",
@@ -123,7 +123,7 @@ fn is_identifier(word: &str) -> bool {
         || b.iter().any(|c| *c == b'_' || c.is_ascii_digit())
 }
 
-/// A word and, if it is a path, its ends after each slash, longest first: what an agent writes may
+/// Returns a word and, if it is a path, its ends after each slash, longest first: the agent may
 /// name the file from another folder than the tool did.
 pub(super) fn forms(word: &str) -> impl Iterator<Item = &str> {
     let ends = if is_path(word) {
@@ -135,7 +135,7 @@ pub(super) fn forms(word: &str) -> impl Iterator<Item = &str> {
         .chain(ends.into_iter().map(|i| &word[i..]).filter(|w| w.len() >= SHORTEST && is_path(w)))
 }
 
-/// The folders that a path stands in, longest first.
+/// Returns the folders of a path, longest first.
 pub(super) fn folders(path: &str) -> impl Iterator<Item = &str> {
     path.rmatch_indices('/').map(|(i, _)| &path[..i]).filter(|f| f.len() >= SHORTEST)
 }
@@ -146,7 +146,7 @@ mod tests {
 
     fn words(text: &str) -> Vec<&str> {
         let mut out = Vec::new();
-        each(text, |at, w| {
+        for_each(text, |at, w| {
             assert_eq!(&text[at..at + w.len()], w);
             out.push(w);
         });

@@ -1,5 +1,5 @@
-//! Anthropic messages: model, system prompt, tools and messages as a request holds them, on one
-//! line. With `max_tokens` it can be sent as it stands if every call has its result.
+//! Anthropic messages: model, system prompt, tools and messages as in a request, on one line. With
+//! `max_tokens` it is a valid request if every call has its result.
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::Part;
@@ -46,7 +46,7 @@ enum Content {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Block {
-    /// A call holds its arguments as the model wrote them.
+    /// A call, with its arguments as the model wrote them.
     Call {
         #[serde(rename = "type")]
         kind: &'static str,
@@ -179,7 +179,7 @@ fn file(media: &Media, lost: &mut Lost) -> Option<Value> {
                 json!({"type": "base64", "media_type": media.media_type, "data": data})
             }
             None => {
-                lost.add("files whose data are not Base64");
+                lost.add("files with data that are not Base64");
                 return None;
             }
         },

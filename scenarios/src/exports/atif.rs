@@ -87,7 +87,7 @@ fn trajectory(session: &Session, lost: &mut Lost) -> String {
     let all = conversations(session, lost);
     let (main, agents) = all.split_at(1);
     let header = &session.header;
-    let mut whole = one(session, &main[0], agents, lost);
+    let mut whole = write_window(session, &main[0], agents, lost);
     whole.session_id = Some(&header.id);
     whole.trajectory_id = &header.id;
     let timed = whole.steps.iter().chain(whole.subagent_trajectories.iter().flat_map(|t| &t.steps));
@@ -99,8 +99,8 @@ fn trajectory(session: &Session, lost: &mut Lost) -> String {
     serde_json::to_string(&whole).expect("texts, numbers and lists can be written")
 }
 
-/// A window as a trajectory; `agents` are the windows that stand within it.
-fn one<'a>(
+/// Writes a window as a trajectory; `agents` are the windows inside it.
+fn write_window<'a>(
     session: &'a Session,
     window: &Conversation<'a>,
     agents: &[Conversation<'a>],
@@ -127,11 +127,11 @@ fn one<'a>(
                 let results: Vec<Value> = results.collect();
                 let observation = (!results.is_empty()).then_some(Observation { results });
                 let timestamp = time(session, reply.at);
-                Step { observation, timestamp, ..said(reply, lost) }
+                Step { observation, timestamp, ..reply_step(reply, lost) }
             }
         });
     }
-    // Those that no result follows stand behind everything else.
+    // Windows without a result come last.
     let rest = of_call(None);
     if !rest.is_empty() {
         let results = vec![json!({"subagent_trajectory_ref": rest})];
@@ -155,11 +155,11 @@ fn one<'a>(
         final_metrics: sums(window, steps.len()),
         steps,
         notes: None,
-        subagent_trajectories: agents.iter().map(|a| one(session, a, &[], lost)).collect(),
+        subagent_trajectories: agents.iter().map(|a| write_window(session, a, &[], lost)).collect(),
     }
 }
 
-fn said<'a>(reply: &'a AssistantEntry, lost: &mut Lost) -> Step<'a> {
+fn reply_step<'a>(reply: &'a AssistantEntry, lost: &mut Lost) -> Step<'a> {
     let parts = reply.content();
     lost.add_if(!in_places(&parts), "places of parts within a reply");
     let mut thoughts = Vec::new();
@@ -190,7 +190,8 @@ fn said<'a>(reply: &'a AssistantEntry, lost: &mut Lost) -> Step<'a> {
     }
 }
 
-/// The counters of a reply: the prompt contains what was read from the cache and written to it.
+/// Returns the counters of a reply; the prompt contains the tokens read from and written to the
+/// cache.
 fn metrics(reply: &AssistantEntry, lost: &mut Lost) -> Option<Value> {
     let usage = reply.usage?;
     lost.add_if(usage.output_estimate.is_some(), "estimates of output that was not counted");
@@ -250,7 +251,7 @@ fn content(parts: &[Part], lost: &mut Lost) -> Value {
                 let source = json!({"media_type": media.media_type, "path": media.url});
                 list.push(json!({"type": "image", "source": source}));
             }
-            Part::Image(_) => lost.add("files that are no JPEG, PNG, GIF or WebP"),
+            Part::Image(_) => lost.add("files that are not JPEG, PNG, GIF or WebP"),
             _ => lost.add("parts of other kinds"),
         }
     }
@@ -261,7 +262,7 @@ fn content(parts: &[Part], lost: &mut Lost) -> Value {
     }
 }
 
-/// A time of the session; from the beginning of 1970 where nobody knows when it began.
+/// Returns a time of the session, counted from 1970 where its start is unknown.
 fn time(session: &Session, at: Option<Millis>) -> Option<String> {
     let began = session.header.started.as_deref().and_then(millis).unwrap_or_default();
     of_millis(began.saturating_add(i64::try_from(at?).ok()?))

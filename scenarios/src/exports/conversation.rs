@@ -1,5 +1,5 @@
-//! What all foreign formats show of a session: who said what, each reply with the results of its
-//! calls.
+//! Contents of a session that all foreign formats show: messages in order, each reply with the
+//! results of its calls.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ pub(super) struct Conversation<'a> {
     pub(super) agent: Option<&'a str>,
     pub(super) tools: Vec<Tool<'a>>,
     pub(super) turns: Vec<Turn<'a>>,
-    /// The call of the main conversation whose result is the first behind its beginning.
+    /// Call of the main conversation with the first result after it begins.
     pub(super) before: Option<&'a str>,
 }
 
@@ -104,7 +104,7 @@ pub(super) fn count_unanswered(reply: &AssistantEntry, results: &[&ToolEntry], l
     }
 }
 
-/// What has no place in a conversation of others.
+/// Returns the name of an entry that other formats cannot express.
 fn unsaid(entry: &Entry) -> Option<&'static str> {
     Some(match entry {
         Entry::DiskFile { .. } => "files on disk",
@@ -121,7 +121,7 @@ fn unsaid(entry: &Entry) -> Option<&'static str> {
     })
 }
 
-/// Text that stands before the messages, behind the name of its file where it has one.
+/// Returns the text before the messages, after the name of its file where it has one.
 fn standing(entry: &Entry) -> Option<String> {
     let text = entry.standing_text()?;
     Some(match entry {
@@ -155,9 +155,9 @@ pub(super) fn front<'a, 'b>(turns: &'b [Turn<'a>]) -> (Vec<&'b str>, &'b [Turn<'
 /// The arguments of a call as a JSON object on one line, as the model wrote them; an object with
 /// the text where they are none.
 pub(super) fn arguments(call: &ToolCall, lost: &mut Lost) -> Box<RawValue> {
-    // Line ends within texts are escaped, so that these stand between values.
+    // Line ends within texts are escaped, so raw line ends only occur between values.
     let raw = |text: &str| RawValue::from_string(text.replace(['\n', '\r'], " "));
-    // Read whole, since a raw value may hold what no reader takes.
+    // Parsed in full, since a raw value may contain text that no reader accepts.
     let is_object = serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok();
     if let (true, Ok(written)) = (is_object, raw(&call.arguments)) {
         return written;
@@ -165,7 +165,7 @@ pub(super) fn arguments(call: &ToolCall, lost: &mut Lost) -> Box<RawValue> {
     if call.arguments.trim().is_empty() {
         return RawValue::from_string("{}".into()).unwrap_or_default();
     }
-    lost.add("arguments that are no JSON object");
+    lost.add("arguments that are not a JSON object");
     raw(&json!({"arguments": &*call.arguments}).to_string()).unwrap_or_default()
 }
 

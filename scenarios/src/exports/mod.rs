@@ -1,9 +1,9 @@
-//! Sessions in the formats of others. A format is a file with an [`Export`] and its line in
-//! [`ALL`]; what it cannot say is counted in a [`Lost`].
+//! Sessions in foreign formats. A format is a file with an [`Export`] and its line in [`ALL`]; a
+//! [`Lost`] counts the entries that it cannot express.
 //!
-//! Every message of the main conversation stands in an export, in its order. Commands of the user
-//! (to compact, to go back, to begin anew) and what the recorded program did by itself have no
-//! place in these formats, so what was taken back stands there as if it had stayed.
+//! An export contains every message of the main conversation, in order. Commands of the user
+//! (compact, rewind, clear) and actions of the recorded program have no equivalent in these
+//! formats, so messages that were rewound remain.
 
 mod anthropic;
 mod atif;
@@ -26,9 +26,9 @@ pub struct Export {
     pub name: &'static str,
     /// How its files end, without the dot.
     pub ending: &'static str,
-    /// Whether a file may hold several sessions, one after the other.
+    /// Whether a file may contain several sessions.
     pub several: bool,
-    /// The session as whole lines, and what of it the format cannot say.
+    /// Writes the session as whole lines, and counts the entries that the format cannot express.
     pub write: fn(&Session, &mut Lost) -> Result<String, UnwritableSession>,
 }
 
@@ -49,7 +49,7 @@ pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|e| e.name).collect()
 }
 
-/// What a format cannot say of a session: how many of which kind.
+/// Entries of a session that a format cannot express: number by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lost(BTreeMap<&'static str, usize>);
 

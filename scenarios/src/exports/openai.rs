@@ -1,5 +1,5 @@
-//! OpenAI chat messages: the model, the tools and the messages as a request holds them, on one
-//! line. It can be sent as it stands if every call has its result.
+//! OpenAI chat messages: the model, the tools and the messages as in a request, on one line. It is
+//! a valid request if every call has its result.
 
 use ctxbench_core::content::Part;
 use ctxbench_core::session::{AssistantEntry, Session, ToolEntry};
@@ -39,7 +39,7 @@ fn request(session: &Session, lost: &mut Lost) -> Value {
             }
             Turn::Reply(reply, results) => {
                 count_unanswered(reply, results, lost);
-                messages.push(said(reply, lost));
+                messages.push(reply_message(reply, lost));
                 messages.extend(results.iter().map(|r| result(r, lost)));
             }
         }
@@ -48,7 +48,7 @@ fn request(session: &Session, lost: &mut Lost) -> Value {
     out.into()
 }
 
-fn said(reply: &AssistantEntry, lost: &mut Lost) -> Value {
+fn reply_message(reply: &AssistantEntry, lost: &mut Lost) -> Value {
     lost.add_if(reply.at.is_some(), "times");
     lost.add_if(reply.usage.is_some(), "counters");
     let parts = reply.content();
@@ -87,7 +87,7 @@ fn content(parts: &[Part], images: bool, lost: &mut Lost) -> Value {
         match part {
             Part::Text(text) => list.push(json!({"type": "text", "text": &**text})),
             Part::Image(media) if !images || !media.media_type.starts_with("image/") => {
-                lost.add("files that are no images of the user");
+                lost.add("files that are not images of the user");
             }
             Part::Image(media) => {
                 list.push(json!({"type": "image_url", "image_url": {"url": media.url}}));

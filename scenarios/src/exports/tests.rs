@@ -1,4 +1,4 @@
-//! One session by hand in each format, with what the format cannot say of it.
+//! One hand-written session in each format, with the entries that the format cannot express.
 
 use ctxbench_core::session::Session;
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ fn a_session_becomes_a_trajectory() {
     assert!(text.contains(r#""arguments":{"b": 1, "a": 2.50}"#), "{text}");
     assert_eq!(
         lost.told().unwrap(),
-        "1 × arguments that are no JSON object, 1 × commands to compact, 1 × encrypted reasoning, \
+        "1 × arguments that are not a JSON object, 1 × commands to compact, 1 × encrypted reasoning, \
          1 × facts, 1 × files on disk, 1 × places of parts within a reply, 1 × sizes of window, \
          reply and prefix, 1 × times of results"
     );

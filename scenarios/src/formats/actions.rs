@@ -1,5 +1,5 @@
-//! Agents whose model writes its actions as text, and reads what came of them as a message of the
-//! user: such pairs become a call of a tool and its result, which is what they are.
+//! Agents with actions in text: the model writes an action in its reply and reads the result as a
+//! user message. Such pairs become a call of a tool and its result.
 
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,7 @@ pub(super) struct Actions {
 }
 
 impl Actions {
-    /// An assistant message whose `action` stands in its text beside what is `said`.
+    /// Converts an assistant message with an `action` in its text and the remaining text `said`.
     pub(super) fn act(&mut self, message: &mut Map<String, Value>, said: &str, action: &str) {
         self.count += 1;
         let id = format!("action-{}", self.count);
@@ -29,7 +29,7 @@ impl Actions {
         self.open = Some(id);
     }
 
-    /// A message behind an action: the next one of the user is its result.
+    /// Makes the next user message the result of the action.
     pub(super) fn observe(&mut self, message: &mut Map<String, Value>) {
         if str_of(message, "role") != Some("user") {
             return;
@@ -40,7 +40,7 @@ impl Actions {
         }
     }
 
-    /// Something was said that is no action: what the user says next is no result.
+    /// Notes a reply without an action: the next user message is not a result.
     pub(super) fn pass(&mut self) {
         self.open = None;
     }

@@ -1,4 +1,4 @@
-//! Zip archives: what lies in them, and each member as a [`Source`].
+//! Zip archives: their list of files, and each member as a [`Source`].
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use super::source::Source;
 use super::unpack::{Damaged, Packing};
 use crate::error::{Fault, InputError};
 
-/// Bytes that are there as they stand: a file or memory.
+/// Raw bytes: a file or memory.
 #[derive(Clone, Copy)]
 pub(super) enum Raw<'a> {
     Path(&'a Path),
@@ -55,8 +55,8 @@ impl<'a> Archive<'a> {
         Ok(Archive { name: name.into(), raw, zip: zip.into() })
     }
 
-    /// The names of its files, with the folders in it before them: `samples/1.json`. Sorted. Hidden
-    /// ones are among them, since sessions lie in hidden folders; what macOS packs of its own is not.
+    /// Returns the names of its files with their folders, such as `samples/1.json`, sorted. Hidden
+    /// files are included, since hidden folders contain sessions; files that macOS adds are not.
     pub fn names(&self) -> Vec<String> {
         let zip = self.zip.borrow();
         let name = |raw: &[u8]| String::from_utf8_lossy(raw).into_owned();
@@ -73,7 +73,7 @@ impl<'a> Archive<'a> {
             return Vec::new();
         }
         let mut all: BTreeMap<String, usize> = BTreeMap::new();
-        // What of the list cannot be read was told when the archive was opened.
+        // Errors of the list were reported when the archive was opened.
         let _ = self.each_entry(|name| *all.entry(name).or_default() += 1);
         all.retain(|name, n| *n > 1 && !is_of_macos(name));
         let told = all.into_iter().map(|(name, n)| {
@@ -85,7 +85,8 @@ impl<'a> Archive<'a> {
         told.collect()
     }
 
-    /// Hands over the name of every entry of the list at its end, whose reader keeps each once.
+    /// Calls `take` with the name of every entry of the central directory; the zip reader keeps one
+    /// entry per name.
     fn each_entry(&self, mut take: impl FnMut(String)) -> io::Result<()> {
         const ENTRY: [u8; 4] = *b"PK\x01\x02";
         let mut list = self.raw.open()?;
@@ -135,7 +136,8 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Where a member lies below its archive, whatever its name says: `./a`, `/a` and `../a` at `a`.
+/// Returns the path of a member below its archive, whatever its name says: `./a`, `/a` and `../a`
+/// are at `a`.
 pub(crate) fn below(name: &str) -> String {
     let parts = name.split('/').filter(|part| !matches!(*part, "" | "." | ".."));
     parts.collect::<Vec<_>>().join("/")
@@ -152,7 +154,7 @@ fn damaged(name: &str, e: &dyn std::fmt::Display) -> InputError {
     Fault::new(1, what, "a whole zip archive", "check that it was copied whole").at(name)
 }
 
-/// Where a file of an archive stands in it.
+/// Position of a file in an archive.
 #[derive(Clone)]
 pub(super) struct Member<'a> {
     archive: Raw<'a>,

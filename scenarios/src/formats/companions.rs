@@ -1,14 +1,14 @@
-//! A session and the files beside it that belong to it, as one.
+//! Merging of a session with its companion files.
 
 use super::RecordedLine;
 use super::lines::str_of;
 
-/// The objects of a session and its companions, in the order of their times, those of each file in
-/// their own. One without a time stands with the one before it.
+/// Merges the objects of a session and its companions in chronological order, keeping the order of
+/// each file. An object without a time stays with the one before it.
 pub(super) fn merged(files: impl Iterator<Item = Vec<RecordedLine>>) -> Vec<RecordedLine> {
     let mut all: Vec<(String, RecordedLine)> = files.flat_map(timed).collect();
-    // Stable: what each file holds stays in its order, and of equal times the main file's line
-    // comes first.
+    // The sort is stable: each file keeps its order, and of equal times the main file's line comes
+    // first.
     all.sort_by(|a, b| a.0.cmp(&b.0));
     (1..).zip(all).map(|(number, (_, line))| RecordedLine { number, ..line }).collect()
 }

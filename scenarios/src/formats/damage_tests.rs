@@ -1,5 +1,5 @@
-//! What every format does with files that are damaged: a session or an error that names the file,
-//! the line and what was expected, and never a panic.
+//! Damaged files in every format: a session or an error that names the file, the line and the
+//! expected input, and never a panic.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::*;
 
 /// A whole recording per format and form of it, below `tests/data/recordings`.
-const WHOLE: &[(&str, &str)] = &[
+const SAMPLES: &[(&str, &str)] = &[
     ("ctxbench-record", "ctxbench-record/port.jsonl"),
     ("claude-code", "claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl"),
     ("codex", "codex/codemie-rollout-019e1625.jsonl"),
@@ -28,7 +28,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("anthropic-messages", "messages/anthropic-messages.json"),
 ];
 
-fn whole(path: &str) -> Vec<u8> {
+fn read_sample(path: &str) -> Vec<u8> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
     std::fs::read(data.join(path)).unwrap()
 }
@@ -65,7 +65,7 @@ fn in_json(text: &str, to: &dyn Fn(&Value) -> Option<Value>) -> Vec<u8> {
     if let Ok(document) = serde_json::from_str::<Value>(text) {
         return serde_json::to_vec_pretty(&changed(&document, to)).unwrap();
     }
-    // What is no JSON stays as it is.
+    // Text that is not JSON stays unchanged.
     let line = |l: &str| match serde_json::from_str(l) {
         Ok(value) => changed(&value, to).to_string(),
         Err(_) => l.to_string(),
@@ -111,9 +111,9 @@ fn damages(text: &str) -> Vec<(&'static str, Vec<u8>)> {
 
 #[test]
 fn damaged_recordings_are_refused_or_read_in_part() {
-    for (name, path) in WHOLE {
+    for (name, path) in SAMPLES {
         let (format, file) = (by_name(name).unwrap(), file_name(path));
-        let bytes = whole(path);
+        let bytes = read_sample(path);
         let text = String::from_utf8(bytes).unwrap();
         for (damage, bytes) in damages(&text) {
             let found = read(format, &bytes, file);
@@ -137,7 +137,7 @@ fn damaged_recordings_are_refused_or_read_in_part() {
                 }
             }
         }
-        // Nothing at all is no session.
+        // An empty file is not a session.
         for empty in ["", " \n"] {
             assert!(read(format, empty.as_bytes(), file).iter().all(Result::is_err), "{path}");
         }
@@ -146,9 +146,9 @@ fn damaged_recordings_are_refused_or_read_in_part() {
 
 #[test]
 fn encodings_with_a_mark_and_other_ends_of_lines_change_nothing() {
-    for (name, path) in WHOLE {
+    for (name, path) in SAMPLES {
         let (format, file) = (by_name(name).unwrap(), file_name(path));
-        let text = String::from_utf8(whole(path)).unwrap();
+        let text = String::from_utf8(read_sample(path)).unwrap();
         let sessions = |bytes: &[u8]| -> Vec<Loaded> {
             let source = Source::of_bytes(bytes, file);
             assert_eq!(detect(&source).map(|f| f.name), Some(format.name), "{path}");
@@ -172,6 +172,6 @@ fn encodings_with_a_mark_and_other_ends_of_lines_change_nothing() {
 #[test]
 fn every_format_has_a_recording_that_is_damaged_here() {
     for format in ALL {
-        assert!(WHOLE.iter().any(|(name, _)| *name == format.name), "{}", format.name);
+        assert!(SAMPLES.iter().any(|(name, _)| *name == format.name), "{}", format.name);
     }
 }

@@ -1,4 +1,4 @@
-//! JSON documents: their beginnings, and lists in them with the lines where the items stand.
+//! JSON documents: their beginnings, and lists in them with the lines of the items.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,19 +15,19 @@ use super::source::unread;
 use crate::error::{Fault, InputError};
 use crate::escapes;
 
-/// The value that a text begins with, as far as the text goes: what breaks off is left out, a value
-/// that should follow its name is null.
+/// Parses the value at the beginning of a text that may be cut: a truncated value is left out, a
+/// missing value after its name is null.
 pub(super) fn beginning(text: &str) -> Value {
     let mut out = Value::Null;
-    // What was read until it broke off is all that is wanted.
+    // The part before the end of the text is enough.
     let read = Partial(&mut out).deserialize(&mut serde_json::Deserializer::from_str(text));
-    if let (Err(_), Cow::Owned(mended)) = (read, escapes::mended(text)) {
+    if let (Err(_), Cow::Owned(mended)) = (read, escapes::replace_lone_surrogates(text)) {
         return beginning(&mended);
     }
     out
 }
 
-/// Fills a value while it is read, so that it holds what was read when an error ends it.
+/// Fills a value during parsing, so that an error at the end does not lose it.
 struct Partial<'a>(&'a mut Value);
 
 impl<'de> DeserializeSeed<'de> for Partial<'_> {
@@ -107,7 +107,7 @@ impl<'de> Visitor<'de> for Partial<'_> {
     }
 }
 
-/// A text that is one JSON value, and where it stands in a file.
+/// Text that is one JSON value, with its position in a file.
 #[derive(Clone, Copy)]
 pub(super) struct Document<'a> {
     pub(super) text: &'a str,
@@ -129,14 +129,14 @@ impl<'a> Document<'a> {
         serde_json::from_str(self.text).map_err(|e| self.error(&e, expected))
     }
 
-    /// Itself as a value whose parts can be found in it.
+    /// Returns the document as a value with parts that can be located in it.
     pub(super) fn raw(&self, expected: &str) -> Result<&'a RawValue, InputError> {
         serde_json::from_str(self.text).map_err(|e| self.error(&e, expected))
     }
 
-    /// A value that stands in it.
+    /// Returns a value inside the document as a document.
     pub(super) fn part(&self, raw: &'a RawValue) -> Document<'a> {
-        let line = Lines { document: self, at: 0, line: self.line }.of(raw.get());
+        let line = Lines { document: self, at: 0, line: self.line }.line_of(raw.get());
         Document { text: raw.get(), file: self.file, line }
     }
 
@@ -157,13 +157,13 @@ impl<'a> Document<'a> {
         Fault::new(line, what, expected, fix).at(self.file)
     }
 
-    /// The objects of a list that stands in it. What is no object is left out, and noted.
+    /// Returns the objects of a list in the document. Other items are left out, and noted.
     pub(super) fn objects(&self, list: &'a RawValue, notes: &mut Recording) -> Vec<RecordedLine> {
         let items: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
         let mut lines = Lines { document: self, at: 0, line: self.line };
         let mut out = Vec::new();
         for (n, item) in (1..).zip(items) {
-            let number = lines.of(item.get());
+            let number = lines.line_of(item.get());
             match escapes::from_str(item.get()) {
                 Ok(object) => out.push(RecordedLine { number, object }),
                 Err(e) => {
@@ -189,7 +189,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn of(&mut self, part: &str) -> usize {
+    fn line_of(&mut self, part: &str) -> usize {
         let text = self.document.text;
         let from = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
         let passed = text.as_bytes().get(self.at..from).unwrap_or_default();
@@ -199,9 +199,9 @@ impl Lines<'_> {
     }
 }
 
-/// The items of a JSON array that is read from a stream, each as text with its line; nothing of it
-/// is held but the item itself. What there is of one that breaks off comes last; an array that
-/// breaks off behind an item ends with an error.
+/// Returns the items of a JSON array in a stream, each as text with its line; only one item is in
+/// memory. A truncated item comes last; an array that ends after an item without `]` ends with an
+/// error.
 pub(super) fn streamed(
     mut from: impl BufRead,
     file: &str,
@@ -233,7 +233,7 @@ pub(super) fn streamed(
             from.consume(1);
             line += usize::from(byte == b'\n');
             if depth == 0 {
-                // In front of the array, such as a byte order mark, or behind it.
+                // Text before the array, such as a byte order mark, or after it.
                 depth = usize::from(byte == b'[');
                 continue;
             }

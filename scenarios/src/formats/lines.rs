@@ -33,7 +33,7 @@ pub(super) fn of_lines(
             Ok(object) => out.push(RecordedLine { number, object }),
             Err(e) if lines.peek().is_none() && e.is_eof() => {
                 notes.warnings.push(format!(
-                    "{file}:{number}: the last line breaks off; what stands before it is used"
+                    "{file}:{number}: the last line breaks off; the lines before it are used"
                 ));
             }
             Err(e) => {
@@ -46,8 +46,8 @@ pub(super) fn of_lines(
     Ok(out)
 }
 
-/// The one session of an input with an object on each line, and of the files beside it that belong
-/// to it: their objects as one row, in the order of their times.
+/// Reads the one session of an input with an object on each line, and of its companion files,
+/// merged in chronological order.
 pub(super) fn session(
     source: &Source<'_>,
     beside: Vec<PathBuf>,

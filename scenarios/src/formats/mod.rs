@@ -34,8 +34,8 @@ mod unpack;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use ctxbench_core::counted::many;
 use ctxbench_core::nearest;
+use ctxbench_core::plural::pluralize;
 
 use crate::autofacts;
 use crate::error::{Fault, ImportError, InputError, LoadError, Loaded};
@@ -57,24 +57,24 @@ pub struct Format {
     pub title: &'static str,
     /// Name for `--format` and for the session's source.
     pub name: &'static str,
-    /// What its recordings cannot tell of a session, as the end of a sentence.
+    /// Properties of a session that its recordings lack, as the end of a sentence.
     pub untold: &'static str,
-    /// Whether a source is of the format.
+    /// Recognises a source.
     pub sniff: fn(&Head) -> bool,
     /// Hands over the sessions of a source one after the other, until the sink breaks. One that
     /// cannot be read is handed over as its error; an error of the function ends the source.
     pub read: fn(&Source<'_>, &mut Sink<'_>) -> Result<(), InputError>,
-    /// The files beside a source that its sessions take in, and that are recordings of the format
-    /// themselves; found without reading all of it where that can be.
+    /// Returns the companion files of a source that its sessions include, and that are recordings
+    /// of the format themselves; without reading all of it where possible.
     pub parts: fn(&Source<'_>) -> Vec<PathBuf>,
 }
 
-/// [`Format::parts`] of a format whose sessions stand in one file each.
+/// [`Format::parts`] of a format with one file per session.
 fn no_parts(_: &Source<'_>) -> Vec<PathBuf> {
     Vec::new()
 }
 
-/// Takes the sessions of a source; whoever breaks wants no more.
+/// Receives the sessions of a source; `Break` ends the reading.
 pub type Sink<'a> = dyn FnMut(Result<Recording, InputError>) -> ControlFlow<()> + 'a;
 
 /// Every recording format, in the order in which they are tried.
@@ -101,7 +101,7 @@ pub fn detect(source: &Source<'_>) -> Option<&'static Format> {
     detect_head(&source.head().ok()?)
 }
 
-/// The format of what begins like this.
+/// Returns the format that recognises a beginning.
 pub fn detect_head(head: &Head) -> Option<&'static Format> {
     ALL.iter().copied().find(|f| (f.sniff)(head))
 }
@@ -130,8 +130,8 @@ pub fn titles() -> String {
 }
 
 impl Format {
-    /// Reads a source: its recordings one after the other, and what of it cannot be read. Where there
-    /// is nothing at all, that is an error, too.
+    /// Reads a source: its recordings one after the other, and errors of unreadable ones. A source
+    /// without any recording is an error, too.
     pub fn recordings(&self, source: &Source<'_>, sink: &mut Sink<'_>) {
         let mut any = false;
         let read = (self.read)(source, &mut |one| {
@@ -170,7 +170,7 @@ impl Format {
         });
     }
 
-    /// The same without facts.
+    /// Imports without finding facts.
     pub(crate) fn import_bare(
         &self,
         source: &Source<'_>,
@@ -181,7 +181,7 @@ impl Format {
                 let beside = std::mem::take(&mut recording.beside);
                 let mut loaded = self.session(recording, source.name())?;
                 if !beside.is_empty() {
-                    loaded.warnings.push(told(&beside));
+                    loaded.warnings.push(companions_note(&beside));
                 }
                 Ok(Imported { loaded, beside })
             });
@@ -218,17 +218,17 @@ impl Format {
 }
 
 /// Which files were taken in.
-fn told(beside: &[PathBuf]) -> String {
+fn companions_note(beside: &[PathBuf]) -> String {
     let names: Vec<String> = beside.iter().map(|p| p.display().to_string()).collect();
-    let (n, names) = (many(names.len(), "file"), names.join(", "));
-    format!("with it was read {n} beside it; line numbers are those of all together: {names}")
+    let (n, names) = (pluralize(names.len(), "file"), names.join(", "));
+    format!("also read {n} next to it; line numbers count all of them together: {names}")
 }
 
 /// A session of a source.
 #[derive(Debug)]
 pub struct Imported {
     pub loaded: Loaded,
-    /// Files beside the one that was named that belong to it.
+    /// Companion files that were read.
     pub beside: Vec<PathBuf>,
 }
 

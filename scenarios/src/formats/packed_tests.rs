@@ -1,4 +1,4 @@
-//! Compressed files give what the files in them give.
+//! Compressed files give the contents of the files in them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ const CHAT: &str = "messages/openai-chat.jsonl";
 fn gzip_and_zstandard_are_read_as_what_is_in_them() {
     let chat = plain(CHAT);
     let zst = std::fs::read(data("packed/openai-chat.jsonl.zst")).unwrap();
-    // What `cat a.gz b.gz` makes is one file, of Zstandard with a frame to pass over between.
+    // The output of `cat a.gz b.gz` is one file, of Zstandard with a frame to skip between.
     let twice = [chat.clone(), chat.clone()].concat();
     let skipped = vec![0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9];
     for (whole, packed, name) in [

@@ -1,9 +1,9 @@
-//! What the reader of a format finds in a recording: steps in the order of the file, each line of
-//! which something is known as one or more of them.
+//! Steps of a recording: the output of a format's reader, in the order of the file. A line becomes
+//! one or more steps if something is known of it.
 //!
-//! Two views are made of the same steps. The session (`session.rs`) is the conversation that the
-//! recording ended with. The calls (`ctxbench validate`) are every request the provider counted,
-//! abandoned branches included, with what stood before it.
+//! The steps have two views. The session (`session.rs`) is the conversation that the recording
+//! ended with. The calls (`ctxbench validate`) are every request the provider counted, abandoned
+//! branches included, with the content before it.
 
 use std::path::PathBuf;
 
@@ -17,24 +17,23 @@ use crate::bounds::{self, TAKEN};
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     pub steps: Vec<Step>,
-    /// The session's id, where a file may hold several; else the file's name stands for it.
+    /// Session id, where a file may contain several; otherwise the file's name is used.
     pub id: Option<String>,
-    /// What people called it; else the first words of the user do.
+    /// Title given by a person; otherwise the first text of the user is used.
     pub title: Option<String>,
     pub route: Route,
     /// The context window that the program itself assumed, tokens.
     pub context_window: Option<u64>,
     /// The file is one subagent's: its messages are the session.
     pub of_subagent: bool,
-    /// The first line that is no JSON object, and why. The calls around a lost line would be
-    /// compared wrongly.
+    /// First line that is not a JSON object, and why. Calls around a lost line cannot be compared.
     pub broken: Option<(usize, String)>,
     pub last_line: usize,
-    /// Files beside the one that was named that were read, too.
+    /// Companion files that were read, too.
     pub beside: Vec<PathBuf>,
     /// About lines that cannot be read.
     pub warnings: Vec<String>,
-    /// What the session lacks of the recording.
+    /// Parts of the recording that the session lacks.
     pub left_out: Vec<String>,
 }
 
@@ -49,7 +48,7 @@ pub struct Step {
     pub parent: Option<String>,
     /// RFC 3339, as recorded.
     pub stamp: Option<String>,
-    /// The subagent whose conversation it belongs to; `None` is the main one.
+    /// Subagent with the conversation that it belongs to; `None` = the main one.
     pub agent: Option<String>,
     pub view: View,
     pub what: What,
@@ -62,7 +61,7 @@ pub enum View {
     Both,
     /// The calls only: a branch that the session did not end with.
     Calls,
-    /// The session only: it repeats what another file holds.
+    /// The session only: it repeats content of another file.
     Session,
 }
 
@@ -75,12 +74,12 @@ pub enum What {
     System(String),
     /// Definitions of the tools: objects with `name`, `description`, `input_schema`.
     Tools(Vec<Value>),
-    /// Content that goes to the model.
+    /// Content for the model.
     Input(Input),
-    /// The text that a compaction put in the place of what it removed.
+    /// Text that a compaction put in place of the removed messages.
     Summary(Input),
     Reply(Reply),
-    /// Counters of the reply whose parts came since the last ones.
+    /// Counters of the reply with the parts since the last counters.
     Counted {
         counters: Counters,
         model: String,
@@ -108,9 +107,9 @@ pub struct Compaction {
     pub summary: Option<String>,
     /// `None` = the recording does not say who asked for it.
     pub trigger: Option<Trigger>,
-    /// What the user asked the summary to keep.
+    /// Instructions of the user for the summary.
     pub instructions: Option<String>,
-    /// The reply that brought the summary, where the recording holds it.
+    /// Reply with the summary, where it was recorded.
     pub reply: Option<Box<Reply>>,
 }
 
@@ -132,7 +131,7 @@ pub struct Reply {
     pub model: Option<String>,
     pub pieces: Vec<Piece>,
     pub blocks: usize,
-    /// What the provider counted, or why that is not known.
+    /// Provider's counters, or why they are unknown.
     pub counters: Result<Counters, String>,
     /// The output tokens are a stub.
     pub output_is_stub: bool,
@@ -172,11 +171,12 @@ pub enum Piece {
     Said(Part),
     /// Put into the context by the program itself.
     Added(Part, Place),
-    /// What a tool returned.
+    /// Result of a tool.
     Result { call_id: String, pieces: Vec<Piece>, is_error: bool },
-    /// Shown to people; what the model is sent instead counts as [`Piece::Opaque`] or not at all.
+    /// Shown to people; the text that the model is sent instead counts as [`Piece::Opaque`] or not
+    /// at all.
     Shown(Part),
-    /// What a tool of the provider was asked, of a `kind` of item that lacks what it returned.
+    /// Question to a tool of the provider, in an item of a `kind` that lacks the result.
     Unanswered { kind: String, asked: Part },
     /// Content that cannot be counted.
     Opaque,
@@ -184,7 +184,7 @@ pub enum Piece {
     Unknown(String),
 }
 
-/// Where text of the program itself stands in the session.
+/// Position in the session for text of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// It joins a message.
@@ -212,7 +212,7 @@ impl Piece {
     }
 }
 
-/// What the provider counted for one call, tokens. Input, read and write add up to the prompt.
+/// Provider's counters of one call, tokens. Input, read and write add up to the prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Neither read nor written.
@@ -222,18 +222,18 @@ pub struct Counters {
     /// Written to the cache.
     pub write: u64,
     pub output: u64,
-    /// Written for the long lifetime; `None` = nothing written or not told.
+    /// Writes are for the long lifetime; `None` = nothing was written, or unknown.
     pub long: Option<bool>,
-    /// Those that are no numbers of tokens.
+    /// Values that are not numbers of tokens.
     pub wrong: Vec<Wrong>,
 }
 
-/// A counter that is no number of tokens.
+/// Counter that is not a number of tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// Which one, and what it is.
+    /// Its name and value.
     pub told: String,
-    /// What it is taken for.
+    /// Value used instead.
     pub taken: u64,
 }
 
@@ -243,7 +243,7 @@ impl Counters {
         self.input.saturating_add(self.read).saturating_add(self.write)
     }
 
-    /// Of a provider that counts what it read and wrote as part of the input.
+    /// Converts counters of a provider that includes read and written tokens in the input.
     pub(super) fn of_whole_prompt(self) -> Counters {
         let read = self.read.min(self.input);
         let write = self.write.min(self.input - read);
@@ -257,39 +257,39 @@ impl Counters {
         Counters { input, read, write, output, long: None, wrong }
     }
 
-    /// With what was put out besides, under a further name.
+    /// Adds output that is counted under another name.
     pub(super) fn and_output(mut self, usage: &Map<String, Value>, name: &str) -> Counters {
         let more = count(usage, name, &mut self.wrong);
         Counters { output: self.output.saturating_add(more), ..self }
     }
 }
 
-/// Most tokens of a counter; what is larger is no number of tokens.
-const MOST: u64 = 1 << 40;
+/// Maximum tokens of a counter; larger values are not numbers of tokens.
+const MAX_TOKENS: u64 = 1 << 40;
 
 /// A whole number of tokens. Some programs write each number with a point.
 pub(super) fn tokens(value: &Value) -> Option<u64> {
-    let whole = |f: &f64| f.fract() == 0.0 && (0.0..=MOST as f64).contains(f);
+    let whole = |f: &f64| f.fract() == 0.0 && (0.0..=MAX_TOKENS as f64).contains(f);
     value.as_u64().or_else(|| value.as_f64().filter(whole).map(|f| f as u64))
 }
 
-/// A counter; what is none is taken for 0, and what no session can have counted for the largest
-/// number there is.
+/// Reads a counter. A value that is not a number of tokens becomes 0, and an impossibly large one
+/// the maximum.
 fn count(usage: &Map<String, Value>, name: &str, wrong: &mut Vec<Wrong>) -> u64 {
     let Some(value) = usage.get(name).filter(|v| !v.is_null()) else { return 0 };
     let taken = match tokens(value) {
-        Some(n) if n <= MOST => return n,
+        Some(n) if n <= MAX_TOKENS => return n,
         Some(n) => n,
-        None if value.as_f64().is_some_and(|f| f > MOST as f64) => bounds::TOKENS,
+        None if value.as_f64().is_some_and(|f| f > MAX_TOKENS as f64) => bounds::TOKENS,
         None => 0,
     };
     wrong.push(Wrong { told: format!("{name} is {value}"), taken });
     taken
 }
 
-/// Says of counters that are no numbers of tokens what they are taken for: the first of those that
-/// make the figures large, then the first of the others. One that is merely too large is told with
-/// the bounds.
+/// Describes counters that are not numbers of tokens, with the values used: the first of those that
+/// inflate the figures, then the first of the others. Counters that are merely too large are
+/// reported with the bounds.
 pub(super) fn wrong_counters(steps: &[Step], file: &str) -> Vec<String> {
     let wrong = |step: &Step| {
         let reply = match &step.what {
@@ -311,13 +311,13 @@ pub(super) fn wrong_counters(steps: &[Step], file: &str) -> Vec<String> {
             n => format!("; so are {n} more counters"),
         };
         Some(format!(
-            "{file}:{line}: {told}, which is no number of tokens{TAKEN}{taken}{meaning}{more}"
+            "{file}:{line}: {told}, which is not a number of tokens{TAKEN}{taken}{meaning}{more}"
         ))
     };
     taken.into_iter().filter_map(note).collect()
 }
 
-/// What between two calls of a conversation may have changed the prefix, as the file shows it.
+/// Events between two calls of a conversation that may have changed the prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoteKind {
     /// Earlier content was cleared or replaced.
@@ -335,7 +335,7 @@ pub enum Route {
     Direct(String),
     /// Through a proxy or another cloud; why we think so.
     Gateway(String),
-    /// The recording does not say; what it lacks.
+    /// Unknown, because the recording lacks this.
     Unknown(String),
 }
 

@@ -51,8 +51,8 @@ pub(super) fn put_together(
     builder.finish(format, file, Header { id, title, context_window, ..Header::default() })
 }
 
-/// When the main conversation began, in ms since 1970: a subagent may be told before it, with times
-/// that are later.
+/// Returns when the main conversation began, in ms since 1970: a subagent may come before it in the
+/// file, with later times.
 fn start(steps: &[Step]) -> Option<i64> {
     let is_timed = |s: &&Step| match &s.what {
         What::Input(input) => !input.pieces.iter().all(|p| matches!(p, Piece::Added(..))),
@@ -96,7 +96,7 @@ fn given_up(steps: &[Step]) -> Vec<(usize, RecordedCall, Option<String>)> {
             ..RecordedCall::default()
         };
         match out.get_mut(at) {
-            // Lines of one reply repeat its counters; what they show adds up.
+            // Lines of one reply repeat its counters; their parts add up.
             Some((_, known, _)) => {
                 let shown = known.usage.output_estimate.zip(usage.output_estimate);
                 known.usage = usage;
@@ -108,11 +108,11 @@ fn given_up(steps: &[Step]) -> Vec<(usize, RecordedCall, Option<String>)> {
     out
 }
 
-/// The steps that belong to the session, each reply and each compaction in one step where it
-/// begins. Counts what no reader knows, by what is to be said of it.
+/// Returns the steps of the session, with each reply and each compaction joined into one step where
+/// it begins. Counts unknown parts by their description.
 fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> {
     let mut out: Vec<Step> = Vec::new();
-    // Place of each reply by conversation and response, and of the one whose parts still come.
+    // Position of each reply by conversation and response, and of the one that is still open.
     let mut replies: HashMap<(Option<String>, String), usize> = HashMap::new();
     let mut open: Option<usize> = None;
     for mut step in steps.into_iter().filter(|s| s.view != View::Calls) {
@@ -179,10 +179,9 @@ fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> 
     out
 }
 
-/// Said of what was left out, and of what the recording lacks, behind their kind.
+/// Endings of notes about left out parts.
 const UNKNOWN: &str = ", which this importer does not know; left out";
-const UNANSWERED: &str =
-    ", which the recording holds without what came back; kept as a line of text";
+const UNANSWERED: &str = ", without their results in the recording; kept as a line of text";
 
 fn note_unknown(pieces: &[Piece], unknown: &mut BTreeMap<String, usize>) {
     for piece in pieces {
@@ -200,7 +199,7 @@ fn note_unknown(pieces: &[Piece], unknown: &mut BTreeMap<String, usize>) {
 }
 
 impl Input {
-    /// Nothing in it is a message of its own.
+    /// Returns whether none of it is a separate message.
     fn only_added(&self) -> bool {
         !self.pieces.iter().any(|p| matches!(p, Piece::Said(_) | Piece::Result { .. }))
     }
@@ -216,7 +215,7 @@ struct Builder {
     calls: HashMap<String, String>,
     /// Context that waits for a message, by window.
     held: HashMap<Option<String>, Vec<Part>>,
-    /// Whose window the messages belong to that come now; `None` = the main conversation.
+    /// Subagent with the window of the current messages; `None` = the main conversation.
     agent: Option<String>,
     start: Option<i64>,
 }
@@ -233,7 +232,7 @@ impl Builder {
             }
             What::Input(input) => self.input(line, input, stamp),
             What::Reply(reply) => self.reply(line, reply, stamp),
-            // What a subagent's window did is not what the session did.
+            // Compactions of a subagent's window are not compactions of the session.
             What::Compaction(_) if self.agent.is_some() => {}
             What::Compaction(c) => self.compaction(line, c, stamp),
             What::RolledBack { turns } => self.roll_back(turns),
@@ -283,22 +282,22 @@ impl Builder {
         self.entry(line, Entry::System { text, agent, extra });
     }
 
-    fn held(&mut self) -> Vec<Part> {
+    fn take_held(&mut self) -> Vec<Part> {
         self.held.remove(&self.agent).unwrap_or_default()
     }
 
-    /// Whether a user message or a reply was added.
+    /// Returns whether a user message or a reply was added.
     fn begun(&self) -> bool {
         self.items.iter().any(|i| i.entry.is_message())
     }
 
-    /// Whether there is one in the window whose messages come now.
+    /// Returns whether the current window has one.
     fn window_begun(&self) -> bool {
         let of_window = |e: &Entry| e.agent() == self.agent.as_deref();
         self.items.iter().any(|i| i.entry.is_message() && of_window(&i.entry))
     }
 
-    /// An entry that is no message.
+    /// Adds an entry that is not a message.
     fn entry(&mut self, line: usize, entry: Entry) {
         self.items.push(Located { line, entry });
     }
@@ -311,7 +310,7 @@ impl Builder {
     }
 
     fn user(&mut self, line: usize, id: Option<&str>, parts: Vec<Part>, stamp: Option<&str>) {
-        let mut all = self.held();
+        let mut all = self.take_held();
         all.extend(parts);
         let (text, parts) = single_text(all);
         let entry = UserEntry {
@@ -331,8 +330,8 @@ impl Builder {
         let (results, pieces): (Vec<Piece>, Vec<Piece>) =
             pieces.into_iter().partition(|p| matches!(p, Piece::Result { .. }));
         let mut parts: Vec<Part> = pieces.into_iter().filter_map(Piece::into_part).collect();
-        // A tool of the provider answers within the reply, which is one request all the same.
-        // What it was asked for in a reply before stands before this one.
+        // A tool of the provider answers within the reply, which is still one request. Results for
+        // calls of an earlier reply come before this one.
         let (own, earlier): (Vec<Piece>, Vec<Piece>) = results.into_iter().partition(|result| {
             let called = |part: &Part| match (part, result) {
                 (Part::Call(call), Piece::Result { call_id, .. }) => *call.id == **call_id,
@@ -488,7 +487,7 @@ impl Builder {
         bounds::clamp_all(&mut header, &mut self.items, file, &mut self.warnings);
         let mut loaded = assemble(header, self.items, file, false).map_err(|f| f.at(file))?;
         let recorded = loaded.session.header.model.as_deref();
-        let by = calibration::counting_of(recorded).of_visible_text();
+        let by = calibration::counting_of(recorded).for_visible_text();
         let main = loaded.session.entries.iter().filter(|e| e.agent().is_none());
         let mut prefix = calibration::prefix(main, &by, recorded);
         let numbers = prefix
@@ -533,19 +532,19 @@ impl From<Counters> for RecordedUsage {
     }
 }
 
-/// The counters of a reply. Where those of the output are a stub, what its parts count stands
-/// beside them.
+/// Returns the counters of a reply. If the output counter is a stub, the count of its parts is
+/// added as an estimate.
 fn counted(reply: &Reply) -> Option<RecordedUsage> {
     let mut usage = RecordedUsage::from(reply.counters.clone().ok()?);
     if reply.output_is_stub {
-        let by = calibration::counting_of(reply.model.as_deref()).of_visible_text();
+        let by = calibration::counting_of(reply.model.as_deref()).for_visible_text();
         let parts = reply.pieces.iter().cloned().filter_map(Piece::into_part);
         usage.output_estimate = Some(parts.map(|p| by.block(p.size())).sum());
     }
     Some(usage)
 }
 
-/// One plain text stands alone, everything else as parts.
+/// Returns one plain text alone, everything else as parts.
 fn single_text(parts: Vec<Part>) -> (Option<Arc<str>>, Option<Vec<Part>>) {
     match parts.as_slice() {
         [] => (Some(Arc::default()), None),
@@ -554,7 +553,7 @@ fn single_text(parts: Vec<Part>) -> (Option<Arc<str>>, Option<Vec<Part>>) {
     }
 }
 
-/// The first line of what the user asked last in the message, cut after 80 characters.
+/// Returns the first line of the user's last text in the message, cut after 80 characters.
 fn title(item: &Located) -> Option<String> {
     let Entry::User(user) = &item.entry else { return None };
     if user.agent.is_some() {

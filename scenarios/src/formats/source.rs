@@ -1,5 +1,5 @@
-//! What a recording is read from: a file or a folder on disk, a member of an archive, or bytes in
-//! memory. What is compressed is read as what comes out.
+//! Input of a reader: a file or a folder on disk, a member of an archive, or bytes in memory.
+//! Compressed input is unpacked while it is read.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -17,7 +17,7 @@ use crate::error::{Fault, InputError};
 use crate::escapes;
 use crate::jsonl::numbered;
 
-/// How much of a file decides what it is, bytes.
+/// Size of the beginning that identifies a file, bytes.
 const HEAD_BYTES: u64 = 1 << 20;
 
 /// How the names of archives of `tar` end, also of those that are compressed in ways that are not
@@ -25,24 +25,24 @@ const HEAD_BYTES: u64 = 1 << 20;
 const TAR_ENDINGS: &[&str] =
     &[".tar", ".tgz", ".tzst", ".tbz2", ".txz", ".tar.gz", ".tar.zst", ".tar.bz2", ".tar.xz"];
 
-/// How many lines of it are looked at.
+/// Number of lines of the beginning that are parsed.
 const HEAD_LINES: usize = 20;
 
 /// A file, a folder, a member of an archive or bytes.
 pub struct Source<'a> {
     /// For messages, and for the ids of sessions.
     name: String,
-    lies: Lies<'a>,
-    /// Files beside it are sources of their own.
+    location: Location<'a>,
+    /// Companion files are separate sources.
     alone: bool,
 }
 
-enum Lies<'a> {
+enum Location<'a> {
     Alone(Raw<'a>),
     In(Member<'a>),
 }
 
-/// What the bytes of a file are before anything is made of them.
+/// Encoding of a file's bytes.
 enum Form {
     Plain,
     Packed(Packing),
@@ -54,24 +54,24 @@ impl<'a> Source<'a> {
     pub fn at(path: &'a Path) -> Source<'a> {
         let name = path.file_name().map(|f| f.to_string_lossy().into_owned());
         let name = name.unwrap_or_else(|| path.display().to_string());
-        Source { name, lies: Lies::Alone(Raw::Path(path)), alone: false }
+        Source { name, location: Location::Alone(Raw::Path(path)), alone: false }
     }
 
-    /// What stands in memory, such as what came through a pipe.
+    /// Creates a source of bytes in memory, such as standard input.
     pub fn of_bytes(bytes: &'a [u8], name: &str) -> Source<'a> {
-        Source { name: name.to_string(), lies: Lies::Alone(Raw::Bytes(bytes)), alone: true }
+        Source { name: name.to_string(), location: Location::Alone(Raw::Bytes(bytes)), alone: true }
     }
 
     pub(super) fn member(member: Member<'a>, name: String) -> Source<'a> {
-        Source { name, lies: Lies::In(member), alone: true }
+        Source { name, location: Location::In(member), alone: true }
     }
 
-    /// The same, called `name` in messages.
+    /// Sets the name for messages.
     pub fn called(self, name: &str) -> Source<'a> {
         Source { name: name.to_string(), ..self }
     }
 
-    /// The same without the files beside it that belong to it: for who reads those by themselves.
+    /// Ignores companion files, for callers that read them separately.
     pub fn alone(self) -> Source<'a> {
         Source { alone: true, ..self }
     }
@@ -91,7 +91,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Where it lies as it is; nowhere if it is in memory, in an archive or compressed.
+    /// Returns the path of an uncompressed file or folder; `None` if it is in memory, in an archive
+    /// or compressed.
     pub fn path(&self) -> Option<&'a Path> {
         let path = self.place()?;
         let plain = path.is_dir() || matches!(self.form(), Ok(Form::Plain) | Err(_));
@@ -99,13 +100,13 @@ impl<'a> Source<'a> {
     }
 
     fn place(&self) -> Option<&'a Path> {
-        match self.lies {
-            Lies::Alone(Raw::Path(path)) => Some(path),
+        match self.location {
+            Location::Alone(Raw::Path(path)) => Some(path),
             _ => None,
         }
     }
 
-    /// Where files may lie beside it that belong to it; of a link, beside what it points to.
+    /// Returns the path next to which companion files may be; for a link, the path of its target.
     pub fn beside(&self) -> Option<Cow<'a, Path>> {
         let path = self.place().filter(|_| !self.alone)?;
         let target = path.is_symlink().then(|| fs::canonicalize(path).ok()).flatten();
@@ -144,26 +145,26 @@ impl<'a> Source<'a> {
 
     /// The zip archive that it is, if it is one.
     pub fn archive(&self) -> Result<Option<Archive<'a>>, InputError> {
-        match (&self.lies, self.form()?) {
-            (Lies::Alone(raw), Form::Zip) => Archive::open(&self.name, *raw).map(Some),
-            (Lies::In(_), Form::Zip) => {
+        match (&self.location, self.form()?) {
+            (Location::Alone(raw), Form::Zip) => Archive::open(&self.name, *raw).map(Some),
+            (Location::In(_), Form::Zip) => {
                 let (what, fix) = ("an archive in an archive is not read", "unpack it first");
-                Err(Fault::new(1, what, "a file that is no archive", fix).at(&self.name))
+                Err(Fault::new(1, what, "a file that is not an archive", fix).at(&self.name))
             }
             _ => Ok(None),
         }
     }
 
-    /// All of it as text: UTF-8 or, with its mark, UTF-16. What is neither is replaced.
+    /// Returns the whole text: UTF-8 or, with its mark, UTF-16. Other bytes are replaced.
     pub fn text(&self) -> Result<Cow<'a, str>, InputError> {
         let form = self.form()?;
-        if let (Lies::Alone(Raw::Bytes(bytes)), Form::Plain) = (&self.lies, &form) {
+        if let (Location::Alone(Raw::Bytes(bytes)), Form::Plain) = (&self.location, &form) {
             return Ok(decoded(Cow::Borrowed(bytes)));
         }
         let mut bytes = Vec::new();
-        // What is plain is as long as it looks.
-        let plain = matches!((&self.lies, form), (Lies::Alone(_), Form::Plain));
-        let most = if plain { u64::MAX } else { unpack::MOST_HELD };
+        // The size of an uncompressed file is known.
+        let plain = matches!((&self.location, form), (Location::Alone(_), Form::Plain));
+        let most = if plain { u64::MAX } else { unpack::MAX_HELD_BYTES };
         self.open()?.take(most).read_to_end(&mut bytes).map_err(|e| self.unread(&e))?;
         if bytes.len() as u64 == most {
             let what = format!("more than {} MiB of one document in it", most >> 20);
@@ -202,7 +203,8 @@ impl<'a> Source<'a> {
         })))
     }
 
-    /// The text as it comes, in UTF-8. Of UTF-16, which nobody writes for long files, all is held.
+    /// Returns a stream of the text in UTF-8. UTF-16 is converted in memory, since it is not used
+    /// for long files.
     pub fn utf8(&self) -> Result<Box<dyn BufRead + 'a>, InputError> {
         let mut reader = self.open()?;
         let start = reader.fill_buf().map_err(|e| self.unread(&e))?;
@@ -213,7 +215,7 @@ impl<'a> Source<'a> {
         Ok(reader)
     }
 
-    /// The bytes as they come, and of what is compressed as they come out.
+    /// Returns a stream of the unpacked bytes.
     pub fn open(&self) -> Result<Box<dyn BufRead + 'a>, InputError> {
         let packed = match self.form()? {
             Form::Packed(packing) => Some(packing),
@@ -227,9 +229,9 @@ impl<'a> Source<'a> {
     }
 
     fn raw(&self) -> Result<Box<dyn BufRead + 'a>, InputError> {
-        let raw = match &self.lies {
-            Lies::Alone(raw) => raw.stream(),
-            Lies::In(member) => member.stream(),
+        let raw = match &self.location {
+            Location::Alone(raw) => raw.stream(),
+            Location::In(member) => member.stream(),
         };
         raw.map_err(|e| self.unread(&e))
     }
@@ -237,7 +239,7 @@ impl<'a> Source<'a> {
     fn form(&self) -> Result<Form, InputError> {
         let mut start = Vec::new();
         self.raw()?.take(4).read_to_end(&mut start).map_err(|e| self.unread(&e))?;
-        Ok(match Packing::of(&start) {
+        Ok(match Packing::detect(&start) {
             Some(packing) => Form::Packed(packing),
             None if archive::begins(&start) => Form::Zip,
             None => Form::Plain,
@@ -283,7 +285,7 @@ pub(crate) fn unread(name: &str, line: usize, e: &io::Error) -> InputError {
     Fault::new(line, what, "a file that may be read", "check that it exists").at(name)
 }
 
-/// Bytes as text, with marks for what is no UTF-8.
+/// Converts bytes to text, replacing invalid UTF-8.
 pub(super) fn text_of(bytes: Vec<u8>) -> String {
     match String::from_utf8(bytes) {
         Ok(text) => text,
@@ -322,14 +324,14 @@ pub(super) fn decoded(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
 pub struct Head {
     /// File name.
     pub name: String,
-    /// What lies in a folder, by name; `None` = no folder.
+    /// Names of a folder's entries; `None` = not a folder.
     pub entries: Option<Vec<String>>,
-    /// What lies in a zip archive, by name with the folders in it: `samples/1.json`; `None` = no
+    /// Names of a zip archive's files with their folders, such as `samples/1.json`; `None` = not an
     /// archive.
     pub members: Option<Vec<String>>,
     /// The first text of a file.
     pub text: String,
-    /// There is no more than that.
+    /// The beginning is the whole file.
     pub whole: bool,
     value: OnceCell<Value>,
     objects: OnceCell<Vec<Map<String, Value>>>,
@@ -341,12 +343,12 @@ impl Head {
         Head { name: name.into(), text: text.into(), whole: true, ..Head::default() }
     }
 
-    /// The first JSON value, as far as it goes; null where there is none.
+    /// Returns the first JSON value, possibly truncated; null if there is none.
     pub fn value(&self) -> &Value {
         self.value.get_or_init(|| json::beginning(&self.text))
     }
 
-    /// The objects that stand on its first lines, the last one as far as it goes.
+    /// Returns the objects on its first lines, the last one possibly truncated.
     pub fn objects(&self) -> impl Iterator<Item = &Map<String, Value>> {
         self.objects
             .get_or_init(|| {
@@ -375,7 +377,7 @@ impl Head {
         self.entries.is_none() && (named || marked)
     }
 
-    /// The file holds one JSON value over several lines, and not a value per line.
+    /// Returns whether the file is one JSON value over several lines, not a value per line.
     pub fn is_document(&self) -> bool {
         let Some((_, first)) = numbered(&self.text).next() else { return false };
         let one_line = !self.whole && numbered(&self.text).nth(1).is_none();

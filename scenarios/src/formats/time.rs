@@ -1,6 +1,6 @@
 //! Time stamps of recordings: RFC 3339 into milliseconds.
 
-use ctxbench_core::calendar::iso;
+use ctxbench_core::calendar::{days, iso};
 
 /// Milliseconds since 1970 of a stamp such as `2026-01-08T20:53:23.476Z` or `…+01:00`.
 pub fn millis(stamp: &str) -> Option<i64> {
@@ -59,19 +59,6 @@ pub(crate) fn of_millis(ms: i64) -> Option<String> {
     u64::try_from(ms).ok().map(iso)
 }
 
-/// Days since 1970 of a date in the Gregorian calendar.
-fn days(year: i64, month: i64, day: i64) -> Option<i64> {
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    let leaps = |y: i64| y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400);
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let before =
-        [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334][usize::try_from(month - 1).ok()?];
-    let leap_day = i64::from(is_leap && month > 2);
-    Some((year - 1970) * 365 + leaps(year - 1) - leaps(1969) + before + leap_day + day - 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,6 +98,8 @@ mod tests {
             "",
             "2026-01-08",
             "2026-13-08T20:53:23Z",
+            "2026-02-30T20:53:23Z",
+            "2025-02-29T20:53:23Z",
             "2026-01-08T20:53:23",
             "2026-01-08T20:53:23.5+1:00",
         ] {

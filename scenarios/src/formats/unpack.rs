@@ -1,7 +1,7 @@
 //! Compressed bytes, as they come out: gzip and Zstandard, known by how they begin.
 //!
-//! A small file can stand for terabytes. What comes out is never held here, and what a reader must
-//! hold of it, a line, is bounded; so is how much more may come out than went in.
+//! A small file may expand to terabytes. Unpacked bytes are streamed. The length of a line, which
+//! readers keep in memory, is bounded, and so is the ratio of output to input.
 
 use std::cell::Cell;
 use std::io::{self, BufRead, BufReader, Read};
@@ -19,23 +19,24 @@ const FREE: u64 = 64 << 20;
 
 /// Beyond that, how many times as much may come out as went in. Transcripts shrink to a fifth or a
 /// twentieth, seldom to a hundredth; zeros to a thousandth and less.
-const MOST_TIMES: u64 = 250;
+const MAX_RATIO: u64 = 250;
 
-/// The longest line of a compressed file, and the longest document, bytes: readers hold these.
-pub(super) const MOST_HELD: u64 = 256 << 20;
+/// Maximum size of a line of a compressed file, and of a document, bytes: readers keep these in
+/// memory.
+pub(super) const MAX_HELD_BYTES: u64 = 256 << 20;
 
 /// How bytes are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Packing {
     Gzip,
     Zstd,
-    /// As zip archives hold it.
+    /// As in zip archives.
     Deflate,
 }
 
 impl Packing {
     /// By the first bytes.
-    pub(super) fn of(start: &[u8]) -> Option<Packing> {
+    pub(super) fn detect(start: &[u8]) -> Option<Packing> {
         match start {
             [0x1f, 0x8b, 8, ..] => Some(Packing::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Packing::Zstd),
@@ -51,7 +52,7 @@ impl Packing {
         }
     }
 
-    /// What comes out of `packed`.
+    /// Returns a stream of the unpacked bytes.
     pub(super) fn unpacked<'a>(self, packed: impl BufRead + 'a) -> Box<dyn BufRead + 'a> {
         let taken = Rc::new(Cell::new(0));
         let packed = Counted { inner: packed, taken: taken.clone() };
@@ -86,7 +87,7 @@ impl Damaged {
     }
 
     pub(super) fn large(what: String) -> Damaged {
-        let fix = "unpack it first if it is what it should be";
+        let fix = "unpack it first if it is genuine";
         Damaged { what, expected: "a session".into(), fix }
     }
 }
@@ -122,7 +123,7 @@ impl<R: BufRead> BufRead for Counted<R> {
     }
 }
 
-/// Ends what grows beyond all measure.
+/// Reader that fails on output beyond the limits.
 struct Guarded<'a> {
     decoder: Box<dyn Read + 'a>,
     packing: Packing,
@@ -147,7 +148,7 @@ impl Read for Guarded<'_> {
             Some(at) => (n - at - 1) as u64,
             None => self.line + n as u64,
         };
-        if self.given > FREE && self.given / MOST_TIMES > self.taken.get() {
+        if self.given > FREE && self.given / MAX_RATIO > self.taken.get() {
             let mib = self.given >> 20;
             let what = format!(
                 "its first {} bytes give more than {mib} MiB, which no session does",
@@ -155,8 +156,8 @@ impl Read for Guarded<'_> {
             );
             return Err(Damaged::large(what).into());
         }
-        if self.line > MOST_HELD {
-            let what = format!("a line of more than {} MiB in it", MOST_HELD >> 20);
+        if self.line > MAX_HELD_BYTES {
+            let what = format!("a line of more than {} MiB in it", MAX_HELD_BYTES >> 20);
             return Err(Damaged::large(what).into());
         }
         Ok(n)

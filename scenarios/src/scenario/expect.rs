@@ -1,7 +1,7 @@
-//! The `[expect]` of a scenario: what must come out.
+//! The `[expect]` of a scenario: its expected results.
 //!
-//! Which strategies and columns there are is known to whoever measures; the places are kept, so that
-//! an unknown one can be told by its line.
+//! Only the harness knows the strategies and columns; lines are kept, so that it can report an
+//! unknown one by its line.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use crate::toml_tree;
 /// Checks of a scenario's outcome.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expect {
-    /// The file that they stand in, as the user named it.
+    /// File of the expectations, as the user named it.
     pub file: String,
     /// Model requests of the reference.
     pub requests: Option<u64>,
@@ -26,23 +26,23 @@ pub struct Expect {
     pub strategies: Vec<ExpectedRow>,
 }
 
-/// What the row of a strategy must hold.
+/// Expected row of a strategy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpectedRow {
     /// The strategy as its row is labelled.
     pub label: String,
-    /// Where it is named.
+    /// Line of its name.
     pub line: usize,
     /// A check per column.
     pub cells: Vec<ExpectedCell>,
 }
 
-/// What a column of a row must hold.
+/// Expected value of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpectedCell {
     /// Column of `summary.csv`.
     pub column: String,
-    /// Where it is named.
+    /// Line of its name.
     pub line: usize,
     /// The value.
     pub value: Expected,
@@ -72,7 +72,7 @@ impl fmt::Display for Expected {
     }
 }
 
-/// Keys of `[expect]` beside the tables named after strategies.
+/// Keys of `[expect]` other than tables of strategies.
 pub(crate) const CHECKS: &[&str] = &["requests", "steps"];
 
 /// Keys of a range.
@@ -90,8 +90,8 @@ impl Reader<'_> {
         for (key, check) in checks {
             let (name, line) = (key.get_ref().as_ref(), self.lines.line_at(key.span().start));
             match (name, check.get_ref()) {
-                ("requests", n) => out.requests = Some(whole(name, n, line)?),
-                ("steps", n) => out.steps = Some(whole(name, n, line)?),
+                ("requests", n) => out.requests = Some(whole_number(name, n, line)?),
+                ("steps", n) => out.steps = Some(whole_number(name, n, line)?),
                 (_, DeValue::Table(cells)) => {
                     let cells = self.cells(cells)?;
                     out.strategies.push(ExpectedRow { label: name.into(), line, cells });
@@ -148,7 +148,7 @@ impl Reader<'_> {
     }
 }
 
-fn whole(key: &str, value: &DeValue<'_>, line: usize) -> Result<u64, Fault> {
+fn whole_number(key: &str, value: &DeValue<'_>, line: usize) -> Result<u64, Fault> {
     toml_tree::json(value, line)?.as_u64().ok_or_else(|| {
         let what = format!("{key:?} does not fit");
         Fault::new(line, what, "a whole number from 0 on", "correct the number")

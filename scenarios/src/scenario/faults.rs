@@ -16,13 +16,13 @@ use crate::toml_tree;
 pub enum FaultOn {
     /// The agent's own requests.
     Sample,
-    /// Requests for a summary, in the foreground or beside the conversation.
+    /// Requests for a summary, in the foreground or in the background.
     Summary,
 }
 
-/// A request that the provider does not answer as usual: either a refusal (`status`, with `code`
-/// and `message`), or a reply of its own (`text`, or `tokens` of filler). Exactly one of `status`,
-/// `text`, `tokens`.
+/// Request that the provider answers in an unusual way: a refusal (`status`, with `code` and
+/// `message`), or a given reply (`text`, or `tokens` of filler). Exactly one of `status`, `text`,
+/// `tokens`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -30,10 +30,10 @@ pub struct ProviderFault {
     /// Which requests are counted.
     pub on: FaultOn,
     /// The first request that it hits, counted from 1.
-    #[serde(default = "one")]
+    #[serde(default = "default_times")]
     pub nth: u64,
-    /// How many requests in a row.
-    #[serde(default = "one")]
+    /// Number of requests in a row.
+    #[serde(default = "default_times")]
     pub times: u64,
     /// HTTP status of a refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,7 +41,7 @@ pub struct ProviderFault {
     /// The provider's code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// The provider's words; whether they are understood is up to whoever reads them.
+    /// Message of the provider; its interpretation is up to the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// The whole reply; empty = a reply without a text.
@@ -55,12 +55,12 @@ pub struct ProviderFault {
     pub after_ms: Millis,
 }
 
-fn one() -> u64 {
+fn default_times() -> u64 {
     1
 }
 
 impl ProviderFault {
-    /// Whether it hits the `n`-th request of a kind, counted from 1.
+    /// Returns whether it applies to the `n`-th request of a kind, counted from 1.
     pub fn hits(&self, on: FaultOn, n: u64) -> bool {
         self.on == on && (self.nth..self.nth.saturating_add(self.times)).contains(&n)
     }
@@ -109,7 +109,7 @@ impl Reader<'_> {
                         line,
                         what,
                         "exactly one of \"status\", \"text\", \"tokens\"",
-                        "say what the provider does",
+                        "give the provider's answer",
                     ));
                 }
                 if fault.nth == 0
@@ -137,11 +137,11 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Beside, NoBase, Scenario, read};
+    use crate::scenario::{Companions, NoBase, Scenario, read};
 
     struct Alone;
 
-    impl Beside for Alone {
+    impl Companions for Alone {
         fn text(&self, _name: &str) -> Result<String, String> {
             Err("nothing is here".into())
         }

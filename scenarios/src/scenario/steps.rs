@@ -113,7 +113,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Replaces `file = "…"` by what that file says.
+    /// Replaces `file = "…"` by the content of that file.
     fn beside_file(
         &self,
         tag: &str,
@@ -127,7 +127,7 @@ impl Reader<'_> {
             return Err(Fault::new(
                 line,
                 "\"file\" is not a string",
-                "a file name beside the scenario",
+                "the name of a file in the scenario's folder",
                 "put it in quotes",
             ));
         };
@@ -143,7 +143,7 @@ impl Reader<'_> {
             Fault::new(
                 line,
                 format!("cannot read {name:?}: {e}"),
-                "a text file beside the scenario",
+                "a text file in the scenario's folder",
                 "check the name",
             )
         })?;

@@ -315,7 +315,7 @@ impl Job {
     /// Takes the answer to the last step (docs/sources/aider.md §1.1, steps 7-8).
     pub fn answer(&mut self, text: &str, count: &dyn Count) -> Result<Step, Failure> {
         let text = format!("{}{text}", self.rules.prefix);
-        let summary = Message::text("user", Transcript::of(BlockKind::Summary, text));
+        let summary = Message::text("user", Transcript::quoted(BlockKind::Summary, text));
         let tail = &self.messages[self.next_from..];
         let tokens = count.list(std::slice::from_ref(&summary))
             + tail.iter().map(|m| count.one(m)).sum::<u64>();

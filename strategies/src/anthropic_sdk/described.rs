@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{BlockKind, Draft, Role};
-use ctxbench_core::compaction::{CompactionKind, passing};
+use ctxbench_core::compaction::{CompactionKind, ephemeral_block};
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::request::{Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, Strategy, is_system};
@@ -72,7 +72,7 @@ impl Strategy for Described {
         s.trigger("after_step", used, self.threshold);
         let phase = if had_calls { Phase::MidTurn } else { Phase::PostTurn };
         let mut blocks = messages;
-        blocks.push(passing(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()));
+        blocks.push(ephemeral_block(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()));
         let mut request = s.summary_request(phase, blocks, false);
         request.max_tokens = self.max_tokens;
         request.keep_messages = true;

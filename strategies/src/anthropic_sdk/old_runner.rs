@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::content::Part;
-use ctxbench_core::engine::{CallerAct, Engine, Incoming};
+use ctxbench_core::engine::{CallerAction, Engine, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request, StopReason};
 use ctxbench_core::strategy::{Flow, Strategy, again_if_passing};
 
@@ -89,9 +89,9 @@ impl Strategy for Old {
         };
         let (mut shown, block) = only(s, texts.concat().into());
         shown.extend(texts.into_iter().map(|t| {
-            block.redraft(|d| {
+            block.map_draft(|d| {
                 d.text = t;
-                d.listed = true;
+                d.as_list = true;
             })
         }));
         match s.compacted(CompactionKind::Summarise, "summary", Phase::MidTurn, shown) {
@@ -109,7 +109,7 @@ impl Old {
             s.context.blocks().iter().filter(|b| b.kind != BlockKind::Base).cloned().collect();
         // Only a caller that appended the reply itself, as plain blocks, brings its text in; its
         // calls are filtered out.
-        if let Some(CallerAct::Append { plain }) = s.world().caller().await {
+        if let Some(CallerAction::Append { plain }) = s.host().caller().await {
             let texts = reply.parts.iter().filter_map(|p| match p {
                 Part::Text(t) if plain || self.typescript => Some(t.clone()),
                 _ => None,
@@ -121,7 +121,7 @@ impl Old {
         }
         let mut prompt =
             Draft::synthetic(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
-        prompt.listed = self.typescript;
+        prompt.as_list = self.typescript;
         blocks.push(prompt.build(MessageId(u32::MAX), vec![]));
         let mut request = s.summary_request(Phase::MidTurn, blocks, false);
         request.breakpoints.clear();

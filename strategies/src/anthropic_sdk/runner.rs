@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, behind_compaction, origins, passing};
-use ctxbench_core::engine::{CallerAct, Engine, Event, Incoming};
+use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins, view_after_compaction};
+use ctxbench_core::engine::{CallerAction, Engine, Event, Incoming};
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason, Thread,
 };
@@ -128,13 +128,13 @@ impl Runner {
     /// What the caller does with a reply; our own caller asks from `compact_at` on where the
     /// provider can.
     async fn caller(&mut self, s: &mut Engine, reply: &Reply) -> Result<(), String> {
-        while let Some(act) = s.world().caller().await {
+        while let Some(act) = s.host().caller().await {
             match act {
-                CallerAct::Compact { instructions } => {
+                CallerAction::Compact { instructions } => {
                     self.may_compact(s)?;
                     self.asked = Some(Asked { instructions });
                 }
-                CallerAct::Append { .. } => self.appended = true,
+                CallerAction::Append { .. } => self.appended = true,
             }
         }
         let used = reply.usage.prompt() + reply.usage.output;
@@ -151,23 +151,23 @@ impl Runner {
     async fn compact(&mut self, s: &mut Engine, asked: Asked, phase: Phase) -> Result<(), String> {
         let mut blocks = s.context.blocks().to_vec();
         let instructions = asked.instructions.unwrap_or_default();
-        blocks.push(passing(BlockKind::CompactionTrigger, Role::User, instructions));
+        blocks.push(ephemeral_block(BlockKind::CompactionTrigger, Role::User, instructions));
         let mut request = s.summary_request(phase, blocks, true);
         request.max_tokens = self.max_tokens;
         request.keep_messages = true;
         request.params = compaction_params(&s.fixed.params);
         request.thread = self.threads(s).then_some(Thread::Create);
         let reply = s.send(&request).await.map_err(|e| e.to_string())?;
-        while let Some(act) = s.world().caller().await {
+        while let Some(act) = s.host().caller().await {
             // Asking again while it runs changes nothing.
-            if let CallerAct::Append { .. } = act {
+            if let CallerAction::Append { .. } = act {
                 return Err(Raised::ChangedWhileCompacted.to_string());
             }
         }
         let Some(summary) = reply.compaction().filter(|c| !c.is_empty()).cloned() else {
             return Ok(());
         };
-        let shown = behind_compaction(s, summary);
+        let shown = view_after_compaction(s, summary);
         self.held = None;
         s.compacted(CompactionKind::Summarise, "compact_before_next_turn", phase, shown)
             .map_err(|e| e.to_string())

@@ -14,9 +14,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Form, MessageId};
-use ctxbench_core::compaction::{
-    CompactionKind, Replaced, made_by_model, middle_cut, suffix_within,
-};
+use ctxbench_core::compaction::{CompactionKind, UndoStack, is_reply, middle_cut, suffix_within};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_fixed};
@@ -49,13 +47,13 @@ const MEMORY_FILES: [&str; 1] = ["CLAUDE.md"];
 pub(crate) struct Wu2 {
     asked: Summaries,
     reported: Option<u64>,
-    undo: Replaced,
+    undo: UndoStack,
 }
 
 impl Wu2 {
     pub fn new(s: &ClaudeCodeSettings, words: &ClaudeCodeWords) -> Self {
         let asked = summaries(s, words, &words.wu2_prompt);
-        Wu2 { asked, reported: None, undo: Replaced::default() }
+        Wu2 { asked, reported: None, undo: UndoStack::default() }
     }
 
     async fn compress(&mut self, s: &mut Engine) -> Result<(), String> {
@@ -79,7 +77,7 @@ impl Wu2 {
         remember(&mut s.fixed.context, &MEMORY_FILES, &sections(&written.text, &[MEMORY]));
         // Replace.
         let summary = self.asked.block(s, &without_memory(&written.text), gone);
-        self.undo.keep(summary.message, before);
+        self.undo.push(summary.message, before);
         let shown =
             [&s.fixed.base[..], &s.fixed.repo_map, &s.fixed.context, &[summary], tail].concat();
         s.compacted(CompactionKind::Summarise, "wU2", Phase::MidTurn, shown)
@@ -103,7 +101,7 @@ fn without_memory(text: &str) -> String {
 #[async_trait]
 impl Strategy for Wu2 {
     async fn on_start(&mut self, s: &mut Engine) {
-        (self.reported, self.undo) = (None, Replaced::default());
+        (self.reported, self.undo) = (None, UndoStack::default());
         s.show_fixed();
     }
 
@@ -127,7 +125,7 @@ impl Strategy for Wu2 {
     }
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
-        self.undo.back_to(s, to);
+        self.undo.restore_before(s, to);
         s.truncate_after(to);
         self.reported = None;
     }
@@ -179,7 +177,7 @@ impl ThreeTiers {
         let blocks = s.context.blocks();
         let new = blocks
             .iter()
-            .rposition(|b| made_by_model(b))
+            .rposition(|b| is_reply(b))
             .map_or(0, |i| i + 1)
             .max(s.context.changed_from());
         let may_go = |i: usize, b: &Block| {
@@ -201,7 +199,7 @@ impl ThreeTiers {
             let room = budget.saturating_sub(self.cut.len() + 2);
             middle_cut(&b.text, room).map_or_else(
                 || b.clone(),
-                |c| b.altered(Form::Truncated, format!("{}\n{}\n{}", c.head, self.cut, c.tail)),
+                |c| b.with_text(Form::Truncated, format!("{}\n{}\n{}", c.head, self.cut, c.tail)),
             )
         };
         let view = blocks

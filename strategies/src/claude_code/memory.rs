@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::{origins, passing};
+use ctxbench_core::compaction::{ephemeral_block, origins};
 use ctxbench_core::engine::Engine;
 
 use super::micro::Deleted;
@@ -72,9 +72,9 @@ impl SessionMemory {
         let mut blocks = s.context.blocks().to_vec();
         if let Some(n) = &self.notes {
             let so_far = format!("{}\n\n{}", self.so_far, n.text);
-            blocks.push(passing(BlockKind::Summary, Role::User, so_far));
+            blocks.push(ephemeral_block(BlockKind::Summary, Role::User, so_far));
         }
-        let prompt = passing(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
+        let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
         if self.running.begin(s, asked, wire, blocks, prompt).await {
             self.updated_at = Some(believed);
         }

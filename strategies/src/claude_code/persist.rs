@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use ctxbench_core::block::Role;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_kit::transcript;
 use serde_json::{Value, json};
 
@@ -165,7 +165,7 @@ impl Persistence for Transcript {
         let (lines, mut notes) = jsonl::objects(&self.path)?;
         let (shown, unfinished) = chain(&lines);
         if unfinished > 0 {
-            let passed = many(unfinished, "compaction");
+            let passed = pluralize(unfinished, "compaction");
             notes.push(format!("passed over {passed} with no summary"));
         }
         Ok(Loaded {

@@ -157,7 +157,7 @@ pub(crate) fn cut_indexes(s: &mut Engine) {
                 shown.trim_end(),
                 lost.lines
             );
-            *block = block.redraft(|d| d.text = text.into());
+            *block = block.map_draft(|d| d.text = text.into());
         }
     }
 }

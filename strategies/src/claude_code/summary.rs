@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::{group_starts, origins, passing};
+use ctxbench_core::compaction::{ephemeral_block, group_starts, origins};
 use ctxbench_core::engine::{Engine, Task};
 use ctxbench_core::request::{Phase, Request, Ttl};
 use ctxbench_core::tokens::bytes_div4_up;
@@ -61,12 +61,12 @@ impl Summaries {
     /// Returns the instruction with the user's additions from `/compact`.
     pub fn instruction(&self, extra: Option<&str>) -> Arc<Block> {
         match extra.map(str::trim).filter(|t| !t.is_empty()) {
-            Some(extra) => passing(
+            Some(extra) => ephemeral_block(
                 BlockKind::SummaryPrompt,
                 Role::User,
                 format!("{}\n\nThe user adds for this summary:\n{extra}", self.prompt),
             ),
-            None => passing(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()),
+            None => ephemeral_block(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()),
         }
     }
 
@@ -101,7 +101,7 @@ impl Summaries {
             }
             let mut blocks = fixed.to_vec();
             if from > 0 {
-                blocks.push(passing(BlockKind::Marker, Role::User, self.left_out.clone()));
+                blocks.push(ephemeral_block(BlockKind::Marker, Role::User, self.left_out.clone()));
             }
             blocks.extend_from_slice(&history[from..upto]);
             let request = self.request(s, wire, phase, blocks, prompt.clone());

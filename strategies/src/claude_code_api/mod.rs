@@ -16,7 +16,9 @@ use std::sync::Arc;
 use crate::descriptor::{Build, Product, Requirement, Version, Versions};
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Origin, Role};
-use ctxbench_core::compaction::{CompactionKind, behind_compaction, group_starts, passing};
+use ctxbench_core::compaction::{
+    CompactionKind, ephemeral_block, group_starts, view_after_compaction,
+};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::context_editing::{edited_view, next_change, will_apply};
 use ctxbench_core::engine::{Engine, Incoming};
@@ -190,14 +192,14 @@ impl Api {
     ) -> Result<(), String> {
         let mut blocks = s.context.blocks().to_vec();
         let words = instructions.or(self.instructions.clone()).unwrap_or_default();
-        blocks.push(passing(BlockKind::CompactionTrigger, Role::User, words));
+        blocks.push(ephemeral_block(BlockKind::CompactionTrigger, Role::User, words));
         let mut request = s.summary_request(phase, blocks, true);
         request.tools = self.tools.clone();
         let reply = s.send(&request).await.map_err(|e| e.to_string())?;
         let Some(summary) = reply.compaction().filter(|c| !c.is_empty()).cloned() else {
             return Ok(());
         };
-        let shown = behind_compaction(s, summary);
+        let shown = view_after_compaction(s, summary);
         (self.seen, self.applied) = (0, Applied::default());
         s.compacted(CompactionKind::Summarise, "on_demand", phase, shown).map_err(|e| e.to_string())
     }
@@ -211,7 +213,7 @@ impl Api {
             return Ok(());
         }
         let mut blocks = edited_view(&next, self.applied).into_owned();
-        blocks.push(passing(BlockKind::SummaryPrompt, Role::User, self.warning.clone()));
+        blocks.push(ephemeral_block(BlockKind::SummaryPrompt, Role::User, self.warning.clone()));
         let mut request = s.summary_request(Phase::MidTurn, blocks, true);
         request.tools = self.tools.clone();
         let reply = s.send(&request).await.map_err(|e| e.to_string())?;
@@ -296,7 +298,7 @@ impl Strategy for Api {
         let lift = |b: &Arc<Block>| {
             let lifted = matches!(b.kind, BlockKind::Context | BlockKind::RepoMap);
             if lifted {
-                b.redraft(|d| (d.kind, d.role) = (BlockKind::Context, Role::System))
+                b.map_draft(|d| (d.kind, d.role) = (BlockKind::Context, Role::System))
             } else {
                 b.clone()
             }

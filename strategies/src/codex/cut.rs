@@ -2,7 +2,7 @@
 //! keeps (docs/sources/codex.md §1.4, §3).
 
 use ctxbench_core::block::{BlockKind, Draft, Form};
-use ctxbench_core::compaction::{Kept, middle_cut, newest_first};
+use ctxbench_core::compaction::{Keep, middle_cut, newest_first};
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::bytes_div4_up;
 
@@ -72,9 +72,9 @@ pub fn retained_user_messages(
         .zip(kept)
         .enumerate()
         .filter_map(|(i, (m, k))| match k {
-            Kept::No => None,
-            Kept::Whole => Some((i, vec![(*m).to_string()])),
-            Kept::Cut(tokens) => Some((i, cut_message(release, m, tokens))),
+            Keep::Drop => None,
+            Keep::Full => Some((i, vec![(*m).to_string()])),
+            Keep::Truncate(tokens) => Some((i, cut_message(release, m, tokens))),
         })
         .collect()
 }

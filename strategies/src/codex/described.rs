@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, origins, passing};
+use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins};
 use ctxbench_core::engine::{Engine, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported};
@@ -144,7 +144,7 @@ impl Described {
     /// refused as too long; the answer and the user's messages take its place.
     async fn hand_off(&mut self, s: &mut Engine, phase: Phase) -> Result<(), String> {
         let Variant::Handoff { prompt, budget, .. } = &self.variant else { return Ok(()) };
-        let prompt = passing(BlockKind::SummaryPrompt, Role::User, prompt.clone());
+        let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt.clone());
         let users = kept_users(RELEASE, s.context.blocks(), *budget, false);
         let items = s.context.blocks().to_vec();
         let asked = SummaryRequest { prompt, remote: false, retries: self.retries };

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, Form, Origins, Role};
-use ctxbench_core::compaction::{Kept, newest_first};
+use ctxbench_core::compaction::{Keep, newest_first};
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
 use ctxbench_core::strategy::default_breakpoints;
@@ -77,7 +77,7 @@ fn paired(blocks: &[Arc<Block>]) -> bool {
 pub(crate) fn show_fixed(release: Release, s: &mut Engine) {
     let role = if release == Release::V169 { Role::Developer } else { Role::Instructions };
     for b in &s.fixed.base.clone() {
-        s.context.push(b.redraft(|d| d.role = role));
+        s.context.push(b.map_draft(|d| d.role = role));
     }
     for b in &s.fixed.context.clone() {
         s.context.push(b.clone());
@@ -167,7 +167,7 @@ pub(crate) fn blank_trailing_outputs(
         {
             return;
         }
-        items[i] = items[i].altered(Form::Truncated, BLANKED);
+        items[i] = items[i].with_text(Form::Truncated, BLANKED);
     }
 }
 
@@ -206,10 +206,10 @@ pub(crate) fn kept_users(
     let size =
         |m: &Vec<Arc<Block>>| m.iter().map(|b| bytes_div4_up(&b.text)).sum::<u64>().max(least);
     let kept = newest_first(&messages.iter().map(size).collect::<Vec<_>>(), budget);
-    let keep = |(m, k): (Vec<Arc<Block>>, Kept)| match k {
-        Kept::No => None,
-        Kept::Whole => Some(m),
-        Kept::Cut(tokens) => Some(cut_blocks(release, &m, tokens)),
+    let keep = |(m, k): (Vec<Arc<Block>>, Keep)| match k {
+        Keep::Drop => None,
+        Keep::Full => Some(m),
+        Keep::Truncate(tokens) => Some(cut_blocks(release, &m, tokens)),
     };
     messages.into_iter().zip(kept).filter_map(keep).collect()
 }
@@ -257,7 +257,7 @@ fn cut_block(release: Release, b: &Arc<Block>, tokens: u64) -> Arc<Block> {
         at
     });
     let splits = ends.collect();
-    b.redraft(|d| {
+    b.map_draft(|d| {
         d.text = parts.concat().into();
         d.splits = splits;
         d.form = Form::Truncated;
@@ -307,7 +307,7 @@ mod tests {
 
     fn call(kind: BlockKind, id: &str, text: &str) -> Arc<Block> {
         block(kind, 9, text)
-            .redraft(|d| d.call = Some(Arc::new(CallRef { id: id.into(), name: "exec".into() })))
+            .map_draft(|d| d.call = Some(Arc::new(CallRef { id: id.into(), name: "exec".into() })))
     }
 
     fn texts(blocks: &[Arc<Block>]) -> Vec<&str> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, origins, passing};
+use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::model::Provider;
@@ -155,7 +155,8 @@ impl Program {
         // Anthropic's item is readable, OpenAI's is not.
         let readable = s.model.provider == Provider::Anthropic;
         let block = s.synthetic(BlockKind::Compaction, Role::Assistant, "", origin);
-        let block = block.redraft(|d| if readable { d.text = item } else { d.opaque = Some(item) });
+        let block =
+            block.map_draft(|d| if readable { d.text = item } else { d.opaque = Some(item) });
         self.replace(s, phase, "remote", block)
     }
 
@@ -204,14 +205,14 @@ impl Program {
                 Release::V169 => blank_trailing_outputs(self.release, &mut items, base, usable),
                 _ => drop_trailing_outputs(self.release, &mut items, base, usable),
             }
-            let trigger = passing(BlockKind::CompactionTrigger, Role::User, "");
+            let trigger = ephemeral_block(BlockKind::CompactionTrigger, Role::User, "");
             SummaryRequest {
                 prompt: trigger,
                 remote: true,
                 retries: self.retries.min(MAX_REMOTE_RETRIES),
             }
         } else {
-            let prompt = passing(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
+            let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, self.prompt.clone());
             SummaryRequest { prompt, remote: false, retries: self.retries }
         };
         match asked.send(s, phase, items).await {

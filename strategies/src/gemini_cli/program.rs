@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Form, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, origins, passing, unanswered};
+use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins, unanswered};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Reply, Request};
@@ -186,7 +186,11 @@ impl Program {
         phase: Phase,
     ) -> Result<String, Failure> {
         let mut blocks = if s.fixed.summary_base.is_empty() {
-            vec![passing(BlockKind::Base, Role::Instructions, self.words.summary_system.clone())]
+            vec![ephemeral_block(
+                BlockKind::Base,
+                Role::Instructions,
+                self.words.summary_system.clone(),
+            )]
         } else {
             s.fixed.summary_base.clone()
         };
@@ -197,10 +201,11 @@ impl Program {
         let anchored = said.any(|b| b.text.contains(SNAPSHOT));
         let words = &self.words;
         let prompt = if anchored { &words.prompt_anchored } else { &words.prompt_new };
-        let ask = |words: &Arc<str>| passing(BlockKind::SummaryPrompt, Role::User, words.clone());
+        let ask =
+            |words: &Arc<str>| ephemeral_block(BlockKind::SummaryPrompt, Role::User, words.clone());
         let drafting = [&blocks[..], &[ask(prompt)]].concat();
         let draft = self.ask(s, phase, drafting).await?;
-        blocks.push(passing(BlockKind::Summary, Role::Assistant, draft.as_str()));
+        blocks.push(ephemeral_block(BlockKind::Summary, Role::Assistant, draft.as_str()));
         blocks.push(ask(&self.words.prompt_verify));
         let checked = self.ask(s, phase, blocks).await?;
         // What is blank after all attempts is an error, so there is a text.
@@ -254,7 +259,7 @@ impl Program {
             let file = format!("tool-outputs/{}_{}.txt", call.name, self.files);
             let whole = pretty(&b.text, b.is_error);
             let text = masked(&call.name, &b.text, &whole, &self.words.masked_note, &file);
-            let preview = b.altered(Form::Cleared, text);
+            let preview = b.with_text(Form::Cleared, text);
             if self.sizes.estimate([&preview]) < self.sizes.estimate([&*b]) {
                 *b = preview;
                 smaller = true;

@@ -66,7 +66,7 @@ pub(super) fn cut_results(
         let tool = b.call.as_ref().map_or("", |c| &*c.name);
         let shown = cut.show(&text, rule.note, &format!("tool-outputs/{tool}_{next}.txt"));
         used += estimate_text(&shown);
-        *b = b.altered(Form::Truncated, shown);
+        *b = b.with_text(Form::Truncated, shown);
     }
     out
 }

@@ -105,7 +105,7 @@ fn last_user_message(talk: &[Arc<Block>]) -> Vec<Arc<Block>> {
     let own = talk.iter().filter(|b| b.message == newest);
     own.map(|b| {
         if b.kind == BlockKind::User {
-            b.redraft(|d| d.kind = BlockKind::ReplayedUser)
+            b.map_draft(|d| d.kind = BlockKind::ReplayedUser)
         } else {
             b.clone()
         }

@@ -122,7 +122,7 @@ impl LogMessage {
     pub fn shown_without_media(&self) -> Vec<Arc<Block>> {
         let user = self.is_user();
         let note = |b: &Arc<Block>| {
-            b.redraft(|d| {
+            b.map_draft(|d| {
                 (d.kind, d.text, d.media) = (BlockKind::User, attachment_note(b).into(), None)
             })
         };
@@ -505,7 +505,7 @@ impl Log {
 
 /// A tool result with the placeholder in its place.
 pub fn cleared(result: &Block) -> Arc<Block> {
-    result.altered(Form::Cleared, CLEARED)
+    result.with_text(Form::Cleared, CLEARED)
 }
 
 /// Estimate of a list of messages as JSON, brackets and commas included: length / 4, half up. Of

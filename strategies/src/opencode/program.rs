@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, MessageId, Origins, Role};
-use ctxbench_core::compaction::{CompactionKind, PruneRule, Transcript, made_by_model, passing};
+use ctxbench_core::compaction::{CompactionKind, PruneRule, Transcript, ephemeral_block, is_reply};
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::model;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request};
@@ -216,7 +216,7 @@ impl Program {
         });
         let (text, splits) = joined(parts.collect());
         let block = s.synthetic(BlockKind::ReplayedUser, Role::User, text, self.log[i].origin());
-        self.log.push(LogMessage::user(block.redraft(|d| d.splits = splits)));
+        self.log.push(LogMessage::user(block.map_draft(|d| d.splits = splits)));
     }
 
     /// Removes finished marker-summary pairs and returns the text of the last summary by position:
@@ -263,7 +263,7 @@ impl Program {
             false => self.words.prompt(&self.log.transcript(head), prior.as_deref()),
         };
         let mut blocks = if s.fixed.summary_base.is_empty() {
-            vec![passing(BlockKind::Base, Role::System, self.words.summary_system.clone())]
+            vec![ephemeral_block(BlockKind::Base, Role::System, self.words.summary_system.clone())]
         } else {
             s.fixed.summary_base.clone()
         };
@@ -338,9 +338,7 @@ impl Program {
         };
         match self.counted.filter(|n| *n <= blocks.len()) {
             // The reply itself is in the count.
-            Some(n) => {
-                self.last_count + estimate(&mut blocks[n..].iter().filter(|b| !made_by_model(b)))
-            }
+            Some(n) => self.last_count + estimate(&mut blocks[n..].iter().filter(|b| !is_reply(b))),
             None => estimate(&mut blocks.iter()) + s.fixed.tools.as_ref().map_or(0, |t| t.o200k()),
         }
     }
@@ -439,7 +437,7 @@ impl Strategy for Program {
         {
             let (open, close) = (&self.words.wrapper_open, &self.words.wrapper_close);
             let (text, splits) = joined(b.parts().map(|t| format!("{open}{t}{close}")).collect());
-            *b = b.redraft(|d| (d.text, d.splits) = (text.into(), splits));
+            *b = b.map_draft(|d| (d.text, d.splits) = (text.into(), splits));
         }
         r.max_tokens = Some(max_output(limits(s), self.cap));
         r.breakpoints = breakpoints(s, &r.blocks);

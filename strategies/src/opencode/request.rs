@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Role};
-use ctxbench_core::compaction::{CompactionKind, passing};
+use ctxbench_core::compaction::{CompactionKind, ephemeral_block};
 use ctxbench_core::engine::{Engine, Event};
 use ctxbench_core::model::Provider;
 use ctxbench_core::request::Phase;
@@ -77,9 +77,9 @@ impl WholeSummary<'_> {
     ) -> bool {
         let (fixed, talk): (Vec<Arc<Block>>, Vec<Arc<Block>>) =
             s.context.blocks().iter().cloned().partition(|b| is_fixed(b));
-        let mut blocks = vec![passing(BlockKind::Base, Role::System, self.system.clone())];
+        let mut blocks = vec![ephemeral_block(BlockKind::Base, Role::System, self.system.clone())];
         blocks.extend(talk.iter().cloned());
-        blocks.push(passing(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()));
+        blocks.push(ephemeral_block(BlockKind::SummaryPrompt, Role::User, self.prompt.clone()));
         let mut request = s.summary_request(phase, blocks, false);
         request.max_tokens = Some(self.most);
         request.breakpoints = breakpoints(s, &request.blocks);

@@ -59,8 +59,8 @@ impl OpenCodeWords {
     /// Builds the summary request of a plugin with its own prompt. The conversation follows the
     /// prompt; the previous summary is not included.
     pub(crate) fn prompt_of_plugin(&self, transcript: &Transcript) -> Transcript {
-        let mut out = Transcript::of(BlockKind::SummaryPrompt, &*self.template);
-        out.append(&Transcript::of(BlockKind::SummaryPrompt, &*self.hook_history));
+        let mut out = Transcript::quoted(BlockKind::SummaryPrompt, &*self.template);
+        out.append(&Transcript::quoted(BlockKind::SummaryPrompt, &*self.hook_history));
         out.append(transcript);
         out
     }
@@ -68,14 +68,14 @@ impl OpenCodeWords {
     /// The summary request around a transcript and the summary before it (docs/sources/opencode.md
     /// §3.2.7).
     pub(crate) fn prompt(&self, transcript: &Transcript, prior: Option<&str>) -> Transcript {
-        let ask = |words: &str| Transcript::of(BlockKind::SummaryPrompt, words);
+        let ask = |words: &str| Transcript::quoted(BlockKind::SummaryPrompt, words);
         let mut out = ask(&self.intro);
         out.append(transcript);
         match prior {
             None => out.append(&ask(&self.first)),
             Some(p) => {
                 out.append(&ask(&self.prior_open));
-                out.recall(&Transcript::of(BlockKind::Summary, p));
+                out.recall(&Transcript::quoted(BlockKind::Summary, p));
                 out.append(&ask(&self.prior_close));
             }
         }

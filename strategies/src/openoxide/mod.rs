@@ -27,7 +27,7 @@ use crate::descriptor::{Build, Product, Reads, Requirement, Version, Versions};
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::budget::{BudgetConfig, BudgetError, Demand, PromptChunks, estimate, validate};
-use ctxbench_core::compaction::{CompactionKind, PruneRule, Replaced, clear_outputs};
+use ctxbench_core::compaction::{CompactionKind, PruneRule, UndoStack, clear_outputs};
 use ctxbench_core::engine::{Engine, Incoming};
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Phase, Reply, Request, ServerEdit, StopReason,
@@ -139,7 +139,7 @@ impl Product for OpenOxide {
             pinned: PromptChunks::default(),
             scoped: Scoped::default(),
             job: None,
-            undo: Replaced::default(),
+            undo: UndoStack::default(),
             paused: false,
             provider_side: b.version == OxideVersion::ProviderSide,
             settings: b.settings,
@@ -163,7 +163,7 @@ pub(crate) struct OpenOxide {
     /// The summary being written beside the conversation.
     pub(crate) job: Option<Job>,
     /// Each view under the newest message that it showed.
-    undo: Replaced,
+    undo: UndoStack,
     /// The provider stopped after its compaction.
     paused: bool,
     /// The provider is asked to make room.
@@ -196,7 +196,7 @@ impl OpenOxide {
     /// (docs/sources/openoxide.md §2.2, allocation step 6).
     pub(crate) fn history_room(&self, s: &Engine, open: usize) -> u64 {
         let cap = self.budget.history_cap(s.model.window);
-        let parts = PromptChunks::of(s.context.blocks(), open).demand();
+        let parts = PromptChunks::split(s.context.blocks(), open).demand();
         let given = self.budget.allocate(s.model.window, &Demand { chat_history: cap, ..parts });
         // With no room at all the gate's tiers decide, which need a size to aim at.
         given.ok().map(|a| a.chat_history).filter(|n| *n > 0).unwrap_or(cap)
@@ -242,7 +242,7 @@ impl OpenOxide {
             return Err(BudgetError::NoRoom { window: s.model.window, reserve });
         }
         let open = newest_turn(&request.blocks).unwrap_or(request.blocks.len());
-        let chunks = PromptChunks::of(&request.blocks, open);
+        let chunks = PromptChunks::split(&request.blocks, open);
         validate(&chunks, &s.model.counting, total, limit)
     }
 
@@ -279,7 +279,7 @@ impl OpenOxide {
         let view = s.context.blocks().to_vec();
         let done = s.compacted(kind, mechanism, phase, blocks).is_ok();
         if let Some(newest) = newest_message(&view).filter(|_| done) {
-            self.undo.keep(newest, view);
+            self.undo.push(newest, view);
         }
         done
     }
@@ -304,7 +304,7 @@ impl OpenOxide {
 impl Strategy for OpenOxide {
     async fn on_start(&mut self, s: &mut Engine) {
         self.cancel(s);
-        self.undo = Replaced::default();
+        self.undo = UndoStack::default();
         self.budget.output_reserve = self.budget.output_reserve.min(s.model.max_output);
         self.scoped = Scoped::set_aside(s, &OF_FOLDERS);
         let f = &s.fixed;
@@ -333,7 +333,7 @@ impl Strategy for OpenOxide {
 
     async fn on_new_session(&mut self, s: &mut Engine) {
         let before = self.summary_for_next(s).await;
-        s.begin_anew();
+        s.reset_view();
         self.on_start(s).await;
         before.into_iter().for_each(|summary| s.context.push(summary));
     }
@@ -435,7 +435,7 @@ impl Strategy for OpenOxide {
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
         self.cancel(s);
-        self.undo.back_to(s, to);
+        self.undo.restore_before(s, to);
         let upto = |to: MessageId| -> Vec<Arc<Block>> {
             s.context
                 .blocks()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
 use ctxbench_core::budget::estimate;
-use ctxbench_core::compaction::{CompactionKind, group_starts, origins, passing};
+use ctxbench_core::compaction::{CompactionKind, ephemeral_block, group_starts, origins};
 use ctxbench_core::engine::{Engine, Event, Task};
 use ctxbench_core::model;
 use ctxbench_core::request::{Phase, Request};
@@ -91,7 +91,8 @@ impl OpenOxide {
             billed: s.tokens_of(&history),
             limit: cap,
         });
-        let base = passing(BlockKind::Base, Role::System, self.words.history_system.clone());
+        let base =
+            ephemeral_block(BlockKind::Base, Role::System, self.words.history_system.clone());
         let text = transcript(&history[..end], self.settings.transcript_output as usize);
         // What is waited for at once races nobody.
         let when = if waited { phase } else { Phase::Background };
@@ -331,7 +332,7 @@ impl OpenOxide {
         let wishes =
             instructions.map(|i| format!("{}{i}", self.words.session_wishes)).unwrap_or_default();
         let prompt = format!("{}{wishes}", self.words.session_prompt);
-        let last = passing(BlockKind::SummaryPrompt, Role::User, prompt);
+        let last = ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt);
         let tools = s.tools_tokens();
         let target = room.saturating_sub(self.budget.output_reserve.min(room / 4));
         let talk = conversation(blocks, blocks.len());

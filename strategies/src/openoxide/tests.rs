@@ -9,14 +9,14 @@ use ctxbench_core::agent;
 use ctxbench_core::block::{BlockKind, Draft, MessageId, Role};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::context::{Orphans, orphans};
-use ctxbench_core::engine::{Action, Engine, Event, Task, World};
+use ctxbench_core::engine::{Action, Engine, Event, Host, Task};
+use ctxbench_core::host::Incoming;
 use ctxbench_core::model::{Counting, Model, find};
 use ctxbench_core::request::{
     ClearInputs, ClearTrigger, ModelError, Phase, Purpose, Reply, Request, ServerEdit, StopReason,
     Usage,
 };
 use ctxbench_core::session::Millis;
-use ctxbench_core::world::Incoming;
 use proptest::prelude::*;
 
 use crate::Spec;
@@ -64,7 +64,7 @@ impl Script {
 }
 
 #[async_trait]
-impl World for Script {
+impl Host for Script {
     async fn next(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }

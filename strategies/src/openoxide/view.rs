@@ -168,7 +168,7 @@ pub fn memory_index(b: &Arc<Block>, lines: usize) -> Arc<Block> {
         && b.text.lines().next().is_some_and(|l| l.ends_with(MEMORY_INDEX));
     let ends = b.text.match_indices('\n').map(|(i, _)| i + 1);
     match ends.into_iter().nth(lines + 1) {
-        Some(end) if is_index && end < b.bytes() => b.altered(Form::Truncated, &b.text[..end]),
+        Some(end) if is_index && end < b.bytes() => b.with_text(Form::Truncated, &b.text[..end]),
         _ => b.clone(),
     }
 }
@@ -176,7 +176,7 @@ pub fn memory_index(b: &Arc<Block>, lines: usize) -> Arc<Block> {
 /// What is always shown, with the repository map cut to its budget at a line end. Ranked maps lose
 /// what matters least.
 pub fn fixed_chunks(blocks: &[Arc<Block>], config: &BudgetConfig, window: u64) -> PromptChunks {
-    let mut chunks = PromptChunks::of(blocks, blocks.len());
+    let mut chunks = PromptChunks::split(blocks, blocks.len());
     let Ok(given) = config.allocate(window, &chunks.demand()) else { return chunks };
     let mut left = 4 * given.repo_map as usize + 3;
     chunks.repo_map = chunks
@@ -189,7 +189,7 @@ pub fn fixed_chunks(blocks: &[Arc<Block>], config: &BudgetConfig, window: u64) -
             if fits {
                 b.clone()
             } else {
-                b.altered(Form::Truncated, head.rfind('\n').map_or(head, |i| &head[..=i]))
+                b.with_text(Form::Truncated, head.rfind('\n').map_or(head, |i| &head[..=i]))
             }
         })
         .filter(|b| b.bytes() > 0)

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ctxbench_core::advice;
+use ctxbench_core::io_hint;
 use ctxbench_kit::rollout::RolloutError;
 use ctxbench_kit::store::StoreError;
 use thiserror::Error;
@@ -12,7 +12,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum PersistError {
     /// The system refused.
-    #[error("{}: could not {doing}: {source}; {}", path.display(), advice::of(source))]
+    #[error("{}: could not {doing}: {source}; {}", path.display(), io_hint::write_hint(source))]
     Io {
         /// The file.
         path: PathBuf,
@@ -22,7 +22,7 @@ pub enum PersistError {
         source: io::Error,
     },
     /// The system refused while a file was written in its own place.
-    #[error("{}: could not {doing}: {source}; {}", path.display(), advice::of_cut(source))]
+    #[error("{}: could not {doing}: {source}; {}", path.display(), io_hint::partial_write_hint(source))]
     Cut {
         /// The file.
         path: PathBuf,
@@ -94,11 +94,13 @@ mod tests {
         ))
         .to_string();
         assert!(
-            cut.contains("may be cut off")
+            cut.contains("may be incomplete")
                 && !cut.contains("stored before")
                 && cut.ends_with("free some space and try again"),
             "{cut}"
         );
-        assert!(of(ErrorKind::ReadOnlyFilesystem).contains("you may not write there"));
+        assert!(
+            of(ErrorKind::ReadOnlyFilesystem).contains("you have no permission to write there")
+        );
     }
 }

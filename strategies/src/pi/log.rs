@@ -243,7 +243,7 @@ impl Message {
                 let mut changed = false;
                 for b in &mut self.blocks {
                     if b.kind == BlockKind::Output && blank(b) {
-                        *b = b.altered(Form::Verbatim, NO_OUTPUT);
+                        *b = b.with_text(Form::Verbatim, NO_OUTPUT);
                         changed = true;
                     }
                 }

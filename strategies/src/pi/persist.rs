@@ -81,7 +81,7 @@ impl Session {
         kept: Option<&str>,
     ) -> Result<String, PersistError> {
         let words = PiWords::default();
-        let text = said.parts.iter().map(Part::words).collect::<String>();
+        let text = said.parts.iter().map(Part::text).collect::<String>();
         let own = text.strip_prefix(&*words.summary_head);
         let own = own.and_then(|t| t.strip_suffix(&*words.summary_tail));
         let files = FileLists::found_in(own.unwrap_or_default());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Origins, Role};
-use ctxbench_core::compaction::{CompactionKind, passing};
+use ctxbench_core::compaction::{CompactionKind, ephemeral_block};
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::model::Provider;
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Reply, Request, StopReason};
@@ -199,7 +199,7 @@ impl Program {
         let origin: Origins = before.iter().chain(messages).collect();
         let text = format!("{}{summary}{}", self.words.summary_head, self.words.summary_tail);
         let block = s.synthetic(BlockKind::Summary, Role::User, text, origin);
-        let block = block.redraft(|d| d.listed = true);
+        let block = block.map_draft(|d| d.as_list = true);
         let first_kept = plan.first_kept;
         self.log.push_compaction(Compaction { block, summary, first_kept, files });
         let view = self.view(s);
@@ -239,7 +239,7 @@ impl Program {
     /// The answer to a summary request; a request that fails in passing is sent again.
     async fn ask(&self, s: &mut Engine, phase: Phase, prompt: Draft) -> Result<String, NoSummary> {
         let mut blocks = if s.fixed.summary_base.is_empty() {
-            vec![passing(BlockKind::Base, Role::System, self.words.summary_system.clone())]
+            vec![ephemeral_block(BlockKind::Base, Role::System, self.words.summary_system.clone())]
         } else {
             s.fixed.summary_base.clone()
         };
@@ -275,7 +275,7 @@ impl Program {
 impl Strategy for Program {
     fn admit(&self, mut raw: Draft) -> Draft {
         // Prompts are sent as lists of parts.
-        raw.listed |= matches!(raw.kind, BlockKind::User | BlockKind::Image);
+        raw.as_list |= matches!(raw.kind, BlockKind::User | BlockKind::Image);
         raw
     }
 

@@ -162,7 +162,7 @@ impl Prompt<'_> {
             None => out.append(&ask(&w.initial)),
             Some(p) => {
                 out.append(&ask(&w.prior_open));
-                out.recall(&Transcript::of(BlockKind::Summary, p));
+                out.recall(&Transcript::quoted(BlockKind::Summary, p));
                 out.append(&ask(&w.prior_close));
                 out.append(&ask(&w.update));
             }
@@ -189,7 +189,7 @@ impl Prompt<'_> {
 }
 
 fn ask(words: &str) -> Transcript {
-    Transcript::of(BlockKind::SummaryPrompt, words)
+    Transcript::quoted(BlockKind::SummaryPrompt, words)
 }
 
 #[cfg(test)]

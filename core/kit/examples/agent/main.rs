@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::{Parser, Subcommand};
 use ctxbench_core::block::{Block, BlockKind, Role};
-use ctxbench_core::compaction::{CompactionKind, origins, passing};
+use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins};
 use ctxbench_core::request::{ModelError, Phase, Reply, Tools};
 use ctxbench_core::{Engine, Flow, Strategy, agent, async_trait, history::Message, model::find};
 use ctxbench_kit::checkpoint::{EditCheckpoints, Retention};
@@ -156,7 +156,7 @@ pub async fn converse(
         Tools::new(&[serde_json::json!({"name": "write", "input_schema": {"type": "object"}})]);
     engine.fixed.context.extend(inherited.map(|(_, summary)| {
         let text = format!("An earlier session ended with this summary:\n{summary}");
-        passing(BlockKind::Context, Role::User, text)
+        ephemeral_block(BlockKind::Context, Role::User, text)
     }));
     let mut strategy = Handoff {
         address: address.into(),

@@ -7,9 +7,9 @@ use std::time::SystemTime;
 
 use ctxbench_core::compaction::text_argument;
 use ctxbench_core::content::{Part, ToolCall};
+use ctxbench_core::host::{Action, Incoming};
 use ctxbench_core::request::{ErrorKind, ModelError, Reply, Request};
-use ctxbench_core::world::{Action, Incoming};
-use ctxbench_core::{World, async_trait};
+use ctxbench_core::{Host, async_trait};
 use ctxbench_kit::checkpoint::{EditCheckpoints, Snapshots};
 use ctxbench_provider::wire;
 use http_body_util::{BodyExt, Full};
@@ -27,7 +27,7 @@ pub struct Here {
 }
 
 #[async_trait]
-impl World for Here {
+impl Host for Here {
     async fn next(&mut self) -> Option<Action> {
         let text = self.prompts.next()?;
         let number = self.files.begin(&text, self.now()).expect("checkpoints can be written");
@@ -54,7 +54,7 @@ fn failed(why: impl std::fmt::Display) -> ModelError {
 
 /// Sends a request in the format of its model.
 pub async fn post(address: String, request: Request) -> Result<Reply, ModelError> {
-    let wire = wire::of(&request.model);
+    let wire = wire::for_model(&request.model);
     let encoded = wire.encode(&request);
     let mut http = hyper::Request::post(format!("{address}{}", encoded.path))
         .header("content-type", "application/json");

@@ -287,7 +287,7 @@ impl SessionMeter {
             duration_ms: self.end_ms,
             total_input: input,
             total_output: output,
-            ..BudgetSnapshot::of(self.window, self.main.last_call)
+            ..BudgetSnapshot::of_window(self.window, self.main.last_call)
         }
     }
 

@@ -10,14 +10,14 @@ use super::Clock;
 use super::line::{Payload, RolloutLine, SessionMeta};
 use super::path::rollout_path;
 use super::reader::Rollout;
-use ctxbench_core::advice;
 use ctxbench_core::calendar::iso;
+use ctxbench_core::io_hint;
 
 /// Error from reading or writing a rollout.
 #[derive(Debug, Error)]
 pub enum RolloutError {
     /// I/O error.
-    #[error("{}: could not {action}: {source}; {}", path.display(), advice::of(source))]
+    #[error("{}: could not {action}: {source}; {}", path.display(), io_hint::write_hint(source))]
     Io {
         path: PathBuf,
         /// The failed action.

@@ -1,15 +1,15 @@
-//! Errors in each provider's form, and the recognition of overflows.
+//! Errors in each provider's format, and detection of overflows.
 
 use ctxbench_core::request::{ErrorKind, ModelError};
 use serde_json::Value;
 
 use super::ApiFormat;
 
-/// Code under which the mock says that a scripted session is over; no provider uses it.
+/// The mock's code for the end of a scripted session; no provider uses it.
 const ENDED: &str = "ctxbench_session_ended";
 const GONE: u16 = 410;
 
-/// Codes that mean: the prompt is too large.
+/// Codes for a prompt that is too large.
 const OVERFLOW_CODES: [&str; 4] = [
     "context_length_exceeded",
     "prompt_too_long",
@@ -17,9 +17,9 @@ const OVERFLOW_CODES: [&str; 4] = [
     "model_context_window_exceeded",
 ];
 
-/// Messages that mean an overflow, lower case: Anthropic, Anthropic before 4.5, Bedrock, OpenAI now
-/// and earlier, Gemini for tokens and for bytes.
-const OVERFLOW_WORDS: [&str; 7] = [
+/// Lower-case messages for a prompt that is too large: Anthropic, Anthropic before 4.5, Bedrock, OpenAI
+/// now and earlier, Gemini for tokens and for bytes.
+const OVERFLOW_MESSAGES: [&str; 7] = [
     "prompt is too long",
     "exceed context limit",
     "input is too long for requested model",
@@ -32,10 +32,10 @@ const OVERFLOW_WORDS: [&str; 7] = [
 fn is_overflow(code: Option<&str>, message: &str) -> bool {
     let message = message.to_lowercase();
     code.is_some_and(|c| OVERFLOW_CODES.contains(&c))
-        || OVERFLOW_WORDS.iter().any(|w| message.contains(w))
+        || OVERFLOW_MESSAGES.iter().any(|w| message.contains(w))
 }
 
-/// Status of a kind where the error itself names none.
+/// Returns the default status of a kind.
 fn standard_status(kind: ErrorKind) -> u16 {
     match kind {
         ErrorKind::Overflow | ErrorKind::Invalid => 400,
@@ -46,7 +46,7 @@ fn standard_status(kind: ErrorKind) -> u16 {
 }
 
 impl dyn ApiFormat {
-    /// Builds a refusal with the provider's own message, as a client decodes it.
+    /// Builds a refusal with the provider's message, as a client decodes it from the wire.
     pub fn refusal(&self, status: u16, code: Option<String>, message: String) -> ModelError {
         let kind = match status {
             429 => ErrorKind::RateLimited,
@@ -57,24 +57,24 @@ impl dyn ApiFormat {
         self.decode_error(status, &body)
     }
 
-    /// An error as HTTP status and body.
+    /// Encodes an error as HTTP status and body.
     pub fn encode_error(&self, e: &ModelError) -> (u16, Vec<u8>) {
         self.encode_refusal(e, None)
     }
 
-    /// Encodes a refusal with a pause in seconds before a retry.
+    /// Like [`encode_error`](ApiFormat::encode_error), with the seconds until a retry.
     pub fn encode_refusal(&self, e: &ModelError, retry_after: Option<u64>) -> (u16, Vec<u8>) {
         let ended = e.kind == ErrorKind::Ended;
         let status = if e.status >= 400 && !ended { e.status } else { standard_status(e.kind) };
         let code = if ended { ENDED } else { e.code.as_deref().unwrap_or(self.error_code(e.kind)) };
         let mut body = self.error_body(status, code, &e.message);
         if let Some(seconds) = retry_after {
-            self.tell_pause(&mut body, seconds);
+            self.add_retry_delay(&mut body, seconds);
         }
         (status, body.to_string().into_bytes())
     }
 
-    /// Reads an error answer. Never fails: a body of an unknown form becomes the message.
+    /// Decodes an error response. A body of another format becomes the message.
     pub fn decode_error(&self, status: u16, bytes: &[u8]) -> ModelError {
         let body = serde_json::from_slice::<Value>(bytes).unwrap_or_default();
         let (code, message) = match &body["error"] {
@@ -87,7 +87,7 @@ impl dyn ApiFormat {
             return ModelError { message, ..ModelError::ended() };
         }
         let kind = match status {
-            // Anthropic's 32 MB limit: nothing but a smaller prompt helps.
+            // Anthropic's 32 MB limit: requires a smaller prompt.
             413 => ErrorKind::Overflow,
             429 => ErrorKind::RateLimited,
             400..=499 if is_overflow(code.as_deref(), &message) => ErrorKind::Overflow,
@@ -101,7 +101,7 @@ impl dyn ApiFormat {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{ALL as WIRES, apis, named};
+    use crate::wire::{ALL as WIRES, apis, find};
 
     #[test]
     fn an_overflow_survives_every_wire() {
@@ -167,7 +167,7 @@ mod tests {
             }
         }
         let (anthropic, openai) =
-            (named("anthropic-messages").unwrap().api(), named("openai-chat").unwrap().api());
+            (find("anthropic-messages").unwrap().api(), find("openai-chat").unwrap().api());
         let by_code = r#"{"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"x","param":"input"}}"#;
         assert!(openai.decode_error(400, by_code.as_bytes()).is_overflow());
         assert!(anthropic.decode_error(413, b"too large").is_overflow());

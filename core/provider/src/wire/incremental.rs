@@ -1,10 +1,8 @@
-//! Decodes the requests of conversations in sequence, each without the part it shares with an
-//! earlier one.
+//! Incremental decoding of the requests of a conversation.
 //!
-//! A request repeats its conversation, so most of its bytes are those of an earlier request. Fields
-//! outside the conversation and messages with the same bytes at the same position are reused, and
-//! the body is decoded without them. So a request costs as much as its new part, even if an old
-//! result in the middle was cleared or cut.
+//! A request repeats most bytes of an earlier one. Fields outside the conversation and messages with
+//! the same bytes at the same position are reused, and only the rest of the body is decoded, even if an
+//! old result in the middle has changed.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,10 +15,10 @@ use serde_json::Deserializer;
 use super::{Wire, WireError};
 use crate::prompt::{Item, Prompt};
 
-/// Number of remembered requests: a conversation, its subagent and a summary alternate.
-const REMEMBERED: usize = 3;
+/// Number of cached requests: a conversation, its subagent and a summary may alternate.
+const MAX_SEEN: usize = 3;
 
-/// Reads requests like [`decode`](super::WireFormat::decode), which is a tested property.
+/// Decodes requests with the same result as [`decode`](super::WireFormat::decode).
 #[derive(Debug)]
 pub struct IncrementalDecoder {
     wire: Wire,
@@ -28,20 +26,19 @@ pub struct IncrementalDecoder {
     seen: VecDeque<Seen>,
 }
 
-/// A request with its decoded content.
+/// A decoded request.
 #[derive(Debug)]
 struct Seen {
     path: String,
     body: Vec<u8>,
     layout: Layout,
     head: Head,
-    /// Content of its messages. Not kept: the last message with content, because fields after the
-    /// conversation may refer to it, and messages without content, because they may refer to fields
-    /// outside the conversation.
-    said: Vec<Vec<Item>>,
+    /// Items of each message. Empty for the last message with items, since fields after the conversation
+    /// may refer to it, and for messages without items, which may affect fields outside.
+    items: Vec<Vec<Item>>,
 }
 
-/// Fields outside the conversation.
+/// The fields outside the conversation.
 #[derive(Clone, Debug)]
 struct Head {
     items: Vec<Item>,
@@ -50,22 +47,21 @@ struct Head {
 }
 
 impl IncrementalDecoder {
-    /// A decoder that has seen nothing yet.
     pub fn new(wire: Wire) -> IncrementalDecoder {
         IncrementalDecoder { wire, seen: VecDeque::new() }
     }
 
-    /// Reads the body that was posted to a path.
+    /// Decodes the body of a request to a path.
     pub fn decode(&mut self, path: &str, body: &[u8]) -> Result<Prompt, WireError> {
         for at in 0..self.seen.len() {
-            if let Some(prompt) = self.seen[at].go_on(self.wire, path, body) {
+            if let Some(prompt) = self.seen[at].update(self.wire, path, body) {
                 self.seen.make_contiguous()[..=at].rotate_right(1);
                 return Ok(prompt);
             }
         }
         let prompt = self.wire.decode(path, body)?;
-        if let Some(seen) = Seen::of(self.wire, path, body, &prompt) {
-            self.seen.truncate(REMEMBERED - 1);
+        if let Some(seen) = Seen::new(self.wire, path, body, &prompt) {
+            self.seen.truncate(MAX_SEEN - 1);
             self.seen.push_front(seen);
         }
         Ok(prompt)
@@ -73,27 +69,27 @@ impl IncrementalDecoder {
 }
 
 impl Seen {
-    /// `None` where the body has no list of messages.
-    fn of(wire: Wire, path: &str, body: &[u8], prompt: &Prompt) -> Option<Seen> {
-        let layout = Layout::of(wire, body, None)?;
+    /// Returns `None` if the body has no list of messages.
+    fn new(wire: Wire, path: &str, body: &[u8], prompt: &Prompt) -> Option<Seen> {
+        let layout = Layout::parse(wire, body, None)?;
         let mut seen = Seen {
             path: path.to_owned(),
             body: body.to_vec(),
-            head: Head::of(prompt),
-            said: Vec::new(),
+            head: Head::new(prompt),
+            items: Vec::new(),
             layout,
         };
-        seen.note(&prompt.items);
+        seen.store(&prompt.items);
         Some(seen)
     }
 
-    /// Becomes the request of this body and reads it; `None`, and nothing changes, where it does
-    /// not begin with the same message or must be read as a whole.
-    fn go_on(&mut self, wire: Wire, path: &str, body: &[u8]) -> Option<Prompt> {
+    /// Replaces the request by that of a body and decodes it. Returns `None` without a change if the body
+    /// does not begin with the same message or must be decoded as a whole.
+    fn update(&mut self, wire: Wire, path: &str, body: &[u8]) -> Option<Prompt> {
         if self.path != path {
             return None;
         }
-        let layout = Layout::of(wire, body, Some(self))?;
+        let layout = Layout::parse(wire, body, Some(self))?;
         let known = wire.head_fields();
         let same_head = known.iter().all(|name| {
             let (old, new) = (self.layout.field(&self.body, name), layout.field(body, name));
@@ -101,9 +97,9 @@ impl Seen {
         });
         let short = layout.with_new(body, if same_head { known } else { &[] });
         let first_new = *layout.new.first()?;
-        let mut prompt = wire.decode_rest(path, &short, &self.said[..first_new]).ok()?;
+        let mut prompt = wire.decode_rest(path, &short, &self.items[..first_new]).ok()?;
         let first = prompt.items.iter().position(|i| i.message > 0)?;
-        // The end of a request refers to its last item.
+        // Fields at the end refer to the last item.
         let last = prompt.items.iter().map(|i| i.message).max()?;
         if last != layout.new.len() || same_head && (first > 0 || prompt.tools.is_some()) {
             return None;
@@ -112,16 +108,16 @@ impl Seen {
             item.message = layout.new[item.message - 1] + 1;
         }
         if !same_head {
-            self.head = Head::of(&prompt);
+            self.head = Head::new(&prompt);
         }
         (prompt.tools, prompt.tools_cache) = (self.head.tools.clone(), self.head.tools_cache);
         self.replace(body, layout, first_new);
-        self.note(&prompt.items[first..]);
-        prompt.items = self.whole(&prompt.items[first..]);
+        self.store(&prompt.items[first..]);
+        prompt.items = self.all_items(&prompt.items[first..]);
         Some(prompt)
     }
 
-    /// Replaces the body. The messages before `first` are unchanged.
+    /// Replaces the body. The messages before `first` are equal.
     fn replace(&mut self, body: &[u8], layout: Layout, first: usize) {
         let (begin, from) = (layout.list.start, layout.messages[first].start);
         let before = self.layout.messages.get(..first);
@@ -135,40 +131,39 @@ impl Seen {
         self.layout = layout;
     }
 
-    /// Stores the content of the new messages.
-    fn note(&mut self, items: &[Item]) {
-        self.said.resize_with(self.layout.messages.len(), Vec::new);
-        self.layout.new.iter().for_each(|&n| self.said[n].clear());
+    /// Stores the items of the new messages.
+    fn store(&mut self, items: &[Item]) {
+        self.items.resize_with(self.layout.messages.len(), Vec::new);
+        self.layout.new.iter().for_each(|&n| self.items[n].clear());
         let last = items.iter().map(|i| i.message).max().unwrap_or(0);
         for item in items.iter().filter(|i| (1..last).contains(&i.message)) {
-            // Counted once, and known to every copy.
+            // Computes the size once for all copies.
             item.size();
-            if let Some(said) = self.said.get_mut(item.message - 1) {
-                said.push(item.clone());
+            if let Some(items) = self.items.get_mut(item.message - 1) {
+                items.push(item.clone());
             }
         }
     }
 
-    /// Returns a message if its content is known.
+    /// Returns the bytes of a message with stored items.
     fn message(&self, n: usize) -> Option<&[u8]> {
-        let is_known = self.said.get(n).is_some_and(|items| !items.is_empty());
+        let is_known = self.items.get(n).is_some_and(|items| !items.is_empty());
         is_known.then(|| &self.body[self.layout.messages[n].clone()])
     }
 
-    /// Returns the items of the complete request, given those of its new messages and of the fields
-    /// after them.
-    fn whole(&self, items: &[Item]) -> Vec<Item> {
+    /// Returns all items of the request; `items` are those of the new messages and the fields after.
+    fn all_items(&self, items: &[Item]) -> Vec<Item> {
         let all =
-            self.head.items.len() + items.len() + self.said.iter().map(Vec::len).sum::<usize>();
+            self.head.items.len() + items.len() + self.items.iter().map(Vec::len).sum::<usize>();
         let mut whole = Vec::with_capacity(all);
         whole.extend_from_slice(&self.head.items);
         let (mut rest, mut next) = (items, 0);
         for &n in &self.layout.new {
-            whole.extend(self.said[next..n].iter().flatten().cloned());
+            whole.extend(self.items[next..n].iter().flatten().cloned());
             let count = rest.iter().take_while(|i| i.message == n + 1).count();
-            let (own, behind) = rest.split_at(count);
-            whole.extend_from_slice(own);
-            (rest, next) = (behind, n + 1);
+            let (message, after) = rest.split_at(count);
+            whole.extend_from_slice(message);
+            (rest, next) = (after, n + 1);
         }
         whole.extend_from_slice(rest);
         whole
@@ -176,7 +171,7 @@ impl Seen {
 }
 
 impl Head {
-    fn of(prompt: &Prompt) -> Head {
+    fn new(prompt: &Prompt) -> Head {
         Head {
             items: prompt.items.iter().take_while(|i| i.message == 0).cloned().collect(),
             tools: prompt.tools.clone(),
@@ -185,22 +180,22 @@ impl Head {
     }
 }
 
-/// Positions of the pieces of a body.
+/// The positions of fields and messages in a body.
 #[derive(Debug)]
 struct Layout {
-    /// The names of the fields, with their quotes, and their values.
+    /// Names of the fields, with quotes, and values.
     fields: Vec<(Range<usize>, Range<usize>)>,
-    /// The value that is the conversation.
+    /// The conversation.
     list: Range<usize>,
     messages: Vec<Range<usize>>,
-    /// Which of the messages are not those of the body before. The last always is one.
+    /// Messages that differ from the earlier body, always including the last.
     new: Vec<usize>,
 }
 
 impl Layout {
-    /// Returns `None` if the body is not an object with a list of messages, has a field twice, or
-    /// does not begin with the same message as the previous one.
-    fn of(wire: Wire, body: &[u8], before: Option<&Seen>) -> Option<Layout> {
+    /// Returns `None` if the body is not an object with a list of messages, has a duplicate field, or
+    /// begins with another message than `before`.
+    fn parse(wire: Wire, body: &[u8], before: Option<&Seen>) -> Option<Layout> {
         let mut scan = Scan { body, at: 0 };
         let mut all =
             Layout { fields: Vec::new(), list: 0..0, messages: Vec::new(), new: Vec::new() };
@@ -242,8 +237,8 @@ impl Layout {
                 scan.take(b',')?;
             }
             let n = self.messages.len();
-            let told = self.new.is_empty() || wire.reads_messages_alone();
-            let old = before.filter(|_| told).and_then(|b| b.message(n)).unwrap_or_default();
+            let is_reusable = self.new.is_empty() || wire.has_independent_messages();
+            let old = before.filter(|_| is_reusable).and_then(|b| b.message(n)).unwrap_or_default();
             let (message, same) = scan.value_like(old)?;
             if !same || scan.peek()? == b']' {
                 self.new.push(n);
@@ -264,7 +259,7 @@ impl Layout {
         Some(&body[value.clone()])
     }
 
-    /// The body with the new messages only, and without some fields.
+    /// Returns the body with the new messages only and without some fields.
     fn with_new(&self, body: &[u8], without: &[&str]) -> Vec<u8> {
         let bytes = |n: &usize| self.messages[*n].len() + 1;
         let mut out = Vec::with_capacity(self.new.iter().map(bytes).sum::<usize>() + 1024);
@@ -291,16 +286,16 @@ impl Layout {
     }
 }
 
-/// A walk over JSON, value by value.
+/// A JSON scanner.
 struct Scan<'b> {
     body: &'b [u8],
     at: usize,
 }
 
 impl Scan<'_> {
-    /// Returns the next byte that is not white space.
+    /// Returns the next byte after white space.
     fn peek(&mut self) -> Option<u8> {
-        // JSON knows fewer kinds of whitespace than ASCII.
+        // JSON has fewer kinds of white space than ASCII.
         let is_space = |b: &&u8| matches!(b, b' ' | b'\n' | b'\r' | b'\t');
         self.at += self.body[self.at..].iter().take_while(is_space).count();
         self.body.get(self.at).copied()
@@ -320,7 +315,7 @@ impl Scan<'_> {
         Some(begin..self.at)
     }
 
-    /// Like `value` for a value that is probably unchanged, and whether it is.
+    /// Returns the range of the next value, and whether it equals `before`.
     fn value_like(&mut self, before: &[u8]) -> Option<(Range<usize>, bool)> {
         self.peek()?;
         let begin = self.at;
@@ -343,11 +338,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::wire::named;
+    use crate::wire::find;
     use crate::wire::properties::{any_wire, request};
 
-    /// Reads bodies one after the other and each by itself; gives how many messages were known of
-    /// each.
+    /// Decodes bodies incrementally and individually. Returns the number of reused messages of each.
     fn read(wire: Wire, path: &str, bodies: &[Vec<u8>]) -> Vec<usize> {
         let mut decoder = IncrementalDecoder::new(wire);
         let mut known = Vec::new();
@@ -364,7 +358,7 @@ mod tests {
         known
     }
 
-    /// A conversation that grows by a message, with the other fields of each wire.
+    /// A conversation that grows by a message, with what each wire says beside it.
     fn growing(wire: Wire, messages: &[Value], beside: Value) -> Vec<usize> {
         let body = |n: usize| {
             let mut body = json!({wire.conversation_field(): messages[..n]});
@@ -377,7 +371,7 @@ mod tests {
 
     #[test]
     fn what_stood_before_the_last_message_is_known() {
-        let wire = named("openai-chat").unwrap();
+        let wire = find("openai-chat").unwrap();
         let said = |text: &str| json!({"role": "user", "content": text});
         let known = growing(wire, &["a", "b", "c", "d"].map(said), json!({"model": "m"}));
         assert_eq!(known, [0, 0, 1, 2]);
@@ -396,25 +390,25 @@ mod tests {
             body(&["a", "b", "c", "d", "e"]),
             body(&["a", "longer", "c", "d", "e", "f"]),
             body(&["a", "longer", "", "d", "short", "f", "g"]),
-            // One message was removed, so the later ones have other positions.
+            // One message is removed, so that later ones have another position.
             body(&["a", "", "d", "short", "f", "g"]),
             body(&["a", "", "d", "short"]),
             body(&["other", "", "d", "short"]),
         ];
         // `e` was the last, and so is the last of each.
-        let known = read(named("openai-chat").unwrap(), "/v1/chat/completions", &bodies);
+        let known = read(find("openai-chat").unwrap(), "/v1/chat/completions", &bodies);
         assert_eq!(known, [0, 3, 3, 1, 3, 0]);
     }
 
     #[test]
     fn the_rest_of_a_request_may_change() {
-        let wire = named("anthropic-messages").unwrap();
+        let wire = find("anthropic-messages").unwrap();
         let said: Vec<_> =
             (0..4).map(|n| json!({"role": "user", "content": n.to_string()})).collect();
         let body = |beside: Value| {
             let mut body = json!({"messages": said});
             body.as_object_mut().unwrap().extend(beside.as_object().unwrap().clone());
-            // In this order of names some fields come before the messages and some after them.
+            // Names in this order, with fields before and after the messages.
             body.to_string().into_bytes()
         };
         let bodies = [
@@ -432,7 +426,7 @@ mod tests {
 
     #[test]
     fn what_ends_a_request_belongs_to_its_last_message_only() {
-        let wire = named("anthropic-messages").unwrap();
+        let wire = find("anthropic-messages").unwrap();
         let said =
             |text: &str| json!({"role": "user", "content": [{"type": "text", "text": text}]});
         let empty = json!({"role": "user", "content": []});
@@ -451,7 +445,7 @@ mod tests {
 
     #[test]
     fn results_find_calls_that_are_not_read_again() {
-        let wire = named("gemini").unwrap();
+        let wire = find("gemini").unwrap();
         let turn = |role: &str, parts: Value| json!({"role": role, "parts": parts});
         let call = |name: &str| json!({"functionCall": {"name": name, "args": {}}});
         let result =
@@ -473,7 +467,7 @@ mod tests {
 
     #[test]
     fn tools_among_the_messages_are_not_lost() {
-        let wire = named("openai-responses").unwrap();
+        let wire = find("openai-responses").unwrap();
         let said = |text: &str| json!({"role": "user", "content": text});
         let tools = json!({"type": "additional_tools", "tools": [{"name": "t"}]});
         let messages = [said("a"), tools, said("b"), said("c"), said("d")];
@@ -485,7 +479,7 @@ mod tests {
 
     #[test]
     fn bodies_of_any_shape_read_as_they_do_alone() {
-        let wire = named("anthropic-messages").unwrap();
+        let wire = find("anthropic-messages").unwrap();
         let texts = [
             r#"{"model":"m","messages":[{"role":"user","content":"a"},{"role":"user","content":"b"}]}"#,
             r#"{"model":"m","messages":[{"role":"user","content":"a"} ,{"role":"user","content":"b"},{"role":"user","content":"c"}]}"#,
@@ -523,7 +517,7 @@ mod tests {
                 .flat_map(|r| cuts.iter().map(move |&(end, marked, cleared)| {
                     let mut blocks = r.blocks[..end.min(r.blocks.len())].to_vec();
                     if let Some(b) = blocks.get_mut(cleared) {
-                        *b = b.altered(Form::Cleared, "cleared");
+                        *b = b.with_text(Form::Cleared, "cleared");
                     }
                     let mut breakpoints = r.breakpoints.clone();
                     breakpoints.retain(|b| marked && *b < blocks.len());

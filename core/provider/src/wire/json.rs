@@ -1,4 +1,4 @@
-//! Writing and reading provider JSON without building trees.
+//! Writes and reads provider JSON without building trees.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,13 +9,14 @@ use serde_json::value::RawValue;
 
 use ctxbench_core::block::{Block, is_json_object};
 
+/// Appends raw bytes.
 pub(crate) fn raw(out: &mut Vec<u8>, s: &str) {
     out.extend_from_slice(s.as_bytes());
 }
 
 /// Appends a JSON string with its quotes.
 pub(crate) fn string(out: &mut Vec<u8>, s: &str) {
-    // Most are ids and names, thousands in a request, with nothing in them to escape.
+    // Most strings are ids and names without escapes.
     if s.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\') {
         out.push(b'"');
         raw(out, s);
@@ -24,7 +25,7 @@ pub(crate) fn string(out: &mut Vec<u8>, s: &str) {
     serde_json::to_writer(out, s).expect("a string always serialises");
 }
 
-/// Appends `key` (verbatim) and a JSON string.
+/// Appends `key` unchanged and a JSON string.
 pub(crate) fn field(out: &mut Vec<u8>, key: &str, value: &str) {
     raw(out, key);
     string(out, value);
@@ -50,14 +51,12 @@ pub(crate) fn list<T>(
     }
 }
 
-/// A token count that sums cannot overflow, whatever a server claims.
+/// Limits a token count so that sums cannot overflow.
 pub(crate) fn sane(tokens: u64) -> u64 {
     tokens.min(1 << 48)
 }
 
-/// Allocates a buffer for a body: the size of the texts plus their JSON, rounded up. Bodies grow
-/// with the conversation, and a buffer slightly larger than the last one would be new memory each
-/// time.
+/// Allocates a buffer for a body, rounded up so that growing conversations reuse memory.
 pub(crate) fn buffer(blocks: &[Arc<Block>], tools: usize) -> Vec<u8> {
     let payload = |b: &Block| {
         b.json_text().len()
@@ -68,15 +67,15 @@ pub(crate) fn buffer(blocks: &[Arc<Block>], tools: usize) -> Vec<u8> {
     Vec::with_capacity(bytes.next_power_of_two())
 }
 
-/// Key for arguments that are not a JSON object, on wires that accept only objects.
+/// Key for arguments that are not a JSON object, on wires that require one.
 const WRAP: &str = "{\"_raw\":";
 
-/// Writes a call's arguments byte for byte when they are a JSON object, wrapped otherwise.
+/// Writes a call's arguments unchanged if they are a JSON object, else wrapped.
 pub(crate) fn object(o: &mut Vec<u8>, text: &str) {
     object_or(o, text, is_json_object(text), |o| string(o, text));
 }
 
-/// Writes the arguments of a block's call likewise.
+/// Like [`object`], for the call of a block.
 pub(crate) fn block_object(o: &mut Vec<u8>, b: &Block) {
     object_or(o, &b.text, b.is_json_object(), |o| raw(o, b.json_text()));
 }
@@ -90,7 +89,7 @@ fn object_or(o: &mut Vec<u8>, text: &str, is_object: bool, quoted: impl Fn(&mut 
     o.push(b'}');
 }
 
-/// Returns the argument text from the output of [`object`].
+/// Reads the arguments that [`object`] wrote.
 pub(crate) fn unwrapped(input: Option<&RawValue>) -> Arc<str> {
     let given = input.map_or("{}", RawValue::get);
     let wrapped = given.strip_prefix(WRAP).and_then(|rest| rest.strip_suffix('}'));
@@ -100,7 +99,7 @@ pub(crate) fn unwrapped(input: Option<&RawValue>) -> Arc<str> {
     }
 }
 
-/// A string straight into shared memory: one copy, escaped or not.
+/// A string deserialised directly into shared memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Text(pub(crate) Arc<str>);
 
@@ -120,12 +119,12 @@ impl<'de> Deserialize<'de> for Text {
     }
 }
 
-/// The text of an optional string.
+/// Returns an optional string; `None` if empty.
 pub(crate) fn opt(t: Option<Text>) -> Option<Arc<str>> {
     t.map(|t| t.0).filter(|t| !t.is_empty())
 }
 
-/// The text of an optional string, empty when absent.
+/// Returns an optional string, empty if absent.
 pub(crate) fn or_empty(t: Option<Text>) -> Arc<str> {
     t.map_or_else(|| "".into(), |t| t.0)
 }

@@ -1,5 +1,4 @@
-//! Common parts of OpenAI's two wires: content parts, usage, errors, the end of a reply. Cached
-//! tokens are part of the prompt tokens here.
+//! Shared parts of OpenAI's two wires: content parts, usage, errors, stop reasons.
 
 use std::sync::Arc;
 
@@ -11,10 +10,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::json::{field, list, raw, sane};
-use super::{ApiFormat, Asked};
+use super::{ApiFormat, ReplyOptions};
 use crate::prompt::Content;
 
-/// Names of the usage fields, which differ between the two wires.
+/// Names of the usage fields.
 pub(super) struct Names {
     pub(super) prompt: &'static str,
     pub(super) details: &'static str,
@@ -22,8 +21,8 @@ pub(super) struct Names {
     pub(super) output_details: &'static str,
 }
 
-/// Writes usage. Cached tokens are part of the prompt tokens. DeepSeek reports hits and misses
-/// separately; writes are reported where they cost extra.
+/// Encodes usage. Cached tokens are part of the prompt tokens. DeepSeek reports hits and misses
+/// separately; writes are reported if they are charged.
 pub(super) fn usage(o: &mut Vec<u8>, u: &Usage, n: &Names, model: &Model) {
     use std::io::Write;
     let Names { prompt, details, output, output_details } = n;
@@ -35,7 +34,7 @@ pub(super) fn usage(o: &mut Vec<u8>, u: &Usage, n: &Names, model: &Model) {
     } else {
         String::new()
     };
-    let told = if model.provider == Provider::Deepseek {
+    let cache = if model.provider == Provider::Deepseek {
         format!(
             "\"prompt_cache_hit_tokens\":{cached},\"prompt_cache_miss_tokens\":{}",
             input - cached
@@ -45,12 +44,12 @@ pub(super) fn usage(o: &mut Vec<u8>, u: &Usage, n: &Names, model: &Model) {
     };
     write!(
         o,
-        ",\"usage\":{{\"{prompt}\":{input},{told},\"{output}\":{out},\"{output_details}\":{{\"reasoning_tokens\":{reasoning}}},\"total_tokens\":{total}}}"
+        ",\"usage\":{{\"{prompt}\":{input},{cache},\"{output}\":{out},\"{output_details}\":{{\"reasoning_tokens\":{reasoning}}},\"total_tokens\":{total}}}"
     )
     .expect("writing to memory does not fail");
 }
 
-/// Writes one content part per piece of a split text.
+/// Writes one content part per part of a split text.
 pub(super) fn texts(o: &mut Vec<u8>, kind: &str, b: &Block) {
     let open = |o: &mut Vec<u8>, json: &str| {
         field(o, "{\"type\":", kind);
@@ -78,7 +77,7 @@ pub(super) fn output(o: &mut Vec<u8>, kind: &str, b: &Block, media: fn(&mut Vec<
     o.push(b']');
 }
 
-/// A tool's result out of its content parts.
+/// Builds a tool result from content parts.
 pub(super) fn result(id: Arc<str>, parts: Vec<Content>) -> Content {
     let (mut text, mut image): (Arc<str>, _) = ("".into(), None);
     for part in parts {
@@ -95,8 +94,8 @@ pub(super) fn result(id: Arc<str>, parts: Vec<Content>) -> Content {
     Content::Output { id, text, is_error: false, image }
 }
 
-/// Returns the reported usage: everything billed, since these wires have one place for it.
-pub(super) fn told(reply: &Reply) -> Usage {
+/// Returns the billed usage: these wires have only one usage.
+pub(super) fn reported_usage(reply: &Reply) -> Usage {
     if reply.billed.prompt() + reply.billed.output > reply.usage.prompt() + reply.usage.output {
         reply.billed
     } else {
@@ -104,8 +103,8 @@ pub(super) fn told(reply: &Reply) -> Usage {
     }
 }
 
-/// Returns the part of a reply that these wires carry: one usage without separate writes, and no
-/// actions of the provider.
+/// Returns the part of a reply that both wires carry: one usage without kinds of writes, and no edits of
+/// the provider.
 #[cfg(test)]
 pub(super) fn carried_reply(mut reply: Reply) -> Reply {
     reply.parts.retain(|p| !matches!(p, Part::Compaction(_)));
@@ -130,6 +129,7 @@ pub(super) struct Tokens {
     #[serde(alias = "completion_tokens_details")]
     output_tokens_details: Option<Details>,
     total_tokens: Option<u64>,
+    /// DeepSeek.
     prompt_cache_hit_tokens: Option<u64>,
     /// DeepSeek; with the hits it makes the prompt.
     prompt_cache_miss_tokens: Option<u64>,
@@ -185,8 +185,8 @@ pub(super) fn overflow(message: String) -> ModelError {
     }
 }
 
-/// Reads the reply options that both wires express in the same way.
-pub(super) fn asked(body: &[u8]) -> Result<Asked, String> {
+/// Decodes the reply options that both wires share.
+pub(super) fn reply_options(body: &[u8]) -> Result<ReplyOptions, String> {
     #[derive(Deserialize)]
     struct Params {
         stream: Option<bool>,
@@ -201,12 +201,12 @@ pub(super) fn asked(body: &[u8]) -> Result<Asked, String> {
     let given: Params = serde_json::from_slice(body).map_err(|e| e.to_string())?;
     if given.background == Some(true) || given.n.is_some_and(|n| n != 1) {
         return Err(
-            "this server answers at once and with one choice: leave `background` and `n` out"
+            "this server supports neither `background` nor several choices; remove `background` and `n`"
                 .to_string(),
         );
     }
     let usage = given.stream_options.and_then(|o| o.include_usage).unwrap_or(false);
-    Ok(Asked { stream: given.stream == Some(true), thinking: false, usage })
+    Ok(ReplyOptions { stream: given.stream == Some(true), thinking: false, usage })
 }
 
 pub(super) struct Openai;
@@ -218,7 +218,7 @@ impl ApiFormat for Openai {
     fn address(&self) -> Option<&'static str> {
         Some("https://api.openai.com")
     }
-    /// The SDKs read the first; LiteLLM, and with it Aider, the second.
+    /// The SDKs read the first variable, LiteLLM and Aider the second.
     fn base_urls(&self) -> &'static [(&'static str, &'static str)] {
         &[("OPENAI_BASE_URL", "/v1"), ("OPENAI_API_BASE", "/v1")]
     }
@@ -240,7 +240,7 @@ impl ApiFormat for Openai {
     fn unknown_model(&self, name: &str) -> (&'static str, String) {
         ("model_not_found", format!("The model `{name}` does not exist here."))
     }
-    fn unpaired(&self, call: bool, id: &str) -> String {
+    fn unpaired_message(&self, call: bool, id: &str) -> String {
         if call {
             return format!("No tool output was found for the function call {id}.");
         }
@@ -258,24 +258,24 @@ impl ApiFormat for Openai {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::named;
-    use ctxbench_core::model::find;
+    use crate::wire::find;
+    use ctxbench_core::model;
 
     fn read(usage: &str) -> Usage {
         let body = format!(
             "{{\"choices\":[{{\"message\":{{\"role\":\"assistant\",\"content\":\"ok\"}}}}],\"usage\":{usage}}}"
         );
-        named("openai-chat").unwrap().decode_reply(body.as_bytes()).unwrap().usage
+        find("openai-chat").unwrap().decode_reply(body.as_bytes()).unwrap().usage
     }
 
     #[test]
-    fn each_provider_has_its_own_usage_fields() {
+    fn decode_reads_usage_of_each_provider() {
         // OpenAI from gpt-5.6: 100 read and 20 written of 150.
         let u = read(
             r#"{"prompt_tokens":150,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":100,"cache_write_tokens":20}}"#,
         );
         assert_eq!((u.input, u.cache_read, u.cache_write, u.output), (30, 100, 20, 9));
-        // DeepSeek: hits and misses add up to the prompt, even if the prompt is not reported.
+        // DeepSeek: hits and misses add up to the prompt, also where the prompt is not told.
         for prompt in [r#""prompt_tokens":150,"#, ""] {
             let u = read(&format!(
                 "{{{prompt}\"completion_tokens\":9,\"prompt_cache_hit_tokens\":128,\"prompt_cache_miss_tokens\":22}}"
@@ -297,8 +297,8 @@ mod tests {
                 billed: usage,
                 ..Reply::default()
             };
-            for wire in ["openai-chat", "openai-responses"].map(|w| named(w).unwrap()) {
-                let bytes = wire.encode_reply(&reply, find(model).unwrap());
+            for wire in ["openai-chat", "openai-responses"].map(|w| find(w).unwrap()) {
+                let bytes = wire.encode_reply(&reply, model::find(model).unwrap());
                 assert_eq!(wire.decode_reply(&bytes).unwrap().usage, usage, "{wire:?} {model}");
             }
         }

@@ -1,6 +1,5 @@
-//! Layout of the blocks of a request on a wire: the form, role and message of each.
-//!
-//! Each wire states in its layout what it cannot carry. Images are always in user messages.
+//! The layout of a request's blocks on a wire: content type, role and message of each. Images are in
+//! user messages on every wire.
 
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use ctxbench_core::request::{Request, Ttl};
 
 use super::WireFormat;
 
-/// Form of a block on the wire.
+/// The content type of a block on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Show {
     Text,
@@ -21,14 +20,14 @@ pub enum Show {
     Trigger,
 }
 
-/// Position of a block on the wire.
+/// The layout of one block.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
-    /// Index of the block it shows.
+    /// Index of the block.
     pub(crate) block: usize,
     pub(crate) show: Show,
     pub(crate) role: Role,
-    /// 0 = outside the messages.
+    /// 0 is outside the messages.
     pub(crate) message: usize,
     pub(crate) cache: Option<Ttl>,
 }
@@ -39,16 +38,16 @@ impl Slot {
     }
 }
 
-/// Media type of the only documents that wires treat differently from images.
+/// Media type of documents, which wires distinguish from images.
 pub(crate) const PDF: &str = "application/pdf";
 
-/// A data URL as media type and base64 text.
+/// Splits a data URL into media type and base64 text.
 pub(crate) fn data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }
 
-/// Returns the part of a file's description that a wire carries: PDF or not, the media type of a
-/// data URL, the address.
+/// Returns the part of a file reference that wires carry: PDF or not, media type of a data URL,
+/// address.
 pub(crate) fn carried_media(media: &Media) -> Media {
     let media_type = match data_url(&media.url) {
         _ if media.media_type == PDF => PDF,
@@ -63,8 +62,8 @@ pub(crate) fn plan(wire: &dyn WireFormat, request: &Request) -> Vec<Slot> {
     plan_from(wire, request, 0)
 }
 
-/// Lays out a request from a block on that begins a message ([`begins_message`]), or from the first;
-/// messages are numbered from there.
+/// Lays out a request from a block that begins a message ([`begins_message`]), or from the first.
+/// Messages are numbered from there.
 pub(crate) fn plan_from(wire: &dyn WireFormat, request: &Request, from: usize) -> Vec<Slot> {
     let mut slots = Vec::with_capacity(request.blocks.len() - from);
     for (i, b) in request.blocks.iter().enumerate().skip(from) {
@@ -75,16 +74,16 @@ pub(crate) fn plan_from(wire: &dyn WireFormat, request: &Request, from: usize) -
         }
         slots.push(slot(show));
     }
-    wire.lay_out(&mut slots, request);
+    wire.assign(&mut slots, request);
     slots
 }
 
-/// Whether a new message of the user or a tool starts with this block on every wire, because the
-/// one before it is the model's. The layout from here on does not depend on anything earlier.
+/// Returns whether a message of the user or a tool begins with a block on every wire, because the block
+/// before it is the model's. The layout from here does not depend on earlier blocks.
 pub(crate) fn begins_message(wire: &dyn WireFormat, blocks: &[Arc<Block>], at: usize) -> bool {
     let is = |i: usize| blocks.get(i).map(|b| (show(wire, b, false), b));
     let of_model = |(show, b): (Show, &Arc<Block>)| role(b, show) == Role::Assistant;
-    // A request for a compaction has a different form as the last block.
+    // A compaction trigger has another type if it is the last block.
     let of_user = |(show, b): (Show, &Arc<Block>)| {
         matches!(show, Show::Text | Show::Output)
             && matches!(role(b, show), Role::User | Role::Tool)
@@ -114,8 +113,8 @@ fn role(b: &Block, show: Show) -> Role {
     }
 }
 
-/// Text and images of one message stay together, unless two texts would meet: parts of a split text
-/// and separate texts look the same.
+/// Returns whether two neighbouring blocks share a message: text and images of one message do, but not
+/// two texts, which would look like parts of one text.
 pub(super) fn joins(before: &Slot, s: &Slot, message: impl Fn(&Slot) -> MessageId) -> bool {
     let plain = |s: &Slot| matches!(s.show, Show::Text | Show::Image);
     let both_text = before.show == Show::Text && s.show == Show::Text;
@@ -126,9 +125,9 @@ pub(super) fn joins(before: &Slot, s: &Slot, message: impl Fn(&Slot) -> MessageI
         && message(before) == message(s)
 }
 
-/// Layout with two roles, for Anthropic and Gemini: system and developer text before the first user
-/// or assistant block is outside the messages and user text after it; consecutive blocks of one
-/// role are one message; tool results come first in theirs.
+/// Assigns messages of two alternating roles, as for Anthropic and Gemini. System and developer text
+/// before the first user or assistant block is outside the messages, later text becomes the user's.
+/// Neighbours of one role form one message, with tool results first.
 pub(super) fn turns(slots: &mut [Slot], request: &Request) {
     let is_system = |s: &Slot| {
         s.show == Show::Text

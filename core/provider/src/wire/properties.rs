@@ -292,7 +292,7 @@ proptest! {
         let bytes = wire.encode_reply(&r, &model());
         let data: Vec<String> =
             wire.events(&bytes, true).unwrap().into_iter().map(|e| e.data).collect();
-        let whole = wire.whole(&data).expect("a whole stream is a whole reply");
+        let whole = wire.assemble(&data).expect("a whole stream is a whole reply");
         // A stream has no pieces of a thought without text.
         let told = |bytes: &[u8]| {
             let mut reply = wire.decode_reply(bytes).unwrap();
@@ -303,7 +303,7 @@ proptest! {
         prop_assert_eq!(told(&whole), told(&bytes));
         // Without its end it is none.
         for cut in 0..data.len().saturating_sub(3) {
-            prop_assert!(wire.whole(&data[..cut]).is_none(), "{} of {}", cut, data.len());
+            prop_assert!(wire.assemble(&data[..cut]).is_none(), "{} of {}", cut, data.len());
         }
     }
 
@@ -311,7 +311,7 @@ proptest! {
     fn garbage_is_refused_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         for wire in ALL {
             let _ = (wire.decode("", &bytes).is_ok(), wire.decode_reply(&bytes).is_ok());
-            let _ = (wire.asked("", &bytes).is_ok(), wire.api().decode_error(400, &bytes));
+            let _ = (wire.reply_options("", &bytes).is_ok(), wire.api().decode_error(400, &bytes));
         }
     }
 

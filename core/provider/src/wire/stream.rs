@@ -1,17 +1,18 @@
-//! A whole reply as a stream of events. Each wire's events are made of the bytes of the whole
-//! reply, so the two cannot differ.
+//! Streams of events, generated from the encoded reply so that both agree.
 
 use serde_json::Value;
 
+/// One event of a stream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// Chat's events have no name.
+    /// Name; `None` for Chat.
     pub name: Option<&'static str>,
+    /// Data on one line.
     pub data: String,
 }
 
 impl Event {
-    /// The event as a server sends it.
+    /// Encodes the event.
     pub fn bytes(&self) -> Vec<u8> {
         match self.name {
             Some(name) => format!("event: {name}\ndata: {}\n\n", self.data),
@@ -21,7 +22,7 @@ impl Event {
     }
 }
 
-/// The data of the events of a stream. One that is not closed by a blank line does not count.
+/// Returns the data of the events of a stream, without an event that lacks the final blank line.
 pub fn event_data(stream: &str) -> Vec<String> {
     let (mut out, mut open): (_, Option<String>) = (Vec::new(), None);
     let mut rest = stream.strip_prefix('\u{feff}').unwrap_or(stream);
@@ -49,16 +50,16 @@ pub(super) fn event(name: &'static str, data: &Value) -> Event {
     Event { name: Some(name), data: data.to_string() }
 }
 
-/// Least bytes of a piece of a text, so that streams have neither one event nor thousands.
-const PIECE: usize = 16;
+/// Minimum size of a piece of text in bytes, to limit the number of events.
+const MIN_PIECE: usize = 16;
 
-/// A text in pieces that end before a word or, where there are none, at a character.
+/// Splits text into pieces before words or, without words, between characters.
 pub(super) fn pieces(text: &str) -> Vec<&str> {
-    let least = PIECE.max(text.len() / 200);
+    let min = MIN_PIECE.max(text.len() / 200);
     let (mut out, mut from) = (Vec::new(), 0);
     for (i, c) in text.char_indices() {
         let long = i - from;
-        if long >= 2 * least || (long >= least && c == ' ') {
+        if long >= 2 * min || (long >= min && c == ' ') {
             out.push(&text[from..i]);
             from = i;
         }
@@ -69,12 +70,12 @@ pub(super) fn pieces(text: &str) -> Vec<&str> {
     out
 }
 
-/// A field of an object as text; empty where it is none.
+/// Returns a field of an object as text; empty if it is not text.
 pub(super) fn text<'a>(of: &'a Value, key: &str) -> &'a str {
     of[key].as_str().unwrap_or("")
 }
 
-/// An object with one field changed.
+/// Returns an object with one field changed.
 pub(super) fn with(of: &Value, key: &str, value: Value) -> Value {
     let mut of = of.clone();
     if let Some(fields) = of.as_object_mut() {
@@ -88,11 +89,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stream_is_its_events() {
+    fn event_data_parses_streams() {
         let of = |s: &str| event_data(s);
         assert_eq!(of("event: a\ndata: 1\n\ndata:2\ndata: 3\n\n"), ["1", "2\n3"]);
         assert_eq!(of(": ping\r\n\r\ndata: x\r\n\r\ndata: y\r\r"), ["x", "y"]);
-        // An interrupted event is not an event.
+        // An incomplete event is ignored.
         assert_eq!(of("data: whole\n\ndata: half"), ["whole"]);
         assert_eq!(of("data: whole\n\ndata: half\n"), ["whole"]);
         assert_eq!(of("\u{feff}data: 1\n\n"), ["1"]);
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_the_text() {
+    fn pieces_join_to_the_text() {
         for t in [
             "",
             "a",

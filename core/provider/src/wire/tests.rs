@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::prompt::Prompt;
-use crate::wire::{ALL, Wire, WireError, of};
+use crate::wire::{ALL, Wire, WireError, for_model};
 use crate::wire::{anthropic, gemini, openai_chat, openai_responses};
 use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, Role};
 use ctxbench_core::content::Part;
@@ -31,7 +31,7 @@ fn decode(body: &[u8]) -> Result<Prompt, WireError> {
 #[test]
 fn every_wire_is_known_by_its_name_and_every_model_speaks_one_that_can_what_it_can() {
     for wire in ALL {
-        assert_eq!(super::named(wire.name()), Some(*wire), "the name is its own");
+        assert_eq!(super::find(wire.name()), Some(*wire), "the name is its own");
         let path = wire.path("m");
         assert_eq!(wire.endpoint(&path), Some(super::Endpoint::Reply), "{wire:?}: {path}");
         let first = ALL.iter().find(|w| w.endpoint(&path).is_some());
@@ -41,7 +41,7 @@ fn every_wire_is_known_by_its_name_and_every_model_speaks_one_that_can_what_it_c
     let ask = block(0, BlockKind::CompactionTrigger, Role::User, "");
     let said = block(0, BlockKind::User, Role::User, "u");
     for m in catalogue() {
-        let (wire, can) = (of(m), m.capabilities);
+        let (wire, can) = (for_model(m), m.capabilities);
         let counts = wire.encode_count(&request(vec![said.clone()])).is_some();
         for (needed, carried) in [
             (can.counting, counts),
@@ -94,7 +94,7 @@ pub(super) fn conversation() -> Request {
     };
     let image =
         Draft { media: Some(Arc::new(image)), ..Draft::text(BlockKind::Image, Role::User, "") };
-    let failed = called(4, BlockKind::Output, "c2", "no").redraft(|d| d.is_error = true);
+    let failed = called(4, BlockKind::Output, "c2", "no").map_draft(|d| d.is_error = true);
     request(vec![
         block(0, BlockKind::Base, Role::Instructions, "base"),
         block(1, BlockKind::User, Role::User, "look"),
@@ -310,7 +310,7 @@ fn responses_items_follow_the_blocks() {
 
 #[test]
 fn a_split_text_is_one_message_of_several_parts() {
-    let split = block(0, BlockKind::User, Role::User, "headtail").redraft(|d| d.splits = vec![4]);
+    let split = block(0, BlockKind::User, Role::User, "headtail").map_draft(|d| d.splits = vec![4]);
     let r = request(vec![split, block(0, BlockKind::User, Role::User, "next")]);
     let input = &body(RESPONSES, &r)["input"];
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What a file of models may say.
+//! The format of a file of models.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use crate::model::{CacheRule, Entries, Latency, Provider};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Listed {
+pub(super) struct ModelFile {
     #[serde(default, rename = "model")]
-    pub(super) models: Vec<Spanned<Own>>,
+    pub(super) models: Vec<Spanned<OwnModel>>,
     #[serde(default)]
     pub(super) cache: BTreeMap<String, Spanned<CacheRule>>,
     #[serde(default)]
     pub(super) speed: BTreeMap<String, Spanned<Latency>>,
 }
 
-/// What a file says of a model; what it leaves out is that of the listed model of the name, or of
-/// the one that it is `like`.
+/// A model in a file. Missing fields come from the listed model with the name, or from the model that
+/// it is `like`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Own {
+pub(super) struct OwnModel {
     pub(super) name: Spanned<String>,
     pub(super) like: Option<Spanned<String>>,
     pub(super) provider: Option<Spanned<Provider>>,
@@ -90,10 +90,10 @@ pub(super) struct OwnCounting {
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Family {
-    /// As Anthropic counts Claude's.
+    /// The counting model of Claude.
     Claude,
     /// o200k, exactly.
     Openai,
-    /// o200k in the place of a vocabulary that is not known here.
+    /// o200k as a substitute for an unknown vocabulary.
     O200k,
 }

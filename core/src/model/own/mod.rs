@@ -1,4 +1,4 @@
-//! Models of a user's own: files that add models to the table, or change what it says of one.
+//! The user's models: files that add models to the table or change listed ones.
 
 mod form;
 
@@ -6,26 +6,25 @@ use std::ops::RangeInclusive;
 
 use toml::Spanned;
 
-use form::{Family, Listed, Own, OwnCache, OwnCapabilities, OwnCounting, OwnPrices};
+use form::{Family, ModelFile, OwnCache, OwnCapabilities, OwnCounting, OwnModel, OwnPrices};
 
 use super::table::{self, Rules, Table};
 use super::{CacheRule, Capabilities, Counting, Latency, Model, Prices, Provider};
 use crate::nearest;
-use crate::toml_file::{self, Lines, Wrong};
+use crate::toml_file::{self, Lines, TomlError};
 
 /// A file of models.
 #[derive(Clone, Debug)]
 pub struct OwnFile {
-    /// Its path as the user named it.
+    /// Path as the user wrote it.
     pub path: String,
-    /// Its content.
     pub text: String,
 }
 
-/// The wire that Anthropic's models speak, and nobody else's.
+/// The wire of Anthropic's models and of no others.
 const ANTHROPIC: &str = "anthropic-messages";
 
-/// Tokens, at most a thousand times what any model takes today.
+/// Tokens, up to a thousand times the largest window today.
 const TOKENS: RangeInclusive<u64> = 1..=1_000_000_000;
 /// USD per million tokens.
 const USD: RangeInclusive<f64> = 0.0..=1_000_000.0;
@@ -33,15 +32,15 @@ const USD: RangeInclusive<f64> = 0.0..=1_000_000.0;
 const FACTOR: RangeInclusive<f64> = 0.01..=100.0;
 /// Tokens around a block or for an image.
 const AROUND: RangeInclusive<u64> = 0..=1_000_000;
-/// A century.
+/// Milliseconds, up to a century.
 const MILLIS: RangeInclusive<u64> = 1..=3_155_760_000_000;
 /// Modelled latency, ms.
 const LATENCY: RangeInclusive<f64> = 0.0..=1_000_000_000.0;
 
 impl Table {
-    /// The table with what a file adds and changes.
-    pub(super) fn with(mut self, file: &OwnFile) -> Result<Table, Wrong> {
-        let listed: Listed = toml_file::read(&file.path, &file.text)?;
+    /// Returns the table with the additions and changes of a file.
+    pub(super) fn with(mut self, file: &OwnFile) -> Result<Table, TomlError> {
+        let listed: ModelFile = toml_file::read(&file.path, &file.text)?;
         let reader = Reader { file, lines: Lines::new(&file.text) };
         let mut rules = table::rules();
         for (name, rule) in listed.cache {
@@ -62,7 +61,7 @@ impl Table {
                 None => self.models.push(model),
             }
         }
-        // Only now, since a file may name models in any order.
+        // A file may name models in any order.
         for own in listed.models.iter().map(Spanned::get_ref) {
             reader.weak(&self, own)?;
         }
@@ -71,7 +70,7 @@ impl Table {
     }
 }
 
-/// A file as the name of the price table tells it: without its folder, which says nothing.
+/// Formats a file for the version of the price table, without its folder.
 fn changed_by(file: &OwnFile) -> String {
     let name = file.path.rsplit(['/', '\\']).next().unwrap_or(&file.path);
     format!("{name}, {:08x}", crate::tokens::content_hash(file.text.as_bytes()) >> 32)
@@ -83,8 +82,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn wrong(&self, at: usize, what: String) -> Wrong {
-        Wrong { file: self.file.path.clone(), line: self.lines.line_at(at), what }
+    fn wrong(&self, at: usize, what: String) -> TomlError {
+        TomlError { file: self.file.path.clone(), line: self.lines.line_at(at), what }
     }
 
     fn within<T: PartialOrd + std::fmt::Display>(
@@ -93,27 +92,27 @@ impl Reader<'_> {
         value: &T,
         range: &RangeInclusive<T>,
         at: usize,
-    ) -> Result<(), Wrong> {
+    ) -> Result<(), TomlError> {
         if range.contains(value) {
             return Ok(());
         }
-        let (least, most) = (range.start(), range.end());
-        Err(self.wrong(at, format!("`{key}` is {value}; expected {least} to {most}")))
+        let (min, max) = (range.start(), range.end());
+        Err(self.wrong(at, format!("`{key}` is {value}; expected {min} to {max}")))
     }
 
-    fn tokens(&self, key: &str, own: Option<&Spanned<u64>>, base: u64) -> Result<u64, Wrong> {
+    fn tokens(&self, key: &str, own: Option<&Spanned<u64>>, base: u64) -> Result<u64, TomlError> {
         let Some(own) = own else { return Ok(base) };
         self.within(key, own.get_ref(), &TOKENS, own.span().start)?;
         Ok(*own.get_ref())
     }
 
-    /// What a name stands for in one of the tables.
+    /// Looks a name up.
     fn named<'a, T>(
         &self,
         what: &str,
         name: &Spanned<String>,
         among: impl Iterator<Item = (&'a str, T)>,
-    ) -> Result<T, Wrong> {
+    ) -> Result<T, TomlError> {
         let mut names = Vec::new();
         for (known, value) in among {
             if known == name.get_ref() {
@@ -126,24 +125,24 @@ impl Reader<'_> {
             .wrong(name.span().start, format!("there is no {what} `{}`; {hint}", name.get_ref())))
     }
 
-    fn listed<'a>(&self, table: &'a Table, name: &Spanned<String>) -> Result<&'a Model, Wrong> {
+    fn listed<'a>(&self, table: &'a Table, name: &Spanned<String>) -> Result<&'a Model, TomlError> {
         self.named("model", name, table.models.iter().map(|m| (&*m.name, m)))
     }
 
-    fn weak(&self, table: &Table, own: &Own) -> Result<(), Wrong> {
+    fn weak(&self, table: &Table, own: &OwnModel) -> Result<(), TomlError> {
         let Some(weak) = &own.weak else { return Ok(()) };
         let (weaker, of) = (self.listed(table, weak)?, self.listed(table, &own.name)?);
         if weaker.provider == of.provider {
             return Ok(());
         }
         let what = format!(
-            "`weak`: {} is not of the provider of {}; a session speaks to one provider",
+            "`weak`: {} and {} have different providers; a session has one provider",
             weaker.name, of.name
         );
         Err(self.wrong(weak.span().start, what))
     }
 
-    fn model(&self, table: &Table, rules: &Rules, own: &Own) -> Result<Model, Wrong> {
+    fn model(&self, table: &Table, rules: &Rules, own: &OwnModel) -> Result<Model, TomlError> {
         let name = own.name.get_ref();
         if name.trim().is_empty() || name.contains(char::is_control) {
             return Err(self.wrong(own.name.span().start, "`name` names no model".into()));
@@ -156,12 +155,12 @@ impl Reader<'_> {
             },
         };
         let mut m = Model { name: name.as_str().into(), ..base.clone() };
-        self.served(table, rules, own, &mut m)?;
+        self.set_provider(table, rules, own, &mut m)?;
         m.window = self.tokens("window", own.window.as_ref(), m.window)?;
         m.max_output = self.tokens("max_output", own.max_output.as_ref(), m.max_output)?;
         m.published_output = m.max_output;
         if own.window.is_some() && own.input_limit.is_none() {
-            // That of the other window says nothing about this one.
+            // The limit belongs to the other window.
             m.input_limit = m.input_limit.filter(|limit| *limit < m.window);
         }
         if let Some(limit) = &own.input_limit {
@@ -180,7 +179,7 @@ impl Reader<'_> {
             m.prices = self.prices(&m.cache, prices)?;
         }
         if let Some(can) = &own.capabilities {
-            self.can(&mut m, can)?;
+            self.set_capabilities(&mut m, can)?;
         }
         m.keeps_thinking = own.keeps_thinking.unwrap_or(m.keeps_thinking);
         if let Some(speed) = &own.speed {
@@ -197,7 +196,7 @@ impl Reader<'_> {
         Ok(m)
     }
 
-    fn source(&self, own: &Own, base: &str) -> String {
+    fn source(&self, own: &OwnModel, base: &str) -> String {
         let file = changed_by(self.file);
         let reason = own.source.as_ref().map(|s| format!(" ({s})")).unwrap_or_default();
         match &own.like {
@@ -207,8 +206,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A model that nothing is known of but what the file says.
-    fn whole(&self, table: &Table, own: &Own) -> Result<Model, Wrong> {
+    /// Creates a model from the file alone.
+    fn whole(&self, table: &Table, own: &OwnModel) -> Result<Model, TomlError> {
         let given = [
             ("provider", own.provider.is_some()),
             ("wire", own.wire.is_some()),
@@ -221,16 +220,16 @@ impl Reader<'_> {
         let missing: Vec<&str> = given.iter().filter(|g| !g.1).map(|g| g.0).collect();
         if !missing.is_empty() {
             let what = format!(
-                "`{}` is a new model: say which listed model it is `like`, or give {}, too",
+                "`{}` is a new model: name a listed model that it is `like`, or add {}",
                 own.name.get_ref(),
                 missing.join(", ")
             );
             return Err(self.wrong(own.name.span().start, what));
         }
-        // Whose vocabulary it has is not told by who serves it.
+        // The provider does not determine the vocabulary.
         let claude = own.provider.as_ref().is_some_and(|p| *p.get_ref() == Provider::Anthropic);
         let counting = if claude { Counting::CLAUDE } else { Counting::O200K };
-        // Everything else is given.
+        // The file has everything else.
         Ok(Model {
             wire: "".into(),
             weak: "".into(),
@@ -244,8 +243,14 @@ impl Reader<'_> {
         })
     }
 
-    /// By whom, and over which wire.
-    fn served(&self, table: &Table, rules: &Rules, own: &Own, m: &mut Model) -> Result<(), Wrong> {
+    /// Sets provider and wire.
+    fn set_provider(
+        &self,
+        table: &Table,
+        rules: &Rules,
+        own: &OwnModel,
+        m: &mut Model,
+    ) -> Result<(), TomlError> {
         let at = own.name.span().start;
         if let Some(provider) = &own.provider {
             m.provider = *provider.get_ref();
@@ -263,11 +268,10 @@ impl Reader<'_> {
         if (m.provider == Provider::Anthropic) != (*m.wire == *ANTHROPIC) {
             let wire = own.wire.as_ref().map(|w| w.span().start);
             let at = wire.or(own.provider.as_ref().map(|p| p.span().start)).unwrap_or(at);
-            let what =
-                format!("provider `anthropic` and wire `{ANTHROPIC}` go only with each other");
+            let what = format!("provider `anthropic` and wire `{ANTHROPIC}` require each other");
             return Err(self.wrong(at, what));
         }
-        // Others name it as their weak model, and a session speaks to one provider.
+        // Other models may name it as their weak model, and a session has one provider.
         match table.models.iter().find(|k| k.name == m.name && k.provider != m.provider) {
             None => Ok(()),
             Some(known) => {
@@ -278,7 +282,11 @@ impl Reader<'_> {
         }
     }
 
-    fn can(&self, m: &mut Model, own: &Spanned<OwnCapabilities>) -> Result<(), Wrong> {
+    fn set_capabilities(
+        &self,
+        m: &mut Model,
+        own: &Spanned<OwnCapabilities>,
+    ) -> Result<(), TomlError> {
         let can = own.get_ref();
         if can.server_compaction == Some(true) && *m.wire != *ANTHROPIC {
             let what = format!("`server_compaction` exists on the wire `{ANTHROPIC}` only");
@@ -293,7 +301,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn fits(&self, own: &Own, m: &Model) -> Result<(), Wrong> {
+    fn fits(&self, own: &OwnModel, m: &Model) -> Result<(), TomlError> {
         let at = |key: &Option<Spanned<u64>>| {
             key.as_ref().or(own.window.as_ref()).map_or(own.name.span().start, |k| k.span().start)
         };
@@ -321,7 +329,7 @@ impl Reader<'_> {
         rules: &Rules,
         m: &Model,
         own: &Spanned<OwnCache>,
-    ) -> Result<CacheRule, Wrong> {
+    ) -> Result<CacheRule, TomlError> {
         let c = own.get_ref();
         let base = match &c.rule {
             None => m.cache,
@@ -345,14 +353,14 @@ impl Reader<'_> {
         Ok(cache)
     }
 
-    fn cache(&self, c: &CacheRule, at: usize) -> Result<(), Wrong> {
+    fn cache(&self, c: &CacheRule, at: usize) -> Result<(), TomlError> {
         self.within("minimum", &c.minimum, &TOKENS, at)?;
         self.within("step", &c.step, &TOKENS, at)?;
         self.within("short_ms", &c.short_ms, &MILLIS, at)?;
         c.long_ms.map_or(Ok(()), |ms| self.within("long_ms", &ms, &MILLIS, at))
     }
 
-    fn prices(&self, cache: &CacheRule, own: &Spanned<OwnPrices>) -> Result<Prices, Wrong> {
+    fn prices(&self, cache: &CacheRule, own: &Spanned<OwnPrices>) -> Result<Prices, TomlError> {
         let (p, at) = (own.get_ref(), own.span().start);
         let write = |key: &str, price: Option<f64>, exists: bool| match price {
             None if cache.write_fee && exists => {
@@ -388,7 +396,7 @@ impl Reader<'_> {
         Ok(prices)
     }
 
-    fn counting(&self, base: Counting, own: &Spanned<OwnCounting>) -> Result<Counting, Wrong> {
+    fn counting(&self, base: Counting, own: &Spanned<OwnCounting>) -> Result<Counting, TomlError> {
         let (c, at) = (own.get_ref(), own.span().start);
         let base = match c.family {
             None => base,
@@ -411,7 +419,7 @@ impl Reader<'_> {
             per_visible_token: per_visible_token.or(*per_token).unwrap_or(base.per_visible_token),
             per_block: per_block.unwrap_or(base.per_block),
             per_image: per_image.unwrap_or(base.per_image),
-            // What was measured was measured with other coefficients.
+            // The error was measured with other coefficients.
             error_pct: None,
             edges: (1.0, 1.0),
             ..base

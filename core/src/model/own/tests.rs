@@ -1,7 +1,7 @@
 use super::*;
 use crate::model::name_of;
 
-fn with(text: &str) -> Result<Table, Wrong> {
+fn with(text: &str) -> Result<Table, TomlError> {
     table::published().with(&OwnFile { path: "some/mine.toml".into(), text: text.into() })
 }
 
@@ -65,11 +65,11 @@ fn the_name_of_the_table_tells_which_files_changed_it() {
 }
 
 #[test]
-fn a_mistake_is_told_with_line_key_and_the_nearest_name() {
+fn errors_have_line_key_and_similar_name() {
     let new = |line: &str| told(&format!("[[model]]\nname = \"lab\"\n{line}\n"));
     assert_eq!(
         told("[model.lab]\nlike = \"gpt-5\"\n"),
-        "some/mine.toml:1: model.lab: it is a table; expected a list, whose tables begin with [[…]]"
+        "some/mine.toml:1: model.lab: it is a table; expected a list; write its tables as [[…]]"
     );
     for (line, expected) in [
         ("lik = \"gpt-5\"", "3: unknown key `lik`; did you mean like?"),
@@ -81,8 +81,8 @@ fn a_mistake_is_told_with_line_key_and_the_nearest_name() {
         ),
         (
             "window = 1",
-            "2: `lab` is a new model: say which listed model it is `like`, or give \
-                        provider, wire, max_output, cache, prices, speed, too",
+            "2: `lab` is a new model: name a listed model that it is `like`, or add provider, wire, \
+             max_output, cache, prices, speed",
         ),
         ("like = \"gpt-5\"\nwindow = 0", "4: `window` is 0; expected 1 to 1000000000"),
         (
@@ -105,8 +105,7 @@ fn a_mistake_is_told_with_line_key_and_the_nearest_name() {
         ("like = \"gpt-5\"\nspeed = \"smal\"", "4: there is no speed `smal`; did you mean small"),
         (
             "like = \"gpt-5\"\nweak = \"claude-haiku-4-5\"",
-            "4: `weak`: claude-haiku-4-5 is not of \
-                                                           the provider of lab",
+            "4: `weak`: claude-haiku-4-5 and lab have different providers",
         ),
         ("like = \"gpt-5\"\nprices = { input = 1, output = 2 }", "4: `read` is missing"),
         ("like = \"gpt-5\"\nprices = { input = -1, read = 1, output = 2 }", "4: `input` is -1"),

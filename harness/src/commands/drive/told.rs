@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use crate::drive::Outcome;
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::request::Purpose;
 use ctxbench_reports::agreement::{COST, INPUT, PEAK, numbers, percent};
 use ctxbench_reports::record::{
@@ -100,12 +100,12 @@ fn became(r: &RunRecord, refused: usize) -> String {
     let mut out = format!(
         "{}, {}, {refused} refused or broken off, {}, {}",
         r.status.word(),
-        many(s.steps_completed, "step"),
-        many(r.requests.iter().filter(written).count(), "summary"),
-        many(s.compactions, "compaction")
+        pluralize(s.steps_completed, "step"),
+        pluralize(r.requests.iter().filter(written).count(), "summary"),
+        pluralize(s.compactions, "compaction")
     );
     if s.user_interventions > 0 {
-        let _ = write!(out, ", asked to go on {}", many(s.user_interventions, "time"));
+        let _ = write!(out, ", asked to go on {}", pluralize(s.user_interventions, "time"));
     }
     out
 }

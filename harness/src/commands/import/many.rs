@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::choice::{Choice, Chooser};
 use anyhow::{anyhow, bail};
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_scenarios::Scenario;
 use ctxbench_scenarios::formats::{self, Source};
 
@@ -64,7 +64,7 @@ impl Work {
         }
         left_out.iter().for_each(|line| tell!("note: {line}"));
         if skipped.count > 0 {
-            tell!("note: no session in {}", many(skipped.count, "file"));
+            tell!("note: no session in {}", pluralize(skipped.count, "file"));
             skipped.tell("");
         }
         if self.written > 0 || self.failed > 0 {

@@ -10,8 +10,8 @@ use crate::choice::Choice;
 use crate::redact::Redactor;
 use crate::summarise::endpoint::{self, Cassette};
 use anyhow::{Context, anyhow, bail};
-use ctxbench_core::counted;
 use ctxbench_core::files;
+use ctxbench_core::plural;
 use ctxbench_core::session::{Entry, Session};
 use ctxbench_scenarios::exports::{self, Export, Lost};
 use ctxbench_scenarios::formats::{self, Format, Source, exchanges};
@@ -87,7 +87,7 @@ fn cassette(path: &Path, files: &[PathBuf]) -> anyhow::Result<()> {
     if asked == 0 {
         bail!("--cassette: no request for a summary is in a recording of `ctxbench record` here");
     }
-    tell!("{}, {new} of them new in {}", counted::many(asked, "summary"), path.display());
+    tell!("{}, {new} of them new in {}", plural::pluralize(asked, "summary"), path.display());
     Ok(())
 }
 
@@ -115,7 +115,7 @@ fn sessions(args: &Args) -> anyhow::Result<()> {
         let mut folder = Folder::new(out);
         work.all(&args.files, &mut |one| {
             let path = folder.write(&one.id, one.ending, &one.text)?;
-            let messages = counted::many(one.messages, "message");
+            let messages = plural::pluralize(one.messages, "message");
             super::print(&format!("{}: {messages} of {}", path.display(), one.from))
         })?;
         if work.written > 0 {

@@ -2,8 +2,8 @@
 
 use hyper::Uri;
 
-/// How a real server wants to be asked. Plain text under two roles is all that is sent and read, in
-/// words that older servers know too, so this is less than a wire of the simulated providers.
+/// API of a real server. Only plain text under two roles is sent and read, in a form that older
+/// servers also know, so this is less than a wire of the simulated providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// Anthropic Messages.
@@ -12,7 +12,7 @@ pub enum Dialect {
     OpenAi,
 }
 
-/// Where to ask, how, and for which model.
+/// Address, API and model of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     dialect: Dialect,
@@ -20,8 +20,8 @@ pub struct Address {
     model: Option<String>,
 }
 
-/// An address that cannot be used. The text never repeats the address, in which somebody may have
-/// put a password.
+/// Address that cannot be used. The message never repeats the address, which may contain a
+/// password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
     /// Not an address at all.
@@ -38,25 +38,24 @@ pub enum AddressError {
     Wire,
     /// `user:password@host`.
     #[error(
-        "the URL holds a user name or password; give a key in the environment variable {} instead",
+        "the URL contains a user name or password; give a key in the environment variable {} instead",
         super::KEY_VARIABLE
     )]
     Login,
     /// `?…`
     #[error(
-        "the URL holds a query; the model goes behind #, a key into the environment variable {}",
+        "the URL contains a query; put the model after #, a key into the environment variable {}",
         super::KEY_VARIABLE
     )]
     Query,
-    /// Nothing behind `#`.
-    #[error("nothing stands behind the # of the URL; expected the name of a model")]
+    /// No model after `#`.
+    #[error("no model after the # of the URL; expected the name of a model")]
     Model,
 }
 
 impl Address {
-    /// Reads an address. The path goes on as the products' own base addresses do: `/v1/messages`
-    /// behind an Anthropic one, `/chat/completions` behind an OpenAI one; a path that has its end
-    /// already stays.
+    /// Parses an address. Its path is completed as for the products' base addresses: `/v1/messages`
+    /// for Anthropic, `/chat/completions` for OpenAI; a complete path stays.
     pub fn parse(text: &str) -> Result<Address, AddressError> {
         let (place, model) = match text.split_once('#') {
             Some((_, "")) => return Err(AddressError::Model),
@@ -84,7 +83,7 @@ impl Address {
             && authority.as_str().len() > authority.host().len()
             && !authority.as_str().contains('@')
         {
-            return Err(syntax("the port is no number up to 65535"));
+            return Err(syntax("the port is not a number up to 65535"));
         }
         if authority.as_str().contains('@') {
             return Err(AddressError::Login);
@@ -118,7 +117,7 @@ impl Address {
         self.dialect
     }
 
-    /// Where requests go.
+    /// Returns the URL of requests.
     pub fn url(&self) -> &Uri {
         &self.url
     }
@@ -133,7 +132,7 @@ impl Address {
         self.model.as_deref()
     }
 
-    /// Whether what is sent stays between us and the server: encrypted, or on this machine.
+    /// Returns whether requests are encrypted or stay on this machine.
     pub fn is_private(&self) -> bool {
         let host = self.host().trim_start_matches('[').trim_end_matches(']');
         let local = host == "localhost"

@@ -1,8 +1,8 @@
 //! The cassette: every answer of a model server once, by the hash of its request.
 //!
-//! A file of JSON lines, a head and then the entries sorted by hash, so that it does not matter who
-//! asked first. It is written anew after each new answer, into a file beside it that then takes its
-//! place: what was paid for is not lost when a run breaks off.
+//! A file of JSON lines, a header and the entries sorted by hash, so that the order of the requests
+//! does not matter. After each new answer it is rewritten to a temporary file that replaces it:
+//! paid answers survive an interrupted run.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -32,11 +32,11 @@ pub struct Recorded {
     pub model: String,
     /// Largest reply allowed, tokens.
     pub max_tokens: u64,
-    /// What it wrote, secrets redacted.
+    /// Reply, with secrets redacted.
     pub reply: String,
-    /// Why it stopped, in the words of its wire.
+    /// Stop reason, as in its wire.
     pub stop: String,
-    /// What the endpoint counted, as it said it.
+    /// Counters of the endpoint, unchanged.
     #[serde(default)]
     pub usage: Value,
 }
@@ -49,7 +49,7 @@ pub enum CassetteError {
     Io {
         /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// Something in it is not as it should be.
@@ -59,11 +59,11 @@ pub enum CassetteError {
         path: PathBuf,
         /// Line, from 1.
         line: usize,
-        /// What is wrong.
+        /// Problem.
         message: String,
     },
     /// It has to be there and is not.
-    #[error("there is no cassette {0}; offline, answers come from nowhere else")]
+    #[error("the cassette {0} does not exist, and an offline run needs it")]
     Missing(PathBuf),
 }
 
@@ -95,14 +95,14 @@ impl Cassette {
         Ok(Cassette { path: path.into(), entries: Mutex::new(entries), gates: Mutex::default() })
     }
 
-    /// The answer to a request: the recorded one, or what `ask` brings, which is recorded. A
-    /// failure is not.
+    /// Returns the answer to a request: the recorded one, or the result of `ask`, which is
+    /// recorded. A failure is not recorded.
     pub(super) fn answer(
         &self,
         hash: &str,
         ask: impl FnOnce() -> Result<Recorded, String>,
     ) -> Result<Recorded, String> {
-        let lost = || "another thread failed while it held the cassette".to_string();
+        let lost = || "another thread failed while it used the cassette".to_string();
         let gate =
             self.gates.lock().map_err(|_| lost())?.entry(hash.to_string()).or_default().clone();
         let _passed = gate.lock().map_err(|_| lost())?;

@@ -1,5 +1,5 @@
-//! Summaries that a program was given, as entries of a cassette: whoever asks the same question in a
-//! run gets the same answer.
+//! Summaries of recorded programs as entries of a cassette: the same request in a run gets the same
+//! answer.
 
 use ctxbench_core::request::StopReason;
 use ctxbench_scenarios::formats::exchanges::Summarised;
@@ -9,15 +9,15 @@ use super::cassette::{Cassette, Recorded};
 use super::wire::Question;
 use crate::redact::without_secrets;
 
-/// Adds recorded summaries. Returns how many there are; one whose request cannot be read, or that
-/// is there already, is none of them.
+/// Adds recorded summaries. Returns the number of new ones; summaries with an unreadable request
+/// and duplicates do not count.
 pub fn keep(cassette: &Cassette, summaries: &[Summarised]) -> Result<usize, String> {
     let mut new = 0;
     for summary in summaries {
         let Ok(prompt) = summary.wire.decode(&summary.path, summary.body.as_bytes()) else {
             continue;
         };
-        let question = Question::of(&prompt, prompt.max_tokens, None);
+        let question = Question::new(&prompt, prompt.max_tokens, None);
         let hash = question.hash();
         cassette.answer(&hash, || {
             new += 1;

@@ -1,10 +1,10 @@
-//! Summaries of a real model behind an OpenAI- or Anthropic-compatible address, recorded once and
+//! Summaries of a real model at an OpenAI- or Anthropic-compatible address, recorded once and
 //! replayed without a network.
 //!
-//! A request is known by the hash of what decides its answer (model, messages, output limit), so
-//! that neither the address nor the wire nor the order of the runs matters: the same cassette gives
-//! the same bytes. What the run is billed stays the simulated provider's matter; what the real one
-//! counted is kept in the cassette alone.
+//! The key of a request is the hash of everything that decides its answer (model, messages, output
+//! limit), so the address, the wire and the order of the runs do not matter: the same cassette
+//! gives the same bytes. The simulated provider bills the run; the real one's counters are only
+//! stored in the cassette.
 
 mod address;
 mod cassette;
@@ -27,7 +27,7 @@ pub use address::{Address, AddressError};
 pub use cassette::{Cassette, CassetteError};
 pub use kept::keep;
 
-/// The only place that a key comes from. It is sent in a header and goes nowhere else.
+/// Environment variable that is the only source of the key. The key is only sent in a header.
 pub const KEY_VARIABLE: &str = "CTXBENCH_SUMMARIZER_KEY";
 
 /// A key, which never prints itself.
@@ -45,7 +45,7 @@ impl Key {
     }
 
     #[cfg(test)]
-    pub(super) fn of(text: &str) -> Key {
+    pub(super) fn new(text: &str) -> Key {
         Key(text.to_string())
     }
 }
@@ -114,7 +114,7 @@ impl Endpoint {
 
     /// The recorded answer, or a new one, which is recorded.
     pub(super) fn write(&self, job: &Job<'_>) -> Result<Written, Unwritten> {
-        let question = wire::Question::of(job.prompt, job.max_tokens, self.address.model());
+        let question = wire::Question::new(job.prompt, job.max_tokens, self.address.model());
         let hash = question.hash();
         let fail = |why: String| Unwritten(format!("no summary for request {hash}: {why}"));
         let entry = self.cassette.answer(&hash, || {
@@ -138,7 +138,7 @@ impl Endpoint {
             post(self.address.url(), &headers, body, &LIMITS).map_err(|e| clean(&e))?;
         let text = String::from_utf8_lossy(&answer);
         if status != StatusCode::OK {
-            let words: String = clean(&text).chars().take(MOST_WORDS).collect();
+            let words: String = clean(&text).chars().take(MAX_REFUSAL_CHARS).collect();
             return Err(format!(
                 "the endpoint answered {}: {}",
                 status.as_u16(),
@@ -157,8 +157,8 @@ impl Endpoint {
     }
 }
 
-/// A summary of a long conversation takes minutes; more than this, and nobody is there.
+/// A summary of a long conversation takes minutes; later, the server is considered dead.
 const LIMITS: Limits = Limits { timeout: Duration::from_secs(600), bytes: 16 << 20 };
 
-/// How much of a refusal is told, characters.
-const MOST_WORDS: usize = 300;
+/// Maximum length of a reported refusal, characters.
+const MAX_REFUSAL_CHARS: usize = 300;

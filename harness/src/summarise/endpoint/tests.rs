@@ -48,7 +48,7 @@ fn ask(e: &Arc<Endpoint>, p: &Prompt) -> Result<Written, Unwritten> {
     summarise(&Summariser::Endpoint(e.clone()), &job)
 }
 
-/// A file that goes away with the test.
+/// File that is deleted after the test.
 struct File(PathBuf);
 
 impl File {
@@ -73,7 +73,7 @@ impl Drop for File {
 fn endpoint(url: &str, file: &File, key: Option<&str>, offline: bool) -> Arc<Endpoint> {
     let cassette = Arc::new(Cassette::open(&file.0, offline).unwrap());
     Arc::new(
-        Endpoint::new(Address::parse(url).unwrap(), key.map(Key::of), cassette, offline).unwrap(),
+        Endpoint::new(Address::parse(url).unwrap(), key.map(Key::new), cassette, offline).unwrap(),
     )
 }
 
@@ -124,7 +124,7 @@ async fn anthropic_is_recorded_once_and_replayed_without_a_network() {
     let first = ask(&live, &p).unwrap();
     assert_eq!(first, Written { text: "Port 8443.".into(), stop: StopReason::MaxTokens });
     assert_eq!(ask(&live, &p).unwrap(), first);
-    // Another address that nobody listens at: the answer is in the cassette.
+    // Another address without a server: the answer is in the cassette.
     let replay = endpoint("openai+http://127.0.0.1:1/v1", &file, None, true);
     assert_eq!(ask(&replay, &p).unwrap(), first);
     let entry: Value = serde_json::from_str(file.text().lines().nth(1).unwrap()).unwrap();
@@ -167,11 +167,11 @@ async fn what_is_not_recorded_is_an_error_that_names_the_request() {
     assert!(matches!(Cassette::open(&file.0, true), Err(CassetteError::Missing(_))));
     std::fs::write(&file.0, "{\"type\":\"cassette\",\"version\":1}\n").unwrap();
     let p = prompt("Which port?");
-    let hash = wire::Question::of(&p, p.max_tokens, None).hash();
+    let hash = wire::Question::new(&p, p.max_tokens, None).hash();
     let offline = endpoint("anthropic+https://api.anthropic.com", &file, None, true);
     let why = ask(&offline, &p).unwrap_err().0;
     assert!(why.contains(&hash) && why.contains("offline"), "{why}");
-    // Port 1 of this machine: nobody listens.
+    // Port 1 of this machine, without a server.
     let dead = endpoint("anthropic+http://127.0.0.1:1", &file, None, false);
     let why = ask(&dead, &p).unwrap_err().0;
     assert!(why.contains(&hash) && why.contains("could not be reached"), "{why}");
@@ -314,7 +314,7 @@ fn a_key_leaves_the_machine_encrypted_only() {
     let with = |url: &str| {
         Endpoint::new(
             Address::parse(url).unwrap(),
-            Some(Key::of(SECRET)),
+            Some(Key::new(SECRET)),
             Arc::new(Cassette::open(&file.0, false).unwrap()),
             false,
         )
@@ -338,7 +338,7 @@ fn the_hash_is_that_of_model_messages_and_limit() {
         items: vec![Item::new(Role::User, Content::Text("a".into()), 1, None)],
         ..prompt("")
     };
-    let of = |limit, model| wire::Question::of(&p, Some(limit), Some(model)).hash();
+    let of = |limit, model| wire::Question::new(&p, Some(limit), Some(model)).hash();
     assert_eq!(of(10, "m"), "a371ffbb038ee53a0f338ccdf5acde56761014ca7ef3e3dac0bf026f01846113");
     assert!(of(11, "m") != of(10, "m") && of(10, "n") != of(10, "m"));
 }
@@ -352,7 +352,7 @@ fn conversations_become_what_servers_take() {
         ..prompt("")
     };
     let body: Value = serde_json::from_slice(
-        &wire::Question::of(&p, None, None).body(Dialect::OpenAi, "api.openai.com"),
+        &wire::Question::new(&p, None, None).body(Dialect::OpenAi, "api.openai.com"),
     )
     .unwrap();
     let roles: Vec<&str> =
@@ -377,7 +377,7 @@ fn what_counts_as_a_secret() {
         (r#"{"x-api-key":"0123456789"}"#, r#"{"x-api-key":"[redacted]"}"#),
         ("use sk-proj-abcdefghijklmnop now", "use [redacted] now"),
         ("AKIAIOSFODNN7EXAMPLE", "[redacted]"),
-        // Words, paths, short values and what is merely near stay.
+        // Words, paths, short values and near misses stay.
         ("Bearer authentication is checked", "Bearer authentication is checked"),
         (
             "the sk-learn package; ghp_x; task-list-of-twenty-and-more-characters",

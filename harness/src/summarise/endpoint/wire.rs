@@ -1,4 +1,4 @@
-//! A summary request in the words of a real server, and its answer.
+//! Summary request in the format of a real server, and its answer.
 //!
 //! The conversation travels as text under two roles: tool calls, results and images as lines of it.
 //! A server would refuse calls without their definitions, results without their calls and thinking
@@ -14,14 +14,14 @@ use super::address::Dialect;
 use crate::hash::sha256;
 use crate::summarise::ASK;
 
-/// Largest reply where the request does not limit it, tokens. A choice of ours: above any summary
-/// that was measured (`extractive::MOST_TOKENS`), and no provider refuses it.
+/// Limit of the reply where the request has none, tokens (our choice): above any measured summary
+/// (`extractive::MAX_TOKENS`), and accepted by every provider.
 const DEFAULT_MAX_TOKENS: u64 = 8_192;
 
 /// Version of the Messages API that requests name.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// Stands in front of a conversation that begins with the model, which servers do not take.
+/// Inserted before a conversation that begins with the model, which servers refuse.
 const BEGIN: &str = "(The beginning of the conversation is not shown.)";
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -30,7 +30,7 @@ pub(super) struct Message {
     content: String,
 }
 
-/// What decides the answer. The order of the fields is that of the hashed text.
+/// Fields that decide the answer. Their order is that of the hashed text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Question {
     pub(super) max_tokens: u64,
@@ -38,17 +38,17 @@ pub(super) struct Question {
     pub(super) model: String,
 }
 
-/// What a server said.
+/// Answer of a server.
 #[derive(Debug, PartialEq)]
-pub(super) struct Said {
+pub(super) struct ServerReply {
     pub(super) text: String,
     pub(super) stop: String,
     pub(super) usage: Value,
 }
 
 impl Question {
-    /// The question behind a prompt; `model` instead of the one it names.
-    pub(super) fn of(prompt: &Prompt, max_tokens: Option<u64>, model: Option<&str>) -> Question {
+    /// Returns the question of a prompt; `model` replaces the prompt's.
+    pub(super) fn new(prompt: &Prompt, max_tokens: Option<u64>, model: Option<&str>) -> Question {
         let mut messages: Vec<Message> = Vec::new();
         for item in &prompt.items {
             let text = words(item);
@@ -127,7 +127,7 @@ fn words(item: &Item) -> String {
     }
 }
 
-/// Headers besides the content type; the key stands in one of them.
+/// Returns the headers except the content type; one of them contains the key.
 pub(super) fn headers(dialect: Dialect, key: Option<&str>) -> Vec<(&'static str, String)> {
     match dialect {
         Dialect::Anthropic => {
@@ -141,7 +141,7 @@ pub(super) fn headers(dialect: Dialect, key: Option<&str>) -> Vec<(&'static str,
 }
 
 /// Reads an answer.
-pub(super) fn read(dialect: Dialect, body: &str) -> Result<Said, String> {
+pub(super) fn read(dialect: Dialect, body: &str) -> Result<ServerReply, String> {
     let v: Value = serde_json::from_str(body)
         .map_err(|e| format!("the answer of the endpoint is not JSON: {e}"))?;
     let (text, stop) = match dialect {
@@ -166,14 +166,14 @@ pub(super) fn read(dialect: Dialect, body: &str) -> Result<Said, String> {
             )
         }
     };
-    Ok(Said {
+    Ok(ServerReply {
         text,
         stop: stop.as_str().unwrap_or("unknown").to_string(),
         usage: v["usage"].clone(),
     })
 }
 
-/// Why a reply ended, from the words of both wires.
+/// Returns the stop reason, from the values of both wires.
 pub(super) fn stop(word: &str) -> StopReason {
     match word {
         "max_tokens" | "length" => StopReason::MaxTokens,

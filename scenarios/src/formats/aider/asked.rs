@@ -1,6 +1,6 @@
-//! What of a chat is sent to the model, and what of it is an action instead.
+//! Lines of a chat that are sent to the model, as opposed to actions.
 
-/// What of a user's words goes to the model, if anything.
+/// Returns the part of a user's text that is sent to the model, if any.
 pub(super) fn by_user(text: &str, answered: bool) -> Option<&str> {
     let text = text.trim();
     let command = text.starts_with(['/', '!']);
@@ -13,9 +13,8 @@ pub(super) fn by_user(text: &str, answered: bool) -> Option<&str> {
     }
 }
 
-/// Whether a user's words are a command after which the model knows of nothing that was said:
-/// `/clear`, or `/reset`, which takes the files out of the chat, too. Aider knows a command by its
-/// beginning, as far as no other begins so.
+/// Returns whether a user's text is a command that clears the conversation: `/clear`, or `/reset`,
+/// which also removes the files from the chat. Aider accepts an unambiguous beginning of a command.
 pub(super) fn clears(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or_default();
     [("/cl", "/clear"), ("/res", "/reset")]
@@ -23,10 +22,10 @@ pub(super) fn clears(text: &str) -> bool {
         .any(|(least, whole)| word.starts_with(least) && whole.starts_with(word))
 }
 
-/// What is said in front of the words that a failed edit sends back to the model.
+/// Text before the message that a failed edit sends back to the model.
 const FAILED_EDIT: &str = "The LLM did not conform to the edit format.";
 
-/// What is told to the user alone.
+/// Beginnings of notices for the user alone.
 const NOTICES: &[&str] = &[
     "Tokens: ",
     "Cost: ",
@@ -38,21 +37,21 @@ const NOTICES: &[&str] = &[
     "^C again to exit",
 ];
 
-/// Whether a line is a question to the user with the answer: `Run shell command? (Y)es/(N)o [Yes]: y`,
-/// in older versions `Run shell command? y`.
+/// Returns whether a line is a question to the user with its answer: `Run shell command? (Y)es/(N)o
+/// [Yes]: y`, in older versions `Run shell command? y`.
 fn is_answered(line: &str) -> bool {
     const ANSWERS: &[&str] = &["y", "n", "a", "s", "d", "yes", "no"];
     let answered = |(_, answer): (&str, &str)| ANSWERS.contains(&answer.trim());
     line.contains("(Y)es/(N)o") || line.rsplit_once("? ").is_some_and(answered)
 }
 
-/// What the program asked the model by itself after a reply, by what it told the user: why an edit
-/// failed, what a linter or a test found, which files it added.
+/// Returns the request that the program made by itself after a reply, from its notices: why an edit
+/// failed, the findings of a linter or a test, the files it added.
 pub(super) fn by_program(told: &str) -> String {
     let mut lines: Vec<&str> = told.lines().collect();
     if let Some(at) = lines.iter().rposition(|l| *l == FAILED_EDIT) {
         lines.drain(..=at);
-        // Where a person can read about it.
+        // A link to the documentation.
         let address = lines.first().is_some_and(|l| l.contains("https://"));
         lines.drain(..usize::from(address));
     }

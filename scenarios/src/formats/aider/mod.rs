@@ -1,16 +1,17 @@
-//! Aider's chat history (`.aider.chat.history.md`), with `.aider.llm.history` beside it where that
-//! was kept (docs/sources/aider.md §1.5).
+//! Aider's chat history (`.aider.chat.history.md`), with the `.aider.llm.history` of the same
+//! folder where it exists (docs/sources/aider.md §1.5).
 //!
 //! Rules, where the format leaves a choice:
 //! - Each `# aider chat started at` begins a session, named by its time.
 //! - Lines of the user (`#### `) and of the program (`> `) end with the two blanks that Aider
-//!   writes; others that begin like that belong to a reply, unless one stands right behind a line of
-//!   the program: then a text of several lines begins, the last of which ends so. Where no line ends
-//!   so, since an editor took the blanks away, the beginnings decide alone.
-//! - Commands (`/add`, `!ls`) are no messages, unless a reply follows: then what they asked is.
-//!   `/clear` and `/reset` are `clear`; which files `/reset` takes out of the chat is not known.
-//! - What the program says is not sent to the model, and left out. Between two replies it is, since
-//!   the program asked for the second by itself: it is taken without what is told to users alone.
+//!   writes. Other lines with these beginnings belong to a reply, unless one comes right after a
+//!   line of the program: then it begins a text of several lines, the last of which ends in blanks.
+//!   Where no line ends in blanks, since an editor removed them, the beginnings decide.
+//! - Commands (`/add`, `!ls`) are not messages, unless a reply follows: then their question is.
+//!   `/clear` and `/reset` are `clear`; the files that `/reset` removes are unknown.
+//! - Notices of the program are not sent to the model and are left out. Between two replies they
+//!   are messages, since the program made the second request itself, without notices for the user
+//!   alone.
 //! - `Tokens:` are the counters of the reply before, unless they are rounded (`12k`).
 //! - Of the history of requests, the system prompt of a session's first request is taken.
 
@@ -39,7 +40,7 @@ pub(super) const FORMAT: Format = Format {
 
 const START: &str = "# aider chat started at ";
 
-/// The history of requests beside a chat's.
+/// Name of the request history.
 const REQUESTS: &str = ".aider.llm.history";
 
 fn sniff(head: &Head) -> bool {
@@ -80,7 +81,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.split('\n').map(|l| l.strip_suffix('\r').unwrap_or(l)))
 }
 
-/// Who writes.
+/// Author of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     User,
@@ -96,7 +97,7 @@ struct Block {
     text: String,
 }
 
-/// A session whose lines come.
+/// Session that is being read.
 #[derive(Default)]
 struct Chat {
     line: usize,
@@ -209,8 +210,8 @@ impl Chat {
         sink(Ok(out))
     }
 
-    /// What the program told, and from which line on, between the reply before and the one that a
-    /// block is, where nobody asked for it.
+    /// Returns the text of the program, and its first line, between the previous reply and this
+    /// block, if the user did not ask.
     fn told_since_reply(&self, reply: usize) -> Option<(usize, String)> {
         let before = self.blocks[..reply].iter().rposition(|b| b.who != Who::Program)?;
         let told = &self.blocks[before + 1..reply];
@@ -224,7 +225,7 @@ fn input(piece: Piece) -> What {
     What::Input(Input { id: None, pieces: vec![piece], blocks: 1 })
 }
 
-/// Whether there is a message among the steps.
+/// Returns whether the steps contain a message.
 fn said(steps: &[Step]) -> bool {
     steps.iter().any(|s| matches!(s.what, What::Input(_) | What::Reply(_)))
 }
@@ -245,7 +246,7 @@ fn model_of(text: &str) -> Option<String> {
     text.lines().find_map(name)
 }
 
-/// Gives the newest reply the counters that a text of the program tells.
+/// Gives the newest reply the counters in a text of the program.
 fn count(text: &str, steps: &mut [Step]) {
     let Some(tokens) = text.lines().rev().find_map(|l| l.strip_prefix("Tokens: ")) else { return };
     let reply = steps.iter_mut().rev().find_map(|s| match &mut s.what {
@@ -261,7 +262,7 @@ fn count(text: &str, steps: &mut [Step]) {
 fn counters(tokens: &str) -> Option<Counters> {
     let (tokens, _) = tokens.split_once(" received")?;
     let mut out = Counters::default();
-    // Counts hold commas themselves; words come behind them.
+    // Counts contain commas; text follows them.
     let mut count = String::new();
     let (mut sent, mut received) = (None, None);
     for word in tokens.split_whitespace() {
@@ -278,7 +279,7 @@ fn counters(tokens: &str) -> Option<Counters> {
             _ => {}
         }
     }
-    // What was written is part of what was sent, and what was read may be.
+    // Written tokens are part of the sent ones, and read tokens may be.
     out.input = sent?;
     out.output = received?.parse().ok()?;
     Some(out.of_whole_prompt())

@@ -37,7 +37,7 @@ fn a_recorded_chat_becomes_a_session() {
     assert_eq!(counted, [(20_842, 1_273), (11_077, 706), (14_066, 534)]);
     let Entry::Assistant(first) = &s.entries[1] else { panic!("{:?}", s.entries[1]) };
     let text = first.text.as_deref().unwrap();
-    // A comment at the start of a line is no heading, and blanks in code stay.
+    // A comment at the start of a line is not a heading, and blanks in code stay.
     assert!(
         text.contains("\n        # files\n        for fname in self.coder.abs_fnames:\n"),
         "{text}"
@@ -107,7 +107,7 @@ fn chats_of_a_file_are_sessions_of_what_was_asked_and_answered() {
     assert_eq!(words(&loaded[0].session)[1], "model Done:\n# a heading");
 }
 
-fn of(text: &str) -> Vec<String> {
+fn entries_of(text: &str) -> Vec<String> {
     words(&all(&Source::of_bytes(text.as_bytes(), "h.md"))[0].session)
 }
 
@@ -137,7 +137,7 @@ Because.
 ";
     // Before the first message there is nothing to forget.
     let told = ["user one", "model Yes.", "clear", "user why", "model Because.", "clear"];
-    assert_eq!(of(chat), [&told[..], &["user two"]].concat());
+    assert_eq!(entries_of(chat), [&told[..], &["user two"]].concat());
     let nothing = chat.split("#### one").next().unwrap();
     let source = Source::of_bytes(nothing.as_bytes(), "h.md");
     let none = FORMAT.import_all(&source).unwrap_err().to_string();
@@ -195,15 +195,15 @@ fn what_the_program_asks_by_itself_is_a_message() {
         "user (what Aider asked is not recorded)",
         "model Fourth.",
     ];
-    assert_eq!(of(REPAIRS), told);
-    // As newer versions write it: one text, whose end alone has the blanks.
+    assert_eq!(entries_of(REPAIRS), told);
+    // The newer form: one text, with blanks at its end only.
     let begin = REPAIRS.find("> # 1").unwrap();
     let end = REPAIRS.find("\n\nSecond").unwrap();
     let newer = [&REPAIRS[..begin], "> ", failed, "  ", &REPAIRS[end..]].concat();
-    assert_eq!(of(&newer), told);
-    // What nobody answered was not sent, or does not matter any more.
+    assert_eq!(entries_of(&newer), told);
+    // Unanswered text was not sent, or no longer matters.
     let unanswered = [&REPAIRS[..end], "\n\n#### two  \n"].concat();
-    assert_eq!(of(&unanswered), ["user one", "model First.", "user two"]);
+    assert_eq!(entries_of(&unanswered), ["user one", "model First.", "user two"]);
 }
 
 #[test]

@@ -2,14 +2,14 @@
 //! folder of a trial).
 //!
 //! Rules, where the format leaves a choice:
-//! - A step of the agent is a reply with its counters; what it observed follows. Results that name
-//!   no call belong to the calls in their order, and without calls join the next message.
-//! - `prompt_tokens` contain the cached ones; what was written to the cache stands in `extra`, where
-//!   the exporter knew it. Metrics of several calls of the model (`llm_call_count`) are no counters
-//!   of one, and a step without a call has none.
-//! - Trajectories of subagents, inside the document or in files beside it, are windows in front of
-//!   what they returned.
-//! - A file named `trajectory` gives its session the id that it holds.
+//! - A step of the agent is a reply with its counters; its observation follows. Results without a
+//!   call id belong to the calls in order, and without calls join the next message.
+//! - `prompt_tokens` contain the cached ones; written tokens are in `extra`, where the exporter
+//!   knew them. Metrics of several calls of the model (`llm_call_count`) are not counters of one
+//!   call, and a step without a call has none.
+//! - Trajectories of subagents, inside the document or in companion files, are windows before their
+//!   result.
+//! - A file named `trajectory` gives its session the id inside it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Component, Path, PathBuf};
@@ -57,7 +57,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
         out.id = ["trajectory_id", "session_id"].iter().find_map(|k| text_of(&members, k));
     }
     if let Some(next) = text_of(&members, "continued_trajectory_ref") {
-        out.left_out.push(format!("{}: the session goes on in {next}", source.name()));
+        out.left_out.push(format!("{}: the session continues in {next}", source.name()));
     }
     let beside = source.beside();
     let folder = beside.as_deref().and_then(Path::parent);
@@ -87,15 +87,15 @@ fn text_of(members: &Members<'_>, key: &str) -> Option<String> {
 
 struct Reader<'a> {
     steps: Vec<Step>,
-    /// The subagents whose steps come now, the innermost last.
+    /// Subagents of the current steps, the innermost last.
     agents: Vec<String>,
-    /// All that were entered: a trajectory stands where it is first named.
+    /// Subagents that were entered: a trajectory appears where it is first named.
     told: HashSet<String>,
-    /// Where files of subagents lie.
+    /// Folder of the subagents' files.
     folder: Option<&'a Path>,
 }
 
-/// What a trajectory says of all its steps.
+/// Properties of all steps of a trajectory.
 struct Trajectory<'a> {
     model: Option<String>,
     subagents: Vec<Document<'a>>,
@@ -191,7 +191,7 @@ impl Reader<'_> {
             match named.or(ids.get(n).copied()) {
                 Some(call_id) => {
                     let call_id = call_id.to_string();
-                    // No member of the format says it; ours stands where others may add their own.
+                    // No member of the format has it; ours is in `extra`, which is open to others.
                     let is_error = result.get("extra").and_then(|e| e.get("is_error"));
                     let is_error = is_error == Some(&Value::Bool(true));
                     let result = Piece::Result { call_id, pieces, is_error };
@@ -202,7 +202,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The trajectory that a reference names: inside the document, or in a file beside it.
+    /// Returns the trajectory of a reference: inside the document, or in a companion file.
     fn subagent(&mut self, reference: &Value, whole: &Trajectory<'_>, out: &mut Recording) {
         let text = |key: &str| reference.get(key).and_then(Value::as_str);
         if self.agents.len() >= DEEPEST {
@@ -215,7 +215,9 @@ impl Reader<'_> {
                 return self.enter(id, document, &members, out);
             }
         }
-        let Some(path) = self.folder.and_then(|folder| beside(reference, folder)) else { return };
+        let Some(path) = self.folder.and_then(|folder| companion(reference, folder)) else {
+            return;
+        };
         if out.beside.contains(&path) {
             return;
         }
@@ -275,18 +277,18 @@ fn parts(source: &Source<'_>) -> Vec<PathBuf> {
     let outline: Outline = escapes::from_str(&text).unwrap_or_default();
     let results = outline.steps.into_iter().filter_map(|s| s.observation).flat_map(|o| o.results);
     let refs = results.flat_map(|r| list(Some(&r), "subagent_trajectory_ref"));
-    refs.filter_map(|r| beside(&r, folder)).collect()
+    refs.filter_map(|r| companion(&r, folder)).collect()
 }
 
-/// What a reference names in a file beside the one that it stands in.
-fn beside(reference: &Value, folder: &Path) -> Option<PathBuf> {
+/// Returns the companion file that a reference names.
+fn companion(reference: &Value, folder: &Path) -> Option<PathBuf> {
     // A recording from elsewhere must not be able to show files of this machine.
     let plain = |p: &&str| Path::new(p).components().all(|c| matches!(c, Component::Normal(_)));
     let name = reference.get("trajectory_path").and_then(Value::as_str).filter(plain)?;
     Some(folder.join(name)).filter(|path| path.is_file())
 }
 
-/// What the program said by itself.
+/// Marks a text that the program wrote.
 fn added(piece: Piece) -> Piece {
     match piece {
         Piece::Said(part) => Piece::Added(part, Place::Message),

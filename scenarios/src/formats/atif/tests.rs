@@ -17,7 +17,7 @@ fn words(session: &Session) -> Vec<String> {
         let word = |p: &Part| match p {
             Part::Image(m) => format!("<{}>", m.url),
             Part::Call(c) => format!("{}{}", c.name, c.arguments),
-            other => other.words().to_string(),
+            other => other.text().to_string(),
         };
         parts.iter().map(word).collect::<Vec<_>>().join("|")
     };
@@ -62,12 +62,12 @@ fn a_trajectory_becomes_a_session_with_its_subagents() {
         _ => None,
     };
     let counted: Vec<_> = s.entries.iter().filter_map(usage).collect();
-    // 120 = 10 + 100 read + 10 written; the last stands for two requests.
+    // 120 = 10 + 100 read + 10 written; the last covers two requests.
     assert_eq!(counted, [Some((10, 100, 10, 20)), Some((150, 0, 0, 9)), None]);
     let at = |e: &Entry| if let Entry::Assistant(a) = e { a.at } else { None };
     assert_eq!(s.entries.iter().filter_map(at).collect::<Vec<_>>(), [2_000]);
     assert!(
-        loaded.warnings[0].contains("goes on in trajectory.cont-1.json"),
+        loaded.warnings[0].contains("continues in trajectory.cont-1.json"),
         "{:?}",
         loaded.warnings
     );
@@ -106,6 +106,6 @@ fn subagents_in_files_beside_it_are_read_and_others_are_not() {
     let warnings = loaded.warnings.join("\n");
     assert!(warnings.contains("broken.json:1: the JSON breaks off here"), "{warnings}");
     assert!(warnings.contains("step of the source \"robot\""), "{warnings}");
-    // What was taken in is no session of its own.
+    // An included trajectory is not a separate session.
     assert_eq!(crate::load_path(dir.path()).unwrap().scenarios.len(), 1);
 }

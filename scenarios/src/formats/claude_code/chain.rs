@@ -3,10 +3,10 @@
 //! Lines name their parent, and a parent with two children is a branch: a retry, an edited prompt,
 //! or merely parallel tool calls. The file is cut at compaction boundaries. In each piece the chain
 //! from the last message up to a line without a known parent is kept; so are the other lines of a
-//! reply that is on the chain (same message id) and the results of its calls, which parallel calls
-//! leave beside the chain. A piece has several roots when a program resumed a session without
-//! naming the parent: what stands before a later root is kept too, because losing a history is
-//! worse than keeping a retry.
+//! reply on the chain (same message id) and the results of its calls, which parallel calls leave
+//! off the chain. A piece has several roots when a program resumed a session without naming the
+//! parent: lines before a later root are kept too, because losing a history is worse than keeping a
+//! retry.
 
 use std::collections::{HashMap, HashSet};
 
@@ -95,7 +95,7 @@ mod tests {
     use super::super::super::lines::of_text;
     use super::*;
 
-    fn kept(text: &str) -> Vec<usize> {
+    fn kept_lines(text: &str) -> Vec<usize> {
         let lines = of_text(text);
         let left = left_out(&lines.iter().collect::<Vec<_>>());
         lines.iter().map(|l| l.number).filter(|n| !left.contains(n)).collect()
@@ -109,7 +109,7 @@ mod tests {
 {"type":"assistant","uuid":"4","parentUuid":"3","message":{"id":"b"}}
 {"type":"user","uuid":"5","parentUuid":"2"}
 {"type":"assistant","uuid":"6","parentUuid":"5","message":{"id":"c"}}"#;
-        assert_eq!(kept(text), [1, 2, 5, 6]);
+        assert_eq!(kept_lines(text), [1, 2, 5, 6]);
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
 {"type":"user","uuid":"4","parentUuid":"2","message":{"content":[{"type":"tool_result","tool_use_id":"x"}]}}
 {"type":"user","uuid":"5","parentUuid":"3","message":{"content":[{"type":"tool_result","tool_use_id":"y"}]}}
 {"type":"assistant","uuid":"6","parentUuid":"5","message":{"id":"b"}}"#;
-        assert_eq!(kept(text), [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(kept_lines(text), [1, 2, 3, 4, 5, 6, 7]);
     }
 
     #[test]
@@ -130,6 +130,6 @@ mod tests {
 {"type":"user","uuid":"2","parentUuid":"gone"}
 {"type":"system","subtype":"compact_boundary","uuid":"3","parentUuid":null}
 {"type":"user","uuid":"4","parentUuid":"3"}"#;
-        assert_eq!(kept(text), [1, 2, 3, 4]);
+        assert_eq!(kept_lines(text), [1, 2, 3, 4]);
     }
 }

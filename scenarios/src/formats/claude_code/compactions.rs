@@ -1,6 +1,5 @@
-//! What belongs to a compaction of Claude Code besides its boundary line: the request for its
-//! summary, which the program keeps like a subagent's conversation, and the command of the user who
-//! asked for it.
+//! Companions of a compaction of Claude Code's boundary line: the request for its summary, which
+//! the program stores like a subagent's conversation, and the user's command.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +44,7 @@ pub(super) fn summaries(steps: &mut [Step]) -> Option<String> {
         }
     }
     (alone > 0).then(|| {
-        format!("requests for a summary whose compaction is not in the file, left out: {alone}")
+        format!("requests for a summary of a compaction that is not in the file, left out: {alone}")
     })
 }
 

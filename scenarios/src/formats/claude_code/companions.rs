@@ -1,4 +1,4 @@
-//! Subagents of a Claude Code session that stand in files of their own: `agent-ID.jsonl` beside the
+//! Subagents of a Claude Code session in separate files: `agent-ID.jsonl` in the folder of the
 //! session's file, in later versions in the folder `SESSION/subagents/`
 //! (docs/sources/claude-code.md §1.6).
 
@@ -12,11 +12,12 @@ use super::super::lines::{flag, str_of};
 use super::super::source::{NumberedLine, Source, unpacked};
 use crate::escapes;
 
-/// A first line that is longer is nobody's; bytes.
+/// Maximum length of a first line that is read, bytes.
 const LONGEST_LINE: u64 = 4 << 20;
 
-/// The files of the subagents of a session, by name. None for what is no session's main file.
-pub(super) fn beside(input: &Source<'_>) -> Vec<PathBuf> {
+/// Returns the files of a session's subagents, by name; none if the input is not a session's main
+/// file.
+pub(super) fn subagent_files(input: &Source<'_>) -> Vec<PathBuf> {
     let Some(path) = input.beside() else { return vec![] };
     let said = |o: &Map<String, Value>| {
         matches!(str_of(o, "type"), Some("user" | "assistant")) && !flag(o, "isSidechain")

@@ -1,11 +1,11 @@
-//! What stands in the messages of a Claude Code transcript.
+//! Contents of messages in a Claude Code transcript.
 
 use serde_json::Value;
 
 use super::super::messages;
 use super::super::recording::Piece;
 
-/// What Claude Code writes into the conversation for a command that the user ran beside it.
+/// Returns whether a text is the trace of a command that the user ran outside the conversation.
 pub(super) fn is_command_trace(text: &str) -> bool {
     const TRACES: &[&str] = &[
         "<command-name>",

@@ -2,22 +2,22 @@
 //!
 //! Rules, where the format leaves a choice:
 //! - Of branches, the one that the file ends with counts; see `chain.rs`.
-//! - A response is spread over lines with one `message.id`. It becomes one reply where its first
-//!   line stands, with its parts in line order; results that were written between them follow it.
+//! - A response is spread over lines with one `message.id`. It becomes one reply at its first line,
+//!   with its parts in line order; results that were written between them follow it.
 //! - `usage` counts once per response. `output_tokens` of a line without `stop_reason` is a stub
-//!   from the start of the stream: the o200k count of the reply's parts stands instead, marked
+//!   from the start of the stream: the o200k count of the reply's parts replaces it, marked
 //!   `output_estimated`.
 //! - Lines with `isSidechain` belong to a subagent, and so do messages that progress lines repeat:
 //!   they become messages of that `agent`, or the session where the whole file is one. Subagents in
-//!   files of their own beside the session's are imported too; see `companions.rs`.
+//!   separate files are imported too; see `companions.rs`.
 //! - `isMeta` lines and the traces of local commands were sent to the model, though the user did
 //!   not write them as a turn. They join the next user message, or the tool result before a reply.
 //!   Those at the end of the file, which no request carried, are left out. Lines that are
 //!   `isVisibleInTranscriptOnly` were not sent.
 //! - `compact_boundary` and the `isCompactSummary` line after it become one recorded compaction.
-//!   The request for its summary, which stands in a file of its own, and the user's command are
-//!   part of it; see `compactions.rs`.
-//! - API errors that the program wrote as a reply (`<synthetic>`) are no replies of the model and
+//!   The request for its summary, from a separate file, and the user's command are part of it; see
+//!   `compactions.rs`.
+//! - API errors that the program wrote as a reply (`<synthetic>`) are not replies of the model and
 //!   are left out.
 //! - `prefix_tokens` is the first request's counted input less the o200k count of the messages in
 //!   it.
@@ -32,7 +32,7 @@ mod sidechains;
 use std::collections::HashSet;
 
 use ctxbench_core::content::Part;
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use ctxbench_core::session::Trigger;
 use serde_json::{Map, Value};
 
@@ -51,10 +51,10 @@ pub(super) const FORMAT: Format = Format {
              cut off, of which only a stub is counted",
     sniff,
     read: |input, sink| {
-        let _ = sink(Ok(lines::session(input, companions::beside(input), read)?));
+        let _ = sink(Ok(lines::session(input, companions::subagent_files(input), read)?));
         Ok(())
     },
-    parts: companions::beside,
+    parts: companions::subagent_files,
 };
 
 fn sniff(head: &Head) -> bool {
@@ -74,7 +74,7 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
     if !left.is_empty() {
         out.left_out.push(format!(
             "{file}: left out {} of branches that the session did not end with",
-            many(left.len(), "line")
+            pluralize(left.len(), "line")
         ));
     }
     let mut reader = Reader::default();
@@ -101,8 +101,8 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
     out.route = reader.ids.route();
 }
 
-/// The last reply of a subagent whose messages progress lines repeat: these leave it out, and it
-/// stands as the result of its call. With its place among the steps, in front of that result.
+/// Returns the last reply of a subagent with messages in progress lines. These leave it out, and
+/// the result of its call contains it. Also returns its index among the steps, before that result.
 fn last_reply(steps: &[Step], agent: &str, call: &str) -> Option<(usize, Step)> {
     let mut responses = HashSet::new();
     let own = || steps.iter().filter(|s| s.agent.as_deref() == Some(agent));
@@ -135,7 +135,7 @@ fn last_reply(steps: &[Step], agent: &str, call: &str) -> Option<(usize, Step)> 
         _ => None,
     };
     let (place, said) = steps.iter().enumerate().find_map(|(i, s)| Some((i, result(s)?)))?;
-    // The program adds a line of its own behind the words of the subagent.
+    // The program adds a line after the text of the subagent.
     let by_program =
         |p: &Piece| matches!(p, Piece::Said(Part::Text(text)) if text.starts_with("agentId: "));
     let pieces: Vec<Piece> = said.into_iter().filter(|p| !by_program(p)).collect();
@@ -173,7 +173,7 @@ impl Reader {
             ..Step::default()
         };
         if origin == Origin::Repeated {
-            // It was counted where the message itself stands.
+            // The message itself was counted.
             let what = Reader::default().what(&line);
             return self.steps.push(Step { view: View::Session, what, ..step });
         }
@@ -284,7 +284,7 @@ fn system(o: &Map<String, Value>) -> What {
                 ..Compaction::default()
             })
         }
-        // Clearing of old results, by whatever name: earlier content is no longer what it was.
+        // Clearing of old results, under any name: earlier content has changed.
         other if other.contains("compact") => What::Note {
             kind: NoteKind::Edit,
             text: format!("the program cleared earlier content ({other})"),

@@ -1,6 +1,6 @@
-//! The lines of a Claude Code transcript that are a subagent's: sidechain lines, and in later
-//! versions progress lines that repeat its messages. A subagent's last reply is not repeated: it
-//! stands as the result of its call.
+//! Lines of a Claude Code transcript that belong to a subagent: sidechain lines, and in later
+//! versions progress lines that repeat its messages. A subagent's last reply is not repeated: it is
+//! the result of its call.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,12 +8,11 @@ use serde_json::{Map, Value};
 
 use super::{RecordedLine, flag, str_of, string};
 
-/// The lines of a transcript by whose they are.
+/// Lines of a transcript by conversation.
 pub(super) struct Conversations {
     /// In file order.
     pub(super) lines: Vec<Spoken>,
-    /// The subagents whose messages progress lines repeat and no other line holds, with the call
-    /// that began each.
+    /// Subagents with messages in progress lines only, each with the call that started it.
     pub(super) repeated: BTreeMap<String, String>,
     /// The file is the transcript of one subagent.
     pub(super) of_subagent: bool,

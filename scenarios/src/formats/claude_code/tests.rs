@@ -55,7 +55,7 @@ fn a_transcript_becomes_a_session() {
             output: 1,
             cache_read: 50,
             cache_write: 100,
-            // Thinking, whose signature costs nothing, and two calls.
+            // Thinking, with a signature that costs nothing, and two calls.
             output_estimate: Some(counted(&["hm"]) + counted(&["Read{\"p\":\"x\"}", "Read{}"])),
             ..RecordedUsage::default()
         }),
@@ -163,7 +163,7 @@ fn messages_that_progress_lines_repeat_are_the_subagents() {
             ("o", None)
         ]
     );
-    // Its last reply is not repeated; it stands in the result, in front of a line by the program.
+    // Its last reply is not repeated; it is in the result, before a line by the program.
     let last = s.entries.iter().find_map(|e| {
         if let Entry::Assistant(a) = e { (a.id == "x-last").then(|| a.content()) } else { None }
     });
@@ -225,15 +225,15 @@ fn compacted(boundary: &str, command: &str) -> [String; 2] {
     [main, request.to_string()]
 }
 
-/// A session with the file of a request for a summary beside it.
-fn beside(main: &str, request: &str) -> Loaded {
+/// Loads a session with a companion file that contains a request for a summary.
+fn load_with_companion(main: &str, request: &str) -> Loaded {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rec.jsonl");
     std::fs::write(&path, main).unwrap();
     std::fs::write(dir.path().join("agent-acompact-1.jsonl"), request).unwrap();
     let mut loaded = FORMAT.import_all(&Source::at(&path)).unwrap().remove(0);
     let told = loaded.warnings.pop().unwrap();
-    assert!(told.contains("with it was read 1 file beside it"), "{told}");
+    assert!(told.contains("also read 1 file next to it"), "{told}");
     loaded
 }
 
@@ -248,7 +248,7 @@ fn compactions(session: &Session) -> Vec<RecordedCompaction> {
 #[test]
 fn the_request_for_a_summary_is_part_of_its_compaction() {
     let [main, request] = compacted(r#"{"trigger":"auto","preTokens":173514}"#, "");
-    let loaded = beside(&main, &request);
+    let loaded = load_with_companion(&main, &request);
     let [found] = &compactions(&loaded.session)[..] else { panic!("not one compaction") };
     let counted = RecordedUsage {
         input: 3,
@@ -267,10 +267,10 @@ fn the_request_for_a_summary_is_part_of_its_compaction() {
 fn a_request_for_a_summary_without_its_compaction_is_left_out() {
     let [main, request] = compacted(r#"{"trigger":"auto"}"#, "");
     let main: Vec<&str> = main.lines().filter(|l| !l.contains("ompact")).collect();
-    let loaded = beside(&main.join("\n"), &request);
+    let loaded = load_with_companion(&main.join("\n"), &request);
     assert!(loaded.session.entries.iter().all(|e| e.agent().is_none()));
     assert!(
-        loaded.warnings[0].contains("whose compaction is not in the file"),
+        loaded.warnings[0].contains("of a compaction that is not in the file"),
         "{:?}",
         loaded.warnings
     );

@@ -1,4 +1,4 @@
-//! What stands in the messages and outputs of a Codex rollout.
+//! Contents of messages and outputs in a Codex rollout.
 
 pub(super) use ctxbench_kit::rollout::context_path;
 use ctxbench_kit::rollout::parse_part;

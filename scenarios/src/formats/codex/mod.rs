@@ -8,16 +8,15 @@
 //! - Developer items and user items that the program wrote itself (AGENTS.md, environment,
 //!   permissions, …) become `memory` entries before the first user message and join the next user
 //!   message later.
-//! - What the user said stands as an item, as an event, or as both, in either order; of both the
-//!   item counts.
-//! - A web search ran at the provider: its result stands nowhere, so it is a text part of the reply
-//!   and no call.
+//! - A user's message is an item, an event, or both, in either order; of both the item counts.
+//! - A web search ran at the provider: its result is not recorded, so it is a text part of the
+//!   reply and not a call.
 //! - `compacted` becomes a recorded compaction; its size before is the last counted context.
 //! - A rollback takes back the last user turns, as the program does when it resumes.
 //! - `context_window` is the program's effective window. `prefix_tokens` is the first request's
 //!   counted input less the o200k count of everything that the session shows before the first
 //!   reply: here, the tools.
-//! - Every item hangs on the one before it; a rollback goes back to the item before the turn.
+//! - Every item follows the one before it; a rollback returns to the item before the turn.
 
 mod content;
 
@@ -61,7 +60,7 @@ const ITEMS: &[&str] = &[
 fn sniff(head: &Head) -> bool {
     head.objects().any(|o| match str_of(o, "type") {
         Some(kind) => ENVELOPES.contains(&kind) && o.get("payload").is_some_and(Value::is_object),
-        // Old rollouts begin with this, and hold bare items.
+        // Old rollouts begin with this, and contain bare items.
         None => {
             o.contains_key("instructions") && o.contains_key("timestamp") && o.contains_key("id")
         }
@@ -94,11 +93,11 @@ struct Reader {
     tip: Option<String>,
     /// The tip before each user turn, for rolling back.
     turns: Vec<Option<String>>,
-    /// What the user said since the last reply, each with the step that an event alone made of it.
+    /// Texts of the user since the last reply, each with the step that an event alone made of it.
     said: Vec<(String, Option<usize>)>,
 }
 
-/// Where a step stands in the file.
+/// Position of a step in the file.
 struct At {
     line: usize,
     stamp: Option<String>,
@@ -192,7 +191,7 @@ impl Reader {
         }
     }
 
-    /// A message of the user as an event, which an item before or behind it may repeat.
+    /// Handles a message of the user as an event, which a neighbouring item may repeat.
     fn said_by_event(&mut self, at: At, payload: &Map<String, Value>) {
         let text = str_of(payload, "message").unwrap_or_default().trim().to_string();
         if text.is_empty() || self.said.iter().any(|(known, _)| *known == text) {
@@ -203,8 +202,8 @@ impl Reader {
         self.input(at, None, vec![Piece::text(&text)]);
     }
 
-    /// Counters close the reply whose parts came before them. Those that repeat the total of the
-    /// ones before are a reminder.
+    /// Counters close the reply with the parts before them. Counters with an unchanged total are a
+    /// reminder.
     fn counted(&mut self, at: At, payload: &Map<String, Value>) {
         let Some(info) = payload.get("info").and_then(Value::as_object) else { return };
         self.window = info.get("model_context_window").and_then(tokens).or(self.window);
@@ -219,7 +218,7 @@ impl Reader {
         if repeated {
             return;
         }
-        // What was read and written is part of the input here.
+        // Tokens read and written are part of the input here.
         let read = all.read.min(all.input);
         let input = (all.input - read).saturating_sub(all.write);
         let counters = Counters { input, read, ..all };
@@ -239,7 +238,7 @@ impl Reader {
                 let (summary, content) = (texts("summary"), texts("content"));
                 let text = if content.is_empty() { summary } else { content };
                 let encrypted = string(item, "encrypted_content");
-                // The readable text is not what is sent again; the encrypted part is.
+                // The encrypted part is sent again, not the readable text.
                 let shown = Piece::Shown(Part::Reasoning {
                     text: text.into(),
                     encrypted: encrypted.map(Into::into),

@@ -174,7 +174,7 @@ fn what_the_user_said_counts_once_whether_item_or_event() {
         vec![item("user", "fix it"), event("fix it")],
         vec![event("fix it"), item("user", "fix it")],
     ] {
-        // The same words in a later turn are said again.
+        // The same text in a later turn is a new message.
         let lines = [&first[..], &done, &first[..], &done].concat();
         assert_eq!(said(&lines), ["fix it", "done", "fix it", "done"], "{first:?}");
         let back =
@@ -182,7 +182,7 @@ fn what_the_user_said_counts_once_whether_item_or_event() {
         let lines = [&first[..], &done, &[event("more")], &done, &[back]].concat();
         assert_eq!(said(&lines), ["fix it", "done"], "{first:?}");
     }
-    // The same words in a file of instructions are not the user's.
+    // The same text in a file of instructions is not the user's.
     let rules = item("user", "# AGENTS.md instructions for /w\n\nfix it");
     assert_eq!(said(&[&[rules, event("fix it")], &done[..]].concat()), ["fix it", "done"]);
 }

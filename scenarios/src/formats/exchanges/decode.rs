@@ -1,7 +1,7 @@
 //! Requests and replies of an exchange, by the decoders of its wire.
 //!
-//! Real sessions hold more than a simulated provider must know. What a wire does not model is taken
-//! out of the body and told, and the rest is read.
+//! Real sessions contain more than a simulated provider must know. Parts that a wire does not model
+//! are removed from the body and reported, and the rest is read.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,8 +21,8 @@ use crate::escapes;
 /// Kinds of content that were left out, and how many of each.
 pub(super) type Unknown = BTreeMap<String, usize>;
 
-/// So many kinds may be unknown in one body.
-const MOST_KINDS: usize = 40;
+/// Maximum number of unknown kinds in one body.
+const MAX_KINDS: usize = 40;
 
 pub(super) fn prompt(wire: Wire, path: &str, body: &str, unknown: &mut Unknown) -> Option<Prompt> {
     read(body, unknown, |body| wire.decode(path, body.as_bytes()))
@@ -33,7 +33,7 @@ pub(super) fn reply(wire: Wire, answer: &str, unknown: &mut Unknown) -> Option<R
     if answer.trim_start().starts_with(['{', '[']) {
         return read(answer, unknown, |body| wire.decode_reply(body.as_bytes()));
     }
-    let whole = wire.whole(&event_data(answer))?;
+    let whole = wire.assemble(&event_data(answer))?;
     let whole = String::from_utf8(whole).ok()?;
     read(&whole, unknown, |body| wire.decode_reply(body.as_bytes()))
 }
@@ -44,7 +44,7 @@ fn read<T>(
     decode: impl Fn(&str) -> Result<T, WireError>,
 ) -> Option<T> {
     let mut rest: Option<String> = None;
-    for _ in 0..MOST_KINDS {
+    for _ in 0..MAX_KINDS {
         match decode(rest.as_deref().unwrap_or(body)) {
             Ok(read) => return Some(read),
             Err(WireError::Unsupported { value, .. }) => {
@@ -57,7 +57,7 @@ fn read<T>(
                 *unknown.entry(value).or_default() += n;
                 rest = Some(less);
             }
-            Err(_) => match escapes::mended(rest.as_deref().unwrap_or(body)) {
+            Err(_) => match escapes::replace_lone_surrogates(rest.as_deref().unwrap_or(body)) {
                 Cow::Owned(mended) => rest = Some(mended),
                 Cow::Borrowed(_) => return None,
             },
@@ -66,8 +66,8 @@ fn read<T>(
     None
 }
 
-/// The value without the members of its lists whose `type` is `kind`. Objects within objects, such
-/// as the arguments of a call, stay as they are, byte for byte.
+/// Returns the value without the members of its lists with the `type` `kind`. Objects within
+/// objects, such as the arguments of a call, keep their bytes.
 fn without(raw: &RawValue, kind: &str, n: &mut usize) -> Option<Box<RawValue>> {
     match raw.get().as_bytes().first()? {
         b'[' => {
@@ -128,7 +128,7 @@ impl<'de: 'a, 'a> serde::Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// What the provider counted; `None` = it told nothing.
+/// Returns the provider's counters; `None` = it sent none.
 pub(super) fn counters(usage: &Usage) -> Option<Counters> {
     let write = usage.cache_write + usage.cache_write_1h;
     (usage.prompt() + usage.output > 0).then(|| Counters {
@@ -142,7 +142,7 @@ pub(super) fn counters(usage: &Usage) -> Option<Counters> {
 }
 
 /// A part of a reply.
-pub(super) fn said(part: Part) -> Piece {
+pub(super) fn reply_piece(part: Part) -> Piece {
     match part {
         Part::Compaction(_) => Piece::Opaque,
         part => Piece::Said(part),
@@ -150,7 +150,7 @@ pub(super) fn said(part: Part) -> Piece {
 }
 
 /// An item of a prompt; `None` = it says nothing.
-pub(super) fn shown(content: &Content, role: Role) -> Option<Piece> {
+pub(super) fn prompt_piece(content: &Content, role: Role) -> Option<Piece> {
     let text = |t: &Arc<str>| Part::Text(t.clone());
     Some(match content {
         Content::Text(t) => match role {
@@ -196,7 +196,7 @@ mod tests {
             {"type":"web_search_call","id":"w","action":{"type":"search"}},
             {"type":"function_call","call_id":"c","name":"f","arguments":"{ \"type\":\"web_search_call\" }"},
             {"type":"function_call_output","call_id":"c","output":"o"}]}"#;
-        let wire = wire::named("openai-responses").unwrap();
+        let wire = wire::find("openai-responses").unwrap();
         let mut unknown = Unknown::new();
         let prompt = prompt(wire, "/v1/responses", body, &mut unknown).unwrap();
         let texts: Vec<&str> = prompt.items.iter().map(|i| i.text()).collect();
@@ -210,7 +210,7 @@ mod tests {
         let answer = r#"{"content":[{"type":"server_tool_use","id":"s","name":"web_search","input":{}},
             {"type":"tool_use","id":"t","name":"n","input":{ "b" : [ {"type":"server_tool_use"} ], "a": 1.50 }}],
             "stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":2}}"#;
-        let wire = wire::named("anthropic-messages").unwrap();
+        let wire = wire::find("anthropic-messages").unwrap();
         let reply = reply(wire, answer, &mut Unknown::new()).unwrap();
         let [Part::Call(call)] = reply.parts.as_slice() else { panic!("{:?}", reply.parts) };
         assert_eq!(&*call.arguments, r#"{ "b" : [ {"type":"server_tool_use"} ], "a": 1.50 }"#);
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn what_is_no_body_of_the_wire_is_none() {
-        let wire = wire::named("anthropic-messages").unwrap();
+        let wire = wire::find("anthropic-messages").unwrap();
         for body in ["", "{}", "[]", "{\"model\":\"m\"", "data: {\"type\":\"error\"}\n\n"] {
             assert!(reply(wire, body, &mut Unknown::new()).is_none(), "{body}");
             assert!(prompt(wire, "", body, &mut Unknown::new()).is_none(), "{body}");

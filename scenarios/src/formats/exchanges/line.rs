@@ -1,8 +1,8 @@
-//! The lines of the file: what the recorder writes and the reader reads.
+//! Lines of the file, for the recorder and the reader.
 //!
-//! A request repeats most of the one before it, so a body is kept as what is new between the
-//! beginning and the end that it shares with an earlier one. Put together it is byte for byte what
-//! was sent.
+//! A request repeats most of the one before it, so a body is stored as the new part between the
+//! beginning and the end that it shares with an earlier one. Reassembled it has the bytes that were
+//! sent.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub enum Line {
     Passed(Passed),
 }
 
-/// What the file is.
+/// First line of the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     pub version: u32,
@@ -31,7 +31,7 @@ pub struct Header {
     /// File name of the program that was recorded, without its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Secrets were taken out of the bodies, too, which are then not what was sent.
+    /// Secrets were removed from the bodies, too, so that they differ from the sent ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
 }
@@ -47,11 +47,11 @@ pub enum Ended {
     Cut,
     /// The program wanted no more.
     Left,
-    /// There was no answer.
+    /// No answer arrived.
     Unreached,
 }
 
-/// A request for a reply and what came of it.
+/// Request for a reply with its outcome.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Exchange {
     /// From 1, in the order of arrival.
@@ -60,7 +60,7 @@ pub struct Exchange {
     pub at_ms: u64,
     /// Name of the wire.
     pub wire: String,
-    /// Where it was posted, as the provider knows it.
+    /// Path of the request, as the provider sees it.
     pub path: String,
     /// Names of the query's parameters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -68,16 +68,16 @@ pub struct Exchange {
     /// Host that it was passed on to.
     #[serde(default)]
     pub host: String,
-    /// Headers of the request, those that may hold a secret as `[redacted]`.
+    /// Headers of the request; values that may be secret are `[redacted]`.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// `None` = it was no text.
+    /// Body of the request; `None` = not text.
     pub body: Option<Body>,
     /// HTTP status; 0 = none came.
     pub status: u16,
     #[serde(default)]
     pub reply_headers: BTreeMap<String, String>,
-    /// The answer as it came: a JSON document or events. `None` = it was no text.
+    /// Answer as it came: a JSON document or events; `None` = not text.
     pub reply: Option<String>,
     /// When the first bytes of the answer were there, ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -96,7 +96,7 @@ pub struct Passed {
     pub method: String,
     pub path: String,
     pub status: u16,
-    /// It is known what it is for, such as counting tokens or listing models.
+    /// Its purpose is known, such as counting tokens or listing models.
     pub known: bool,
 }
 
@@ -105,7 +105,7 @@ pub struct Passed {
 pub struct Body {
     /// Length of the whole, bytes.
     pub bytes: usize,
-    /// Number of the exchange whose body it shares beginning and end with.
+    /// Number of the exchange with the body that it shares its beginning and end with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub like: Option<u64>,
     /// How much of the beginning, bytes.
@@ -114,7 +114,7 @@ pub struct Body {
     /// How much of the end, bytes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tail: usize,
-    /// What stands between.
+    /// Text between the shared beginning and end.
     pub text: String,
 }
 
@@ -122,19 +122,19 @@ fn is_zero(n: &usize) -> bool {
     *n == 0
 }
 
-/// A body may be like one of so many before it.
-const HELD: usize = 16;
+/// Number of earlier bodies that a body may refer to.
+const MAX_REFERENCES: usize = 16;
 
-/// After so many that are each like another, one is written whole: what a damaged line takes with
-/// it is bounded.
-const LONGEST_CHAIN: u32 = 64;
+/// Maximum length of a chain of references. The next body is written whole, so a damaged line has
+/// bounded effects.
+const MAX_CHAIN: u32 = 64;
 
 /// The newest bodies, the same for who writes and who reads.
 #[derive(Debug, Default)]
-pub struct Bodies(VecDeque<Held>);
+pub struct Bodies(VecDeque<EarlierBody>);
 
 #[derive(Debug)]
-struct Held {
+struct EarlierBody {
     number: u64,
     text: Arc<str>,
     chain: u32,
@@ -143,7 +143,7 @@ struct Held {
 impl Bodies {
     /// A body as it is written.
     pub fn pack(&mut self, number: u64, text: &str) -> Body {
-        let usable = self.0.iter().filter(|h| h.chain < LONGEST_CHAIN);
+        let usable = self.0.iter().filter(|h| h.chain < MAX_CHAIN);
         let shared = usable.map(|held| (shared(&held.text, text), held));
         let best = shared.max_by_key(|((head, tail), held)| (head + tail, held.number));
         let whole = Body { bytes: text.len(), text: text.to_string(), ..Body::default() };
@@ -159,7 +159,7 @@ impl Bodies {
         body
     }
 
-    /// A body as it was sent; an error says what is wrong with the line.
+    /// Returns a body as it was sent; an error describes the fault of the line.
     pub fn unpack(&mut self, number: u64, body: &Body) -> Result<Arc<str>, String> {
         let (text, chain): (Arc<str>, u32) = match body.like {
             None => (Arc::from(body.text.as_str()), 0),
@@ -184,14 +184,15 @@ impl Bodies {
     }
 
     fn hold(&mut self, number: u64, text: Arc<str>, chain: u32) {
-        if self.0.len() == HELD {
+        if self.0.len() == MAX_REFERENCES {
             self.0.pop_front();
         }
-        self.0.push_back(Held { number, text, chain });
+        self.0.push_back(EarlierBody { number, text, chain });
     }
 }
 
-/// How many bytes two texts share at their beginnings and, behind these, at their ends.
+/// Returns the number of bytes that two texts share at their beginnings and, after these, at their
+/// ends.
 fn shared(a: &str, b: &str) -> (usize, usize) {
     let head = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     let head = a.floor_char_boundary(head).min(b.floor_char_boundary(head));

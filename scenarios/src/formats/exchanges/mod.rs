@@ -1,19 +1,19 @@
-//! What `ctxbench record` writes: every request to a provider as it was sent, and every answer.
+//! Files of `ctxbench record`: every request to a provider as it was sent, and every answer.
 //!
-//! `line` is the file, `decode` reads bodies by the decoders of their wires, `seen` holds each
-//! content once, `sorted` finds the conversations, and `steps` tells them. The recorder understands
-//! nothing of this: what is read better later is read better from old files, too.
+//! `line` is the file, `decode` reads bodies by the decoders of their wires, `seen` stores each
+//! content once, `sorted` finds the conversations, and `steps` converts them. The recorder does not
+//! interpret bodies, so improvements of the reader apply to old files, too.
 //!
 //! Rules, where the exchanges leave a choice:
-//! - Requests with the system prompt or the tools of the largest conversation that go on with no
-//!   other one are sessions of their own, unless a call began them. What else there is belongs to
-//!   the session that went on meanwhile: subagents `agent-N` with their messages, and side requests
-//!   (`side-N`, `summary-N`: one request without tools), which are counted calls and no messages.
+//! - Requests with the system prompt or the tools of the largest conversation that continue no
+//!   other one are separate sessions, unless a call began them. Other conversations belong to the
+//!   session that was active: subagents `agent-N` with their messages, and side requests (`side-N`,
+//!   `summary-N`: one request without tools), which are counted calls and not messages.
 //! - A reply that the next request does not show was not taken: it is a counted call.
-//! - A request that failed or broke off has no reply. What a program kept of one, the next request
-//!   shows; it has no counters.
-//! - A compaction is where calls of the conversation are gone, or a summary stands in their place;
-//!   its summary is the reply as the model wrote it. Who asked for it cannot be seen.
+//! - A request that failed or broke off has no reply. The next request shows the part that the
+//!   program kept; it has no counters.
+//! - A compaction is found where calls of the conversation disappear, or a summary replaces them;
+//!   its summary is the reply as the model wrote it. Its trigger is unknown.
 //! - Times are those of this machine: a request's when it was there, a reply's when it was whole.
 
 mod decode;
@@ -59,7 +59,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let sorted = sorted::sorted(&all);
     let mut recordings = steps::recordings(&all, &sorted, &told);
     if recordings.is_empty() && told.last_line > 0 {
-        // What was told of its lines says why there is nothing.
+        // The notes on its lines explain why it is empty.
         recordings.push(told);
     }
     let several = recordings.len() > 1;
@@ -72,7 +72,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     Ok(())
 }
 
-/// Whether the requests went to the provider itself.
+/// Returns whether the requests were sent to the provider itself.
 fn route(all: &seen::Exchanges) -> Route {
     let hosts: Vec<&str> = all.hosts.keys().map(String::as_str).collect();
     let told = hosts.join(", ");
@@ -93,7 +93,7 @@ pub struct Summarised {
     pub wire: Wire,
     pub path: String,
     pub body: Arc<str>,
-    /// The words of the summary.
+    /// Text of the summary.
     pub reply: String,
     pub stop: StopReason,
     /// As the provider counted, tokens.
@@ -101,7 +101,7 @@ pub struct Summarised {
     pub output: u64,
 }
 
-/// The summaries that a program asked for and went on with.
+/// Returns the summaries that a program requested and used.
 pub fn summaries(source: &Source<'_>) -> Result<Vec<Summarised>, InputError> {
     let all = seen::read(source, &mut Recording::default())?;
     let sorted = sorted::sorted(&all);
@@ -114,7 +114,7 @@ pub fn summaries(source: &Source<'_>) -> Result<Vec<Summarised>, InputError> {
         let wrote = |i: &&usize| all.all[**i].line == number;
         let (Some(body), Some(i)) = (body, sorted.summaries.iter().find(wrote)) else { continue };
         let of = &all.all[*i];
-        let (Ok(reply), Some(wire)) = (&of.reply, wire::named(of.wire)) else { continue };
+        let (Ok(reply), Some(wire)) = (&of.reply, wire::find(of.wire)) else { continue };
         let words = joined_text(&reply.parts, "\n");
         if !words.is_empty() {
             found.push(Summarised {

@@ -1,4 +1,4 @@
-//! The exchanges of a file as their wires tell them, each content once.
+//! Exchanges of a file, decoded by their wires, each content once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::error::{Fault, InputError};
 use crate::escapes;
 use crate::formats::{Recording, Source};
 
-/// What an exchange shows of one content.
+/// Occurrence of a content in an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Placed {
     pub(super) hash: u64,
@@ -24,14 +24,14 @@ pub(super) struct Placed {
 
 /// An exchange.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct ExchangeView {
     pub(super) line: usize,
     pub(super) number: u64,
     pub(super) at_ms: u64,
     pub(super) end_ms: u64,
     pub(super) wire: &'static str,
     pub(super) model: String,
-    /// What stands before the conversation.
+    /// Contents before the conversation.
     pub(super) standing: Vec<u64>,
     /// Hash of the tools; 0 = none.
     pub(super) tools: u64,
@@ -46,10 +46,10 @@ pub(super) struct Seen {
 pub(super) struct Exchanges {
     pub(super) header: Header,
     /// In the order of their numbers.
-    pub(super) all: Vec<Seen>,
+    pub(super) all: Vec<ExchangeView>,
     pub(super) contents: HashMap<u64, (Role, Arc<Content>)>,
     pub(super) tools: HashMap<u64, Arc<Tools>>,
-    /// Where requests went, and how many.
+    /// Hosts of the requests, with their numbers.
     pub(super) hosts: BTreeMap<String, usize>,
 }
 
@@ -59,7 +59,7 @@ impl Exchanges {
         (*role, content)
     }
 
-    /// Whether the model said it.
+    /// Returns whether the model wrote it.
     pub(super) fn is_said(&self, hash: u64) -> bool {
         self.content(hash).0 == Role::Assistant
     }
@@ -69,7 +69,7 @@ fn is_standing(item: &Item) -> bool {
     matches!(item.role, Role::System | Role::Instructions | Role::Developer)
 }
 
-/// Reads a file. What it says of lines that cannot be read goes into `out`.
+/// Reads a file. Notes on unreadable lines are added to `out`.
 pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges, InputError> {
     let mut found = Exchanges::default();
     let mut notes = Notes::default();
@@ -91,7 +91,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
                 let seen = found.exchange(number, *exchange, &mut bodies, &mut notes.unknown);
                 match seen {
                     // The provider refused it, and nothing was said.
-                    Ok(Seen { items, reply: Err(why), .. }) if items.is_empty() => {
+                    Ok(ExchangeView { items, reply: Err(why), .. }) if items.is_empty() => {
                         let what = format!("a request without messages ({why})");
                         out.warnings.push(format!("{file}:{number}: {what}; left out"));
                     }
@@ -105,7 +105,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
             Ok(Line::Passed(passed)) if !passed.known => notes.passed += 1,
             Ok(Line::Passed(_)) => {}
             Err(e) if lines.peek().is_none() && e.is_eof() => out.warnings.push(format!(
-                "{file}:{number}: the last line breaks off; what stands before it is used"
+                "{file}:{number}: the last line breaks off; the lines before it are used"
             )),
             Err(e) => {
                 let what = format!("not a line of a recording ({e})");
@@ -115,11 +115,11 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
         }
     }
     found.all.sort_by_key(|e| e.number);
-    out.left_out.extend(notes.told(file));
+    out.left_out.extend(notes.notes(file));
     Ok(found)
 }
 
-/// What the session lacks.
+/// Missing parts of the session.
 #[derive(Default)]
 struct Notes {
     unknown: Unknown,
@@ -127,7 +127,7 @@ struct Notes {
 }
 
 impl Notes {
-    fn told(self, file: &str) -> Vec<String> {
+    fn notes(self, file: &str) -> Vec<String> {
         let unknown = self.unknown.into_iter().map(|(kind, n)| {
             format!("{file}: {n} × content of the kind {kind:?}, which is not modelled; left out")
         });
@@ -146,31 +146,31 @@ impl Exchanges {
         exchange: Exchange,
         bodies: &mut Bodies,
         unknown: &mut Unknown,
-    ) -> Result<Seen, String> {
-        let body = exchange.body.as_ref().ok_or("a request whose body is no text")?;
+    ) -> Result<ExchangeView, String> {
+        let body = exchange.body.as_ref().ok_or("a request with a body that is not text")?;
         let body = bodies.unpack(exchange.number, body)?;
         let name = &exchange.wire;
-        let wire = wire::named(name).ok_or_else(|| format!("the wire {name:?} is not known"))?;
+        let wire = wire::find(name).ok_or_else(|| format!("the wire {name:?} is not known"))?;
         let prompt = decode::prompt(wire, &exchange.path, &body, unknown)
-            .ok_or_else(|| format!("a body that is no request of {name}"))?;
+            .ok_or_else(|| format!("a body that is not a request of {name}"))?;
         let answer = exchange.reply.as_deref().unwrap_or_default();
         let reply = match (exchange.status, exchange.ended) {
             (200..=299, _) => decode::reply(wire, answer, unknown)
                 .ok_or_else(|| broken(exchange.ended).to_string()),
-            (0, _) => Err("there was no answer".to_string()),
+            (0, _) => Err("no answer arrived".to_string()),
             (status, _) => Err(format!("HTTP {status}")),
         };
-        Ok(self.seen(line, &exchange, wire.name(), prompt, reply))
+        Ok(self.view_of(line, &exchange, wire.name(), prompt, reply))
     }
 
-    fn seen(
+    fn view_of(
         &mut self,
         line: usize,
         exchange: &Exchange,
         wire: &'static str,
         prompt: Prompt,
         reply: Result<Reply, String>,
-    ) -> Seen {
+    ) -> ExchangeView {
         let Prompt { model, tools, items, .. } = prompt;
         let begin = items.iter().position(|i| !is_standing(i)).unwrap_or(items.len());
         let mut placed: Vec<Placed> = Vec::with_capacity(items.len());
@@ -184,7 +184,7 @@ impl Exchanges {
             self.tools.entry(hash).or_insert(tools);
             hash
         });
-        Seen {
+        ExchangeView {
             line,
             number: exchange.number,
             at_ms: exchange.at_ms,
@@ -201,9 +201,9 @@ impl Exchanges {
 
 fn broken(ended: Ended) -> &'static str {
     match ended {
-        Ended::Whole => "the answer is no whole reply",
+        Ended::Whole => "the answer is not a whole reply",
         Ended::Cut => "the answer broke off",
         Ended::Left => "the program did not wait for the end of the answer",
-        Ended::Unreached => "there was no answer",
+        Ended::Unreached => "no answer arrived",
     }
 }

@@ -1,13 +1,13 @@
-//! Which conversation each request goes on with, and how.
+//! Assignment of each request to the conversation that it continues.
 //!
-//! - A request goes on with the conversation all of whose messages it shows, the longest if there
-//!   are several.
-//! - It rewrites a conversation of its kind if it shows replies or results of it in their order, or
-//!   what a reply to its end, or a reply beside it, has put in their place.
+//! - A request continues the conversation with messages that it shows all, the longest if there are
+//!   several.
+//! - It rewrites a conversation of its kind if it shows replies or results of it in order, or the
+//!   text that a reply to its end, or a parallel reply, put in their place.
 //! - Of a kind are requests with the same system prompt or the same tools, or with half of the lines
 //!   of the system prompt in common.
-//! - A reply whose words come back outside a reply and outside a tool's result, where earlier
-//!   messages are gone, was a summary.
+//! - A reply is a summary if its text returns outside a reply and outside a tool's result while
+//!   earlier messages are missing.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,22 +16,22 @@ use ctxbench_core::content::Part;
 use ctxbench_core::request::Reply;
 use ctxbench_provider::Content;
 
-use super::seen::{Exchanges, Placed, Seen};
+use super::seen::{ExchangeView, Exchanges, Placed};
 
-/// How a request stands to its conversation. Places are those of its items.
+/// Relation of a request to its conversation. Positions are those of its items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
     Begins,
-    /// What stands from this place on is new.
+    /// Items from this position on are new.
     Extends {
         new: usize,
     },
-    /// The user went back to what stood before a place of the request before.
+    /// The user returned to a position of the request before.
     Rewound {
         to: usize,
         new: usize,
     },
-    /// Earlier messages are gone; `by` wrote what stands in their place, at `at`.
+    /// Earlier messages are missing; `by` wrote the text that replaces them, at `at`.
     Compacted {
         by: Option<Summary>,
         new: Vec<usize>,
@@ -55,7 +55,7 @@ pub(super) struct Summary {
 pub(super) struct Conversation {
     /// Its exchanges, in order.
     pub(super) exchanges: Vec<usize>,
-    /// What its newest request showed.
+    /// Items of its newest request.
     items: Vec<Placed>,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct Sorted {
     pub(super) summaries: HashSet<usize>,
 }
 
-/// So many exchanges before a request may have written its summary.
+/// Maximum number of exchanges before a request in which its summary may be.
 const SUMMARY_WITHIN: usize = 50;
 
 pub(super) fn sorted(all: &Exchanges) -> Sorted {
@@ -80,13 +80,13 @@ pub(super) fn sorted(all: &Exchanges) -> Sorted {
     sorter.out
 }
 
-/// Whether two requests are of a kind.
-pub(super) fn of_a_kind(all: &Exchanges, a: &Seen, b: &Seen) -> bool {
+/// Returns whether two requests are of one kind.
+pub(super) fn of_a_kind(all: &Exchanges, a: &ExchangeView, b: &ExchangeView) -> bool {
     a.standing == b.standing || (a.tools == b.tools && a.tools != 0) || half_alike(all, a, b)
 }
 
-fn half_alike(all: &Exchanges, a: &Seen, b: &Seen) -> bool {
-    let lines = |e: &Seen| -> HashSet<&str> {
+fn half_alike(all: &Exchanges, a: &ExchangeView, b: &ExchangeView) -> bool {
+    let lines = |e: &ExchangeView| -> HashSet<&str> {
         let texts = e.standing.iter().map(|h| all.content(*h).1);
         let texts = texts.filter_map(|c| if let Content::Text(t) = c { Some(&**t) } else { None });
         texts.flat_map(str::lines).map(str::trim).filter(|l| !l.is_empty()).collect()
@@ -99,16 +99,16 @@ fn half_alike(all: &Exchanges, a: &Seen, b: &Seen) -> bool {
 struct Sorter<'a> {
     all: &'a Exchanges,
     out: Sorted,
-    /// What was found out about pairs of system prompts and tools.
+    /// Results for pairs of system prompts and tools.
     alike: HashMap<(usize, usize), bool>,
 }
 
 impl Sorter<'_> {
-    fn seen(&self, i: usize) -> &Seen {
+    fn view(&self, i: usize) -> &ExchangeView {
         &self.all.all[i]
     }
 
-    /// Whether an exchange is of the kind of a conversation, which may change as it goes on.
+    /// Returns whether an exchange is of the kind of a conversation, which may change over time.
     fn is_of(&mut self, i: usize, conversation: usize) -> bool {
         let Some(&last) = self.out.conversations[conversation].exchanges.last() else {
             return false;
@@ -130,7 +130,7 @@ impl Sorter<'_> {
         if let Relation::Compacted { by: Some(summary), .. } = &relation {
             self.out.summaries.insert(summary.by);
         }
-        let items = self.seen(i).items.clone();
+        let items = self.view(i).items.clone();
         let to = &mut self.out.conversations[conversation];
         to.exchanges.push(i);
         to.items = items;
@@ -138,7 +138,7 @@ impl Sorter<'_> {
     }
 
     fn extended(&self, i: usize, own: &[usize]) -> Option<(usize, Relation)> {
-        let items = &self.seen(i).items;
+        let items = &self.view(i).items;
         let before = |c: &usize| self.out.conversations[*c].items.len();
         let shows = |c: &usize| {
             let before = &self.out.conversations[*c].items;
@@ -152,10 +152,10 @@ impl Sorter<'_> {
         let shared = own.iter().map(|c| (*c, self.shared(i, *c)));
         let best = shared.filter(|(_, s)| s.counts).max_by_key(|(c, s)| (s.known.len(), *c));
         let unknown = |known: &[usize]| -> Vec<usize> {
-            (0..self.seen(i).items.len()).filter(|at| !known.contains(at)).collect()
+            (0..self.view(i).items.len()).filter(|at| !known.contains(at)).collect()
         };
         let Some((conversation, shared)) = best else {
-            // Nothing is left but, perhaps, a summary and words of the user.
+            // Nothing remains except, possibly, a summary and text of the user.
             return own.iter().rev().find_map(|c| {
                 let shared = self.shared(i, *c);
                 let fresh = unknown(&shared.known);
@@ -176,9 +176,9 @@ impl Sorter<'_> {
         Some((conversation, relation))
     }
 
-    /// What a request shows of a conversation, in its order.
+    /// Returns the messages of a conversation that a request shows, in order.
     fn shared(&self, i: usize, conversation: usize) -> Shared {
-        let (before, items) = (&self.out.conversations[conversation].items, &self.seen(i).items);
+        let (before, items) = (&self.out.conversations[conversation].items, &self.view(i).items);
         let mut known = Vec::new();
         let mut from = 0;
         for (at, item) in items.iter().enumerate() {
@@ -208,10 +208,10 @@ impl Sorter<'_> {
         Shared { counts: works || (begun && !known.is_empty()), known, last_work, lost_calls }
     }
 
-    /// The place to which the user went back: everything up to it stands, and a message of the user
-    /// is where another was, with replies behind it.
+    /// Returns the position to which the user returned: everything before it is kept, and a message
+    /// of the user replaces another one with replies after it.
     fn rewound(&self, i: usize, conversation: usize, new: usize) -> Option<usize> {
-        let (before, items) = (&self.out.conversations[conversation].items, &self.seen(i).items);
+        let (before, items) = (&self.out.conversations[conversation].items, &self.view(i).items);
         let to = common(before, items);
         let is_user = |p: &Placed| {
             let (role, content) = self.all.content(p.hash);
@@ -230,9 +230,9 @@ impl Sorter<'_> {
             if self.out.summaries.contains(&by) || (own && Some(by) != last) {
                 continue;
             }
-            let Ok(reply) = &self.seen(by).reply else { continue };
+            let Ok(reply) = &self.view(by).reply else { continue };
             let shows = |at: &&usize| {
-                let (role, content) = self.all.content(self.seen(i).items[**at].hash);
+                let (role, content) = self.all.content(self.view(i).items[**at].hash);
                 let reply_again = own && role == Role::Assistant;
                 match content {
                     Content::Text(text) => !reply_again && holds(text, reply),
@@ -253,13 +253,13 @@ impl Sorter<'_> {
 
 fn compacted(by: Option<Summary>, shared: &Shared, fresh: Vec<usize>) -> Relation {
     let at = by.as_ref().map(|s| s.at);
-    // What stands before kept replies and results took the place of others.
+    // Items before kept replies and results replaced others.
     let new =
         fresh.into_iter().filter(|f| Some(*f) != at && shared.last_work.is_none_or(|w| *f > w));
     Relation::Compacted { new: new.collect(), by }
 }
 
-/// What a request shows of a conversation.
+/// Part of a conversation that a request shows.
 struct Shared {
     /// Places of the items that it showed before.
     known: Vec<usize>,
@@ -267,7 +267,7 @@ struct Shared {
     last_work: Option<usize>,
     /// They say that it is the same conversation.
     counts: bool,
-    /// Calls of it are gone.
+    /// Calls of it are missing.
     lost_calls: bool,
 }
 
@@ -281,8 +281,8 @@ const SHORTEST: usize = 20;
 /// Shortest line of a reply that is looked for by itself, characters.
 const SHORTEST_LINE: usize = 16;
 
-/// Whether a text holds a reply, or as much of its lines as programs leave of a summary: they take
-/// out what the model thought aloud, and tags.
+/// Returns whether a text contains a reply, or as much of its lines as programs leave of a summary:
+/// they remove thinking aloud and tags.
 fn holds(text: &str, reply: &Reply) -> bool {
     let said: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
     let said = said.join("\n");

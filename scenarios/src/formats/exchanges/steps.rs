@@ -1,5 +1,5 @@
-//! Conversations as the steps of recordings: a session for each main conversation, with the
-//! subagents and side requests that went beside it.
+//! Conversations as steps of recordings: a session for each main conversation, with its subagents
+//! and side requests.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,26 +14,26 @@ use super::super::recording::{
 };
 use super::super::time;
 use super::decode;
-use super::seen::{Exchanges, Placed, Seen};
+use super::seen::{ExchangeView, Exchanges, Placed};
 use super::sorted::{Relation, Sorted, of_a_kind};
 use crate::escapes;
 
-/// What a conversation is in its session.
+/// Role of a conversation in its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
     Main,
     Agent(String),
-    /// A request beside the work, such as one for a title.
+    /// A request outside the work, such as one for a title.
     Side(String),
 }
 
-/// Where a conversation belongs.
-struct Place {
+/// Session and role of a conversation.
+struct Owner {
     session: usize,
     part: Kind,
 }
 
-/// The recordings of a file. Each gets a copy of what was told of the file.
+/// Returns the recordings of a file. Each gets a copy of the notes on the file.
 pub(super) fn recordings(all: &Exchanges, sorted: &Sorted, told: &Recording) -> Vec<Recording> {
     let places = places(all, sorted);
     let sessions = places.iter().map(|p| p.session + 1).max().unwrap_or(0);
@@ -49,15 +49,15 @@ pub(super) fn recordings(all: &Exchanges, sorted: &Sorted, told: &Recording) -> 
     out.into_iter().map(recording).collect()
 }
 
-/// The last reply of a conversation in words.
+/// Returns the text of a conversation's last reply.
 fn last_words(all: &Exchanges, exchanges: &[usize]) -> Option<String> {
     let reply = exchanges.iter().rev().find_map(|i| all.all[*i].reply.as_ref().ok())?;
     let words: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
     Some(words.join("\n").trim().to_string()).filter(|w| w.len() >= 20)
 }
 
-/// Whether a conversation was begun by a call of another one: its first words are among the
-/// arguments, or its last ones came back as a result.
+/// Returns whether a call of another conversation started this one: its first text is in the
+/// arguments, or its last text came back as a result.
 fn is_delegated(all: &Exchanges, sorted: &Sorted, conversation: usize) -> bool {
     let own = &sorted.conversations[conversation].exchanges;
     let first = &all.all[own[0]];
@@ -71,23 +71,23 @@ fn is_delegated(all: &Exchanges, sorted: &Sorted, conversation: usize) -> bool {
     let shown: HashSet<u64> = own.iter().flat_map(|i| &all.all[*i].items).map(|p| p.hash).collect();
     all.contents.iter().filter(|(hash, _)| !shown.contains(hash)).any(|(_, (_, c))| match &**c {
         Content::Call { arguments, .. } => {
-            escapes::from_str(arguments).is_ok_and(|v: Value| says(&v, &prompts))
+            escapes::from_str(arguments).is_ok_and(|v: Value| contains_prompt(&v, &prompts))
         }
         Content::Output { text, .. } => words.as_ref().is_some_and(|w| text.contains(w)),
         _ => false,
     })
 }
 
-fn says(value: &Value, prompts: &HashSet<&str>) -> bool {
+fn contains_prompt(value: &Value, prompts: &HashSet<&str>) -> bool {
     match value {
         Value::String(text) => prompts.contains(text.trim()),
-        Value::Array(all) => all.iter().any(|v| says(v, prompts)),
-        Value::Object(all) => all.values().any(|v| says(v, prompts)),
+        Value::Array(all) => all.iter().any(|v| contains_prompt(v, prompts)),
+        Value::Object(all) => all.values().any(|v| contains_prompt(v, prompts)),
         _ => false,
     }
 }
 
-fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Place> {
+fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Owner> {
     let weight = |exchanges: &[usize]| -> usize {
         exchanges
             .iter()
@@ -106,7 +106,7 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Place> {
     let is_main = |c: usize| {
         let kind = || of_a_kind(all, &all.all[first(main)], &all.all[first(c)]);
         let wrote = conversations[c].exchanges.iter().any(|i| sorted.summaries.contains(i));
-        // One that only wrote a summary is beside the conversation that shows it.
+        // A conversation that only wrote a summary belongs to the one that shows it.
         let only_wrote = wrote && conversations[c].exchanges.len() == 1;
         c == main || (!only_wrote && kind() && !is_delegated(all, sorted, c))
     };
@@ -115,9 +115,9 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Place> {
     all_of_them
         .map(|c| {
             if let Some(session) = mains.iter().position(|m| *m == c) {
-                return Place { session, part: Kind::Main };
+                return Owner { session, part: Kind::Main };
             }
-            // The one that went on meanwhile, else the newest before it, else the next.
+            // The conversation that was active, else the newest before it, else the next.
             let spans = |m: &usize| first(*m) <= first(c) && last(*m) >= first(c);
             let session = mains.iter().rposition(spans);
             let session = session.or_else(|| mains.iter().rposition(|m| first(*m) <= first(c)));
@@ -133,17 +133,17 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Place> {
                 let word = if wrote { "summary" } else { "side" };
                 Kind::Side(format!("{word}-{}", sides[session]))
             };
-            Place { session, part }
+            Owner { session, part }
         })
         .collect()
 }
 
-/// Where a conversation stands.
+/// State of a conversation.
 #[derive(Default)]
 struct State {
     standing: Vec<u64>,
     tools: u64,
-    /// Steps with the place of what they show in the newest request.
+    /// Steps with the position of their contents in the newest request.
     shown: Vec<(usize, usize)>,
     /// The step of the newest reply, until a request shows that it was taken.
     pending: Option<usize>,
@@ -162,9 +162,9 @@ struct Teller<'a> {
     states: HashMap<usize, State>,
 }
 
-/// An exchange about to be told.
+/// Exchange that is being converted.
 struct Turn<'a> {
-    seen: &'a Seen,
+    seen: &'a ExchangeView,
     conversation: usize,
     agent: Option<String>,
     view: View,
@@ -217,7 +217,7 @@ impl Teller<'_> {
         self.step(turn, turn.seen.at_ms, turn.view, what);
     }
 
-    /// What stands before the conversation, and what happened to it.
+    /// Converts the contents before the conversation, and the changes to it.
     fn before(&mut self, turn: &Turn<'_>, relation: &Relation) {
         let seen = turn.seen;
         let state = self.states.entry(turn.conversation).or_default();
@@ -261,7 +261,7 @@ impl Teller<'_> {
             Relation::Compacted { by, .. } => {
                 let reply = by.as_ref().map(|summary| {
                     let of = &self.all.all[summary.by];
-                    Box::new(told(of, &reply_id(of)))
+                    Box::new(reply_of(of, &reply_id(of)))
                 });
                 let words = |r: &Reply| {
                     let words = r.pieces.iter().filter_map(|p| match p {
@@ -284,13 +284,13 @@ impl Teller<'_> {
         }
     }
 
-    /// Whether the newest reply was taken into the conversation, and what is new besides.
+    /// Returns whether the newest reply became part of the conversation, and the other new items.
     fn after_reply(&mut self, turn: &Turn<'_>, relation: &Relation, new: Vec<usize>) -> Vec<usize> {
         let state = self.states.entry(turn.conversation).or_default();
         let Some(step) = state.pending.take() else { return new };
         let items = &turn.seen.items;
         let is_said = |at: &usize| self.all.is_said(items[*at].hash);
-        // Before the reply stands what the request before showed, as the program has changed it.
+        // Before the reply come the contents of the previous request, as the program changed them.
         let from = match relation {
             Relation::Edited { .. } => new.iter().position(is_said).unwrap_or(0),
             _ => 0,
@@ -298,7 +298,7 @@ impl Teller<'_> {
         let said = new[from..].iter().take_while(|at| is_said(at)).count();
         let compacted = matches!(relation, Relation::Compacted { .. });
         if said == 0 && !compacted && self.steps[step].view == View::Both {
-            // It was asked again, or went on without it.
+            // The request was repeated, or the program continued without the reply.
             self.steps[step].view = View::Calls;
         }
         new[from + said..].to_vec()
@@ -331,10 +331,10 @@ impl Teller<'_> {
                     counters: Err("a reply that was not recorded".into()),
                     ..Reply::default()
                 };
-                self.shown(turn, at, view, What::Reply(reply));
+                self.push_content(turn, at, view, What::Reply(reply));
                 continue;
             }
-            // The words that ask for a summary are none of the user's.
+            // The text that asks for a summary is not the user's.
             let asked = (turn.asks && g + 1 == n)
                 .then(|| pieces.iter().rposition(|p| matches!(p, Piece::Said(_))))
                 .flatten()
@@ -344,22 +344,22 @@ impl Teller<'_> {
                 What::Input(Input { pieces, blocks, ..Input::default() })
             };
             if !pieces.is_empty() {
-                self.shown(turn, at, view, input(pieces));
+                self.push_content(turn, at, view, input(pieces));
             }
             if let Some(asked) = asked {
-                self.shown(turn, at, View::Calls, input(vec![asked]));
+                self.push_content(turn, at, View::Calls, input(vec![asked]));
             }
         }
     }
 
-    fn shown(&mut self, turn: &Turn<'_>, at: usize, view: View, what: What) {
+    fn push_content(&mut self, turn: &Turn<'_>, at: usize, view: View, what: What) {
         let step = self.step(turn, turn.seen.at_ms, view, what);
         self.states.entry(turn.conversation).or_default().shown.push((at, step));
     }
 
     fn piece(&self, placed: &Placed) -> Option<Piece> {
         let (role, content) = self.all.content(placed.hash);
-        decode::shown(content, role)
+        decode::prompt_piece(content, role)
     }
 
     fn reply(&mut self, turn: &Turn<'_>, i: usize) {
@@ -372,7 +372,7 @@ impl Teller<'_> {
             Ok(reply) => {
                 let view = if self.sorted.summaries.contains(&i) { View::Calls } else { turn.view };
                 let counters = decode::counters(&reply.usage);
-                let mut told = told(seen, &reply_id(seen));
+                let mut told = reply_of(seen, &reply_id(seen));
                 told.sent_ms = i64::try_from(seen.at_ms).ok().map(|ms| self.started + ms);
                 let step = self.step(turn, seen.end_ms, view, What::Reply(told));
                 let state = self.states.entry(turn.conversation).or_default();
@@ -386,14 +386,14 @@ impl Teller<'_> {
     }
 }
 
-fn reply_id(seen: &Seen) -> String {
+fn reply_id(seen: &ExchangeView) -> String {
     format!("exchange {}", seen.number)
 }
 
 /// The reply of an exchange.
-fn told(seen: &Seen, id: &str) -> Reply {
+fn reply_of(seen: &ExchangeView, id: &str) -> Reply {
     let Ok(reply) = &seen.reply else { return Reply::default() };
-    let pieces: Vec<Piece> = reply.parts.iter().cloned().map(decode::said).collect();
+    let pieces: Vec<Piece> = reply.parts.iter().cloned().map(decode::reply_piece).collect();
     Reply {
         response: Some(id.to_string()),
         model: Some(seen.model.clone()),

@@ -1,4 +1,4 @@
-//! What requests show of a session, by requests and replies written by hand.
+//! Sessions from hand-written requests and replies.
 
 use ctxbench_core::session::{Entry, RecordedUsage};
 use serde_json::{Value, json};
@@ -8,26 +8,26 @@ use super::*;
 use crate::error::Loaded;
 
 /// A recording in the making, one second per exchange.
-struct Made {
+struct RecordingBuilder {
     lines: Vec<Line>,
     bodies: Bodies,
     system: &'static str,
     tools: &'static [&'static str],
 }
 
-fn made() -> Made {
+fn builder() -> RecordingBuilder {
     let started = "2026-01-02T03:04:05.000Z".to_string();
     let header = Header { version: VERSION, started, ..Header::default() };
     let lines = vec![Line::CtxbenchRecording(header)];
     let (bodies, system, tools) = (Bodies::default(), "You are an agent.", &["read"][..]);
-    Made { lines, bodies, system, tools }
+    RecordingBuilder { lines, bodies, system, tools }
 }
 
 fn user(text: &str) -> Value {
     json!({"role": "user", "content": text})
 }
 
-fn says(text: &str) -> Value {
+fn assistant_message(text: &str) -> Value {
     json!({"role": "assistant", "content": text})
 }
 
@@ -39,7 +39,7 @@ fn result(id: &str, text: &str) -> Value {
     json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": text}]})
 }
 
-/// A whole answer that says what a message says; the prompt is of `prompt` tokens.
+/// A whole answer with the text of a message; the prompt is of `prompt` tokens.
 fn answer(message: &Value, prompt: u64) -> String {
     let content = match &message["content"] {
         Value::String(text) => json!([{"type": "text", "text": text}]),
@@ -50,18 +50,24 @@ fn answer(message: &Value, prompt: u64) -> String {
     .to_string()
 }
 
-impl Made {
-    fn of(mut self, system: &'static str, tools: &'static [&'static str]) -> Made {
+impl RecordingBuilder {
+    fn prefix(mut self, system: &'static str, tools: &'static [&'static str]) -> RecordingBuilder {
         (self.system, self.tools) = (system, tools);
         self
     }
 
-    fn asked(self, messages: &[Value], reply: &Value) -> Made {
+    fn exchange(self, messages: &[Value], reply: &Value) -> RecordingBuilder {
         let prompt = 100 * messages.len() as u64;
         self.answered(messages, 200, Ended::Whole, &answer(reply, prompt))
     }
 
-    fn answered(mut self, messages: &[Value], status: u16, ended: Ended, reply: &str) -> Made {
+    fn answered(
+        mut self,
+        messages: &[Value],
+        status: u16,
+        ended: Ended,
+        reply: &str,
+    ) -> RecordingBuilder {
         let number = self.lines.len() as u64;
         let tools: Vec<Value> =
             self.tools.iter().map(|t| json!({"name": t, "input_schema": {}})).collect();
@@ -102,7 +108,7 @@ impl Made {
     }
 
     /// Entries in short: `agent?kind: words`.
-    fn told(&self) -> Vec<String> {
+    fn summary(&self) -> Vec<String> {
         short(&self.session())
     }
 }
@@ -110,7 +116,7 @@ impl Made {
 fn short(loaded: &Loaded) -> Vec<String> {
     let words = |e: &Entry| {
         let parts = e.content();
-        parts.iter().map(|p| p.words().to_string()).collect::<Vec<_>>().join("|")
+        parts.iter().map(|p| p.text().to_string()).collect::<Vec<_>>().join("|")
     };
     let entry = |e: &Entry| {
         let who = e.agent().map_or(String::new(), |a| format!("{a} "));
@@ -138,15 +144,21 @@ const SUMMARY: &str = "The user wants the port changed.\nIt is in server.ts, lin
 
 #[test]
 fn a_conversation_is_what_its_requests_show() {
-    let r = made()
-        .asked(&[user("go")], &calls("c1"))
-        .asked(&[user("go"), calls("c1"), result("c1", "found")], &says("done"))
-        .asked(
-            &[user("go"), calls("c1"), result("c1", "found"), says("done"), user("thanks")],
-            &says("you are welcome"),
+    let r = builder()
+        .exchange(&[user("go")], &calls("c1"))
+        .exchange(&[user("go"), calls("c1"), result("c1", "found")], &assistant_message("done"))
+        .exchange(
+            &[
+                user("go"),
+                calls("c1"),
+                result("c1", "found"),
+                assistant_message("done"),
+                user("thanks"),
+            ],
+            &assistant_message("you are welcome"),
         );
     assert_eq!(
-        r.told(),
+        r.summary(),
         [
             "system: You are an agent.",
             "tools: 1",
@@ -170,20 +182,20 @@ fn a_conversation_is_what_its_requests_show() {
 #[test]
 fn a_summary_at_the_end_of_the_conversation_is_a_compaction() {
     let history = [user("change the port"), calls("c1"), result("c1", "port = 80")];
-    let asks = [&history[..], &[says("Wait."), user("Summarise all of it.")]].concat();
+    let asks = [&history[..], &[assistant_message("Wait."), user("Summarise all of it.")]].concat();
     let shown = user(&format!("Earlier work, in short:\n{SUMMARY}"));
-    let r = made()
-        .asked(&history[..1], &calls("c1"))
-        .asked(&history, &says("Wait."))
-        .asked(&asks, &says(SUMMARY))
-        .asked(&[history[0].clone(), shown, user("go on")], &says("Done."));
+    let r = builder()
+        .exchange(&history[..1], &calls("c1"))
+        .exchange(&history, &assistant_message("Wait."))
+        .exchange(&asks, &assistant_message(SUMMARY))
+        .exchange(&[history[0].clone(), shown, user("continue")], &assistant_message("Done."));
     assert_eq!(
-        r.told()[5..],
+        r.summary()[5..],
         [
             "assistant: Wait.".to_string(),
             // The prompt before was of 300 tokens and had 5 of reply; the next one of 300.
             format!("compaction: Some(305) Some(300) {:?}", Some(SUMMARY)),
-            "user: go on".to_string(),
+            "user: continue".to_string(),
             "assistant: Done.".to_string(),
         ]
     );
@@ -193,20 +205,20 @@ fn a_summary_at_the_end_of_the_conversation_is_a_compaction() {
 fn a_summary_beside_the_conversation_is_a_compaction_too() {
     let history = [user("change the port"), calls("c1"), result("c1", "port = 80")];
     let written = format!("<analysis>\nfirst this, then that\n</analysis>\n{SUMMARY}");
-    let r = made()
-        .asked(&history[..1], &calls("c1"))
-        .asked(&history, &says("Next?"))
-        .of("You write summaries.", &[])
-        .asked(&[user("Transcript: port = 80")], &says(&written))
-        .of("You are an agent.", &["read"])
-        .asked(
-            &[user(&format!("This goes on from before.\n{SUMMARY}")), user("go on")],
-            &says("Done."),
+    let r = builder()
+        .exchange(&history[..1], &calls("c1"))
+        .exchange(&history, &assistant_message("Next?"))
+        .prefix("You write summaries.", &[])
+        .exchange(&[user("Transcript: port = 80")], &assistant_message(&written))
+        .prefix("You are an agent.", &["read"])
+        .exchange(
+            &[user(&format!("This continues from before.\n{SUMMARY}")), user("continue")],
+            &assistant_message("Done."),
         );
-    let told = r.told();
+    let told = r.summary();
     assert_eq!(told[5], "assistant: Next?");
     assert_eq!(told[6], format!("compaction: Some(305) Some(200) {:?}", Some(&written)));
-    assert_eq!(told[7..], ["user: go on", "assistant: Done."]);
+    assert_eq!(told[7..], ["user: continue", "assistant: Done."]);
     let session = r.session().session;
     let Entry::RecordedCompaction(c) = &session.entries[6] else { panic!() };
     assert_eq!(c.usage.map(|u| (u.input, u.output)), Some((100, 5)), "the bill of the summary");
@@ -221,16 +233,16 @@ fn a_summary_beside_the_conversation_is_a_compaction_too() {
 #[test]
 fn calls_that_are_gone_are_a_compaction_without_a_summary() {
     let long = [user("go"), calls("c1"), result("c1", "one"), calls("c2"), result("c2", "two")];
-    let r = made()
-        .asked(&long[..1], &calls("c1"))
-        .asked(&long[..3], &calls("c2"))
-        .asked(&long, &calls("c3"))
-        .asked(
+    let r = builder()
+        .exchange(&long[..1], &calls("c1"))
+        .exchange(&long[..3], &calls("c2"))
+        .exchange(&long, &calls("c3"))
+        .exchange(
             &[&long[..1], &long[3..], &[calls("c3"), result("c3", "three")]].concat(),
-            &says("ok"),
+            &assistant_message("ok"),
         );
     assert_eq!(
-        r.told()[7..],
+        r.summary()[7..],
         [
             "assistant: {\"path\":\"c3\"}",
             "compaction: Some(505) Some(500) None",
@@ -242,15 +254,21 @@ fn calls_that_are_gone_are_a_compaction_without_a_summary() {
 
 #[test]
 fn altered_results_are_the_same_conversation() {
-    let r = made()
-        .asked(&[user("go")], &calls("c1"))
-        .asked(&[user("go"), calls("c1"), result("c1", "long output")], &says("on"))
-        .asked(
-            &[user("go"), calls("c1"), result("c1", "[cleared]"), says("on"), user("more")],
-            &says("ok"),
+    let r = builder()
+        .exchange(&[user("go")], &calls("c1"))
+        .exchange(&[user("go"), calls("c1"), result("c1", "long output")], &assistant_message("on"))
+        .exchange(
+            &[
+                user("go"),
+                calls("c1"),
+                result("c1", "[cleared]"),
+                assistant_message("on"),
+                user("more"),
+            ],
+            &assistant_message("ok"),
         );
     assert_eq!(
-        r.told()[3..],
+        r.summary()[3..],
         [
             "assistant: {\"path\":\"c1\"}",
             "tool: long output",
@@ -267,18 +285,21 @@ fn subagents_and_side_requests_are_apart() {
     let delegates = json!({"role": "assistant", "content": [
         {"type": "tool_use", "id": "t1", "name": "task", "input": {"prompt": task}}]});
     let found = "The port is set in server.ts.";
-    let r = made()
-        .of("Make a title.", &[])
-        .asked(&[user("change the port")], &says("Port change"))
-        .of("You are an agent.", &["read", "task"])
-        .asked(&[user("change the port")], &delegates)
-        .of("You are a helper.", &["read"])
-        .asked(&[user(task)], &calls("c1"))
-        .asked(&[user(task), calls("c1"), result("c1", "port = 80")], &says(found))
-        .of("You are an agent.", &["read", "task"])
-        .asked(&[user("change the port"), delegates.clone(), result("t1", found)], &says("Done."));
+    let r = builder()
+        .prefix("Make a title.", &[])
+        .exchange(&[user("change the port")], &assistant_message("Port change"))
+        .prefix("You are an agent.", &["read", "task"])
+        .exchange(&[user("change the port")], &delegates)
+        .prefix("You are a helper.", &["read"])
+        .exchange(&[user(task)], &calls("c1"))
+        .exchange(&[user(task), calls("c1"), result("c1", "port = 80")], &assistant_message(found))
+        .prefix("You are an agent.", &["read", "task"])
+        .exchange(
+            &[user("change the port"), delegates.clone(), result("t1", found)],
+            &assistant_message("Done."),
+        );
     assert_eq!(
-        r.told(),
+        r.summary(),
         [
             "system: You are an agent.",
             "tools: 2",
@@ -299,12 +320,15 @@ fn subagents_and_side_requests_are_apart() {
 
 #[test]
 fn a_reply_that_was_not_taken_is_a_call() {
-    let r = made()
-        .asked(&[user("go")], &says("a first answer"))
-        .asked(&[user("go")], &says("another answer"))
-        .asked(&[user("go"), says("another answer"), user("on")], &says("ok"));
+    let r = builder()
+        .exchange(&[user("go")], &assistant_message("a first answer"))
+        .exchange(&[user("go")], &assistant_message("another answer"))
+        .exchange(
+            &[user("go"), assistant_message("another answer"), user("on")],
+            &assistant_message("ok"),
+        );
     assert_eq!(
-        r.told()[2..],
+        r.summary()[2..],
         ["user: go", "assistant: another answer", "user: on", "assistant: ok", "call: 100"]
     );
 }
@@ -312,36 +336,54 @@ fn a_reply_that_was_not_taken_is_a_call() {
 #[test]
 fn failures_and_broken_streams_have_no_reply() {
     let cut = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{}}}\n\nevent: content";
-    let r = made()
+    let r = builder()
         .answered(&[user("go")], 429, Ended::Whole, "{\"error\":{}}")
         .answered(&[user("go")], 200, Ended::Cut, cut)
         .answered(&[user("go")], 0, Ended::Unreached, "")
-        .asked(&[user("go"), says("what I had"), user("on")], &says("ok"));
-    assert_eq!(r.told()[2..], ["user: go", "assistant: what I had", "user: on", "assistant: ok"]);
+        .exchange(
+            &[user("go"), assistant_message("the latter"), user("on")],
+            &assistant_message("ok"),
+        );
+    assert_eq!(
+        r.summary()[2..],
+        ["user: go", "assistant: the latter", "user: on", "assistant: ok"]
+    );
     let loaded = r.session();
     let Entry::Assistant(kept) = &loaded.session.entries[3] else { panic!() };
-    assert_eq!(kept.usage, None, "nobody counted it");
+    assert_eq!(kept.usage, None, "it was not counted");
 }
 
 #[test]
 fn what_the_user_took_back_is_no_part_of_the_session() {
-    let r = made()
-        .asked(&[user("one")], &says("1"))
-        .asked(&[user("one"), says("1"), user("two")], &says("2"))
-        .asked(&[user("one"), says("1"), user("two"), says("2"), user("three")], &says("3"))
-        .asked(&[user("one"), says("1"), user("other")], &says("4"));
+    let r = builder()
+        .exchange(&[user("one")], &assistant_message("1"))
+        .exchange(&[user("one"), assistant_message("1"), user("two")], &assistant_message("2"))
+        .exchange(
+            &[
+                user("one"),
+                assistant_message("1"),
+                user("two"),
+                assistant_message("2"),
+                user("three"),
+            ],
+            &assistant_message("3"),
+        )
+        .exchange(&[user("one"), assistant_message("1"), user("other")], &assistant_message("4"));
     assert_eq!(
-        r.told()[2..],
+        r.summary()[2..],
         ["user: one", "assistant: 1", "user: other", "assistant: 4", "call: 300", "call: 500"]
     );
 }
 
 #[test]
 fn conversations_of_a_kind_are_sessions() {
-    let r = made()
-        .asked(&[user("the first task")], &calls("c1"))
-        .asked(&[user("the first task"), calls("c1"), result("c1", "x")], &says("done"))
-        .asked(&[user("another task")], &says("done, too"));
+    let r = builder()
+        .exchange(&[user("the first task")], &calls("c1"))
+        .exchange(
+            &[user("the first task"), calls("c1"), result("c1", "x")],
+            &assistant_message("done"),
+        )
+        .exchange(&[user("another task")], &assistant_message("done, too"));
     let all = r.sessions();
     let ids: Vec<&str> = all.iter().map(|l| l.session.header.id.as_str()).collect();
     assert_eq!(ids, ["r-1", "r-2"]);
@@ -350,22 +392,28 @@ fn conversations_of_a_kind_are_sessions() {
 
 #[test]
 fn the_same_words_again_are_said_again() {
-    let r = made()
-        .asked(&[user("yes")], &calls("c1"))
-        .asked(&[user("yes"), calls("c1"), result("c1", "long")], &says("ok"))
-        .asked(
-            &[user("yes"), calls("c1"), result("c1", "[cut]"), says("ok"), user("yes")],
-            &says("good"),
+    let r = builder()
+        .exchange(&[user("yes")], &calls("c1"))
+        .exchange(&[user("yes"), calls("c1"), result("c1", "long")], &assistant_message("ok"))
+        .exchange(
+            &[
+                user("yes"),
+                calls("c1"),
+                result("c1", "[cut]"),
+                assistant_message("ok"),
+                user("yes"),
+            ],
+            &assistant_message("good"),
         );
-    assert_eq!(r.told()[5..], ["assistant: ok", "user: yes", "assistant: good"]);
+    assert_eq!(r.summary()[5..], ["assistant: ok", "user: yes", "assistant: good"]);
 }
 
 #[test]
 fn lost_lines_take_no_more_with_them_than_they_must() {
     let task = "t".repeat(500);
-    let r = made()
-        .asked(&[user(&task)], &says("1"))
-        .asked(&[user(&task), says("1"), user("two")], &says("2"));
+    let r = builder()
+        .exchange(&[user(&task)], &assistant_message("1"))
+        .exchange(&[user(&task), assistant_message("1"), user("two")], &assistant_message("2"));
     let text = r.text();
     let lines: Vec<&str> = text.lines().collect();
     // Killed while it wrote.
@@ -384,9 +432,9 @@ fn lost_lines_take_no_more_with_them_than_they_must() {
 
 #[test]
 fn unknown_calls_and_contents_are_told() {
-    let mut r = made().asked(
+    let mut r = builder().exchange(
         &[json!({"role": "user", "content": [{"type": "text", "text": "go"}, {"type": "hologram"}]})],
-        &says("ok"),
+        &assistant_message("ok"),
     );
     let passed = |path: &str, known| {
         let (method, path) = ("GET".into(), path.into());
@@ -406,7 +454,12 @@ fn unknown_calls_and_contents_are_told() {
 
 #[test]
 fn a_refused_request_without_messages_is_no_session() {
-    let r = made().asked(&[user("the task")], &says("done")).answered(&[], 400, Ended::Whole, "{}");
+    let r = builder().exchange(&[user("the task")], &assistant_message("done")).answered(
+        &[],
+        400,
+        Ended::Whole,
+        "{}",
+    );
     let loaded = r.session();
     assert_eq!(loaded.warnings, ["r.jsonl:3: a request without messages (HTTP 400); left out"]);
     assert_eq!(short(&loaded)[2..], ["user: the task", "assistant: done"]);
@@ -414,7 +467,7 @@ fn a_refused_request_without_messages_is_no_session() {
 
 #[test]
 fn half_a_character_costs_no_request() {
-    let text = made().asked(&[user("cut <half>")], &says("ok")).text();
+    let text = builder().exchange(&[user("cut <half>")], &assistant_message("ok")).text();
     let text = text.replace("<half>", r"\\ud83d");
     let all = FORMAT.import_all(&Source::of_bytes(text.as_bytes(), "r.jsonl")).unwrap();
     assert_eq!(all[0].warnings, Vec::<String>::new());

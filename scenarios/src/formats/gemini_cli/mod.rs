@@ -1,20 +1,20 @@
 //! Gemini CLI chats (`~/.gemini/tmp/<project>/chats/session-*.json`, in newer versions `.jsonl`
-//! with changes as lines of their own).
+//! with changes as separate lines).
 //!
 //! Rules, where the format leaves a choice:
-//! - A message of the model holds its thoughts, words and calls, and each call its result. Thoughts
-//!   are titles and summaries of what was thought, and are not sent again.
-//! - The program joins the replies between two results into one message where they came in one
-//!   turn; its counters are those of the last of them, whose prompt contained the others.
-//! - `input` contains what was read from the cache. Thoughts are billed as output.
-//! - Lines `$rewindTo` take back a message and what follows it; `$set` may replace the messages,
-//!   which is what a compression does: the file then lacks what was there before.
+//! - A message of the model contains its thoughts, text and calls, and each call its result.
+//!   Thoughts are titles and summaries of the thinking, and are not sent again.
+//! - The program joins the replies between two results into one message if they came in one turn;
+//!   its counters are those of the last one, with a prompt that contained the others.
+//! - `input` contains the tokens read from the cache. Thoughts are billed as output.
+//! - Lines `$rewindTo` take back a message and everything after it; `$set` may replace the
+//!   messages, as a compression does: the file then lacks the earlier ones.
 //! - Notes of the program to the user (`info`, `warning`, `error`) are left out.
 
 use std::collections::HashMap;
 
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -80,7 +80,7 @@ fn document(document: &Document<'_>, out: &mut Recording) -> Result<Vec<Recorded
 /// The messages that lines of changes end with.
 fn changes(lines: Vec<RecordedLine>, out: &mut Recording) -> Vec<RecordedLine> {
     let mut messages: Vec<RecordedLine> = Vec::new();
-    // Where each id stands, unless a rewind or a replacement has taken it away.
+    // Position of each id, unless a rewind or a replacement removed it.
     let mut places: HashMap<String, usize> = HashMap::new();
     for RecordedLine { number, mut object } in lines {
         if let Some(id) = string(&object, "$rewindTo") {
@@ -100,7 +100,7 @@ fn changes(lines: Vec<RecordedLine>, out: &mut Recording) -> Vec<RecordedLine> {
                 if !messages.is_empty() {
                     out.left_out.push(format!(
                         "line {number} replaces {}, as a compression does; left out",
-                        many(messages.len(), "message")
+                        pluralize(messages.len(), "message")
                     ));
                 }
                 let message =
@@ -216,12 +216,12 @@ fn piece(part: &Map<String, Value>) -> Option<Piece> {
         let url = format!("data:{kind};base64,{}", str_of(data, "data").unwrap_or_default());
         return Some(Piece::Said(Part::Image(media(&url))));
     }
-    // Calls and results stand in `toolCalls`, too.
+    // Calls and results are in `toolCalls`, too.
     let repeated = ["functionCall", "functionResponse"].iter().any(|k| part.contains_key(*k));
     (!repeated).then_some(Piece::Opaque)
 }
 
-/// What a call returned; `None` where it never did.
+/// Returns the result of a call; `None` where it never returned.
 fn result(call: &Map<String, Value>) -> Option<Vec<Piece>> {
     let result = call.get("result").filter(|r| !r.is_null())?;
     let list = result.as_array().map_or(std::slice::from_ref(result), Vec::as_slice);

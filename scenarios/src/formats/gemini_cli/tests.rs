@@ -12,7 +12,7 @@ fn all(source: &Source<'_>) -> Loaded {
     format.import_all(source).unwrap().remove(0)
 }
 
-fn of(text: &str) -> Loaded {
+fn import(text: &str) -> Loaded {
     all(&Source::of_bytes(text.as_bytes(), "session-x.jsonl"))
 }
 
@@ -47,7 +47,7 @@ fn a_chat_becomes_a_session() {
     let counted = |a: &ctxbench_core::session::AssistantEntry| {
         a.usage.map(|u| (u.input, u.cache_read, u.cache_write, u.output))
     };
-    // Output and thoughts: 292 + 240; input less what was cached: 11,066 - 3,261.
+    // Output and thoughts: 292 + 240; input without cached tokens: 11,066 - 3,261.
     assert_eq!(counted(tools), Some((4_749, 0, 0, 532)));
     assert_eq!(counted(writes), Some((7_805, 3_261, 0, 101)));
     assert_eq!(&*writes.all_calls()[0].name, "write_file");
@@ -81,7 +81,7 @@ fn changes_in_lines_end_with_the_last_state() {
             {"id": "c", "name": "ls", "args": {"p": 1}, "status": "error", "result": [{"functionResponse": {"response": {"error": "denied"}}}]},
             {"id": "d", "name": "ls", "args": {}, "status": "cancelled"}]}).to_string(),
     ];
-    let loaded = of(&lines.join("\n"));
+    let loaded = import(&lines.join("\n"));
     assert_eq!(loaded.session.header.title, "A talk");
     assert_eq!(
         words(&loaded.session),
@@ -93,7 +93,7 @@ fn changes_in_lines_end_with_the_last_state() {
     // A compression replaces the messages.
     let compressed =
         json!({"$set": {"messages": [{"id": "8", "type": "user", "content": "summary"}]}});
-    let loaded = of(&format!("{}\n{compressed}\n{}", lines.join("\n"), model("9", "ok")));
+    let loaded = import(&format!("{}\n{compressed}\n{}", lines.join("\n"), model("9", "ok")));
     assert_eq!(words(&loaded.session), ["user: summary", "model: ok"]);
     let told = loaded.warnings.join("\n");
     assert!(told.contains("line 12 replaces 5 messages"), "{told}");
@@ -115,6 +115,6 @@ fn thoughts_are_counters_like_others() {
         (output, loaded.warnings)
     };
     assert_eq!(read(json!(7.0)), (Some(12), vec![]));
-    let told = "session-1.json:1: thoughts is \"7\", which is no number of tokens; taken as 0";
+    let told = "session-1.json:1: thoughts is \"7\", which is not a number of tokens; taken as 0";
     assert_eq!(read(json!("7")), (Some(5), vec![told.to_string()]));
 }

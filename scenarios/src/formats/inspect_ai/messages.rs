@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::lines::{flag, str_of};
 
-/// What stands for a text that is kept apart.
+/// Prefix of a reference to a text that is stored separately.
 const ATTACHMENT: &str = "attachment://";
 
 /// Puts texts that are kept apart where they are named.

@@ -3,12 +3,11 @@
 //!
 //! Rules, where the format leaves a choice:
 //! - `messages` of a sample are the conversation: its agents keep the whole history there and show
-//!   the model a compacted copy. An event `model` belongs to the reply whose id its output has.
-//! - Counters contain what was read from the cache where `total_tokens` is the sum of input and
-//!   output, and do not where it is larger. What inspect_ai answered from its own cache was not
-//!   counted by anybody.
-//! - A `compaction` stands where its event does among the replies. A message marked as summary is
-//!   its summary, and the call in front of it that is no reply wrote that.
+//!   the model a compacted copy. An event `model` belongs to the reply with the id of its output.
+//! - Counters contain the tokens read from the cache where `total_tokens` is the sum of input and
+//!   output, and do not where it is larger. Answers from inspect_ai's own cache have no counters.
+//! - A `compaction` is placed where its event is among the replies. A message marked as summary is
+//!   its summary, and the call before it that is not a reply wrote that.
 
 mod messages;
 mod sample;
@@ -33,7 +32,7 @@ pub(super) const FORMAT: Format = Format {
 
 const EXPECTED: &str = "a log of inspect_ai: an object with \"eval\" and \"samples\"";
 
-/// Where an archive says of which task it is: at its end, and while it is written.
+/// Members of an archive that name its task: at its end, and while it is written.
 const HEADERS: [&str; 2] = ["header.json", "_journal/start.json"];
 
 fn sniff(head: &Head) -> bool {

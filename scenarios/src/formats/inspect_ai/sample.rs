@@ -18,7 +18,7 @@ use crate::escapes;
 
 const EXPECTED: &str = "a sample of inspect_ai: an object with \"messages\"";
 
-/// What is read of an event. Others of its members may be as large as the whole conversation.
+/// Members of an event that are read. Others may be as large as the whole conversation.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Event {
@@ -69,11 +69,11 @@ pub(super) fn read(document: &Document<'_>, model: Option<&str>) -> Result<Recor
     }
     let events: Vec<&RawValue> =
         members.get("events").and_then(|r| serde_json::from_str(r.get()).ok()).unwrap_or_default();
-    let events = Events::of(&events, &messages);
+    let events = Events::new(&events, &messages);
     let mut reader = Reader::default();
     reader.model = model.map(str::to_string);
     if messages.is_empty() {
-        asked(&value("input"), document.line, &mut reader);
+        push_input(&value("input"), document.line, &mut reader);
     }
     let started = value("started_at").as_str().and_then(time::normal).or(events.started.clone());
     if let Some(tools) = events.tools.as_ref().and_then(Value::as_array) {
@@ -145,7 +145,7 @@ fn id(id: &Value, epoch: &Value) -> Option<String> {
 }
 
 /// The question of a sample that never got an answer.
-fn asked(input: &Value, line: usize, reader: &mut Reader) {
+fn push_input(input: &Value, line: usize, reader: &mut Reader) {
     match input {
         Value::String(text) => reader.said(line, text),
         Value::Array(list) => {
@@ -155,7 +155,7 @@ fn asked(input: &Value, line: usize, reader: &mut Reader) {
     }
 }
 
-/// What the events say of the messages.
+/// Properties of messages from the events.
 #[derive(Default)]
 struct Events {
     /// Calls of the model by the ids of the replies that they brought.
@@ -170,14 +170,14 @@ struct Events {
 }
 
 impl Events {
-    fn of(raw: &[&RawValue], messages: &[RecordedLine]) -> Events {
+    fn new(raw: &[&RawValue], messages: &[RecordedLine]) -> Events {
         let places: HashMap<&str, usize> = messages
             .iter()
             .enumerate()
             .filter_map(|(n, m)| Some((str_of(&m.object, "id")?, n)))
             .collect();
         let mut out = Events::default();
-        // The newest call that is no reply, and compactions that wait for theirs.
+        // The newest call that is not a reply, and compactions that wait for theirs.
         let mut aside: Option<Call> = None;
         let mut waiting: Vec<Compacted> = Vec::new();
         let mut known = HashSet::new();
@@ -272,7 +272,7 @@ impl Event {
     }
 }
 
-/// Counters under names that say that the input is without what was read and written.
+/// Returns counters under Anthropic's names, with an input that excludes read and written tokens.
 fn in_names_of_anthropic(c: &Counters) -> Value {
     serde_json::json!({
         "input_tokens": c.input,

@@ -21,7 +21,7 @@ fn lines(session: &Session) -> Vec<String> {
         let word = |p: &ctxbench_core::content::Part| match p {
             ctxbench_core::content::Part::Image(m) => format!("<{}>", m.url),
             ctxbench_core::content::Part::Call(c) => format!("{}{}", c.name, c.arguments),
-            other => other.words().to_string(),
+            other => other.text().to_string(),
         };
         e.content().iter().map(word).collect::<Vec<_>>().join("|")
     };
@@ -90,7 +90,7 @@ fn samples_of_a_log_are_sessions() {
         "{:?}",
         shop.warnings
     );
-    // Here it is not: 1350 = 70 + 1280 read. What was cut at the end has no reply behind it.
+    // Here it is not: 1350 = 70 + 1280 read. Text that was cut at the end has no reply after it.
     let s = &files.session;
     assert_eq!(
         (&*s.header.id, s.header.model.as_deref()),

@@ -1,4 +1,4 @@
-//! Items of the Responses API whose tool ran at the provider: call and result in one item.
+//! Items of the Responses API with a tool that ran at the provider: call and result in one item.
 //! Field names as in the types of OpenAI's own packages (`openai/types/responses`).
 
 use ctxbench_core::content::{Part, ToolCall};
@@ -17,8 +17,8 @@ pub(super) const KINDS: &[&str] = &[
     "mcp_list_tools",
 ];
 
-/// The call and its result; one that the item has no result of is a line of what was asked, since
-/// no call stands without its result.
+/// Returns the call and its result. An item without a result becomes a line with its question,
+/// since every call needs a result.
 pub(super) fn pieces(kind: &str, o: &Map<String, Value>, unnamed: &str) -> Vec<Piece> {
     let name = str_of(o, "name").unwrap_or(kind.trim_end_matches("_call"));
     let error = o.get("error").filter(|e| !e.is_null());
@@ -26,25 +26,25 @@ pub(super) fn pieces(kind: &str, o: &Map<String, Value>, unnamed: &str) -> Vec<P
         RETURNED.iter().flat_map(|path| returned(within(o, path))).collect();
     found.extend(error.map(|e| Piece::text(&words(e))));
     if found.is_empty() && !is_empty_answer(o) {
-        let asked = asked(o).map(|a| if a.is_object() { asked_words(&a) } else { words(&a) });
+        let asked = question(o).map(|a| if a.is_object() { asked_words(&a) } else { words(&a) });
         let line = format!("[{name}: {}]", asked.unwrap_or_default());
         return vec![Piece::Unanswered { kind: kind.into(), asked: Part::Text(line.into()) }];
     }
     let id = string(o, "id").or(string(o, "call_id")).filter(|id| !id.is_empty());
     let id = id.unwrap_or_else(|| unnamed.to_string());
-    let arguments = asked(o).map_or_else(|| "{}".to_string(), |a| words(&a));
+    let arguments = question(o).map_or_else(|| "{}".to_string(), |a| words(&a));
     let is_error = error.is_some() || str_of(o, "status") == Some("failed");
     let call = ToolCall::new(id.as_str(), name, arguments);
     vec![Piece::Said(Part::Call(call)), Piece::Result { call_id: id, pieces: found, is_error }]
 }
 
-/// Where an item holds what its tool returned.
+/// Members of an item with the result of its tool.
 const RETURNED: &[&[&str]] = &[&["outputs"], &["results"], &["output"], &["action", "sources"]];
 
-/// The members in which an item says what was asked.
-const ASKED: &[&str] = &["code", "queries"];
+/// Members of an item with its question.
+const QUESTION_MEMBERS: &[&str] = &["code", "queries"];
 
-fn asked(o: &Map<String, Value>) -> Option<Value> {
+fn question(o: &Map<String, Value>) -> Option<Value> {
     if let Some(arguments) = o.get("arguments").filter(|a| !a.is_null()) {
         return Some(arguments.clone());
     }
@@ -54,11 +54,11 @@ fn asked(o: &Map<String, Value>) -> Option<Value> {
         return Some(action.into());
     }
     let member = |k: &&str| Some((k.to_string(), o.get(*k).filter(|v| !v.is_null())?.clone()));
-    let all: Map<String, Value> = ASKED.iter().filter_map(member).collect();
+    let all: Map<String, Value> = QUESTION_MEMBERS.iter().filter_map(member).collect();
     (!all.is_empty()).then(|| all.into())
 }
 
-/// What is worth reading of what was asked: the texts in it, but for the kind of action.
+/// Returns the texts of a question, without the kind of action.
 fn asked_words(asked: &Value) -> String {
     let members = asked.as_object().into_iter().flatten().filter(|(key, _)| *key != "type");
     let mut out: Vec<String> = Vec::new();
@@ -74,7 +74,7 @@ fn asked_words(asked: &Value) -> String {
     out.join(", ")
 }
 
-/// Whether the item says that nothing came back: a list that is there and empty.
+/// Returns whether the item has an empty list of results.
 fn is_empty_answer(o: &Map<String, Value>) -> bool {
     let is_empty = |v: &Value| v.as_array().is_some_and(Vec::is_empty) || v.as_str() == Some("");
     RETURNED.iter().filter_map(|path| within(o, path)).any(is_empty)

@@ -1,4 +1,4 @@
-//! Where conversations stand in files.
+//! Files with conversations.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -15,10 +15,10 @@ use super::{Reader, is_message};
 use crate::error::InputError;
 use crate::escapes;
 
-/// What a file must hold, for errors.
+/// Expected contents of a file, for errors.
 const EXPECTED: &str = "a conversation: a list of messages, or an object with \"messages\"";
 
-/// Members under which a list of messages stands.
+/// Members with a list of messages.
 const LISTS: &[&str] = &["messages", "input", "history", "conversation", "conversations", "items"];
 
 /// Members that wrap a request.
@@ -30,11 +30,11 @@ const DEEPEST: usize = 3;
 pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let head = source.head()?;
     if head.text.trim_start().starts_with('[') && !of_messages(&head.text) {
-        return each(source, sink);
+        return read_each(source, sink);
     }
     if head.is_document() {
         let text = source.text()?;
-        let _ = sink(one(&Document::new(&text, source.name()), None));
+        let _ = sink(read_document(&Document::new(&text, source.name()), None));
         return Ok(());
     }
     if head.objects().next().map(|o| Value::Object(o.clone())).is_some_and(|o| is_message(&o)) {
@@ -43,18 +43,18 @@ pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Input
     let mut lines = source.lines()?.peekable();
     while let Some(line) = lines.next() {
         let (number, text) = line?;
-        // A file of one line is a document, too; the number of a line tells several apart.
+        // A file of one line is a document, too; the line number distinguishes several.
         let alone = number == 1 && lines.peek().is_none();
         let document = Document { line: number, ..Document::new(&text, source.name()) };
         let id = (!alone).then(|| format!("{}-{number}", source.stem()));
-        if sink(one(&document, id)).is_break() {
+        if sink(read_document(&document, id)).is_break() {
             break;
         }
     }
     Ok(())
 }
 
-/// Whether the array that a text begins with is one conversation.
+/// Returns whether the array at the beginning of a text is one conversation.
 fn of_messages(text: &str) -> bool {
     match json::beginning(text) {
         Value::Array(list) => list.first().is_none_or(is_message),
@@ -63,11 +63,11 @@ fn of_messages(text: &str) -> bool {
 }
 
 /// An array of conversations, one at a time.
-fn each(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
+fn read_each(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     for (n, item) in (1..).zip(json::streamed(source.utf8()?, source.name())) {
         let read = item.and_then(|(line, text)| {
             let document = Document { line, ..Document::new(&text, source.name()) };
-            one(&document, Some(format!("{}-{n}", source.stem())))
+            read_document(&document, Some(format!("{}-{n}", source.stem())))
         });
         if sink(read).is_break() {
             break;
@@ -88,8 +88,8 @@ fn one_message_per_line(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), 
     Ok(())
 }
 
-/// The conversation that a document is. `id` stands for one that it does not give itself.
-fn one(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputError> {
+/// Reads a document as one conversation. `id` is used if the document has none.
+fn read_document(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputError> {
     let mut out = Recording { last_line: document.line, ..Recording::default() };
     let mut reader = Reader::default();
     if document.text.trim_start().starts_with('[') {
@@ -105,7 +105,7 @@ fn one(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputEr
     Ok(out)
 }
 
-/// What an object says of its conversation.
+/// Properties of a conversation in its object.
 #[derive(Default)]
 struct Found {
     id: Option<String>,
@@ -176,7 +176,7 @@ fn object(
     Ok(())
 }
 
-/// What the model answered, with its counters.
+/// Adds the answer of the model with its counters.
 fn answer(document: &Document<'_>, reader: &mut Reader, value: &dyn Fn(&str) -> Option<Value>) {
     let line = document.line;
     let mut add = |message: Value| {
@@ -215,7 +215,7 @@ fn items(document: &Document<'_>, list: &RawValue, reader: &mut Reader, out: &mu
     }
 }
 
-/// The first conversation that a value holds, as far as its beginning shows it.
+/// Returns the first conversation in a value, as far as its beginning shows it.
 pub(super) fn conversation(value: &Value) -> Option<Cow<'_, [Value]>> {
     within(value, 0)
 }

@@ -1,4 +1,4 @@
-//! What stands in messages: blocks of all three APIs, and definitions of tools.
+//! Contents of messages: blocks of all three APIs, and definitions of tools.
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, joined_text};
@@ -18,7 +18,8 @@ pub(in super::super) fn content(value: Option<&Value>) -> Vec<Piece> {
     }
 }
 
-/// Whether a type names a call or a result as Anthropic writes them, also of tools that run there.
+/// Returns whether a type names a call or a result in Anthropic's form, also of tools at the
+/// provider.
 pub(super) fn is_tool(kind: &str) -> bool {
     matches!(kind, "tool_use" | "tool_result" | "server_tool_use" | "mcp_tool_use")
         || kind.ends_with("_tool_result")
@@ -63,8 +64,8 @@ fn result(block: &Map<String, Value>, pieces: Vec<Piece>, is_error: bool) -> Pie
     Piece::Result { call_id, pieces, is_error }
 }
 
-/// What a tool of the provider returned: blocks that messages know, others as they stand. What is
-/// encrypted in them only the provider reads.
+/// Returns the result of a tool of the provider: known blocks, and others as JSON. Only the
+/// provider can read encrypted parts.
 fn returned(value: Option<&Value>) -> Vec<Piece> {
     let blocks = match value {
         Some(Value::Array(list)) => list.as_slice(),
@@ -88,14 +89,14 @@ fn returned(value: Option<&Value>) -> Vec<Piece> {
     out
 }
 
-/// An image by its address; one that holds its data says of which type it is.
+/// Returns an image by its address; a data URL names its type.
 pub(in super::super) fn media(url: &str) -> Media {
     let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once([';', ',']));
     let media_type = inline.map_or("image/*", |(kind, _)| kind).to_string();
     Media { media_type, url: url.to_string(), name: None }
 }
 
-/// The words among pieces.
+/// Returns the text of the pieces.
 pub(in super::super) fn text_of(pieces: &[Piece]) -> String {
     let parts: Vec<Part> = pieces.iter().cloned().filter_map(Piece::into_part).collect();
     joined_text(&parts, "\n\n")

@@ -5,16 +5,16 @@
 //! - A conversation is a list of messages, or an object with one (`messages`, `input`, `history`,
 //!   `conversation`), also one within `request`, `body` or `data`; the answer to it (`choices`,
 //!   `output`, `content`, also within `response`) is its last reply.
-//! - A file holds one conversation as a JSON document, a JSON array of them, one on each line, or
-//!   one message on each line.
-//! - The dialects are told apart by their blocks, and read by one reader: what of another dialect
-//!   stands in a conversation is understood, too. A conversation of texts alone reads the same in
-//!   all of them and counts as chat messages.
+//! - A file contains one conversation as a JSON document, a JSON array of them, one on each line,
+//!   or one message on each line.
+//! - The dialects are distinguished by their blocks, and read by one reader, which accepts parts of
+//!   the other dialects, too. A conversation of texts alone reads the same in all of them and
+//!   counts as chat messages.
 //! - Each assistant message is a reply. Items of the Responses API up to the next input are one.
 //! - Old `function_call`s have no ids; they get one, and a `function` message answers the last call
 //!   of its name.
 //! - An item of a tool that ran at the provider is a call and its result; see `at_provider.rs`.
-//! - Counters stand in `usage` of a message, or beside the answer.
+//! - Counters are in `usage` of a message, or next to the answer.
 
 mod at_provider;
 mod containers;
@@ -31,7 +31,7 @@ pub(super) use content::{content, definitions, media, text_of};
 pub(super) use reader::Reader;
 pub(super) use usage::counters;
 
-/// What lists of messages cannot tell.
+/// Properties that lists of messages lack.
 const UNTOLD: &str = "compactions (a list of messages is what was left at its end), the wait \
                       between messages where these have no times, and counters where nobody stored \
                       them";
@@ -76,7 +76,7 @@ fn is(head: &Head, wanted: fn(Dialect) -> bool) -> bool {
     head.entries.is_none() && dialect(head).is_some_and(wanted)
 }
 
-/// The dialect of the first conversation of a file; `None` = there is no conversation.
+/// Returns the dialect of the first conversation of a file; `None` = it has no conversation.
 fn dialect(head: &Head) -> Option<Dialect> {
     let lines: Vec<Value> = if head.is_document() {
         Vec::new()
@@ -126,7 +126,7 @@ fn blocks(m: &Map<String, Value>) -> impl Iterator<Item = &str> {
     content_blocks(m).filter_map(|b| str_of(b, "type"))
 }
 
-/// Whether something is a message or an item of a conversation.
+/// Returns whether a value is a message or an item of a conversation.
 fn is_message(value: &Value) -> bool {
     const ROLES: &[&str] = &["system", "developer", "user", "assistant", "tool", "function"];
     let Some(object) = value.as_object() else { return false };

@@ -22,7 +22,7 @@ const CALLS: &[&str] = &[
     "computer_call",
 ];
 
-/// Whether a type names an item of the Responses API.
+/// Returns whether a type names an item of the Responses API.
 pub(super) fn is_item(kind: &str) -> bool {
     CALLS.contains(&kind)
         || at_provider::KINDS.contains(&kind)
@@ -35,7 +35,7 @@ pub(super) fn is_item(kind: &str) -> bool {
 pub(in super::super) struct Reader {
     /// The model of replies that name none.
     pub(in super::super) model: Option<String>,
-    /// The subagent whose messages come now.
+    /// Subagent of the current messages.
     pub(in super::super) agent: Option<String>,
     steps: Vec<Step>,
     /// Messages so far.
@@ -81,7 +81,7 @@ impl Reader {
                 let call = str_of(o, "name").and_then(|n| self.calls.get(n)).cloned();
                 self.result(step, o, call.as_deref());
             }
-            // What the program notes at the end of a run.
+            // Notes of the program at the end of a run.
             Some("exit") => {}
             Some(role) => {
                 let what = What::Unknown(format!("message of the role {role:?}"));
@@ -99,7 +99,7 @@ impl Reader {
         }
     }
 
-    /// What stands before the conversation; later it joins a message.
+    /// Adds text before the conversation; later it joins a message.
     fn standing(&mut self, step: Step, o: &Map<String, Value>) {
         let text = text_of(&content(o.get("content")));
         if text.is_empty() {
@@ -131,7 +131,7 @@ impl Reader {
         if pieces.is_empty()
             && let Some(other @ (Value::Object(_) | Value::Number(_) | Value::Bool(_))) = output
         {
-            // Some agents store what a tool returned as it is.
+            // Some agents store the result of a tool unchanged.
             pieces.push(Piece::text(&other.to_string()));
         }
         let call_id = call.map(str::to_string).or(self.last_call.clone()).unwrap_or_default();
@@ -204,7 +204,7 @@ impl Reader {
                 let full = text_of(&content(o.get("content")));
                 let text = if full.is_empty() { summary } else { full };
                 let encrypted = str_of(o, "encrypted_content");
-                // The readable text is not what is sent again; the encrypted part is.
+                // The encrypted part is sent again, not the readable text.
                 let shown =
                     Part::Reasoning { text: text.into(), encrypted: encrypted.map(Into::into) };
                 vec![Piece::Shown(shown), Piece::Opaque]
@@ -277,7 +277,7 @@ impl Reader {
     }
 }
 
-/// The counters that stand in a message, in one of the places that agents keep them in.
+/// Returns the counters of a message, from one of the members that agents use.
 fn usage_of(o: &Map<String, Value>) -> Option<&Map<String, Value>> {
     const PLACES: &[&[&str]] = &[
         &["usage"],

@@ -11,7 +11,7 @@ fn all(text: &str, name: &str) -> Vec<Loaded> {
     detect(&source).expect("recognised").import_all(&source).unwrap()
 }
 
-fn one(text: &str) -> Session {
+fn import_one(text: &str) -> Session {
     let mut all = all(text, "chat.json");
     assert_eq!(all.len(), 1);
     all.remove(0).session
@@ -21,8 +21,8 @@ fn format_of(text: &str) -> Option<&'static str> {
     detect(&Source::of_bytes(text.as_bytes(), "x.json")).map(|f| f.name)
 }
 
-/// What stands in a session, a word per entry: its kind, and what it says.
-fn told(session: &Session) -> Vec<String> {
+/// Entries of a session, one text each: its kind, and its contents.
+fn describe(session: &Session) -> Vec<String> {
     let part = |p: Part| match p {
         Part::Text(t) => t.to_string(),
         Part::Reasoning { text, encrypted } => format!("({text}{})", encrypted.unwrap_or_default()),
@@ -109,13 +109,13 @@ fn chat_messages_become_a_session_wherever_they_stand() {
         format!("\u{feff}{list}"),
     ] {
         assert_eq!(format_of(&text), Some("openai-chat"), "{text}");
-        let session = one(&text);
-        assert_eq!(told(&session), CHAT_TOLD, "{text}");
+        let session = import_one(&text);
+        assert_eq!(describe(&session), CHAT_TOLD, "{text}");
         assert_eq!(counted(&session)[0].1, Some([36, 64, 0, 20]));
         assert_eq!(session.header.title, "What is in it?");
         assert_eq!(session.header.id, "chat");
     }
-    assert_eq!(one(&wrapped.to_string()).header.model.as_deref(), Some("gpt-5.5"));
+    assert_eq!(import_one(&wrapped.to_string()).header.model.as_deref(), Some("gpt-5.5"));
 }
 
 #[test]
@@ -136,8 +136,8 @@ fn several_conversations_are_several_sessions() {
         let ids: Vec<&str> = all.iter().map(|l| &*l.session.header.id).collect();
         assert_eq!(ids, ["alpha", name]);
         assert_eq!(all[0].session.header.title, "First");
-        assert_eq!(told(&all[0].session), CHAT_TOLD);
-        assert_eq!(told(&all[1].session), ["user: hi", "model: ho"]);
+        assert_eq!(describe(&all[0].session), CHAT_TOLD);
+        assert_eq!(describe(&all[1].session), ["user: hi", "model: ho"]);
     }
 }
 
@@ -150,7 +150,7 @@ fn old_function_calls_get_ids() {
         {"role": "assistant", "content": "", "function_call": {"name": "sum", "arguments": "[2,1]"}},
         {"role": "function", "name": "sum", "content": "3"}]});
     assert_eq!(
-        told(&one(&text.to_string())),
+        describe(&import_one(&text.to_string())),
         [
             "tools: [{\"description\":\"adds\",\"input_schema\":{\"type\":\"object\"},\"name\":\"sum\"}]",
             "user: 1+1",
@@ -168,8 +168,8 @@ fn the_answer_to_a_request_is_its_last_reply() {
         "response": {"id": "r", "model": "gpt-5.5-2026-04-23",
             "choices": [{"index": 0, "message": {"role": "assistant", "content": "ho"}}],
             "usage": {"prompt_tokens": 9, "completion_tokens": 2}}});
-    let session = one(&text.to_string());
-    assert_eq!(told(&session), ["user: hi", "model: ho"]);
+    let session = import_one(&text.to_string());
+    assert_eq!(describe(&session), ["user: hi", "model: ho"]);
     let model = Some("gpt-5.5-2026-04-23".to_string());
     assert_eq!(counted(&session), [(model, Some([9, 0, 0, 2]))]);
 }
@@ -197,15 +197,15 @@ fn items_of_the_responses_api_join_into_replies() {
         "model: done",
     ];
     assert_eq!(format_of(&request.to_string()), Some("openai-responses"));
-    let session = one(&request.to_string());
-    assert_eq!(told(&session), expected);
+    let session = import_one(&request.to_string());
+    assert_eq!(describe(&session), expected);
     assert_eq!(counted(&session)[2].1, Some([40, 10, 0, 5]));
     // A list of items alone.
     assert_eq!(format_of(&input.to_string()), Some("openai-responses"));
-    assert_eq!(told(&one(&input.to_string())), expected[1..6]);
+    assert_eq!(describe(&import_one(&input.to_string())), expected[1..6]);
     let asked = json!({"model": "gpt-5.5", "input": "hi", "output": []});
     assert_eq!(format_of(&asked.to_string()), Some("openai-responses"));
-    assert_eq!(told(&one(&asked.to_string())), ["user: hi"]);
+    assert_eq!(describe(&import_one(&asked.to_string())), ["user: hi"]);
 }
 
 #[test]
@@ -225,9 +225,9 @@ fn anthropic_messages_become_a_session() {
         "response": {"id": "msg", "type": "message", "role": "assistant", "model": "claude-sonnet-5", "stop_reason": "end_turn",
             "content": [{"type": "text", "text": "done"}], "usage": {"input_tokens": 4, "output_tokens": 2}}});
     assert_eq!(format_of(&request.to_string()), Some("anthropic-messages"));
-    let session = one(&request.to_string());
+    let session = import_one(&request.to_string());
     assert_eq!(
-        told(&session),
+        describe(&session),
         [
             "system: Be brief.",
             "tools: [{\"description\":\"reads\",\"input_schema\":{\"type\":\"object\"},\"name\":\"read\"}]",
@@ -259,7 +259,7 @@ fn what_a_tool_of_the_provider_returned_answers_its_call() {
     let loaded = all(&talk.to_string(), "chat.json").remove(0);
     assert_eq!(loaded.warnings, Vec::<String>::new());
     let session = loaded.session;
-    let told = told(&session);
+    let told = describe(&session);
     assert_eq!(
         told[1..],
         [
@@ -319,19 +319,19 @@ fn what_tools_of_openai_returned_answers_their_calls() {
     ];
     let lacking = |n: u32, kind: &str| {
         format!(
-            "chat.json: {n} × {kind}, which the recording holds without what came back; kept as a \
+            "chat.json: {n} × {kind}, without their results in the recording; kept as a \
              line of text"
         )
     };
     let notes = [lacking(1, "file_search_call"), lacking(2, "web_search_call")];
     let loaded = all(&items.to_string(), "chat.json").remove(0);
-    assert_eq!(told(&loaded.session), expected);
+    assert_eq!(describe(&loaded.session), expected);
     assert_eq!(loaded.warnings, notes);
-    // The same as the answer to a request.
+    // Same content as the answer to a request.
     let answer = json!({"model": "gpt-5.5", "input": [items[0]],
         "output": items.as_array().unwrap()[1..]});
     let loaded = all(&answer.to_string(), "chat.json").remove(0);
-    assert_eq!(told(&loaded.session), expected);
+    assert_eq!(describe(&loaded.session), expected);
     assert_eq!(loaded.warnings, notes);
 }
 
@@ -348,7 +348,7 @@ fn what_a_reply_went_on_with_answers_the_call_of_the_one_before() {
     let loaded = all(&talk.to_string(), "chat.json").remove(0);
     assert_eq!(loaded.warnings, Vec::<String>::new());
     assert_eq!(
-        told(&loaded.session)[1..],
+        describe(&loaded.session)[1..],
         ["model: web_search[s1]{}", "result[s1]: ", "model: 8443"]
     );
 }
@@ -363,7 +363,7 @@ fn times_of_messages_count_from_the_first() {
         Entry::Assistant(a) => a.at,
         _ => None,
     };
-    let session = one(&text.to_string());
+    let session = import_one(&text.to_string());
     assert_eq!(session.entries.iter().map(at).collect::<Vec<_>>(), [Some(0), Some(2_000)]);
 }
 
@@ -386,7 +386,7 @@ fn other_json_is_no_conversation() {
     }
 }
 
-/// Reads what is damaged by every format of the three, whatever it looks like.
+/// Reads a damaged text with each of the three formats.
 fn damaged(text: &[u8]) -> Vec<Result<Loaded, String>> {
     let mut out = Vec::new();
     for format in [&CHAT, &RESPONSES, &ANTHROPIC] {
@@ -432,7 +432,7 @@ fn what_is_damaged_is_refused_or_read_in_part() {
     let wide: Vec<u8> =
         [0xff, 0xfe].into_iter().chain(good.encode_utf16().flat_map(u16::to_le_bytes)).collect();
     for one in damaged(&wide) {
-        assert_eq!(told(&one.unwrap().session), CHAT_TOLD);
+        assert_eq!(describe(&one.unwrap().session), CHAT_TOLD);
     }
     // A broken line between whole ones.
     let mixed = format!("{{\"messages\":{good}}}\n{{\"messages\":[\n{good}\n");
@@ -448,7 +448,7 @@ fn what_is_damaged_is_refused_or_read_in_part() {
         {"role": "tool", "tool_call_id": "c", "content": "o"}]);
     for one in damaged(twice.to_string().as_bytes()) {
         assert_eq!(
-            told(&one.unwrap().session),
+            describe(&one.unwrap().session),
             ["user: x", "model: n[c]{\"a\":1}", "model: n[c-2]{}", "result[c-2]: o"]
         );
     }

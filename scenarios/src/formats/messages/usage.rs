@@ -6,8 +6,8 @@ use super::super::recording::{Counters, tokens};
 
 /// The counters of a `usage`; `None` where it has none of a prompt.
 ///
-/// OpenAI's prompt contains what was read from the cache, Anthropic's does not. What proxies add to
-/// the one under the names of the other is understood.
+/// Returns counters of either API. OpenAI's prompt contains the tokens read from the cache,
+/// Anthropic's does not. Fields that proxies add under the other API's names are accepted.
 pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters> {
     let has = |name: &str| usage.get(name).is_some_and(|v| !v.is_null());
     let within = |outer: &str, name: &str| usage.get(outer)?.as_object()?.get(name);

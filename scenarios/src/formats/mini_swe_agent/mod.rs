@@ -1,10 +1,10 @@
-//! mini-swe-agent trajectories (`NAME.traj.json`): chat messages with `info` beside them, or in the
-//! first versions a list of messages alone.
+//! mini-swe-agent trajectories (`NAME.traj.json`): an object with chat messages and `info`, or in
+//! the first versions a list of messages alone.
 //!
 //! Rules, where the format leaves a choice:
 //! - Where the model writes its command as a fenced block, the block becomes a call of the tool
-//!   `bash` and the message after it its result. A reply with several such blocks, or none, is
-//!   refused by the program: what follows is then a message of the user.
+//!   `bash` and the message after it its result. The program refuses a reply with several such
+//!   blocks, or none: the next message is then the user's.
 //! - The reply of the provider, which newer versions keep in `extra`, gives model, time and
 //!   counters.
 
@@ -31,7 +31,7 @@ pub(super) const FORMAT: Format = Format {
 const EXPECTED: &str =
     "a trajectory of mini-swe-agent: an object with \"messages\", or a list of them";
 
-/// What a block with a command is marked with.
+/// Languages of a block with a command.
 const LANGUAGES: &[&str] = &["mswea_bash_command", "bash"];
 
 fn sniff(head: &Head) -> bool {

@@ -24,12 +24,12 @@ fn blocks_with_commands_become_calls() {
     let Entry::Assistant(a) = &s.entries[4] else { panic!("{:?}", s.entries[4]) };
     let text = "I need to find the correct path to the file. Let me check the current directory \
                 structure:";
-    assert_eq!(a.content()[0].words(), text);
+    assert_eq!(a.content()[0].text(), text);
     assert_eq!(&*a.all_calls()[0].arguments, r#"{"command":"ls -la"}"#);
     let Entry::Tool(t) = &s.entries[5] else { panic!("{:?}", s.entries[5]) };
     assert_eq!(*t.call_id, *a.all_calls()[0].id);
     assert!(t.output.as_deref().unwrap().starts_with("<returncode>0</returncode>"));
-    // What the last command printed ends the run.
+    // The output of the last command ends the run.
     assert!(
         matches!(s.entries.last(), Some(Entry::Tool(t)) if t.output.as_deref().unwrap().starts_with("diff --git"))
     );

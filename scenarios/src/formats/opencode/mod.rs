@@ -1,15 +1,14 @@
-//! OpenCode: what `opencode export` prints, its storage folder (`…/opencode/storage`), and its
+//! OpenCode: the output of `opencode export`, its storage folder (`…/opencode/storage`), and its
 //! database (`opencode.db`) (docs/sources/opencode.md §7).
 //!
 //! Rules, where the format leaves a choice:
 //! - A step of the model (`step-start` to `step-finish`) is one reply with the counters of the
 //!   step; results follow their calls.
-//! - A `compaction` part and the reply marked `summary` are one recorded compaction. What the user
-//!   did not type (`synthetic`) joins a message; `ignored` parts were not sent.
+//! - A `compaction` part and the reply marked `summary` are one recorded compaction. Text that the
+//!   user did not type (`synthetic`) joins a message; `ignored` parts were not sent.
 //! - Sessions of subagents are the windows of their callers in a folder or database, found by the
-//!   session that the `task` call names; in an export they stand alone.
-//! - `input` is what was neither read from the cache nor written to it. Reasoning is billed as
-//!   output.
+//!   session that the `task` call names; in an export they are separate.
+//! - `input` excludes the tokens read from and written to the cache. Reasoning is billed as output.
 //! - A tool's output is the whole one; where the program cleared it later (pruning), a note says so.
 
 mod reader;
@@ -37,7 +36,7 @@ pub(super) const FORMAT: Format = Format {
 
 const EXPECTED: &str = "an export of OpenCode: an object with \"info\" and \"messages\"";
 
-/// A session as it is stored: what is known of it, and its messages with their parts.
+/// Stored session: its properties, and its messages with their parts.
 struct Stored {
     info: Map<String, Value>,
     messages: Vec<Message>,

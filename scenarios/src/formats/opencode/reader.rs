@@ -20,7 +20,7 @@ pub(super) type Find<'a> = dyn FnMut(&str) -> Option<Stored> + 'a;
 /// How deep subagents may call subagents.
 const DEEPEST: usize = 8;
 
-/// Gives back the ids of the subagents' sessions that it told of.
+/// Converts a session. Returns the ids of the subagents' sessions that it included.
 pub(super) fn recording(
     stored: Stored,
     find: &mut Find<'_>,
@@ -35,7 +35,7 @@ pub(super) fn recording(
     let Reader { mut steps, pruned, told, .. } = reader;
     if pruned > 0 {
         out.left_out.push(format!(
-            "{pruned} outputs were cleared by the program in later requests; they stand whole"
+            "{pruned} outputs were cleared by the program in later requests; they are whole here"
         ));
     }
     out.last_line = steps.last().map_or(1, |s| s.line);
@@ -53,9 +53,9 @@ pub(super) fn recording(
 struct Reader<'a, 'b> {
     find: &'a mut Find<'b>,
     steps: Vec<Step>,
-    /// The subagents whose messages come now, the innermost last.
+    /// Subagents of the current messages, the innermost last.
     agents: Vec<String>,
-    /// All that were entered: a session stands where it is first named.
+    /// Subagents that were entered: a session appears where it is first named.
     told: HashSet<String>,
     /// Outputs that were cleared.
     pruned: usize,
@@ -95,7 +95,7 @@ impl Reader<'_, '_> {
             let compaction = Compaction { pre_tokens: context, trigger, ..Compaction::default() };
             *open = Some((step.clone(), compaction));
         }
-        let mut pieces: Vec<Piece> = parts.iter().filter_map(said).collect();
+        let mut pieces: Vec<Piece> = parts.iter().filter_map(piece_of).collect();
         let blocks = pieces.len();
         if pieces.is_empty() {
             if open.is_some() {
@@ -116,7 +116,7 @@ impl Reader<'_, '_> {
         let Message { line, info, parts } = message;
         let stamp = time_of(&info, "created");
         let is_summary = flag(&info, "summary") || str_of(&info, "mode") == Some("compaction");
-        let mut asked = Asked::default();
+        let mut asked = PendingReply::default();
         let mut replies = Vec::new();
         for part in &parts {
             match str_of(part, "type").unwrap_or_default() {
@@ -128,7 +128,7 @@ impl Reader<'_, '_> {
                     replies.push(std::mem::take(&mut asked));
                 }
                 "tool" => asked.tool(part),
-                _ => asked.pieces.extend(said(part)),
+                _ => asked.pieces.extend(piece_of(part)),
             }
         }
         if !asked.is_empty() {
@@ -138,7 +138,7 @@ impl Reader<'_, '_> {
             one.counters = one.counters.take().or(info.get("tokens").and_then(counters));
         }
         for (n, asked) in replies.into_iter().enumerate() {
-            let Asked { pieces, results, counters } = asked;
+            let PendingReply { pieces, results, counters } = asked;
             let step = Step { line, stamp: stamp.clone(), ..Step::default() };
             let id = string(&info, "id");
             let response = id.as_deref().map_or(format!("line {line}"), str::to_string);
@@ -184,7 +184,7 @@ impl Reader<'_, '_> {
         self.push(step, What::Compaction(compaction));
     }
 
-    /// The window of a subagent stands in front of what it returned.
+    /// Adds the window of a subagent before its result.
     fn subagent(&mut self, id: Option<String>) {
         let Some(id) = id.filter(|id| !self.told.contains(id)) else { return };
         if self.agents.len() < DEEPEST
@@ -200,15 +200,15 @@ impl Reader<'_, '_> {
 
 /// A step of the model that comes together.
 #[derive(Default)]
-struct Asked {
+struct PendingReply {
     pieces: Vec<Piece>,
-    /// Results of its calls: what stands there, the session of a subagent, whether it was cleared
-    /// later, and when it was there.
+    /// Results of its calls: content, session of a subagent, whether it was cleared later, and its
+    /// time.
     results: Vec<(Piece, Option<String>, bool, Option<String>)>,
     counters: Option<Counters>,
 }
 
-impl Asked {
+impl PendingReply {
     fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
@@ -230,7 +230,7 @@ impl Asked {
         };
         let mut pieces: Vec<Piece> = text.map(Piece::text).into_iter().collect();
         let files = state.get("attachments").and_then(Value::as_array).into_iter().flatten();
-        pieces.extend(files.filter_map(|f| said(f.as_object()?)));
+        pieces.extend(files.filter_map(|f| piece_of(f.as_object()?)));
         let result = Piece::Result { call_id, pieces, is_error: status == "error" };
         let metadata = state.get("metadata").and_then(Value::as_object);
         let session = |m: &Map<String, Value>| string(m, "sessionId").or(string(m, "sessionID"));
@@ -241,8 +241,8 @@ impl Asked {
     }
 }
 
-/// What a part shows to the model; `None` for what it is not sent.
-fn said(part: &Map<String, Value>) -> Option<Piece> {
+/// Returns the part that the model is shown; `None` for parts that are not sent.
+fn piece_of(part: &Map<String, Value>) -> Option<Piece> {
     if flag(part, "ignored") {
         return None;
     }
@@ -254,7 +254,7 @@ fn said(part: &Map<String, Value>) -> Option<Piece> {
         }
         "reasoning" => {
             let text = str_of(part, "text").unwrap_or_default();
-            // Where each provider keeps what it wants back.
+            // Member of each provider with data to send back.
             let kept = part.get("metadata").and_then(Value::as_object).into_iter().flatten();
             let names = ["signature", "reasoningEncryptedContent"];
             let encrypted =
@@ -267,7 +267,7 @@ fn said(part: &Map<String, Value>) -> Option<Piece> {
         }
         "file" => {
             let kind = str_of(part, "mime").unwrap_or_default();
-            // The text of a text file stands in a synthetic part.
+            // The content of a text file is in a synthetic part.
             if kind.starts_with("text/") || kind == "application/x-directory" {
                 return None;
             }
@@ -278,7 +278,7 @@ fn said(part: &Map<String, Value>) -> Option<Piece> {
             file.name = string(part, "filename");
             Some(Piece::Said(Part::Image(file)))
         }
-        // What a subagent is asked stands in the call, too; the rest is about files and steps.
+        // The task of a subagent is in the call, too; the rest is about files and steps.
         "compaction" | "step-start" | "step-finish" | "snapshot" | "patch" | "agent" | "retry"
         | "subtask" | "tool" => None,
         kind => Some(Piece::Unknown(kind.to_string())),

@@ -1,4 +1,4 @@
-//! Where OpenCode keeps its sessions: a folder of JSON files, or a database.
+//! Stores of OpenCode: a folder of JSON files, or a database.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -16,30 +16,30 @@ use super::{Message, Stored, id_of, parent_of, reader};
 use crate::error::{Fault, InputError};
 use crate::escapes;
 
-/// A session that a store holds.
-struct Held {
+/// Session in a store.
+struct StoredSession {
     id: String,
-    /// Whose subagent it is.
+    /// Session of the caller, if it is a subagent's.
     parent: Option<String>,
 }
 
-/// Reads the sessions of a store. Those of subagents are told with their callers', which come
-/// first; what no caller tells of is read by itself.
-fn each(
-    mut left: Vec<Held>,
+/// Reads the sessions of a store. Sessions of subagents are included in their callers', which come
+/// first; one that no caller includes is read separately.
+fn read_each(
+    mut left: Vec<StoredSession>,
     find: &mut dyn FnMut(&str) -> Result<Option<Stored>, InputError>,
     sink: &mut Sink<'_>,
 ) {
     let mut told: HashSet<String> = HashSet::new();
     while !left.is_empty() {
         let known: HashSet<String> = left.iter().map(|held| held.id.clone()).collect();
-        let waits = |held: &Held| held.parent.as_ref().is_some_and(|p| known.contains(p));
+        let waits = |held: &StoredSession| held.parent.as_ref().is_some_and(|p| known.contains(p));
         let (mut later, mut now): (Vec<_>, Vec<_>) = left.into_iter().partition(waits);
         if now.is_empty() {
             // Parents in a circle.
             now.extend(later.pop());
         }
-        for Held { id, parent } in now {
+        for StoredSession { id, parent } in now {
             if told.contains(&id) {
                 continue;
             }
@@ -77,13 +77,14 @@ pub(super) fn folder(root: &Path, sink: &mut Sink<'_>) {
     let files: Vec<(String, PathBuf)> = files.filter_map(|p| Some((stem(&p)?, p))).collect();
     // One that is damaged is said to be so when its turn comes.
     let parent = |path: &Path| parent_of(&object(path).ok()?).map(str::to_string);
-    let held = files.iter().map(|(id, p)| Held { id: id.clone(), parent: parent(p) }).collect();
+    let held =
+        files.iter().map(|(id, p)| StoredSession { id: id.clone(), parent: parent(p) }).collect();
     let by_id: HashMap<&str, &PathBuf> = files.iter().map(|(id, p)| (&**id, p)).collect();
     let mut find = |id: &str| match by_id.get(id) {
         Some(path) => Ok(of_folder(root, object(path)?)),
         None => Ok(None),
     };
-    each(held, &mut find, sink);
+    read_each(held, &mut find, sink);
 }
 
 fn of_folder(root: &Path, info: Map<String, Value>) -> Option<Stored> {
@@ -102,7 +103,7 @@ fn of_folder(root: &Path, info: Map<String, Value>) -> Option<Stored> {
     Some(Stored { info, messages })
 }
 
-/// What lies in a folder, by name; ids count up with time.
+/// Returns the entries of a folder by name; ids increase with time.
 fn listed(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let mut paths: Vec<PathBuf> = entries.map(|e| e.path()).collect();
@@ -128,12 +129,13 @@ pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), I
             .at(source.name())
     };
     let failed = |e: rusqlite::Error| wrong(format!("it cannot be read ({e})"));
-    let path = source.path().ok_or_else(|| wrong("a database that is no file on disk".into()))?;
+    let path =
+        source.path().ok_or_else(|| wrong("a database that is not a file on disk".into()))?;
     let db =
         open(path).and_then(|mut db| guard(&mut db, MAX_STEPS).map(|()| db)).map_err(failed)?;
     let db = Database { db };
     let held = db.sessions().map_err(failed)?;
-    each(held, &mut |id| db.session(id).map_err(failed), sink);
+    read_each(held, &mut |id| db.session(id).map_err(failed), sink);
     Ok(())
 }
 
@@ -144,7 +146,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     if Path::new(&log).exists() {
         return Connection::open_with_flags(path, flags);
     }
-    // Nobody writes to it: nothing is locked, and no file comes to stand beside it.
+    // No program writes to it: nothing is locked, and no file is created.
     let mut uri = String::from("file:");
     for byte in path.to_string_lossy().bytes() {
         match byte {
@@ -182,13 +184,14 @@ struct Database {
 
 impl Database {
     /// In the order of their times.
-    fn sessions(&self) -> rusqlite::Result<Vec<Held>> {
+    fn sessions(&self) -> rusqlite::Result<Vec<StoredSession>> {
         let columns = self.columns("session")?;
         let has = |name: &str| columns.iter().any(|c| c == name);
         let parent = if has("parent_id") { "parent_id" } else { "NULL" };
         let order = if has("time_created") { "time_created, id" } else { "id" };
         let sql = format!("SELECT id, {parent} FROM session WHERE id <> '' ORDER BY {order}");
-        let held = |row: &rusqlite::Row<'_>| Ok(Held { id: row.get(0)?, parent: row.get(1)? });
+        let held =
+            |row: &rusqlite::Row<'_>| Ok(StoredSession { id: row.get(0)?, parent: row.get(1)? });
         self.db.prepare(&sql)?.query_map([], held)?.collect()
     }
 

@@ -17,15 +17,14 @@ fn words(session: &Session) -> Vec<String> {
     let agent = |e: &Entry| e.agent().map(|a| format!("{a}/")).unwrap_or_default();
     let said = |e: &Entry| match e {
         Entry::User(u) => {
-            format!("user {}", u.content().iter().map(|p| p.words()).collect::<Vec<_>>().join("|"))
+            format!("user {}", u.content().iter().map(|p| p.text()).collect::<Vec<_>>().join("|"))
         }
         Entry::Assistant(a) => {
-            format!("model {}", a.content().iter().map(|p| p.words()).collect::<Vec<_>>().join("|"))
+            format!("model {}", a.content().iter().map(|p| p.text()).collect::<Vec<_>>().join("|"))
         }
-        Entry::Tool(t) => format!(
-            "result {}",
-            t.content().iter().map(|p| p.words()).collect::<Vec<_>>().join("|")
-        ),
+        Entry::Tool(t) => {
+            format!("result {}", t.content().iter().map(|p| p.text()).collect::<Vec<_>>().join("|"))
+        }
         Entry::RecordedCompaction(c) => {
             format!("compaction {}", c.summary.as_deref().unwrap_or("-"))
         }
@@ -111,7 +110,7 @@ fn of_subagent() -> Vec<(Value, Vec<Value>)> {
     ]
 }
 
-const TOLD: [&str; 7] = [
+const EXPECTED_ENTRIES: [&str; 7] = [
     "user reminder|fix it|",
     "model hm|{\"p\":1}|{}",
     "ses_2/user look",
@@ -125,7 +124,7 @@ fn check(loaded: &[Loaded]) {
     let [one] = loaded else { panic!("{} sessions", loaded.len()) };
     let s = &one.session;
     assert_eq!((&*s.header.id, &*s.header.title), ("ses_1", "A fix"));
-    assert_eq!(words(s), TOLD);
+    assert_eq!(words(s), EXPECTED_ENTRIES);
     let usage = |e: &Entry| match e {
         Entry::Assistant(a) => a.usage.map(|u| (u.input, u.cache_read, u.cache_write, u.output)),
         _ => None,
@@ -214,7 +213,7 @@ fn a_database_gives_sessions_with_their_subagents() {
     drop(db);
     let before = std::fs::read(&path).unwrap();
     check(&all(&Source::at(&path)));
-    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is written beside it");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no file is written next to it");
     // Children that no call names, two of which call each other their parents.
     let more = dir.path().join("more.db");
     std::fs::write(&more, &before).unwrap();
@@ -236,7 +235,7 @@ fn a_database_gives_sessions_with_their_subagents() {
         let e = FORMAT.import_all(source).unwrap_err().to_string();
         assert!(e.contains(":1: ") && e.contains("expected") && e.contains(why), "{e}");
     };
-    refused(&Source::of_bytes(&before, "x.db"), "no file on disk");
+    refused(&Source::of_bytes(&before, "x.db"), "not a file on disk");
     let cut = dir.path().join("cut.db");
     std::fs::write(&cut, &before[..before.len() / 2]).unwrap();
     refused(&Source::at(&cut), "it cannot be read");

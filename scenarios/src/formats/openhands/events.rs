@@ -57,7 +57,7 @@ struct Reader {
     usages: HashMap<String, Counters>,
     model: Option<String>,
     steps: Vec<Step>,
-    /// Responses whose text was taken.
+    /// Responses with a text that was used.
     said: HashSet<String>,
     /// Ids of calls by those of their events.
     calls: HashMap<u64, String>,
@@ -94,12 +94,13 @@ impl Reader {
                 self.push(step, What::Compaction(found));
             }
             (Some(kind), _) if !from_user => self.reply(step, &o, args, Some(kind)),
-            // What the user ran or opened; its observation joins the next message.
+            // Actions of the user; their observation joins the next message.
             (Some(_), _) => {}
             (None, Some("recall")) => self.recalled(step, &o),
             (None, Some(_)) => self.observed(step, &o),
             (None, None) => {
-                let what = What::Unknown("event that is no action and no observation".into());
+                let what =
+                    What::Unknown("event that is neither an action nor an observation".into());
                 self.push(step, what);
             }
         }
@@ -216,7 +217,7 @@ impl Reader {
         }
     }
 
-    /// Knowledge of the workspace, and what words of the user brought up.
+    /// Adds knowledge of the workspace, and knowledge that the user's text triggered.
     fn recalled(&mut self, step: Step, o: &Map<String, Value>) {
         let Some(extras) = o.get("extras").and_then(Value::as_object) else { return };
         let said = |key: &str| str_of(extras, key).map(str::to_string);
@@ -251,7 +252,7 @@ fn message(args: &Map<String, Value>) -> Vec<Piece> {
     pieces
 }
 
-/// The arguments of an action whose call was not recorded.
+/// Returns the arguments of an action without a recorded call.
 fn own_arguments(args: &Map<String, Value>) -> String {
     let own = |(key, value): &(&String, &Value)| {
         !NO_ARGUMENTS.contains(&key.as_str()) && !value.is_null()

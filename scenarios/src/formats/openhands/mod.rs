@@ -5,10 +5,10 @@
 //! - Each row is a session, named by its `instance_id`.
 //! - Events of one response of the model are one reply: its text once, and a call per action. Of
 //!   agents that do without function calls, the action is the call.
-//! - Counters are those that `metrics` (in a folder `stats` of the base state) has for the id of the
-//!   response, else the `usage` in it. What was read from the cache is part of the prompt there.
-//! - What the program recalls (knowledge of the workspace, skills) was sent to the model, in a
-//!   frame that is not recorded; it joins the message.
+//! - Counters are those that `metrics` (in a folder `stats` of the base state) has for the id of
+//!   the response, else the `usage` in it. Tokens read from the cache are part of the prompt there.
+//! - Recalled knowledge (of the workspace, skills) was sent to the model, in a frame that is not
+//!   recorded; it joins the message.
 //! - A condensation is a recorded compaction; that of a request by the user is a manual one.
 
 mod events;
@@ -173,7 +173,7 @@ fn steps(
     steps
 }
 
-/// What was counted, by the response's id. `metrics` holds a list of it, alone or per purpose.
+/// Returns counters by the response's id. `metrics` contains a list of them, alone or per purpose.
 fn usages(metrics: &Value) -> HashMap<String, Counters> {
     let mut out = HashMap::new();
     let mut take = |list: &Value| {

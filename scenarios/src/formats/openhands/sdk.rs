@@ -76,7 +76,7 @@ struct Reader {
     usages: HashMap<String, Counters>,
     model: Option<String>,
     steps: Vec<Step>,
-    /// Responses whose counters were taken.
+    /// Responses with counters that were used.
     counted: HashSet<String>,
     /// The user asked for a condensation.
     asked: bool,
@@ -100,7 +100,7 @@ impl Reader {
             }
             "ObservationEvent" => {
                 let observation = o.get("observation").and_then(Value::as_object);
-                let mut pieces = observation.map(shown).unwrap_or_default();
+                let mut pieces = observation.map(content_pieces).unwrap_or_default();
                 pieces.extend(content(o.get("extended_content")));
                 let failed = observation.is_some_and(|r| flag(r, "is_error") || flag(r, "error"));
                 self.result(step, &o, pieces, failed);
@@ -149,7 +149,7 @@ impl Reader {
 
     fn message(&mut self, step: Step, o: &Map<String, Value>) {
         let message = o.get("llm_message").and_then(Value::as_object);
-        let mut pieces = message.map(shown).unwrap_or_default();
+        let mut pieces = message.map(content_pieces).unwrap_or_default();
         let role = message.and_then(|m| str_of(m, "role"));
         if str_of(o, "source") == Some("agent") && role != Some("user") {
             let mut all = message.map(thoughts).unwrap_or_default();
@@ -159,7 +159,7 @@ impl Reader {
         if pieces.is_empty() {
             pieces.push(Piece::Shown(Part::Text("".into())));
         }
-        // In front of the question, so that this is what the message ends with.
+        // Placed before the question, so that the message ends with the question.
         let added = content(o.get("extended_content")).into_iter().filter_map(Piece::into_part);
         let mut all: Vec<Piece> = added.map(|p| Piece::Added(p, Place::Message)).collect();
         all.extend(pieces);
@@ -193,11 +193,11 @@ impl Reader {
     }
 }
 
-/// The content of a message or of what a tool returned; images are lists of addresses here.
-fn shown(o: &Map<String, Value>) -> Vec<Piece> {
+/// Returns the content of a message or a result; images are lists of addresses here.
+fn content_pieces(o: &Map<String, Value>) -> Vec<Piece> {
     let list = match o.get("content") {
         Some(Value::Array(list)) => list.as_slice(),
-        // Tools of older versions return texts under names of their own.
+        // Tools of older versions return texts under their own names.
         other => {
             let text = other.or_else(|| o.get("output")).or_else(|| o.get("message"));
             return content(text);
@@ -213,7 +213,7 @@ fn shown(o: &Map<String, Value>) -> Vec<Piece> {
     list.iter().flat_map(piece).collect()
 }
 
-/// What the model thought: signed blocks, an item of the Responses API, or a text.
+/// Returns the thinking of the model: signed blocks, an item of the Responses API, or a text.
 fn thoughts(o: &Map<String, Value>) -> Vec<Piece> {
     let signed = content(o.get("thinking_blocks"));
     if !signed.is_empty() {

@@ -12,7 +12,7 @@ fn all(source: &Source<'_>) -> Vec<Loaded> {
     format.import_all(source).unwrap()
 }
 
-fn of(value: &Value) -> Session {
+fn import(value: &Value) -> Session {
     all(&Source::of_bytes(value.to_string().as_bytes(), "x.json")).remove(0).session
 }
 
@@ -55,7 +55,7 @@ fn each_row_of_a_benchmark_is_a_session() {
     assert!(text.starts_with("You are OpenHands agent"));
     let names: Vec<_> = definitions.iter().map(|d| d["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["execute_bash", "think", "finish", "str_replace_editor"]);
-    // Two pieces of recalled knowledge stand in front of the task.
+    // Two pieces of recalled knowledge come before the task.
     assert_eq!(asked.content().len(), 3);
     let call = &a.all_calls()[0];
     assert_eq!(
@@ -74,7 +74,7 @@ fn actions_without_function_calls_are_calls_by_their_events() {
          {"id": 2, "source": "agent", "cause": 1, "observation": "run", "content": "a.py", "extras": {"exit_code": 1}}],
         [{"id": 3, "source": "agent", "action": "message", "args": {"content": "Done."}},
          {"id": 4, "source": "user", "action": "message", "args": {"content": "Go on."}}]]});
-    let s = of(&row);
+    let s = import(&row);
     let [
         Entry::User(u),
         Entry::Assistant(a),
@@ -86,7 +86,7 @@ fn actions_without_function_calls_are_calls_by_their_events() {
         panic!("{:?}", s.entries)
     };
     assert_eq!(u.content().len(), 2);
-    assert_eq!(a.content()[0].words(), "I look.");
+    assert_eq!(a.content()[0].text(), "I look.");
     let call = &a.all_calls()[0];
     assert_eq!((&*call.name, &*call.arguments), ("run", r#"{"command":"ls"}"#));
     assert_eq!((&*t.call_id, t.is_error), (&*call.id, None));
@@ -112,7 +112,7 @@ fn calls_of_one_response_are_one_reply_and_condensations_compactions() {
             {"id": 4, "source": "agent", "cause": 2, "observation": "error", "content": "two", "tool_call_metadata": called("c2")},
             {"id": 5, "source": "agent", "action": "condensation", "args": {"summary": "It was fixed.", "forgotten_events_start_id": 1, "forgotten_events_end_id": 4}},
             {"id": 6, "source": "agent", "action": "message", "args": {"content": "Done."}}]});
-    let s = of(&row);
+    let s = import(&row);
     let [
         Entry::User(_),
         Entry::Assistant(a),
@@ -199,7 +199,7 @@ fn the_folder_of_a_conversation_is_a_session() {
         "{:?}",
         loaded.warnings
     );
-    // The folder above is no recording, but holds one.
+    // The folder above is not a recording, but contains one.
     let found = crate::load_path(dir.path()).unwrap();
     assert_eq!(found.scenarios.iter().map(|s| &*s.id).collect::<Vec<_>>(), ["a1b2"]);
 }

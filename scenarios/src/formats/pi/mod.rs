@@ -3,18 +3,19 @@
 //! Rules, where the format leaves a choice:
 //! - Newer files name lines and parents (`id`, `parentId`); lines that are not on the way from the
 //!   first to the last message are left out. In older files each line follows the one before.
-//! - `usage` is the provider's and whole. A reply that ended with `error` or `aborted` is shown to
-//!   no later call ([transform-messages.ts](https://github.com/badlogic/pi-mono/blob/main/packages/ai/src/providers/transform-messages.ts)):
-//!   what it cost counts, its words and results are left out.
-//! - `compaction` becomes a recorded compaction. Commands of the user that ran beside the
+//! - `usage` is complete and the provider's. A reply that ended with `error` or `aborted` is not
+//!   shown to later calls
+//!   ([transform-messages.ts](https://github.com/badlogic/pi-mono/blob/main/packages/ai/src/providers/transform-messages.ts)):
+//!   its cost counts, its text and results are left out.
+//! - `compaction` becomes a recorded compaction. Commands that the user ran outside the
 //!   conversation (`bashExecution`) join the next user message. Changes of model and thinking level
-//!   are seen in the replies.
+//!   are visible in the replies.
 
 use std::collections::{HashMap, HashSet};
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, ToolCall};
-use ctxbench_core::counted::many;
+use ctxbench_core::plural::pluralize;
 use serde_json::{Map, Value};
 
 use super::lines::{self, RecordedLine, str_of, string};
@@ -27,7 +28,7 @@ use super::{Format, Head};
 pub(super) const FORMAT: Format = Format {
     title: "pi",
     name: "pi",
-    untold: "system prompt and tools, ids of requests, and what extensions put into the context",
+    untold: "system prompt and tools, ids of requests, and additions of extensions to the context",
     sniff,
     read: |input, sink| {
         let _ = sink(Ok(lines::session(input, Vec::new(), read)?));
@@ -52,7 +53,7 @@ fn read(lines: Vec<RecordedLine>, file: &str, out: &mut Recording) {
     if !left.is_empty() {
         out.left_out.push(format!(
             "{file}: left out {} of branches that the session did not end with",
-            many(left.len(), "message")
+            pluralize(left.len(), "message")
         ));
     }
     out.route = Route::Unknown("pi records no request ids".into());

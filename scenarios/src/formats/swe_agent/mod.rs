@@ -1,13 +1,13 @@
 //! SWE-agent trajectories (`NAME.traj`).
 //!
 //! Rules, where the format leaves a choice:
-//! - `history` is what the model was sent and said, whole; what processors elided per request
-//!   (`last_n_observations`, …) is in it. Without it, `trajectory` stands for it. Where there are
-//!   only `attempts`, each is a session.
+//! - `history` contains all messages of the model, also those that processors elided from a request
+//!   (`last_n_observations`, …). Without it, `trajectory` is used. If there are only `attempts`,
+//!   each is a session.
 //! - Of versions that parse actions from text, the `action` becomes a call of the tool `bash` and
 //!   the observation its result; the text of the reply is then the `thought`.
-//! - A demonstration in one message stands before the task as context that nobody typed; one that
-//!   is spread over messages is left as the model saw it.
+//! - A demonstration in one message comes before the task as context that was not typed; one that
+//!   is spread over messages stays as the model saw it.
 //! - Messages of another `agent` than the first are those of a subagent.
 //! - `model_stats` are sums over the run, and so no counters of a reply.
 
@@ -55,7 +55,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let whole = |key: &str| members.get(key).is_some_and(|r| r.get().len() > 2);
     let attempts = members.get("attempts").filter(|_| !whole("history") && !whole("trajectory"));
     let Some(attempts) = attempts else {
-        let _ = sink(Ok(one(&document, &members, None)));
+        let _ = sink(Ok(read_attempt(&document, &members, None)));
         return Ok(());
     };
     let list: Vec<&RawValue> = serde_json::from_str(attempts.get()).unwrap_or_default();
@@ -66,7 +66,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
             for (key, raw) in &members {
                 of_attempt.entry(key.clone()).or_insert(raw);
             }
-            one(&attempt, &of_attempt, Some(id))
+            read_attempt(&attempt, &of_attempt, Some(id))
         });
         if sink(recording).is_break() {
             break;
@@ -75,7 +75,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     Ok(())
 }
 
-fn one(
+fn read_attempt(
     document: &Document<'_>,
     members: &BTreeMap<String, &RawValue>,
     id: Option<String>,
@@ -154,7 +154,8 @@ fn call(message: &mut Map<String, Value>, actions: &mut Actions) {
     actions.act(message, &said, &action);
 }
 
-/// The messages of a step of `trajectory`: what the first one was asked, what was said and seen.
+/// Returns the messages of a step of `trajectory`: the query of the first one, thought and
+/// observation.
 fn messages(step: RecordedLine, first: bool) -> Vec<RecordedLine> {
     let RecordedLine { number, object: mut o } = step;
     let message = |object: Map<String, Value>| RecordedLine { number, object };

@@ -17,7 +17,7 @@ fn recorded(name: &str) -> Session {
     all(&Source::at(&data.join(name))).remove(0)
 }
 
-fn of(text: &str) -> Vec<Session> {
+fn import(text: &str) -> Vec<Session> {
     all(&Source::of_bytes(text.as_bytes(), "run.traj"))
 }
 
@@ -58,7 +58,7 @@ fn actions_in_text_become_calls_of_the_shell() {
     assert_eq!(calls[0].1, "bash");
     assert_eq!(calls[0].2, json!({"command": "create reproduce_bug.py\n"}).to_string());
     let Entry::Assistant(first) = &s.entries[3] else { panic!("{:?}", s.entries[3]) };
-    let text = first.content()[0].words().to_string();
+    let text = first.content()[0].text().to_string();
     assert!(text.starts_with("First, I'll create") && !text.contains("```"), "{text}");
     let Entry::Tool(seen) = &s.entries[4] else { panic!("{:?}", s.entries[4]) };
     assert_eq!(seen.call_id, calls[0].0);
@@ -74,7 +74,7 @@ fn a_reply_without_an_action_has_no_result() {
         {"role": "assistant", "agent": "sub", "content": "aside", "thought": "aside", "action": "ls"},
         {"role": "user", "agent": "sub", "content": "x"}],
         "replay_config": "{\"agent\":{\"model\":{\"name\":\"gpt-4o\"}}}"});
-    let s = of(&text.to_string()).remove(0);
+    let s = import(&text.to_string()).remove(0);
     assert_eq!(s.header.model.as_deref(), Some("gpt-4o"));
     assert_eq!(s.header.title, "do");
     let agents: Vec<Option<&str>> = s.entries.iter().map(Entry::agent).collect();
@@ -89,7 +89,7 @@ fn without_a_history_the_steps_stand_for_it() {
     let step = json!({"query": [{"role": "system", "content": "S"}, {"role": "user", "content": "fix it"}],
         "action": "ls", "observation": "a.py", "response": "I look.\n```\nls\n```", "thought": "I look."});
     let attempt = json!({"environment": "e", "trajectory": [step, step]});
-    let s = of(&attempt.to_string()).remove(0);
+    let s = import(&attempt.to_string()).remove(0);
     assert!(
         matches!(
             s.entries.as_slice(),
@@ -105,7 +105,7 @@ fn without_a_history_the_steps_stand_for_it() {
         "{:?}",
         s.entries
     );
-    let two = of(&json!({"attempts": [attempt, attempt], "info": {}}).to_string());
+    let two = import(&json!({"attempts": [attempt, attempt], "info": {}}).to_string());
     let ids: Vec<&str> = two.iter().map(|s| &*s.header.id).collect();
     assert_eq!(ids, ["run-attempt-1", "run-attempt-2"]);
     assert_eq!(two[0].entries, s.entries);

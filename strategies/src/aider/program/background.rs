@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId, Role};
-use ctxbench_core::compaction::{CompactionKind, Transcript, origins, passing};
+use ctxbench_core::compaction::{CompactionKind, Transcript, ephemeral_block, origins};
 use ctxbench_core::engine::{Engine, Event, Task};
 use ctxbench_core::model::find;
 use ctxbench_core::request::{Phase, Request};
@@ -81,7 +81,7 @@ impl Program {
     ) -> Pending {
         let model = models.remove(0);
         let blocks = vec![
-            passing(BlockKind::Base, Role::System, self.words.summary_prompt.clone()),
+            ephemeral_block(BlockKind::Base, Role::System, self.words.summary_prompt.clone()),
             text.clone()
                 .draft(BlockKind::SummaryPrompt, Role::User)
                 .build(MessageId(u32::MAX), vec![]),

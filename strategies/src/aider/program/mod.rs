@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::compaction::{Transcript, passing};
+use ctxbench_core::compaction::{Transcript, ephemeral_block};
 use ctxbench_core::engine::{Engine, Event};
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{ModelError, Reply, Request};
@@ -163,9 +163,9 @@ impl Program {
     /// A part of the prompt with the assistant's assent behind it; nothing when there is nothing to
     /// show.
     fn assented(&self, blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
-        let mut out: Vec<_> = blocks.iter().map(|b| b.redraft(|d| d.role = Role::User)).collect();
+        let mut out: Vec<_> = blocks.iter().map(|b| b.map_draft(|d| d.role = Role::User)).collect();
         if !out.is_empty() {
-            out.push(passing(BlockKind::Assistant, Role::Assistant, self.words.ok.clone()));
+            out.push(ephemeral_block(BlockKind::Assistant, Role::Assistant, self.words.ok.clone()));
         }
         out
     }
@@ -181,7 +181,7 @@ impl Program {
         }
         let words = &self.words;
         let mut shown: Vec<_> =
-            s.fixed.files.iter().map(|b| b.redraft(|d| d.role = Role::User)).collect();
+            s.fixed.files.iter().map(|b| b.map_draft(|d| d.role = Role::User)).collect();
         let assent = if !self.created.is_empty() {
             let text: Arc<str> = format!("{}{}", words.files, self.created.shown()).into();
             shown.push(s.synthetic(BlockKind::File, Role::User, text, vec![]));
@@ -192,10 +192,10 @@ impl Program {
             } else {
                 (&words.no_files_but_map, &words.no_files_but_map_ok)
             };
-            shown.push(passing(BlockKind::User, Role::User, text.clone()));
+            shown.push(ephemeral_block(BlockKind::User, Role::User, text.clone()));
             assent
         };
-        shown.push(passing(BlockKind::Assistant, Role::Assistant, assent.clone()));
+        shown.push(ephemeral_block(BlockKind::Assistant, Role::Assistant, assent.clone()));
         shown
     }
 
@@ -264,7 +264,7 @@ impl Program {
         limit: u64,
     ) -> Vec<Arc<Block>> {
         let words = self.reminder(s);
-        let reminder = passing(BlockKind::Reminder, Role::System, words.clone());
+        let reminder = ephemeral_block(BlockKind::Reminder, Role::System, words.clone());
         let parts = [&blocks[..], std::slice::from_ref(&reminder), &blocks[from..]];
         if parts.iter().map(|p| self.counted.list(p)).sum::<u64>() >= limit {
             return blocks;
@@ -277,7 +277,7 @@ impl Program {
         if let Some(last) =
             blocks[from..].last_mut().filter(|b| b.role == Role::User && b.media.is_none())
         {
-            *last = last.redraft(|d| d.text = format!("{}\n\n{words}", d.text).into());
+            *last = last.map_draft(|d| d.text = format!("{}\n\n{words}", d.text).into());
         }
         blocks
     }
@@ -304,7 +304,7 @@ impl Program {
         );
         let text = s.fixed.repo_map.iter().map(|b| &*b.text).collect::<Vec<_>>().join("\n");
         cut_map(&text, budget, o200k)
-            .map(|t| first.redraft(|d| d.text = t.into()))
+            .map(|t| first.map_draft(|d| d.text = t.into()))
             .into_iter()
             .collect()
     }
@@ -357,7 +357,7 @@ fn as_text(mut raw: Draft) -> Draft {
     };
     text.show(&raw);
     let as_text = text.draft(kind, role);
-    Draft { form: raw.form, opaque: raw.opaque, media: raw.media, listed: raw.listed, ..as_text }
+    Draft { form: raw.form, opaque: raw.opaque, media: raw.media, as_list: raw.as_list, ..as_text }
 }
 
 fn message(blocks: &[Arc<Block>]) -> Message {
@@ -392,7 +392,7 @@ impl Strategy for Program {
         self.newer_files = false;
         self.created.clear();
         self.chunks = Chunks {
-            system: s.fixed.base.iter().map(|b| b.redraft(|d| d.role = Role::System)).collect(),
+            system: s.fixed.base.iter().map(|b| b.map_draft(|d| d.role = Role::System)).collect(),
             readonly_files: self.assented(&s.fixed.context),
             repo: self.assented(&self.repo_map(s)),
             ..Chunks::default()
@@ -417,7 +417,7 @@ impl Strategy for Program {
 
     async fn on_new_session(&mut self, s: &mut Engine) {
         // The history file is the project's, so a session is nothing but a start of the program.
-        s.begin_anew();
+        s.reset_view();
         self.on_restart(s).await;
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId};
-use ctxbench_core::compaction::{CompactionKind, Replaced, clear_outputs, made_by_model};
+use ctxbench_core::compaction::{CompactionKind, UndoStack, clear_outputs, is_reply};
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request, Ttl};
 use ctxbench_core::session::{Millis, RewindMode};
@@ -85,7 +85,7 @@ pub(crate) struct State {
     /// Compactions in a row that came right after another one.
     refills: u64,
     /// Views to restore when a rewind crosses a compaction (docs/sources/claude-code.md §1.5).
-    undo: Replaced,
+    undo: UndoStack,
     /// A summary under way before it is needed.
     pub prepared: Prepared,
     /// Work during a pause of the user.
@@ -97,7 +97,7 @@ pub(crate) struct State {
 
 /// First block that the last usage does not know of.
 fn new_from(blocks: &[Arc<Block>]) -> usize {
-    blocks.iter().rposition(|b| made_by_model(b)).map_or(0, |i| i + 1)
+    blocks.iter().rposition(|b| is_reply(b)).map_or(0, |i| i + 1)
 }
 
 /// Last usage plus an estimate of the new blocks at four bytes a token; without a usage, an
@@ -243,7 +243,7 @@ impl Program {
             return;
         }
         let mut view = blocks.to_vec();
-        gone.iter().for_each(|&i| view[i] = view[i].redraft(to_file));
+        gone.iter().for_each(|&i| view[i] = view[i].map_draft(to_file));
         // A shorter result separates nothing.
         let _ = s.context.set(view);
     }
@@ -357,7 +357,7 @@ impl Program {
             .map_or(MessageId(u32::MAX), |b| b.message);
         s.compacted(CompactionKind::Summarise, mechanism, phase, view)
             .map_err(|e| e.to_string())?;
-        self.state.undo.keep(by, before);
+        self.state.undo.push(by, before);
         self.state.reported = None;
         Ok(())
     }
@@ -519,7 +519,7 @@ impl Strategy for Program {
     }
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
-        self.state.undo.back_to(s, to);
+        self.state.undo.restore_before(s, to);
         s.truncate_after(to);
         self.memory.forget(s);
         self.state.prepared.cancel(s);

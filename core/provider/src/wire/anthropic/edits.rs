@@ -1,4 +1,4 @@
-//! Anthropic Messages: the context edits that a request asks of the provider.
+//! Anthropic Messages: context edits.
 
 use serde::Deserialize;
 
@@ -22,6 +22,7 @@ fn names(o: &mut Vec<u8>, key: &str, names: &[String]) {
     o.push(b']');
 }
 
+/// Encodes one edit.
 pub(crate) fn write(o: &mut Vec<u8>, e: &ServerEdit) {
     match e {
         ServerEdit::ClearThinking { keep } => {
@@ -140,15 +141,15 @@ impl Inputs {
     }
 }
 
-/// The edits of a caller's raw parameters.
+/// Decodes the edits in raw parameters.
 pub(super) fn among(params: &serde_json::Map<String, serde_json::Value>) -> Vec<ServerEdit> {
     let given = params.get("context_management").and_then(|g| Management::deserialize(g).ok());
     given.and_then(|m| m.edits().ok()).unwrap_or_default()
 }
 
 impl Management {
-    /// Defaults as documented: clear from 100,000 tokens keeping 3 tool uses, compact from 150,000,
-    /// thinking kept.
+    /// Documented defaults: clear from 100,000 tokens and keep 3 tool uses, compact from 150,000, keep
+    /// thinking.
     pub(crate) fn edits(self) -> Result<Vec<ServerEdit>, WireError> {
         const KNOWN: &str =
             "clear_tool_uses_20250919, clear_thinking_20251015, compact_20260112, cache_edits";

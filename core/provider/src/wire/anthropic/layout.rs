@@ -1,14 +1,14 @@
-//! Anthropic Messages: layout of the blocks of a request.
+//! Anthropic Messages: layout of blocks.
 //!
 //! System and developer text is `system` before the first user or assistant block and user text
-//! after it; tool results come first in their user message; a breakpoint on thinking, which takes
-//! none, moves to the block before it.
+//! after it. Tool results come first in their user message. A breakpoint on thinking, where it is not
+//! allowed, moves to the block before it.
 
 use ctxbench_core::request::Request;
 
 use crate::wire::plan::{Show, Slot, turns};
 
-pub(super) fn lay_out(slots: &mut [Slot], request: &Request) {
+pub(super) fn assign(slots: &mut [Slot], request: &Request) {
     mark(slots, request);
     turns(slots, request);
 }

@@ -14,13 +14,15 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::plan::{Slot, plan};
-use super::{Api, ApiFormat, Asked, Encoded, Endpoint, Event, ResultsDue, WireError, WireFormat};
+use super::{
+    Api, ApiFormat, Encoded, Endpoint, Event, ReplyOptions, ResultsDue, WireError, WireFormat,
+};
 use crate::prompt::Prompt;
 
 const PATH: &str = "/v1/messages";
 const COUNT_TOKENS_PATH: &str = "/v1/messages/count_tokens";
 
-/// Prefixes of detailed error codes.
+/// Prefix of detailed error codes.
 const DETAILED: [&str; 2] = ["compaction_", "thread_"];
 
 struct Anthropic;
@@ -35,7 +37,7 @@ impl ApiFormat for Anthropic {
     fn base_urls(&self) -> &'static [(&'static str, &'static str)] {
         &[("ANTHROPIC_BASE_URL", "")]
     }
-    fn speaks(&self, path: &str, header: &dyn Fn(&str) -> bool) -> bool {
+    fn matches_client(&self, path: &str, header: &dyn Fn(&str) -> bool) -> bool {
         header("anthropic-version") || path.starts_with(PATH)
     }
     fn error_code(&self, kind: ErrorKind) -> &'static str {
@@ -55,7 +57,7 @@ impl ApiFormat for Anthropic {
             _ => None,
         }
     }
-    /// Refusals of compactions and threads have a code in addition to the type
+    /// Refusals of compactions and threads have a separate code in addition to the type
     /// (docs/sources/anthropic-sdk.md §3).
     fn error_body(&self, _status: u16, code: &str, message: &str) -> Value {
         if DETAILED.iter().any(|d| code.starts_with(d)) {
@@ -73,7 +75,7 @@ impl ApiFormat for Anthropic {
     fn unknown_model(&self, name: &str) -> (&'static str, String) {
         ("not_found_error", format!("model: {name}"))
     }
-    fn unpaired(&self, call: bool, id: &str) -> String {
+    fn unpaired_message(&self, call: bool, id: &str) -> String {
         if call {
             return format!(
                 "messages: tool_use `{id}` is not followed by its tool_result in the next message"
@@ -84,7 +86,7 @@ impl ApiFormat for Anthropic {
     fn request_id_header(&self) -> &'static str {
         "request-id"
     }
-    /// The catalogue does not know when a model came out.
+    /// The catalogue has no release dates.
     fn model(&self, m: &Model, window: Option<u64>) -> Value {
         json!({
             "type": "model", "id": m.name, "display_name": m.name,
@@ -119,8 +121,8 @@ impl WireFormat for AnthropicMessages {
         }
     }
 
-    fn lay_out(&self, slots: &mut [Slot], request: &Request) {
-        layout::lay_out(slots, request);
+    fn assign(&self, slots: &mut [Slot], request: &Request) {
+        layout::assign(slots, request);
     }
     fn body(&self, request: &Request, slots: &[Slot]) -> Vec<u8> {
         request::encode(request, slots, true)
@@ -131,7 +133,7 @@ impl WireFormat for AnthropicMessages {
     fn decode(&self, _path: &str, body: &[u8]) -> Result<Prompt, WireError> {
         request::decode(body)
     }
-    fn asked(&self, _path: &str, body: &[u8]) -> Result<Asked, String> {
+    fn reply_options(&self, _path: &str, body: &[u8]) -> Result<ReplyOptions, String> {
         #[derive(Deserialize)]
         struct Params {
             stream: Option<bool>,
@@ -144,7 +146,7 @@ impl WireFormat for AnthropicMessages {
         }
         let given: Params = serde_json::from_slice(body).map_err(|e| e.to_string())?;
         let thinking = given.thinking.is_some_and(|t| t.kind != "disabled");
-        Ok(Asked { stream: given.stream == Some(true), thinking, usage: false })
+        Ok(ReplyOptions { stream: given.stream == Some(true), thinking, usage: false })
     }
     fn tool(&self, _name: &Value, _description: Value, _schema: &Value) -> Option<Value> {
         None
@@ -170,7 +172,7 @@ impl WireFormat for AnthropicMessages {
     fn shows_summaries(&self) -> bool {
         true
     }
-    fn tells_failures(&self) -> bool {
+    fn has_tool_errors(&self) -> bool {
         true
     }
 
@@ -183,7 +185,7 @@ impl WireFormat for AnthropicMessages {
     fn decode_reply(&self, body: &[u8]) -> Result<Reply, WireError> {
         reply::decode(body)
     }
-    /// Reasoning tokens are not reported separately.
+    /// The wire does not report reasoning separately.
     #[cfg(test)]
     fn carried_reply(&self, mut reply: Reply) -> Reply {
         (reply.usage.reasoning, reply.billed.reasoning) = (0, 0);
@@ -192,7 +194,7 @@ impl WireFormat for AnthropicMessages {
     fn events(&self, whole: &[u8], _usage: bool) -> serde_json::Result<Vec<Event>> {
         stream::events(whole)
     }
-    fn whole(&self, events: &[String]) -> Option<Vec<u8>> {
+    fn assemble(&self, events: &[String]) -> Option<Vec<u8>> {
         whole::whole(events)
     }
     fn reply_id(&self, number: u64) -> String {
@@ -234,12 +236,12 @@ impl WireFormat for AnthropicMessages {
     fn results_due(&self) -> ResultsDue {
         ResultsDue::NextMessage
     }
-    /// Bedrock does, Anthropic itself no longer
+    /// Bedrock requires this, Anthropic no longer
     /// (<https://github.com/anthropics/anthropic-sdk-typescript/issues/622>).
     fn begins_with_user(&self) -> bool {
         true
     }
-    fn demands_max_tokens(&self) -> bool {
+    fn requires_max_tokens(&self) -> bool {
         true
     }
 }

@@ -24,11 +24,10 @@ const STOPS: [(StopReason, &str); 8] = [
     (StopReason::WindowExceeded, "model_context_window_exceeded"),
 ];
 
-/// Placeholder for the id that the wire requires.
+/// The id of replies without one, since the wire requires it.
 const NO_ID: &str = "msg_ctxbench";
 
-/// Writes a reply body. If more was billed than the answer used, the difference becomes a
-/// compaction iteration.
+/// Encodes a reply. Billed usage beyond that of the answer becomes a compaction iteration.
 pub(crate) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     let o = &mut out;
@@ -97,12 +96,12 @@ fn part(o: &mut Vec<u8>, p: &Part) {
         Part::Compaction(None) => {
             raw(o, "{\"type\":\"compaction\",\"content\":null,\"encrypted_content\":null")
         }
-        _ => field(o, "{\"type\":\"text\",\"text\":", p.words()),
+        _ => field(o, "{\"type\":\"text\",\"text\":", p.text()),
     }
     o.push(b'}');
 }
 
-/// The fields of a usage object without its braces. Input kinds add up: none contains another.
+/// Writes the fields of a usage object without braces. The input kinds are disjoint.
 fn usage(o: &mut Vec<u8>, u: &Usage) {
     let fields = [
         ("\"input_tokens\":", u.input),
@@ -190,7 +189,7 @@ impl Tokens {
     }
 }
 
-/// Reads a reply body.
+/// Decodes a reply.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     let body: Body<'_> = json::parse(bytes)?;
     let usage = body.usage.usage();
@@ -212,7 +211,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
         *tokens = tokens.saturating_add(e.cleared_input_tokens);
     }
     let parts = body.content.into_iter().map(reply_part).collect::<Result<_, _>>()?;
-    // An unknown stop reason is a stop.
+    // Unknown stop reasons end the turn.
     let word = body.stop_reason.as_deref().unwrap_or("end_turn");
     let stop = STOPS.iter().find(|(_, w)| *w == word).map_or(StopReason::EndTurn, |(s, _)| *s);
     let id = opt(body.id).filter(|id| **id != *NO_ID);

@@ -17,7 +17,7 @@ use crate::wire::plan::{PDF, Show, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit, Thread, Tools, Ttl};
 
-/// Version and beta headers this request needs.
+/// Returns the version and beta headers of a request.
 pub(crate) fn headers(request: &Request, slots: &[Slot]) -> Vec<(&'static str, String)> {
     let has = |compact: bool| {
         request.server_edits.iter().any(|e| matches!(e, ServerEdit::Compact { .. }) == compact)
@@ -35,7 +35,7 @@ pub(crate) fn headers(request: &Request, slots: &[Slot]) -> Vec<(&'static str, S
     ];
     let betas: Vec<&str> =
         betas.iter().filter(|(needed, _)| *needed).map(|(_, name)| *name).collect();
-    // Threads come with a newer version of the API (docs/sources/anthropic-sdk.md §2.4).
+    // Threads require a newer version of the API (docs/sources/anthropic-sdk.md §2.4).
     let version = if request.thread.is_some() { "2026-10-21" } else { "2023-06-01" };
     let mut headers = vec![("anthropic-version", version.to_string())];
     if !betas.is_empty() {
@@ -44,13 +44,12 @@ pub(crate) fn headers(request: &Request, slots: &[Slot]) -> Vec<(&'static str, S
     headers
 }
 
-/// Returns the limit that this wire requires: the request's, or the model's largest reply.
+/// The wire requires a limit; the default is the model's maximum.
 pub(super) fn max_tokens(request: &Request) -> u64 {
     request.max_tokens.unwrap_or(request.model.published_output)
 }
 
-/// Writes a request body; `sampling` = with a reply limit, which the counting endpoint does not
-/// take.
+/// Encodes a request; `sampling` adds the reply limit, which the count endpoint refuses.
 pub(crate) fn encode(request: &Request, slots: &[Slot], sampling: bool) -> Vec<u8> {
     let mut out = buffer(&request.blocks, request.tools.as_ref().map_or(0, |t| t.json.get().len()));
     let o = &mut out;
@@ -163,13 +162,13 @@ fn part(o: &mut Vec<u8>, s: &Slot, b: &Block) {
     o.push(b'}');
 }
 
-/// A text part without its closing brace.
+/// Writes a text part without its closing brace.
 fn text(o: &mut Vec<u8>, json: &str) {
     raw(o, "{\"type\":\"text\",\"text\":");
     raw(o, json);
 }
 
-/// An image or document part without its closing brace.
+/// Writes an image or document part without its closing brace.
 fn image(o: &mut Vec<u8>, m: &Media) {
     raw(
         o,
@@ -243,7 +242,7 @@ struct Message<'a> {
     content: OneOrMany<ContentBlock<'a>>,
 }
 
-/// A content part of a request or reply; which fields are there depends on its type.
+/// A content part of a request or reply; its fields depend on its type.
 #[derive(Deserialize)]
 pub(crate) struct ContentBlock<'a> {
     #[serde(borrow, rename = "type")]
@@ -275,7 +274,7 @@ struct Source {
 const KNOWN_PARTS: &str =
     "text, image, document, thinking, redacted_thinking, tool_use, tool_result, compaction";
 
-/// Reads a request body.
+/// Decodes a request.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     let body: Body<'_> = json::parse(bytes)?;
     let mut items = Vec::with_capacity(body.messages.len() * 2 + 4);
@@ -311,7 +310,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     Ok(Prompt {
         max_tokens: body.max_tokens,
         tools_cache: body.tools.and_then(|t| tools_breakpoint(t.get())),
-        tools: body.tools.map(|t| Tools::of(t.to_owned())),
+        tools: body.tools.map(|t| Tools::from_json(t.to_owned())),
         server_edits: body.context_management.map_or(Ok(Vec::new()), edits::Management::edits)?,
         thread: body.thread.map(|t| match t {
             ThreadParam::Create => PromptThread::Create,
@@ -385,7 +384,7 @@ impl ContentBlock<'_> {
     }
 }
 
-/// Text and first image of a nested content.
+/// Returns text and first image of nested content.
 pub(crate) fn output_of(
     content: Option<OneOrMany<ContentBlock<'_>>>,
 ) -> Result<(Arc<str>, Option<Box<Media>>), WireError> {
@@ -424,8 +423,8 @@ impl Source {
     }
 }
 
-/// A breakpoint inside the tool definitions; searched for before anything is parsed, since few
-/// clients set one.
+/// Returns a breakpoint in the tool definitions. Searches the text before parsing, since few clients set
+/// one.
 fn tools_breakpoint(tools: &str) -> Option<Ttl> {
     #[derive(Deserialize)]
     struct Tool {

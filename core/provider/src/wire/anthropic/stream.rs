@@ -19,7 +19,7 @@ struct Whole<'a> {
     context_management: Option<Value>,
 }
 
-/// A call's arguments, byte for byte.
+/// A call's arguments, unchanged.
 #[derive(Deserialize)]
 struct Call<'a> {
     #[serde(borrow)]
@@ -28,7 +28,7 @@ struct Call<'a> {
 
 pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<Event>> {
     let whole: Whole<'_> = serde_json::from_slice(whole)?;
-    // Iterations and output come at the end, lifetimes of cache writes at the start.
+    // The end has iterations and output, the beginning has lifetimes of cache writes.
     let begin = without(&with(&whole.usage, "output_tokens", 0.into()), "iterations");
     let message = json!({
         "id": whole.id, "type": "message", "role": "assistant", "model": whole.model, "content": [],
@@ -89,13 +89,13 @@ fn block(out: &mut Vec<Event>, index: usize, raw: &RawValue) -> serde_json::Resu
         }
         "tool_use" => {
             let call: Call<'_> = serde_json::from_str(raw.get())?;
-            // The first piece is empty, as the provider's is.
+            // The first piece is empty, like the provider's.
             let parts = std::iter::once("").chain(pieces(call.input.get()));
             let parts =
                 parts.map(|p| delta(json!({"type": "input_json_delta", "partial_json": p})));
             (with(&block, "input", json!({})), parts.collect())
         }
-        // A summary comes in one piece.
+        // A summary is one piece.
         "compaction" => {
             let whole = delta(json!({
                 "type": "compaction_delta", "content": block["content"], "encrypted_content": block["encrypted_content"],

@@ -1,4 +1,4 @@
-//! A whole reply out of Anthropic's events.
+//! Assembles a reply from Anthropic's events.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::wire::stream::text;
 
-/// A content block in the making.
+/// An incomplete content block.
 struct Block {
     fields: Map<String, Value>,
-    /// A call's arguments, byte for byte.
+    /// A call's arguments, unchanged.
     input: String,
 }
 
@@ -66,13 +66,13 @@ pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
 }
 
 impl Block {
-    /// Appends to texts and replaces other values.
+    /// Appends text; replaces other values.
     fn add(&mut self, delta: Map<String, Value>) {
         for (key, value) in delta {
             match (key.as_str(), value) {
                 ("type", _) => {}
                 ("partial_json", Value::String(more)) => self.input.push_str(&more),
-                // One after the other, each a member of the list.
+                // Each is an item of the list.
                 ("citation", one) => {
                     let all = self.fields.entry("citations").or_insert_with(|| json!([]));
                     match all.as_array_mut() {

@@ -1,4 +1,4 @@
-//! Common parts of Google's API: its error format and the list of models.
+//! Google's API: errors and the list of models.
 
 use ctxbench_core::model::Model;
 use ctxbench_core::request::ErrorKind;
@@ -13,13 +13,13 @@ impl ApiFormat for Google {
     fn name(&self) -> &'static str {
         "gemini"
     }
-    fn speaks(&self, path: &str, header: &dyn Fn(&str) -> bool) -> bool {
+    fn matches_client(&self, path: &str, header: &dyn Fn(&str) -> bool) -> bool {
         header("x-goog-api-key") || path.starts_with("/v1beta/") || path::read(path).is_some()
     }
     fn address(&self) -> Option<&'static str> {
         Some("https://generativelanguage.googleapis.com")
     }
-    /// `@google/genai` and Gemini CLI read it.
+    /// For `@google/genai` and Gemini CLI.
     fn base_urls(&self) -> &'static [(&'static str, &'static str)] {
         &[("GOOGLE_GEMINI_BASE_URL", "")]
     }
@@ -48,8 +48,8 @@ impl ApiFormat for Google {
     fn code_of(&self, error: &Value) -> Option<String> {
         error["status"].as_str().map(str::to_string)
     }
-    /// Google's clients look for the pause in the error, not in a header.
-    fn tell_pause(&self, body: &mut Value, seconds: u64) {
+    /// Clients read the delay from the error instead of a header.
+    fn add_retry_delay(&self, body: &mut Value, seconds: u64) {
         body["error"]["details"] = json!([{
             "@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": format!("{seconds}s"),
         }]);
@@ -64,8 +64,8 @@ impl ApiFormat for Google {
         );
         ("NOT_FOUND", message)
     }
-    /// The provider names no ids, since calls need not have any.
-    fn unpaired(&self, call: bool, _id: &str) -> String {
+    /// The message has no ids, which are optional for calls.
+    fn unpaired_message(&self, call: bool, _id: &str) -> String {
         if call {
             return "Please ensure that the number of function response parts is equal to the \
                     number of function call parts of the function call turn."
@@ -75,7 +75,7 @@ impl ApiFormat for Google {
             .to_string()
     }
 
-    /// The SDKs list models at the other version.
+    /// The SDKs list models under another version.
     fn models_paths(&self) -> &'static [&'static str] {
         &[MODELS, "/v1/models"]
     }

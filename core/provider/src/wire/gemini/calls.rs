@@ -1,6 +1,5 @@
-//! Calls and their results. Ids are optional on this wire: a result without one answers the first
-//! call of its name that has no result yet, as the provider matches them, and a call without one
-//! gets one here.
+//! Gemini: pairs calls and results. Ids are optional: like the provider, a result without id belongs to
+//! the first open call with its name. A call without id gets one here.
 
 use std::sync::Arc;
 
@@ -12,13 +11,13 @@ use crate::prompt::{Content, Item, Prompt};
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     made: usize,
-    /// Those without a result, by id and name.
+    /// Open calls, by id and name.
     open: Vec<(Arc<str>, Arc<str>)>,
 }
 
 impl Calls {
-    /// Collects the calls of a conversation that starts with these messages.
-    pub(super) fn of(said: &[Vec<Item>]) -> Calls {
+    /// Collects the calls of decoded messages.
+    pub(super) fn collect(said: &[Vec<Item>]) -> Calls {
         let mut calls = Calls::default();
         for item in said.iter().flatten() {
             match &*item.content {
@@ -30,8 +29,8 @@ impl Calls {
         calls
     }
 
-    /// The id of a call. One that was sent without is named by its tool and its place in the
-    /// conversation, so that the same beginning reads the same in every request.
+    /// Returns the id of a call. A generated id depends on the tool and the position in the conversation,
+    /// so that it is the same in every request.
     pub(super) fn call(&mut self, id: Option<Arc<str>>, name: &Arc<str>) -> Arc<str> {
         self.made += 1;
         let id = id.unwrap_or_else(|| format!("{name}#{}", self.made).into());
@@ -39,7 +38,7 @@ impl Calls {
         id
     }
 
-    /// The id of the call that a result answers; that of no call where none of its name is open.
+    /// Returns the call id of a result; an unused one if no call with its name is open.
     pub(super) fn result(&mut self, id: Option<Arc<str>>, name: &str) -> Arc<str> {
         let at = match &id {
             Some(id) => self.open.iter().position(|(open, _)| open == id),
@@ -53,7 +52,7 @@ impl Calls {
     }
 }
 
-/// Returns the provider's error for a wrong order: a call may only follow the user or a result.
+/// Returns why the provider refuses the order of items: a call must follow the user or a result.
 pub(super) fn out_of_turn(prompt: &Prompt) -> Option<String> {
     let talk: Vec<_> = prompt.items.iter().filter(|i| i.message > 0).collect();
     talk.chunk_by(|a, b| a.message == b.message)

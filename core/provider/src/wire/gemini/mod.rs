@@ -23,7 +23,8 @@ use serde_json::{Value, json};
 
 use super::plan::{self, PDF, Slot, data_url, plan};
 use super::{
-    Api, Asked, Encoded, Endpoint, Event, ResultsDue, Stored, Storing, WireError, WireFormat,
+    Api, Encoded, Endpoint, Event, ReplyOptions, ResultsDue, StoreRequest, Stored, WireError,
+    WireFormat,
 };
 use crate::prompt::{Item, Prompt};
 use calls::Calls;
@@ -51,7 +52,7 @@ impl WireFormat for Gemini {
         }
     }
 
-    fn lay_out(&self, slots: &mut [Slot], request: &Request) {
+    fn assign(&self, slots: &mut [Slot], request: &Request) {
         plan::turns(slots, request);
     }
     fn body(&self, request: &Request, slots: &[Slot]) -> Vec<u8> {
@@ -60,8 +61,8 @@ impl WireFormat for Gemini {
     fn decode(&self, path: &str, body: &[u8]) -> Result<Prompt, WireError> {
         self.decode_rest(path, body, &[])
     }
-    /// A result that has no id answers the first open call of its name.
-    fn reads_messages_alone(&self) -> bool {
+    /// A result without id belongs to the first open call with its name.
+    fn has_independent_messages(&self) -> bool {
         false
     }
     fn decode_rest(
@@ -74,10 +75,10 @@ impl WireFormat for Gemini {
         let model = known.as_ref().map_or("", |(model, _)| model);
         match known {
             Some((_, Method::Count)) => request::decode_count(model, body),
-            _ => request::decode(model, body, Calls::of(first)),
+            _ => request::decode(model, body, Calls::collect(first)),
         }
     }
-    fn asked(&self, path: &str, body: &[u8]) -> Result<Asked, String> {
+    fn reply_options(&self, path: &str, body: &[u8]) -> Result<ReplyOptions, String> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Params {
@@ -105,18 +106,18 @@ impl WireFormat for Gemini {
         }
         let stream = matches!(path::read(path), Some((_, Method::Stream)));
         let thinking = config.thinking_config.and_then(|t| t.include_thoughts) == Some(true);
-        Ok(Asked { stream, thinking, usage: true })
+        Ok(ReplyOptions { stream, thinking, usage: true })
     }
-    /// `parametersJsonSchema` takes any JSON Schema, the older `parameters` a part of OpenAPI's.
+    /// `parametersJsonSchema` allows any JSON Schema, the older `parameters` a subset of OpenAPI's.
     fn tool(&self, name: &Value, description: Value, schema: &Value) -> Option<Value> {
         let declared =
             json!({"name": name, "description": description, "parametersJsonSchema": schema});
         Some(declared)
     }
-    fn tells_failures(&self) -> bool {
+    fn has_tool_errors(&self) -> bool {
         true
     }
-    /// The media type is next to the bytes.
+    /// Inline files have a media type.
     fn carried_media(&self, media: &Media) -> Media {
         let media_type = match data_url(&media.url) {
             Some((t, _)) => t,
@@ -139,7 +140,7 @@ impl WireFormat for Gemini {
     fn events(&self, whole: &[u8], _usage: bool) -> serde_json::Result<Vec<Event>> {
         stream::events(whole)
     }
-    fn whole(&self, events: &[String]) -> Option<Vec<u8>> {
+    fn assemble(&self, events: &[String]) -> Option<Vec<u8>> {
         whole::whole(events)
     }
     fn reply_id(&self, number: u64) -> String {
@@ -176,7 +177,7 @@ impl WireFormat for Gemini {
     fn stored_name<'p>(&self, path: &'p str) -> Option<&'p str> {
         stored::name(path)
     }
-    fn decode_storing(&self, body: &[u8]) -> Result<Storing, WireError> {
+    fn decode_store_request(&self, body: &[u8]) -> Result<StoreRequest, WireError> {
         stored::decode(body)
     }
     fn stored(&self, stored: &Stored) -> Value {

@@ -1,8 +1,8 @@
-//! Parts of a content: text, thoughts, calls, results, files.
+//! Gemini: content parts.
 //!
-//! The provider seals a thought with a signature on the part after it, a call or text. So a thought
-//! is a separate part and its signature is on the next one; without a next part it is on the
-//! thought itself. A thought without readable text is only its signature.
+//! The provider puts the signature of a thought on the next part, a call or text. So the encoder writes
+//! a thought as a separate part and its signature on the next one, or on the thought itself if there is
+//! none. A thought without readable text becomes the signature alone.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,42 +19,46 @@ use crate::wire::WireError;
 use crate::wire::json::{Text, field, opt, or_empty, raw, unwrapped};
 use crate::wire::plan::{PDF, data_url};
 
-/// Signatures that clients invent for a call without one, so that it is accepted
-/// (<https://ai.google.dev/gemini-api/docs/thought-signatures>). No thought precedes such a call.
+/// Placeholder signatures of clients for calls without one, without a thought
+/// (<https://ai.google.dev/gemini-api/docs/thought-signatures>).
 const NO_THOUGHT: [&str; 2] =
     ["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"];
 
-/// Kind of a part, as far as signatures are concerned.
+/// The kind of a part with respect to signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
+    /// A thought.
     Thought {
+        /// Whether it has no readable text.
         empty: bool,
-        /// It has a signature.
+        /// Whether it has a signature.
         sealed: bool,
     },
-    /// Can carry the signature of the thought before it.
+    /// May carry the signature of the thought before it.
     Carrier,
+    /// May not carry a signature.
     Other,
 }
 
-/// Written form of a part.
+/// The encoding of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Omitted: only its signature remains, on the next part.
+    /// Omitted: the next part carries the signature.
     Left,
+    /// Without a signature.
     Bare,
-    /// With the signature of the part at this index: its own, or that of the thought before it.
+    /// With the signature of the part at this index: its own or that of the thought before it.
     Signed(usize),
 }
 
-/// Determines the written form of each part of a content.
+/// Returns the encodings of the parts of one content.
 pub(super) fn forms(parts: &[Kind]) -> Vec<Form> {
     let sealed = |i: usize| matches!(parts.get(i), Some(Kind::Thought { sealed: true, .. }));
     let open = |i: usize| matches!(parts.get(i), Some(Kind::Thought { sealed: false, .. }));
     let form = |(i, kind): (usize, &Kind)| match kind {
         Kind::Carrier if i > 0 && sealed(i - 1) => Form::Signed(i - 1),
         Kind::Thought { sealed: true, empty } if parts.get(i + 1) == Some(&Kind::Carrier) => {
-            // Left out, its signature would be taken for that of an unsealed thought before it.
+            // If omitted, its signature would apply to an unsigned thought before it.
             if *empty && !(i > 0 && open(i - 1)) { Form::Left } else { Form::Bare }
         }
         Kind::Thought { sealed: true, .. } => Form::Signed(i),
@@ -63,11 +67,12 @@ pub(super) fn forms(parts: &[Kind]) -> Vec<Form> {
     parts.iter().enumerate().map(form).collect()
 }
 
-/// Opens a thought; its text follows.
+/// Begins a thought; its text follows.
 pub(super) const THOUGHT: &str = "{\"thought\":true,\"text\":";
+/// Begins text.
 pub(super) const TEXT: &str = "{\"text\":";
 
-/// Writes a call but for the closing brace of its part; `arguments` writes them.
+/// Writes a call without the closing brace of its part.
 pub(super) fn call(o: &mut Vec<u8>, id: &str, name: &str, arguments: impl FnOnce(&mut Vec<u8>)) {
     raw(o, "{\"functionCall\":{");
     if !id.is_empty() {
@@ -80,7 +85,7 @@ pub(super) fn call(o: &mut Vec<u8>, id: &str, name: &str, arguments: impl FnOnce
     o.push(b'}');
 }
 
-/// Ends a part, with a signature where there is one.
+/// Ends a part, with its signature if any.
 pub(super) fn close(o: &mut Vec<u8>, signature: Option<&str>) {
     if let Some(s) = signature {
         field(o, ",\"thoughtSignature\":", s);
@@ -107,7 +112,7 @@ pub(super) fn file(o: &mut Vec<u8>, m: &Media) {
     o.push(b'}');
 }
 
-/// A part; exactly one of its kinds is there.
+/// A part; exactly one of its kinds is set.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Part<'a> {
@@ -199,7 +204,7 @@ impl ResponsePart {
     }
 }
 
-/// Reads a tool result: `output` or `error` if the object has only that field, otherwise the whole
+/// Returns the result of a tool: `output` or `error` if the object has no other field, else the whole
 /// object.
 fn returned(response: Option<&RawValue>) -> (Arc<str>, bool) {
     #[derive(Deserialize)]
@@ -226,7 +231,7 @@ fn returned(response: Option<&RawValue>) -> (Arc<str>, bool) {
 }
 
 impl Part<'_> {
-    /// Appends the part to the content read so far.
+    /// Adds the part to its content.
     pub(super) fn read(self, found: &mut Vec<Content>, calls: &mut Calls) -> Result<(), WireError> {
         let missing = |field| WireError::Missing { field, in_what: "part" };
         let unsupported = self.unsupported();
@@ -266,7 +271,7 @@ impl Part<'_> {
                     value: value.into(),
                     known: "text, functionCall, functionResponse, inlineData, fileData",
                 }),
-                // A signature may come on a part that says nothing.
+                // A signature may be on an empty part.
                 None => Ok(()),
             };
         };
@@ -285,7 +290,7 @@ impl Part<'_> {
     }
 }
 
-/// The parts of a content: a list, or a single one, which the provider takes as well.
+/// The parts of a content: a list or a single part.
 #[derive(Default)]
 pub(super) struct Parts<'a>(pub(super) Vec<Part<'a>>);
 
@@ -312,7 +317,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Parts<'a> {
     }
 }
 
-/// Parts of one side in a turn.
+/// The content of one role in a turn.
 #[derive(Deserialize)]
 pub(super) struct Turn<'a> {
     #[serde(borrow)]
@@ -322,7 +327,6 @@ pub(super) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Reads the parts in order.
     pub(super) fn contents(self, calls: &mut Calls) -> Result<Vec<Content>, WireError> {
         let mut found = Vec::with_capacity(self.parts.0.len());
         for part in self.parts.0 {
@@ -347,7 +351,7 @@ mod tests {
         assert_eq!(of(&[thought(false, false), Carrier]), [Bare, Bare]);
         assert_eq!(of(&[thought(false, true)]), [Signed(0)]);
         assert_eq!(of(&[thought(true, true), Other]), [Signed(0), Bare]);
-        // Left out, the second would seal the first.
+        // If omitted, the second would sign the first.
         let two = [thought(false, false), thought(true, true), Carrier];
         assert_eq!(of(&two), [Bare, Bare, Signed(1)]);
     }

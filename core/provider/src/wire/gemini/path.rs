@@ -5,14 +5,14 @@ use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// Method of a path.
+/// The method of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
-    /// A complete reply.
+    /// Generates a reply.
     Generate,
-    /// A reply as events.
+    /// Generates a reply as events.
     Stream,
-    /// The tokens of a request.
+    /// Counts the tokens of a request.
     Count,
 }
 
@@ -22,20 +22,20 @@ const METHODS: [(Method, &str); 3] = [
     (Method::Count, "countTokens"),
 ];
 
-/// Path of the model list.
+/// Paths of the list of models.
 pub(super) const MODELS: &str = "/v1beta/models";
 
-/// Characters of a model's name to escape: those with a meaning in a path.
+/// Characters to escape in a model's name.
 const ESCAPED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'@');
 
-/// The path of a method of a model.
+/// Returns the path of a method of a model.
 pub(super) fn of(model: &str, method: Method) -> String {
     let word = METHODS.iter().find(|(m, _)| *m == method).map_or("", |(_, w)| *w);
     format!("{MODELS}/{}:{word}", utf8_percent_encode(model, ESCAPED))
 }
 
-/// Model and method of a path; `None` = none of Gemini's.
+/// Returns model and method of a path; `None` for other paths.
 pub(super) fn read(path: &str) -> Option<(Cow<'_, str>, Method)> {
     let (front, word) = path.rsplit_once(':')?;
     let (before, model) = front.rsplit_once("/models/")?;

@@ -1,5 +1,4 @@
-//! Gemini replies. Thoughts are counted separately from the candidates, cached tokens within the
-//! prompt.
+//! Gemini: replies. Thoughts are counted separately from candidates, cached tokens within the prompt.
 
 use std::borrow::Cow;
 
@@ -12,11 +11,12 @@ use super::part::{self, Form, Kind, TEXT, THOUGHT, Turn};
 use crate::prompt::Content;
 use crate::wire::WireError;
 use crate::wire::json::{self, Text, field, list, number, object, opt, raw, sane, string};
-use crate::wire::openai::{done, told};
+use crate::wire::openai::{done, reported_usage};
 
-/// Finish reasons of a refusal.
+/// Finish reasons for a refusal.
 const REFUSALS: [&str; 5] = ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII"];
 
+/// Encodes a reply.
 pub(super) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     let o = &mut out;
@@ -40,7 +40,7 @@ pub(super) fn encode(reply: &Reply, model: &str) -> Vec<u8> {
     };
     field(o, "],\"role\":\"model\"},\"finishReason\":", finish);
     raw(o, ",\"index\":0}],\"usageMetadata\":");
-    usage(o, &told(reply));
+    usage(o, &reported_usage(reply));
     field(o, ",\"modelVersion\":", model);
     if let Some(id) = &reply.id {
         field(o, ",\"responseId\":", id);
@@ -77,7 +77,7 @@ fn open(o: &mut Vec<u8>, p: &Part) {
         }
         _ => {
             raw(o, TEXT);
-            string(o, p.words());
+            string(o, p.text());
         }
     }
 }
@@ -120,7 +120,7 @@ struct Candidate<'a> {
     finish_reason: Option<Cow<'a, str>>,
 }
 
-/// Why a prompt was not answered at all.
+/// The reason why a prompt has no reply.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Feedback<'a> {
@@ -155,6 +155,7 @@ impl Tokens {
     }
 }
 
+/// Decodes a reply.
 pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     let body: Body<'_> = json::parse(bytes)?;
     let blocked = body.prompt_feedback.and_then(|f| f.block_reason).is_some();
@@ -185,12 +186,12 @@ fn reply_part(c: Content) -> Option<Part> {
     }
 }
 
-/// Returns the part of a reply that the wire carries: one usage without cache writes, and no
-/// actions of the provider.
+/// Returns the part of a reply that the wire carries: one usage without cache writes, and no edits of the
+/// provider.
 #[cfg(test)]
 pub(super) fn carried(mut reply: Reply) -> Reply {
     reply.parts.retain(|p| !matches!(p, Part::Compaction(_)));
-    let u = told(&reply);
+    let u = reported_usage(&reply);
     let usage = Usage {
         input: u.input + u.cache_write + u.cache_write_1h,
         cache_write: 0,

@@ -12,7 +12,7 @@ use crate::wire::WireError;
 use crate::wire::json::{self, Text, block_object, buffer, field, list, number, opt, raw};
 use crate::wire::plan::{Show, Slot};
 
-/// Writes a request body.
+/// Encodes a request.
 pub(super) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let mut o = buffer(&request.blocks, request.tools.as_ref().map_or(0, |t| t.json.get().len()));
     o.push(b'{');
@@ -26,8 +26,7 @@ pub(super) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     o
 }
 
-/// Writes a request for a token count. With more than `contents` the Gemini API needs a complete
-/// request, which names its model.
+/// Encodes a count request: the Gemini API takes `contents` or a whole request with its model.
 pub(super) fn encode_count(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let mut o = buffer(&request.blocks, 0);
     let model = format!("models/{}", request.model.name);
@@ -38,7 +37,7 @@ pub(super) fn encode_count(request: &Request, slots: &[Slot]) -> Vec<u8> {
     o
 }
 
-/// Writes the conversation and system text, without braces.
+/// Encodes the prompt without surrounding braces.
 fn said(o: &mut Vec<u8>, request: &Request, slots: &[Slot]) {
     let block = |s: &Slot| &*request.blocks[s.block];
     let head = slots.iter().take_while(|s| s.message == 0).count();
@@ -141,13 +140,12 @@ struct Config {
     max_output_tokens: Option<u64>,
 }
 
-/// Reads a request body.
+/// Decodes a request.
 pub(super) fn decode(model: &str, bytes: &[u8], calls: Calls) -> Result<Prompt, WireError> {
     prompt(model, json::parse(bytes)?, calls)
 }
 
-/// Reads a request for a token count: the request as one field, or unwrapped (Vertex, or contents
-/// alone).
+/// Decodes a count request: the request in a field, or directly for Vertex and for contents alone.
 pub(super) fn decode_count(model: &str, bytes: &[u8]) -> Result<Prompt, WireError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -161,7 +159,7 @@ pub(super) fn decode_count(model: &str, bytes: &[u8]) -> Result<Prompt, WireErro
     }
 }
 
-/// Reads a request; `calls` are those of the conversation that its body lacks.
+/// Decodes the prompt; `calls` are those of earlier messages outside the body.
 pub(super) fn prompt(model: &str, body: Body<'_>, mut calls: Calls) -> Result<Prompt, WireError> {
     let mut items = Vec::with_capacity(2 * body.contents.len() + 4);
     if let Some(system) = body.system_instruction {
@@ -180,13 +178,13 @@ pub(super) fn prompt(model: &str, body: Body<'_>, mut calls: Calls) -> Result<Pr
     }
     Ok(Prompt {
         max_tokens: body.generation_config.and_then(|c| c.max_output_tokens),
-        tools: body.tools.map(|t| declarations(&t).map(Tools::of)).transpose()?,
+        tools: body.tools.map(|t| declarations(&t).map(Tools::from_json)).transpose()?,
         stored: opt(body.cached_content),
         ..Prompt::new(model, items)
     })
 }
 
-/// Parses a role; older clients use `function` for a turn of results.
+/// Returns the role; older clients use `function` for results.
 fn role(given: Option<&str>) -> Result<Role, WireError> {
     match given.unwrap_or("user") {
         "user" | "function" => Ok(Role::User),
@@ -198,7 +196,7 @@ fn role(given: Option<&str>) -> Result<Role, WireError> {
     }
 }
 
-/// Joins all function declarations byte for byte, followed by the provider's own tools.
+/// Joins all function declarations unchanged, followed by the provider's own tools.
 fn declarations(tools: &[&RawValue]) -> Result<Box<RawValue>, WireError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,4 +1,4 @@
-//! Gemini's explicit cache: `/v1beta/cachedContents`, with each item below it
+//! Gemini's explicit cache: `/v1beta/cachedContents` and `/v1beta/cachedContents/{name}`
 //! (docs/sources/providers.md, section 5).
 
 use ctxbench_core::calendar::iso;
@@ -9,29 +9,31 @@ use serde_json::{Value, json};
 use super::calls::Calls;
 use super::request::{self, Body};
 use crate::wire::json::{Text, opt, parse};
-use crate::wire::{Stored, Storing, WireError};
+use crate::wire::{StoreRequest, Stored, WireError};
 
+/// Path of stored contents after the version.
 const PATH: &str = "cachedContents";
 
-/// Returns the path after the version.
+/// Returns the part of a path after the version.
 fn rest(path: &str) -> Option<&str> {
     let (version, rest) = path.strip_prefix("/v1")?.split_once('/')?;
     version.chars().all(|c| c.is_ascii_alphanumeric()).then_some(rest)
 }
 
+/// Returns whether a path is one of stored contents.
 pub(super) fn is(path: &str) -> bool {
     rest(path) == Some(PATH) || name(path).is_some()
 }
 
-/// The name in a path, with the folder that belongs to it.
+/// Returns the name in a path, including its folder.
 pub(super) fn name(path: &str) -> Option<&str> {
     let name = rest(path)?;
     let id = name.strip_prefix(PATH)?.strip_prefix('/')?;
     (!id.is_empty() && !id.contains('/')).then_some(name)
 }
 
-/// Reads the contents to store, or a lifetime.
-pub(super) fn decode(bytes: &[u8]) -> Result<Storing, WireError> {
+/// Decodes a request to store contents.
+pub(super) fn decode(bytes: &[u8]) -> Result<StoreRequest, WireError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct About {
@@ -50,35 +52,35 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Storing, WireError> {
     }
     let ttl_ms = about.ttl.map(|t| seconds(&t.0)).transpose()?;
     let model = about.model.as_ref().map_or("", |m| &*m.0);
-    // Vertex gives its whole path.
+    // Vertex sends a whole path.
     let model = model.rsplit_once("models/").map_or(model, |(_, m)| m);
     let prompt = request::prompt(model, parse::<Body<'_>>(bytes)?, Calls::default())?;
-    Ok(Storing { prompt, title: opt(about.display_name), ttl_ms })
+    Ok(StoreRequest { prompt, title: opt(about.display_name), ttl_ms })
 }
 
-/// A duration such as `3.5s`, ms.
+/// Parses a duration such as `3.5s` to ms.
 fn seconds(text: &str) -> Result<Millis, WireError> {
     let wrong =
         || WireError::Unsupported { what: "ttl", value: text.into(), known: "such as 3600s" };
     let seconds: f64 = text.strip_suffix('s').and_then(|s| s.parse().ok()).ok_or_else(wrong)?;
-    // A hundred years are more than anybody keeps anything.
+    // At most a hundred years.
     if !(seconds > 0.0 && seconds < 3.2e9) {
         return Err(wrong());
     }
     Ok((seconds * 1_000.0).round() as Millis)
 }
 
-/// Describes stored contents as the provider does; its clock begins in 1970.
+/// Builds the response for stored contents.
 pub(super) fn encode(s: &Stored) -> Value {
-    let mut told = json!({
+    let mut body = json!({
         "name": s.name, "model": format!("models/{}", s.model),
         "createTime": iso(s.created_ms), "updateTime": iso(s.created_ms),
         "expireTime": iso(s.expires_ms), "usageMetadata": {"totalTokenCount": s.tokens},
     });
     if let Some(title) = &s.title {
-        told["displayName"] = (&**title).into();
+        body["displayName"] = (&**title).into();
     }
-    told
+    body
 }
 
 #[cfg(test)]

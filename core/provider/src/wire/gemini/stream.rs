@@ -1,5 +1,5 @@
-//! Gemini's chunks: text and thoughts in pieces, a call complete, each chunk a reply. A signature
-//! comes with the last piece of its part; the last chunk has the finish reason and usage.
+//! Gemini's stream: each chunk is a reply with a piece of text or thought, or a whole call. A signature
+//! is on the last piece of its part; the last chunk has finish reason and usage.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -53,7 +53,7 @@ pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<Event>> {
             cut(&mut said, part)?;
         }
     }
-    // A reply without text ends too.
+    // An empty reply also has a last chunk.
     if said.is_empty() {
         said.push(String::new());
     }
@@ -80,7 +80,7 @@ pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<Event>> {
     Ok(said.into_iter().enumerate().map(chunk).collect())
 }
 
-/// Cuts a part where it is text; a call stays, byte for byte.
+/// Splits a text part into pieces; other parts are unchanged.
 fn cut(said: &mut Vec<String>, part: &RawValue) -> serde_json::Result<()> {
     let Part { text, thought, thought_signature } = serde_json::from_str(part.get())?;
     let pieces = text.as_deref().map(pieces).unwrap_or_default();

@@ -170,13 +170,14 @@ fn what_is_not_of_this_wire_is_refused() {
     assert!(call.contains("functionCall.name"), "{call}");
     for config in [json!({"candidateCount": 2}), json!({"candidate_count": 2})] {
         let body = json!({"contents": [], "generationConfig": config});
-        assert!(WIRE.asked(PATH, body.to_string().as_bytes()).is_err());
+        assert!(WIRE.reply_options(PATH, body.to_string().as_bytes()).is_err());
     }
 }
 
 #[test]
 fn a_request_says_how_it_wants_its_reply() {
-    let of = |path: &str, body: Value| WIRE.asked(path, body.to_string().as_bytes()).unwrap();
+    let of =
+        |path: &str, body: Value| WIRE.reply_options(path, body.to_string().as_bytes()).unwrap();
     let plain = of(PATH, json!({"contents": []}));
     assert_eq!((plain.stream, plain.thinking), (false, false));
     let config = json!({"generationConfig": {"thinkingConfig": {"includeThoughts": true}}});

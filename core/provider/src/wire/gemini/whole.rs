@@ -1,4 +1,4 @@
-//! A whole reply out of Gemini's chunks: pieces of a text are one part, a signature ends it.
+//! Assembles a reply from Gemini's chunks: pieces of text form one part, which a signature ends.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ struct Content<'a> {
     parts: Vec<&'a RawValue>,
 }
 
-/// A part that is text and nothing else.
+/// A part with text only.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Text {
@@ -51,7 +51,7 @@ struct Text {
 }
 
 pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
-    let mut told: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
+    let mut fields: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
     let mut parts: Vec<Box<RawValue>> = Vec::new();
     let mut open: Option<Text> = None;
     let mut finish = None;
@@ -65,8 +65,8 @@ pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
             ("modelVersion", chunk.model_version),
             ("responseId", chunk.response_id),
         ];
-        told.extend(known.into_iter().filter_map(|(key, raw)| Some((key, raw?.to_owned()))));
-        // Agents ask for one candidate.
+        fields.extend(known.into_iter().filter_map(|(key, raw)| Some((key, raw?.to_owned()))));
+        // Agents request one candidate.
         for candidate in chunk.candidates.into_iter().filter(|c| c.index == 0) {
             finish = candidate.finish_reason.filter(|f| !f.is_null()).or(finish);
             for part in candidate.content.map_or(Vec::new(), |c| c.parts) {
@@ -83,8 +83,8 @@ pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
         ("finishReason", to_raw_value(&finish).ok()?),
         ("index", to_raw_value(&json!(0)).ok()?),
     ]);
-    told.insert("candidates", to_raw_value(&[candidate]).ok()?);
-    serde_json::to_vec(&told).ok()
+    fields.insert("candidates", to_raw_value(&[candidate]).ok()?);
+    serde_json::to_vec(&fields).ok()
 }
 
 fn add(parts: &mut Vec<Box<RawValue>>, open: &mut Option<Text>, part: &RawValue) -> Option<()> {

@@ -1,4 +1,4 @@
-//! OpenAI Chat Completions: layout of the blocks of a request.
+//! OpenAI Chat Completions: layout of blocks.
 //!
 //! `Instructions` is a system message; a provider's compaction is user text. There are no
 //! breakpoints, no error flag on tool results, and no edits by the provider.
@@ -8,10 +8,10 @@ use ctxbench_core::request::Request;
 
 use crate::wire::plan::{Show, Slot, joins};
 
-pub(super) fn lay_out(slots: &mut [Slot], request: &Request) {
+pub(super) fn assign(slots: &mut [Slot], request: &Request) {
     let owner = |s: &Slot| request.blocks[s.block].message;
-    // An assistant message shows thinking, then text, then calls, and one thinking only: any other
-    // order begins a new message.
+    // An assistant message has at most one thinking, then text, then calls; any other order begins a
+    // new message.
     let rank = |s: &Slot| match s.show {
         Show::Reasoning => 0,
         Show::Call => 2,

@@ -11,7 +11,7 @@ use ctxbench_core::request::{ModelError, Reply, Request};
 use serde_json::{Value, json};
 
 use super::plan::Slot;
-use super::{Api, Asked, Endpoint, Event, ResultsDue, WireError, WireFormat, openai};
+use super::{Api, Endpoint, Event, ReplyOptions, ResultsDue, WireError, WireFormat, openai};
 use crate::prompt::Prompt;
 
 const PATH: &str = "/v1/chat/completions";
@@ -32,8 +32,8 @@ impl WireFormat for OpenaiChat {
         (path == PATH).then_some(Endpoint::Reply)
     }
 
-    fn lay_out(&self, slots: &mut [Slot], request: &Request) {
-        layout::lay_out(slots, request);
+    fn assign(&self, slots: &mut [Slot], request: &Request) {
+        layout::assign(slots, request);
     }
     fn body(&self, request: &Request, slots: &[Slot]) -> Vec<u8> {
         request::encode(request, slots)
@@ -41,8 +41,8 @@ impl WireFormat for OpenaiChat {
     fn decode(&self, _path: &str, body: &[u8]) -> Result<Prompt, WireError> {
         request::decode(body)
     }
-    fn asked(&self, _path: &str, body: &[u8]) -> Result<Asked, String> {
-        openai::asked(body)
+    fn reply_options(&self, _path: &str, body: &[u8]) -> Result<ReplyOptions, String> {
+        openai::reply_options(body)
     }
     fn tool(&self, name: &Value, description: Value, schema: &Value) -> Option<Value> {
         let function = json!({"name": name, "description": description, "parameters": schema});
@@ -68,7 +68,7 @@ impl WireFormat for OpenaiChat {
     fn events(&self, whole: &[u8], usage: bool) -> serde_json::Result<Vec<Event>> {
         stream::events(whole, usage)
     }
-    fn whole(&self, events: &[String]) -> Option<Vec<u8>> {
+    fn assemble(&self, events: &[String]) -> Option<Vec<u8>> {
         whole::whole(events)
     }
     fn reply_id(&self, number: u64) -> String {

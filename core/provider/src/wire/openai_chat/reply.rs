@@ -12,7 +12,7 @@ use super::request::Message;
 use crate::prompt::Content;
 use crate::wire::WireError;
 use crate::wire::json::{self, field, list, raw, string};
-use crate::wire::openai::{Names, Tokens, done, reply, told, usage};
+use crate::wire::openai::{Names, Tokens, done, reply, reported_usage, usage};
 
 const NAMES: Names = Names {
     prompt: "prompt_tokens",
@@ -21,7 +21,7 @@ const NAMES: Names = Names {
     output_details: "completion_tokens_details",
 };
 
-/// Writes a Chat reply: thinking, all texts as one with blank lines between, calls.
+/// Encodes a reply: thinking, all texts joined by blank lines, calls.
 pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     let o = &mut out;
@@ -63,7 +63,7 @@ pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
         o.push(b']');
     }
     raw(o, "}}]");
-    usage(o, &told(reply), &NAMES, model);
+    usage(o, &reported_usage(reply), &NAMES, model);
     o.push(b'}');
     out
 }
@@ -83,7 +83,7 @@ struct Choice<'a> {
     finish_reason: Option<Cow<'a, str>>,
 }
 
-/// Reads a Chat reply.
+/// Decodes a reply.
 pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     let body: Completion<'_> = json::parse(bytes)?;
     let choice = body

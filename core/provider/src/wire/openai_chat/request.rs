@@ -13,7 +13,7 @@ use crate::wire::plan::{PDF, Show, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, Tools};
 
-/// Writes a request body.
+/// Encodes a request.
 pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let mut out = buffer(&request.blocks, request.tools.as_ref().map_or(0, |t| t.json.get().len()));
     let o = &mut out;
@@ -61,8 +61,7 @@ fn plain<'a>(o: &mut Vec<u8>, role: Role, group: &[Slot], block: impl Fn(&Slot) 
     o.push(b'}');
 }
 
-/// Thinking, texts and calls of one reply in one message. Several texts are several parts here, so
-/// a split text is one.
+/// Writes thinking, texts and calls of one reply as one message, with one part per text.
 fn assistant<'a>(o: &mut Vec<u8>, group: &[Slot], block: impl Fn(&Slot) -> &'a Block) {
     raw(o, "{\"role\":\"assistant\"");
     let of = |wanted: fn(Show) -> bool| {
@@ -211,7 +210,7 @@ impl ContentPart<'_> {
     }
 }
 
-/// Reads a request body.
+/// Decodes a request.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     let body: Body<'_> = json::parse(bytes)?;
     let mut items = Vec::with_capacity(body.messages.len() + 16);
@@ -234,13 +233,13 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     }
     Ok(Prompt {
         max_tokens: body.max_completion_tokens.or(body.max_tokens),
-        tools: body.tools.map(|t| Tools::of(t.to_owned())),
+        tools: body.tools.map(|t| Tools::from_json(t.to_owned())),
         ..Prompt::new(body.model.0, items)
     })
 }
 
 impl Message<'_> {
-    /// Returns the content of the message, in order.
+    /// Returns the content in order.
     pub(crate) fn contents(self, role: Role) -> Result<Vec<Content>, WireError> {
         let mut found = Vec::with_capacity(2 + self.tool_calls.len());
         let encrypted = opt(self.reasoning_details.into_iter().find_map(|d| d.data));
@@ -263,7 +262,7 @@ impl Message<'_> {
             Some(OneOrMany::Many(parts)) => {
                 for p in parts {
                     match (found.last_mut(), p.into_content()?) {
-                        // Texts that touch are parts of one, except in replies (see `assistant`).
+                        // Neighbouring texts are parts of one, except in replies (see `assistant`).
                         (Some(Content::Text(a)), Content::Text(b)) if role != Role::Assistant => {
                             *a = format!("{a}{b}").into()
                         }

@@ -1,5 +1,5 @@
-//! The chunks of OpenAI's Chat Completions: role, thinking, text and calls piece by piece, the
-//! reason to finish, the usage where it is asked for, `[DONE]`.
+//! OpenAI Chat Completions: streams of role, pieces of thinking, text and calls, finish reason, optional
+//! usage, and `[DONE]`.
 
 use serde_json::{Value, json};
 

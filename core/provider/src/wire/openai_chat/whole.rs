@@ -1,4 +1,4 @@
-//! A whole reply out of the chunks of OpenAI's Chat Completions.
+//! Assembles a reply from the chunks of OpenAI Chat Completions.
 
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,7 @@ pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
             }
         }
         let Some(Value::Array(choices)) = choices else { continue };
-        // Agents ask for one choice.
+        // Agents request one choice.
         let first = |c: &Value| c["index"].as_u64().unwrap_or(0) == 0;
         for mut choice in choices.into_iter().filter(first) {
             if !choice["finish_reason"].is_null() {
@@ -49,7 +49,7 @@ pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
     serde_json::to_vec(&whole).ok()
 }
 
-/// Appends to texts and lists and replaces other values.
+/// Appends texts and lists; replaces other values.
 fn grow(fields: &mut Map<String, Value>, key: &str, more: Value) {
     match (fields.get_mut(key), more) {
         (_, Value::Null) => {}
@@ -59,11 +59,10 @@ fn grow(fields: &mut Map<String, Value>, key: &str, more: Value) {
     }
 }
 
-/// Most calls of one reply that are put together.
+/// Maximum number of calls of one reply.
 const MOST_CALLS: usize = 1_000;
 
-/// Puts pieces of calls to those that came before; the name and the id come once, the arguments bit
-/// by bit.
+/// Appends pieces of calls: name and id come once, arguments in pieces.
 fn call_pieces(calls: &mut Vec<Map<String, Value>>, pieces: Value) {
     let Value::Array(pieces) = pieces else { return };
     for piece in pieces {

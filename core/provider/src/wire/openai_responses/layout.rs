@@ -1,6 +1,6 @@
-//! OpenAI Responses: layout of the blocks of a request.
+//! OpenAI Responses: layout of blocks.
 //!
-//! Only an opening block of role `Instructions` becomes `instructions`; a later one is a developer
+//! Only an opening block of role `Instructions` becomes `instructions`, a later one is a developer
 //! message. There are no breakpoints, no error flag on tool results, and of the provider's edits
 //! only the compaction threshold.
 
@@ -9,7 +9,7 @@ use ctxbench_core::request::Request;
 
 use crate::wire::plan::{Slot, joins};
 
-pub(super) fn lay_out(slots: &mut [Slot], request: &Request) {
+pub(super) fn assign(slots: &mut [Slot], request: &Request) {
     let owner = |s: &Slot| request.blocks[s.block].message;
     let mut message = 0;
     for i in 0..slots.len() {

@@ -14,7 +14,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
 use super::plan::Slot;
-use super::{Api, Asked, Endpoint, Event, WireError, WireFormat, openai};
+use super::{Api, Endpoint, Event, ReplyOptions, WireError, WireFormat, openai};
 use crate::prompt::Prompt;
 
 const PATH: &str = "/v1/responses";
@@ -40,8 +40,8 @@ impl WireFormat for OpenaiResponses {
         }
     }
 
-    fn lay_out(&self, slots: &mut [Slot], request: &Request) {
-        layout::lay_out(slots, request);
+    fn assign(&self, slots: &mut [Slot], request: &Request) {
+        layout::assign(slots, request);
     }
     fn body(&self, request: &Request, slots: &[Slot]) -> Vec<u8> {
         request::encode(request, slots)
@@ -49,7 +49,7 @@ impl WireFormat for OpenaiResponses {
     fn decode(&self, _path: &str, body: &[u8]) -> Result<Prompt, WireError> {
         request::decode(body)
     }
-    fn asked(&self, _path: &str, body: &[u8]) -> Result<Asked, String> {
+    fn reply_options(&self, _path: &str, body: &[u8]) -> Result<ReplyOptions, String> {
         #[derive(Deserialize)]
         struct Params {
             reasoning: Option<IgnoredAny>,
@@ -62,7 +62,7 @@ impl WireFormat for OpenaiResponses {
                         `previous_response_id` or `conversation`"
                 .to_string());
         }
-        Ok(Asked { thinking: given.reasoning.is_some(), ..openai::asked(body)? })
+        Ok(ReplyOptions { thinking: given.reasoning.is_some(), ..openai::reply_options(body)? })
     }
     fn tool(&self, name: &Value, description: Value, schema: &Value) -> Option<Value> {
         let function = json!({
@@ -101,7 +101,7 @@ impl WireFormat for OpenaiResponses {
     fn events(&self, whole: &[u8], _usage: bool) -> serde_json::Result<Vec<Event>> {
         stream::events(whole)
     }
-    fn whole(&self, events: &[String]) -> Option<Vec<u8>> {
+    fn assemble(&self, events: &[String]) -> Option<Vec<u8>> {
         whole::whole(events)
     }
     fn reply_id(&self, number: u64) -> String {

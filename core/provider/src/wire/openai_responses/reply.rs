@@ -12,7 +12,7 @@ use super::request::{InputItem, contents, joined};
 use crate::prompt::{Content, Item, Prompt};
 use crate::wire::WireError;
 use crate::wire::json::{self, field, list, number, opt, or_empty, raw, string};
-use crate::wire::openai::{Names, Tokens, done, reply, told, usage};
+use crate::wire::openai::{Names, Tokens, done, reply, reported_usage, usage};
 
 const NAMES: Names = Names {
     prompt: "input_tokens",
@@ -21,7 +21,7 @@ const NAMES: Names = Names {
     output_details: "output_tokens_details",
 };
 
-/// Writes a Responses reply.
+/// Encodes a reply.
 pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     let o = &mut out;
@@ -43,7 +43,7 @@ pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
     raw(o, ",\"error\":null,\"output\":[");
     let of = reply.id.as_deref().unwrap_or("resp_ctxbench").trim_start_matches("resp_");
     list(o, reply.parts.iter().enumerate(), |o, (i, p)| {
-        // Clients merge items by their ids, so no two replies share one.
+        // Clients merge items by id, so ids are unique across replies.
         field(o, "{\"id\":", &format!("item_{of}_{i}"));
         o.push(b',');
         match p {
@@ -73,20 +73,20 @@ pub(super) fn encode(reply: &Reply, model: &Model) -> Vec<u8> {
                     o,
                     "\"type\":\"message\",\"status\":\"completed\",\"role\":\"assistant\",\"content\":[",
                 );
-                field(o, "{\"type\":\"output_text\",\"annotations\":[],\"text\":", p.words());
+                field(o, "{\"type\":\"output_text\",\"annotations\":[],\"text\":", p.text());
                 raw(o, "}]");
             }
         }
         o.push(b'}');
     });
     o.push(b']');
-    usage(o, &told(reply), &NAMES, model);
+    usage(o, &reported_usage(reply), &NAMES, model);
     o.push(b'}');
     out
 }
 
-/// Writes the answer of `/responses/compact`: the user's messages of the prompt, then the
-/// compaction of the reply. Earlier compactions are part of the new one.
+/// Encodes the response of `/responses/compact`: the user's messages of the prompt, then the reply's
+/// compaction, which covers earlier ones.
 pub(super) fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &Model) -> Vec<u8> {
     let mut out = Vec::with_capacity(1024);
     let o = &mut out;
@@ -118,7 +118,7 @@ pub(super) fn encode_compacted(prompt: &Prompt, reply: &Reply, model: &Model) ->
     let summary = reply.compaction().map_or("", |s| s);
     field(o, "{\"id\":\"cmp_0\",\"type\":\"compaction\",\"encrypted_content\":", summary);
     raw(o, "}]");
-    usage(o, &told(reply), &NAMES, model);
+    usage(o, &reported_usage(reply), &NAMES, model);
     o.push(b'}');
     out
 }
@@ -138,7 +138,7 @@ struct Incomplete<'a> {
     reason: Option<Cow<'a, str>>,
 }
 
-/// Reads a Responses reply.
+/// Decodes a reply.
 pub(super) fn decode(bytes: &[u8]) -> Result<Reply, WireError> {
     let body: Response<'_> = json::parse(bytes)?;
     let missing = |field| WireError::Missing { field, in_what: "reply item" };

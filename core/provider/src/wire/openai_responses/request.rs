@@ -14,8 +14,7 @@ use crate::wire::plan::{PDF, Show, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit, Tools};
 
-/// Writes a request body. Nothing is stored at the provider, so reasoning travels in its encrypted
-/// form.
+/// Encodes a request. The provider stores nothing, so reasoning is sent encrypted.
 pub(crate) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let mut out = buffer(&request.blocks, request.tools.as_ref().map_or(0, |t| t.json.get().len()));
     let o = &mut out;
@@ -142,7 +141,7 @@ struct Management {
     compact_threshold: Option<u64>,
 }
 
-/// An input item, or an output item of a reply; which fields are there depends on its type.
+/// An input item, or an output item of a reply; its fields depend on its type.
 #[derive(Deserialize)]
 pub(crate) struct InputItem<'a> {
     #[serde(borrow, rename = "type", default)]
@@ -164,6 +163,7 @@ pub(crate) struct InputItem<'a> {
     tools: Option<&'a RawValue>,
 }
 
+/// A content part.
 #[derive(Deserialize)]
 pub(crate) struct ContentPart<'a> {
     #[serde(borrow, rename = "type")]
@@ -174,7 +174,7 @@ pub(crate) struct ContentPart<'a> {
     file_url: Option<Text>,
 }
 
-/// Reads a request body.
+/// Decodes a request.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     let body: Body<'_> = json::parse(bytes)?;
     let mut items = Vec::new();
@@ -187,7 +187,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
         OneOrMany::Many(entries) => {
             items.reserve(entries.len());
             for (i, e) in entries.into_iter().enumerate() {
-                // Codex names some of its tools in an item of the input.
+                // Codex sends some tools in an input item.
                 match e.tools.filter(|_| e.kind == "additional_tools") {
                     Some(more) => tools.push(more),
                     None => e.push(&mut items, i + 1)?,
@@ -199,7 +199,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     let edit = |trigger| ServerEdit::Compact { trigger, instructions: None, pause: false };
     Ok(Prompt {
         max_tokens: body.max_output_tokens,
-        tools: one_list(&tools)?.map(Tools::of),
+        tools: one_list(&tools)?.map(Tools::from_json),
         server_edits: body
             .context_management
             .unwrap_or_default()
@@ -215,7 +215,7 @@ const KNOWN_ITEMS: &str = "message, reasoning, function_call, function_call_outp
                            custom_tool_call_output, compaction, compaction_trigger, \
                            additional_tools";
 
-/// Several lists of tools as one.
+/// Joins lists of tools.
 fn one_list(lists: &[&RawValue]) -> Result<Option<Box<RawValue>>, WireError> {
     let [first, more @ ..] = lists else { return Ok(None) };
     if more.is_empty() {
@@ -265,7 +265,7 @@ impl InputItem<'_> {
                 );
                 (Role::Assistant, Content::Call { id, name, arguments: or_empty(self.arguments) })
             }
-            // A tool with text input instead of JSON.
+            // A tool with text as input instead of JSON.
             "custom_tool_call" => {
                 let (id, name) = (
                     self.call_id.ok_or(missing("call_id"))?.0,
@@ -295,7 +295,7 @@ impl InputItem<'_> {
     }
 }
 
-/// Texts and images of a message; texts that touch are parts of one.
+/// Returns texts and images of a message; neighbouring texts are parts of one.
 pub(crate) fn contents(
     content: Option<OneOrMany<ContentPart<'_>>>,
 ) -> Result<Vec<Content>, WireError> {
@@ -330,7 +330,7 @@ pub(crate) fn contents(
     Ok(found)
 }
 
-/// The texts of several parts, one after the other.
+/// Joins the texts of parts.
 pub(crate) fn joined(parts: Vec<ContentPart<'_>>) -> Arc<str> {
     let mut texts = parts.into_iter().filter_map(|p| p.text.map(|t| t.0));
     match (texts.next(), texts.next()) {

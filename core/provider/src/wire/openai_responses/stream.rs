@@ -1,5 +1,4 @@
-//! The events of OpenAI's Responses: the response is created, its items are added, filled and done,
-//! the response is completed.
+//! OpenAI Responses: events for the start of the response, each item, and the completed response.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Assembles a reply from the events of OpenAI's Responses; the last event contains it.
+//! Returns the reply in the last event of OpenAI Responses.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
     }
     let end = end?.get();
     let mut whole: BTreeMap<&str, Box<RawValue>> = serde_json::from_str(end).ok()?;
-    // Some servers omit earlier output in the last event.
+    // Some servers omit items from the last event.
     let told = whole.get("output").is_some_and(|o| !matches!(o.get(), "[]" | "null"));
     if told || items.is_empty() {
         return Some(end.as_bytes().to_vec());

@@ -1,8 +1,8 @@
-//! What serde says of a value that does not fit, in words for people.
+//! Readable forms of serde's messages about values of the wrong type.
 
-/// "invalid type: string \"a\", expected u64" as "it is the text \"a\"; expected a whole number from 0
-/// on". Anything else stays as it is. `table` = what the format calls values by their names.
-pub fn plain(what: &str, table: &str) -> String {
+/// Rewrites "invalid type: string \"a\", expected u64" as "it is the text \"a\"; expected a whole number
+/// from 0 on". Returns other messages unchanged. `table` is the format's name for a map.
+pub fn describe(what: &str, table: &str) -> String {
     let rest = ["invalid type: ", "invalid value: "].iter().find_map(|k| what.strip_prefix(k));
     match rest.and_then(|rest| rest.split_once(", expected ")) {
         Some((found, expected)) => {
@@ -12,7 +12,7 @@ pub fn plain(what: &str, table: &str) -> String {
     }
 }
 
-/// A list in the place of a table is read entry by entry, until one is missing.
+/// Describes a list where a table is expected: serde reads its entries until one is missing.
 fn length(what: &str, table: &str) -> Option<String> {
     let (n, expected) = what.strip_prefix("invalid length ")?.split_once(", expected ")?;
     let is_list = expected.starts_with("struct ");
@@ -51,8 +51,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_the_library_become_ours() {
-        for (theirs, ours) in [
+    fn describe_rewrites_type_errors() {
+        for (serde, readable) in [
             (
                 "invalid type: string \"a\", expected u64",
                 "it is the text \"a\"; expected a whole number from 0 on",
@@ -73,7 +73,7 @@ mod tests {
                 "it is a list of 1; expected a table",
             ),
         ] {
-            assert_eq!(plain(theirs, "a table"), ours);
+            assert_eq!(describe(serde, "a table"), readable);
         }
     }
 }

@@ -1,58 +1,55 @@
-//! A map that does not grow without end: for what a long-lived process remembers and may forget.
+//! A map of limited size for caches of long-lived processes.
 
 use std::hash::Hash;
 
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-/// Holds at most so many entries, and always the half of them that was used last. Two generations:
-/// when the young one is half of all, it becomes the old one, and what was in the old one is
-/// forgotten; what is used moves to the young one. So using an entry costs one look-up, and there
-/// is no list to keep in order.
+/// A two-generation LRU map. It holds at most `max` entries, and always the `max / 2` most recently
+/// used. When the young generation is full, it replaces the old one. Unlike with a linked list, a
+/// lookup of a recently used entry changes nothing, so that readers can share a lock.
 #[derive(Clone, Debug)]
-pub struct Recent<K, V> {
-    most: usize,
+pub struct LruMap<K, V> {
+    max: usize,
     young: HashMap<K, V>,
     old: HashMap<K, V>,
 }
 
-impl<K: Eq + Hash, V> Recent<K, V> {
-    /// An empty map of at most so many entries, two at least.
-    pub fn new(most: usize) -> Self {
-        Recent { most: most.max(2), young: HashMap::new(), old: HashMap::new() }
+impl<K: Eq + Hash, V> LruMap<K, V> {
+    /// Creates an empty map of at most `max` entries, at least 2.
+    pub fn new(max: usize) -> Self {
+        LruMap { max: max.max(2), young: HashMap::new(), old: HashMap::new() }
     }
 
-    /// Entries it holds.
     pub fn len(&self) -> usize {
         self.young.len() + self.old.len()
     }
 
-    /// Whether it holds none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The entry, and whether it would be forgotten next unless [`Recent::touch`] is called.
+    /// Returns an entry, and whether it needs [`LruMap::touch`] so as not to be evicted next.
     pub fn peek(&self, key: &K) -> Option<(&V, bool)> {
         self.young.get(key).map(|v| (v, false)).or_else(|| self.old.get(key).map(|v| (v, true)))
     }
 
-    /// Counts as a use of the entry.
+    /// Marks an entry as used.
     pub fn touch(&mut self, key: &K) {
         if let Some((key, value)) = self.old.remove_entry(key) {
             self.insert(key, value);
         }
     }
 
-    /// The entry, used.
+    /// Returns an entry and marks it as used.
     pub fn get(&mut self, key: &K) -> Option<&V> {
         self.touch(key);
         self.young.get(key)
     }
 
-    /// Adds an entry or changes it, used.
+    /// Inserts or replaces an entry and marks it as used.
     pub fn insert(&mut self, key: K, value: V) {
         self.old.remove(&key);
-        if self.young.len() >= self.most / 2 && !self.young.contains_key(&key) {
+        if self.young.len() >= self.max / 2 && !self.young.contains_key(&key) {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(key, value);
@@ -64,16 +61,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_never_holds_more_and_forgets_what_was_used_least() {
-        let mut r = Recent::new(10);
+    fn lru_map_evicts_least_recently_used() {
+        let mut r = LruMap::new(10);
         for i in 0..1_000_u64 {
             r.insert(i, i * 2);
             assert!(r.len() <= 10, "{i}");
             assert!(
                 (i.saturating_sub(3)..=i).all(|k| r.peek(&k).is_some()),
-                "the last four and 0 are there"
+                "the last four entries are present"
             );
-            assert_eq!(r.get(&0), Some(&0), "what is used stays");
+            assert_eq!(r.get(&0), Some(&0), "a used entry is kept");
         }
         assert!(r.peek(&500).is_none());
         r.insert(0, 7);
