@@ -110,16 +110,8 @@ fn per_step(run: &Run) -> String {
     format!("{:.0}", run.took.as_secs_f64() * 1e6 / steps as f64)
 }
 
-const EFFECTS: [&str; 8] = [
-    "status",
-    "requests",
-    "compactions",
-    "saved %",
-    "$",
-    "prefix stability",
-    "needs kept %",
-    "retention %",
-];
+const EFFECTS: [&str; 7] =
+    ["status", "requests", "compactions", "saved %", "$", "prefix stability", "needs kept %"];
 
 /// Savings, stability and retention.
 fn effect(r: &RunRecord) -> Vec<String> {
@@ -133,7 +125,6 @@ fn effect(r: &RunRecord) -> Vec<String> {
         format!("{:.3}", s.cost_usd),
         s.prefix_stability.map_or("n/a".to_string(), |v| format!("{v:.3}")),
         per_cent(s.needs_kept_pct),
-        per_cent(s.retention_pct),
     ]
 }
 

@@ -87,7 +87,6 @@ fn fact(id: String, token: String, arises: String, need: String) -> Fact {
         words: vec![],
         superseded_by: None,
         forbids: vec![],
-        distractor: false,
         extra: Default::default(),
     }
 }

@@ -70,7 +70,7 @@ pub struct Fact {
     /// if one line contains enough of them ([`gist::match_threshold`]).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<String>,
-    /// Id of the message, or call id of the tool result, that first contains it; empty for a distractor.
+    /// Id of the message, or call id of the tool result, that first contains it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arises: String,
     /// Ids of later messages that need the fact.
@@ -82,9 +82,6 @@ pub struct Fact {
     /// Literals that contradict the fact. A summary with one of them is wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forbids: Vec<String>,
-    /// Whether the session never contains the fact; a match would be chance.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub distractor: bool,
     /// Fields this build does not know.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -121,7 +118,6 @@ impl Fact {
             needs: Vec::new(),
             superseded_by: None,
             forbids: Vec::new(),
-            distractor: false,
             extra: Map::new(),
         }
     }
@@ -264,7 +260,6 @@ mod tests {
             needs: vec![],
             superseded_by: None,
             forbids: vec![],
-            distractor: false,
             extra: Map::new(),
         }
     }

@@ -64,7 +64,6 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
         cache_read_tokens: cache_read,
         cache_write_tokens: sum(|r| r.cache_write),
         output_tokens: sum(|r| r.output_tokens),
-        task_tokens: Some(input + sum(|r| r.output_tokens)),
         peak_context_tokens: own.map(|r| r.input_tokens).max().unwrap_or_default(),
         cost_usd,
         cost_estimate_usd: Some(estimate_usd),
@@ -224,7 +223,6 @@ impl<'a> Reading<'a> {
                     paid_off: None,
                     facts_needed_later: None,
                     retained_pct: None,
-                    goal_kept: None,
                     went: vec![],
                     came: recorded_summary(c.summary.as_deref(), summary_tokens),
                 });

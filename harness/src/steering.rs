@@ -167,7 +167,6 @@ mod tests {
             contradicted: false,
             drifted: false,
             undelivered: false,
-            recoverable: None,
             compactions_before: 1,
         };
         RunRecord { facts: found.iter().map(record).collect(), ..RunRecord::default() }

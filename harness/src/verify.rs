@@ -1,9 +1,12 @@
 //! Expected answers of scenarios against what was measured: benchmarks are tests too.
 
+use std::ops::RangeInclusive;
+
+use ctxbench_core::fact::FactKind;
 use ctxbench_core::strategy::Standing;
 use ctxbench_core::toml_file::TomlError;
 use ctxbench_reports as reports;
-use ctxbench_reports::record::{AS_RECORDED, RunRecord};
+use ctxbench_reports::record::{AS_RECORDED, Fate, RunRecord};
 use ctxbench_reports::{Cell, Holds};
 use ctxbench_scenarios::{Expected, ExpectedCell, ExpectedRow, Scenario};
 use ctxbench_strategies::Spec;
@@ -41,8 +44,9 @@ pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Verified {
             let columns: Vec<_> = r.columns().collect();
             checks += row.cells.len();
             for ExpectedCell { column, value, .. } in &row.cells {
-                let cell = columns.iter().find(|(n, _)| n == column).map(|(_, c)| c);
-                let differs = differs(cell, value);
+                let listed = columns.iter().find(|(n, _)| n == column).map(|(_, c)| c.clone());
+                let cell = listed.or_else(|| DerivedFigure::parse(column).map(|f| f.cell(r)));
+                let differs = differs(cell.as_ref(), value);
                 let at = format!("{} × {}: {column}", scenario.id, row.label);
                 out.extend(differs.map(|why| format!("{at} {why}")));
             }
@@ -64,13 +68,16 @@ pub fn known(scenario: &Scenario) -> Result<(), TomlError> {
 
 fn can_be(cell: &ExpectedCell) -> Result<(), String> {
     let column = &cell.column;
-    let holds = reports::column(column)
-        .map_err(|hint| format!("no metric is called `{column}`; {hint}"))?;
+    let holds = match DerivedFigure::parse(column) {
+        Some(figure) => Holds::Numbers(figure.range()),
+        None => reports::column(column)
+            .map_err(|hint| format!("no metric is called `{column}`; {hint}"))?,
+    };
     let held = match (&holds, &cell.value) {
         (Holds::Words, value) => matches!(value, Expected::Word(_)),
-        (Holds::Numbers(_, word), Expected::Word(w)) => w == NONE || Some(&**w) == *word,
-        (Holds::Numbers(range, _), Expected::Number(n)) => range.contains(n),
-        (Holds::Numbers(range, _), Expected::Within(least, most)) => {
+        (Holds::Numbers(_), Expected::Word(w)) => w == NONE,
+        (Holds::Numbers(range), Expected::Number(n)) => range.contains(n),
+        (Holds::Numbers(range), Expected::Within(least, most)) => {
             least.is_none_or(|n| n <= *range.end()) && most.is_none_or(|n| n >= *range.start())
         }
     };
@@ -79,13 +86,81 @@ fn can_be(cell: &ExpectedCell) -> Result<(), String> {
     }
     let can = match holds {
         Holds::Words => "a word".to_string(),
-        Holds::Numbers(range, word) => {
-            let word = word.map(|w| format!(" or {w:?}")).unwrap_or_default();
-            format!("a number ({}), {NONE:?}{word}", reports::in_words(&range))
-        }
+        Holds::Numbers(range) => format!("a number ({}), {NONE:?}", reports::in_words(&range)),
     };
     let value = &cell.value;
     Err(format!("`{column}` is expected to be {value}, but holds {can}; correct the value"))
+}
+
+/// A figure that a scenario may expect although `summary.csv` has no column of it. All follow from
+/// other files: `retention_<kind>_pct` is a query on `facts.csv`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum DerivedFigure {
+    /// Share of (fact, need) pairs that were kept, of all kinds or of one kind of fact.
+    Retention(Option<FactKind>),
+    /// Retention of the facts that the instructions of a manual compaction ask for.
+    Steered,
+    /// Files restored ÷ files changed, over all rewinds of files.
+    RestoreSuccess,
+    /// Rewinds after which the context equals the earlier one.
+    RewindEqual,
+    /// Background summaries with this outcome.
+    Background(Fate),
+    /// Invalidated tokens by cause.
+    InvalidatedExpired,
+    InvalidatedChanged,
+}
+
+impl DerivedFigure {
+    fn parse(name: &str) -> Option<DerivedFigure> {
+        Some(match name {
+            "retention_pct" => DerivedFigure::Retention(None),
+            "steered_pct" => DerivedFigure::Steered,
+            "restore_success_pct" => DerivedFigure::RestoreSuccess,
+            "rewind_equal_pct" => DerivedFigure::RewindEqual,
+            "background_late_waited" => DerivedFigure::Background(Fate::LateWaited),
+            "background_stale" => DerivedFigure::Background(Fate::Stale),
+            "invalidated_expired_tokens" => DerivedFigure::InvalidatedExpired,
+            "invalidated_changed_tokens" => DerivedFigure::InvalidatedChanged,
+            _ => {
+                let kind = name.strip_prefix("retention_")?.strip_suffix("_pct")?;
+                let kind = FactKind::ALL.into_iter().find(|k| k.name() == kind)?;
+                DerivedFigure::Retention(Some(kind))
+            }
+        })
+    }
+
+    fn range(self) -> RangeInclusive<f64> {
+        match self {
+            DerivedFigure::Background(_)
+            | DerivedFigure::InvalidatedExpired
+            | DerivedFigure::InvalidatedChanged => 0.0..=f64::INFINITY,
+            _ => 0.0..=100.0,
+        }
+    }
+
+    fn cell(self, r: &RunRecord) -> Cell {
+        let share = match self {
+            DerivedFigure::Retention(kind) => r.retention_pct(kind),
+            DerivedFigure::Steered => r.steering.as_ref().map(|s| s.asked_with_pct),
+            DerivedFigure::RestoreSuccess => crate::rewind::restore_success_pct(&r.rewinds),
+            DerivedFigure::RewindEqual => {
+                let equal = || r.rewinds.iter().filter_map(|r| r.context_equal);
+                let n = equal().count();
+                (n > 0).then(|| 100.0 * equal().filter(|equal| *equal).count() as f64 / n as f64)
+            }
+            DerivedFigure::Background(fate) => {
+                return Cell::Int(r.background.iter().filter(|b| b.fate == fate).count() as u64);
+            }
+            DerivedFigure::InvalidatedExpired => {
+                return Cell::Int(r.requests.iter().map(|q| q.invalidated_expired_tokens).sum());
+            }
+            DerivedFigure::InvalidatedChanged => {
+                return Cell::Int(r.requests.iter().map(|q| q.invalidated_changed_tokens).sum());
+            }
+        };
+        share.map_or(Cell::Na, Cell::Real)
+    }
 }
 
 /// What a cell without a value shows.

@@ -354,8 +354,6 @@ impl Needed<'_> {
         mark(n.both, "an outdated value was there too");
         mark(n.contradicted, "a summary says something else");
         mark(n.drifted, "a summary has it in altered form");
-        mark(n.recoverable == Some(true), "the product's store could bring it back");
-        mark(n.recoverable == Some(false), "the product's store could not bring it back");
         let found = match n.place {
             Place::Nowhere => "absent".to_string(),
             p => format!("{} in {}", word(&n.found), place(p)),

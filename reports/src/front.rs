@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::metrics::{Better, Metric, Named};
+use crate::metrics::{Better, Metric};
 use crate::record::RunRecord;
 use crate::stats::{self, Differences, StrategyDifference};
 use crate::view::Block;
@@ -28,7 +28,7 @@ pub(crate) fn unbeaten(points: &[Option<Vec<f64>>]) -> Vec<bool> {
 
 /// What the front is of, cost first, each with its place among the figures that are compared.
 pub(crate) fn metrics() -> impl Iterator<Item = (usize, &'static Metric)> {
-    stats::ranking().filter(|(.., how)| how.named == Named::Best).map(|(i, m, _)| (i, m))
+    stats::judged().enumerate().filter(|(_, m)| m.on_front)
 }
 
 /// A figure so that lower is better.

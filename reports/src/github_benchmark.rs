@@ -76,7 +76,7 @@ mod tests {
                 && !files[0].text.contains("retention")
         );
         assert!(
-            files[1].text.contains("login-bug/codex: retention_pct")
+            files[1].text.contains("login-bug/codex: needs_kept_pct")
                 && !files[1].text.contains("cost_usd")
         );
     }

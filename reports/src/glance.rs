@@ -1,22 +1,18 @@
 //! The conclusion in a few lines: broken rules first, then who is cheapest, forgets least and waits
 //! longest, and what of it is real.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::record::{Results, RunRecord, Status};
 
 use crate::agreement;
 use crate::fmt;
 use crate::front;
-use crate::metrics::{Better, Metric, Named};
+use crate::metrics::Metric;
 use crate::recorded;
-use crate::stats::{self, Differences, Figure, StrategyDifference, Verdict};
+use crate::stats::{self, Differences, StrategyDifference, Verdict};
 use crate::terms::{Terms, terms};
 use crate::view::{self, Block};
-
-/// Names in a line of ranks.
-const SHOWN: usize = 3;
 
 /// What is said of one model (and one summariser, where there are several).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +52,6 @@ pub(crate) fn glances(results: &Results) -> Vec<Glance> {
         let (evidence, tests): (Vec<&Block<'_>>, Vec<&Block<'_>>) =
             own.iter().copied().partition(|b| b.first().is_evidence());
         let held = stats::by_yardstick(&terms.evidence());
-        lines.extend(held.iter().flat_map(|d| ranks(d, &labels(&evidence))));
         lines.extend(left_out(&tests));
         lines.extend(held.iter().map(|d| line("real", real(d))));
         // Of a drive it is the conclusion; who of the programs is cheaper stands in the lines.
@@ -152,68 +147,6 @@ fn line(what: &'static str, text: String) -> GlanceLine {
     GlanceLine { what, text, alarm: false }
 }
 
-/// Each product by its change against one yardstick, over the sessions that both finished: what one
-/// product did not finish takes nothing from the others. Not ranked is who finished less than half,
-/// which may be the easy half, and who never compacted.
-fn ranks(d: &Differences, labels: &BTreeSet<&str>) -> Vec<GlanceLine> {
-    let rows = || d.strategies.iter().filter(|s| labels.contains(&*s.strategy));
-    let (tried, broken): (Vec<_>, Vec<_>) = rows().partition(|s| s.sessions * 2 >= d.sessions);
-    let ranked: Vec<&StrategyDifference> =
-        tried.iter().copied().filter(|s| s.compacted > 0).collect();
-    if ranked.len() < 2 {
-        return Vec::new();
-    }
-    let several = d.sessions > 1;
-    let mut lines: Vec<GlanceLine> = stats::ranking()
-        .filter_map(|(i, metric, how)| {
-            let mut found: Vec<(f64, String, String)> =
-                ranked.iter().filter_map(|s| standing(s, &s.figures[i], metric, d)).collect();
-            let upward = (metric.better == Better::Lower) == (how.named == Named::Best);
-            found.sort_by(|a, b| {
-                if upward { a.0.total_cmp(&b.0) } else { b.0.total_cmp(&a.0) }.then(a.1.cmp(&b.1))
-            });
-            let differ = found.iter().any(|f| f.2 != found[0].2);
-            let show = |(_, name, said): &(f64, String, String)| format!("{name} {said}");
-            let first: Vec<String> = found.iter().take(SHOWN).map(show).collect();
-            // A mean of ratios may fall where most sessions rise.
-            let over = if several { "on average " } else { "" };
-            differ.then(|| line(how.what, format!("{over}{}", first.join(", "))))
-        })
-        .collect();
-    let mut told = Vec::new();
-    if several {
-        told.push(format!(
-            "by the mean change against {}, each over the sessions that both finished",
-            fmt::one_line(&d.baseline)
-        ));
-    }
-    let names = |all: &[&StrategyDifference]| {
-        all.iter().map(|s| stats::name(s)).collect::<Vec<_>>().join(", ")
-    };
-    if !broken.is_empty() {
-        told.push(format!("not ranked, broken too often: {}", names(&broken)));
-    }
-    let mut by_count: BTreeMap<Reverse<(usize, usize)>, Vec<&StrategyDifference>> = BTreeMap::new();
-    for s in tried {
-        by_count.entry(Reverse((s.compacted, s.sessions))).or_default().push(s);
-    }
-    let mut compacted = Vec::new();
-    for (Reverse((n, of)), all) in by_count {
-        match n {
-            0 => told.push(format!("not ranked, never compacted there: {}", names(&all))),
-            _ => compacted.push(format!("in {n} of {of} {}", names(&all))),
-        }
-    }
-    if several {
-        lines.push(line("compacted", compacted.join("; ")));
-        lines.extend(stats::heaviest(d).map(|told| line("heaviest", told)));
-    }
-    if !told.is_empty() {
-        lines.push(line("ranked", told.join("; ")));
-    }
-    lines
-}
-
 /// Up to three sentences to decide by; none below two products that compacted. `labels` = the
 /// products.
 fn told(d: &Differences, labels: &BTreeSet<&str>) -> Option<Vec<String>> {
@@ -291,30 +224,6 @@ fn told(d: &Differences, labels: &BTreeSet<&str>) -> Option<Vec<String>> {
     Some(std::iter::once(choice).chain(stake).chain([sure]).collect())
 }
 
-/// Where one row stands: by what, its name, and that in words. In a single session the figure
-/// itself, over several its change with the interval, and over how many if not over all.
-fn standing(
-    row: &StrategyDifference,
-    figure: &Figure,
-    metric: &Metric,
-    d: &Differences,
-) -> Option<(f64, String, String)> {
-    if figure.compacted == 0 {
-        return None;
-    }
-    let name = stats::name(row);
-    if d.sessions == 1 {
-        let own = figure.own_mean?;
-        return Some((own, name, metric.unit.say(own)));
-    }
-    let mut said = stats::change(figure, metric);
-    said.extend(stats::interval(figure, metric).map(|i| format!(" {i}")));
-    if figure.sessions < d.sessions {
-        said += &format!(" ({} of {})", figure.sessions, d.sessions);
-    }
-    Some((figure.mean?, name, said))
-}
-
 /// What may be said about the sessions as a sample.
 fn real(d: &Differences) -> String {
     if !d.has_verdicts() {
@@ -383,14 +292,8 @@ mod tests {
     }
 
     #[test]
-    fn changes_and_order_by_hand() {
+    fn products_that_all_finished_have_no_failures() {
         let r = sessions();
-        // a: √(1/9 · 1.5/9) = √1.5 ÷ 9 = 0.1361; b: 2/9.
-        assert_eq!(line(&r, "cheapest").text, "on average a −86.4 %, b −77.8 %");
-        assert_eq!(line(&r, "keeps most facts").text, "on average b −20.0 pp, a −60.0 pp");
-        assert_eq!(line(&r, "waits longest").text, "on average a +3.5 s, b +0.5 s");
-        assert_eq!(line(&r, "compacted").text, "in 2 of 2 a, b");
-        assert_eq!(line(&r, "heaviest").text, "one 50.0 % of reference's dollars");
         assert_eq!(
             line(&r, "real").text,
             "2 sessions: differences only; scripted ones retell one story"
@@ -403,20 +306,6 @@ mod tests {
                 alarm: false
             }
         );
-        assert_eq!(
-            line(&r, "ranked").text,
-            "by the mean change against reference, each over the sessions that both finished"
-        );
-    }
-
-    #[test]
-    fn one_session_is_told_in_its_own_figures() {
-        let mut r = sessions();
-        r.runs.truncate(3);
-        assert_eq!(line(&r, "cheapest").text, "a $1.000, b $2.000");
-        assert_eq!(line(&r, "keeps most facts").text, "b 70.0 %, a 50.0 %");
-        let all = glances(&r).remove(0).lines;
-        assert!(all.iter().all(|l| !["compacted", "heaviest", "ranked"].contains(&l.what)));
     }
 
     #[test]
@@ -426,7 +315,6 @@ mod tests {
             run.scenario.mechanism = true;
         }
         r.runs[5].status = Status::Overflow;
-        assert_eq!(line(&r, "cheapest").text, "a $1.000, b $2.000", "of the first session");
         assert!(line(&r, "no ranks").text.starts_with("1 session that tests one mechanism"));
         assert!(line(&r, "broken").text.contains("not finished by b (1)"));
         assert!(!r.runs[4].can_win() && r.runs[1].can_win());
@@ -446,10 +334,6 @@ mod tests {
                 && first.text == "INTEGRITY FAILURES of a (1); in brackets: in how many sessions",
             "{first:?}"
         );
-        // a: 1/9 of the first session alone. b: both, as without a.
-        assert_eq!(line(&r, "cheapest").text, "on average a −88.9 % (1 of 2), b −77.8 %");
-        assert_eq!(line(&r, "keeps most facts").text, "on average b −20.0 pp, a −50.0 pp (1 of 2)");
-        assert_eq!(line(&r, "compacted").text, "in 2 of 2 b; in 1 of 1 a");
     }
 
     #[test]
@@ -463,12 +347,6 @@ mod tests {
             idle.summary.compactions = 0;
             r.runs.push(idle);
         }
-        assert_eq!(line(&r, "cheapest").text, "on average a −86.4 %, b −77.8 %");
-        let told = line(&r, "ranked").text;
-        assert!(
-            told.contains("broken too often: dead") && told.contains("never compacted there: idle"),
-            "{told}"
-        );
         assert_eq!(
             line(&r, "broken").text,
             "not finished by dead (2); in brackets: in how many sessions"
@@ -480,10 +358,6 @@ mod tests {
         let mut r = sessions();
         let two = r.runs.iter_mut().filter(|r| r.scenario.id == "two");
         two.for_each(|r| r.summary.needs_kept_pct = None);
-        assert_eq!(
-            line(&r, "keeps most facts").text,
-            "on average b −30.0 pp (1 of 2), a −50.0 pp (1 of 2)"
-        );
         let said = &glances(&r)[0].sentences[0];
         assert!(said.contains("b (cost −77.8 %, needs kept −30.0 pp in 1 of them)"), "{said}");
     }
@@ -534,8 +408,9 @@ mod tests {
         let mut r = sessions();
         r.runs.retain(|r| r.strategy.label != "reference");
         // b: √(2/1 · 2/1.5) = 1.633.
-        assert_eq!(line(&r, "cheapest").text, "on average a ±0, b +63.3 %");
-        assert!(line(&r, "ranked").text.starts_with("by the mean change against a,"));
+        let said = &glances(&r)[0].sentences[0];
+        assert!(said.contains("by the mean change against a: a (cost ±0"), "{said}");
+        assert!(said.contains("b (cost +63.3 %"), "{said}");
     }
 
     #[test]

@@ -26,7 +26,6 @@ mod markdown;
 mod metrics;
 mod page;
 mod plots;
-mod ranking;
 pub mod record;
 mod recorded;
 mod results_file;

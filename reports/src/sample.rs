@@ -169,7 +169,6 @@ fn compact(r: &mut RunRecord, context: &mut u64, limit: u64, step: u64, seed: u6
         paid_off: Some(true),
         facts_needed_later: Some(6),
         retained_pct: Some(75.0),
-        goal_kept: Some(true),
         went: vec![Portion {
             kind: "output".into(),
             blocks: 3,
@@ -215,14 +214,6 @@ fn score(r: &mut RunRecord, seed: u64) {
         "keep-nothing" => 0.0,
         _ => 100.0 - (seed * 17 % 60) as f64 - 3.3,
     };
-    let kinds = [
-        FactKind::Goal,
-        FactKind::Constraint,
-        FactKind::Artifact,
-        FactKind::Error,
-        FactKind::Value,
-        FactKind::Todo,
-    ];
     r.facts.push(FactRecord {
         fact: "token-ttl".into(),
         kind: FactKind::Value,
@@ -239,11 +230,10 @@ fn score(r: &mut RunRecord, seed: u64) {
         contradicted: false,
         drifted: false,
         undelivered: false,
-        recoverable: None,
         compactions_before: r.compactions.len() as u64,
     });
     let done = r.status == Status::Completed;
-    let s = Summary {
+    r.summary = Summary {
         requests: r.requests.len() as u64,
         compactions: r.compactions.len() as u64,
         summary_calls: r.compactions.len() as u64,
@@ -251,7 +241,6 @@ fn score(r: &mut RunRecord, seed: u64) {
         cache_read_tokens: read,
         cache_write_tokens: write,
         output_tokens: output,
-        task_tokens: done.then_some(input + output),
         peak_context_tokens: r.requests.iter().map(|q| q.context_tokens).max().unwrap_or(0),
         saved_pct: done.then_some(100.0 - input as f64 / 160_000.0),
         cost_usd: cost,
@@ -261,24 +250,12 @@ fn score(r: &mut RunRecord, seed: u64) {
         cache_read_ratio: Some(read as f64 / input as f64),
         blocked_ms: r.compactions.iter().map(|c| c.blocked_ms.unwrap_or(0)).sum(),
         total_ms: r.requests.last().map_or(0, |q| q.at_ms),
-        step_p50_ms: Some(2_000),
-        step_p95_ms: Some(4_000),
         needs_kept_pct: Some(kept),
         exposed_pct: Some(50.0),
         kept_exposed_pct: Some((2.0 * kept - 100.0).max(0.0)),
-        retention_pct: Some(kept),
         summary_retention_pct: (!r.compactions.is_empty()).then_some(kept * 0.7),
-        retention_by_kind: kinds
-            .iter()
-            .enumerate()
-            .map(|(i, k)| (*k, (kept - i as f64 * 7.0).max(0.0)))
-            .collect(),
         steps_completed: r.summary.steps_completed,
         steps_total: r.summary.steps_total,
         ..Summary::default()
     };
-    r.summary = s;
-    if r.strategy.name == "codex" {
-        r.summary.retention_by_kind.remove(&FactKind::Todo);
-    }
 }

@@ -8,7 +8,7 @@ use crate::record::Results;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
 use crate::view::{self, Block};
-use crate::{agreement, delegation, ranking, recorded, resume, rewind, spend, steering, sweep};
+use crate::{agreement, delegation, recorded, resume, rewind, spend, steering, sweep};
 
 /// A part of a report with typed rows.
 pub(crate) enum Section<'a> {
@@ -28,13 +28,12 @@ pub(crate) enum Section<'a> {
 
 type Entry = fn(&Results) -> Vec<Section<'_>>;
 
-const SECTIONS: [Entry; 14] = [
+const SECTIONS: [Entry; 13] = [
     failures,
     |r| glance::glances(r).into_iter().map(Section::Glance).collect(),
     |r| vec![Section::Differences(stats::over_sessions(r))],
     |r| view::blocks(r).into_iter().map(Section::Scores).collect(),
     |r| sweep::sheets(r).into_iter().map(Section::Sheet).collect(),
-    |r| ranking::sheets(r).into_iter().map(Section::Sheet).collect(),
     |r| agreement::SHEET.section(r),
     |r| recorded::SHEET.section(r),
     |r| steering::SHEET.section(r),

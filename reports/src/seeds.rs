@@ -140,7 +140,6 @@ fn mean(values: &[&Value]) -> Value {
 #[cfg(test)]
 mod tests {
     use crate::record::{IntegrityFailure, Rule};
-    use ctxbench_core::fact::FactKind;
 
     use super::*;
     use crate::sample;
@@ -163,14 +162,12 @@ mod tests {
 
     #[test]
     fn a_row_is_the_mean_of_its_seeds_and_says_the_range() {
-        let of = |seed, cost, kept, goal: Option<f64>| {
+        let of = |seed, cost, kept, saved: Option<f64>| {
             seeded(seed, |r| {
                 r.summary.cost_usd = cost;
                 r.summary.needs_kept_pct = Some(kept);
                 r.summary.requests = 10 + seed;
-                r.summary.retention_by_kind =
-                    goal.map(|g| (FactKind::Goal, g)).into_iter().collect();
-                r.summary.saved_pct = goal;
+                r.summary.saved_pct = saved;
             })
         };
         let row = fold(vec![
@@ -183,7 +180,6 @@ mod tests {
             (s.cost_usd, s.needs_kept_pct, s.requests, s.saved_pct),
             (3.0, Some(70.0), 11, Some(20.0))
         );
-        assert_eq!(s.retention_by_kind[&FactKind::Goal], 20.0);
         let note = row.note.unwrap();
         assert!(
             note.contains("mean of 3 seeds")
@@ -194,7 +190,7 @@ mod tests {
         assert!(!note.contains("prefix stable"), "what does not differ has no range: {note}");
         // What one seed does not know the mean does not know either.
         let gap = fold(vec![of(0, 1.0, 50.0, Some(20.0)), of(1, 1.0, 50.0, None)]);
-        assert_eq!((gap.summary.saved_pct, gap.summary.retention_by_kind.len()), (None, 0));
+        assert_eq!(gap.summary.saved_pct, None);
     }
 
     #[test]

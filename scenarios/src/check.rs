@@ -112,11 +112,6 @@ pub(crate) fn assemble(
                 "write them",
             ));
         }
-        if fact.distractor {
-            never_said(&out.session, &fact, line)?;
-            out.session.facts.push(fact);
-            continue;
-        }
         let there = |id: &String| messages.contains_key(id) || known_calls.contains_key(id);
         if cut && (!there(&fact.arises) || fact.needs.iter().any(|n| !there(n))) {
             out.warnings.push(format!(
@@ -247,35 +242,6 @@ fn inside(path: &str, line: usize) -> Result<(), Fault> {
         expected,
         "write it as src/main.rs",
     ))
-}
-
-/// A distractor is in no message, so nothing can need it.
-fn never_said(session: &Session, fact: &Fact, line: usize) -> Result<(), Fault> {
-    if !fact.arises.is_empty() || !fact.needs.is_empty() || fact.superseded_by.is_some() {
-        let what =
-            format!("distractor {:?} has \"arises\", \"needs\" or \"superseded_by\"", fact.id);
-        return Err(Fault::new(
-            line,
-            what,
-            "a distractor is never said, so nothing needs it",
-            "leave these fields out",
-        ));
-    }
-    let said = |text: &str| fact.tokens.iter().all(|t| text.contains(t.as_str()));
-    let holds = |p: &Part| {
-        p.as_prose().is_some_and(said) || p.as_call().is_some_and(|c| said(&c.arguments))
-    };
-    let held = |e: &Entry| e.standing_text().is_some_and(said) || e.content().iter().any(holds);
-    if session.entries.iter().any(held) {
-        let what = format!("the session says the literals of distractor {:?}", fact.id);
-        return Err(Fault::new(
-            line,
-            what,
-            "literals that occur nowhere in the session",
-            "choose others",
-        ));
-    }
-    Ok(())
 }
 
 fn unique(

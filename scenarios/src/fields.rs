@@ -68,7 +68,7 @@ pub(crate) const KINDS: &[KindFields] = &[
     },
     KindFields {
         tag: "fact",
-        required: &[&["id"], &["kind"], &["tokens", "words"], &["arises", "distractor"]],
+        required: &[&["id"], &["kind"], &["tokens", "words"], &["arises"]],
         optional: &["needs", "superseded_by", "forbids"],
     },
 ];

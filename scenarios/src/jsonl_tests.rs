@@ -270,7 +270,6 @@ fn session() -> impl Strategy<Value = Session> {
                     words: vec![],
                     superseded_by: None,
                     forbids: vec![],
-                    distractor: false,
                     extra,
                 };
                 Session { header, entries, facts: vec![fact] }

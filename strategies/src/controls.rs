@@ -4,7 +4,7 @@
 use crate::conform::Conformance;
 use crate::descriptor::{
     Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product,
-    Recovery, Requirement, Rewind, Standing,
+    Requirement, Rewind, Standing,
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
@@ -37,7 +37,6 @@ pub const REFERENCE: Descriptor = Descriptor {
     matrix: Matrix { overflow_response: "cannot overflow", ..NOTHING },
     standing: Standing::Hypothetical,
     manual: ManualCompaction::Absent,
-    recovery: Recovery::Log,
     rewind: Rewind::NONE,
     formats: OURS,
     conform: Conformance::NONE,
@@ -94,7 +93,6 @@ pub const KEEP_NOTHING: Descriptor = Descriptor {
         afterwards: "nothing",
         ..NOTHING
     },
-    recovery: Recovery::Nothing,
     factory: Factory::of::<KeepNothing>(),
     ..REFERENCE
 };

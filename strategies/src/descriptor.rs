@@ -406,19 +406,6 @@ impl fmt::Debug for Factory {
     }
 }
 
-/// Store from which the product could restore history that left the context.
-#[derive(Clone, Copy, Debug)]
-pub enum Recovery {
-    /// A full log of every message and result.
-    Log,
-    /// A text of the messages without tool output. The function renders one message as the text
-    /// restores it; `true` = a user message.
-    ChatHistory(fn(bool, &str) -> String),
-    Nothing,
-    /// Not known.
-    Unknown,
-}
-
 /// How a product keeps files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotKind {
@@ -516,8 +503,6 @@ pub struct Descriptor {
     pub standing: Standing,
     /// Its command to compact.
     pub manual: ManualCompaction,
-    /// Store of history outside the context.
-    pub recovery: Recovery,
     /// Scope of its rewind.
     pub rewind: Rewind,
     /// Formats in which it stores sessions. Techniques and controls have none and are compared with
@@ -549,7 +534,6 @@ impl Descriptor {
             matrix: Matrix::UNKNOWN,
             standing: Standing::Contender,
             manual: ManualCompaction::WithInstructions,
-            recovery: Recovery::Unknown,
             rewind: Rewind::NONE,
             formats: OURS,
             conform: Conformance::NONE,

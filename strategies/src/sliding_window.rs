@@ -7,7 +7,7 @@
 use crate::conform::Conformance;
 use crate::descriptor::{
     Build, Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Product,
-    Recovery, Requirement, Rewind, Standing,
+    Requirement, Rewind, Standing,
 };
 use crate::persist::OURS;
 use async_trait::async_trait;
@@ -37,7 +37,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: ManualCompaction::Absent,
-    recovery: Recovery::Nothing,
     rewind: Rewind::NONE,
     formats: OURS,
     conform: Conformance::NONE,

@@ -70,8 +70,6 @@ def pairs(session):
     """The (fact, need) pairs that count."""
     out = []
     for fact in session.facts:
-        if fact.get("distractor"):
-            continue
         arises = session.messages[fact["arises"]]
         for need in fact["needs"]:
             message = session.messages[need]
@@ -185,7 +183,7 @@ def written(item):
 
 def retention(session, lines, texts):
     """(share kept in per cent, pairs, pairs undecided for want of a text, verdict per pair)."""
-    facts = [f for f in session.facts if not f.get("distractor")]
+    facts = session.facts
     counted = pairs(session)
     kept, unsure, verdicts = 0, 0, {}
     shown = {}

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Recomputes the main figures of `summary.csv` from a trace, in another language and from the
+"""Recomputes the main figures of `summary.csv` and the retention of `facts.csv` from a trace, in another language and from the
 description in docs/method.md and docs/formats.md alone.
 
     ctxbench run login-bug --transport direct --trace run.trace --out run
@@ -94,7 +94,7 @@ class Run:
                 out["cache_read_tokens"], out["cache_write_tokens"] = reads, writes
             out["prefix_stability"] = stability(self.lines)
         if session is not None and not edited:
-            out["retention_pct"] = facts.retention(session, self.lines, self.texts)
+            out["retention"] = facts.retention(session, self.lines, self.texts)
         return out
 
 
@@ -156,7 +156,7 @@ def nearest(value):
 def compare(name, ours, theirs):
     """A line of the table, and whether the two agree."""
     note = ""
-    if name == "retention_pct":
+    if name == "retention":
         share, count, unsure, _ = ours
         if unsure and theirs != "n/a":
             low, high = share, share + 100 * unsure / count
@@ -197,6 +197,10 @@ def main():
     with open(Path(args.out) / "summary.csv", encoding="utf-8", newline="") as f:
         table = list(csv.DictReader(f))
     rows = {(plain(r["scenario"]), plain(r["strategy"])): r for r in table}
+    with open(Path(args.out) / "facts.csv", encoding="utf-8", newline="") as f:
+        kept = shares(csv.DictReader(f))
+    for key, row in rows.items():
+        row["retention"] = kept.get(key, "n/a")
     if len(rows) < len(table):
         raise ValueError("several models, summarisers or seeds: a trace does not tell them apart")
     vocabulary = O200k(args.vocabulary) if args.vocabulary else None
@@ -237,6 +241,16 @@ def main():
     return 1 if bad else 0
 
 
+def shares(pairs):
+    """Per row of summary.csv the share of its (fact, need) pairs that were kept, per cent."""
+    found = {}
+    for pair in pairs:
+        if pair["undelivered"] == "false":
+            key = (plain(pair["scenario"]), plain(pair["strategy"]))
+            found.setdefault(key, []).append(pair["found"] != "absent")
+    return {key: str(100 * sum(all_) / len(all_)) for key, all_ in found.items()}
+
+
 def plain(cell):
     """A text without the mark that keeps a spreadsheet from taking it for a formula."""
     return cell[1:] if re.match(r"'[\s']*[=+\-@＝＋－＠]|''*[\t\r\n]", cell) else cell
@@ -249,7 +263,7 @@ def explain(run, figures, wrong):
     for line, billed in run.differs:
         print(f"    request {line.get('agent', '')} {line['seq']}: read, written {billed},"
               f" trace {(line['cache_read'], line['cache_write'])}")
-    for (fact, need), verdict in figures.get("retention_pct", [{}])[-1].items():
+    for (fact, need), verdict in figures.get("retention", [{}])[-1].items():
         print(f"    {fact} for {need}: {verdict}")
 
 

@@ -127,7 +127,7 @@ fn two_subagents_by_hand() {
     // Neither the secret nor the rule reached the agent that needs it, so no strategy lost them.
     let undelivered: Vec<&str> =
         r.facts.iter().filter(|f| f.undelivered).map(|f| f.fact.as_str()).collect();
-    assert_eq!((undelivered, r.summary.retention_pct), (vec!["rule", "secret"], Some(100.0)));
+    assert_eq!((undelivered, r.retention_pct(None)), (vec!["rule", "secret"], Some(100.0)));
 }
 
 #[test]
@@ -177,10 +177,7 @@ fn session_without_subagent_result_is_unfinished() {
         "none",
         &Options { window: Some(80), ..as_told() },
     );
-    assert_eq!(
-        (r.summary.steps_completed, r.status, r.summary.task_tokens),
-        (3, Status::Overflow, None)
-    );
+    assert_eq!((r.summary.steps_completed, r.status), (3, Status::Overflow));
     assert!(r.error.as_deref().is_some_and(|e| e.starts_with("subagent y: ")), "{:?}", r.error);
     assert_eq!(
         r.delegation.iter().map(|d| d.status).collect::<Vec<_>>(),

@@ -97,7 +97,7 @@ fn reference_saves_nothing_and_keeps_everything() {
             r.summary.prefix_stability
         );
         assert_eq!(r.summary.saved_pct, Some(0.0), "{id}");
-        assert_eq!(r.summary.retention_pct, Some(100.0), "{id}");
+        assert_eq!(r.retention_pct(None), Some(100.0), "{id}");
         // No strategy regains facts that a subagent's result omits.
         let undelivered = r.facts.iter().filter(|f| f.undelivered).count() as u64;
         assert_eq!(
@@ -117,7 +117,7 @@ fn reference_saves_nothing_and_keeps_everything() {
 fn keep_nothing_retains_at_most_ten_per_cent() {
     for id in builtin::IDS {
         let r = run(id, "keep-nothing");
-        assert!(r.summary.retention_pct.unwrap() <= 10.0, "{id}: {:?}", r.summary.retention_pct);
+        assert!(r.retention_pct(None).unwrap() <= 10.0, "{id}: {:?}", r.retention_pct(None));
     }
 }
 

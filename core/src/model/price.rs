@@ -37,7 +37,7 @@ impl Cost {
 /// Returns the cost of one request. The long-prompt factors apply per request, so price usages one by
 /// one and not their sum.
 pub fn cost(model: &Model, usage: &Usage) -> Cost {
-    priced(model, usage, model.prices.read)
+    priced(model, usage)
 }
 
 /// Returns the cost of a reply. A compaction by the provider is a separate inner request, so that two
@@ -74,12 +74,7 @@ pub fn storage_cost(model: &Model, tokens: u64, time: Millis) -> f64 {
     tokens as f64 / 1e6 * price * time as f64 / HOUR_MS
 }
 
-/// Returns the cost of one request with cache reads at `share` of the input price, such as 0.05.
-pub fn cost_with_read_share(model: &Model, usage: &Usage, share: f64) -> Cost {
-    priced(model, usage, model.prices.input * share)
-}
-
-fn priced(model: &Model, u: &Usage, read: f64) -> Cost {
+fn priced(model: &Model, u: &Usage) -> Cost {
     const MILLION: f64 = 1e6;
     let p = &model.prices;
     let long = p.long_from.is_some_and(|limit| u.prompt() > limit);
@@ -90,7 +85,7 @@ fn priced(model: &Model, u: &Usage, read: f64) -> Cost {
         input: dollars(u.input, p.input, input_factor),
         cache_write_5m: dollars(u.cache_write, p.write_5m, input_factor),
         cache_write_1h: dollars(u.cache_write_1h, p.write_1h, input_factor),
-        cache_read: dollars(u.cache_read, read, input_factor),
+        cache_read: dollars(u.cache_read, p.read, input_factor),
         output: dollars(u.output, p.output, output_factor),
     }
 }
@@ -171,14 +166,5 @@ mod tests {
         close(cost_of_reply(m, &Reply { billed, ..reply }).total(), 0.06 + 0.01 + 0.002 + 0.0005);
         let plain = Reply { usage, billed: usage, ..Reply::default() };
         close(cost_of_reply(m, &plain).total(), 0.0025);
-    }
-
-    #[test]
-    fn reads_can_be_repriced() {
-        let m = find("claude-sonnet-4-6").unwrap();
-        let u = Usage { cache_read: 1_000_000, output: 1_000, ..Usage::default() };
-        close(cost(m, &u).total(), 0.3 + 0.015);
-        close(cost_with_read_share(m, &u, 0.05).total(), 0.15 + 0.015);
-        close(cost_with_read_share(m, &u, 0.025).total(), 0.075 + 0.015);
     }
 }

@@ -148,8 +148,6 @@ impl Driven {
         real.strategy.driven = true;
         let s = &mut real.summary;
         s.blocked_ms = 0;
-        (s.step_p50_ms, s.step_p95_ms) = (None, None);
-        (s.compaction_p50_ms, s.compaction_p95_ms) = (None, None);
         s.steps_total = self.plan.replies();
         s.user_interventions = self.asked_to_go_on;
         if self.stopped.is_some() || self.unasked > 0 {

@@ -23,7 +23,7 @@ use ctxbench_strategies::Spec;
 use ctxbench_strategies::conform::Conformance;
 use ctxbench_strategies::descriptor::{
     BuildRequest, Descriptor, DynProduct, Factory, ManualCompaction, Matrix, MemoryFiles,
-    PlotColor, Reads, Recovery, Requirement, Rewind, Version,
+    PlotColor, Reads, Requirement, Rewind, Version,
 };
 use ctxbench_strategies::names::intern;
 use ctxbench_strategies::persist::OURS;
@@ -482,7 +482,6 @@ pub(super) fn row(agent: &str, sent: Sent) -> Spec {
         matrix: Matrix::UNKNOWN,
         standing: Standing::Contender,
         manual: ManualCompaction::WithInstructions,
-        recovery: Recovery::Unknown,
         rewind: Rewind::NONE,
         formats: OURS,
         conform: Conformance::NONE,

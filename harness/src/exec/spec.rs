@@ -9,7 +9,7 @@ use ctxbench_core::strategy::{Standing, Strategy};
 use ctxbench_strategies::conform::Conformance;
 use ctxbench_strategies::descriptor::{
     BuildRequest, Descriptor, DynProduct, Factory, ManualCompaction, Matrix, MemoryFiles,
-    PlotColor, Reads, Recovery, Requirement, Rewind, Version,
+    PlotColor, Reads, Requirement, Rewind, Version,
 };
 use ctxbench_strategies::names::intern;
 use ctxbench_strategies::persist::OURS;
@@ -184,7 +184,6 @@ const DESCRIPTOR: Descriptor = Descriptor {
     matrix: Matrix::UNKNOWN,
     standing: Standing::Contender,
     manual: ManualCompaction::WithInstructions,
-    recovery: Recovery::Unknown,
     rewind: Rewind::NONE,
     formats: OURS,
     conform: Conformance::NONE,

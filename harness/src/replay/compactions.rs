@@ -140,8 +140,7 @@ pub(super) fn records(
             calls_after,
             paid_off: paid_off(even, calls_after, over),
             facts_needed_later: Some(kept.needed_later),
-            retained_pct: kept.after_pct,
-            goal_kept: kept.goal,
+            retained_pct: kept.retained_pct,
             went: c.went.clone(),
             came: c.came.clone(),
         });

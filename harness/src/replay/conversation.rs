@@ -5,9 +5,8 @@ use std::sync::mpsc::Receiver;
 
 use ctxbench_core::engine::{Event as Noted, TimedEvent};
 use ctxbench_core::fact::Fact;
-use ctxbench_core::model;
 use ctxbench_core::plural::pluralize;
-use ctxbench_core::request::{ErrorKind, Purpose, Usage};
+use ctxbench_core::request::{ErrorKind, Purpose};
 use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{
     FactRecord, IntegrityFailure, RequestRecord, RequestStatus, Rule, Status, TriggerRecord,
@@ -130,22 +129,6 @@ impl Conversation {
             r.context_tokens.max(r.input_tokens.saturating_sub(r.context_tokens))
         };
         answered.map(prompts).max().unwrap_or_default()
-    }
-
-    /// Of what was never said, the share that no request showed, per cent; `None` where there is
-    /// nothing.
-    pub(super) fn specificity_pct(&self) -> Option<f64> {
-        let all = self.begun().map(|b| b.distractors).filter(|n| *n > 0)?;
-        let found = self.count(|e| matches!(e, Event::FoundByChance)) as usize;
-        Some(100.0 * (all - found) as f64 / all as f64)
-    }
-
-    /// USD if cache reads cost this share of the input price.
-    pub(super) fn repriced(&self, share: f64) -> f64 {
-        let cost = |(model, usage): (&str, &Usage)| {
-            model::find(model).map_or(0.0, |m| model::cost_with_read_share(m, usage, share).total())
-        };
-        self.sent().flat_map(|s| s.usages.iter().map(|u| cost((&s.record.model, u)))).sum()
     }
 
     /// USD of all requests; the engine's ledger, which adds up by itself, must agree.
@@ -304,7 +287,6 @@ mod tests {
         Event::Request(Box::new(Sent {
             record: serde_json::from_value(record).unwrap(),
             compared: None,
-            usages: Box::default(),
             blocked_ms: 0,
             resumes,
             paused,

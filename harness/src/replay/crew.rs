@@ -72,8 +72,8 @@ impl Crew {
     }
 
     /// What is known of the window of one, which is this session.
-    pub(super) fn known(&self, agent: usize, window: &Session, whole: &Known) -> Arc<Known> {
-        self.known[agent].get_or_init(|| Arc::new(Known::of_window(window, whole))).clone()
+    pub(super) fn known(&self, agent: usize, window: &Session) -> Arc<Known> {
+        self.known[agent].get_or_init(|| Arc::new(Known::of(window))).clone()
     }
 
     /// Whether a fact that arises in another window is said in the window of a need before it. What

@@ -84,9 +84,7 @@ impl<'a> Handed<'a> {
         for fact in &session.facts {
             let Some(window) = windows.get(fact.arises.as_str()) else { continue };
             arises.insert(&fact.id, window);
-            if !fact.distractor {
-                facts.entry(window).or_default().push(fact);
-            }
+            facts.entry(window).or_default().push(fact);
         }
         let mut outside: HashMap<&str, (u64, u64)> = HashMap::new();
         for pair in pairs {
@@ -149,7 +147,7 @@ pub(super) fn facts(
             None => {
                 let own = windows.session(session, &agent.id);
                 let path = Path::recorded(&own, &Defaults::STATED);
-                let showings = run.crew().known(i, &own, run.known).showings(&own);
+                let showings = run.crew().known(i, &own).showings(&own);
                 let pairs = Needs::new(&own, &path, showings).pairs();
                 out.extend(pairs.iter().map(|p| unreached(&own.facts[p.fact], p, 0)));
             }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use ctxbench_core::engine::TimedEvent;
-use ctxbench_core::request::Usage;
 use ctxbench_core::session::Millis;
 use ctxbench_reports::record::{FactMove, FactRecord, RequestRecord, Rule};
 
@@ -40,8 +39,6 @@ pub(super) enum Event {
     Shown { fact: usize, request: u64 },
     /// A compaction took a fact from one kind of place to another.
     FactMoved { fact: usize, to: Box<FactMove> },
-    /// Something that was never said was found for the first time.
-    FoundByChance,
     /// A request showed the result of a re-read.
     Reread { tokens: u64 },
     /// The conversation waited for a background summary.
@@ -73,19 +70,15 @@ pub(super) struct Begun {
     pub(super) steps: u64,
     /// Needs that will be looked at when they come up.
     pub(super) pairs: Vec<Pair>,
-    /// Made-up facts, which must never be found.
-    pub(super) distractors: usize,
 }
 
 /// A request with what was seen of it.
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) record: RequestRecord,
-    /// Of a normal request that is not the first: tokens of the conversation that the one before
-    /// showed, and that this one shows.
-    pub(super) compared: Option<(u64, u64)>,
-    /// Every pass over a model that was billed.
-    pub(super) usages: Box<[Usage]>,
+    /// Tokens of the conversation in the normal request before; `None` for the first one and for
+    /// requests of other purposes.
+    pub(super) compared: Option<u64>,
     /// How long the conversation waited for a compaction in it.
     pub(super) blocked_ms: Millis,
     /// It shows the compaction after which the provider had stopped.

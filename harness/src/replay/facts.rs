@@ -380,11 +380,6 @@ impl FactBook {
         self.give(message, &seen);
     }
 
-    /// Whether a message may bring a fact: what is not a reply always may.
-    pub(super) fn may_say(&self, message: MessageId, fact: usize) -> bool {
-        self.licences.may_say(message, fact)
-    }
-
     /// Whether an older value that a fact replaced is among these.
     pub(super) fn old_there(&self, fact: usize, seen: &[Option<Sighting>]) -> bool {
         self.known.older(fact).iter().any(|&old| seen[old].is_some())

@@ -55,7 +55,7 @@ fn by_definition(
         for (i, f) in facts.iter().enumerate() {
             let tier = f.matches(&b.text, &ctxbench_core::fact::fold(&b.text));
             let written = is_reply(b) || place(b) == Place::Summary;
-            if tier > Match::Absent && (!written || book.may_say(b.message, i)) {
+            if tier > Match::Absent && (!written || book.licences.may_say(b.message, i)) {
                 out[i] = out[i].max(Some(Sighting { tier, place: place(b) }));
             }
         }

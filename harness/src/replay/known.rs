@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ctxbench_core::block::Block;
 use ctxbench_core::calibration::Calibrate;
-use ctxbench_core::fact::{Fact, FactKind, Match, fold};
+use ctxbench_core::fact::{Fact, Match, fold};
 use ctxbench_core::matcher::Matcher;
 use ctxbench_core::model::{Counting, Model};
 use ctxbench_core::session::{Entry, Session};
@@ -20,19 +20,14 @@ use super::histories::{self, Told};
 use super::path::{Defaults, Path};
 use super::recording::{Unseen, tells_sizes, unseen};
 use super::showings::Showings;
-use super::{distractors, texts};
+use super::texts;
 
 /// The facts of a session, and what carries them.
 pub(super) struct Known {
-    /// The session's own, then the words of its first request where it marks no goal, then made-up
-    /// distractors.
+    /// The session's own.
     pub(super) facts: Vec<Fact>,
     /// How many are the session's own.
     pub(super) measured: usize,
-    /// Distractors of the whole session, said here or not.
-    made_up: Arc<[Fact]>,
-    /// The first goal of the user.
-    pub(super) goal: Option<usize>,
     pub(super) frames: Frames,
     /// Facts that each one replaced, directly or by way of others.
     older: Vec<Vec<usize>>,
@@ -67,24 +62,10 @@ impl Carried {
     }
 }
 
-/// Longest piece of a first request that stands for its goal, in characters.
-const GOAL: usize = 200;
-
 impl Known {
     pub(super) fn of(session: &Session) -> Known {
-        Known::with(session, distractors::made_up(&session.facts).into())
-    }
-
-    /// Of a subagent's window of a session of which the rest is known.
-    pub(super) fn of_window(window: &Session, whole: &Known) -> Known {
-        Known::with(window, whole.made_up.clone())
-    }
-
-    fn with(session: &Session, made_up: Arc<[Fact]>) -> Known {
-        let mut facts = session.facts.clone();
+        let facts = session.facts.clone();
         let measured = facts.len();
-        let goal = goal(session, &mut facts);
-        facts.extend(distractors::unsaid(&made_up, session));
         let mut arising: HashMap<String, Vec<usize>> = HashMap::new();
         for (i, f) in facts.iter().enumerate().filter(|(_, f)| !f.arises.is_empty()) {
             arising.entry(f.arises.clone()).or_default().push(i);
@@ -102,8 +83,6 @@ impl Known {
             arising,
             facts,
             measured,
-            made_up,
-            goal,
             carried: Mutex::default(),
             told: Mutex::default(),
             showings: OnceLock::new(),
@@ -195,11 +174,6 @@ impl Known {
     pub(super) fn older(&self, fact: usize) -> &[usize] {
         &self.older[fact]
     }
-
-    /// Of what was never said: how many things there are, as the indices from `facts`.
-    pub(super) fn distractors(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.facts.len()).filter(|&i| self.facts[i].distractor)
-    }
 }
 
 /// Analysis of one session, computed at its first use and shared by all runs of it.
@@ -211,22 +185,6 @@ impl KnownSession {
     pub(super) fn of(&self, session: &Session) -> Arc<Known> {
         self.0.get_or_init(|| Known::of(session).into()).clone()
     }
-}
-
-/// The first goal: that of the first user message, else the first in the session, else the first
-/// line of that message, which is added.
-fn goal(session: &Session, facts: &mut Vec<Fact>) -> Option<usize> {
-    let (id, text) = texts::first_request(session)?;
-    let goals: Vec<usize> = (0..facts.len())
-        .filter(|&i| facts[i].kind == FactKind::Goal && !facts[i].distractor)
-        .collect();
-    if let Some(&first) = goals.iter().find(|&&i| facts[i].arises == id).or(goals.first()) {
-        return Some(first);
-    }
-    let line: String =
-        text.lines().map(str::trim).find(|l| !l.is_empty())?.chars().take(GOAL).collect();
-    facts.push(Fact::new("first-request", FactKind::Goal, line, id));
-    Some(facts.len() - 1)
 }
 
 /// Of each fact those that it replaced, directly or by way of others.
@@ -256,6 +214,7 @@ fn older(facts: &[Fact]) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ctxbench_core::fact::FactKind;
 
     fn fact(id: &str, token: &str, arises: &str) -> Fact {
         Fact::new(id, FactKind::Value, token, arises)
@@ -269,27 +228,5 @@ mod tests {
         assert_eq!(older(&facts), [vec![], vec![0], vec![1, 0]]);
         let ring = [replaced("a", "b"), replaced("b", "a")];
         assert_eq!(older(&ring), [[1], [0]]);
-    }
-
-    #[test]
-    fn the_first_line_stands_for_a_goal_that_nobody_marked() {
-        use ctxbench_core::session::{Entry, UserEntry};
-        let asks = UserEntry {
-            id: "u1".into(),
-            text: Some("\n Mend the login page\nplease".into()),
-            ..Default::default()
-        };
-        let mut session = Session {
-            entries: vec![Entry::User(asks)],
-            facts: vec![fact("f", "x", "u1")],
-            ..Session::default()
-        };
-        let known = Known::of(&session);
-        assert_eq!(
-            (known.goal, known.measured, known.facts[1].tokens[0].as_str()),
-            (Some(1), 1, "Mend the login page")
-        );
-        session.facts.push(Fact { kind: FactKind::Goal, ..fact("g", "login", "u9") });
-        assert_eq!(Known::of(&session).goal, Some(1), "a marked one goes before");
     }
 }

@@ -7,7 +7,6 @@ pub(crate) mod compactions;
 mod conversation;
 mod crew;
 mod delegation;
-mod distractors;
 mod drift;
 mod events;
 pub(crate) mod exchange;
@@ -23,7 +22,6 @@ mod path;
 mod prefix;
 mod record;
 pub(crate) mod recording;
-mod recovery;
 mod rereads;
 mod resume;
 mod retention;
@@ -346,8 +344,7 @@ async fn play(
     let unseen = known.unseen(session, model, options.calibrate);
     let path = Path::without(session, &Defaults::STATED, &waited, &unseen);
     let tracer = options.trace.then(|| Tracer::new(&scenario.id, &spec.label()));
-    let recovery = spec.descriptor.recovery;
-    let observer = Observer::new(session, known.clone(), &path, model, recovery, log.clone())
+    let observer = Observer::new(session, known.clone(), &path, model, log.clone())
         .of_agent(*agent)
         .traced(tracer);
     observer.begun(&path, start.at_ms, start.by_request);

@@ -45,7 +45,7 @@ impl Needs {
     pub(super) fn new(session: &Session, path: &Path, showings: Arc<Showings>) -> Self {
         let places = places(path);
         let mut open: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
-        for (i, f) in session.facts.iter().enumerate().filter(|(_, f)| !f.distractor) {
+        for (i, f) in session.facts.iter().enumerate() {
             for n in f
                 .needs
                 .iter()
@@ -137,7 +137,6 @@ pub(super) fn unreached(fact: &Fact, pair: &Pair, compactions_before: u64) -> Fa
         contradicted: false,
         drifted: false,
         undelivered: false,
-        recoverable: None,
         compactions_before,
     }
 }

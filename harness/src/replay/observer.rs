@@ -16,7 +16,6 @@ use ctxbench_core::session::{Millis, Session};
 use ctxbench_core::strategy::is_system;
 use ctxbench_provider::wire;
 use ctxbench_reports::record::{RequestRecord, RequestStatus, Rule};
-use ctxbench_strategies::descriptor::Recovery;
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 
 use super::compactions::Measure;
@@ -92,11 +91,10 @@ impl Observer {
         known: Arc<Known>,
         path: &Path,
         model: &Arc<Model>,
-        recovery: Recovery,
         log: Log,
     ) -> Self {
         Observer {
-            retention: Retention::new(session, known, path, recovery, log.clone()),
+            retention: Retention::new(session, known, path, log.clone()),
             rewinds: Rewinds::new(session, model.counting),
             compactions: Measure::with(model),
             prefix: Prefix::default(),
@@ -134,7 +132,6 @@ impl Observer {
             by_request,
             steps: path.steps,
             pairs: self.retention.pairs(),
-            distractors: self.retention.distractors(),
         })));
     }
 
@@ -282,8 +279,7 @@ impl Observer {
         let trace = self.tracer.as_mut().map(|t| t.line(request, &record));
         self.log.note(Event::Request(Box::new(Sent {
             record,
-            compared: shared.sizes,
-            usages: reply.into_iter().flat_map(model::iterations).collect(),
+            compared: shared.earlier_tokens,
             blocked_ms,
             resumes,
             paused: sample && self.paused.is_some(),

@@ -28,7 +28,7 @@ impl OwnFacts {
         }
         let goal = |i: &usize| {
             let f = &session.facts[*i];
-            f.kind == FactKind::Goal && !f.distractor
+            f.kind == FactKind::Goal
         };
         let mut shared: BTreeSet<usize> = (0..known.measured).find(goal).into_iter().collect();
         let mut own: HashMap<&str, BTreeSet<usize>> = HashMap::new();

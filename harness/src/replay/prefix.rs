@@ -58,8 +58,8 @@ pub(super) struct Served {
 pub(super) struct Shared {
     /// Tokens shared at the beginning, system part left out.
     pub(super) common: u64,
-    /// Tokens of both conversations; `None` = there is none before.
-    pub(super) sizes: Option<(u64, u64)>,
+    /// Tokens of the earlier conversation; `None` for the first request.
+    pub(super) earlier_tokens: Option<u64>,
     pub(super) again: Again,
 }
 
@@ -80,7 +80,7 @@ impl Shared {
     pub(super) fn followed_by(self, then: Shared) -> Shared {
         Shared {
             common: self.common.min(then.common),
-            sizes: self.sizes.zip(then.sizes).map(|((before, _), (_, after))| (before, after)),
+            earlier_tokens: self.earlier_tokens.filter(|_| then.earlier_tokens.is_some()),
             again: Again {
                 expired: self.again.expired + then.again.expired,
                 changed: self.again.changed + then.again.changed,
@@ -117,7 +117,6 @@ impl Prefix {
             })
             .collect();
         let old = self.sums.last().copied().unwrap_or_default();
-        let new = sums.last().copied().unwrap_or(at_head);
         // Behind the first difference the system part may differ and the conversation go on alike.
         let rest = |blocks: &[Arc<Block>]| -> Vec<Arc<Block>> {
             blocks[head..].iter().filter(|b| !is_system(b)).cloned().collect()
@@ -128,7 +127,7 @@ impl Prefix {
         let first = old.conversation == 0;
         let shared = Shared {
             common: at_head.conversation_tokens + total_tokens(by, &new_rest[..further]),
-            sizes: (!first).then_some((old.conversation_tokens, new.conversation_tokens)),
+            earlier_tokens: (!first).then_some(old.conversation_tokens),
             again: match served {
                 Some(served) if !first => {
                     let sum = |i: usize| match i < head {

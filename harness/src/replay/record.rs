@@ -4,12 +4,12 @@ use std::sync::mpsc::Receiver;
 
 use ctxbench_core::compaction::CompactionKind;
 use ctxbench_core::engine::Event as Noted;
-use ctxbench_core::fact::{FactKind, Match};
+use ctxbench_core::fact::Match;
 use ctxbench_core::model::Model;
 use ctxbench_core::strategy::Standing;
 use ctxbench_reports::record::{
-    BackgroundRecord, CompactionRecord, FactRecord, IntegrityFailure, RequestRecord, RequestStatus,
-    RewindRecord, RunRecord, ScenarioInfo, Status, StrategyInfo, Summary, TriggerRecord,
+    BackgroundRecord, CompactionRecord, FactRecord, IntegrityFailure, RequestRecord, RunRecord,
+    ScenarioInfo, Status, StrategyInfo, Summary, TriggerRecord,
 };
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
@@ -18,7 +18,7 @@ use super::conversation::{Conversation, conversations};
 use super::crew::Crew;
 use super::events::{Event, Logged};
 use super::known::Known;
-use super::{Loading, background, compactions, delegation, drift, histories, resume};
+use super::{Loading, background, compactions, delegation, histories, resume};
 use crate::rewind::{self, FileRewinds};
 
 /// A run that is over.
@@ -118,8 +118,7 @@ pub(super) fn measured(run: &Run<'_>, log: Receiver<Logged>) -> Measured {
     let (resume, loadings) = resume::records(session, run.spec, &main.conversation);
     let integrity = integrity(run, &main, &parts);
     let (played, error) = played(run, &main, &parts);
-    let measures =
-        Measures { main: &main, parts: &parts, played, facts: &facts, rewinds: &rewinds };
+    let measures = Measures { main: &main, parts: &parts, facts: &facts };
     let summary = Summary { integrity_failures: integrity.len() as u64, ..measures.summary() };
     let note = note(run, &main, &parts);
     let program = main.conversation.program().map(|(n, v)| (n.to_string(), v.to_string()));
@@ -324,9 +323,7 @@ fn note(
 struct Measures<'a> {
     main: &'a ConversationRecord,
     parts: &'a [Option<ConversationRecord>],
-    played: Status,
     facts: &'a [FactRecord],
-    rewinds: &'a [RewindRecord],
 }
 
 impl Measures<'_> {
@@ -344,22 +341,15 @@ impl Measures<'_> {
         let usd = |of: &dyn Fn(&Conversation) -> f64| windows.iter().map(|c| of(c)).sum::<f64>();
         let (input, output) = (total(|r| r.input_tokens), total(|r| r.output_tokens));
         let cache_read = total(|r| r.cache_read);
-        let sampled: Vec<u64> =
-            c.samples().filter(|r| r.status == RequestStatus::Ok).map(|r| r.latency_ms).collect();
-        let compacted: Vec<u64> =
-            compactions.iter().filter_map(|c| c.blocked_ms.filter(|ms| *ms > 0)).collect();
         let lost: u64 = compactions.iter().filter_map(|c| c.facts_lost_verbatim).sum();
         let carried: u64 = compactions.iter().filter_map(|c| c.facts_carried).sum();
         let errors: Vec<f64> =
             self.main.triggers.iter().map(|t| t.believed as f64 - t.billed as f64).collect();
         let common: u64 =
             c.sent().filter(|s| s.compared.is_some()).map(|s| s.record.common_prefix_tokens).sum();
-        let earlier: u64 = c.sent().filter_map(|s| s.compared).map(|(earlier, _)| earlier).sum();
-        let later: u64 = c.sent().filter_map(|s| s.compared).map(|(_, later)| later).sum();
+        let earlier: u64 = c.sent().filter_map(|s| s.compared).sum();
         let ratio = |a: u64, b: u64| (b > 0).then(|| a as f64 / b as f64);
         let percent = |a: u64, b: u64| ratio(a, b).map(|x| x * 100.0);
-        let curve = c.compacted().map(|c| &c.kept);
-        let kind = |k: FactKind| Some((k, self.retained(|x| x == k)?));
         Summary {
             cost_estimate_usd: None,
             steps_completed: c.steps(),
@@ -371,59 +361,32 @@ impl Measures<'_> {
             cache_read_tokens: cache_read,
             cache_write_tokens: total(|r| r.cache_write),
             output_tokens: output,
-            task_tokens: (self.played == Status::Completed).then_some(input + output),
             peak_context_tokens: c.peak(),
             cost_usd: usd(&Conversation::cost_usd),
             prefix_stability: ratio(common, earlier),
             invalidated_tokens: total(|r| r.invalidated_tokens),
-            invalidated_expired_tokens: total(|r| r.invalidated_expired_tokens),
-            invalidated_changed_tokens: total(|r| r.invalidated_changed_tokens),
             cache_read_ratio: ratio(cache_read, input),
             blocked_ms: c.blocked_ms(),
             total_ms: c.took_ms(),
-            step_p50_ms: percentile(&sampled, 50),
-            step_p95_ms: percentile(&sampled, 95),
-            compaction_p50_ms: percentile(&compacted, 50),
-            compaction_p95_ms: percentile(&compacted, 95),
             needs_kept_pct: self.share(|f| f.counts.then_some(f.found > Match::Absent)),
             exposed_pct: self.share(|f| f.exposed.filter(|_| f.counts)),
             kept_exposed_pct: self.share(|f| {
                 (f.counts && f.exposed == Some(true)).then_some(f.found > Match::Absent)
             }),
-            retention_pct: self.retained(|_| true),
-            across_pct: self.share(|f| f.across.then_some(f.found > Match::Absent)),
             // Without summaries there is nothing that could carry a fact.
             summary_retention_pct: percent(carried, lost)
                 .filter(|_| compactions.iter().any(|c| c.kind == CompactionKind::Summarise)),
-            retention_by_kind: FactKind::ALL.into_iter().filter_map(kind).collect(),
-            stale_pct: self.share(|f| Some(f.stale)),
-            contradicted_pct: self.share(|f| Some(f.contradicted)),
-            drifted_pct: self.share(|f| Some(f.drifted)),
-            recoverable_pct: self.share(|f| f.recoverable),
-            specificity_pct: c.specificity_pct(),
-            goal_kept_pct: percent_of(compactions.iter().filter_map(|c| c.goal_kept)),
-            drift_resistance: drift::resistance(curve),
-            drift_cliff: drift::cliff(compactions),
-            restore_success_pct: rewind::restore_success_pct(self.rewinds),
-            rewind_equal_pct: percent_of(self.rewinds.iter().filter_map(|r| r.context_equal)),
             reread_tokens: each(Conversation::reread_tokens),
             extra_requests: total(|r| u64::from(r.extra)),
             provider_overflows: each(Conversation::overflows),
             user_interventions: each(Conversation::interventions),
             trigger_error_tokens: (!errors.is_empty())
                 .then(|| errors.iter().sum::<f64>() / errors.len() as f64),
-            reusable: ratio(common, later),
-            cost_read_005_usd: Some(usd(&|c| c.repriced(0.05))),
-            cost_read_0025_usd: Some(usd(&|c| c.repriced(0.025))),
             // Of the whole row, or of other rows.
             integrity_failures: 0,
             saved_pct: None,
             cost_saved_pct: None,
         }
-    }
-
-    fn retained(&self, of: impl Fn(FactKind) -> bool) -> Option<f64> {
-        self.share(|f| of(f.kind).then_some(f.found > Match::Absent))
     }
 
     /// Share of the pairs that hold, per cent; pairs without an answer, and those that no strategy
@@ -436,25 +399,4 @@ impl Measures<'_> {
 fn percent_of(answers: impl Iterator<Item = bool>) -> Option<f64> {
     let all: Vec<bool> = answers.collect();
     (!all.is_empty()).then(|| 100.0 * all.iter().filter(|k| **k).count() as f64 / all.len() as f64)
-}
-
-/// Nearest-rank percentile.
-fn percentile(values: &[u64], p: usize) -> Option<u64> {
-    let mut v = values.to_vec();
-    v.sort_unstable();
-    let rank = (p * v.len()).div_ceil(100).max(1);
-    v.get(rank - 1).copied()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentiles_are_nearest_rank() {
-        assert_eq!(percentile(&[], 50), None);
-        assert_eq!(percentile(&[5], 95), Some(5));
-        assert_eq!(percentile(&[4, 1, 3, 2], 50), Some(2));
-        assert_eq!(percentile(&(1..=100).collect::<Vec<_>>(), 95), Some(95));
-    }
 }

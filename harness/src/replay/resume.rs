@@ -136,7 +136,7 @@ fn established(session: &Session, restart: usize) -> Vec<&Fact> {
         .unwrap_or_default();
     let ids: std::collections::HashSet<&str> =
         session.entries[begin..end].iter().filter_map(Entry::key).collect();
-    session.facts.iter().filter(|f| !f.distractor && ids.contains(f.arises.as_str())).collect()
+    session.facts.iter().filter(|f| ids.contains(f.arises.as_str())).collect()
 }
 
 fn measure(

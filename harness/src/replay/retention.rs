@@ -1,7 +1,6 @@
 //! What the model could know while a replay runs: facts at their needs, through compactions, in the
 //! product's own store.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, MessageId};
@@ -11,7 +10,6 @@ use ctxbench_core::host::Incoming;
 use ctxbench_core::request::Request;
 use ctxbench_core::session::Session;
 use ctxbench_reports::record::{FactRecord, Place};
-use ctxbench_strategies::descriptor::Recovery;
 
 use super::drift::{Drift, Kept};
 use super::events::{Event, Log};
@@ -20,7 +18,6 @@ use super::histories::Histories;
 use super::known::Known;
 use super::needs::{Needs, Pair, unreached};
 use super::path::Path;
-use super::recovery::Store;
 use super::rereads::{Reread, Rereads};
 use super::showings::Exposure;
 
@@ -33,11 +30,8 @@ pub(super) struct Retention {
     rereads: Rereads,
     drift: Drift,
     histories: Histories,
-    store: Store,
     /// Keys of user messages that no request showed yet.
     arriving: Vec<Arc<str>>,
-    /// What was never said and was found nevertheless.
-    chance: HashSet<usize>,
     compactions_seen: u64,
     visible: Vec<Option<Sighting>>,
     /// Facts that were visible since the last summary was written.
@@ -45,13 +39,7 @@ pub(super) struct Retention {
 }
 
 impl Retention {
-    pub(super) fn new(
-        session: &Session,
-        known: Arc<Known>,
-        path: &Path,
-        recovery: Recovery,
-        log: Log,
-    ) -> Self {
+    pub(super) fn new(session: &Session, known: Arc<Known>, path: &Path, log: Log) -> Self {
         let facts = known.facts.len();
         let showings = known.showings(session);
         let needs = Needs::new(session, path, showings.clone());
@@ -63,10 +51,8 @@ impl Retention {
             rereads: Rereads::new(path),
             drift: Drift::new(facts),
             histories: Histories::new(known.measured),
-            store: Store::new(recovery, path, session.facts.len()),
             lately: vec![false; facts],
             arriving: Vec::new(),
-            chance: HashSet::new(),
             compactions_seen: 0,
             visible: Vec::new(),
             book: FactBook::of(known),
@@ -76,11 +62,6 @@ impl Retention {
     /// Every pair that will be looked at when its need comes up.
     pub(super) fn pairs(&self) -> Vec<Pair> {
         self.needs.pairs()
-    }
-
-    /// How many made-up facts there are.
-    pub(super) fn distractors(&self) -> usize {
-        self.book.known.distractors().count()
     }
 
     /// A turn begins with these user messages.
@@ -176,7 +157,6 @@ impl Retention {
                 both: !absent && old_there,
                 contradicted: flaw.forbidden || flaw.changed,
                 drifted: absent && (flaw.partial || flaw.changed),
-                recoverable: absent.then(|| self.store.holds(f)).flatten(),
                 exposed: self.exposure.exposed(need, f),
                 ..unreached(
                     &self.book.known.facts[f],
@@ -192,17 +172,11 @@ impl Retention {
     fn note_shown(&mut self, seq: u64) {
         for key in std::mem::take(&mut self.arriving) {
             self.drift.said(&self.book.known, &key);
-            self.store.said(&key, &self.book.known, |_| true);
         }
         let visible = &self.visible;
         self.lately.iter_mut().zip(visible).for_each(|(l, s)| *l |= s.is_some());
         self.drift.shown(visible);
         self.histories.shown(seq, visible, &self.log);
-        for found in self.book.known.distractors().filter(|&i| visible[i].is_some()) {
-            if self.chance.insert(found) {
-                self.log.note(Event::FoundByChance);
-            }
-        }
         let facts = &self.book.known.facts;
         for (f, _) in facts.iter().zip(visible).filter(|(_, s)| s.is_some()) {
             self.rereads.seen(&f.arises);
@@ -218,7 +192,6 @@ impl Retention {
         self.rereads.ran(key);
         let book = &self.book;
         self.drift.said(&book.known, key);
-        self.store.said(key, &book.known, |f| book.may_say(message, f));
         let results: Vec<Arc<str>> = self.rereads.results(key).collect();
         results.iter().for_each(|r| self.drift.said(&book.known, r));
     }

@@ -13,7 +13,6 @@ use ctxbench_core::fact::FactKind;
 use ctxbench_core::model;
 use ctxbench_core::request::{Phase, Reply, Request};
 use ctxbench_reports::record::{FactRecord, Place};
-use ctxbench_strategies::descriptor::Recovery;
 
 const LINES: &str = r#"{"type":"session","version":1,"id":"s"}
 {"type":"user","id":"u1","text":"mend the login page. Never touch billing."}
@@ -32,7 +31,6 @@ const LINES: &str = r#"{"type":"session","version":1,"id":"s"}
 {"type":"fact","id":"mode-old","kind":"superseded","tokens":["strict_v1"],"arises":"u2","superseded_by":"mode-new"}
 {"type":"fact","id":"mode-new","kind":"value","tokens":["strict_v2"],"arises":"u2","needs":["u3"],"forbids":["lenient"]}
 {"type":"fact","id":"from-tool","kind":"value","tokens":["listens on"],"arises":"c1","needs":["u3"]}
-{"type":"fact","id":"never","kind":"value","tokens":["quantum flux"],"distractor":true}
 "#;
 
 /// What the summary says: the goal in full; two of the rule's three words; another port; the old
@@ -70,14 +68,14 @@ fn request(model: &Model, blocks: &[Arc<Block>]) -> Request {
 }
 
 /// The session with a summary in place of everything before the last user message.
-fn run(recovery: Recovery) -> RunRecord {
+fn run() -> RunRecord {
     let model = model::find("claude-sonnet-4-6").unwrap().clone();
     let session = session();
     let path = Path::recorded(&session, &Defaults::STATED);
     let (log, events) = Log::open();
     let shared = Arc::new(model.clone());
     let known = Arc::new(known::Known::of(&session));
-    let mut o = Observer::new(&session, known, &path, &shared, recovery, log);
+    let mut o = Observer::new(&session, known, &path, &shared, log);
     o.begun(&path, 0, None);
     let said = |n: usize| match &session.entries[n] {
         Entry::User(u) => u.text.clone().unwrap(),
@@ -145,7 +143,7 @@ fn pair<'a>(r: &'a RunRecord, fact: &str) -> &'a FactRecord {
 
 #[test]
 fn tiers_places_and_marks_by_hand() {
-    let r = run(Recovery::Log);
+    let r = run();
     let told = |fact: &str| {
         let f = pair(&r, fact);
         (f.place, f.stale, f.both, f.contradicted, f.drifted)
@@ -172,44 +170,35 @@ fn tiers_places_and_marks_by_hand() {
 
 #[test]
 fn shares_by_hand() {
-    let s = run(Recovery::Log).summary;
+    let r = run();
+    let s = &r.summary;
     let third = 100.0 / 3.0;
     let near = |a: Option<f64>, b: f64, what: &str| {
         assert!(a.is_some_and(|a| (a - b).abs() < 1e-9), "{what}: {a:?} and by hand {b}")
     };
-    near(s.retention_pct, third, "goal and mode-new of six pairs");
+    near(r.retention_pct(None), third, "goal and mode-new of six pairs");
     near(s.needs_kept_pct, third, "a user message needs all six");
     near(s.exposed_pct, 100.0, "the summary took away what showed them");
     near(s.kept_exposed_pct, third, "goal and mode-new are in the summary");
-    near(s.retention_by_kind.get(&FactKind::Goal).copied(), 100.0, "one goal");
-    near(s.retention_by_kind.get(&FactKind::Constraint).copied(), 0.0, "one rule");
+    near(r.retention_pct(Some(FactKind::Goal)), 100.0, "one goal");
+    near(r.retention_pct(Some(FactKind::Constraint)), 0.0, "one rule");
     near(
-        s.retention_by_kind.get(&FactKind::Value).copied(),
+        r.retention_pct(Some(FactKind::Value)),
         25.0,
         "mode-new of port, log-new, mode-new, from-tool",
     );
-    near(s.stale_pct, third / 2.0, "log-new of six");
-    near(s.contradicted_pct, third, "port and mode-new of six");
-    near(s.drifted_pct, third, "rule and port of six");
     // Eight facts stood in the verbatim context; the summary carries goal, log-old, mode-old,
     // mode-new.
     near(s.summary_retention_pct, 50.0, "four of eight");
-    near(s.specificity_pct, 100.0, "nothing was found that was never said");
-    near(s.goal_kept_pct, 100.0, "the goal is in the summary");
-    assert_eq!(
-        (s.drift_resistance, s.drift_cliff),
-        (None, Some(1)),
-        "two of six needed later after the first compaction"
-    );
 }
 
 #[test]
 fn the_curve_and_the_lives_by_hand() {
-    let r = run(Recovery::Log);
+    let r = run();
     let c = &r.compactions[0];
     assert_eq!(
-        (c.facts_lost_verbatim, c.facts_carried, c.facts_needed_later, c.goal_kept),
-        (Some(8), Some(4), Some(6), Some(true))
+        (c.facts_lost_verbatim, c.facts_carried, c.facts_needed_later),
+        (Some(8), Some(4), Some(6))
     );
     assert!((c.retained_pct.unwrap() - 100.0 / 3.0).abs() < 1e-9);
     let life = |fact: &str| r.lives.iter().find(|l| l.fact == fact).unwrap();
@@ -228,17 +217,5 @@ fn the_curve_and_the_lives_by_hand() {
             && goal.after.starts_with("The user wants: mend the login page Never"),
         "{}",
         goal.after
-    );
-    assert_eq!(life("never").first_shown, None);
-}
-
-#[test]
-fn what_a_store_can_bring_back_by_hand() {
-    let share = |recovery| run(recovery).summary.recoverable_pct.unwrap();
-    // Lost are rule, port, log-new and from-tool; the chat history holds what the user typed and
-    // not what tools returned.
-    assert_eq!(
-        [Recovery::Log, Recovery::ChatHistory(|_, text| text.into()), Recovery::Nothing].map(share),
-        [100.0, 75.0, 0.0]
     );
 }

@@ -59,8 +59,8 @@ fn products_show_what_they_showed_at_any_message() {
         for to in MESSAGES {
             let record = run(strategy, to, false);
             assert_eq!(
-                record.summary.rewind_equal_pct,
-                Some(100.0),
+                record.rewinds[0].context_equal,
+                Some(true),
                 "{strategy} to {to}: {:?}",
                 record.rewinds
             );
@@ -80,10 +80,9 @@ fn a_rewind_behind_a_compaction_undoes_it() {
             // stays unless that turn goes too; in OpenOxide it stays unless a message that it
             // stands for goes.
             let stays = matches!((strategy, to), ("codex", "u3" | "a3") | ("openoxide", "a3"));
-            let want = if stays { 0.0 } else { 100.0 };
             assert_eq!(
-                record.summary.rewind_equal_pct,
-                Some(want),
+                record.rewinds[0].context_equal,
+                Some(!stays),
                 "{strategy} to {to}: {:?}",
                 record.rewinds
             );

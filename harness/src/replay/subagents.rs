@@ -107,7 +107,7 @@ impl Subagents {
                 model: &model,
                 options: &self.options,
                 desk: &self.desk,
-                known: self.crew().known(i, &session, &self.whole),
+                known: self.crew().known(i, &session),
                 keeps_events: false,
             };
             let start = Start { at_ms: now, by_request: request };

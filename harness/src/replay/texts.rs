@@ -55,14 +55,3 @@ fn holds(fact: &Fact, text: &str) -> bool {
         false => fact.tokens.iter().any(|t| text.contains(t.as_str())),
     }
 }
-
-/// The first user message of the main conversation: its id and text.
-pub(super) fn first_request(session: &Session) -> Option<(&str, String)> {
-    session.entries.iter().find_map(|e| match e {
-        Entry::User(m) if m.agent.is_none() => {
-            let text = m.content().iter().filter_map(Part::as_prose).collect();
-            Some((m.id.as_str(), text))
-        }
-        _ => None,
-    })
-}

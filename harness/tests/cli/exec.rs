@@ -45,11 +45,6 @@ fn measured(rows: &[Value], session: &str, name: &str) -> Value {
     let mut row = rows.iter().find(of).unwrap_or_else(|| panic!("{session} × {name}")).clone();
     let fields = row.as_object_mut().expect("an object");
     fields.remove("strategy");
-    // Only our strategies report whether a store could restore a fact.
-    for fact in fields["facts"].as_array_mut().expect("facts") {
-        fact.as_object_mut().expect("a fact").remove("recoverable");
-    }
-    fields["summary"].as_object_mut().expect("figures").remove("recoverable_pct");
     row
 }
 

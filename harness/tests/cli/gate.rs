@@ -74,7 +74,7 @@ fn worse_gated_metric_fails_and_names_its_row() {
             let cost = r["summary"]["cost_usd"].as_f64().unwrap();
             add(r, "cost_usd", cost * 0.05);
         }),
-        ("retention_pct", "retention", |r| add(r, "retention_pct", -1.0)),
+        ("needs_kept_pct", "needs kept", |r| add(r, "needs_kept_pct", -1.0)),
         ("prefix_stability", "prefix stability", |r| add(r, "prefix_stability", -0.02)),
         ("integrity_failures", "integrity failures", |r| {
             let n = r["summary"]["integrity_failures"].as_u64().unwrap();
@@ -127,7 +127,7 @@ fn a_change_within_the_tolerance_passes() {
     let here = measured();
     changed(&here, |r| {
         add(r, "saved_pct", -0.4);
-        add(r, "retention_pct", -0.4);
+        add(r, "needs_kept_pct", -0.4);
         add(r, "prefix_stability", -0.004);
         let cost = r["summary"]["cost_usd"].as_f64().unwrap();
         add(r, "cost_usd", cost * 0.009);
@@ -138,10 +138,10 @@ fn a_change_within_the_tolerance_passes() {
 #[test]
 fn a_figure_that_becomes_unknown_fails() {
     let here = measured();
-    changed(&here, |r| r["summary"]["retention_pct"] = Value::Null);
+    changed(&here, |r| r["summary"]["needs_kept_pct"] = Value::Null);
     here.run("gate new.json --baseline base.json")
         .fails_with(1)
-        .prints(&["login-bug-tight × codex: retention", "n/a"]);
+        .prints(&["login-bug-tight × codex: needs kept", "n/a"]);
 }
 
 #[test]

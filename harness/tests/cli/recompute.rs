@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::common::{Folder, jsonl, recordings};
 
 /// Columns of `summary.csv` that the script compares.
-const FIGURES: [&str; 8] = [
+const FIGURES: [&str; 7] = [
     "requests",
     "input_tokens",
     "cache_read_tokens",
@@ -18,7 +18,6 @@ const FIGURES: [&str; 8] = [
     "output_tokens",
     "cost_usd",
     "prefix_stability",
-    "retention_pct",
 ];
 
 fn checkout() -> &'static Path {
@@ -111,9 +110,9 @@ fn needs_of_a_recording() {
     let (code, told) = recomputed(&here, "out", &["--session".as_ref(), &*session]);
     assert_eq!(code, Some(0), "{told}");
     assert!(told.contains("in part or not at all: as-recorded\n"), "{told}");
-    assert_eq!(rows(&told, "retention_pct"), strategies.len(), "{told}");
-    let summary = here.csv("out/summary.csv");
-    assert!(summary.iter().any(|r| r["retention_pct"] != "100"), "a strategy loses a fact");
+    assert_eq!(rows(&told, "retention"), strategies.len(), "{told}");
+    let facts = here.csv("out/facts.csv");
+    assert!(facts.iter().any(|r| r["found"] == "absent"), "no strategy forgets anything");
 }
 
 /// 19 calls in one reply are as far as a lookback of 20 reaches, 20 are too far; and one pause ends
@@ -160,6 +159,8 @@ fn changed_figure_is_found() {
     let more = ["--session".as_ref(), &*session];
     let summary = here.read("out/summary.csv");
     here.write("changed/summary.csv", &summary);
+    let facts = here.read("out/facts.csv");
+    here.write("changed/facts.csv", &facts);
     assert_eq!(recomputed(&here, "changed", &more).0, Some(0));
     for name in FIGURES {
         here.write("changed/summary.csv", changed(&summary, name));
@@ -168,6 +169,12 @@ fn changed_figure_is_found() {
         let found: Vec<&str> = told.lines().filter(|l| l.contains("DIFFERS")).collect();
         assert!(found.len() == 1 && found[0].contains(name), "{name}: {found:?}");
     }
+    here.write("changed/summary.csv", &summary);
+    here.write("changed/facts.csv", facts.replacen(",verbatim,", ",absent,", 1));
+    let (code, told) = recomputed(&here, "changed", &more);
+    assert_eq!(code, Some(1), "{told}");
+    let found: Vec<&str> = told.lines().filter(|l| l.contains("DIFFERS")).collect();
+    assert!(found.len() == 1 && found[0].contains("retention"), "{found:?}");
 }
 
 /// The same with the figure of the first row one higher, or a hundred-thousandth.

@@ -4,13 +4,58 @@ use crate::common::Folder;
 
 const PRODUCTS: [&str; 4] = ["claude-code", "codex", "opencode", "openoxide"];
 
+/// A figure of one row.
+#[derive(Clone, Copy, Debug)]
+enum Figure {
+    /// A column of `summary.csv`.
+    Column(&'static str),
+    /// 95th percentile of the waiting per compaction that caused any, in ms (`compactions.csv`).
+    CompactionP95Ms,
+    /// Share of the context that compactions took out, in per cent (`compactions.csv`).
+    FreedPct,
+    /// Rewinds after which the context equals the earlier one, in per cent (`rewind.csv`).
+    RewindEqualPct,
+}
+
+impl Figure {
+    /// The figure of a product on a scenario; `None` when the results have no such figure.
+    fn of(self, here: &Folder, scenario: &str, product: &str) -> Option<f64> {
+        let rows = |file: &str| {
+            let all = here.csv(&format!("out/{file}.csv")).into_iter();
+            all.filter(|r| r["scenario"] == scenario && r["strategy"] == product)
+        };
+        let number = |cell: &str| cell.parse::<f64>().ok();
+        match self {
+            Figure::Column(name) => number(&rows("summary").next()?[name]),
+            Figure::CompactionP95Ms => {
+                let waited = rows("compactions").filter_map(|r| number(&r["blocked_ms"]));
+                let mut waited: Vec<f64> = waited.filter(|ms| *ms > 0.0).collect();
+                waited.sort_by(f64::total_cmp);
+                waited.get((waited.len() * 95).div_ceil(100).max(1) - 1).copied()
+            }
+            Figure::FreedPct => {
+                let sum = |name: &str| -> f64 {
+                    rows("compactions").filter_map(|r| number(&r[name])).sum()
+                };
+                let before = sum("before_tokens");
+                (before > 0.0).then(|| 100.0 * (1.0 - sum("after_tokens") / before))
+            }
+            Figure::RewindEqualPct => {
+                let equal: Vec<bool> =
+                    rows("rewind").filter_map(|r| r["context_equal"].parse().ok()).collect();
+                let kept = equal.iter().filter(|e| **e).count();
+                (!equal.is_empty()).then(|| 100.0 * kept as f64 / equal.len() as f64)
+            }
+        }
+    }
+}
+
 /// A figure that a document asks for.
 struct Goal {
     /// Section of the document.
     source: &'static str,
     scenario: &'static str,
-    /// Column of `summary.csv`.
-    column: &'static str,
+    figure: Figure,
     is_reached: fn(f64) -> bool,
     /// Products that reach it. The others miss it or have no such figure.
     reached_by: &'static [&'static str],
@@ -20,56 +65,56 @@ const GOALS: [Goal; 8] = [
     Goal {
         source: "opencode-vs-claude-code.md#12-4: a compaction takes less than 5 s",
         scenario: "login-bug-marathon",
-        column: "compaction_p95_ms",
+        figure: Figure::CompactionP95Ms,
         is_reached: |ms| ms < 5_000.0,
         reached_by: &[],
     },
     Goal {
         source: "opencode-vs-claude-code.md#2: from 92 % of the window to about half of it",
         scenario: "login-bug-marathon",
-        column: "freed_pct",
+        figure: Figure::FreedPct,
         is_reached: |pct| pct >= 45.6,
         reached_by: &PRODUCTS,
     },
     Goal {
         source: "token-budgeting.md#7-7: an error of the provider is not the first sign of trouble",
         scenario: "login-bug-marathon",
-        column: "provider_overflows",
+        figure: Figure::Column("provider_overflows"),
         is_reached: |refusals| refusals == 0.0,
         reached_by: &PRODUCTS,
     },
     Goal {
         source: "token-budgeting.md#5-8: nine of ten developers stay below 12 USD a day",
         scenario: "login-bug-marathon",
-        column: "cost_usd",
+        figure: Figure::Column("cost_usd"),
         is_reached: |usd| usd < 12.0,
         reached_by: &["openoxide"],
     },
     Goal {
         source: "login-bug.md#1: five tool results are 81 % of the session",
         scenario: "login-bug-tight",
-        column: "freed_pct",
+        figure: Figure::FreedPct,
         is_reached: |pct| pct >= 81.0,
         reached_by: &["claude-code", "codex", "opencode"],
     },
     Goal {
         source: "opencode-vs-claude-code.md#12-2: sessions of more than 500 turns",
         scenario: "five-hundred-turns",
-        column: "steps_completed",
+        figure: Figure::Column("steps_completed"),
         is_reached: |steps| steps >= 1_400.0,
         reached_by: &PRODUCTS,
     },
     Goal {
         source: "opencode-vs-claude-code.md#12-5: more than 95 % of restorations succeed",
         scenario: "rewind-plain",
-        column: "rewind_equal_pct",
+        figure: Figure::RewindEqualPct,
         is_reached: |pct| pct > 95.0,
         reached_by: &PRODUCTS,
     },
     Goal {
         source: "chat-history.md#7-6: a resumed session keeps its user waiting less than 10 s",
         scenario: "resume-overnight",
-        column: "blocked_ms",
+        figure: Figure::Column("blocked_ms"),
         is_reached: |ms| ms < 10_000.0,
         reached_by: &PRODUCTS,
     },
@@ -83,15 +128,11 @@ fn products_reach_the_success_figures_of_the_documents() {
     scenarios.dedup();
     let line = format!("run {}{strategies} --transport direct --out out", scenarios.join(" "));
     here.run(&line).ok();
-    let rows = here.csv("out/summary.csv");
     for goal in GOALS {
         let reaches = |product: &&str| {
-            let row =
-                rows.iter().find(|r| r["scenario"] == goal.scenario && r["strategy"] == **product);
-            // `n/a` reaches nothing.
-            row.unwrap()[goal.column].parse().is_ok_and(goal.is_reached)
+            goal.figure.of(&here, goal.scenario, product).is_some_and(goal.is_reached)
         };
-        let reached: Vec<&str> = PRODUCTS.into_iter().filter(|p| reaches(p)).collect();
-        assert_eq!(reached, goal.reached_by, "{}, {}", goal.source, goal.column);
+        let reached: Vec<&str> = PRODUCTS.into_iter().filter(reaches).collect();
+        assert_eq!(reached, goal.reached_by, "{}, {:?}", goal.source, goal.figure);
     }
 }

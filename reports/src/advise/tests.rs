@@ -21,7 +21,6 @@ fn row(session: usize, label: &str, cost: f64, lost: usize, compactions: u64) ->
         contradicted: false,
         drifted: false,
         undelivered: false,
-        recoverable: None,
         compactions_before: 1,
     };
     let mut r = sample::run(&format!("s{session:02}"), label, 1);

@@ -100,10 +100,9 @@ pub(super) const COMPACTIONS: &[Column<CompactionRecord>] = &[
     own!(paid_off),
     own!(facts_needed_later),
     own!(retained_pct),
-    own!(goal_kept),
 ];
 
-/// `request` is `n/a` when the run did not get there, `recoverable` when nothing was lost.
+/// `request` is `n/a` when the run did not get there.
 pub(super) const FACTS: &[Column<FactRecord>] = &[
     own!(fact),
     own!(kind),
@@ -116,7 +115,6 @@ pub(super) const FACTS: &[Column<FactRecord>] = &[
     own!(both),
     own!(contradicted),
     own!(drifted),
-    own!(recoverable),
     own!(undelivered),
     own!(gap),
     own!(counts),

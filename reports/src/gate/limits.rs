@@ -18,7 +18,7 @@ pub struct Limit {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
     /// No `=`.
-    #[error("`{0}` is not of the form METRIC=NUMBER, for example retention_pct=80")]
+    #[error("`{0}` is not of the form METRIC=NUMBER, for example needs_kept_pct=80")]
     Shape(String),
     /// Not a number.
     #[error(
@@ -100,9 +100,10 @@ mod tests {
     #[test]
     fn limits_are_read_or_refused_with_a_hint() {
         assert_eq!("cost_usd = 0.5".parse(), Ok(Limit { metric: "cost_usd".into(), bound: 0.5 }));
-        let error = "retention=80".parse::<Limit>().unwrap_err().to_string();
+        let error = "needs_kept=80".parse::<Limit>().unwrap_err().to_string();
         assert!(
-            error.contains("no metric `retention`") && error.contains("did you mean retention_"),
+            error.contains("no metric `needs_kept`")
+                && error.contains("did you mean needs_kept_pct"),
             "{error}"
         );
         assert!("cost_usd".parse::<Limit>().unwrap_err().to_string().contains("METRIC=NUMBER"));
@@ -113,8 +114,8 @@ mod tests {
         assert!("cache_read_ratio=0.95".parse::<Limit>().is_ok());
         let error = |text: &str| text.parse::<Limit>().unwrap_err().to_string();
         assert_eq!(
-            error("retention_pct=500"),
-            "`retention_pct=500`: retention_pct is from 0 to 100, so this decides nothing; correct \
+            error("needs_kept_pct=500"),
+            "`needs_kept_pct=500`: needs_kept_pct is from 0 to 100, so this decides nothing; correct \
              the number"
         );
         assert!(error("cache_read_ratio=95").contains("cache_read_ratio is from 0 to 1"));

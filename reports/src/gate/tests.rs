@@ -39,7 +39,9 @@ fn each_gated_metric_turns_it_red_by_itself() {
     let changes: [(&str, Change); 6] = [
         ("saved_pct", |r| r.summary.saved_pct = r.summary.saved_pct.map(|x| x - 0.6)),
         ("cost_usd", |r| r.summary.cost_usd *= 1.011),
-        ("retention_pct", |r| r.summary.retention_pct = r.summary.retention_pct.map(|x| x - 0.6)),
+        ("needs_kept_pct", |r| {
+            r.summary.needs_kept_pct = r.summary.needs_kept_pct.map(|x| x - 0.6)
+        }),
         ("prefix_stability", |r| {
             r.summary.prefix_stability = r.summary.prefix_stability.map(|x| x - 0.006)
         }),
@@ -58,7 +60,7 @@ fn within_the_tolerance_is_fine() {
     let small = |r: &mut RunRecord| {
         r.summary.saved_pct = r.summary.saved_pct.map(|x| x - 0.5);
         r.summary.cost_usd *= 1.01;
-        r.summary.retention_pct = r.summary.retention_pct.map(|x| x - 0.5);
+        r.summary.needs_kept_pct = r.summary.needs_kept_pct.map(|x| x - 0.5);
         r.summary.prefix_stability = r.summary.prefix_stability.map(|x| x - 0.005);
     };
     assert_eq!(failures(small), vec![]);
@@ -67,15 +69,15 @@ fn within_the_tolerance_is_fine() {
 #[test]
 fn reasons_can_be_read() {
     let found = failures(|r| {
-        r.summary.retention_pct = Some(r.summary.retention_pct.unwrap() - 7.1);
+        r.summary.needs_kept_pct = Some(r.summary.needs_kept_pct.unwrap() - 7.1);
     });
-    assert_eq!(found[0].1, "login-bug × codex: retention 45.7 % → 38.6 % (allowed −0.5 points)");
+    assert_eq!(found[0].1, "login-bug × codex: needs kept 45.7 % → 38.6 % (allowed −0.5 points)");
 }
 
 #[test]
 fn numbers_that_vanish_fail_and_new_ones_are_noted() {
-    assert_eq!(failures(|r| r.summary.retention_pct = None)[0].0, "retention_pct");
-    assert_eq!(failures(|r| r.summary.retention_pct = Some(f64::NAN))[0].0, "retention_pct");
+    assert_eq!(failures(|r| r.summary.needs_kept_pct = None)[0].0, "needs_kept_pct");
+    assert_eq!(failures(|r| r.summary.needs_kept_pct = Some(f64::NAN))[0].0, "needs_kept_pct");
     let mut old = results();
     codex(&mut old).summary.saved_pct = None;
     let report = gate(&results(), &Baseline::from_results(&old), &GateOptions::default());
@@ -187,7 +189,7 @@ fn absolute_limits_hold_for_products_only_and_replace_the_tolerance() {
     let run = |new: &Results, max: &[&str], min: &[&str]| {
         gate(new, &baseline, &GateOptions::parse(max, min).unwrap())
     };
-    let floor = run(&results(), &[], &["retention_pct=60"]);
+    let floor = run(&results(), &[], &["needs_kept_pct=60"]);
     assert!(!floor.passed());
     assert!(
         floor

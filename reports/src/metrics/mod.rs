@@ -44,8 +44,6 @@ pub(crate) struct Metric {
     signed: bool,
     /// Only a replay knows it.
     replayed: bool,
-    /// A word that stands in a column of numbers, beside `n/a`.
-    or_word: Option<&'static str>,
     pub(crate) better: Better,
     /// Words for people, without the unit.
     pub(crate) name: &'static str,
@@ -55,8 +53,11 @@ pub(crate) struct Metric {
     pub(crate) scored: Rank<Score>,
     /// What Markdown folds away below a table: the heading.
     pub(crate) detail: Rank<&'static str>,
-    /// The conclusion in a few lines; only what is judged ranks.
-    pub(crate) ranked: Rank<Ranking>,
+    /// An axis of the Pareto front. Only metrics with [`Metric::judged`] may be.
+    pub(crate) on_front: bool,
+    /// Shown where there is room for few metrics: plots of swept settings, narrow tables of
+    /// differences. Only metrics with [`Metric::judged`] may be.
+    pub(crate) headline: bool,
     /// Differences over sessions.
     pub(crate) judged: Rank<()>,
     /// `ctxbench compare`: the weight of one unit of change, or of one per cent, by which rows are
@@ -103,20 +104,6 @@ impl Score {
             None => self.head.join(" "),
         }
     }
-}
-
-/// A line that names the first few strategies by this metric.
-pub(crate) struct Ranking {
-    /// The question, in a few words.
-    pub(crate) what: &'static str,
-    pub(crate) named: Named,
-}
-
-/// Which strategies a ranking names.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Named {
-    Best,
-    Worst,
 }
 
 /// What the gate allows.
@@ -340,14 +327,14 @@ pub(crate) fn find(name: &str) -> Result<&'static Metric, String> {
 pub enum Holds {
     /// Words only.
     Words,
-    /// Numbers of this range, `n/a` and these words.
-    Numbers(RangeInclusive<f64>, Option<&'static str>),
+    /// Numbers of this range and `n/a`.
+    Numbers(RangeInclusive<f64>),
 }
 
 /// What a column of `summary.csv` can hold; the error is names near it.
 pub fn column(name: &str) -> Result<Holds, String> {
     named(name, METRICS.iter()).map(|m| match m.kind {
-        Kind::Number => Holds::Numbers(m.range(), m.or_word),
+        Kind::Number => Holds::Numbers(m.range()),
         Kind::Key | Kind::Word => Holds::Words,
     })
 }

@@ -106,7 +106,6 @@ struct Compaction<'a> {
     paid: Option<bool>,
     needed: Option<u64>,
     retained: Option<f64>,
-    goal: Option<bool>,
     went: Vec<Shown<'a>>,
     came: Vec<Shown<'a>>,
 }
@@ -334,7 +333,6 @@ fn compaction<'a>(c: &'a CompactionRecord, step: u64, texts: &mut Texts) -> Comp
         paid: c.paid_off,
         needed: c.facts_needed_later,
         retained: c.retained_pct,
-        goal: c.goal_kept,
         went: shown(&c.went),
         came: shown(&c.came),
     }

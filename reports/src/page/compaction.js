@@ -19,8 +19,6 @@ const COMPACTION = [
     "later calls until the tokens that are no longer read have paid for it"],
   ["calls that followed", (c) => `${c.calls}${c.paid == null ? "" :
     c.paid ? ", it paid off" : ", it did not pay off"}`, "before the next compaction"],
-  ["first goal", (c) => (c.goal == null ? "n/a" : c.goal ? "still there" : "gone"),
-    "whether the first request of the user is still in the context"],
 ];
 
 const toCompaction = (run, c, text) => h("a", {

@@ -1,4 +1,4 @@
-//! Plots as SVG: five for every scenario and model (a new one is a file with a `draw` and a line in
+//! Plots as SVG: four for every scenario and model (a new one is a file with a `draw` and a line in
 //! `KINDS`), one of the front over sessions, and one for each setting that was swept.
 
 mod cache;
@@ -7,7 +7,6 @@ mod context;
 mod marks;
 mod palette;
 mod pooled;
-mod retention;
 mod rows;
 mod scatter;
 mod sheet;
@@ -34,10 +33,9 @@ pub(crate) const FORMAT: Format = Format { name: "svg", prints: false, make: Mak
 type Draw = fn(&Block<'_>, &Styles) -> Result<String, Fault>;
 
 /// Name in the file, the drawing.
-const KINDS: [(&str, Draw); 5] = [
+const KINDS: [(&str, Draw); 4] = [
     ("context", context::draw),
     ("spend", spend::draw),
-    ("retention", retention::draw),
     ("cache", cache::draw),
     ("cost-retention", scatter::draw),
 ];

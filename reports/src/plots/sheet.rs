@@ -182,21 +182,6 @@ impl Sheet<'_> {
         self.line((x - r, y - r), (x + r, y + r), color, 3)?;
         self.line((x - r, y + r), (x + r, y - r), color, 3)
     }
-
-    /// A box with slanted lines: nothing is known here.
-    pub(super) fn hatched(&self, from: (i32, i32), to: (i32, i32)) -> Drawn {
-        self.fill(from, to, RGBColor(246, 246, 246))?;
-        let height = to.1 - from.1;
-        let mut x = from.0 - height;
-        while x < to.0 {
-            let (a, b) = (x.max(from.0), (x + height).min(to.0));
-            if a < b {
-                self.line((a, to.1 - (a - x)), (b, to.1 - (b - x)), RGBColor(214, 214, 214), 1)?;
-            }
-            x += 8;
-        }
-        Ok(())
-    }
 }
 
 fn style(at: At, size: i32, color: RGBColor) -> TextStyle<'static> {

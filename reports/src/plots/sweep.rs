@@ -39,7 +39,8 @@ pub(super) fn draw(
 ) -> Result<String, Fault> {
     let d = &sweeps.differences;
     let values = values(swept);
-    let panels: Vec<(usize, &Metric)> = stats::ranking().map(|(i, m, _)| (i, m)).collect();
+    let panels: Vec<(usize, &Metric)> =
+        stats::judged().enumerate().filter(|(_, m)| m.headline).collect();
     let width = (values.len() as i32 * STEP).max(WIDTH);
     let step = width / values.len().max(1) as i32;
     let x = |value: &str| {

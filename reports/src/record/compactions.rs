@@ -59,9 +59,6 @@ pub struct CompactionRecord {
     /// curve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retained_pct: Option<f64>,
-    /// Whether the first goal of the user is still in the context; `None` before there was one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub goal_kept: Option<bool>,
     /// What stood in the context before and does not after, by kind, the most tokens first; empty =
     /// nothing, or not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

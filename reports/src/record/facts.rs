@@ -67,10 +67,6 @@ pub struct FactRecord {
     /// strategy could show it; it counts in no share.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undelivered: bool,
-    /// Whether the product's own store could bring it back; `None` = it was not lost, or the need
-    /// was not reached.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub recoverable: Option<bool>,
     /// Number of compactions before the need.
     pub compactions_before: u64,
 }
@@ -85,7 +81,7 @@ pub struct FactLife {
     pub fact: String,
     /// Literals that carry it; of a fact without any the stems of what it says.
     pub tokens: Vec<String>,
-    /// The session's id of the message or call in which it first stands; empty for a distractor.
+    /// The session's id of the message or call in which it first stands.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arises: String,
     /// The words around it there.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use ctxbench_core::fact::FactKind;
+use ctxbench_core::fact::{FactKind, Match};
 use ctxbench_core::request::{ErrorKind, Phase, Purpose};
 use ctxbench_core::session::Millis;
 use ctxbench_core::strategy::Standing;
@@ -274,8 +274,6 @@ pub struct Summary {
     pub cache_write_tokens: u64,
     /// Output tokens billed.
     pub output_tokens: u64,
-    /// Everything sent and received to finish; `None` when it did not finish.
-    pub task_tokens: Option<u64>,
     /// Largest prompt of a normal request, tokens.
     pub peak_context_tokens: u64,
     /// `1 − input tokens / those of reference`, per cent.
@@ -291,27 +289,12 @@ pub struct Summary {
     pub prefix_stability: Option<f64>,
     /// Tokens that had to be written again because the prefix before them changed or expired.
     pub invalidated_tokens: u64,
-    /// Of these, because the cache's lifetime was over before the next request came.
-    #[serde(default)]
-    pub invalidated_expired_tokens: u64,
-    /// Of these, because something before them had changed. The rest stood behind the last
-    /// breakpoint, or was never cached.
-    #[serde(default)]
-    pub invalidated_changed_tokens: u64,
     /// Cache reads ÷ all input tokens.
     pub cache_read_ratio: Option<f64>,
     /// Waiting caused by compaction, ms, modelled.
     pub blocked_ms: u64,
     /// Virtual length of the session, ms.
     pub total_ms: u64,
-    /// Modelled latency of a normal request, ms.
-    pub step_p50_ms: Option<u64>,
-    /// The same, 95th percentile.
-    pub step_p95_ms: Option<u64>,
-    /// Modelled latency of a compaction, ms.
-    pub compaction_p50_ms: Option<u64>,
-    /// The same, 95th percentile.
-    pub compaction_p95_ms: Option<u64>,
     /// Share of the needs that ask for memory whose fact stood in the context, per cent.
     #[serde(default)]
     pub needs_kept_pct: Option<f64>,
@@ -322,40 +305,9 @@ pub struct Summary {
     /// Share of the exposed needs whose fact stood in the context all the same, per cent.
     #[serde(default)]
     pub kept_exposed_pct: Option<f64>,
-    /// Share of the needs whose fact was said in an earlier session of the project and stood in the
-    /// context all the same, per cent; `None` = the session is one, or needs nothing of another.
-    #[serde(default)]
-    pub across_pct: Option<f64>,
-    /// Share of (fact, need) pairs whose fact stood in the context at the need, per cent.
-    pub retention_pct: Option<f64>,
     /// Of the facts that compactions took out of the verbatim context, the share that the summary
     /// or restoration carries, per cent.
     pub summary_retention_pct: Option<f64>,
-    /// Retention per kind, per cent; kinds without a need are absent.
-    pub retention_by_kind: BTreeMap<FactKind, f64>,
-    /// Pairs of which only an outdated value was in the context, per cent.
-    pub stale_pct: Option<f64>,
-    /// Pairs at which a summary asserted something else in the fact's place, per cent.
-    pub contradicted_pct: Option<f64>,
-    /// Pairs whose fact was gone and stood in a summary in altered form, per cent.
-    pub drifted_pct: Option<f64>,
-    /// Of the pairs whose fact was gone, those that the product's own store could bring back, per
-    /// cent.
-    pub recoverable_pct: Option<f64>,
-    /// Of what was never said, the share that was never found, per cent.
-    pub specificity_pct: Option<f64>,
-    /// Compactions after which the first goal of the user was still in the context, per cent.
-    pub goal_kept_pct: Option<f64>,
-    /// `clamp(1 + mean(r_k − r_0), 0, 1)` over at least five compactions.
-    pub drift_resistance: Option<f64>,
-    /// The first compaction, from 1, after which less than half was retained.
-    pub drift_cliff: Option<u64>,
-    /// Files that equal their state at the prompt after going back ÷ files that had changed, over
-    /// all rewinds of files, per cent.
-    pub restore_success_pct: Option<f64>,
-    /// Rewinds of the conversation after which the context is the one that the product had at that
-    /// message, per cent.
-    pub rewind_equal_pct: Option<f64>,
     /// Tokens of modelled re-reads, as the product cut them.
     pub reread_tokens: u64,
     /// Requests beyond the recorded path.
@@ -368,12 +320,6 @@ pub struct Summary {
     pub trigger_error_tokens: Option<f64>,
     /// Hard failures.
     pub integrity_failures: u64,
-    /// `reusable = Σ common prefix ÷ Σ tokens of the later request`: the ceiling of any hit rate.
-    pub reusable: Option<f64>,
-    /// Cost with cache reads at 0.05 × the input price, USD.
-    pub cost_read_005_usd: Option<f64>,
-    /// Cost with cache reads at 0.025 × the input price, USD.
-    pub cost_read_0025_usd: Option<f64>,
 }
 
 /// Name of the row of what was recorded.
@@ -389,6 +335,16 @@ impl RunRecord {
             _ if self.strategy.program.is_some() => "real",
             _ => "model",
         }
+    }
+
+    /// Share of (fact, need) pairs with a fact that was in the context at the need, per cent;
+    /// `kind` selects pairs of one kind of fact. Pairs that no strategy could have kept do not
+    /// count. `None` when no pair is left, or when the row is a [digest](Self::digested).
+    pub fn retention_pct(&self, kind: Option<FactKind>) -> Option<f64> {
+        let counts = |f: &&FactRecord| !f.undelivered && kind.is_none_or(|k| f.kind == k);
+        let pairs: Vec<&FactRecord> = self.facts.iter().filter(counts).collect();
+        let kept = pairs.iter().filter(|f| f.found > Match::Absent).count();
+        (!pairs.is_empty()).then(|| 100.0 * kept as f64 / pairs.len() as f64)
     }
 
     /// A product, and no second row of one that is there itself.

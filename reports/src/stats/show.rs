@@ -6,7 +6,7 @@ use super::figures::Scale;
 use super::verdict::MIN_SESSIONS;
 use super::{Differences, Figure, StrategyDifference, Verdict};
 use crate::fmt;
-use crate::metrics::{self, Metric};
+use crate::metrics::Metric;
 
 /// What the section says, for a reader who meets it for the first time.
 pub(crate) const HELP: &str = "strategy against baseline, session by session, over those that both \
@@ -171,12 +171,6 @@ pub(crate) fn cell(figure: &Figure, metric: &Metric) -> String {
 /// Sessions in which it compacted, of those that it and the baseline finished.
 pub(crate) fn seen(row: &StrategyDifference) -> String {
     format!("{}/{}", row.compacted, row.sessions)
-}
-
-/// The metrics that rank, each with its figures: `i` for the i-th of a row.
-pub(crate) fn ranking() -> impl Iterator<Item = (usize, &'static Metric, &'static metrics::Ranking)>
-{
-    super::judged().enumerate().filter_map(|(i, m)| m.ranked.as_ref().map(|(_, how)| (i, m, how)))
 }
 
 /// Why there is no table, although there are several sessions.

@@ -54,7 +54,7 @@ pub(super) fn differences(
 fn difference_table(d: &Differences, width: usize) -> Vec<String> {
     let with_verdicts = d.has_verdicts();
     let draw = |room: usize, all: bool| {
-        let shown = || stats::judged().enumerate().filter(move |(_, m)| all || m.ranked.is_some());
+        let shown = || stats::judged().enumerate().filter(move |(_, m)| all || m.headline);
         let mut head = vec![Cell::new("strategy"), grid::figure("compacted")];
         for (_, m) in shown() {
             head.push(grid::figure(m.name));

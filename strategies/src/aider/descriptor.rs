@@ -1,11 +1,8 @@
 //! Descriptor of the Aider strategy, and its prompt texts.
 
 use crate::descriptor::{
-    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
-    Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Rewind, Standing,
 };
-
-use super::markdown::{Speaker, append, split_chat_history_markdown};
 
 /// Descriptor of the strategy.
 pub const DESCRIPTOR: Descriptor = Descriptor {
@@ -44,7 +41,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: ManualCompaction::Absent,
-    recovery: Recovery::ChatHistory(written_and_read),
     // `/undo` takes a commit back and no message.
     rewind: Rewind::NONE,
     formats: &[crate::aider::persist::FORMAT],
@@ -58,24 +54,3 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     page: "docs/systems/aider.md",
     factory: Factory::of::<crate::aider::Aider>(),
 };
-
-/// A message as it comes back from the chat history file (docs/sources/aider.md §1.5).
-fn written_and_read(of_user: bool, text: &str) -> String {
-    let mut file = String::new();
-    append(&mut file, if of_user { Speaker::User } else { Speaker::Assistant }, text);
-    let back = split_chat_history_markdown(&file, false);
-    back.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn markdown_loses_headings_of_replies() {
-        // docs/sources/aider.md §1.5: lines that begin with `# ` vanish.
-        assert!(!written_and_read(false, "# Port 8443\nis taken").contains("8443"));
-        assert!(written_and_read(false, "Port 8443\nis taken").contains("8443"));
-        assert!(written_and_read(true, "keep\nport 8443").contains("port 8443"));
-    }
-}

@@ -1,8 +1,7 @@
 //! Descriptor of the strategy for the Anthropic SDK's tool runner, and its prompt.
 
 use crate::descriptor::{
-    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
-    Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Rewind, Standing,
 };
 
 /// Descriptor of the strategy.
@@ -34,7 +33,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: ManualCompaction::Absent,
-    recovery: Recovery::Nothing,
     rewind: Rewind::NONE,
     // Storage is left to the program that embeds the SDK.
     formats: &[],

@@ -2,8 +2,8 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
-    SnapshotKind, Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Rewind, SnapshotKind,
+    Standing,
 };
 
 /// Descriptor of the strategy. Grades in the sources: A documented, B measured, C reported.
@@ -35,7 +35,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: ManualCompaction::WithInstructions,
-    recovery: Recovery::Log,
     // docs/sources/claude-code.md §1.5; docs/sources/chat-history.md
     rewind: Rewind { conversation: true, code: Some(SnapshotKind::EditTools), summaries: true },
     formats: &[crate::claude_code::persist::FORMAT],

@@ -2,8 +2,7 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
-    Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Rewind, Standing,
 };
 
 /// Descriptor of the strategy. Grades of the sources: A documented; "ours" = a choice that the API
@@ -34,7 +33,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: ManualCompaction::Absent,
-    recovery: Recovery::Log,
     rewind: Rewind::NONE,
     formats: &[crate::claude_code::persist::FORMAT],
     conform: Conformance::NONE,

@@ -1,8 +1,7 @@
 //! Descriptor of the Codex strategy: settings, sources, prompt texts.
 
 use crate::descriptor::{
-    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
-    Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Rewind, Standing,
 };
 
 /// Descriptor of the strategy.
@@ -33,7 +32,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: ManualCompaction::Plain,
-    recovery: Recovery::Log,
     // Codex rewinds the conversation only; release 3 removed the undo of files
     // (docs/sources/codex.md §1).
     rewind: Rewind { conversation: true, ..Rewind::NONE },

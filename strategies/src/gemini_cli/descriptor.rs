@@ -1,8 +1,7 @@
 //! Descriptor of the Gemini CLI strategy.
 
 use crate::descriptor::{
-    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
-    Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Rewind, Standing,
 };
 
 /// Descriptor of the strategy.
@@ -31,7 +30,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: ManualCompaction::Plain,
-    recovery: Recovery::Nothing,
     // Going back works within the stored messages (docs/sources/gemini-cli.md §6).
     rewind: Rewind { conversation: true, code: None, summaries: false },
     formats: &[crate::gemini_cli::persist::FORMAT],

@@ -1,8 +1,8 @@
 //! Descriptor of the OpenCode strategy: settings, sources, prompt texts.
 
 use crate::descriptor::{
-    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
-    SnapshotKind, Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Rewind, SnapshotKind,
+    Standing,
 };
 
 /// Descriptor of the strategy.
@@ -30,7 +30,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: ManualCompaction::Plain,
-    recovery: Recovery::Log,
     // Revert takes messages and files back together (docs/sources/opencode.md §7).
     rewind: Rewind { conversation: true, code: Some(SnapshotKind::ShadowGit), summaries: false },
     formats: &[crate::opencode::persist_tables::FORMAT, crate::opencode::persist_files::FORMAT],

@@ -2,8 +2,8 @@
 
 use crate::conform::Conformance;
 use crate::descriptor::{
-    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
-    SnapshotKind, Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Rewind, SnapshotKind,
+    Standing,
 };
 use crate::persist::OURS;
 
@@ -41,7 +41,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: ManualCompaction::WithInstructions,
-    recovery: Recovery::Log,
     // docs/sources/openoxide.md §1.8: files by edit tools, and a summary from a point. Up to a
     // point is ours.
     rewind: Rewind { conversation: true, code: Some(SnapshotKind::EditTools), summaries: true },

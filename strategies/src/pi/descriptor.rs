@@ -1,8 +1,7 @@
 //! Descriptor of the pi strategy.
 
 use crate::descriptor::{
-    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Recovery, Rewind,
-    Standing,
+    Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Rewind, Standing,
 };
 
 /// Descriptor of the strategy.
@@ -30,7 +29,6 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: ManualCompaction::WithInstructions,
-    recovery: Recovery::Log,
     // The tree returns to a message; files stay (docs/sources/pi.md §7).
     rewind: Rewind { conversation: true, code: None, summaries: false },
     formats: &[crate::pi::persist::FORMAT],

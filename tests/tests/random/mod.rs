@@ -313,7 +313,6 @@ impl Builder<'_> {
             words: vec![],
             superseded_by: None,
             forbids: vec![],
-            distractor: false,
             extra: Default::default(),
         });
         token
