@@ -1,4 +1,5 @@
-//! Architect mode: who is shown what, and what comes back (docs/sources/aider.md §1.6).
+//! Tests of architect mode: the content of each prompt and the result that is added to the history
+//! (docs/sources/aider.md §1.6).
 
 use ctxbench_core::engine::Action;
 use ctxbench_core::request::{Purpose, Request};
@@ -44,7 +45,7 @@ fn the_editor_sees_files_and_the_proposal_alone() {
             "User:plan\nedit_file {\"path\":\"",
         ]
     );
-    // Its own rules stand behind the proposal; the architect has none.
+    // The editor's rules follow the proposal. The architect has no rules.
     let asks = |r: &Request| r.blocks.last().unwrap().text.contains("Show every change");
     assert!(asks(edit) && !p.of(Purpose::Sample).into_iter().any(asks));
     assert_eq!(&*edit.model.name, "claude-haiku-4-5");
@@ -84,7 +85,7 @@ fn accepted_unseen_an_answer_goes_to_the_editor_too() {
     // Not the reply that asks for a file, nor the one that closes a turn with an edit.
     assert_eq!(shown.len(), 2);
     assert!(shown[0].starts_with("plan\n") && shown[1].starts_with("because\n\nShow every"));
-    // So every turn becomes history: nothing stands behind the files.
+    // Every turn becomes history, so the context ends after the files.
     let blocks = p.engine.context.blocks();
     assert_eq!(blocks.last().unwrap().text.as_ref(), "Ok.");
     assert_eq!(&*blocks[blocks.len() - 2].text, "file");

@@ -1,12 +1,10 @@
 //! The order of Aider's prompt and the places of its cache breakpoints
 //! (docs/sources/aider.md §1.4).
 
-/// A prompt in parts; what a part holds is up to the caller.
+/// Parts of a prompt. The caller chooses the item type, such as blocks or messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunks<T> {
-    /// System prompt.
     pub system: Vec<T>,
-    /// Example exchanges.
     pub examples: Vec<T>,
     /// Files that may only be read.
     pub readonly_files: Vec<T>,
@@ -61,9 +59,10 @@ impl<T: Clone> Chunks<T> {
         self.parts()[..6].iter().map(|p| p.len()).sum()
     }
 
-    /// Positions after which a breakpoint stands: the end of the examples (else of the system
-    /// part), of the repository map (else of the read-only files), and of the files. The history
-    /// stands between the second and the third.
+    /// Returns the positions of the items that are followed by a cache breakpoint: the last example
+    /// (or the last item of the system prompt if there are no examples), the repository map (or the
+    /// last read-only file if there is no map), and the last editable file. The history lies
+    /// between the second and the third breakpoint.
     pub fn breakpoints(&self) -> Vec<usize> {
         let end = |part: usize| self.parts()[..=part].iter().map(|p| p.len()).sum::<usize>();
         let last = |part: usize| (!self.parts()[part].is_empty()).then(|| end(part) - 1);
@@ -71,8 +70,8 @@ impl<T: Clone> Chunks<T> {
         marks.into_iter().flatten().collect()
     }
 
-    /// Number of items through the last breakpoint: what a keep-alive request would send. Without
-    /// any breakpoint it is everything.
+    /// Returns the number of items up to and including the last breakpoint, which is the content of
+    /// a keep-alive request. Returns the number of all items if there is no breakpoint.
     pub fn cacheable(&self) -> usize {
         self.breakpoints().last().map_or(self.parts().iter().map(|p| p.len()).sum(), |i| i + 1)
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::conform_texts::{cache_headers, roundtrip, split_markdown};
 use crate::conform::{Conformance, Context, Fault, Function, Label, nullable, read};
 
-/// Its routines were recorded, and no sessions.
+/// Conformance data of Aider: recordings of its routines, but not of whole sessions.
 pub(crate) const CONFORMANCE: Conformance = Conformance {
     functions: &[
         Function { name: "summarize", versions: &[], call: summarise },
@@ -75,8 +75,8 @@ fn written(list: &[Message]) -> Result<Value, Fault> {
         .collect()
 }
 
-/// How a case counts tokens (`token_rule`): four code points each, of the content or of the JSON
-/// text of the message.
+/// Token counting rule of a case (`token_rule`): one token per four code points, either of the
+/// content or of the JSON text of the message.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Counter {
@@ -286,7 +286,7 @@ fn turn_thread(c: &Context, input: Value) -> Result<Value, Fault> {
         system: constant(c, "summarize_prompt")?,
         calls: Vec::new(),
     };
-    // The worker only starts when what is finished at the end of the turn is too big.
+    // The worker starts only if the finished history is too big at the end of the turn.
     let ending = too_big(&before, i.max_tokens, &i.count).then(|| {
         let summarised =
             summarize(&snapshot, &rules, &i.count, &mut |t| model.ask(t)).ok().map(|s| s.messages);

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use ctxbench_core::compaction::tools::is_edit;
 use ctxbench_core::compaction::{file_path, text_argument};
 
-/// A file as a call writes it whole: its path and what it holds then.
+/// Returns the path and the new content of a file if a call writes the whole file.
 pub(super) fn written(tool: &str, arguments: &str) -> Option<(String, String)> {
     let path = is_edit(tool).then(|| file_path(tool, arguments)).flatten()?;
     let text = text_argument(arguments, &["content", "contents", "file_text", "text"])?;
     Some((path, text))
 }
 
-/// The edit block that stands in a reply for such a file.
+/// Formats a written file as the edit block of a reply.
 pub(super) fn block((path, text): &(String, String)) -> String {
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     format!("\n{path}\n```\n<<<<<<< SEARCH\n=======\n{text}{end}>>>>>>> REPLACE\n```\n")
@@ -24,7 +24,7 @@ pub(super) fn block((path, text): &(String, String)) -> String {
 pub(super) struct Created(BTreeMap<String, String>);
 
 impl Created {
-    /// Takes in what a call does. Returns whether anything is different now.
+    /// Applies a call to the files. Returns whether a file changed.
     pub(super) fn take(&mut self, tool: &str, arguments: &str) -> bool {
         if let Some((path, text)) = written(tool, arguments) {
             return self.0.insert(path, text.clone()) != Some(text);

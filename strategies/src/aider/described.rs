@@ -1,19 +1,19 @@
-//! `aider@described-003`: Aider as its published description has it
-//! (docs/sources/token-budgeting.md §2, docs/sources/chat-history.md §2), where the program of
-//! today does otherwise.
+//! `aider@described-003`: Aider according to its published description
+//! (docs/sources/token-budgeting.md §2, docs/sources/chat-history.md §2), which differs from the
+//! current program.
 //!
 //! | | described | observed (docs/sources/aider.md §1) |
 //! |---|---|---|
-//! | what becomes history | every turn when it is over | a turn with an edit |
+//! | moved to history | every finished turn | a turn with an edit |
 //! | tail | the newest messages within half of the budget | fewer than half, and the head must end with the model |
 //! | head | all of it | cut at the summariser's input limit, the newest part dropped |
-//! | short lists | as any other | four messages and fewer are summarised whole |
+//! | short lists | no special case | lists of up to four messages are summarised whole |
 //! | recursion | while summary and tail exceed the budget, to depth 3, the tail kept | the second pass takes summary and tail together |
 //! | answer `Ok.`, notice of a commit | not mentioned | appended |
-//! | who is asked | the weak model | the weak model, then the main one |
+//! | summarising model | the weak model | the weak model, then the main one |
 //! | failure | full history kept | kept, or emptied when nothing was appended meanwhile |
-//! | finished summary | swapped in at once, what came since stays behind it | thrown away after every edit turn |
-//! | counting | exact tokens of what was said | tokens of the JSON text |
+//! | finished summary | applied at once, followed by the messages added meanwhile | thrown away after every edit turn |
+//! | counting | exact tokens of the content | tokens of the JSON text |
 //! | oversize | above the window | from the window on |
 
 use ctxbench_core::tokens::o200k;
@@ -23,7 +23,7 @@ use super::summary::{Content, Count, Message, SplitRules, SummaryPlan};
 /// Deepest recursion (docs/sources/token-budgeting.md §2.4).
 const MAX_DEPTH: u32 = 3;
 
-/// Splitting as described.
+/// Split rules of the published description.
 pub(crate) const SPLIT_RULES: SplitRules = SplitRules { plan, fits: |tokens, max| tokens <= max };
 
 /// Exact tokens of the contents.

@@ -1,12 +1,12 @@
-//! Keep-alive requests: what stands before the last cache breakpoint is sent again shortly before
-//! the cache would drop it (docs/sources/aider.md §1.4).
+//! Keep-alive requests, which send the prompt up to the last cache breakpoint again shortly before
+//! the cache entry would expire (docs/sources/aider.md §1.4).
 
 use ctxbench_core::engine::{Engine, Task};
 use ctxbench_core::request::{Purpose, Request};
 use ctxbench_core::session::Millis;
 
-/// When the next keep-alive request is due, what it sends, and how many are left. The program looks
-/// at the clock once a second; that second is not modelled.
+/// Schedule of keep-alive requests: the due time, the request, and the number left. The program
+/// checks the clock once a second; this delay is not modelled.
 #[derive(Debug, Default)]
 pub(crate) struct KeepAlive {
     /// Keep-alive requests after each normal one.
@@ -18,7 +18,7 @@ pub(crate) struct KeepAlive {
     /// No further ones while the program runs.
     forbidden: bool,
     request: Option<Request>,
-    /// Sent and perhaps not yet answered; nobody waits for them.
+    /// Requests sent whose answers may not have arrived. The conversation does not wait for them.
     sent: Vec<(Task, Request)>,
 }
 
@@ -27,8 +27,8 @@ impl KeepAlive {
         KeepAlive { pings, delay, ..KeepAlive::default() }
     }
 
-    /// A normal request goes out: time and number begin anew. Without a breakpoint there is nothing
-    /// to keep.
+    /// Restarts the delay and the number of keep-alive requests after a normal request. Does
+    /// nothing if the request has no breakpoint.
     pub(crate) fn begin(&mut self, now: Millis, request: &Request) {
         let Some(last) = request.breakpoints.last().filter(|_| self.pings > 0 && !self.forbidden)
         else {
@@ -59,7 +59,7 @@ impl KeepAlive {
         (self.left > 0).then_some(self.next)
     }
 
-    /// Sends the one that is due, beside the conversation.
+    /// Sends the next keep-alive request in the background.
     pub(crate) async fn send(&mut self, s: &mut Engine) {
         self.settle(s).await;
         let Some(request) = self.request.clone().filter(|_| self.left > 0) else { return };

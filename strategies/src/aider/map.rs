@@ -1,9 +1,9 @@
-//! Aider's repository map: how large it may be and how a given one is cut to that size
+//! Aider's repository map: its token budget and the search that cuts a map to this budget
 //! (docs/sources/aider.md §1.3).
 //!
 //! Aider ranks the definitions of a code base and shows as many of the first as fit. A session
-//! holds a finished map instead, and its lines stand for the ranked definitions, the first line for
-//! the first of them: a candidate is the first n lines of the map.
+//! contains a finished map instead. Its lines are treated as the ranked definitions in order, so a
+//! candidate is the first n lines of the map.
 
 use ctxbench_core::settings::scale_tokens;
 
@@ -60,8 +60,8 @@ pub fn estimate(text: &str, count: impl Fn(&str) -> u64) -> f64 {
     count(&sample) as f64 / sample.chars().count() as f64 * chars as f64
 }
 
-/// As many of the first lines as the search of the program settles for; `None` when not even one
-/// fits.
+/// Returns the first lines of a map, as many as the program's search selects for the budget.
+/// Returns `None` if not even one line fits.
 pub fn cut_map(text: &str, budget: f64, count: impl Fn(&str) -> u64) -> Option<&str> {
     let ends: Vec<usize> = lines(text)
         .scan(0, |end, line| {
@@ -97,7 +97,7 @@ pub fn cut_map(text: &str, budget: f64, count: impl Fn(&str) -> u64) -> Option<&
 mod tests {
     use super::*;
 
-    /// One token per character: sizes can be added up by hand.
+    /// Counts one token per character so that the sizes in the tests can be added by hand.
     fn chars(text: &str) -> u64 {
         text.chars().count() as u64
     }

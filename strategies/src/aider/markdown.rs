@@ -1,16 +1,16 @@
-//! Aider's chat history file: what is written to it and what comes back when it is read again.
+//! Writes and reads Aider's chat history file.
 //!
-//! Reading is lossy by nature: lines of a reply that begin like a heading vanish, turn into user
-//! messages or split the reply (docs/sources/aider.md §1.5, versions 0.86).
+//! Reading loses information: a reply line that looks like a heading is dropped, becomes a user
+//! message, or splits the reply (docs/sources/aider.md §1.5, versions 0.86).
 
 use std::fmt::Write as _;
 
-/// Who speaks in the file.
+/// Speaker of a passage in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker {
     /// The user; lines begin with `#### `.
     User,
-    /// The model; lines stand as they are.
+    /// The model. Its lines are written unchanged.
     Assistant,
     /// The program; lines begin with `> `.
     Tool,
@@ -33,7 +33,7 @@ pub fn append_start(file: &mut String, time: &str) {
     let _ = write!(file, "\n# aider chat started at {time}\n\n");
 }
 
-/// Writes what someone said.
+/// Appends a passage of a speaker.
 pub fn append(file: &mut String, who: Speaker, text: &str) {
     match who {
         Speaker::User => {
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(written(" a\n  b \n\nc\n"), "> a  \n> b  \n>  \n> c  \n");
         assert_eq!(written("a\r\nb\u{c}c"), "> a  \n> b  \n> c  \n");
         assert_eq!(written("a\rb"), "> a\rb  \n");
-        // Nothing of it comes back as a reply.
+        // No part of the text is read back as a reply.
         let file = format!("{}#### q  \n", written("a\n# b\n#### c"));
         let all = [(Tool, "a  \n# b  \n#### c  \n"), (User, "q  \n")];
         assert_eq!(read(&file, true), said(&all));

@@ -1,32 +1,30 @@
-//! Aider: finished history above a small budget is summarised beside the conversation; the current
-//! turns grow without limit.
+//! Aider: summarises the finished history in the background when it exceeds a small budget. The
+//! current turns grow without limit.
 //!
-//! Follows 0.86 (docs/sources/aider.md §1). Two lists: what was said since the last edit
-//! (`cur`) and what came before (`done`). Only an edit moves `cur` to `done`, and only `done` is
-//! ever summarised: by the weak model, in the background, into one message in front of a verbatim
-//! tail (`background.rs`). There is no answer to an overflow but a question to the user.
+//! Follows version 0.86 (docs/sources/aider.md §1). There are two lists: the messages since the
+//! last edit (`cur`) and those before it (`done`). Only an edit moves `cur` to `done`, and only
+//! `done` is ever summarised. The weak model does this in the background and produces one message
+//! that precedes a verbatim tail (`background.rs`). On overflow, the program only asks the user.
 //!
-//! The plain behaviour is that of the released program: the finished summary is thrown away,
-//! because two messages are appended after the worker has copied the history
-//! (docs/sources/aider.md §1.2, surprise 1). `aider@intended` does what the program means to do: a
-//! summary replaces what it covers, and what was said since stays behind it. `aider@described-003`
-//! is the published description.
+//! `aider` behaves as the released program: the finished summary is discarded, because two messages
+//! are appended after the worker has copied the history (docs/sources/aider.md §1.2, surprise 1).
+//! `aider@intended` behaves as its authors meant: a summary replaces the messages that it covers,
+//! and later messages stay after it. `aider@described-003` follows the published description.
 //!
-//! Mapping of tool traffic: Aider has no tools; its model reads files because they are in the chat
-//! and edits by writing blocks of text. So no request offers tools; a call becomes a text of the
-//! assistant (tool name and arguments, as an edit block would stand in a reply), its result a text
-//! of the user (as the output of a command that the user adds to the chat), and a turn counts as an
-//! edit turn if a call of an editing tool happened in it. Nothing is left out, so that Aider is
-//! held against the same amount of text as everyone else. Thinking is not kept. Memory files stand
-//! where Aider shows files that may only be read, the session's repository map is cut to Aider's
-//! budget for it (`map.rs`).
+//! Mapping of tool traffic: Aider has no tools. Its model reads files because they are in the chat,
+//! and edits files by writing blocks of text. Requests therefore offer no tools. A call becomes an
+//! assistant text (the tool name and arguments, or an edit block). Its result becomes a user text,
+//! like the output of a command that the user adds to the chat. A turn is an edit turn if it
+//! contains a call of an editing tool. No text is left out, so Aider is compared with the other
+//! strategies on the same amount of text. Reasoning is not kept. Memory files take the place of
+//! Aider's read-only files. The session's repository map is cut to Aider's map budget (`map.rs`).
 //!
-//! In architect mode (`program/architect.rs`) a reply with an edit goes to an editor model, and what
-//! the edit returned is not seen.
+//! In architect mode (`program/architect.rs`), an editor model receives each reply that contains an
+//! edit. Results of the edit are not shown to the main model.
 //!
-//! Not modelled: retries of a failed summary request (the next model is asked), the summary of
-//! everything when the edit format changes (`summarize_from_coder`), because no session event
-//! expresses it; commands such as `/drop` and `/add`.
+//! Not modelled: retries of a failed summary request (the next model is asked instead), the summary
+//! of the whole history on a change of the edit format (`summarize_from_coder`), because no session
+//! event represents it, and commands such as `/drop` and `/add`.
 
 #[cfg(test)]
 mod architect_tests;

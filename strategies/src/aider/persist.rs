@@ -1,10 +1,9 @@
-//! Aider's chat history: Markdown, appended to and never changed (docs/sources/aider.md
-//! §1.5).
+//! Aider's chat history: a Markdown file that is only appended to (docs/sources/aider.md §1.5).
 //!
-//! There is one file per project, `.aider.chat.history.md`. A compaction leaves no trace in it:
-//! with `--restore-chat-history` the whole conversation is read back, with the damage that the
-//! format does, and summarised again if it is too large. Tool output is quoted and does not come
-//! back. Nothing tells a message that a crash cut off from a whole one.
+//! Each project has one file, `.aider.chat.history.md`. A compaction leaves no trace in it. With
+//! `--restore-chat-history`, the whole conversation is read back, with the losses that the format
+//! causes, and summarised again if it is too large. Tool output is quoted and is not read back. A
+//! message that a crash cut off cannot be distinguished from a complete one.
 
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! Settings of Aider.
 
 ctxbench_core::settings! {
-    /// What can be set, with where each default comes from.
+    /// Settings of Aider, with the source of each default.
     pub(crate) struct AiderSettings {
         /// finished history above this is summarised; auto = a sixteenth of the window within
         /// bounds
@@ -25,14 +25,14 @@ ctxbench_core::settings! {
              the class itself";
         /// model of the summary; auto = the cheaper model of the same provider
         weak_model: model = auto, "docs/sources/aider.md §1.1: models = [weak, main]";
-        /// the model only says what to change, and an editor model writes the edits in a window of
-        /// its own
+        /// the main model describes the change, and an editor model writes the edits in a separate
+        /// context
         architect: flag = false, "docs/sources/aider.md §1.6, --architect";
         /// model that writes the edits, with `architect`; auto = the program's choice for the model,
         /// for most the model itself
         editor_model: model = auto, "docs/sources/aider.md §1.6, --editor-model";
-        /// every complete reply goes to the editor, answers to questions among them; without it the
-        /// user lets only those with an edit pass; with `architect`
+        /// pass every complete reply to the editor, including answers to questions; without it, the
+        /// user accepts only replies with an edit; only with `architect`
         auto_accept: flag = true,
             "docs/sources/aider.md §1.6, --auto-accept-architect; what the user answers is ours";
         /// set prompt-cache breakpoints where the provider needs them; without it nothing is cached
@@ -44,16 +44,17 @@ ctxbench_core::settings! {
         /// needs breakpoints; between turns, until the session's end
         keepalive_pings: count = 0,
             "docs/sources/aider.md §1.4, --cache-keepalive-pings";
-        /// from a request to the ping behind it: five minutes less five seconds
+        /// delay between a request and the next keep-alive request; the default is five minutes
+        /// less five seconds
         keepalive_delay_ms: millis = 295_000,
             "docs/sources/aider.md §1.4, AIDER_CACHE_KEEPALIVE_DELAY, which is in seconds";
-        /// the editing rules are repeated at the end of the last message, if it is the user's, or
-        /// as a system message behind it; neither where prompt, reminder and current turns together
-        /// fill the window
+        /// position of the repeated editing rules: at the end of the last message if it is the
+        /// user's (user), or in a system message after it (sys); omitted where prompt, reminder and
+        /// current turns together fill the window
         reminder: choice Reminder { User = "user", Sys = "sys" } = User,
             "docs/sources/aider.md §1.4; a setting of each model there, `user` unless its table \
              says otherwise";
-        /// what the user answers when asked whether to send a prompt that does not fit
+        /// the user's answer to the question whether to send a prompt that does not fit
         oversize: choice Oversize { Proceed = "proceed", Decline = "decline" } = Proceed,
             "docs/sources/aider.md §1.2, check_tokens asks; the answer is ours";
         /// after a restart read the chat history file again, with the damage that does

@@ -1,8 +1,9 @@
-//! How Aider shortens its finished history: the newest half of the budget stays, the rest becomes
-//! one message (docs/sources/aider.md §1.1, versions 0.86).
+//! Summarisation of Aider's finished history: the newest half of the budget stays, and the rest
+//! becomes one message (docs/sources/aider.md §1.1, versions 0.86).
 //!
-//! The recursion of the program is a [`Job`] that is asked what to summarise next and told the
-//! answer, so that the same rules run against a background request and against recorded cases.
+//! A [`Job`] implements the program's recursion as a state machine: it returns the next text to
+//! summarise and takes the answer. The same rules therefore apply to background requests and to
+//! recorded cases.
 
 use std::fmt::Write as _;
 
@@ -24,25 +25,23 @@ const UNKNOWN_INPUT: u64 = 4_096;
 /// Content of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// Text.
     Text(Transcript),
-    /// Nothing at all.
+    /// No content.
     Null,
     /// A list of parts, as its JSON text.
     Parts(String),
 }
 
-/// One message of the history.
+/// A message of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Role, as spelt.
+    /// Role in the spelling of the source, such as `user`.
     pub role: String,
-    /// What it says.
     pub content: Content,
 }
 
 impl Message {
-    /// A text message.
+    /// Creates a text message.
     pub fn text(role: &str, text: impl Into<Transcript>) -> Self {
         Message { role: role.into(), content: Content::Text(text.into()) }
     }
@@ -85,8 +84,7 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// How tokens are counted: Aider counts single messages by their JSON text and lists by their
-/// contents.
+/// Token counting. Aider counts single messages by their JSON text and lists by their contents.
 pub trait Count: Sync {
     /// Tokens of one message.
     fn one(&self, m: &Message) -> u64;
@@ -129,27 +127,28 @@ impl Count for Exact {
 /// Limits of one summarisation.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Largest finished history, tokens; a fraction where the window is no multiple of 16.
+    /// Size limit of the finished history, tokens. It has a fraction if the window is not a
+    /// multiple of 16.
     pub max_tokens: f64,
     /// Largest head that is summarised when a tail is kept, tokens; may be negative.
     pub head_limit: i64,
-    /// What stands before every summary.
+    /// Text that precedes every summary.
     pub prefix: String,
-    /// How a list is split and when a result will do.
+    /// Rules for splitting the history and for accepting a summary.
     pub split_rules: SplitRules,
 }
 
-/// How a list is split and when a result will do.
+/// Rules for splitting a list and for accepting a summary.
 #[derive(Clone, Copy, Debug)]
 pub struct SplitRules {
-    /// What becomes of a list: sizes in tokens, whether the model said it, budget, largest head,
-    /// depth.
+    /// Plans the summary of a list. Parameters: sizes in tokens, whether each message is the
+    /// model's, budget, size limit of the head, and depth.
     pub plan: fn(&[u64], &[bool], f64, i64, u32) -> SummaryPlan,
-    /// Whether a summary and its tail of so many tokens are short enough for a budget.
+    /// Whether a summary and its tail fit. Parameters: their tokens and the budget.
     pub fits: fn(f64, f64) -> bool,
 }
 
-/// What the program does (docs/sources/aider.md §1.1).
+/// Split rules of the released program (docs/sources/aider.md §1.1).
 pub const OBSERVED: SplitRules = SplitRules { plan, fits: |tokens, max| tokens < max };
 
 /// Largest head that is summarised: the first model's input limit (0 and none = not known) less a
@@ -164,30 +163,30 @@ pub fn history_budget(window: u64, least: u64, most: u64) -> f64 {
     (window as f64 / 16.0).max(least as f64).min(most as f64)
 }
 
-/// Whether the history is larger than allowed; equal is not.
+/// Whether the history is larger than `max_tokens`.
 pub fn too_big(messages: &[Message], max_tokens: f64, count: &dyn Count) -> bool {
     messages.iter().map(|m| count.one(m)).sum::<u64>() as f64 > max_tokens
 }
 
-/// What becomes of a list at one level.
+/// Plan for the messages of a list at one level of the recursion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SummaryPlan {
     /// It stays as it is.
     Keep,
     /// All of it becomes the summary.
     All,
-    /// The first `keep` messages become the summary, those from `tail` on stay, and what lies
-    /// between is dropped without a word.
+    /// The first `keep` messages become the summary, and those from `tail` on stay. The messages
+    /// between them are dropped silently.
     Split {
-        /// Messages summarised.
+        /// Number of messages that are summarised.
         keep: usize,
         /// First message that stays.
         tail: usize,
     },
 }
 
-/// Where to split (docs/sources/aider.md §1.1, steps 1-6). `sizes` are tokens per message,
-/// `assistant` whether the model said it.
+/// Plans the split of a list (docs/sources/aider.md §1.1, steps 1-6). `sizes` contains the tokens
+/// of each message, and `assistant` whether it is the model's.
 pub fn plan(
     sizes: &[u64],
     assistant: &[bool],
@@ -244,10 +243,10 @@ pub fn transcript(messages: &[Message]) -> Option<Transcript> {
     Some(out)
 }
 
-/// Why there is no summary.
+/// Reason for a missing summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Every model failed.
+    /// No model returned a summary.
     AllModelsFailed,
     /// A content is not a text.
     ContentNotText,
@@ -256,13 +255,13 @@ pub enum Failure {
 /// A procedure that ended without a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed {
-    /// Why.
+    /// Reason of the failure.
     pub cause: Failure,
-    /// How deep the recursion went.
+    /// Depth that the recursion reached.
     pub depth: u32,
 }
 
-/// What a job wants next.
+/// Next action of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A summary of this text.
@@ -271,7 +270,7 @@ pub enum Step {
     Done,
 }
 
-/// A summarisation under way: `summary? + messages[from..]` is what the history would be now.
+/// A summarisation in progress. The current history is `summary? + messages[from..]`.
 #[derive(Clone, Debug)]
 pub struct Job {
     messages: Vec<Message>,
@@ -290,7 +289,7 @@ impl Job {
         Job { messages, rules, summary: None, from: 0, next_from: 0, whole: false, depth: 0 }
     }
 
-    /// The first step.
+    /// Plans the current level and returns its first step.
     pub fn start(&mut self, count: &dyn Count) -> Result<Step, Failure> {
         let list = self.list();
         let sizes: Vec<u64> = list.iter().map(|m| count.one(m)).collect();
@@ -333,12 +332,12 @@ impl Job {
         self.summary.as_ref()
     }
 
-    /// First message that stays verbatim behind the summary.
+    /// Index of the first message that stays verbatim after the summary.
     pub fn tail(&self) -> usize {
         self.from
     }
 
-    /// How deep it went.
+    /// Depth that the recursion reached.
     pub fn depth(&self) -> u32 {
         self.depth
     }
@@ -349,14 +348,14 @@ impl Job {
     }
 }
 
-/// A summarised history.
+/// Result of a summarisation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summarised {
-    /// The new history.
+    /// Messages of the new history.
     pub messages: Vec<Message>,
     /// The caller's own list was lengthened: nothing was summarised and it ended with the user.
     pub input_changed: bool,
-    /// How deep the recursion went.
+    /// Depth that the recursion reached.
     pub depth: u32,
 }
 
@@ -378,7 +377,7 @@ fn finished(
     Ok(job)
 }
 
-/// The whole procedure at once, without an answer behind it.
+/// Runs the whole procedure, without adding an answer after the summary.
 #[cfg(test)]
 pub(crate) fn summarize_with(
     messages: &[Message],
@@ -414,8 +413,8 @@ pub fn needs_ok(messages: &[Message]) -> bool {
     messages.last().is_some_and(|m| m.role != "assistant")
 }
 
-/// Everything into one message, without an answer behind it (docs/sources/aider.md §1.2, change of
-/// edit format).
+/// Summarises all messages into one, without adding an answer after it (docs/sources/aider.md §1.2,
+/// change of edit format).
 pub fn summarize_all(
     messages: &[Message],
     prefix: &str,
@@ -426,20 +425,21 @@ pub fn summarize_all(
     Ok(vec![Message::text("user", format!("{prefix}{summary}"))])
 }
 
-/// What the end of a background summary does to the finished history (docs/sources/aider.md §1.2).
+/// Effect of a finished background summary on the history (docs/sources/aider.md §1.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending<T> {
-    /// The summary replaces what it covers.
+    /// The summary replaces the messages that it covers.
     Applied(Vec<T>),
-    /// The history changed meanwhile, or there was no summary: it stays.
+    /// The history changed meanwhile, or the summary failed: the history stays.
     Discarded,
     /// The summariser failed on an unchanged history, which the program takes for an empty summary.
     Emptied,
 }
 
-/// Joins a background summary with the history. As released it is applied only if the history is
-/// still the one it was made of, which it never is after an edit turn; as intended what was
-/// appended since stays behind it. `summarised` is `None` when every model failed.
+/// Joins a background summary with the history. The released version applies it only if the history
+/// is still equal to the snapshot, which is never the case after an edit turn. The intended version
+/// keeps the messages appended since the snapshot after the summary. `summarised` is `None` if
+/// every model failed.
 pub fn summarize_end<T: Clone + PartialEq>(
     done: &[T],
     snapshot: &[T],

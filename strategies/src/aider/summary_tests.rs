@@ -186,13 +186,13 @@ fn a_second_pass_may_fail_where_the_first_did_not() {
     let long = "x".repeat(400);
     let (r, asked) = answered(&pairs(20), &rules(100.0), &[Some(&long), None]);
     assert_eq!((r, asked), (Err(Failed { cause: Failure::AllModelsFailed, depth: 1 }), 2));
-    // A content in the tail that is no text is met by the second pass only.
+    // Only the second pass reaches the content in the tail that is not a text.
     let mut list = pairs(20);
     list[17].content = Content::Null;
     let (r, asked) = answered(&list, &rules(100.0), &[Some(&long)]);
     assert_eq!((r, asked), (Err(Failed { cause: Failure::ContentNotText, depth: 1 }), 1));
     let (r, asked) = answered(&list, &rules(100.0), &[Some("s")]);
-    // It counts nothing, so the tail reaches further: u7 to a9 behind the summary.
+    // This content counts zero tokens, so the tail is longer: u7 to a9 after the summary.
     assert_eq!((r.unwrap().messages[4].content.clone(), asked), (Content::Null, 1));
 }
 
@@ -206,7 +206,8 @@ fn what_the_head_drops_is_never_read() {
     let (r, asked) = answered(&list, &cut, &[Some("")]);
     let r = r.unwrap();
     assert_eq!((asked, r.messages.len()), (1, 5));
-    // An empty answer counts; the prefix stands alone. Exactly the limit is kept: 40 keeps four.
+    // An empty answer is valid, and the summary is then the prefix alone. A total equal to the
+    // limit is accepted: 40 keeps four.
     assert_eq!(r.messages[0], Message::text("user", PREFIX));
     let exactly = Rules { head_limit: 40, ..rules(100.0) };
     let mut text = String::new();
@@ -230,7 +231,7 @@ fn only_the_word_assistant_is_an_answer() {
     let mut list = pairs(20);
     list.iter_mut().filter(|m| m.role == "assistant").for_each(|m| m.role = "Assistant".into());
     let (r, asked) = run(&list, &rules(100.0), PLAIN, 0);
-    // No boundary is found, so everything goes into one message; the transcript still names the
+    // There is no boundary, so all messages are summarised into one. The transcript still names the
     // role.
     assert_eq!((r.unwrap().messages.len(), asked), (2, vec![1_010]));
 }

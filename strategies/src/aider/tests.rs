@@ -10,7 +10,7 @@ use crate::testing::{Answer, Played, Script, back_to, calls, play, says, user};
 
 const PATH: &str = r#"{"path":"a.rs"}"#;
 
-/// Where files would stand, while there are none.
+/// Messages in the place of the files while there are none.
 const NO_FILES: [&str; 2] = ["User:So far no file is part o", "Assistant:Ok."];
 
 /// Tokens of those two messages: role, content and three more for each.
@@ -34,7 +34,7 @@ fn outline(r: &Request) -> Vec<String> {
     Played::outline(r)
 }
 
-/// Where the editing rules stand: as a message, in the last message, or not at all.
+/// Returns the position of the editing rules: a separate message, the last message, or neither.
 fn reminder(r: &Request) -> &'static str {
     let last = r.blocks.last().unwrap();
     match (last.kind, last.text.contains("Show every change as complete blocks")) {
@@ -155,7 +155,7 @@ fn a_background_summary_replaces_what_it_covers() {
     let shown = outline(&p.requests[at]);
     assert_eq!(shown[..2], ["Base:base", "Summary:Before this we spoke abo"]);
     assert!(p.requests[at].blocks[1].text.ends_with("\nshort"));
-    // Behind the summary: the tail, the two messages appended after the snapshot, then the new
+    // After the summary follow the tail, the two messages appended after the snapshot, and the new
     // turn.
     let notice = shown.iter().rposition(|b| b.starts_with("User:The changes")).unwrap();
     assert_eq!(shown[notice + 1], "Assistant:Ok.");
@@ -390,8 +390,8 @@ fn a_prompt_of_exactly_the_window_is_a_question() {
 fn a_declined_message_is_sent_with_the_next_one() {
     let actions =
         vec![user("m", &"word ".repeat(150)), user("n", &"word ".repeat(20)), user("o", "word")];
-    // The first fits, the second with it too, the third after a reply of 100 does not and stays all
-    // the same.
+    // The first turn fits, also with the second. The third follows a reply of 100 words and does
+    // not fit, but is kept.
     let replies = vec![says(&"word ".repeat(100))];
     let p = play("aider:oversize=decline", 0.001, Script { actions, replies, ..Script::default() });
     assert_eq!((p.requests.len(), p.interventions(), p.failures().len()), (1, 2, 2));
@@ -523,8 +523,8 @@ fn restored_history_has_the_damage_of_its_file() {
         Script { actions, replies: vec![says(reply), says("yes")], ..Script::default() }
     };
     let shown = outline(play("aider:restore=true", 1.0, script()).requests.last().unwrap());
-    // The title is gone, the step is the user's, the quotation split the reply and is dropped
-    // (docs/sources/aider.md §1.5).
+    // The title is removed, the step is read as the user's, and the quotation splits the reply and
+    // is dropped (docs/sources/aider.md §1.5).
     let expected = [
         "Base:base",
         "User:do it  \n",
@@ -574,8 +574,8 @@ fn a_failed_summary_of_a_restored_history_empties_it_as_released() {
 
 #[test]
 fn as_described_every_turn_is_history_and_the_swap_is_atomic() {
-    // Turns without an edit, 100 words to a message, budget 500: five messages and more are too
-    // many, two stay.
+    // Turns without an edit, with 100 words per message and a budget of 500. Five or more messages
+    // exceed the budget, and two are kept.
     let actions: Vec<_> = (0..5).map(|i| user(&format!("m{i}"), &"word ".repeat(100))).collect();
     let replies: Vec<_> = (0..5).map(|_| says(&"word ".repeat(100))).collect();
     let script = Script { actions, replies, summaries: vec![says("short")], ..Script::default() };

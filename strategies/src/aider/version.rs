@@ -6,7 +6,7 @@ use crate::descriptor::{Reads, Version, Versions};
 pub(crate) enum AiderVersion {
     /// A finished summary is thrown away whenever the history grew meanwhile.
     Released,
-    /// A finished summary replaces what it covers.
+    /// Applies a finished summary to the messages that it covers.
     Intended,
     Described003,
 }

@@ -1,5 +1,5 @@
-//! Architect mode: the main model says what to change, and an editor model writes it in a window of
-//! its own, of which nothing comes back (docs/sources/aider.md §1.6).
+//! Architect mode: the main model describes the change, and an editor model writes it in a separate
+//! context that is discarded afterwards (docs/sources/aider.md §1.6).
 
 use std::sync::Arc;
 
@@ -11,22 +11,22 @@ use ctxbench_core::request::{Purpose, Reply, Request};
 
 use super::{ATTEMPTS, Program, as_text, has_edit};
 
-/// Who edits for whom by the program's own table; every other model edits for itself
+/// Pairs of main model and editor model from the program's table. Every other model edits by itself
 /// (docs/sources/aider.md §1.6).
 const EDITORS: &[(&str, &str)] = &[("claude-opus-4-6", "claude-sonnet-4-5"), ("o3", "gpt-4.1")];
 
 impl Program {
-    /// Whether a reply goes to the editor: one with an edit does. Without `auto_accept` the user
-    /// says no to any other; with it nobody looks, and the answer to a question goes there, too. A
-    /// reply that asks for something to be shown is not yet complete, and one behind an edit closes
-    /// a turn that is over in the program.
+    /// Whether a reply is passed to the editor. A reply with an edit always is. Without
+    /// `auto_accept`, the user declines all others. With it, the answer to a question is passed on
+    /// as well. A reply with tool calls that are not edits is not yet complete, and a reply after
+    /// an edit only closes a turn that has ended in the program.
     pub(super) fn is_proposal(&self, reply: &Reply) -> bool {
         let says = reply.text().is_some_and(|t| !t.trim().is_empty());
         let answers = reply.calls().next().is_none() && says && !self.edited;
         has_edit(reply) || (self.settings.auto_accept && answers)
     }
 
-    /// The editor model, and what it takes.
+    /// Returns the editor model and its input limit, tokens.
     fn editor(&self, s: &Engine) -> (Arc<Model>, u64) {
         let listed = || EDITORS.iter().find(|(main, _)| **main == *s.model.name).map(|(_, e)| *e);
         let name = self.settings.editor_model.as_deref().or_else(listed);
@@ -40,8 +40,8 @@ impl Program {
         }
     }
 
-    /// What the editor is shown: its rules, the files, and the proposal in the place of a user's
-    /// message; neither history nor repository map.
+    /// Returns the editor's prompt: its rules, the files, and the proposal as the user message. The
+    /// history and the repository map are not included.
     fn editors_prompt(&mut self, s: &Engine, reply: &Reply, limit: u64) -> Vec<Arc<Block>> {
         let mut text = Transcript::default();
         for draft in reply.parts.iter().filter_map(|p| p.draft(Role::Assistant)) {
@@ -78,7 +78,8 @@ impl Program {
         for _ in 0..=ATTEMPTS {
             match s.send(&request).await {
                 Err(e) if e.is_passing() => {}
-                // Whatever came of it, the main model is told that the changes were made.
+                // The main model is informed that the changes were made, even if the request
+                // failed.
                 _ => return,
             }
         }

@@ -1,4 +1,4 @@
-//! The summary that runs beside the conversation (docs/sources/aider.md §1.2).
+//! Background summary of the finished history (docs/sources/aider.md §1.2).
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::aider::summary::{
     Content, Ending, Job, Rules, Step, head_limit, summarize_end, too_big,
 };
 
-/// How often it is looked at whether an answer is there, ms. The program's worker waits for it
-/// without a pause; a second is near enough.
+/// Interval between two checks for an answer, ms. The program's worker waits continuously; one
+/// second is close enough.
 const LOOK_MS: Millis = 1_000;
 
 /// A summary under way.

@@ -8,7 +8,8 @@ use ctxbench_core::block::{Block, Role};
 use super::{groups, message};
 use crate::aider::summary::Exact;
 
-/// Tokens of messages in lists, by what their blocks show.
+/// Cache of token counts of the messages in a list, keyed by the role and the hashes of their
+/// blocks.
 #[derive(Default)]
 pub(super) struct Counted(HashMap<(bool, Vec<u64>), u64>);
 

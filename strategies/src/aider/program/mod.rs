@@ -36,11 +36,9 @@ use counted::Counted;
 /// (docs/sources/aider.md §1.1).
 const ATTEMPTS: u32 = 8;
 
-/// Where the program and its published description part.
+/// Differences between the program and its published description.
 struct Behaviour {
-    /// How a history is split.
     split_rules: SplitRules,
-    /// How it is counted.
     count: &'static dyn Count,
     /// The main model is asked when the weak one fails.
     asks_main: bool,
@@ -55,7 +53,7 @@ struct Behaviour {
     shares_files: bool,
 }
 
-/// What the program does (docs/sources/aider.md §1).
+/// Behaviour of the released program (docs/sources/aider.md §1).
 const RELEASED: Behaviour = Behaviour {
     split_rules: OBSERVED,
     count: &Exact,
@@ -66,7 +64,7 @@ const RELEASED: Behaviour = Behaviour {
     shares_files: true,
 };
 
-/// What is written of it (`described.rs`).
+/// Behaviour of the published description (`described.rs`).
 const DESCRIBED: Behaviour = Behaviour {
     split_rules: SPLIT_RULES,
     count: &Contents,
@@ -83,11 +81,10 @@ pub(crate) struct Program {
     keep_alive: KeepAlive,
     scale: f64,
     words: AiderWords,
-    /// Before a summary.
+    /// Text before a summary.
     prefix: Arc<str>,
     behaviour: Behaviour,
-    /// The prompt in parts; `cur` is brought up to date by [`Aider::sync`], the reminder stands in
-    /// requests only.
+    /// The prompt in parts. [`Aider::sync`] updates `cur`. The reminder is added only to requests.
     chunks: Chunks<Arc<Block>>,
     /// An editing tool was called in this turn.
     edited: bool,
@@ -132,8 +129,8 @@ impl Program {
         Self::most_input(&s.model)
     }
 
-    /// Whether a prompt is sent: the user is asked about one that does not fit, whichever model is
-    /// to have it (docs/sources/aider.md §1.2, `check_tokens`).
+    /// Whether a prompt is sent. If it does not fit, the user is asked, regardless of the model
+    /// that receives it (docs/sources/aider.md §1.2, `check_tokens`).
     fn sends(&self, s: &mut Engine, blocks: &[Arc<Block>], believed: u64, limit: u64) -> bool {
         if believed < limit || (believed == limit && !self.behaviour.full_is_oversize) {
             return true;
@@ -160,8 +157,8 @@ impl Program {
         if self.behaviour.asks_main { vec![weak, s.model.name.clone()] } else { vec![weak] }
     }
 
-    /// A part of the prompt with the assistant's assent behind it; nothing when there is nothing to
-    /// show.
+    /// Returns a part of the prompt followed by the assistant's assent, or nothing if the part is
+    /// empty.
     fn assented(&self, blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
         let mut out: Vec<_> = blocks.iter().map(|b| b.map_draft(|d| d.role = Role::User)).collect();
         if !out.is_empty() {
@@ -170,8 +167,8 @@ impl Program {
         out
     }
 
-    /// The files that may be edited: the session's and those that the model has made; or words
-    /// that there are none (docs/sources/aider.md §1.4).
+    /// Returns the editable files: those of the session and those made by the model. If there are
+    /// none, returns a message that says so (docs/sources/aider.md §1.4).
     fn chat_files(&self, s: &mut Engine) -> Vec<Arc<Block>> {
         if !self.behaviour.shares_files {
             return self.assented(&s.fixed.files);
@@ -205,7 +202,7 @@ impl Program {
         let _ = s.context.set(self.chunks.all());
     }
 
-    /// Takes over what the engine appended; thinking does not stay.
+    /// Copies the blocks that the engine appended to the current turns, without reasoning.
     fn sync(&mut self, s: &mut Engine) {
         let shown = &s.context.blocks()[self.chunks.before_cur()..];
         // An edit of which the session has no output says nothing to the model.
@@ -243,8 +240,8 @@ impl Program {
         self.show(s);
     }
 
-    /// What is sent: the context, with the reminder. An architect writes no edits and has none
-    /// (docs/sources/aider.md §1.6).
+    /// Returns the prompt: the context with the reminder. An architect writes no edits and gets no
+    /// reminder (docs/sources/aider.md §1.6).
     fn prompt(&mut self, s: &Engine) -> Vec<Arc<Block>> {
         let blocks = s.context.blocks().to_vec();
         if self.settings.architect {
@@ -379,15 +376,15 @@ impl Strategy for Program {
     fn admit(&self, raw: Draft) -> Draft {
         let call = raw.call.as_ref().filter(|_| raw.kind == BlockKind::Output);
         if self.settings.architect && call.is_some_and(|c| is_edit(&c.name)) {
-            // What the edit came to stays with the editor.
+            // The result of the edit stays with the editor.
             return Draft::synthetic(BlockKind::User, Role::User, self.words.edited.clone());
         }
         as_text(raw)
     }
 
     async fn on_start(&mut self, s: &mut Engine) {
-        // A fresh conversation does not stop the worker: what it writes is waited for and thrown
-        // away (docs/sources/aider.md §1.2, `/clear`).
+        // A fresh conversation does not stop the worker. Its summary is awaited and discarded
+        // (docs/sources/aider.md §1.2, `/clear`).
         self.edited = false;
         self.newer_files = false;
         self.created.clear();
@@ -410,7 +407,8 @@ impl Strategy for Program {
         if self.settings.restore {
             self.chunks.done = self.restored(s);
             self.show(s);
-            // Nothing is appended behind this one, so its summary holds even as released.
+            // No message is appended after this summary, so it is applied even in the released
+            // version.
             self.summarize_start(s).await;
         }
     }
@@ -501,7 +499,7 @@ impl Strategy for Program {
     }
 
     async fn on_idle(&mut self, s: &mut Engine, _gap_ms: u64) {
-        // A second step may start while nobody waits; the program's worker does the same.
+        // A second step may start in the background, as in the program's worker.
         self.sync(s);
         while self.advance(s, false).await {}
     }
