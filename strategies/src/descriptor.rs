@@ -31,7 +31,7 @@ pub struct Matrix {
     pub cache: &'static str,
     /// Steps after a compaction.
     pub afterwards: &'static str,
-    /// How it counts tokens.
+    /// Method of counting tokens.
     pub token_counting: &'static str,
     /// Checks before a request is sent.
     pub pre_send_check: &'static str,
@@ -46,7 +46,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// Of a strategy that answers nothing.
+    /// Matrix of a strategy about which nothing is known.
     pub const UNKNOWN: Matrix = Matrix {
         layers: "not known",
         llm_calls: "not known",
@@ -118,12 +118,12 @@ impl Version {
         Version { reads, ..self }
     }
 
-    /// Whether this version follows a published description instead of a release.
+    /// Returns true if this version follows a published description instead of a release.
     pub fn is_description(&self) -> bool {
         self.name.starts_with("described-")
     }
 
-    /// Whether the version reads this setting.
+    /// Returns true if the version reads this setting.
     pub fn knows(&self, setting: &str) -> bool {
         match self.reads {
             Reads::All => true,
@@ -139,7 +139,7 @@ pub trait Versions: Copy + 'static {
     const TABLE: &'static [(Version, Self)];
 }
 
-/// For products with a single version.
+/// Table of a product with a single version.
 impl Versions for () {
     const TABLE: &'static [(Version, Self)] = &[(Version::released("1"), ())];
 }
@@ -151,7 +151,7 @@ pub trait Words: Default {
     fn blank() -> Self;
 }
 
-/// For products without texts.
+/// Texts of a product without texts.
 impl Words for () {
     fn blank() -> Self {}
 }
@@ -169,7 +169,7 @@ pub struct Build<P: Product> {
 /// Input from which a [`Factory`] builds a strategy.
 #[derive(Clone, Copy, Debug)]
 pub struct BuildRequest<'a> {
-    /// One of [`Factory::versions`].
+    /// An element of [`Factory::versions`].
     pub version: Version,
     /// Settings with the scale applied.
     pub settings: &'a Settings,
@@ -181,7 +181,6 @@ pub struct BuildRequest<'a> {
 pub enum SpecError {
     #[error("there is no strategy `{name}`; {hint}")]
     Unknown {
-        /// Requested name.
         name: String,
         /// Hint with the nearest names.
         hint: String,
@@ -189,7 +188,6 @@ pub enum SpecError {
     #[error("`{name}` has no version `{version}`; known are {known}")]
     UnknownVersion {
         name: String,
-        /// Requested version.
         version: String,
         known: String,
     },
@@ -197,7 +195,6 @@ pub enum SpecError {
     #[error("`{name}@{version}` does not read the setting `{setting}`; it belongs to {known}")]
     OtherVersion {
         name: String,
-        /// Requested version.
         version: &'static str,
         setting: &'static str,
         /// Versions that read it.
@@ -222,7 +219,7 @@ pub type Named = Vec<(&'static str, String)>;
 pub struct SettingsFile {
     /// The folder in which the product looks for it: several products call theirs alike.
     pub folder: &'static str,
-    /// How its name may end.
+    /// Possible endings of the file's name.
     pub names: &'static [&'static str],
     /// Extracts our settings from the file's text. The error names the place and the fault.
     pub read: fn(&str) -> Result<Named, String>,
@@ -256,7 +253,7 @@ impl Knob {
 /// A model capability that a strategy requires.
 #[derive(Clone, Copy, Debug)]
 pub struct Requirement {
-    /// Whether a provider with these capabilities meets it.
+    /// Returns true if a provider with these capabilities meets the requirement.
     pub is_met: fn(&Capabilities) -> bool,
     /// Why, as a sentence for the row that reads `n/a` with other models.
     pub reason: &'static str,
@@ -288,12 +285,12 @@ pub trait DynProduct: Sync {
     /// Returns the capability that a version with these settings requires.
     fn needs(&self, version: Version, settings: &Settings) -> Option<Requirement>;
     fn build(&self, order: &BuildRequest<'_>) -> Box<dyn Strategy>;
-    /// Whether each session runs twice, and a differing second run is an error; true for external
-    /// programs.
+    /// Returns true if each session runs twice, and a differing second run is an error. Used for
+    /// external programs.
     fn is_run_twice(&self) -> bool {
         false
     }
-    /// Whether the strategy runs a real program instead of a model of it.
+    /// Returns true if the strategy runs a real program instead of a model of it.
     fn is_program(&self) -> bool {
         false
     }
@@ -406,7 +403,7 @@ impl fmt::Debug for Factory {
     }
 }
 
-/// How a product keeps files.
+/// Method by which a product keeps earlier versions of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotKind {
     /// The former content of files changed by edit tools, per user prompt.
@@ -418,7 +415,7 @@ pub enum SnapshotKind {
 /// Scope of a product's rewind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rewind {
-    /// Whether the conversation can return to a message.
+    /// True if the conversation can return to a message.
     pub conversation: bool,
     /// Files go back with it or alone, and how they are kept.
     pub code: Option<SnapshotKind>,
@@ -430,7 +427,7 @@ impl Rewind {
     /// Nothing can be brought back.
     pub const NONE: Rewind = Rewind { conversation: false, code: None, summaries: false };
 
-    /// Whether the product offers this rewind mode, at least in part.
+    /// Returns true if the product offers this rewind mode, at least in part.
     pub fn offers(&self, mode: RewindMode) -> bool {
         match mode {
             RewindMode::Conversation => self.conversation,
@@ -449,12 +446,12 @@ pub enum MemoryFiles {
     Read {
         /// Loads the files that a version reads.
         load: fn(Version, &LoadRequest<'_>) -> LoadedFiles,
-        /// Whether the strategy adds files for some paths when a call touches them.
+        /// True if the strategy adds files for some paths when a call touches them.
         follows: bool,
     },
 }
 
-/// How a strategy is drawn in plots.
+/// Color of a strategy in plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlotColor {
     /// In a hue of the palette, which others may share.
@@ -474,7 +471,7 @@ pub enum ManualCompaction {
 }
 
 impl ManualCompaction {
-    /// Whether the command exists.
+    /// Returns true if the command exists.
     pub fn exists(self) -> bool {
         self != ManualCompaction::Absent
     }
@@ -494,30 +491,30 @@ impl ManualCompaction {
 pub struct Descriptor {
     /// Name on the command line.
     pub name: &'static str,
-    /// One line for people.
+    /// Description in one line.
     pub summary: &'static str,
     /// Sources of its behavior.
     pub sources: &'static [&'static str],
     pub matrix: Matrix,
     /// Control, contender or hypothetical.
     pub standing: Standing,
-    /// Its command to compact.
+    /// The user's command to compact.
     pub manual: ManualCompaction,
     /// Scope of its rewind.
     pub rewind: Rewind,
     /// Formats in which it stores sessions. Techniques and controls have none and are compared with
     /// our own store.
     pub formats: &'static [Format],
-    /// How recorded cases of its program are run.
+    /// Settings and functions with which recorded cases of the program are replayed.
     pub conform: Conformance,
     pub color: PlotColor,
     /// Project files that it reads before the first message.
     pub files: MemoryFiles,
-    /// Its settings file, where people have one.
+    /// File in which users keep settings of the product, if it has one.
     pub settings_file: Option<SettingsFile>,
     /// Settings with which people change the product's compaction; empty if there are none.
     pub knobs: &'static [Knob],
-    /// Its page, from the top of the repository.
+    /// Documentation page, as a path from the root of the repository.
     pub page: &'static str,
     /// Versions, settings, required capabilities and construction.
     pub factory: Factory,

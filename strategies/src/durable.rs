@@ -6,8 +6,9 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
 use ctxbench_kit::memory::{DurableFacts, merge};
 
-/// The sections of a summary under these headings, in the summary's order. Whatever marks the
-/// heading (`##`, `**`, a number) and a `:` behind it do not matter.
+/// Returns the sections of a summary that have one of these headings, in the summary's order. A
+/// heading line begins with `#`; its level, case and a trailing `:` are ignored. Empty sections are
+/// omitted.
 pub(crate) fn sections(summary: &str, headings: &[&str]) -> Vec<DurableFacts> {
     let mut out: Vec<DurableFacts> = Vec::new();
     let mut open = false;
@@ -25,7 +26,7 @@ pub(crate) fn sections(summary: &str, headings: &[&str]) -> Vec<DurableFacts> {
     out
 }
 
-/// Whether a line is only a filler of an empty section.
+/// Returns true if a line is only a filler of an empty section.
 fn says_nothing(line: &str) -> bool {
     let words = line.trim_matches(|c: char| !c.is_alphanumeric() && c != '/').to_lowercase();
     ["", "none", "nothing", "n/a", "empty"].contains(&words.as_str())

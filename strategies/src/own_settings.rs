@@ -12,7 +12,7 @@ pub(crate) type UserSetting = (&'static [&'static str], &'static str, ValueKind)
 pub(crate) enum ValueKind {
     Flag,
     Number,
-    /// The same, or a word that leaves it to the product.
+    /// A number, or a word that leaves the value to the product.
     NumberOr(&'static str),
     /// A share from 0 to 1.
     Share,

@@ -64,7 +64,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Reads `name[@version][:setting=value,…]`.
+    /// Parses `name[@version][:setting=value,…]`.
     pub fn parse(text: &str) -> Result<Spec, SpecError> {
         let (head, settings) = text.split_once(':').unwrap_or((text, ""));
         let (name, version) = head.split_once('@').map_or((head, None), |(n, v)| (n, Some(v)));
@@ -300,6 +300,25 @@ mod tests {
         assert_eq!(program("codex@described-000"), "described-000");
         assert_eq!(Spec::parse("aider@0.86").unwrap().label(), "aider");
         assert_eq!(Spec::parse("aider@intended").unwrap().label(), "aider@intended");
+    }
+
+    #[test]
+    fn counts_above_32_bits_are_refused_with_their_range() {
+        for text in
+            ["claude-code:max_failures", "claude-code:overflow_retries", "codex:stream_retries"]
+        {
+            let e = Spec::parse(&format!("{text}=4294967296")).unwrap_err().to_string();
+            assert!(e.contains("from 0 to 4294967295"), "{e}");
+        }
+    }
+
+    #[test]
+    fn text_settings_hold_commas_in_quotes() {
+        let spec = Spec::parse("codex:compact_prompt=\"Write a note, be brief\"").unwrap();
+        let (_, value) = spec.settings.given().next().unwrap();
+        assert_eq!(*value, Value::Word("Write a note, be brief".into()));
+        // The label reads back as the same strategy.
+        assert_eq!(Spec::parse(&spec.label()).unwrap().label(), spec.label());
     }
 
     #[test]

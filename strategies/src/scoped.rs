@@ -23,7 +23,7 @@ impl Scoped {
         out
     }
 
-    /// Whether a block is one of these files.
+    /// Returns true if a block is one of these files.
     pub fn holds(&self, block: &Arc<Block>) -> bool {
         self.0.iter().any(|(_, b)| Arc::ptr_eq(b, block))
     }
@@ -76,7 +76,7 @@ fn scope(text: &str, of_folders: &[&str]) -> Option<Scope> {
     (nested && !index && of_folders.contains(&name)).then(|| Scope::for_folder(folder)).flatten()
 }
 
-/// Whether a path contains `.PRODUCT/rules/`.
+/// Returns true if a path contains `.PRODUCT/rules/`.
 fn is_rule(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     parts.windows(2).any(|w| w[0].starts_with('.') && w[0].len() > 2 && w[1] == "rules")

@@ -32,7 +32,7 @@ pub enum SweepError {
     /// Not pairs of names and values.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// More than [`MAX_ROWS`].
+    /// More rows than [`MAX_ROWS`].
     #[error("`{text}` makes {rows} rows, more than {MAX_ROWS}; take larger steps")]
     Many {
         text: String,

@@ -111,7 +111,7 @@ impl Played {
         self.engine.events.iter().filter_map(|s| mechanism(&s.event)).collect()
     }
 
-    /// How often a person had to step in.
+    /// Returns the number of times that a user had to intervene.
     pub fn interventions(&self) -> usize {
         self.engine.events.iter().filter(|s| matches!(s.event, Event::Intervention(_))).count()
     }
@@ -210,7 +210,7 @@ pub fn play(spec: &str, scale: f64, script: Script) -> Played {
     play_on("claude-sonnet-4-5", spec, scale, script)
 }
 
-/// The same on another model of the catalogue.
+/// Plays a script with a given model of the catalogue.
 pub fn play_on(model: &str, spec: &str, scale: f64, script: Script) -> Played {
     let log = Arc::new(Mutex::new(Vec::new()));
     let world = Fake {

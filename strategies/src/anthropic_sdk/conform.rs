@@ -1,4 +1,4 @@
-//! What recorded sessions of the Anthropic SDK mean: their settings, constants and requests.
+//! Interprets recorded sessions of the Anthropic SDK: settings, constants and requests.
 
 use ctxbench_core::model::Model;
 use serde_json::{Map, Value};
@@ -25,7 +25,7 @@ pub(crate) const CONFORMANCE: Conformance = Conformance {
     }),
 };
 
-/// Beside these any request parameter may stand.
+/// Members of the settings. In addition, any request parameter is allowed.
 const SETTINGS: Shape = &[
     must("model", Word),
     must("max_tokens", Count),
@@ -64,7 +64,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         .ok_or_else(|| Fault::Version(case.version.into()))?;
     let newer = version.starts_with("2.");
     if newer {
-        // Of a recorded caller the events tell when it asks.
+        // The events of a recorded session report when its caller asks for a compaction.
         given.set("compact_at", 0);
     } else {
         given.set("language", language);

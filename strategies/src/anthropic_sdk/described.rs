@@ -1,11 +1,11 @@
-//! The Anthropic SDK's compaction as docs/sources/opencode-vs-claude-code.md §8 describes it.
+//! The Anthropic SDK's compaction as described in docs/sources/opencode-vs-claude-code.md §8.
 //!
 //! The description has a threshold of 100,000 tokens on "input + output across all messages" that
-//! must be exceeded, a prompt of five sections, a model of choice, and a history replaced by the
-//! summary. It says nothing of a lost turn, so here the check comes when the step is complete:
-//! reply and tool results are summarised with the rest. Fact: the usage of the last reply alone
-//! decides, system and tools included, it fires at the threshold, and the reply that reached it is
-//! lost (docs/sources/anthropic-sdk.md §2.2).
+//! must be exceeded, a prompt of five sections, a configurable model, and a history replaced by the
+//! summary. It does not mention a lost turn, so the check runs here when the step is complete, and
+//! the reply and the tool results are summarised as well. In fact, only the usage of the last reply
+//! counts, system prompt and tools included, the compaction starts at the threshold, and the reply
+//! that reached it is lost (docs/sources/anthropic-sdk.md §2.2).
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ impl Strategy for Described {
                 }
                 Flow::Proceed
             }
-            // The answer of a finished turn stands, whatever becomes of its summary.
+            // The answer of a finished turn is kept even if its summary fails.
             Err(e) if !had_calls => {
                 s.note(Event::TurnFailed(e.to_string()));
                 Flow::Proceed

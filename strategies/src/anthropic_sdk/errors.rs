@@ -3,7 +3,7 @@
 
 use thiserror::Error;
 
-/// What the runner refuses.
+/// Error raised by the runner.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum Raised {
     /// The summary does not begin with a text (docs/sources/anthropic-sdk.md §2.2, step 5:
@@ -13,7 +13,8 @@ pub enum Raised {
     /// The summary has no content (§2.2, step 5: IndexError).
     #[error("the summary is empty")]
     SummaryEmpty,
-    /// A compaction was asked for beside an edit that compacts (§2.4: ValueError).
+    /// The caller asked for a compaction while an edit in `context_management` compacts (§2.4:
+    /// ValueError).
     #[error("a compaction cannot be asked for while context_management compacts")]
     CompactionBesideEdit,
     /// The parameters of the runner ask for a compaction with every request (§2.4: ValueError).
@@ -33,13 +34,13 @@ impl Raised {
         Raised::ChangedWhileCompacted,
     ];
 
-    /// The error that has these words.
+    /// Returns the error with this message, or `None`.
     pub fn of(reason: &str) -> Option<Raised> {
         Raised::ALL.into_iter().find(|r| r.to_string() == reason)
     }
 
-    /// Names of its class: first what is wrong, then the exception, as cases and as the languages
-    /// write it.
+    /// Returns the names of the error class: the cause first, then the exception, in the spellings
+    /// of the cases and of the two languages.
     pub fn class_names(self) -> &'static [&'static str] {
         match self {
             Raised::SummaryNotText => {

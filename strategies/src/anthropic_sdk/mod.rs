@@ -1,8 +1,8 @@
-//! The Anthropic SDK's tool runner: above a threshold everything becomes one summary, and the turn
-//! that crossed it is lost.
+//! The Anthropic SDK's tool runner: above a threshold, a summary replaces the whole conversation,
+//! and the turn that crossed the threshold is lost.
 //!
-//! `old_runner.rs` is Python 0.125 and TypeScript 0.124, `runner.rs` Python 2.12, and
-//! `described.rs` what is told of the old one.
+//! `old_runner.rs` follows Python 0.125 and TypeScript 0.124, `runner.rs` Python 2.12, and
+//! `described.rs` the published description of the old runner.
 
 mod conform;
 mod described;
@@ -34,8 +34,8 @@ impl Product for AnthropicSdk {
     type Settings = SdkSettings;
     type Words = SdkWords;
 
-    /// What 0.125 does is done by its client and works over any wire; threads and compaction on
-    /// demand are the provider's.
+    /// Returns the capabilities that a version needs. The client of 0.125 compacts by itself and
+    /// works with any wire. Threads and compaction on demand need the Anthropic API.
     fn needs(version: SdkVersion, _settings: &SdkSettings) -> Option<Requirement> {
         (version == SdkVersion::V2_12).then_some(Requirement {
             is_met: |c| c.message_threads,

@@ -133,8 +133,9 @@ impl Old {
         request
     }
 
-    /// The first block must be text; Python uses it alone, TypeScript all of them. Only Python
-    /// tells a summary without any block from one that begins otherwise.
+    /// Returns the texts of a summary. The first block must be a text. Python uses only this block,
+    /// TypeScript all texts. Only Python distinguishes a summary without blocks from one that does
+    /// not begin with a text.
     fn texts(&self, summary: &Reply) -> Result<Vec<Arc<str>>, Raised> {
         let text = |p: &Part| match p {
             Part::Text(t) => Some(t.clone()),

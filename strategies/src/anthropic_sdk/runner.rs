@@ -1,14 +1,14 @@
-//! The tool runner of the Anthropic SDK for Python 2.12: the caller asks for a compaction, the
-//! provider makes it.
+//! The tool runner of the Anthropic SDK for Python 2.12: the caller requests a compaction, and the
+//! provider performs it.
 //!
-//! Facts: docs/sources/anthropic-sdk.md §2.4. A compaction that the caller asked for while it
-//! handled a reply runs before the next request, tool results included, or behind the last reply of
-//! a turn; never while a turn is paused. Its request holds the whole history with system and tools,
-//! and a block of the provider becomes the history. The provider keeps the conversation as a
-//! thread: a request sends what is new and the id of the reply before it, and a history that was
-//! replaced begins a new thread.
+//! Facts: docs/sources/anthropic-sdk.md §2.4. If the caller requests a compaction while it handles
+//! a reply, the compaction runs before the next request, with the tool results, or after the last
+//! reply of a turn, but never while a turn is paused. Its request contains the whole history with
+//! system prompt and tools, and a block from the provider replaces the history. The provider keeps
+//! the conversation as a thread: a request sends only new messages and the id of the previous
+//! reply. A replaced history starts a new thread.
 //!
-//! Where the provider can do neither, the whole conversation is sent and nothing is compacted.
+//! If the provider supports neither, the runner sends the whole conversation and never compacts.
 
 use std::sync::Arc;
 
@@ -27,9 +27,9 @@ use super::errors::Raised;
 use super::settings::{Edits, SdkSettings};
 use super::shared::{CLIENT_RETRIES, Iterations, admit};
 
-/// Where the provider's thread stands.
+/// State of the provider's thread.
 struct Held {
-    /// Its last reply.
+    /// Id of the last reply.
     after: Arc<str>,
     /// Blocks of the view that it has.
     blocks: usize,
@@ -40,7 +40,7 @@ struct Asked {
     instructions: Option<Arc<str>>,
 }
 
-/// What follows a reply.
+/// Action after a reply.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     RunTools,
@@ -68,7 +68,8 @@ pub(crate) struct Runner {
     paused: bool,
     /// Length of the view before a refused reply, which the history does not keep.
     refused_at: Option<usize>,
-    /// The last reply of the turn: whether it ended with calls that nobody runs.
+    /// Whether the last reply of the turn ended with calls that are not run. `None` until that
+    /// reply.
     last: Option<bool>,
     /// The caller appended the reply itself, so that results of its calls are its affair too.
     appended: bool,
@@ -113,8 +114,8 @@ impl Runner {
         self.threads && s.model.capabilities.message_threads
     }
 
-    /// A compaction block and a compaction edit cannot stand together, and a runner that always
-    /// compacts makes no sense.
+    /// Returns an error if a compaction is not allowed: a compaction block cannot be combined with
+    /// a compaction edit, which already compacts on its own.
     fn may_compact(&self, s: &Engine) -> Result<(), String> {
         let given = s.fixed.params.get("context_management").and_then(|c| c["edits"].as_array());
         let kinds = given.into_iter().flatten().filter_map(|e| e["type"].as_str());
@@ -125,8 +126,8 @@ impl Runner {
         Ok(())
     }
 
-    /// What the caller does with a reply; our own caller asks from `compact_at` on where the
-    /// provider can.
+    /// Handles the caller's actions after a reply. The simulated caller requests a compaction if
+    /// the usage reaches `compact_at` and the provider supports it.
     async fn caller(&mut self, s: &mut Engine, reply: &Reply) -> Result<(), String> {
         while let Some(act) = s.host().caller().await {
             match act {
@@ -192,8 +193,8 @@ fn compaction_params(given: &Map<String, Value>) -> Map<String, Value> {
     params
 }
 
-/// The provider compacted on its own: what it shows is smaller, though the history here is sent
-/// back unchanged.
+/// Records a compaction that the provider started itself. Its view shrinks, although the history
+/// here is sent back unchanged.
 fn note_server_compaction(s: &mut Engine, summary: &Arc<str>) {
     let before = s.context.blocks().to_vec();
     let origin = origins(&before);
@@ -243,7 +244,8 @@ impl Strategy for Runner {
             self.asked = None;
             return Flow::EndTurn;
         }
-        // A paused turn goes on first: a conversation that ends within one cannot be compacted.
+        // A paused turn is resumed first, because a conversation that ends within it cannot be
+        // compacted.
         let asked = if self.paused { None } else { self.asked.take() };
         match asked {
             None => Flow::Proceed,
@@ -270,7 +272,7 @@ impl Strategy for Runner {
         self.limit.count();
         let len = s.context.blocks().len();
         let refused = reply.stop == StopReason::Refusal;
-        // The provider may hold a refused turn, so the next one begins a new thread.
+        // The provider may keep a refused turn in its thread, so the next turn starts a new one.
         let id = reply.id.clone().filter(|_| !refused && self.threads(s));
         self.held = id.map(|after| Held { after, blocks: len + reply.parts.len() });
         if let Err(e) = self.caller(s, reply).await {

@@ -1,10 +1,10 @@
 //! Settings of the Anthropic SDK's tool runner.
 
 ctxbench_core::settings! {
-    /// What can be set, with where each default comes from.
+    /// Settings of the tool runner, with the source of each default.
     pub(crate) struct SdkSettings {
-        /// 0.125: typescript checks refusals too, keeps every block of the summary, and what the
-        /// caller appended
+        /// 0.125: typescript also checks refusals, and keeps every block of the summary and the
+        /// messages that the caller appended
         language: choice Language { Python = "python", Typescript = "typescript" } = Python,
             "docs/sources/anthropic-sdk.md §2.3";
         /// 0.125: compact at all
@@ -14,7 +14,7 @@ ctxbench_core::settings! {
             "docs/sources/anthropic-sdk.md §2.2, context_token_threshold";
         /// 0.125: model of the summary; auto = the runner's
         model: model = auto, "docs/sources/anthropic-sdk.md §2.2, CompactionControl.model";
-        /// 0.125: what is asked of the model instead of the built-in prompt
+        /// 0.125: prompt for the summary instead of the built-in one
         summary_prompt: text = auto,
             "docs/sources/anthropic-sdk.md §2.2, CompactionControl.summary_prompt";
         /// largest reply, also of the summary; auto = the model's
@@ -28,7 +28,7 @@ ctxbench_core::settings! {
         compact_at: tokens = 100_000,
             "our caller, since the SDK leaves the moment to its user; the threshold of 0.125 \
              (docs/sources/anthropic-sdk.md §2.2)";
-        /// 2.12: the provider keeps the conversation and only what is new is sent
+        /// 2.12: the provider keeps the conversation, and only new messages are sent
         threads: flag = true, "docs/sources/anthropic-sdk.md §2.4";
         /// 2.12: context_management that the caller passes through, with the API's defaults; with
         /// compact our caller never asks

@@ -1,4 +1,4 @@
-//! What all versions of the tool runner do alike.
+//! Behaviour that all versions of the tool runner share.
 
 use std::sync::Arc;
 
@@ -8,9 +8,8 @@ use ctxbench_core::engine::Engine;
 
 use super::settings::SdkSettings;
 
-/// Further attempts of the SDK's client at a request that fails for a passing reason: its default
-/// `max_retries`, which nobody here changes (the client's documentation; the facts say nothing of
-/// it).
+/// Number of retries of the SDK's client after a temporary failure. This is the default of its
+/// `max_retries`, taken from the client's documentation; docs/sources does not mention it.
 pub(crate) const CLIENT_RETRIES: u32 = 2;
 
 /// Results travel in user messages on this wire.
@@ -21,8 +20,8 @@ pub(crate) fn admit(mut raw: Draft) -> Draft {
     raw
 }
 
-/// The view after a summary of everything: the system prompt and the summary, which stands for the
-/// rest.
+/// Returns the view after a summary of the whole conversation: the system prompt, and the summary
+/// block that replaces the rest.
 pub(crate) fn only(s: &mut Engine, text: Arc<str>) -> (Vec<Arc<Block>>, Arc<Block>) {
     let origin = origins(s.context.blocks());
     let shown = s.context.blocks().iter().filter(|b| b.kind == BlockKind::Base).cloned().collect();
@@ -45,12 +44,12 @@ impl Iterations {
         self.done = 0;
     }
 
-    /// A reply came.
+    /// Counts a reply.
     pub(crate) fn count(&mut self) {
         self.done += 1;
     }
 
-    /// Whether no further request may be made.
+    /// Whether the turn has reached its limit of replies.
     pub(crate) fn over(&self) -> bool {
         self.most.is_some_and(|most| self.done >= most)
     }

@@ -67,7 +67,7 @@ fn our_caller_asks_at_the_threshold_and_the_compaction_comes_before_the_next_req
         (kinds(samples[2]), &samples[2].thread),
         (vec![Base, Compaction], &Some(Thread::Create))
     );
-    // The next turn goes on in the thread and sends the user's message only.
+    // The next turn continues the thread and sends only the user's message.
     assert_eq!(kinds(samples[3]), [Base, Compaction, Assistant, User]);
     assert_eq!(
         (after(samples[3]), kinds(&samples[3].sent())),

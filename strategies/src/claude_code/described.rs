@@ -1,14 +1,15 @@
-//! Claude Code as it is described, which is not as it is: two published accounts, each reading like
-//! its source.
+//! Claude Code according to two published accounts, which differ from the actual program. Each
+//! account is implemented as written.
 //!
-//! What differs from the facts (docs/sources/claude-code.md §1):
+//! Differences from the facts (docs/sources/claude-code.md §1):
 //! - 001 (docs/sources/opencode-vs-claude-code.md §2): 92 % of the window was the trigger of
-//!   mid-2025; since 2026-01 it is the window less the reply's room and 13k. That ten messages
-//!   stay, that half the window is full afterwards, and that anything is written to CLAUDE.md has
-//!   no source. Files that come back, the guards and the answer to an overflow are not mentioned.
-//! - 002 (docs/sources/login-bug.md §3): results are cleared from a level on and not before every
-//!   request; nothing in the facts cuts the end of a prompt to spare its beginning; session memory
-//!   exists and is reported off.
+//!   mid-2025. Since 2026-01 it is the window less the reserve for the reply and 13k. There is no
+//!   source for three claims: that ten messages stay, that half of the window is full afterwards,
+//!   and that anything is written to CLAUDE.md. Restored files, the guards and the handling of an
+//!   overflow are not mentioned.
+//! - 002 (docs/sources/login-bug.md §3): results are cleared from a warning level on, and not
+//!   before every request. According to the facts, nothing cuts the end of a prompt to preserve
+//!   its beginning. Session memory exists but is reported to be off.
 
 use std::sync::Arc;
 

@@ -52,7 +52,7 @@ const LAYOUT: Layout = Layout {
     index: INDEX,
 };
 
-/// How much of `MEMORY.md` is shown: 200 lines or 25 KB (docs/sources/claude-code.md §1.5, grade
+/// Part of `MEMORY.md` that is shown: 200 lines or 25 KB (docs/sources/claude-code.md §1.5, grade
 /// A), taken as 25 × 1,024 bytes.
 pub(super) const INDEX: IndexLimit = IndexLimit { lines: 200, bytes: Some(25 * 1024) };
 

@@ -1,20 +1,21 @@
-//! Claude Code: one summary on the warm prefix replaces the conversation, and recent files come
-//! back.
+//! Claude Code: a summary, requested on the cached prefix, replaces the conversation, and recently
+//! used files are restored.
 //!
-//! Follows what is documented, measured and reported of 2.1 (docs/sources/claude-code.md §1). The
-//! program is closed: every setting names its grade, A documented, B measured, C reported. Before
-//! a request, judged by the last usage plus an estimate of what is new: where `microcompact` names
-//! a rule, old tool results are cleared; above the threshold the conversation is summarised by the
-//! same model over the same prefix, or replaced by the notes of a session memory where that is on.
-//! An overflow error does the same, with one end of it left out.
+//! Follows the documented, measured and reported behaviour of 2.1 (docs/sources/claude-code.md §1).
+//! The program is closed source, so every setting has a grade: A documented, B measured, C
+//! reported. Before a request, the strategy estimates the size from the last usage and the new
+//! blocks. If `microcompact` names a rule, old tool results are cleared. Above the threshold, the
+//! same model summarises the conversation over the same prefix, or the notes of a session memory
+//! replace it if that is on. After an overflow error the same happens with one end of the
+//! conversation left out.
 //!
-//! A large session that idles on the one-hour cache is compacted before the cache lets it go
+//! A large session that idles on the one-hour cache is compacted before the cache entry expires
 //! (`idle.rs`).
 //!
-//! Where the user has hooks, they add to a compaction or block it (`hooks.rs`); a large session that
-//! is resumed after a long pause may go on from a summary (`program/resume.rs`).
+//! The user's hooks can add to a compaction or block it (`hooks.rs`). A large session that is
+//! resumed after a long pause may continue from a summary (`program/resume.rs`).
 //!
-//! Left out: images too large for a summary request (docs/sources/claude-code.md §1.3).
+//! Not modelled: images too large for a summary request (docs/sources/claude-code.md §1.3).
 
 mod described;
 pub(crate) mod descriptor;

@@ -1,13 +1,13 @@
-//! Claude Code's transcript (docs/sources/claude-code.md §1.6): JSONL, one line per content
-//! block, each naming the line before it (`parentUuid`); and a registry, `~/.claude.json`, that
-//! says which session a folder had last (docs/sources/opencode-vs-claude-code.md §3).
+//! Claude Code's transcript (docs/sources/claude-code.md §1.6): JSONL with one line per content
+//! block, each with the id of its parent line (`parentUuid`). A registry, `~/.claude.json`,
+//! contains the last session of each folder (docs/sources/opencode-vs-claude-code.md §3).
 //!
-//! A compaction is a `compact_boundary` line, which has no parent, and a user line with the
-//! summary; lines that it keeps are named in `preservedMessages`. Reading follows the parents from
-//! the last line back to the boundary. A boundary whose summary never came, as a crash between the
-//! two lines leaves it, stands for nothing here: reading goes on at its `logicalParentUuid`, and
-//! says so (what the product does then is not known). No source describes a mark for results that
-//! were only cleared, so none is written: they come back whole.
+//! A compaction is a `compact_boundary` line without a parent, followed by a user line with the
+//! summary. `preservedMessages` lists the lines that it keeps. Reading follows the parents from the
+//! last line back to the boundary. A crash between the two lines leaves a boundary without a
+//! summary. Such a boundary is ignored: reading continues at its `logicalParentUuid` and adds a
+//! note (the product's behaviour in this case is not known). No source describes a mark for results
+//! that were only cleared, so none is written, and these results are restored in full.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -17,7 +17,7 @@ use super::rules::{Restored, restorable};
 use super::settings::ClaudeCodeSettings;
 use ctxbench_core::compaction::tools::folded;
 
-/// How much comes back, tokens.
+/// Limits for restored files and skills, tokens.
 pub(crate) struct Restore {
     files: usize,
     file_tokens: u64,

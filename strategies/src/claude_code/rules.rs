@@ -45,8 +45,8 @@ impl LevelRule {
     }
 }
 
-/// Whether old results of a tool may be cleared: those that can be requested again or have their
-/// effect on disk (docs/sources/claude-code.md §1.2, grade C).
+/// Whether old results of a tool may be cleared. This is allowed for results that can be requested
+/// again or have an effect on disk (docs/sources/claude-code.md §1.2, grade C).
 pub fn is_compactable(name: &str) -> bool {
     let f = folded(name);
     let named = matches!(
@@ -103,15 +103,15 @@ pub fn active(blocks: &[Arc<Block>]) -> usize {
 pub struct OutputRule {
     pub all: usize,
     pub shell: usize,
-    /// Of a search in files.
+    /// Limit for a search in files.
     pub search: usize,
-    /// Of all calls of one reply together.
+    /// Limit for all calls of one reply together.
     pub message: usize,
 }
 
 impl OutputRule {
-    /// Whether the output of this tool is too long. Output of a file read is never saved to another
-    /// file (ours; the sources speak of tool results in general).
+    /// Whether the output of a tool is too long. The output of a file read is never saved to
+    /// another file (ours; the sources speak of tool results in general).
     pub fn too_long(&self, tool: &str, bytes: usize) -> bool {
         if is_read(tool) {
             return false;
@@ -148,7 +148,6 @@ impl OutputRule {
     }
 }
 
-/// Whether a tool reads a file.
 fn is_read(tool: &str) -> bool {
     matches!(folded(tool).as_str(), "read" | "readfile")
 }
@@ -257,7 +256,7 @@ pub fn excess(message: &str) -> Option<u64> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restored {
     Whole,
-    /// Its path: it is too large, or its contents are not known.
+    /// The path only, because the file is too large or its contents are not known.
     PathOnly,
     /// Nothing: the budget is used up.
     Nothing,
@@ -435,7 +434,7 @@ mod tests {
         assert_eq!(tail_start(&of(&[1_000; 20]), 20, rule), 10);
         // 15,000 each: two make 30,000, a third would pass 40,000.
         assert_eq!(tail_start(&of(&[15_000; 6]), 6, rule), 4);
-        // What the notes do not know stays whatever its size.
+        // Messages that the notes do not cover stay, whatever their size.
         assert_eq!(tail_start(&of(&[15_000; 6]), 1, rule), 1);
     }
 

@@ -1,7 +1,7 @@
 //! Settings of Claude Code. Grades in the sources: A documented, B measured, C reported.
 
 ctxbench_core::settings! {
-    /// What can be set, with where each default comes from.
+    /// Settings of Claude Code, with the source of each default.
     pub(crate) struct ClaudeCodeSettings {
         /// compact automatically
         auto: flag = true, "A: docs/sources/claude-code.md §1.1, autoCompactEnabled";
@@ -63,7 +63,7 @@ ctxbench_core::settings! {
         results_chars: bytes = 200_000,
             "B: docs/sources/claude-code.md §1.2, remote flags of 2026-04; that the largest go \
              first is ours";
-        /// largest summary
+        /// size limit of a summary
         summary_max_tokens: tokens = 20_000, "C: docs/sources/claude-code.md §1.3";
         /// most recently read or edited files that come back
         restore_files: count = 5, "A: docs/sources/claude-code.md §1.4, up to five";

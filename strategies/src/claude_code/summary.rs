@@ -13,7 +13,7 @@ use super::micro::Deleted;
 use super::rules::{estimate, excess, kept_summary};
 use super::settings::Trim;
 
-/// How summaries are asked for.
+/// Texts and limits of summary requests.
 pub(crate) struct Summaries {
     pub prompt: Arc<str>,
     pub lead_in: Arc<str>,
@@ -136,7 +136,7 @@ pub(crate) enum IfNotReady {
     GiveUp,
     /// It is needed now, and waited for.
     Wait,
-    /// Not needed yet.
+    /// The summary is not needed yet.
     Keep,
 }
 

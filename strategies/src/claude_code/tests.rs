@@ -285,7 +285,7 @@ fn results_of_one_reply_that_are_too_much_together_go_to_files_the_largest_first
     assert_eq!(truncated(&play("claude-code", [290, 280, 280, 280, 300, 290, 290]), 1), [4]);
 }
 
-/// One turn of reads, then `again` replies in a second turn.
+/// A first turn of reads and a second turn with the replies in `again`.
 fn two_turns(sizes: &[usize], again: Vec<Answer>, summaries: Vec<Answer>) -> Script {
     let mut replies = reads(sizes.len());
     replies.extend(again);
@@ -397,8 +397,8 @@ fn overflow_retries_bound_the_attempts() {
         ],
         [4, 2, 0]
     );
-    // 2^32 is not cut to 0.
-    assert!(attempts("claude-code:overflow_retries=4294967296") > 4);
+    // The largest value is not cut.
+    assert!(attempts("claude-code:overflow_retries=4294967295") > 4);
 }
 
 #[test]
@@ -475,9 +475,9 @@ fn guards_count_to_their_settings() {
         p.failures()
     );
     assert_eq!(refilled("claude-code:microcompact=off,max_refills=2").compactions().len(), 2);
-    // 2^32 is more than either of the above, not 0.
-    assert!(failing("claude-code:microcompact=off,max_failures=4294967296") > 3);
-    let p = refilled("claude-code:microcompact=off,max_refills=4294967296");
+    // The largest value is more than either of the above.
+    assert!(failing("claude-code:microcompact=off,max_failures=4294967295") > 3);
+    let p = refilled("claude-code:microcompact=off,max_refills=4294967295");
     assert!(p.compactions().len() > 3, "{:?}", p.compactions());
 }
 
@@ -504,8 +504,8 @@ fn at_the_limit_only_the_provider_starts_a_compaction() {
 
 #[test]
 fn five_files_come_back_within_each_limit() {
-    // docs/sources/claude-code.md §1.4 at a hundredth: five files, 50 tokens each, 500 in all.
-    // Seven reads of 30 words, about 38 tokens of four bytes.
+    // The limits of docs/sources/claude-code.md §1.4 at a hundredth: five files, 50 tokens each,
+    // 500 in total. The session has seven reads of 30 words, about 38 tokens of four bytes each.
     let restored = |spec: &str| {
         let actions =
             vec![user("m", "go"), Action::Compact { instructions: None }, user("n", "on")];
@@ -701,7 +701,7 @@ fn notes_take_the_place_of_a_summary_without_a_call() {
     let last = p.requests.last().unwrap();
     let at = last.blocks.iter().position(|b| b.kind == BlockKind::Summary).unwrap();
     assert!(last.blocks[at].text.contains("NOTES"));
-    // One read of 300 words is some 380 tokens: a second would pass 400.
+    // One read of 300 words has about 380 tokens, so a second one would exceed 400.
     assert_eq!(last.blocks[at + 1].kind, BlockKind::Assistant);
     assert!(ctxbench_core::context::orphans(&last.blocks).results.is_empty());
     // Off by default: the same session calls for a summary.

@@ -1,10 +1,10 @@
-//! Context management by the Anthropic API, as an agent would ask for it
-//! (docs/sources/anthropic-api.md §2.2 to §2.5).
+//! Context management by the Anthropic API as an agent would use it (docs/sources/anthropic-api.md
+//! §2.2 to §2.5).
 //!
-//! The history is sent as it is, with edits that the provider applies on arrival. What is left to
-//! the client: to drop what the provider's compaction replaced, to go on after a pause with the
-//! newest messages behind the summary, and to ask for a compaction on demand. A model whose
-//! provider lacks an edit is not asked for it; what is left is a conversation without compaction.
+//! The history is sent unchanged, with edits that the provider applies on arrival. The client drops
+//! the blocks that the provider's compaction replaced, continues after a pause with the newest
+//! messages after the summary, and requests compactions on demand. Edits that a model's provider
+//! does not support are left out. Without any, the conversation is never compacted.
 
 pub(crate) mod descriptor;
 mod settings;
@@ -33,7 +33,7 @@ use crate::claude_code_api::settings::{ApiSettings, Compact, Places, Thinking};
 
 /// The memory tool's definition (docs/sources/anthropic-sdk.md §3).
 const MEMORY: &str = "memory";
-/// Pauses in a row after which the summary is as large as what it stands for.
+/// Number of successive pauses after which the summary is as large as the blocks that it replaced.
 const MAX_PAUSES: u32 = 3;
 
 /// The only version: the API as documented then.
@@ -135,7 +135,7 @@ pub(crate) struct Api {
     notes: u32,
     /// Clearable tool results that the last note has seen, whether they were cleared since or not.
     seen: usize,
-    /// What the provider cleared in the last request.
+    /// Edits that the provider applied to the last request.
     applied: Applied,
 }
 
@@ -153,8 +153,8 @@ impl Api {
         s.model.capabilities.server_compaction
     }
 
-    /// Drops what stands before the provider's newest compaction. After a pause the newest messages
-    /// stay, behind it.
+    /// Drops the blocks before the provider's newest compaction. After a pause, the newest messages
+    /// stay and are placed after it.
     fn settle(&mut self, s: &mut Engine, phase: Phase, keep: usize) -> Result<(), String> {
         let blocks = s.context.blocks();
         let Some(at) =
@@ -204,9 +204,9 @@ impl Api {
         s.compacted(CompactionKind::Summarise, "on_demand", phase, shown).map_err(|e| e.to_string())
     }
 
-    /// The next request would have results cleared that no note has seen: the model is warned and
-    /// saves what it needs. It sees the conversation as the provider last showed it, so what was
-    /// cleared before stays cleared.
+    /// Warns the model and saves its note if the next request would clear results that no note
+    /// covers. The model sees the conversation as the provider last showed it, so results cleared
+    /// earlier stay cleared.
     async fn note(&mut self, s: &mut Engine) -> Result<(), String> {
         let next = self.request(s);
         if will_apply(&next).cleared_tool_uses <= self.seen {
@@ -255,7 +255,7 @@ impl Api {
         Ok(())
     }
 
-    /// Whether something must happen before the next request.
+    /// Runs the compaction and the note that must precede the next request.
     async fn prepare(&mut self, s: &mut Engine) -> Result<(), String> {
         if self.pauses > MAX_PAUSES {
             return Err("the provider compacts again and again: what is kept behind its summary \
@@ -275,7 +275,7 @@ impl Api {
     }
 }
 
-/// The session's tools with the memory tool behind them.
+/// Returns the session's tools followed by the memory tool.
 fn with_memory(tools: Option<&Arc<Tools>>) -> Option<Arc<Tools>> {
     let mut all: Vec<serde_json::Value> =
         tools.and_then(|t| serde_json::from_str(t.json.get()).ok()).unwrap_or_default();
@@ -293,7 +293,7 @@ impl Strategy for Api {
             s.fixed.tools.clone()
         };
         s.show_fixed();
-        // Messages before a compaction are ignored: what must stay known belongs into the system
+        // Messages before a compaction are ignored, so permanent content is moved to the system
         // prompt.
         let lift = |b: &Arc<Block>| {
             let lifted = matches!(b.kind, BlockKind::Context | BlockKind::RepoMap);
@@ -371,7 +371,7 @@ impl Strategy for Api {
         s: &mut Engine,
         instructions: Option<&str>,
     ) -> Result<(), Unsupported> {
-        // The block of a compaction on demand cannot stand beside a compaction edit.
+        // A compaction on demand cannot be combined with a compaction edit.
         if self.compact.is_some()
             || !self.can_compact(s)
             || s.context.blocks().iter().all(|b| is_system(b))

@@ -1,4 +1,4 @@
-//! What the API is asked for, and what is left to the client.
+//! Tests of the edits in requests and of the client's part of context management.
 
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ fn what_a_compaction_replaced_is_dropped_and_memory_files_stay() {
     assert_eq!(kinds(&p.requests[2]), [Base, Context, Compaction, Call, Output]);
     assert_eq!(kinds(&p.requests[3]), [Base, Context, Compaction, Call, Output, Assistant, User]);
     assert_eq!(p.compactions(), ["compact_20260112"]);
-    // The summary stands for what the user asked.
+    // The summary replaces the user's question.
     let asked = p.requests[0].blocks[2].message;
     assert!(p.requests[2].blocks[2].origin.iter().any(|o| o.message == asked));
 }
@@ -170,7 +170,7 @@ fn paused(keep: usize) -> Played {
 #[test]
 fn after_a_pause_the_newest_messages_stand_behind_the_summary() {
     assert_eq!(kinds(&paused(0).requests[3]), [Base, Compaction]);
-    // A result is no beginning of its own: call and result count as one message.
+    // A call and its result count as one message, so a result never comes first.
     assert_eq!(kinds(&paused(1).requests[3]), [Base, Compaction, Assistant, Call, Output]);
     let all = paused(9);
     assert_eq!(

@@ -87,7 +87,7 @@ pub fn active_tokens(
     }
 }
 
-/// Whether this number of tokens requires a compaction; never without a limit.
+/// Returns true if this number of tokens requires a compaction. Always false without a limit.
 pub fn must_compact(active: u64, limit: Option<u64>) -> bool {
     limit.is_some_and(|l| active >= l)
 }

@@ -79,8 +79,8 @@ pub fn retained_user_messages(
         .collect()
 }
 
-/// One message cut to a token budget: head, marker, tail; one part each in 0.169, one part in all
-/// before.
+/// Cuts a message to a token budget: head, marker and tail. These are separate parts in 0.169 and a
+/// single part in earlier releases.
 pub fn cut_message(release: Release, text: &str, tokens: u64) -> Vec<String> {
     let budget = 4 * tokens as usize;
     let Some(cut) = middle_cut(text, budget) else { return vec![text.to_string()] };

@@ -55,8 +55,8 @@ pub(crate) fn normalised(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
 /// Maximum number of open calls that [`paired`] can track.
 const MAX_OPEN: usize = 64;
 
-/// Whether each output follows its call. Nearly always true, and found without a set of all ids per
-/// request; `false` = unknown.
+/// Returns true if each output follows its call, which is the usual case. The check needs no set of
+/// all IDs per request; `false` = unknown.
 fn paired(blocks: &[Arc<Block>]) -> bool {
     let mut open: Vec<&str> = Vec::new();
     for b in blocks {
@@ -171,7 +171,7 @@ pub(crate) fn blank_trailing_outputs(
     }
 }
 
-/// The same before 0.169: outputs at the end go altogether, each with its call.
+/// Drops outputs at the end, each with its call, until the request fits. Used before 0.169.
 pub(crate) fn drop_trailing_outputs(
     release: Release,
     items: &mut Vec<Arc<Block>>,

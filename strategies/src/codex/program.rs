@@ -31,7 +31,7 @@ use super::words::CodexWords;
 
 /// Largest number of further attempts that can be set (docs/sources/codex.md §1.5).
 const MAX_RETRIES: u64 = 100;
-/// The same where the provider compacts (docs/sources/codex.md §2).
+/// Maximum number of retries if the provider compacts (docs/sources/codex.md §2).
 const MAX_REMOTE_RETRIES: u64 = 2;
 pub(crate) struct Program {
     settings: CodexSettings,
@@ -118,7 +118,7 @@ impl Program {
         over
     }
 
-    /// One compaction: summary request, then the replacement history.
+    /// Runs a compaction: sends the summary request, then replaces the history.
     async fn compaction(&mut self, s: &mut Engine, phase: Phase) -> Result<(), String> {
         let reply = self.summarise(s, phase).await?;
         if self.settings.remote {

@@ -50,9 +50,9 @@ pub struct Reopened {
 /// A compaction in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Base {
-    /// Its line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Whether the line contains the new history; otherwise the compaction is repeated.
+    /// True if the line contains the new history. Otherwise the compaction is repeated.
     pub whole: bool,
 }
 
@@ -62,9 +62,8 @@ pub struct Shown {
     /// `user`, `assistant`, `developer`, `context`, `summary`, `call`, `output`, `reasoning` or the
     /// type that the file names.
     pub kind: String,
-    /// Readable text.
     pub text: String,
-    /// Its o200k tokens; encrypted content is not counted.
+    /// Number of o200k tokens of the text; encrypted content is not counted.
     pub tokens: u64,
 }
 
@@ -110,7 +109,7 @@ impl Reopened {
         self.items.iter().map(|i| i.tokens).sum()
     }
 
-    /// Whether the first turn begins with a compaction; `None` if a figure is missing.
+    /// Returns true if the first turn begins with a compaction. `None` if a figure is missing.
     pub fn compacts(&self) -> Option<bool> {
         Some(self.in_use? >= self.limit?)
     }

@@ -1,5 +1,5 @@
-//! Files as the released program leaves them; what comes back was found by hand
-//! (docs/sources/codex.md §4).
+//! Tests with files in the format of the released program. The expected histories were derived by
+//! hand (docs/sources/codex.md §4).
 
 use super::*;
 
@@ -50,7 +50,7 @@ fn a_session_of_0_104_is_compacted_again() {
             "context: <environment_con",
             "user: Tides of Skagen ",
             "user: Write the test, ",
-            // The first summary is no message of the user and stays away.
+            // The first summary is not a message of the user, so the history omits it.
             "summary: Handoff from the",
             "user: Which file was t",
             "assistant: tide/zone.go.",

@@ -254,8 +254,8 @@ mod tests {
 
     #[test]
     fn a_rebuilt_history_cuts_as_the_compaction_did() {
-        // docs/sources/codex.md §1.4: 80,000 bytes exhaust 20,000 tokens, the older message is
-        // gone.
+        // docs/sources/codex.md §1.4: 80,000 bytes use up 20,000 tokens, so the older message is
+        // dropped.
         let big = "y".repeat(80_000);
         let said = |t: &str| Payload::ResponseItem(user(t));
         let file = rollout(vec![

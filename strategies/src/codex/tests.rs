@@ -79,8 +79,8 @@ fn a_normal_request_is_tried_again_too() {
     };
     assert_eq!(requests("codex:stream_retries=2"), (3, 0));
     assert_eq!(requests("codex:stream_retries=1"), (2, 1));
-    // 2^32 is not cut to 0.
-    assert_eq!(requests("codex@described-002:stream_retries=4294967296"), (3, 0));
+    // The largest value is not cut.
+    assert_eq!(requests("codex@described-002:stream_retries=4294967295"), (3, 0));
 }
 
 #[test]
@@ -140,8 +140,8 @@ fn a_full_window_counts_what_the_session_had_not_used_of_it() {
     // More than a window in all: nothing is left.
     let two = [said(), said()];
     assert_eq!(summaries(&two, &[100_000, 100_000], 0, &[]), 0);
-    // A summary asked for by hand counts, too: 10 + 39,990 leave 150,000. Nothing of a model is in
-    // the view then, so no message counts beside.
+    // The summary of a manual compaction counts too: 10 + 39,990 leave 150,000. The view then has
+    // no message of the model, so no message is counted in addition.
     let compacted = [said(), Action::Compact { instructions: None }];
     assert_eq!(summaries(&compacted, &[10], 39_990, &[]), 2);
     assert_eq!(summaries(&compacted, &[10], 39_991, &[]), 1);
@@ -161,8 +161,8 @@ fn the_provider_is_asked_three_times_at_most_and_a_refusal_is_final() {
         let turns_failed = p.failures().len();
         (p.of(Purpose::Summary).len(), turns_failed)
     };
-    // docs/sources/codex.md §2: at most two stream retries, whatever is set. The third turn asks
-    // anew.
+    // docs/sources/codex.md §2: at most two stream retries, regardless of the settings. The third
+    // turn sends another request.
     assert_eq!(summaries(vec![broken(), broken(), broken(), opaque("X")]), (4, 1));
     assert_eq!(summaries(vec![too_long(9, 8), opaque("X")]), (2, 1));
     // Not exactly one compaction in the answer.

@@ -18,7 +18,7 @@ use crate::descriptor::{Build, Factory, Product, SpecError, Version, Versions, k
 use shape::Shape;
 use text::BadRecipe;
 
-/// How recorded cases of a product are run.
+/// Functions and data for checking recorded cases of a product.
 #[derive(Clone, Copy, Debug)]
 pub struct Conformance {
     /// Rules that function cases name.
@@ -39,7 +39,7 @@ pub struct Label {
 }
 
 impl Conformance {
-    /// For strategies without recordings.
+    /// No recordings.
     pub const NONE: Conformance = Conformance { functions: &[], labels: &[], replay: None };
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     Option::deserialize(d)
 }
 
-/// How recorded sessions of a program are replayed.
+/// Functions and data for replaying recorded sessions of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Replay {
     /// Members of a case's settings.
@@ -146,7 +146,7 @@ pub struct SetUp {
     pub model: Model,
     /// Request parameters of the program's caller.
     pub params: Map<String, Value>,
-    /// Whether usage counts cache reads and writes apart from the input instead of within it.
+    /// Whether usage reports cache reads and writes separately instead of within the input.
     pub cache_beside_input: bool,
     /// A caller acts while the program handles a reply: a `compact` is the caller's, and calls run
     /// only where the stop reason says so.
@@ -154,7 +154,7 @@ pub struct SetUp {
     pub view: View,
 }
 
-/// How requests of a case are written down.
+/// Form in which a case records requests.
 #[derive(Default)]
 pub struct View {
     /// Items carry the number of their message on the wire of this name.
@@ -181,7 +181,7 @@ pub type FilesOf = fn(&Block) -> (Vec<String>, Vec<String>);
 /// Formats the file lists as a summary shows them.
 pub type ShowFiles = fn(&[String], &[String]) -> String;
 
-/// How a summary in the history is put together.
+/// Structure of a summary in the history.
 #[derive(Default)]
 pub struct SummaryForm {
     /// Text before its body.
@@ -190,13 +190,13 @@ pub struct SummaryForm {
     pub tail: String,
     /// Constant segments of a body by their names.
     pub constants: Vec<(&'static str, String)>,
-    /// How the program lists files in it, if it does.
+    /// File lists in the body, if the program adds them.
     pub files: Option<(FilesOf, ShowFiles)>,
 }
 
-/// One form of a summary prompt: constant texts with variable pieces between them.
+/// A form of a summary prompt: constant texts with variable pieces between them.
 pub struct PromptForm {
-    /// Its name, where cases name forms.
+    /// Name of the form, if cases distinguish forms.
     pub variant: Option<&'static str>,
     /// Pieces in order; a constant separates two variable pieces.
     pub pieces: Vec<PromptPiece>,

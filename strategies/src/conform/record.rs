@@ -8,18 +8,18 @@ use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::files;
 use serde_json::{Map, Value};
 
-/// How driven sessions of a program become cases.
+/// Functions for converting driven sessions of a program to cases.
 #[derive(Clone, Copy, Debug)]
 pub struct Recording {
     /// Reads the facts for a case from the program's folder.
     pub notes: fn(&Path) -> Map<String, Value>,
-    /// Classifies its requests.
+    /// Classifies the requests of a session.
     pub read: fn(&Heard<'_>) -> Reading,
     /// Cases count the texts of one message apart.
     pub texts_apart: bool,
 }
 
-/// For programs with nothing to read from their folder.
+/// Returns no notes, for programs that have no facts to read in their folder.
 pub fn no_notes(_: &Path) -> Map<String, Value> {
     Map::new()
 }
@@ -44,11 +44,11 @@ pub struct Heard<'a> {
     pub notes: &'a Map<String, Value>,
     /// Reports of the program about its compactions, in order, if its interface has them.
     pub told: &'a [Value],
-    /// Its own work and its summaries, in order.
+    /// Requests of the program in order, summary requests included.
     pub requests: &'a [Asked<'a>],
     /// Texts of the summaries that it got, in order.
     pub summaries: &'a [&'a str],
-    /// How each message of the user ended: `done` or `error`.
+    /// Outcome of each user message, in order: `done` or `error`.
     pub prompts: &'a [&'a str],
 }
 
@@ -73,7 +73,7 @@ pub struct Piece<'a> {
 }
 
 impl Piece<'_> {
-    /// Its text, where it is one text.
+    /// Returns the first text, or an empty text if there is none.
     pub fn text(&self) -> &str {
         self.texts.first().copied().unwrap_or("")
     }
@@ -140,8 +140,7 @@ pub struct Reading {
     pub context: Map<String, Value>,
     /// Facts about the tools.
     pub tools: Map<String, Value>,
-    /// For every request: its phase, if the product states it, and the classification of its
-    /// pieces.
+    /// Phase, if the product reports it, and classification of the pieces, for each request.
     pub requests: Vec<(Option<String>, Vec<As>)>,
     /// Items carry the number of their message less this.
     pub numbered: Option<usize>,
@@ -149,7 +148,7 @@ pub struct Reading {
     pub outcome: Map<String, Value>,
     /// Requests carry the largest reply that they allow.
     pub limits_replies: bool,
-    /// Whether usage counts cache reads and writes apart from the input instead of within it.
+    /// Whether usage reports cache reads and writes separately instead of within the input.
     pub cache_beside_input: bool,
 }
 

@@ -6,7 +6,7 @@ pub enum Kind {
     /// A string or a recipe.
     Text,
     Word,
-    /// One of these strings.
+    /// A string from this list.
     OneOf(&'static [&'static str]),
     Words,
     /// A whole number, 0 or more.

@@ -1,5 +1,5 @@
-//! What recorded sessions of Gemini CLI mean: settings, sizes of its words, and how its requests
-//! are told apart.
+//! Conformance of Gemini CLI with recorded sessions: settings, sizes of its constant texts, and the
+//! classification of its requests.
 
 use ctxbench_core::model::{Model, Provider};
 use serde_json::{Map, Value, json};
@@ -50,8 +50,8 @@ const CONSTANTS: Shape = &[
     may("interrupted", One(CONSTANT)),
 ];
 
-/// Words of the note before a cut output, of about the recorded size together with the figures and
-/// the name of the file; the cases give their sum only, and leave it out of the comparison.
+/// Size of the note before a cut output, in bytes. Together with the figures and the file name it
+/// has about the recorded size. The cases only give the sum, and the comparison ignores it.
 const CUT_NOTE: usize = 80;
 
 fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {

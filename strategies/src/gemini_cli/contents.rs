@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::strategy::is_system;
 
-/// Who speaks in a message.
+/// Speaker of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     User,
@@ -20,7 +20,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Whether it hands over results of tools.
+    /// Returns true if the message contains tool results.
     pub(super) fn has_results(&self) -> bool {
         self.parts.iter().any(|b| b.kind == BlockKind::Output)
     }
@@ -29,13 +29,13 @@ impl Message {
         self.parts.iter().any(|b| b.kind == BlockKind::Call)
     }
 
-    /// Whether it ends a turn of the model.
+    /// Returns true if the message ends a turn of the model.
     pub(super) fn is_answer(&self) -> bool {
         self.side == Side::Model && !self.has_calls()
     }
 }
 
-/// Which side a block is on; `None` = it is no part of the history.
+/// Returns the side of a block. `None` = the block is not part of the history.
 pub(super) fn side(b: &Block) -> Option<Side> {
     match (b.kind, b.role) {
         (BlockKind::RepoMap | BlockKind::File | BlockKind::Reasoning, _) => None,
@@ -45,7 +45,7 @@ pub(super) fn side(b: &Block) -> Option<Side> {
     }
 }
 
-/// Blocks as messages.
+/// Groups blocks into messages.
 pub(super) fn messages<'a>(blocks: impl Iterator<Item = &'a Arc<Block>>) -> Vec<Message> {
     let mut out: Vec<Message> = Vec::new();
     for b in blocks {
@@ -58,7 +58,7 @@ pub(super) fn messages<'a>(blocks: impl Iterator<Item = &'a Arc<Block>>) -> Vec<
     out
 }
 
-/// The id of a call as the history holds it; normal requests leave the name out.
+/// Returns the ID of a call in the history: tool name and call ID. Normal requests omit the name.
 pub(super) fn stable_id(b: &Block) -> String {
     b.call.as_ref().map_or_else(String::new, |c| format!("{}__{}", c.name, c.id))
 }

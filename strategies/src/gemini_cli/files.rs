@@ -10,7 +10,7 @@ use crate::own_settings::{UserSetting, ValueKind, extract};
 
 const NAME: &str = "GEMINI.md";
 
-/// What of a person's file is about compaction.
+/// Settings of a user's file that affect compaction.
 const OWN: [UserSetting; 3] = [
     (&["model", "compressionThreshold"], "threshold", ValueKind::Share),
     (&["tools", "truncateToolOutputThreshold"], "cut_to", ValueKind::Number),

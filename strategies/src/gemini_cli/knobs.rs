@@ -1,4 +1,4 @@
-//! What people can turn in Gemini CLI (docs/sources/gemini-cli.md §1, §2).
+//! User-visible options of Gemini CLI (docs/sources/gemini-cli.md §1, §2).
 
 use crate::descriptor::Knob;
 

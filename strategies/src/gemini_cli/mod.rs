@@ -1,8 +1,8 @@
-//! Gemini CLI: the oldest 70 % of the history become a snapshot that a second request checks, and
-//! old tool results go to files on the way.
+//! Gemini CLI: a snapshot, checked by a second request, replaces the oldest 70 % of the history.
+//! Old tool results move to files.
 //!
-//! `contents.rs` is the history as the program sees it, `sizes.rs` how large that is, `rules.rs` what
-//! it decides by that, `program.rs` when it does.
+//! `contents.rs` models the history, `sizes.rs` measures it, `rules.rs` contains the rules that
+//! depend on these sizes, and `program.rs` decides when to apply them.
 
 mod conform;
 mod contents;

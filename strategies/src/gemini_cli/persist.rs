@@ -1,6 +1,6 @@
-//! Gemini CLI's session file (docs/sources/gemini-cli.md §6): JSONL that is only appended to. A
-//! message is a line; a compression is a line that sets the whole list of messages anew, and going
-//! back is a line that names the message that goes with all behind it.
+//! Gemini CLI's session file (docs/sources/gemini-cli.md §6): append-only JSONL. Each message is a
+//! line. A compression is a line that replaces the whole list of messages. A rewind is a line with
+//! the ID of the first message to remove; all later messages are removed too.
 
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ struct Session {
     file: Appender,
     seed: u64,
     written: u64,
-    /// What is shown now, each with its id.
+    /// Current view: each message with its ID.
     shown: Vec<(String, StoredMessage)>,
 }
 
@@ -54,7 +54,7 @@ impl Session {
         (id, line)
     }
 
-    /// Sets the list of messages anew.
+    /// Replaces the list of messages.
     fn set(&mut self, view: &[StoredMessage]) -> Result<(), PersistError> {
         let mut shown = Vec::new();
         let mut lines = Vec::new();
@@ -112,7 +112,7 @@ impl Persistence for Session {
     }
 }
 
-/// What the lines leave of the messages, each with its id.
+/// Replays the lines. Returns the remaining messages with their IDs.
 fn messages(lines: &[Value]) -> Vec<(String, StoredMessage)> {
     let mut out: Vec<(String, StoredMessage)> = Vec::new();
     for line in lines {
@@ -141,7 +141,7 @@ fn said(line: &Value) -> Option<(String, StoredMessage)> {
     Some((id, StoredMessage { role, parts }))
 }
 
-/// A part as the API has it; what it has no place for stands in fields of ours.
+/// Converts a part to the API's format. Fields that the API lacks are custom fields.
 fn part(p: &Part) -> Option<Value> {
     Some(match p {
         Part::Text(t) => json!({"text": **t}),

@@ -1,4 +1,4 @@
-//! What is left of a tool result that goes to a file: a cut of it, or a preview
+//! Replacement text of a tool result that moves to a file: a cut version or a preview
 //! (docs/sources/gemini-cli.md §2, §5).
 
 use std::borrow::Cow;
@@ -7,13 +7,13 @@ use ctxbench_core::block::Block;
 use ctxbench_core::compaction::head_cut;
 use ctxbench_core::tokens::utf16_len;
 
-/// How a masked result begins and ends: the mark on the wire (docs/sources/gemini-cli.md §5).
+/// Tags around a masked result, as sent to the provider (docs/sources/gemini-cli.md §5).
 pub(super) const MASKED: &str = "<tool_output_masked>";
 const MASKED_END: &str = "</tool_output_masked>";
-/// Tool whose output is shown by its sections (docs/sources/gemini-cli.md §5).
+/// Tool with a preview that shows the sections of its output (docs/sources/gemini-cli.md §5).
 const SHELL: &str = "run_shell_command";
-/// Longest result that is shown whole, and what is shown of each end otherwise, characters
-/// (docs/sources/gemini-cli.md §5).
+/// Maximum length of a result that is shown in full, and the length of each end of a longer one,
+/// both in characters (docs/sources/gemini-cli.md §5).
 const WHOLE: u64 = 500;
 const END: usize = 250;
 /// Most lines of a section that are shown, and lines of each end otherwise
@@ -34,8 +34,8 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// How a text is cut to so many characters: a fifth from its beginning, the rest from its end.
-    /// `None` = it fits.
+    /// Calculates a cut to `most` characters: the first fifth from the beginning of the text, the
+    /// rest from its end. `None` = the text fits.
     pub(super) fn of(text: &str, most: usize) -> Option<Cut> {
         let all = utf16_len(text) as usize;
         let head = most / 5;
@@ -77,7 +77,7 @@ fn tail_cut(text: &str, max: usize) -> &str {
     text
 }
 
-/// What stands in the place of a masked result: `pretty` is its object as indented JSON.
+/// Formats the replacement of a masked result. `pretty` is the result's object as indented JSON.
 pub(super) fn masked(tool: &str, output: &str, pretty: &str, note: &str, file: &str) -> String {
     let preview = if tool == SHELL {
         sections(output)
@@ -90,7 +90,7 @@ pub(super) fn masked(tool: &str, output: &str, pretty: &str, note: &str, file: &
     format!("{MASKED}\n{preview}\n\n{note}: {file}\n{MASKED_END}")
 }
 
-/// A result as it goes to a file before a compression.
+/// Returns the text of a result that a compression writes to a file.
 pub(super) fn whole(result: &Block) -> Cow<'_, str> {
     match result.is_error {
         true => pretty(&result.text, true).into(),

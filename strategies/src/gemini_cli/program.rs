@@ -1,7 +1,8 @@
-//! Gemini CLI as released, 0.61 (docs/sources/gemini-cli.md, sections named at the rules).
+//! Gemini CLI as released, 0.61 (docs/sources/gemini-cli.md; comments name the sections).
 //!
-//! Before every request, also between tools, the last prompt size that the provider reported is
-//! held against half of the window. What is about to be sent is no part of the history yet.
+//! Before every request, including those between tool calls, the program compares the last prompt
+//! size that the provider reported with half of the window. Pending content, which is about to be
+//! sent, is not part of the history yet.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use super::words::{GeminiCliWords, SNAPSHOT};
 
 /// Attempts at a summary request, the first included (docs/sources/gemini-cli.md §4).
 const SUMMARY_ATTEMPTS: u64 = 5;
-/// Attempts at a request whose stream breaks off or whose answer is empty
+/// Maximum attempts at a request with a broken stream or an empty answer
 /// (docs/sources/gemini-cli.md §4).
 const STREAM_ATTEMPTS: u64 = 4;
 
@@ -79,7 +80,8 @@ impl Program {
         self.sizes.estimate(self.copies.spread(history))
     }
 
-    /// What is always shown, then a history without its context, then what is about to be sent.
+    /// Builds a view: the fixed blocks, then a history without its fixed blocks, then the pending
+    /// blocks.
     fn view(s: &Engine, history: Vec<Arc<Block>>, pending: usize) -> Vec<Arc<Block>> {
         let blocks = s.context.blocks();
         let fixed = blocks[..pending].iter().filter(|b| is_fixed(b)).cloned();
@@ -117,7 +119,7 @@ impl Program {
         let head = if tokens < s.model.window { &uncut[..at] } else { &parts[..at] };
         let summary = self.snapshot(s, head, phase).await?;
         let first = parts.get(at).and_then(|m| m.parts.first());
-        // A tail begins with a prompt, which is never cut and stands there once.
+        // A tail begins with a prompt. A prompt is never cut and occurs only once in the history.
         let from = first.and_then(|f| history.iter().position(|b| Arc::ptr_eq(b, f)));
         let mut tail = history[from.unwrap_or(history.len())..].to_vec();
         take_over(&mut tail, &cut);
@@ -177,8 +179,8 @@ impl Program {
         self.copies.rewritten(false);
     }
 
-    /// The snapshot of a head: a draft, and what a second request makes of it
-    /// (docs/sources/gemini-cli.md §2).
+    /// Creates the snapshot of a head: requests a draft, then a second request checks and corrects
+    /// it (docs/sources/gemini-cli.md §2).
     async fn snapshot(
         &self,
         s: &mut Engine,
@@ -208,7 +210,7 @@ impl Program {
         blocks.push(ephemeral_block(BlockKind::Summary, Role::Assistant, draft.as_str()));
         blocks.push(ask(&self.words.prompt_verify));
         let checked = self.ask(s, phase, blocks).await?;
-        // What is blank after all attempts is an error, so there is a text.
+        // `ask` returns an error instead of a blank text.
         Ok(checked.trim().to_string())
     }
 
@@ -221,7 +223,7 @@ impl Program {
         blocks: Vec<Arc<Block>>,
     ) -> Result<String, Failure> {
         let mut request = s.summary_request(phase, blocks, false);
-        // The draft is a message of its own behind one of the same side.
+        // Keeps the draft as a separate message even if the message before it has the same role.
         request.keep_messages = true;
         for attempt in 1.. {
             let last = attempt >= SUMMARY_ATTEMPTS;
@@ -274,8 +276,7 @@ impl Program {
         let _ = s.compacted(CompactionKind::Clear, "mask_results", phase, view);
     }
 
-    /// What was to be sent is no part of the history: a prompt is taken back, results stay with
-    /// their calls.
+    /// Removes a pending prompt from the history. Pending results stay with their calls.
     fn take_back(s: &mut Engine) {
         let at = pending(s.context.blocks());
         let prompt = s.context.blocks()[at..].iter().all(|b| b.kind != BlockKind::Output);
@@ -285,7 +286,7 @@ impl Program {
         }
     }
 
-    /// Gives calls whose result never came one that says so.
+    /// Adds a result that reports the interruption to each call without a result.
     fn close_calls(&self, s: &mut Engine) {
         for b in unanswered(s.context.blocks()) {
             let text = self.words.interrupted.clone();
@@ -304,18 +305,19 @@ impl Program {
     }
 }
 
-/// Whether a block is always shown.
+/// Returns true if a block is always shown.
 fn is_fixed(b: &Block) -> bool {
     strategy::is_fixed(b) || b.kind == BlockKind::File
 }
 
-/// The blocks of a history that a snapshot stands for.
+/// Returns the blocks of a history that a snapshot replaces.
 fn head_once(history: &[Arc<Block>], tail: Option<usize>) -> Vec<Arc<Block>> {
     let head = &history[..tail.unwrap_or(history.len())];
     head.iter().filter(|b| !is_fixed(b)).cloned().collect()
 }
 
-/// Where what is about to be sent begins: the results behind the last reply, or the newest message.
+/// Returns the index of the first pending block: the results after the last reply, or the newest
+/// message.
 fn pending(blocks: &[Arc<Block>]) -> usize {
     let Some(last) = blocks.last() else { return 0 };
     let results = blocks.iter().rev().take_while(|b| b.role != Role::Assistant);
@@ -326,7 +328,7 @@ fn pending(blocks: &[Arc<Block>]) -> usize {
     blocks.len() - blocks.iter().rev().take_while(|b| belongs(b)).count()
 }
 
-/// Puts what became of results in their place; of several copies the newest counts.
+/// Replaces results with their cut versions. If a result has several copies, the newest one counts.
 fn take_over(blocks: &mut [Arc<Block>], cut: &[Arc<Block>]) {
     let results = cut.iter().filter(|b| b.form == Form::Truncated && b.kind == BlockKind::Output);
     let by_call: HashMap<&str, &Arc<Block>> =
@@ -338,8 +340,8 @@ fn take_over(blocks: &mut [Arc<Block>], cut: &[Arc<Block>]) {
     }
 }
 
-/// A block as the history holds it, in the message of this number: calls are named after their
-/// tools, too.
+/// Puts a copy of a block into the given message. Its call gets the ID that the history uses, which
+/// includes the tool name.
 fn placed(b: &Arc<Block>, message: MessageId) -> Arc<Block> {
     let mut draft = Draft::clone(b);
     if let Some(c) = &b.call {
@@ -348,12 +350,12 @@ fn placed(b: &Arc<Block>, message: MessageId) -> Arc<Block> {
     draft.build(message, b.origin.clone())
 }
 
-/// The words of a reply.
+/// Concatenates the text parts of a reply.
 fn said(reply: &Reply) -> String {
     reply.parts.iter().filter_map(|p| p.as_text()).collect()
 }
 
-/// Whether the same request may succeed a little later (docs/sources/gemini-cli.md §4).
+/// Returns true if a retry of the same request may succeed (docs/sources/gemini-cli.md §4).
 fn is_retryable(e: &ModelError) -> bool {
     e.kind == ErrorKind::Stream
         || (e.kind == ErrorKind::Server && e.status == 0)
@@ -379,7 +381,7 @@ impl Strategy for Program {
     async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
         self.close_calls(s);
         if s.context.blocks().last().is_some_and(|b| b.role == Role::Tool) {
-            // Results that nobody answered would become one message with the prompt.
+            // Without this message, the prompt would merge with the unanswered results.
             let text = self.words.interrupted.clone();
             let closing = s.synthetic(BlockKind::Ack, Role::Assistant, text, vec![]);
             s.context.push(closing);
@@ -464,7 +466,7 @@ impl Strategy for Program {
     }
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
-        // What a compression rewrote is no message that one could go back to.
+        // A message that a compression rewrote is not a rewind target.
         if s.context.blocks().iter().any(|b| b.message == to) {
             s.truncate_after(to);
             self.recount(s);
@@ -485,7 +487,7 @@ impl Strategy for Program {
     }
 }
 
-/// Requests of a compression by what they ask for, as recorded cases name them.
+/// Returns the name that recorded cases use for a request of a compression.
 pub(super) fn phase(request: &Request) -> Option<&'static str> {
     let draft = |b: &Arc<Block>| b.kind == BlockKind::Summary && b.role == Role::Assistant;
     let named = if request.blocks.iter().any(draft) { "verify" } else { "summary" };

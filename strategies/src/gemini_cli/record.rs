@@ -1,4 +1,4 @@
-//! What the requests of a driven Gemini CLI mean.
+//! Interpretation of the requests of a recorded Gemini CLI session.
 
 use ctxbench_core::block::BlockKind;
 use serde_json::{Map, Value, json};
@@ -50,7 +50,7 @@ fn read(heard: &Heard<'_>) -> Reading {
     out
 }
 
-/// What its estimates know of a text.
+/// Counts the characters of a text as the program's estimates need them.
 fn alphabets(text: &str) -> Map<String, Value> {
     let ascii = text.bytes().filter(u8::is_ascii).count();
     let utf16 = |t: &str| t.encode_utf16().count();
@@ -65,13 +65,13 @@ fn is_written(p: &Piece<'_>, summaries: &[&str]) -> bool {
     summaries.iter().any(|s| s.trim() == p.text().trim())
 }
 
-/// A draft stands before the words that ask to check it.
+/// Returns true if the request asks to check a draft: the draft precedes its last message.
 fn is_check(r: &Asked<'_>, summaries: &[&str]) -> bool {
     let [.., draft, _] = r.pieces.as_slice() else { return false };
     r.summary && draft.kind == BlockKind::Assistant && is_written(draft, summaries)
 }
 
-/// The history holds a snapshot.
+/// Returns true if the history contains a snapshot.
 fn is_anchored(r: &Asked<'_>) -> bool {
     let history = r.pieces.split_last().map_or(&[][..], |(_, history)| history);
     let said = |p: &&Piece<'_>| !p.instructs() && p.kind != BlockKind::Output;

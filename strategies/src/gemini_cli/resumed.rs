@@ -1,18 +1,18 @@
-//! What a resumed session does to the results of tools: the file holds each twice, with its call
-//! and as a message, and both are read (docs/sources/gemini-cli.md §6). Normal requests show one of
-//! them; everything else sees both.
+//! Duplicate tool results of a resumed session. The file contains each result twice, with its call
+//! and as a message, and the program reads both (docs/sources/gemini-cli.md §6). Normal requests
+//! show one copy. Estimates, compression and masking see both.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
 
-/// How often each result stands in the history.
+/// Number of copies of each result in the history.
 #[derive(Default)]
 pub(super) struct Copies {
     /// By call: copies that will not become more.
     settled: HashMap<String, usize>,
-    /// Results that the file holds with their calls, by call.
+    /// Results that the file stores with their calls, by call ID.
     stored: HashMap<String, Stored>,
     /// Since the compression in this process nothing is stored with its call.
     rewritten: bool,
@@ -46,8 +46,9 @@ impl Copies {
         }
     }
 
-    /// The stored messages were rewritten from the history, without what stood with calls; `ends`
-    /// = by a compression, which this holds for until the process ends.
+    /// Records that the stored messages were rewritten from the history, without the results stored
+    /// with calls. `ends` = a compression did it, after which no results are stored with calls
+    /// until the process ends.
     pub(super) fn rewritten(&mut self, ends: bool) {
         for (id, stored) in self.stored.drain() {
             self.settled.insert(id, stored.copies());
@@ -67,7 +68,8 @@ impl Copies {
         stored.or_else(|| self.settled.get(id).copied()).unwrap_or(1)
     }
 
-    /// Blocks with each result as often as it stands there; results of one message stay together.
+    /// Repeats each result as often as it occurs in the history. The results of a message stay
+    /// together.
     pub(super) fn spread<'a>(
         &'a self,
         blocks: &'a [Arc<Block>],

@@ -1,5 +1,5 @@
-//! What Gemini CLI decides by sizes: where the history is split, which results are cut before that,
-//! and which are masked (docs/sources/gemini-cli.md §2, §5).
+//! Gemini CLI's rules that depend on sizes: the split of the history, the results to cut before it,
+//! and the results to mask (docs/sources/gemini-cli.md §2, §5).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -10,12 +10,13 @@ use super::contents::{Message, Side};
 use super::preview::{Cut, MASKED, whole};
 use super::sizes::{Sizes, estimate_text};
 
-/// Tools whose results are never masked (docs/sources/gemini-cli.md §5).
+/// Tools with results that are never masked (docs/sources/gemini-cli.md §5).
 const EXEMPT: [&str; 4] = ["activate_skill", "ask_user", "enter_plan_mode", "exit_plan_mode"];
 
-/// Number of messages before the split: the first user message without results behind the share of
-/// the characters that goes; else everything when the history ends with an answer; else what lies
-/// before the last such message.
+/// Returns the number of messages before the split. The split lies before the first user message
+/// without results at which the share `goes` of the characters is reached. If there is none,
+/// everything is before the split when the history ends with an answer; otherwise the split lies
+/// before the last user message without results.
 pub(super) fn split(messages: &[Message], goes: f64, sizes: &mut Sizes) -> usize {
     let sizes: Vec<u64> = messages.iter().map(|m| sizes.json_len(m)).collect();
     let target = sizes.iter().sum::<u64>() as f64 * goes;
@@ -32,13 +33,13 @@ pub(super) fn split(messages: &[Message], goes: f64, sizes: &mut Sizes) -> usize
     if messages.last().is_some_and(Message::is_answer) { messages.len() } else { last }
 }
 
-/// How results are cut before a compression.
+/// Limits for cutting results before a compression.
 pub(super) struct CutRule<'a> {
     /// Tokens of the newest results that stay whole.
     pub(super) budget: u64,
     /// Characters that older ones are cut to.
     pub(super) most: usize,
-    /// Words of the note in front.
+    /// Text of the note before the cut output.
     pub(super) note: &'a str,
 }
 
@@ -71,10 +72,10 @@ pub(super) fn cut_results(
     out
 }
 
-/// How results are masked.
+/// Limits for masking results.
 #[derive(Clone, Copy)]
 pub(super) struct MaskRule {
-    /// Tokens of the newest results that stay; the one that crosses the line goes.
+    /// Tokens of the newest results that stay. The result that crosses this limit is masked.
     pub(super) protect: u64,
     /// Nothing is masked unless at least this many tokens may go.
     pub(super) minimum: u64,
@@ -148,10 +149,11 @@ mod tests {
         let blocks: Vec<Arc<Block>> = [turn(800), turn(50), turn(50)].concat();
         // 800 of 900 characters lie before the second prompt.
         assert_eq!(split_of(&blocks), 2);
-        // No prompt lies so far back, and the history ends with an answer: everything goes.
+        // There is no prompt after 70 % of the characters, and the history ends with an answer, so
+        // the split is at the end.
         let blocks: Vec<Arc<Block>> = [turn(100), turn(100), turn(800)].concat();
         assert_eq!(split_of(&blocks), 6);
-        // It ends in a loop of tools: what lies before the last prompt goes.
+        // The history ends in a loop of tool calls, so the split is before the last prompt.
         let blocks = [&blocks[..4], &[user(10), call("1"), output("1", 900), call("2")]].concat();
         assert_eq!(split_of(&blocks), 4);
         // In the loop of the first prompt nothing can go.

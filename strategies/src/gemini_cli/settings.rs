@@ -1,7 +1,7 @@
 //! Settings of Gemini CLI.
 
 ctxbench_core::settings! {
-    /// What can be set, with where each default comes from.
+    /// Settings of Gemini CLI, with the source of each default.
     pub(crate) struct GeminiCliSettings {
         /// share of the window from which on the history is compressed
         threshold: share = 0.5, "docs/sources/gemini-cli.md §1, model.compressionThreshold";
@@ -10,7 +10,7 @@ ctxbench_core::settings! {
         /// newest tool results that a compression leaves whole
         results_budget: tokens = 50_000,
             "docs/sources/gemini-cli.md §2, COMPRESSION_FUNCTION_RESPONSE_TOKEN_BUDGET";
-        /// what older results are cut to then, characters
+        /// length that older results are cut to, characters
         cut_to: bytes = 40_000, "docs/sources/gemini-cli.md §2, truncateToolOutputThreshold";
         /// replace old tool results by a preview before each request
         mask: flag = true, "docs/sources/gemini-cli.md §5; false: a proposal, cannot be set";

@@ -10,15 +10,15 @@ use ctxbench_core::tokens::{json_utf16_len, utf16_len};
 use super::contents::{Message, Side, stable_id};
 use super::preview::whole;
 
-/// What an image counts as, tokens (docs/sources/gemini-cli.md §1).
+/// Tokens that an image counts as (docs/sources/gemini-cli.md §1).
 const IMAGE: u64 = 3_000;
-/// What a PDF counts as, tokens (docs/sources/gemini-cli.md §1).
+/// Tokens that a PDF counts as (docs/sources/gemini-cli.md §1).
 const PDF: u64 = 25_800;
 /// A text of more characters is not looked at: all count as ASCII (docs/sources/gemini-cli.md §1).
 const LONG: u64 = 100_000;
 
-/// Sizes of blocks by content: all of the history is held against limits before every request, so
-/// each block is looked at once.
+/// Cache of block sizes by content hash. Every request compares the whole history with limits, so
+/// each block is measured only once.
 #[derive(Default)]
 pub(super) struct Sizes(HashMap<u64, Size>);
 
@@ -28,7 +28,7 @@ struct Size {
     json: u64,
     /// Quarters of a token.
     quarters: u64,
-    /// Tokens of a result as it goes to a file.
+    /// Tokens of a result in the form that is written to a file.
     whole: u64,
 }
 
@@ -56,7 +56,7 @@ impl Sizes {
         parts.into_iter().map(|b| self.of(b).quarters).sum::<u64>() / 4
     }
 
-    /// Tokens of a result as it goes to a file.
+    /// Returns the tokens of a result in the form that is written to a file.
     pub(super) fn whole(&mut self, result: &Block) -> u64 {
         self.of(result).whole
     }

@@ -82,7 +82,7 @@ fn a_draft_is_checked_and_the_newest_turn_stays() {
 
 #[test]
 fn in_a_loop_of_tools_every_request_is_preceded_by_another_summary() {
-    // There is no hysteresis: the prompt stays large, and the summary is summarised.
+    // There is no hysteresis: the prompt stays large, so the summary is summarised again.
     let mut script = turns(1_000, vec![user("u4", "read it")], vec![], vec![]);
     script.replies.extend([
         reads("c1", 100_000),
@@ -94,7 +94,7 @@ fn in_a_loop_of_tools_every_request_is_preceded_by_another_summary() {
     assert_eq!(p.of(Purpose::Summary).len(), 6);
     let last = p.requests.last().unwrap();
     assert_eq!(kinds(last)[..4], [Base, Summary, Ack, User]);
-    // The results that are about to be sent are no part of what is split.
+    // Pending results are not part of the history that is split.
     assert_eq!(kinds(last).iter().filter(|k| **k == Output).count(), 3);
 }
 
@@ -155,7 +155,7 @@ fn blank_answers_are_asked_for_again_and_an_error_ends_the_prompt() {
         let asked = bad.len();
         let p = play("gemini-cli", 1.0, turns(100_000, more(), replies(), bad));
         assert_eq!(p.failures().len(), 1);
-        // The next prompt tries again; the one that failed is gone.
+        // The next prompt tries again, and the failed prompt is removed.
         assert_eq!(p.of(Purpose::Summary).len(), asked + 2);
         let last = p.requests.last().unwrap();
         assert!(last.blocks.iter().all(|b| &*b.text != "four"));

@@ -148,7 +148,7 @@ enum StoredPart {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Attachment {
-    /// As the program stores it, or as cases name the parts of a user's message.
+    /// Media type, under the name that the program stores or the one in a case's user message.
     #[serde(alias = "media")]
     mime: String,
     #[serde(alias = "name")]

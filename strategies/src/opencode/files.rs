@@ -58,7 +58,8 @@ pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
         let text = read(&path, &mut out.notes);
         out.files.extend(text.map(|text| MemoryFile::new(level, path, text)));
     }
-    // Those of the nearest folder first, as they are attached to what was read.
+    // Files of the nearest folder come first, in the order in which they are attached to the read
+    // result.
     for touched in request.touched {
         let touched = folders.directory.join(touched);
         for folder in touched.ancestors().skip(1).take_while(|a| *a != folders.directory) {

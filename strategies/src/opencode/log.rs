@@ -87,7 +87,7 @@ impl LogMessage {
         self.stored.user
     }
 
-    /// Whether it marks a compaction.
+    /// Returns true if the message is the marker of a compaction.
     pub fn is_marker(&self) -> bool {
         self.stored.marker.is_some()
     }
@@ -188,7 +188,7 @@ fn merge_texts(blocks: Vec<Arc<Block>>) -> Vec<Arc<Block>> {
     out
 }
 
-/// One message as its part of the transcript, a line per block (docs/sources/opencode.md §3.2.6); a
+/// Formats a message for the transcript, one line per block (docs/sources/opencode.md §3.2.6). A
 /// cleared result shows its placeholder.
 pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> Transcript {
     let mut out = Transcript::default();
@@ -453,7 +453,7 @@ impl Log {
         self.entries.iter().rev().find(|e| e.stored.user).map(LogMessage::id)
     }
 
-    /// Whether a message marks a compaction.
+    /// Returns true if the message with this ID is the marker of a compaction.
     pub fn is_marker(&self, id: MessageId) -> bool {
         self.entries.iter().any(|e| e.id() == id && e.is_marker())
     }

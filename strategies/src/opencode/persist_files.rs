@@ -67,7 +67,8 @@ fn write(path: &Path, value: &Value) -> Result<(), PersistError> {
     file.write_all(value.to_string().as_bytes()).map_err(PersistError::cut(path, "write it"))
 }
 
-/// Names of the files of a folder without `.json`, sorted; empty if there is no folder.
+/// Returns the names of the `.json` files of a folder without the extension, sorted. Empty if the
+/// folder is missing.
 fn names(dir: &Path) -> Vec<String> {
     let name =
         |e: std::fs::DirEntry| e.file_name().to_str()?.strip_suffix(".json").map(str::to_string);

@@ -49,7 +49,7 @@ pub(crate) struct Program {
 #[derive(Clone, Copy)]
 struct Task {
     marker: MessageId,
-    /// Whether the program requested it, so that the model is asked to continue.
+    /// True if the program started the compaction itself, so that it asks the model to continue.
     auto: bool,
     /// The provider had refused the request.
     overflow: bool,

@@ -21,7 +21,7 @@ struct Own<'a> {
     markers: BTreeSet<&'a str>,
     /// Request to continue after a compaction.
     go_on: Option<&'a str>,
-    /// The same after a prompt that was too large.
+    /// Request to continue after a compaction of a prompt that was too large.
     go_on_overflow: Option<&'a str>,
 }
 

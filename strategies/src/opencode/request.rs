@@ -28,7 +28,7 @@ pub(crate) fn joined(parts: Vec<String>) -> (String, Vec<usize>) {
     (parts.concat(), splits)
 }
 
-/// Whether a block is fixed.
+/// Returns true if a block is always shown.
 pub(crate) fn is_fixed(b: &Block) -> bool {
     strategy::is_fixed(b) || b.kind == BlockKind::File
 }
@@ -59,7 +59,7 @@ pub(crate) fn breakpoints(s: &Engine, blocks: &[Arc<Block>]) -> Vec<usize> {
 /// A summary of the whole conversation as the older descriptions have it: a system prompt, the
 /// messages, a request for a summary.
 pub(crate) struct WholeSummary<'a> {
-    /// Of the agent that summarises.
+    /// System prompt of the agent that summarises.
     pub(crate) system: &'a Arc<str>,
     /// The request after the conversation.
     pub(crate) prompt: &'a Arc<str>,

@@ -46,8 +46,8 @@ pub fn usable(limits: Limits, reserved: Option<u64>, cap: u64, buffer: u64) -> u
     }
 }
 
-/// Whether a compaction follows a step that ended with this many tokens (docs/sources/opencode.md
-/// §2).
+/// Returns true if a compaction follows a step that ended with `count` tokens
+/// (docs/sources/opencode.md §2).
 pub fn overflows(auto: bool, context: u64, usable: u64, count: u64) -> bool {
     auto && context != 0 && count >= usable
 }
@@ -59,8 +59,8 @@ pub fn used(usage: &Usage) -> u64 {
     usage.reported_total.filter(|n| *n > 0).unwrap_or_else(parts)
 }
 
-/// Provider messages that mean "too long", lower case (docs/sources/opencode.md §3.1 names the
-/// kinds; `{}` stands for digits).
+/// Provider messages that mean that the prompt is too long, in lower case (docs/sources/opencode.md
+/// §3.1 lists the kinds).
 const TOO_LONG: &[&str] = &[
     "prompt is too long",
     "input is too long",
@@ -82,7 +82,7 @@ const TOO_LONG: &[&str] = &[
 /// Messages that are about the rate and not about the length.
 const ABOUT_RATE: &[&str] = &["rate limit", "too many requests", "throttl", "per minute"];
 
-/// Whether a provider refused a prompt for its length (docs/sources/opencode.md §3.1).
+/// Returns true if the provider refused a prompt for its length (docs/sources/opencode.md §3.1).
 pub fn is_overflow(e: &ModelError) -> bool {
     let message = e.message.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|w| message.contains(w));
@@ -92,7 +92,7 @@ pub fn is_overflow(e: &ModelError) -> bool {
 /// Most further attempts of a request that failed in passing (docs/sources/opencode.md §3.1).
 pub const RETRIES: u32 = 5;
 
-/// Whether a failed request is sent again: rate limits, time-outs, faults of the server and broken
+/// Returns true if a failed request is sent again: rate limits, time-outs, server errors and broken
 /// streams (docs/sources/opencode.md §3.1).
 pub fn is_retryable(e: &ModelError) -> bool {
     let passing = matches!(e.kind, ErrorKind::RateLimited | ErrorKind::Server | ErrorKind::Stream)
@@ -100,7 +100,7 @@ pub fn is_retryable(e: &ModelError) -> bool {
     passing && !is_overflow(e)
 }
 
-/// Budget of the verbatim tail: a quarter of what is usable, within bounds.
+/// Budget of the verbatim tail: a quarter of the usable tokens, within bounds.
 pub fn tail_budget(usable: u64, preserve: Option<u64>, least: u64, most: u64) -> u64 {
     preserve.unwrap_or_else(|| most.min(least.max(usable / 4)))
 }
@@ -110,14 +110,14 @@ pub fn tail_budget(usable: u64, preserve: Option<u64>, least: u64, most: u64) ->
 pub struct TurnSpan {
     /// Index of its user message.
     pub first: usize,
-    /// Index behind its last message.
+    /// Index after its last message.
     pub end: usize,
     /// Estimate of the messages from each index of the turn to its end.
     pub suffix_tokens: Vec<u64>,
 }
 
-/// Where the verbatim tail starts; `None` = everything is summarised (docs/sources/opencode.md
-/// §3.2.4).
+/// Returns the start of the verbatim tail; `None` = everything is summarised
+/// (docs/sources/opencode.md §3.2.4).
 pub fn select_tail(turns: &[TurnSpan], tail_turns: Option<i64>, budget: u64) -> Option<usize> {
     let considered = match tail_turns {
         None => turns.len(),
@@ -140,10 +140,9 @@ pub fn select_tail(turns: &[TurnSpan], tail_turns: Option<i64>, budget: u64) -> 
     start.filter(|s| *s > 0)
 }
 
-/// What [`filter_compacted`] needs to know of a stored message.
+/// Facts about a stored message for [`filter_compacted`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Its number.
     pub id: MessageId,
     /// From the user's side.
     pub user: bool,
@@ -151,11 +150,9 @@ pub struct Stored {
     pub marker: Option<Option<MessageId>>,
     /// The user message that an assistant message answers.
     pub parent: Option<MessageId>,
-    /// A summary.
     pub summary: bool,
     /// It came to an end.
     pub finished: bool,
-    /// It failed.
     pub error: bool,
 }
 
@@ -187,7 +184,7 @@ pub fn filter_compacted(messages: &[Stored]) -> Vec<usize> {
     tail_behind_summary(messages, &out).unwrap_or(out)
 }
 
-/// Marker to summary first, then the tail, then what came after the summary.
+/// Orders a marker and its summary before the tail, and later messages after it.
 fn tail_behind_summary(messages: &[Stored], order: &[usize]) -> Option<Vec<usize>> {
     let marker = order
         .iter()
@@ -205,32 +202,28 @@ fn tail_behind_summary(messages: &[Stored], order: &[usize]) -> Option<Vec<usize
     Some(out)
 }
 
-/// Tools whose results are never cleared (docs/sources/opencode.md §1).
+/// Tools with results that are never cleared (docs/sources/opencode.md §1).
 pub const PRUNE_EXEMPT: &[&str] = &["skill"];
 /// Newest user messages from which on nothing is cleared (docs/sources/opencode.md §1).
 const PRUNE_TURNS: usize = 2;
 
-/// What [`prune`] needs to know of a tool result.
+/// Facts about a tool result for [`prune`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PruneResult<'a> {
-    /// Its tool.
     pub tool: &'a str,
-    /// What it returned.
     pub output: &'a str,
     /// It did not fail.
     pub completed: bool,
-    /// Cleared before.
     pub cleared: bool,
 }
 
-/// What [`prune`] needs to know of a stored message.
+/// Facts about a stored message for [`prune`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PruneMessage<'a> {
     /// From the user's side.
     pub user: bool,
-    /// A summary.
     pub summary: bool,
-    /// Its tool results, in order.
+    /// Tool results in order.
     pub results: Vec<PruneResult<'a>>,
 }
 
@@ -279,10 +272,10 @@ pub fn prune(
     prune_walk(steps, rule).into_iter().rev().map(|k| places[k]).collect()
 }
 
-/// Results that the descriptions of docs/sources/opencode-vs-claude-code.md and
-/// docs/sources/login-bug.md §4 clear in a view, as positions with their estimates: before the
-/// newest two user messages, newest first, up to a result cleared before. `exempt` names tools
-/// whose results stay.
+/// Selects the results of a view to clear, as positions with their token estimates, according to
+/// docs/sources/opencode-vs-claude-code.md and docs/sources/login-bug.md §4. The search starts
+/// before the newest two user messages and continues to older results until one that was cleared
+/// before. Results of the `exempt` tools stay.
 pub fn prune_view(blocks: &[Arc<Block>], rule: PruneRule, exempt: &[&str]) -> Vec<(usize, u64)> {
     let turns = turn_starts(blocks);
     let Some(&end) = turns.len().checked_sub(PRUNE_TURNS).and_then(|i| turns.get(i)) else {

@@ -1,7 +1,7 @@
 //! Settings of OpenCode.
 
 ctxbench_core::settings! {
-    /// What can be set, with where each default comes from.
+    /// Settings, each with the source of its default.
     pub(crate) struct OpenCodeSettings {
         /// compact automatically
         auto: flag = true, "docs/sources/opencode.md §2, compaction.auto";
@@ -11,7 +11,7 @@ ctxbench_core::settings! {
         prune_protect: tokens = 40_000, "docs/sources/opencode.md §1, PRUNE_PROTECT";
         /// pruning must free more than this
         prune_minimum: tokens = 20_000, "docs/sources/opencode.md §1, PRUNE_MINIMUM";
-        /// what pruning measures results by: UTF-16 length / 4, or tokens of the o200k vocabulary
+        /// unit of results for pruning: UTF-16 length / 4, or tokens of the o200k vocabulary
         count: choice Count { Characters = "characters", Tokens = "tokens" } = Characters,
             "docs/sources/opencode.md §1; tokens: docs/sources/opencode-vs-claude-code.md §10.6, a \
              proposal, no release has it";
@@ -37,21 +37,21 @@ ctxbench_core::settings! {
         model_input: tokens = auto,
             "docs/sources/opencode.md §2, §3.2: limit.input of the summary model sets the tail \
              budget where it has one";
-        /// what a plugin puts behind the template of the summary request; without effect beside
+        /// text of a plugin after the template of the summary request; without effect with
         /// hook_prompt
         hook_context: text = auto,
             "docs/sources/opencode.md §3.2.5, experimental.session.compacting: context";
-        /// what a plugin asks instead of the built-in prompt; the summary before it is then not
-        /// handed on
+        /// prompt of a plugin instead of the built-in one; the previous summary is then not passed
+        /// on
         hook_prompt: text = auto,
             "docs/sources/opencode.md §3.2.5, experimental.session.compacting: prompt";
-        /// a synthetic message tells the model to go on after an automatic compaction, unless a
-        /// plugin switches that off: the turn then ends with the summary
+        /// ask the model to continue after an automatic compaction, unless a plugin switches that
+        /// off: the turn then ends with the summary
         autocontinue: flag = true,
             "docs/sources/opencode.md §3.3, experimental.compaction.autocontinue";
         /// compact before sending when more than this share of the usable window (window less the
-        /// largest reply) is filled, by the last count and an estimate of what came since; auto =
-        /// off, as in the program, which only looks back at reported usage
+        /// largest reply) is filled, by the last count and an estimate of the later messages; auto
+        /// = off, as in the program, which only checks the usage that was reported
         proactive: share = auto,
             "docs/sources/opencode-vs-claude-code.md §10.5, shouldCompact: 0.92 of usable, \
              strictly more; a proposal, no release has it";

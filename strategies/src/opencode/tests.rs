@@ -14,7 +14,7 @@ use BlockKind::{Assistant, Base, Call, Continue, Marker, Output, ReplayedUser, S
 
 const SCALE: f64 = 0.01;
 
-/// The same reply with this many tokens reported.
+/// Sets the total tokens that a reply reports.
 fn using(answer: Answer, total: u64) -> Answer {
     answer.map(|mut r| {
         r.usage = Usage { reported_total: Some(total), ..Usage::default() };
@@ -46,7 +46,7 @@ fn failed(p: &Played) -> usize {
         .count()
 }
 
-/// Three short turns; the third one reports what it is told.
+/// Three short turns; the third one reports `total` tokens.
 fn three_turns(total: u64) -> Script {
     Script {
         actions: vec![user("1", "one"), user("2", "two"), user("3", "six")],
@@ -60,7 +60,7 @@ fn three_turns(total: u64) -> Script {
     }
 }
 
-/// What stands behind the summary once three short turns have filled the window.
+/// Returns the blocks after the summary once three short turns have filled the window.
 fn tail(settings: &str) -> Vec<BlockKind> {
     let p = play(&format!("opencode:{settings}"), SCALE, three_turns(1_680));
     let shown = kinds(last(&p));
@@ -85,8 +85,8 @@ fn tail_settings_choose_what_stays() {
     assert_eq!(tail("tail_turns=2"), [User, Assistant, User, Assistant]);
     assert_eq!(tail("tail_turns=0"), []);
     assert_eq!(tail("tail_turns=-1"), []);
-    // 61 tokens: one turn and 30 left, one short of the turn before, whose reply alone has room. 62
-    // take both.
+    // A budget of 61 tokens keeps one turn and leaves 30 tokens, one too few for the whole previous
+    // turn, so only its reply is kept. A budget of 62 keeps both turns.
     assert_eq!(tail("preserve_recent_tokens=6100"), [Assistant, User, Assistant]);
     assert_eq!(tail("preserve_recent_tokens=6200"), [User, Assistant, User, Assistant]);
     assert_eq!(tail("preserve_recent_tokens=0"), []);
@@ -191,7 +191,8 @@ fn a_proactive_share_looks_before_sending() {
         [0, 1, 0]
     );
     assert_eq!(compacted("proactive=0.92,auto=false", 184), 0);
-    // The new message is in the tail; of the turn before, whose request has 200 tokens, the reply.
+    // The tail contains the new message and the reply of the previous turn, but not its request of
+    // 200 tokens.
     let p = play("opencode:proactive=0.92", SCALE, script(184));
     assert_eq!(kinds(last(&p)), [Base, Marker, Summary, Assistant, User, Continue]);
 }
@@ -235,8 +236,8 @@ fn the_sdk_prompt_has_five_sections() {
 
 #[test]
 fn an_older_pair_inside_the_tail_hands_its_summary_on() {
-    // docs/sources/opencode.md §3.2.3: the last one, by place; §3.4: the older pair stands in the
-    // middle of the tail.
+    // docs/sources/opencode.md §3.2.3: the last summary by position counts; §3.4: the older pair is
+    // in the middle of the tail.
     let mut script = three_turns(1_680);
     script.replies[3] = using(says("on 1"), 1_680);
     script.replies.extend([using(says("on 2"), 1_680), says("on 3")]);
@@ -267,7 +268,7 @@ fn a_refused_summary_is_not_tried_again_and_leaves_its_marker() {
 
 #[test]
 fn a_failed_summary_stays_pending_and_cannot_cut_afterwards() {
-    // docs/sources/opencode.md §3.4, s12 and s13: tool call, or an error that is no overflow.
+    // docs/sources/opencode.md §3.4, s12 and s13: a tool call, or an error other than an overflow.
     for bad in [calls("", "c", "read", "{}"), failure(ErrorKind::Invalid, 400, "bad")] {
         let mut script = three_turns(1_680);
         script.actions.push(user("4", "ten"));
@@ -287,7 +288,7 @@ fn a_failed_summary_stays_pending_and_cannot_cut_afterwards() {
 
 #[test]
 fn passing_failures_are_tried_five_times_more() {
-    // docs/sources/opencode.md §3.1: at most five retries, and none of what will fail again.
+    // docs/sources/opencode.md §3.1: at most five retries, and none after permanent failures.
     let busy = || failure(ErrorKind::RateLimited, 429, "rate limit");
     let with_summaries = |summaries: Vec<Answer>| {
         play("opencode", SCALE, Script { summaries, ..three_turns(1_680) })
@@ -310,7 +311,8 @@ fn passing_failures_are_tried_five_times_more() {
 
 #[test]
 fn refusals_for_length_are_known_by_their_words() {
-    // docs/sources/opencode.md §3.1: the words of several providers, not those about rates.
+    // docs/sources/opencode.md §3.1: length errors of several providers match, rate limit errors do
+    // not.
     let answer = |message: &str| {
         let replies = vec![failure(ErrorKind::Invalid, 400, message), says("on")];
         play(
@@ -327,7 +329,7 @@ fn refusals_for_length_are_known_by_their_words() {
     assert_eq!(answer("unknown parameter"), 0);
 }
 
-/// A second user message with two texts and a picture, whose request is refused.
+/// A second user message with two texts and an image; its request is refused.
 fn picture() -> Script {
     let media = Media {
         media_type: "image/png".into(),
@@ -454,7 +456,7 @@ fn going_back_behind_a_compaction_undoes_it() {
 
 #[test]
 fn transcript_writes_arguments_as_json_stringify() {
-    // The line is what node prints for JSON.stringify(JSON.parse(arguments)).
+    // The expected line is node's output for JSON.stringify(JSON.parse(arguments)).
     let arguments = r#"{ "path": "a\/b", "n": 1.0, "t": "\u0041", "l": [1, 2.50] }"#;
     let script = Script {
         actions: vec![user("1", "one")],
@@ -497,7 +499,7 @@ fn as_described_001() {
     let with = |total| {
         let mut s = three_turns(total);
         s.actions.push(user("4", "ten"));
-        // Input, cached input and output; what is written to a cache is not counted.
+        // Input, cached input and output count; cache writes do not.
         s.replies[2] = says("done 3").map(|mut r| {
             r.usage = Usage {
                 input: total - 200,
@@ -514,7 +516,7 @@ fn as_described_001() {
     let p = with(1_681);
     assert_eq!(p.compactions(), ["summary"]);
     assert_eq!(kinds(last(&p)), [Base, Marker, Summary]);
-    // The messages themselves and a plain request, in a conversation of their own without tools.
+    // The messages themselves and a plain request, in a separate conversation without tools.
     let asked = p.of(Purpose::Summary)[0];
     assert_eq!(
         kinds(asked),

@@ -14,7 +14,7 @@ impl Versions for OpenCodeVersion {
     const TABLE: &'static [(Version, Self)] = &[
         (Version::released("1.18"), OpenCodeVersion::V1_18),
         (
-            // Nothing stays verbatim, and no plugin is asked whether to go on.
+            // No verbatim tail, and no plugin decides about continuing.
             Version::released("1.3").reading(Reads::AllBut(&[
                 "autocontinue",
                 "tail_turns",

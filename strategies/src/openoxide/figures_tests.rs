@@ -81,7 +81,7 @@ fn map_lines(settings: &str) -> usize {
 
 #[test]
 fn blueprint_budget_partitioning_repo_map() {
-    // 1,591 tokens are left beside the system prompt of 5. A line has 18 bytes; n tokens are 4n + 3
+    // 1,591 tokens are left after the system prompt of 5. A line has 18 bytes; n tokens are 4n + 3
     // bytes.
     assert_eq!(map_lines(""), 18, "an eighth is 198, the upper bound 82 tokens");
     assert_eq!(map_lines("repo_map_max=4k"), 9, "40 tokens");
@@ -90,7 +90,7 @@ fn blueprint_budget_partitioning_repo_map() {
     assert_eq!(map_lines("repo_map_fraction=0.002,repo_map_min=2k"), 4, "raised to 20");
 }
 
-/// Whether a single message of so many words passes the gate.
+/// Returns true if a single message of `n` words passes the gate.
 fn passes(settings: &str, n: usize) -> bool {
     let script = Script {
         actions: vec![user("1", &words(n))],
@@ -110,7 +110,7 @@ fn blueprint_allocation_order_output_reserve_then_margin() {
     assert!(passes("output_reserve=10k", 1_600));
 }
 
-/// A finished turn of so many words and one more message.
+/// A finished turn of `n` words and one more message.
 fn history(n: usize) -> Script {
     Script {
         actions: vec![user("1", &words(n)), user("2", "next")],
@@ -125,7 +125,7 @@ fn summaries(settings: &str, script: Script) -> usize {
 
 #[test]
 fn blueprint_budget_partitioning_chat_history() {
-    // 40 words are 50 tokens, the reply is 1.
+    // 40 words are 50 tokens, and the reply is 1 token.
     assert_eq!([summaries("", history(62)), summaries("", history(66))], [0, 1]);
     assert_eq!([summaries("", history(40)), summaries("chat_history_max=4k", history(40))], [0, 1]);
     assert_eq!(summaries("chat_history_fraction=0.02", history(40)), 1);
@@ -134,7 +134,7 @@ fn blueprint_budget_partitioning_chat_history() {
 #[test]
 fn blueprint_allocation_order_history_gets_what_files_leave() {
     // 1,232 words are 1,540 tokens by bytes / 4: 1,596 − 5 − 1,540 leave 51 for a history of 58
-    // that may have 82.
+    // with a cap of 82.
     let mut script = history(46);
     script.files = fixed(words(1_232));
     assert_eq!([summaries("", history(46)), summaries("", script)], [0, 1]);
@@ -192,8 +192,8 @@ fn blueprint_compaction_algorithm_phase_1() {
     assert_eq!([after("keep_turns=1", 5, 2), after("keep_turns=3", 5, 3)], [3, 0]);
 }
 
-/// Which of five reads are gone when the last turn asks, where the second prompt names what the
-/// first read showed.
+/// Returns the indexes of the reads that are cleared when the last of five turns starts. The second
+/// prompt mentions a path that the first read returned.
 fn gone(settings: &str) -> Vec<usize> {
     let mut script = reads(5);
     script.outputs[0] = format!("see config/pool.toml {}", "x".repeat(779));
@@ -257,7 +257,7 @@ fn blueprint_context_awareness_once_and_after_tool_calls() {
     assert_eq!(notes[0], ["[context: 4000 tokens in all]"]);
     assert_eq!((notes[1].len(), notes[1][1].contains("of 4000 tokens used")), (2, true));
     assert!(told("gpt-5", "").concat().is_empty());
-    // Sonnet 4.5 is told by its provider.
+    // The provider of Sonnet 4.5 reports the budget itself.
     assert!(told("claude-sonnet-4-5", "awareness=true").concat().is_empty());
 }
 

@@ -1,15 +1,16 @@
-//! OpenOxide's memory files (docs/sources/openoxide.md §1.7). Imports, the search above the
-//! directory and files of a person's rules are Claude Code's, whose levels the blueprint adopts.
+//! OpenOxide's memory files (docs/sources/openoxide.md §1.7). Imports, the search above the working
+//! directory and a user's rule files work as in Claude Code, whose levels the blueprint adopts.
 
 use ctxbench_kit::memory::{IndexLimit, Layout, Level, Levels, LoadRequest, LoadedFiles};
 
 use crate::descriptor::Version;
 
-/// Files that hold for their folder. The blueprint names MEMORY.md, and a project's own name holds
-/// there, too. Sessions are written with the last one.
+/// Names of files that apply to their folder. The blueprint names MEMORY.md; the product's own file
+/// name is accepted too. Benchmark sessions use the last name.
 pub(super) const OF_FOLDERS: [&str; 3] = ["OPENOXIDE.md", "MEMORY.md", "CLAUDE.md"];
 
-/// The project's own file, to which lasting facts go. Sessions are written with the last one.
+/// Names of the project's memory file, to which lasting facts are added. Benchmark sessions use the
+/// last name.
 pub(super) const OF_PROJECT: [&str; 3] = ["OPENOXIDE.md", ".openoxide/MEMORY.md", "CLAUDE.md"];
 
 static LAYOUT: Layout = Layout {

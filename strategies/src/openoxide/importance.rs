@@ -1,25 +1,24 @@
-//! OpenOxide: which old tool results are worth more than others
-//! (docs/sources/opencode-vs-claude-code.md §10.8: decisions and errors before the rest). The
-//! design names no measure, so this one is ours: what is told by the conversation itself, without a
-//! model.
+//! Importance of old tool results in OpenOxide (docs/sources/opencode-vs-claude-code.md §10.8:
+//! decisions and errors before the rest). The design defines no measure, so this one is our choice.
+//! It uses only the conversation and no model.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
 
-/// What a result is worth, the least first.
+/// Importance of a result, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
     /// Nothing speaks for it.
     Plain,
-    /// Something said or called later names what the result was the first to show.
+    /// A later message or call mentions a name that this result was the first to contain.
     Used,
     /// The tool failed: without it the failure is tried again.
     Error,
 }
 
-/// Shorter words are met by chance, bytes.
+/// Minimum length of a name in bytes. Shorter ones match by chance.
 const SHORTEST: usize = 6;
 
 /// The rank of the results at these positions of a view.
@@ -41,8 +40,8 @@ pub fn importance(blocks: &[Arc<Block>], places: &[usize]) -> HashMap<usize, Ran
     ranks
 }
 
-/// Words that name something: paths, identifiers, numbers with a unit, hashes. A word of prose has
-/// none of the marks.
+/// Splits out names: paths, identifiers, numbers with a unit, hashes. Ordinary prose contains none
+/// of the characters that mark them.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     let inside = |c: char| c.is_alphanumeric() || "_./:-".contains(c);
     text.split(move |c| !inside(c))

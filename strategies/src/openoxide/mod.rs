@@ -1,10 +1,10 @@
 //! OpenOxide: the blueprint (docs/sources/openoxide.md).
 //!
-//! Every request is counted before it is sent. Where it is too large three tiers follow one
-//! another: clearing old tool results, summarising finished turns with the weak model (normally
-//! beside the conversation, after a turn), summarising the whole session. `phases=two` is the older
-//! form (docs/sources/openoxide.md §1.3). `openoxide@provider-side` asks the provider to make room
-//! and has the tiers for what that leaves.
+//! Every request is counted before it is sent. If it is too large, three tiers run in order:
+//! clearing old tool results, summarising finished turns with the weak model (normally in the
+//! background after a turn), and summarising the whole session. `phases=two` is the older form
+//! (docs/sources/openoxide.md §1.3). `openoxide@provider-side` asks the provider to make room and
+//! uses the tiers if the request is still too large.
 
 #[cfg(test)]
 mod figures_tests;
@@ -51,13 +51,14 @@ pub use crate::openoxide::words::DESCRIPTOR;
 
 /// The provider refuses a smaller trigger (docs/sources/anthropic-api.md §2.3), tokens.
 const MIN_COMPACT_TRIGGER: u64 = 50_000;
-/// Further attempts after a passing failure: what Codex and OpenCode do; the blueprint is silent.
+/// Maximum retries after a transient failure, as in Codex and OpenCode. The blueprint does not
+/// specify a number.
 pub(crate) const RETRIES: u32 = 5;
 
-/// Who makes room. Both are the design's; there is no program.
+/// Component that makes room. The design describes both; there is no program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OxideVersion {
-    /// The tiers here.
+    /// The tiers of this module.
     Blueprint,
     /// The provider, as far as it can.
     ProviderSide,
@@ -160,7 +161,7 @@ pub(crate) struct OpenOxide {
     pinned: PromptChunks,
     /// Memory files for some paths: shown as long as the call that brought them.
     scoped: Scoped,
-    /// The summary being written beside the conversation.
+    /// Summary that is being written in the background.
     pub(crate) job: Option<Job>,
     /// Each view under the newest message that it showed.
     undo: UndoStack,
@@ -186,14 +187,14 @@ impl OpenOxide {
         self.settings.phases == Phases::Two
     }
 
-    /// Whether the model is told its budget here: only where its provider does not
-    /// (docs/sources/openoxide.md §2.7).
+    /// Returns true if the strategy must report its budget to the model, because the provider does
+    /// not (docs/sources/openoxide.md §2.7).
     fn tells(&self, s: &Engine) -> bool {
         self.settings.awareness && Teller::of_model(&s.model) == Teller::Agent
     }
 
-    /// What finished turns may take: what the parts served before them leave, up to their cap
-    /// (docs/sources/openoxide.md §2.2, allocation step 6).
+    /// Returns the tokens available to finished turns: the rest after the parts that are allocated
+    /// before them, up to their cap (docs/sources/openoxide.md §2.2, allocation step 6).
     pub(crate) fn history_room(&self, s: &Engine, open: usize) -> u64 {
         let cap = self.budget.history_cap(s.model.window);
         let parts = PromptChunks::split(s.context.blocks(), open).demand();
@@ -202,7 +203,7 @@ impl OpenOxide {
         given.ok().map(|a| a.chat_history).filter(|n| *n > 0).unwrap_or(cap)
     }
 
-    /// What a prompt may have at most, tokens.
+    /// Returns the maximum prompt size in tokens.
     fn limit(&self, s: &Engine) -> u64 {
         if self.two_phases() {
             s.model.window.saturating_sub(self.settings.compaction_buffer)
@@ -211,8 +212,8 @@ impl OpenOxide {
         }
     }
 
-    /// The view in assembly order, with this history and this open turn. The provider ignores
-    /// messages before its own compaction, so what is always shown follows one.
+    /// Builds the view in assembly order from a history and an open turn. The provider ignores
+    /// messages before its own compaction, so a history with one precedes the fixed part.
     pub(crate) fn assemble(
         &self,
         s: &Engine,
@@ -267,7 +268,7 @@ impl OpenOxide {
         !at.is_empty() && self.compacted(s, CompactionKind::Clear, "prune", phase, cleared)
     }
 
-    /// Shows these blocks and remembers what was shown before.
+    /// Shows these blocks and stores the previous view for undo.
     pub(crate) fn compacted(
         &mut self,
         s: &mut Engine,
@@ -339,10 +340,10 @@ impl Strategy for OpenOxide {
     }
 
     async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
-        // Finished turns join the history, and the files in the chat stand behind it again.
+        // Finished turns join the history, and the files in the chat follow it again.
         let history = s.context.blocks().iter().filter(|b| is_conversation(b)).cloned().collect();
         let view = self.assemble(s, history, Vec::new());
-        // Only what is always shown moves, so no call loses its result.
+        // Only fixed blocks move, so no call loses its result.
         let _ = s.context.set(view);
         Flow::Proceed
     }
@@ -446,7 +447,7 @@ impl Strategy for OpenOxide {
         };
         let (kept, fewer) = (upto(to), upto(MessageId(to.0.saturating_sub(1))));
         if s.context.set(kept).is_err() {
-            // A cut between a call and its result goes back one message further.
+            // A cut between a call and its result moves back by one message.
             let _ = s.context.set(fewer);
         }
     }

@@ -6,7 +6,7 @@ use ctxbench_core::session::RewindMode;
 
 use crate::testing::{Played, Script, back_to, play, says, user};
 
-/// Three turns and a seam behind the second prompt; then more.
+/// Plays three turns, then a rewind to the second prompt, then `then`.
 fn played(mode: RewindMode, then: Vec<Action>) -> Played {
     let at = Action::Rewind { to: "n".into(), mode, instructions: Some("keep the port".into()) };
     let long = |text: &str| format!("{text} {}", "word ".repeat(60));

@@ -1,4 +1,5 @@
-//! What one session leaves to the next (docs/sources/opencode-vs-claude-code.md §10.3, §10.9).
+//! Tests of state that passes from one session to the next (docs/sources/opencode-vs-claude-code.md
+//! §10.3, §10.9).
 
 use ctxbench_core::block::BlockKind;
 use ctxbench_core::engine::Action;
@@ -32,7 +33,7 @@ fn two_sessions(spec: &str) -> Played {
     play(spec, 1.0, script)
 }
 
-/// What the last normal request shows: kinds and texts.
+/// Returns the kinds and texts of the blocks of the last normal request.
 fn last(played: &Played) -> Vec<(BlockKind, String)> {
     let samples = played.of(Purpose::Sample);
     let blocks = &samples.last().unwrap().blocks;

@@ -1,7 +1,7 @@
 //! Settings of OpenOxide.
 
 ctxbench_core::settings! {
-    /// What can be set, with where each default comes from.
+    /// Settings of OpenOxide, with the source of each default.
     pub(crate) struct OpenOxideSettings {
         /// three = the tiers of docs/sources/openoxide.md §2.4; two = clear after each turn, then
         /// summarise the session, both judged by window - compaction_buffer
@@ -13,7 +13,7 @@ ctxbench_core::settings! {
         /// clearing must free at least this much
         prune_minimum: tokens = 20_000, "docs/sources/openoxide.md §1.3, \
             PruneConfig.minimum_savings";
-        /// newest user turns whose tool results are never cleared
+        /// newest user turns with tool results that are never cleared
         keep_turns: count = 2, "docs/sources/openoxide.md §1.3, PruneConfig.keep_recent_turns";
         /// which old results clearing leaves first: age = the newest; importance = errors, then
         /// those that something said later refers to, then the newest
@@ -26,12 +26,12 @@ ctxbench_core::settings! {
         /// share of the rest kept free for errors of counting; phases=three
         safety_margin: share = 0.05, "docs/sources/openoxide.md §2.2, \
             BudgetConfig.safety_margin_fraction";
-        /// share of the space beside the system prompt for the repository map
+        /// share of the space left by the system prompt that the repository map may use
         repo_map_fraction: share = 0.125, "docs/sources/openoxide.md §2.2, \
             BudgetConfig.repo_map_fraction";
         /// lower bound of the map's budget
         repo_map_min: tokens = 1_024, "docs/sources/openoxide.md §2.2, BudgetConfig.repo_map_min";
-        /// upper bound of the map's budget; what is beyond it is not shown
+        /// upper bound of the map's budget; the rest of the map is not shown
         repo_map_max: tokens = 8_192, "docs/sources/openoxide.md §2.2, BudgetConfig.repo_map_max";
         /// share of the window that finished turns may take
         chat_history_fraction: share = 0.0625, "docs/sources/openoxide.md §2.2, \
@@ -53,7 +53,7 @@ ctxbench_core::settings! {
             ToolClearingConfig.trigger_tokens";
         /// newest tool uses that the provider leaves
         clear_keep: count = 3, "docs/sources/openoxide.md §2.6, ToolClearingConfig.keep_tool_uses";
-        /// the provider clears only if this much goes; auto = any amount
+        /// minimum tokens for the provider to clear; auto = any amount
         clear_at_least: tokens = auto, "docs/sources/openoxide.md §2.6, \
             ToolClearingConfig.clear_at_least: none";
         /// prompt size from which the provider summarises; less than its minimum of 50,000 counts
@@ -61,8 +61,8 @@ ctxbench_core::settings! {
         compact_trigger: tokens = 150_000,
             "docs/sources/openoxide.md §2.6, ServerCompactionConfig.trigger_tokens; \
              docs/sources/anthropic-api.md §2.3";
-        /// tell a model that is not told by its provider its window, once at the start, and what is
-        /// left, after tool results
+        /// report the window at the start and the remaining tokens after tool results, to models
+        /// that do not get this from their provider
         awareness: flag = false, "docs/sources/openoxide.md §2.7: optional there";
         /// at a session summary its wishes, decisions, files and next steps are merged into the
         /// project's memory file, each line once; it is read when the next session begins

@@ -21,42 +21,43 @@ use crate::openoxide::view::{
 use crate::openoxide::words::DURABLE;
 use crate::openoxide::{OpenOxide, RETRIES};
 
-/// How often a summary that is still too large is summarised again (docs/sources/openoxide.md §2.4:
-/// Aider's recursion, depth 3).
+/// Maximum number of times that a summary that is still too large is summarised again
+/// (docs/sources/openoxide.md §2.4: Aider's recursion, depth 3).
 const MAX_DEPTH: u32 = 3;
-/// How often a session that the provider finds too long is offered again with its oldest part left
-/// out.
+/// Maximum number of times that a session summary is requested again with the oldest part omitted,
+/// after the provider found it too long.
 const MAX_TRIMS: u32 = 4;
 
-/// Characters of the message behind the seam that the instruction quotes, ours.
+/// Number of characters that the instruction quotes from the message after the seam. The number is
+/// our choice.
 const QUOTED: usize = 80;
 
-/// A summary being written beside the conversation.
+/// A summary that is being written in the background.
 pub(crate) struct Job {
     pub(crate) task: Task,
     request: Request,
-    /// What it will stand for.
+    /// Blocks that the summary will replace.
     covered: Vec<Arc<Block>>,
     depth: u32,
     mechanism: &'static str,
 }
 
 impl OpenOxide {
-    /// The conversation of finished turns: all of it after a turn, what lies before the open turn
-    /// otherwise.
+    /// Returns the conversation of finished turns: everything after a turn, otherwise the part
+    /// before the open turn.
     fn finished(s: &Engine, phase: Phase) -> Vec<Arc<Block>> {
         conversation(s.context.blocks(), Self::open(s, phase))
     }
 
-    /// Where the open turn begins; the end of the view if none is open.
+    /// Returns the index at which the open turn begins, or the end of the view if none is open.
     fn open(s: &Engine, phase: Phase) -> usize {
         let blocks = s.context.blocks();
         let open = if phase == Phase::PostTurn { None } else { newest_turn(blocks) };
         open.unwrap_or(blocks.len())
     }
 
-    /// Starts the summary of finished turns if they have outgrown their budget: beside the
-    /// conversation, or `waited` for at once.
+    /// Starts the summary of finished turns if they exceed their budget: in the background, or in
+    /// the current phase if the caller will wait for it (`waited`).
     pub(crate) async fn start_history(
         &mut self,
         s: &mut Engine,
@@ -94,7 +95,7 @@ impl OpenOxide {
         let base =
             ephemeral_block(BlockKind::Base, Role::System, self.words.history_system.clone());
         let text = transcript(&history[..end], self.settings.transcript_output as usize);
-        // What is waited for at once races nobody.
+        // A summary that is waited for does not run concurrently with the conversation.
         let when = if waited { phase } else { Phase::Background };
         let text =
             text.draft(BlockKind::SummaryPrompt, Role::User).build(MessageId(u32::MAX), vec![]);
@@ -114,7 +115,7 @@ impl OpenOxide {
         true
     }
 
-    /// Starts the summary of the whole session beside the conversation.
+    /// Starts the summary of the whole session in the background.
     pub(crate) async fn start_session(&mut self, s: &mut Engine) {
         if self.job.is_some() {
             return;
@@ -158,7 +159,8 @@ impl OpenOxide {
         changed
     }
 
-    /// Replaces what a summary covers, if that still stands as it was and the summary is smaller.
+    /// Replaces the covered blocks with their summary if they are unchanged and the summary is
+    /// smaller.
     fn swap(&mut self, s: &mut Engine, job: &Job, text: &str, phase: Phase) -> bool {
         let blocks = s.context.blocks();
         let places: Vec<usize> = (0..blocks.len())
@@ -188,15 +190,16 @@ impl OpenOxide {
         self.compacted(s, CompactionKind::Summarise, job.mechanism, phase, view)
     }
 
-    /// Merges what a session summary says for good into the project's memory file on disk, which
-    /// the next session shows: in this one the summary says it.
+    /// Merges the lasting facts of a session summary into the project's memory file on disk. The
+    /// next session shows the file; this session has the summary.
     fn migrate(&self, s: &mut Engine, summary: &str) {
         if self.settings.migration {
             remember(&mut s.fixed.context, &OF_PROJECT, &sections(summary, &DURABLE));
         }
     }
 
-    /// What the next session is told of this one; none if nothing was said, or the summary failed.
+    /// Returns a summary of this session for the next one. `None` if the conversation is empty or
+    /// the summary failed.
     pub(crate) async fn summary_for_next(&self, s: &mut Engine) -> Option<Arc<Block>> {
         let shown = s.context.blocks().to_vec();
         let covered = conversation(&shown, shown.len());
@@ -243,7 +246,7 @@ impl OpenOxide {
         self.migrate(s, &text);
         let summary = self.summary_block(s, text, &covered);
         let view = if answered {
-            // What was done for the message is in the summary, so it follows the message.
+            // The summary follows the message, because it covers the work done for it.
             self.assemble(s, Vec::new(), user.into_iter().chain([summary]).collect())
         } else {
             self.assemble(s, vec![summary], user)
@@ -251,8 +254,8 @@ impl OpenOxide {
         self.compacted(s, CompactionKind::Summarise, "session_summary", phase, view)
     }
 
-    /// Summarises one side of the seam right behind a message; the other stays word for word, and
-    /// the prefix with it where that is the earlier one (docs/sources/openoxide.md §1.8). A failure
+    /// Summarises one side of the seam after a message. The other side stays verbatim; if it is the
+    /// earlier one, its cached prefix is kept too (docs/sources/openoxide.md §1.8). A failure
     /// changes nothing.
     pub(crate) async fn summarise_side(
         &mut self,
@@ -266,8 +269,8 @@ impl OpenOxide {
         }
         let blocks = s.context.blocks();
         let talk = conversation(blocks, blocks.len());
-        // Behind the last block of the message: a summary that stands for it is newer than it and
-        // stands before it.
+        // The seam follows the last block of the message. A summary of the message has a newer ID
+        // but an earlier position.
         let seam = talk.iter().rposition(|b| b.message <= to).map_or(0, |i| i + 1);
         let (before, after) = talk.split_at(seam);
         let from_here = mode == RewindMode::SummarizeFrom;
@@ -368,8 +371,8 @@ impl OpenOxide {
         Some(request)
     }
 
-    /// The summary as it will be shown; none if it is empty or not smaller than what it replaces:
-    /// what it covers but for what stays beside it.
+    /// Returns the summary as it will be shown. `None` if it is empty or not smaller than the
+    /// blocks that it replaces, which are `covered` without `stays`.
     fn summary_text(
         &self,
         s: &Engine,

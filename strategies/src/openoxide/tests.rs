@@ -25,7 +25,7 @@ use crate::testing::{Answer, back_to, block_on, calls, says, too_long, user};
 const SCALE: f64 = 0.01;
 const GATE: u64 = 1_596;
 
-/// A scripted world whose background requests come back after so many looks.
+/// A scripted world with background requests that complete after `looks` polls.
 #[derive(Default)]
 struct Script {
     actions: VecDeque<Action>,
@@ -228,8 +228,8 @@ fn clearing_comes_first_and_needs_no_model() {
     let last = p.samples()[5];
     let cleared: Vec<bool> =
         last.blocks.iter().filter(|b| b.kind == Output).map(|b| b.text.starts_with('[')).collect();
-    // The newest 400 tokens of old results are protected; the one that crosses the line goes with
-    // all before it.
+    // The newest 400 tokens of old results are protected. The result that crosses this limit and
+    // all older ones are cleared.
     assert_eq!(cleared, [true, true, false]);
     assert!(last.tokens() <= GATE);
 }
@@ -422,7 +422,7 @@ fn two_phases_clear_after_a_turn_and_summarise_the_session_over_the_buffer() {
 
 #[test]
 fn two_phases_have_no_third() {
-    // 900 words are far beyond the budget of finished turns and within the window less the buffer.
+    // 900 words far exceed the budget of finished turns and fit in the window less the buffer.
     let turns = || vec![user("u1", &words(900)), user("u2", "next")];
     let short = || Script::new(turns(), vec![says("done"), says("fine")]);
     let mechanisms = |p: &Played| p.compactions().iter().map(|(m, _)| *m).collect::<Vec<_>>();

@@ -13,7 +13,7 @@ use ctxbench_core::tokens::bytes_div4_down;
 use crate::openoxide::importance::importance;
 use crate::openoxide::settings::PruneOrder;
 
-/// Whether a block belongs to the conversation, not to what is always shown.
+/// Returns true if a block belongs to the conversation and not to the fixed part.
 pub fn is_conversation(b: &Block) -> bool {
     !is_system(b)
         && !matches!(
@@ -31,8 +31,8 @@ fn said_by_user(b: &Block) -> bool {
     matches!(b.kind, BlockKind::User | BlockKind::Image)
 }
 
-/// Positions at which a user message begins, images in front of its text included. What is always
-/// shown may carry any message number, so only the user's own blocks are compared.
+/// Returns the positions at which user messages begin, including images before the text. Fixed
+/// blocks may have any message ID, so only the user's own blocks are compared.
 fn user_messages(blocks: &[Arc<Block>]) -> Vec<usize> {
     let begin = |i: usize| {
         let same = |b: &&Arc<Block>| said_by_user(b) && b.message == blocks[i].message;
@@ -64,7 +64,8 @@ pub fn newest_message(blocks: &[Arc<Block>]) -> Option<MessageId> {
     blocks.iter().flat_map(|b| b.origin.iter().map(|o| o.message)).max()
 }
 
-/// Position of the provider's newest compaction; a failed one is empty and stands for nothing.
+/// Returns the position of the provider's newest compaction. A failed compaction is empty and is
+/// skipped.
 pub fn server_compaction(blocks: &[Arc<Block>]) -> Option<usize> {
     blocks.iter().rposition(|b| b.kind == BlockKind::Compaction && !b.text.is_empty())
 }
@@ -103,9 +104,9 @@ pub fn prunable(
     prune_walk(steps, rule).into_iter().map(|k| places[k]).collect()
 }
 
-/// How much of the finished history, from the oldest on, one background summary takes: all but the
-/// newest half of the budget, cut where no call loses its result, and no more than the weak model
-/// can read. 0 = nothing to gain.
+/// Returns the number of the oldest blocks of the finished history that one background summary
+/// covers: all except the newest half of the budget, cut between a result and the next message, and
+/// at most as many as the weak model can read. 0 = a summary would gain nothing.
 pub fn head_end(history: &[Arc<Block>], cap: u64, readable: u64, output_bytes: usize) -> usize {
     let starts = group_starts(history);
     let mut end = suffix_within(history, &starts, cap / 2, |b| bytes_div4_down(&b.text))
@@ -157,8 +158,7 @@ pub fn transcript(blocks: &[Arc<Block>], output_bytes: usize) -> Transcript {
     out
 }
 
-/// Where the agent keeps the index of what it learned (docs/sources/openoxide.md §1.7:
-/// `auto_memory`).
+/// Path of the agent's own memory index (docs/sources/openoxide.md §1.7: `auto_memory`).
 const MEMORY_INDEX: &str = "/memory/MEMORY.md";
 
 /// A memory file as it is loaded: of the agent's own index the first `lines` lines, everything else
@@ -173,8 +173,8 @@ pub fn memory_index(b: &Arc<Block>, lines: usize) -> Arc<Block> {
     }
 }
 
-/// What is always shown, with the repository map cut to its budget at a line end. Ranked maps lose
-/// what matters least.
+/// Splits the fixed part and cuts the repository map to its budget at a line end. A ranked map
+/// loses its least relevant lines.
 pub fn fixed_chunks(blocks: &[Arc<Block>], config: &BudgetConfig, window: u64) -> PromptChunks {
     let mut chunks = PromptChunks::split(blocks, blocks.len());
     let Ok(given) = config.allocate(window, &chunks.demand()) else { return chunks };

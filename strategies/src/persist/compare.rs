@@ -1,4 +1,4 @@
-//! What of a context came back: whole, garbled, or not at all.
+//! Comparison of a context with the result of reading it back.
 
 use std::sync::Arc;
 
@@ -7,23 +7,23 @@ use ctxbench_core::content::{Part, ToolCall};
 
 use super::StoredMessage;
 
-/// What became of the messages of a context that was written and read again.
+/// Losses of a context that was written and read back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
     /// The context is the same, part for part and byte for byte.
     pub equal: bool,
     /// Messages of which nothing came back.
     pub lost: usize,
-    /// Messages that came back with other words, in part, or in somebody else's mouth. White space
-    /// at the ends of lines and around a text does not count.
+    /// Messages that came back with changed text, in part, or with another role. White space at
+    /// line ends and around a text is ignored.
     pub garbled: usize,
     /// Messages that came back though they were not in the context.
     pub surplus: usize,
 }
 
-/// Compares a context with what was read. How parts are dealt over neighbouring messages of one
-/// speaker does not matter, nor which text is a summary, nor whether a tool failed, which not every
-/// wire says.
+/// Compares a context with the messages that were read. Ignores how parts are distributed over
+/// neighbouring messages of one role, whether a text is a summary, and whether a tool failed, which
+/// not every wire reports.
 pub fn losses(before: &[StoredMessage], after: &[StoredMessage]) -> Losses {
     let (was, is) = (flat(before), flat(after));
     let mut used = vec![false; is.len()];
@@ -92,7 +92,7 @@ fn flat(all: &[StoredMessage]) -> Vec<Flat<'_>> {
         .collect()
 }
 
-/// What a model sees of a part.
+/// Returns the texts of a part that a model sees.
 fn exact(p: &Part) -> Vec<String> {
     let texts = |all: &[&Arc<str>]| all.iter().map(|t| t.to_string()).collect();
     match p {
@@ -107,7 +107,7 @@ fn exact(p: &Part) -> Vec<String> {
     }
 }
 
-/// The same without white space at the ends of lines and around the text.
+/// Returns the texts of a part without white space at line ends and around each text.
 fn whole(p: &Part) -> Vec<String> {
     exact(p)
         .iter()
@@ -156,7 +156,7 @@ mod tests {
             losses(&before, &damaged),
             Losses { equal: false, lost: 1, garbled: 1, surplus: 2 }
         );
-        // In somebody else's mouth.
+        // The role differs.
         assert_eq!(losses(&before[..1], &[say(Role::Assistant, "one")]).garbled, 1);
         assert_eq!(losses(&before, &[]).lost, 3);
     }

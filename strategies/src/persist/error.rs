@@ -1,4 +1,4 @@
-//! What can go wrong with a session on disk, for people.
+//! Errors of sessions on disk.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,41 +11,35 @@ use thiserror::Error;
 /// A session that cannot be written or read.
 #[derive(Debug, Error)]
 pub enum PersistError {
-    /// The system refused.
+    /// An operation on a file failed.
     #[error("{}: could not {doing}: {source}; {}", path.display(), io_hint::write_hint(source))]
     Io {
-        /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// Operation that failed, as a verb phrase for the message.
         doing: &'static str,
-        /// The system's words.
         source: io::Error,
     },
     /// The system refused while a file was written in its own place.
     #[error("{}: could not {doing}: {source}; {}", path.display(), io_hint::partial_write_hint(source))]
     Cut {
-        /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// Operation that failed, as a verb phrase for the message.
         doing: &'static str,
-        /// The system's words.
         source: io::Error,
     },
-    /// SQLite refused.
+    /// An operation of SQLite failed.
     #[error("{}: could not {doing}: {source}; what was stored before is still \
         there", path.display())]
     Sql {
-        /// The file.
         path: PathBuf,
-        /// What was tried.
+        /// Operation that failed, as a verb phrase for the message.
         doing: &'static str,
-        /// SQLite's words.
         source: rusqlite::Error,
     },
-    /// Our own store.
+    /// Error of the ctxbench store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A rollout.
+    /// Error of a rollout file.
     #[error(transparent)]
     Rollout(#[from] RolloutError),
 }

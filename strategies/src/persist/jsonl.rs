@@ -1,9 +1,9 @@
-//! Files that are only appended to: each entry with one write, so that a crash leaves at most one
-//! torn entry, at the end.
+//! Append-only files. Each entry is written with one call, so a crash leaves at most one torn
+//! entry, at the end.
 //!
-//! What a write has handed to the system survives the end of the program, killed or not. None of
-//! the products is known to wait for the disk (no source in docs/sources says so), so neither is
-//! waited for here: a power cut may take the newest entries.
+//! Data that was written survives the end of the program, even if it is killed. No source in
+//! docs/sources says that one of the products syncs to disk, so these files do not sync either. A
+//! power cut can lose the newest entries.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::error::PersistError;
 
-/// An open file.
+/// Append-only file, opened for writing.
 pub(crate) struct Appender {
     path: PathBuf,
     file: File,
@@ -61,8 +61,8 @@ impl Appender {
     }
 }
 
-/// A file's text; bytes that are no UTF-8, as a cut inside a character leaves them, spoil only
-/// their place. A missing file is empty.
+/// Reads a file as text. Bytes that are not UTF-8, such as a character that was cut off, are
+/// replaced at their position only. A missing file is empty.
 pub(crate) fn text(path: &Path) -> Result<String, PersistError> {
     match std::fs::read(path) {
         Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
@@ -100,8 +100,8 @@ pub(crate) fn objects(path: &Path) -> Result<(Vec<Value>, Vec<String>), PersistE
     Ok((out, notes))
 }
 
-/// A field of an object to be written to; what stands in the place of the object and is none, as a
-/// file from elsewhere may have it, gives way to an empty one.
+/// Returns a field of an object for writing. Replaces the value with an empty object if it is not
+/// an object, which can happen in files of other programs.
 pub(crate) fn field<'a>(object: &'a mut Value, key: &str) -> &'a mut Value {
     if !object.is_object() {
         *object = Value::Object(serde_json::Map::new());

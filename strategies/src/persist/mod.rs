@@ -1,10 +1,10 @@
-//! How products keep a session on disk, and what comes back when it is opened again.
+//! Session files of products, and the context that is restored from them.
 //!
-//! One narrow door: [`Persistence`] takes what was said and what a compaction made of it, in the
-//! order in which it happened, and gives the context back. Each file here reads like the
-//! description of one product's format; what it cannot express is lost, and that is the
-//! measurement. A format is opened by its [`Format`], which stands on the
-//! descriptor of its product; [`formats`] lists them.
+//! The interface is [`Persistence`]: it takes messages and the results of compactions in the order
+//! in which they happened, and returns the context. Each file here describes the format of one
+//! product. Information that the format cannot express is lost, and these losses are measured. A
+//! [`Format`] opens sessions and is part of the descriptor of its product. [`formats`] lists them
+//! all.
 
 mod compare;
 pub(crate) mod error;
@@ -22,13 +22,11 @@ use ctxbench_core::content::{Part, ToolCall};
 pub use compare::{Losses, losses};
 pub use error::PersistError;
 
-/// One message as a request shows it: who speaks, and text, reasoning, calls, results, files or
-/// summaries.
+/// A message as a request shows it, with its texts, reasoning, calls, results, files or summaries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredMessage {
-    /// Who speaks.
     pub role: Role,
-    /// What, in order.
+    /// Parts in order.
     pub parts: Vec<Part>,
 }
 
@@ -37,40 +35,39 @@ pub struct StoredMessage {
 pub enum JournalEntry {
     /// A message entered the conversation.
     Message(StoredMessage),
-    /// The conversation was compacted, cleared, cut or taken back: this is what is shown from now
-    /// on.
+    /// The new view after the conversation was compacted, cleared, cut or rewound.
     View(Vec<StoredMessage>),
 }
 
 /// A session read again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Loaded {
-    /// What the next request would show of the conversation, oldest first.
+    /// Conversation that the next request would show, oldest message first.
     pub context: Vec<StoredMessage>,
     /// Bytes that had to be read for it: whole files where a format has no way to skip, rows where
     /// it has one.
     pub bytes_read: u64,
-    /// What was found damaged and passed over, for people.
+    /// Notes for the user about damaged entries that were skipped.
     pub notes: Vec<String>,
 }
 
 /// An open session in one product's format. When `append` returns, the entry is as durable as the
 /// product makes it.
 pub trait Persistence: Send {
-    /// Writes down what happened.
+    /// Writes an entry.
     fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError>;
     /// Reads the session as a restarted program would.
     fn load(&self) -> Result<Loaded, PersistError>;
-    /// Everything said that the format still holds, compacted or not, oldest first.
+    /// Returns all messages that the format still contains, compacted or not, oldest first.
     fn log(&self) -> Result<Vec<StoredMessage>, PersistError>;
-    /// Bytes on disk.
+    /// Returns the size on disk in bytes.
     fn size(&self) -> u64;
 }
 
 /// A way to keep sessions.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
-    /// Name in reports.
+    /// Name of the format in reports.
     pub name: &'static str,
     /// A line for people.
     pub about: &'static str,
@@ -81,7 +78,7 @@ pub struct Format {
 /// Opens the session of a folder.
 pub type Open = fn(&Path, u64) -> Result<Box<dyn Persistence>, PersistError>;
 
-/// Ours, for what is no product.
+/// Format for strategies that are not products.
 pub const OURS: &[Format] = &[ours::FORMAT];
 
 /// All formats that a strategy names, in report order.
@@ -99,9 +96,9 @@ pub fn formats() -> Vec<&'static Format> {
 /// depend on the clock.
 pub(crate) const BEGIN_MS: u64 = 1_700_000_000_000;
 
-/// The conversation in a context: without what a program shows anew whenever it starts
-/// (instructions, memory, map, files of the chat, reminders). Blocks of one message are one message
-/// again.
+/// Returns the conversation of a context, without the blocks that a program shows again on every
+/// start (instructions, memory, map, files of the chat, reminders). Joins the blocks of each
+/// message.
 pub fn conversation(blocks: &[Arc<Block>]) -> Vec<StoredMessage> {
     let mut out: Vec<(u32, StoredMessage)> = Vec::new();
     for b in blocks {
@@ -151,12 +148,12 @@ fn part(b: &Block) -> Option<Part> {
     })
 }
 
-/// What a session wrote, from what its context looked like at each point where it changed: what is
-/// new was said, and what is no longer there or looks different was compacted.
+/// Journal of a session, derived from its context at each change: new messages are recorded as
+/// such, and a context with missing or changed messages as a new view.
 #[derive(Clone, Debug, Default)]
 pub struct Journal {
     shown: Vec<StoredMessage>,
-    /// What happened so far.
+    /// Entries so far, oldest first.
     pub entries: Vec<JournalEntry>,
 }
 
@@ -191,8 +188,8 @@ impl StoredMessage {
     }
 }
 
-/// The results of a view that look different from before, where nothing else does: what pruning
-/// leaves. (message, part, output)
+/// Returns the results of a view that changed, as (message, part, output), or `None` if anything
+/// else changed too. Pruning leaves such views.
 pub(crate) fn pruned<'a>(
     before: &[StoredMessage],
     after: &'a [StoredMessage],

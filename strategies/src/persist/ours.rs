@@ -1,8 +1,8 @@
-//! Our own store: messages and parts in SQLite, boundaries, marks for what was pruned (see
-//! `ctxbench_kit::store`).
+//! The store of ctxbench: messages and parts in SQLite, with boundaries and marks for pruned
+//! results (see `ctxbench_kit::store`).
 //!
-//! What a compaction keeps is repeated behind its boundary, in the same transaction. Each commit
-//! waits for the disk.
+//! The messages that a compaction keeps are repeated after its boundary, in the same transaction.
+//! Each commit is synced to disk.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -26,7 +26,7 @@ struct Ours {
     store: Store,
     session: Ulid,
     clock: i64,
-    /// What is shown now, each with the ids of its parts.
+    /// Current view, with the ids of the parts of each message.
     shown: Vec<(StoredMessage, Vec<Ulid>)>,
 }
 
@@ -71,7 +71,7 @@ impl Persistence for Ours {
                         self.store.prune_part(self.shown[i].1[k], self.clock, Some(output))?;
                     }
                 } else {
-                    // A summary that comes first stands in the boundary itself.
+                    // A summary at the start of the view is stored in the boundary.
                     let summary = match view.first() {
                         Some(StoredMessage { role: Role::User, parts }) => match &parts[..] {
                             [Part::Summary(text)] => Some(text.clone()),

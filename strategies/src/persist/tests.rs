@@ -94,8 +94,8 @@ fn what_was_said_comes_back() {
         f.path(),
         &[user("do it"), reply("done\n# with a heading\nok")].map(JournalEntry::Message),
     );
-    // The heading is gone; the start of the next session, "\n# aider chat started at …\n\n", leaves
-    // its empty lines (docs/sources/aider.md §1.5).
+    // The heading is dropped. The start of the next session, "\n# aider chat started at …\n\n",
+    // leaves its empty lines (docs/sources/aider.md §1.5).
     assert_eq!(loaded.context, [user("do it  \n"), reply("\ndone\nok\n\n\n\n")]);
 }
 
@@ -122,7 +122,7 @@ fn a_compaction_with_a_tail_comes_back_in_its_order() {
             view.push(user("later"));
             let loaded = written(name, f.path(), &entries);
             assert!(losses(&view, &loaded.context).equal, "{name}: {:?}", loaded.context);
-            // The log still has what the summary stands for.
+            // The log still contains the messages that the summary replaced.
             assert!(open(name, f.path()).log().unwrap().contains(&user("old")), "{name}");
         }
     }
@@ -333,8 +333,8 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
-    /// The formats that can express any context: whatever is said, pruned, compacted, taken back
-    /// and reopened, what loads is what the engine showed.
+    /// Checks the formats that can express any context: after any sequence of messages, pruning,
+    /// compaction, rewinding and reopening, the loaded context equals the engine's.
     #[test]
     fn the_loaded_context_is_the_one_in_memory(steps in prop::collection::vec(step(), 1..40)) {
         for name in ["ctxbench-store", "codex-rollout"] {

@@ -1,5 +1,5 @@
-//! What recorded sessions of pi mean: settings, sizes of its words, and how its prompts and
-//! summaries are put together.
+//! Conformance of pi with recorded sessions: settings, sizes of its constant texts, and the
+//! structure of its prompts and summaries.
 
 use ctxbench_core::block::Block;
 use ctxbench_core::model::{Model, Provider};
@@ -40,7 +40,7 @@ const SETTINGS: Shape = &[
     must("wire", OneOf(&["openai-chat"])),
 ];
 
-/// As the program's settings file spells them.
+/// Named as in the program's settings file.
 const COMPACTION: Shape =
     &[may("enabled", Flag), may("reserveTokens", Count), may("keepRecentTokens", Count)];
 
@@ -56,8 +56,8 @@ const CONSTANTS: Shape = &[
     may("prompt_turn_prefix", One(CONSTANT)),
 ];
 
-/// Size of a tag around a piece of a prompt, and of the words before a focus. The cases give the
-/// sum of a prompt's constant words only.
+/// Size of a tag around a part of a prompt, and of the text before a focus, in bytes. The cases
+/// only give the sum of a prompt's constant texts.
 const TAG: usize = 20;
 
 fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
@@ -149,7 +149,7 @@ fn files_of(summary: &Block) -> (Vec<String>, Vec<String>) {
     (read.into_iter().collect(), modified.into_iter().collect())
 }
 
-/// The lists as they stand behind a summary.
+/// Formats the file lists as they appear after a summary.
 fn render(read: &[String], modified: &[String]) -> String {
     let set = |list: &[String]| list.iter().cloned().collect();
     FileLists { read: set(read), modified: set(modified) }.render()

@@ -1,9 +1,10 @@
-//! Which failures pi takes for what (docs/sources/pi.md §5, §6): it reads the provider's words.
+//! Classification of failures as in pi (docs/sources/pi.md §5, §6), which reads the provider's
+//! messages.
 
 use ctxbench_core::request::{ErrorKind, ModelError};
 
-/// Words of providers that mean a prompt that is too large; where there are two, both must stand
-/// there in this order.
+/// Provider messages that mean that the prompt is too large. If an entry has two parts, both must
+/// appear in this order.
 const TOO_LARGE: &[(&str, &str)] = &[
     ("prompt is too long", ""),
     ("prompt too long", ""),
@@ -34,10 +35,10 @@ const TOO_LARGE: &[(&str, &str)] = &[
     ("token limit exceeded", ""),
 ];
 
-/// Words that mean something else although they may hold those above.
+/// Texts that rule out a prompt that is too large, even if the message also matches `TOO_LARGE`.
 const NOT_TOO_LARGE: &[&str] = &["rate limit", "too many requests"];
 
-/// Words of failures that do not pass by waiting.
+/// Texts of failures that a retry cannot resolve.
 const LASTING: &[&str] = &[
     "insufficient_quota",
     "quota exceeded",
@@ -47,7 +48,7 @@ const LASTING: &[&str] = &[
     "available balance",
 ];
 
-/// Words of failures that may pass.
+/// Texts of failures that a retry may resolve.
 const PASSING: &[&str] = &[
     "overloaded",
     "currently experiencing high demand",
@@ -77,7 +78,7 @@ const PASSING: &[&str] = &[
 /// Statuses of failures that may pass.
 const PASSING_STATUS: &[u16] = &[429, 500, 502, 503, 504, 520, 524];
 
-/// Whether the prompt was too large for the provider.
+/// Returns true if the prompt was too large for the provider.
 pub(super) fn is_overflow(e: &ModelError) -> bool {
     let text = e.message.to_lowercase();
     if NOT_TOO_LARGE.iter().any(|w| text.contains(w)) {
@@ -89,7 +90,7 @@ pub(super) fn is_overflow(e: &ModelError) -> bool {
     e.status == 413 || e.is_overflow() || TOO_LARGE.iter().any(says)
 }
 
-/// Whether the same request may succeed a little later.
+/// Returns true if a retry of the same request may succeed.
 pub(super) fn is_retryable(e: &ModelError) -> bool {
     let text = e.message.to_lowercase();
     if is_overflow(e) || LASTING.iter().any(|w| text.contains(w)) {

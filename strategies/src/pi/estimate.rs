@@ -1,4 +1,4 @@
-//! pi's two estimators and what it asks as the largest reply (docs/sources/pi.md §1, §4).
+//! pi's two token estimators and the output limit of its requests (docs/sources/pi.md §1, §4).
 
 use std::sync::Arc;
 
@@ -7,25 +7,24 @@ use ctxbench_core::engine::Engine;
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::tokens::utf16_len;
 
-/// Kept free beside input and reply, at least (docs/sources/pi.md §4).
+/// Minimum number of tokens that stay free in addition to input and reply (docs/sources/pi.md §4).
 const MARGIN: u64 = 4_096;
 /// Share of the input that is kept free if the reply still has room (docs/sources/pi.md §4).
 const MARGIN_PERCENT: u64 = 15;
 /// Room of a reply from which on that share is kept free (docs/sources/pi.md §4).
 const ROOM: u64 = 32_768;
 
-/// Tokens of so many characters where compaction is decided: a quarter, rounded up.
+/// Estimates tokens for compaction decisions: a quarter of the characters, rounded up.
 pub(super) fn quarter(chars: u64) -> u64 {
     chars.div_ceil(4)
 }
 
-/// Tokens of so many characters where the largest reply is decided: 3.5 characters each, rounded
-/// up.
+/// Estimates tokens for the output limit of a request: 3.5 characters per token, rounded up.
 pub(super) fn by_three_and_a_half(chars: u64) -> u64 {
     (2 * chars).div_ceil(7)
 }
 
-/// Characters of what is always shown: of the texts, and of the tools as JSON.
+/// Characters of the fixed part of the context: the texts, and the tools as JSON.
 pub(super) struct Base {
     pub(super) text: u64,
     pub(super) tools: u64,
@@ -41,17 +40,17 @@ impl Base {
         }
     }
 
-    /// What the second estimator makes of the blocks of a request without tools.
+    /// Estimates the tokens of a request without tools, at 3.5 characters per token.
     pub(super) fn by_blocks(blocks: &[Arc<Block>]) -> u64 {
         blocks.iter().map(|b| by_three_and_a_half(utf16_len(&b.text))).sum()
     }
 
-    /// What the first estimator makes of it.
+    /// Estimates the tokens of the fixed part at 4 characters per token.
     pub(super) fn quarter(&self) -> u64 {
         quarter(self.text + self.tools)
     }
 
-    /// What the second makes of it.
+    /// Estimates the tokens of the fixed part at 3.5 characters per token.
     pub(super) fn by_three_and_a_half(&self) -> u64 {
         by_three_and_a_half(self.text) + by_three_and_a_half(self.tools)
     }
@@ -89,7 +88,8 @@ mod tests {
         assert_eq!(largest_reply(20_000, 2_000, 15_903, 1.0), 1);
         assert_eq!(largest_reply(20_000, 2_000, 15_000, 1.0), 904);
         assert_eq!(largest_reply(20_000, 2_000, 5_000, 1.0), 2_000);
-        // 200,000 with 100,000: 85,000 are free beside 15 %, and 64,000 are asked for.
+        // A window of 200,000 with 100,000 tokens of input: 85,000 remain after the margin of 15 %,
+        // which is more than the limit of 64,000.
         assert_eq!(largest_reply(200_000, 64_000, 100_000, 1.0), 64_000);
         // With 140,000 the share of 21,000 leaves 39,000.
         assert_eq!(largest_reply(200_000, 64_000, 140_000, 1.0), 39_000);

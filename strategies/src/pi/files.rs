@@ -13,7 +13,7 @@ use crate::own_settings::{UserSetting, ValueKind, extract};
 /// Names in the order in which a folder is asked for them: the first one there is read.
 const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
 
-/// What of a person's file is about compaction.
+/// Settings of a user's file that affect compaction.
 const OWN: [UserSetting; 4] = [
     (&["compaction", "enabled"], "auto", ValueKind::Flag),
     (&["compaction", "reserveTokens"], "reserve", ValueKind::Number),

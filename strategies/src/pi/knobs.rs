@@ -1,4 +1,4 @@
-//! What people can turn in pi (docs/sources/pi.md §1, §2).
+//! User-visible options of pi (docs/sources/pi.md §1, §2).
 
 use crate::descriptor::Knob;
 

@@ -1,5 +1,6 @@
-//! pi's session: entries in the order in which they were written (docs/sources/pi.md §7). Nothing
-//! in it is changed; an edit hides a message and a compaction stands for those before its tail.
+//! pi's session: a log of entries in the order in which they were written (docs/sources/pi.md §7).
+//! Entries never change. An edit hides a message, and a compaction replaces the messages before its
+//! tail.
 
 use std::ops::Index;
 use std::sync::Arc;
@@ -14,11 +15,11 @@ use ctxbench_core::tokens::utf16_len;
 
 use super::summary::FileLists;
 
-/// What an image counts as, characters (docs/sources/pi.md §1).
+/// Characters that the estimators count for an image (docs/sources/pi.md §1).
 const IMAGE_CHARS: u64 = 4_800;
-/// What a call shows whose result never came: the marker on the wire (docs/sources/pi.md §7).
+/// Text of the error result that is sent for a call without a result (docs/sources/pi.md §7).
 const NO_RESULT: &str = "No result provided";
-/// What a result without text shows: the marker on the wire (docs/sources/pi.md §7).
+/// Text that is sent for a result without text (docs/sources/pi.md §7).
 const NO_OUTPUT: &str = "(no tool output)";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub(super) enum Speaker {
     Tool,
 }
 
-/// What a message of the model reports of itself.
+/// Usage and outcome of a model's message.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Report {
     pub(super) usage: Usage,
@@ -53,11 +54,11 @@ impl Report {
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) speaker: Speaker,
-    /// What is sent of it.
+    /// Blocks that are sent for the message.
     pub(super) blocks: Vec<Arc<Block>>,
     /// Characters, as both estimators count them.
     pub(super) chars: u64,
-    /// Of the model's messages.
+    /// Set for the model's messages only.
     pub(super) report: Report,
     /// An edit leaves it out of every request.
     pub(super) hidden: bool,
@@ -67,7 +68,7 @@ pub(super) struct Message {
 pub(super) struct Compaction {
     /// The message that is sent.
     pub(super) block: Arc<Block>,
-    /// The summary with the lists of files and without what is put around it.
+    /// Summary with the file lists, but without the text around it.
     pub(super) summary: String,
     /// First entry of the tail.
     pub(super) first_kept: usize,
@@ -78,7 +79,7 @@ pub(super) struct Compaction {
 pub(super) enum Content {
     Message(Message),
     Compaction(Compaction),
-    /// Hides a message; what it hides is marked there.
+    /// Hides a message. The hidden message has its `hidden` flag set.
     Edit,
 }
 
@@ -121,13 +122,13 @@ impl Log {
         &self.entries
     }
 
-    /// Takes over what was recorded since the last time; `report` belongs to the newest reply.
-    /// True if something is sent otherwise than the engine shows it.
+    /// Appends the messages that the engine recorded since the last call. `report` belongs to the
+    /// newest reply. Returns true if the log sends different content than the engine shows.
     pub(super) fn sync(&mut self, s: &Engine, report: &mut Option<Report>) -> bool {
         let from = std::mem::replace(&mut self.synced, s.history.messages().len() as u32);
         let mut changed = false;
-        // The newest blocks of the view are those of the newest messages; what is always shown
-        // stands for nothing in the history.
+        // The newest blocks of the view belong to the newest messages. Blocks without an origin are
+        // fixed and not part of the history.
         let mut fresh: Vec<Arc<Block>> = s
             .context
             .blocks()
@@ -170,7 +171,6 @@ impl Log {
         self.entries.len() - 1
     }
 
-    /// A compaction.
     pub(super) fn push_compaction(&mut self, c: Compaction) {
         self.push(c.block.message, Content::Compaction(c));
     }
@@ -179,15 +179,14 @@ impl Log {
     pub(super) fn hide(&mut self, at: usize) {
         if let Content::Message(m) = &mut self.entries[at].content {
             m.hidden = true;
-            // Whoever goes back to the message goes to before the edit, which is as if both were
-            // one.
+            // A rewind to the message also removes the edit, because both have the same ID.
             let id = self.entries[at].id;
             self.push(id, Content::Edit);
         }
     }
 
-    /// Gives calls whose result never came an error result, as they are sent then. True if there
-    /// were any.
+    /// Adds an error result to each call without a result, as the next request sends it. Returns
+    /// true if there were such calls.
     pub(super) fn close_calls(&mut self, s: &mut Engine) -> bool {
         let newest = self.entries.iter().rposition(
             |e| matches!(&e.content, Content::Message(m) if m.speaker == Speaker::Assistant),
@@ -212,12 +211,13 @@ impl Log {
         !open.is_empty()
     }
 
-    /// Forgets everything: the session begins anew behind what is recorded so far.
+    /// Removes all entries: the session starts again after the messages recorded so far.
     pub(super) fn clear(&mut self, s: &Engine) {
         *self = Log { entries: Vec::new(), synced: s.history.messages().len() as u32 };
     }
 
-    /// Goes back to a message: entries are a tree, and what came later is on another branch.
+    /// Removes the entries after a message. The program keeps them on another branch of its tree of
+    /// entries.
     pub(super) fn rewind(&mut self, to: MessageId) {
         self.entries.retain(|e| e.id <= to);
     }
@@ -229,7 +229,8 @@ impl Message {
         Message { speaker, blocks, chars, report: Report::default(), hidden: false }
     }
 
-    /// Leaves out or replaces what the program does not send as it stands. True if there was any.
+    /// Removes blank replies and replaces blank results, as the program does before it sends them.
+    /// Returns true if a block changed.
     fn tidy(&mut self) -> bool {
         let blank = |b: &Block| b.text.trim().is_empty();
         match self.speaker {
@@ -265,7 +266,7 @@ fn chars(b: &Block) -> u64 {
     }
 }
 
-/// Arguments of a call as the program reads them; what is no JSON is nothing.
+/// Parses the arguments of a call as the program does. Invalid JSON gives an empty object.
 pub(super) fn arguments(call: &Block) -> Json {
     Json::read(&call.text).unwrap_or(Json::Object(Vec::new()))
 }

@@ -1,8 +1,8 @@
-//! pi: a summary in front of about 20,000 tokens that stay as they are; the cut may lie inside a
-//! turn.
+//! pi: replaces the history with a summary and keeps a tail of about 20,000 tokens. The cut may lie
+//! within a turn.
 //!
-//! The session is a log of entries (`log.rs`) of which a view is made (`projection`); `program.rs`
-//! is what was released.
+//! The session is a log of entries (`log.rs`) from which `projection.rs` derives the view.
+//! `program.rs` models the released program.
 
 mod conform;
 pub(crate) mod descriptor;

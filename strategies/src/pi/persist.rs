@@ -1,9 +1,10 @@
-//! pi's session file (docs/sources/pi.md §7): JSONL that is only appended to. Entries name the one
-//! before them and so make a tree; the last line is the leaf.
+//! pi's session file (docs/sources/pi.md §7): append-only JSONL. Each entry names its parent, so
+//! the entries form a tree. The last line is the current leaf.
 //!
-//! A compaction is an entry with the summary and the first entry of the tail; what it stands for
-//! stays in the file. An edit hides a message. Going back is no line: the next entry names an older
-//! one as the one before it, so until then a restart shows what was left.
+//! A compaction is an entry with the summary and the ID of the first entry of the tail. The
+//! summarised entries stay in the file. An edit hides a message. A rewind writes no line: the next
+//! entry names an older entry as its parent. A restart before that entry shows the messages from
+//! before the rewind.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -33,7 +34,7 @@ struct Session {
     seed: u64,
     lines: u64,
     leaf: Option<String>,
-    /// What is shown now, each with the id of its entry.
+    /// Current view: each message with the ID of its entry.
     shown: Vec<(String, StoredMessage)>,
 }
 
@@ -92,7 +93,7 @@ impl Session {
             "details": {"readFiles": files.read, "modifiedFiles": files.modified},
         });
         if own.is_none() {
-            // Made by somebody else: nothing is put around it.
+            // An external compaction: the program adds no text around its summary.
             entry["fromHook"] = json!(true);
         }
         self.entry(entry)
@@ -120,14 +121,15 @@ impl Session {
             self.shown = projected(&jsonl::objects(&self.path)?.0);
             return Ok(());
         }
-        // Anything else begins a branch of its own at the root.
+        // Any other view starts a new branch at the root.
         self.leaf = None;
         self.shown.clear();
         view.iter().try_for_each(|s| self.say(s))
     }
 
-    /// Entries whose messages vanished or look different where the rest of a view stays, each with
-    /// what it became; `None` = the view differs otherwise.
+    /// Finds the entries with messages that are missing from the view or differ in it, if all other
+    /// messages are the same. Returns each such entry with its new message. `None` = the view has
+    /// other differences.
     fn edits<'a>(
         &self,
         view: &'a [StoredMessage],
@@ -143,8 +145,8 @@ impl Session {
         rest.peek().is_none().then_some(out)
     }
 
-    /// A compaction; what of its tail stands at the end of what was shown is kept, anything else is
-    /// written again.
+    /// Writes a compaction. The part of its tail that ends the current view is kept by reference,
+    /// and all other messages of the tail are written again.
     fn compact(
         &mut self,
         summary: &StoredMessage,
@@ -195,8 +197,8 @@ fn entry_id(line: &Value) -> Option<&str> {
     line["id"].as_str().filter(|_| line["type"] != "session")
 }
 
-/// What the last entry's way to the root shows, each with its entry. A parent that was lost in a
-/// crash is replaced by the entry before.
+/// Returns the messages on the path from the root to the last entry, each with its entry's ID. A
+/// parent that was lost in a crash is replaced by the preceding entry.
 fn projected(lines: &[Value]) -> Vec<(String, StoredMessage)> {
     let entries: Vec<&Value> = lines.iter().filter(|l| entry_id(l).is_some()).collect();
     let place: HashMap<&str, usize> =
@@ -287,7 +289,8 @@ fn block(p: &Part) -> Option<Value> {
             "type": "thinking", "thinking": **text, "thinkingSignature": encrypted.as_deref(),
         }),
         Part::Call(ToolCall { id, name, arguments }) => {
-            // An object; text that is none, or is written otherwise, is kept as it is beside it.
+            // The arguments as an object. If they are not valid JSON, or not in canonical form,
+            // their text is kept in `raw`.
             let input: Value = serde_json::from_str(arguments).unwrap_or_else(|_| json!({}));
             let same = *input.to_string() == **arguments;
             let raw = (!same).then_some(&**arguments);

@@ -1,8 +1,8 @@
-//! pi as released, 1.5 (docs/sources/pi.md, sections named at the rules).
+//! pi as released, 1.5 (docs/sources/pi.md; comments name the sections).
 //!
-//! Whether to compact is asked after every batch of tools, after a run and before a prompt; a
-//! refusal for length and a reply that was cut off below its limit are hidden, and the run goes on
-//! behind a compaction, once.
+//! The program decides whether to compact after each batch of tool calls, after a run and before a
+//! prompt. If the provider refuses a request for its length, or a reply was cut off below its
+//! limit, the program hides that message, compacts and retries the run once.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ pub(crate) struct Program {
     words: PiWords,
     scale: f64,
     log: Log,
-    /// Of the reply that arrived and is not recorded yet.
+    /// Report of the reply that arrived but is not recorded yet.
     report: Option<Report>,
     /// Tools have run, and the next request is to be thought over.
     batch_done: bool,
-    /// The run was already tried again behind a compaction.
+    /// Whether the run was already retried after a compaction.
     recovered: bool,
     /// Attempts made again at the request that fails.
     retried: u64,
@@ -96,9 +96,10 @@ impl Program {
         fixed.chain(self.log.shown()).collect()
     }
 
-    /// Shows what the log sends, where nothing became smaller by a compaction.
+    /// Shows the blocks that the log sends, where the change is not a compaction.
     fn show(&mut self, s: &mut Engine) {
-        // Messages go whole, results stay behind their calls, so the edit is always valid.
+        // Messages are removed as a whole and results stay after their calls, so the edit is always
+        // valid.
         let _ = s.context.set(self.view(s));
     }
 
@@ -109,8 +110,8 @@ impl Program {
         }
     }
 
-    /// What follows a run, and comes before a prompt (docs/sources/pi.md §1, §5). True if the run
-    /// goes on.
+    /// Performs the checks that follow a run and precede a prompt (docs/sources/pi.md §1, §5).
+    /// Returns true if the run continues.
     async fn check_reply(&mut self, s: &mut Engine, at: usize, phase: Phase) -> bool {
         if !self.settings.auto || self.log.compaction().is_some_and(|(c, _)| at < c) {
             return false;
@@ -141,7 +142,7 @@ impl Program {
         } else if m.report.total() > 0 {
             m.report.total()
         } else {
-            // Counters from before the newest compaction tell nothing of the view.
+            // Counters from before the newest compaction say nothing about the view.
             let Some(tokens) = self.log.tokens_across_edits(base) else { return false };
             tokens
         };
@@ -149,15 +150,15 @@ impl Program {
         false
     }
 
-    /// The window is full. True if the run goes on.
+    /// Handles a full window. Returns true if the run continues.
     async fn recover(&mut self, s: &mut Engine, at: usize, phase: Phase, answered: bool) -> bool {
         if answered {
-            // There is nothing to go on with behind a finished reply.
+            // The reply is complete, so there is nothing to continue.
             self.compaction(s, Reason::Overflow, phase, None).await;
             return false;
         }
         if self.recovered {
-            // Told as a failure, though nothing is begun.
+            // The program reports a failed compaction although it starts none.
             s.trigger(Reason::Overflow.name(), self.log.tokens(self.base(s)), s.model.window);
             return false;
         }
@@ -167,7 +168,7 @@ impl Program {
         self.compaction(s, Reason::Overflow, phase, None).await
     }
 
-    /// Summarises what lies before the tail and shows the result. True if it was done.
+    /// Summarises the messages before the tail and shows the result. Returns true on success.
     async fn compaction(
         &mut self,
         s: &mut Engine,
@@ -180,7 +181,7 @@ impl Program {
             return false;
         }
         s.trigger(reason.name(), self.log.tokens(self.base(s)), self.limit(s));
-        // The user is told that there is nothing to compact.
+        // A manual compaction reports to the user that there is nothing to compact.
         let Some(plan) = plan else { return false };
         let summary = match self.summary(s, &plan, phase, focus).await {
             Ok(summary) => summary,
@@ -286,7 +287,7 @@ impl Strategy for Program {
     }
 
     async fn on_restart(&mut self, s: &mut Engine) {
-        // The session comes back from its file; what the process knew beside it does not.
+        // The session is restored from its file, but the state of the process is lost.
         self.sync(s);
         (self.batch_done, self.recovered, self.retried) = (false, false, 0);
     }

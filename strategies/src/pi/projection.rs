@@ -1,4 +1,4 @@
-//! What is sent of the entries, how large it is, and where a compaction would cut
+//! The view that the log gives, its size, and the position at which a compaction would cut it
 //! (docs/sources/pi.md §1, §2).
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::estimate::{Base, by_three_and_a_half, quarter};
 use super::log::{Compaction, Content, Entry, Log, Message, Speaker};
 use super::summary::FileLists;
 
-/// What a compaction would do.
+/// Entries that a compaction would keep and summarise.
 #[derive(Debug, PartialEq)]
 pub(super) struct Plan {
     /// First entry that stays.
@@ -20,12 +20,12 @@ pub(super) struct Plan {
     pub(super) history: Vec<usize>,
     /// Beginning of the turn that the cut lies in; empty = it lies between turns.
     pub(super) turn: Vec<usize>,
-    /// Whether the cut lies in a turn.
+    /// Whether the cut lies within a turn.
     pub(super) split: bool,
 }
 
 impl Log {
-    /// The newest compaction.
+    /// Returns the newest compaction and its index.
     pub(super) fn compaction(&self) -> Option<(usize, &Compaction)> {
         self.entries().iter().enumerate().rev().find_map(|(i, e)| match &e.content {
             Content::Compaction(c) => Some((i, c)),
@@ -48,19 +48,19 @@ impl Log {
         self.projected().into_iter().filter_map(|i| self[i].visible())
     }
 
-    /// What is sent behind what is always shown.
+    /// Returns the blocks that are sent after the fixed part.
     pub(super) fn shown(&self) -> Vec<Arc<Block>> {
         let summary = self.compaction().map(|(_, c)| c.block.clone());
         summary.into_iter().chain(self.messages().flat_map(|m| m.blocks.iter().cloned())).collect()
     }
 
-    /// Whether a message is still sent.
+    /// Returns true if a message is still sent.
     pub(super) fn is_projected(&self, at: usize) -> bool {
         let kept = self.compaction().is_none_or(|(_, c)| at >= c.first_kept);
         kept && self[at].visible().is_some()
     }
 
-    /// Whether an edit is among what makes the view.
+    /// Returns true if the view depends on an edit.
     pub(super) fn has_edits(&self) -> bool {
         let from = self.compaction().map_or(0, |(_, c)| c.first_kept);
         self.entries()[from..].iter().any(|e| matches!(e.content, Content::Edit))
@@ -74,8 +74,8 @@ impl Log {
             .find(|&i| self[i].visible().is_some_and(is) && self.is_projected(i))
     }
 
-    /// Walks from the newest entry back to a reply whose counters hold: its total and the
-    /// characters of each message behind it. `None` = what `ends` names comes first.
+    /// Searches back from the newest entry for a reply with usable counters. Returns its total and
+    /// the characters of each message after it. `None` = an entry that `ends` accepts comes first.
     fn counted(&self, ends: impl Fn(&Entry) -> bool) -> Option<(u64, Vec<u64>)> {
         let mut behind = Vec::new();
         for e in self.entries().iter().rev() {
@@ -91,8 +91,9 @@ impl Log {
         None
     }
 
-    /// Tokens of the view by the first estimator: what was counted with the last reply since the
-    /// newest compaction or edit and a quarter of what came since, or a quarter of everything.
+    /// Estimates the tokens of the view: the counters of the last reply since the newest compaction
+    /// or edit plus a quarter of the characters of the later messages. Without such a reply,
+    /// everything is estimated by its length.
     pub(super) fn tokens(&self, base: u64) -> u64 {
         let ends = |e: &Entry| !matches!(e.content, Content::Message(_));
         match self.counted(ends) {
@@ -101,8 +102,8 @@ impl Log {
         }
     }
 
-    /// The same without regard to edits; `None` = the counters are older than the newest
-    /// compaction.
+    /// Estimates the tokens of the view as [`Log::tokens`] does, but also uses counters from before
+    /// an edit. `None` = the counters are older than the newest compaction.
     pub(super) fn tokens_across_edits(&self, base: u64) -> Option<u64> {
         if let Some((total, behind)) = self.counted(Entry::is_compaction) {
             return Some(total + behind.into_iter().map(quarter).sum::<u64>());
@@ -117,7 +118,8 @@ impl Log {
         base + summary + self.messages().map(|m| quarter(m.chars)).sum::<u64>()
     }
 
-    /// Tokens of the next request by the second estimator, which knows nothing of edits.
+    /// Estimates the tokens of the next request at 3.5 characters per token. Edits do not
+    /// invalidate the counters.
     pub(super) fn input(&self, base: &Base) -> u64 {
         let by = by_three_and_a_half;
         if let Some((total, behind)) = self.counted(Entry::is_compaction) {
@@ -127,7 +129,7 @@ impl Log {
         base.by_three_and_a_half() + summary + self.messages().map(|m| by(m.chars)).sum::<u64>()
     }
 
-    /// What a compaction would do; `None` = there is nothing to compact.
+    /// Plans a compaction that keeps about `keep` tokens. `None` = there is nothing to compact.
     pub(super) fn plan(&self, keep: u64) -> Option<Plan> {
         if self.entries().last()?.is_compaction() {
             return None;
@@ -137,7 +139,7 @@ impl Log {
         let says = |i: usize| self[view[i]].visible();
         let is =
             |i: usize, speakers: &[Speaker]| says(i).is_some_and(|m| speakers.contains(&m.speaker));
-        // Before a result there is no cut.
+        // A tail never begins with a result.
         let cuts: Vec<usize> =
             (0..view.len()).filter(|&i| is(i, &[Speaker::User, Speaker::Assistant])).collect();
         let sizes: Vec<u64> =
@@ -147,7 +149,7 @@ impl Log {
             cut = *cuts.iter().find(|&&c| c >= reached).or(cuts.last())?;
             cut += usize::from(self.only_a_hidden_reply_follows(&view[cut + 1..]));
         }
-        // What is not sent goes with the message behind it.
+        // Entries that are not sent stay with the message after them.
         while cut > 0 && says(cut - 1).is_none() && !self[view[cut - 1]].is_compaction() {
             cut -= 1;
         }
@@ -165,8 +167,8 @@ impl Log {
         (!plan.history.is_empty() || !plan.turn.is_empty()).then_some(plan)
     }
 
-    /// Whether behind the cut lies nothing but a reply that an edit hides: the last visible message
-    /// is then summarised too, since nothing answers it.
+    /// Returns true if only a hidden reply follows the cut. The last visible message is then
+    /// summarised too, since it has no answer.
     fn only_a_hidden_reply_follows(&self, suffix: &[usize]) -> bool {
         let hidden = |m: &Message| m.hidden && m.speaker == Speaker::Assistant;
         let mut found = false;

@@ -1,4 +1,4 @@
-//! What the requests of a driven pi mean.
+//! Interpretation of the requests of a recorded pi session.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -15,24 +15,25 @@ pub(super) const RECORDING: Recording = Recording { notes, read, texts_apart: fa
 
 /// The folder of its session files in the one that it is driven in.
 const SESSIONS: &str = "sessions";
-/// Of a session file, what begins it stands within so many bytes.
+/// Number of bytes at the start of a session file that are read for the system message.
 const MAX_HEAD: u64 = 4 << 20;
 
-/// What it believes that system prompt and tools have, and the size of the latter as it writes
-/// them down; neither is that of what it sends (docs/sources/pi.md §1).
+/// Names of the recorded sizes: the program's estimate for system prompt and tools, and the length
+/// of the tools as written to the session file. Both differ from the sizes on the wire
+/// (docs/sources/pi.md §1).
 const ESTIMATE: &str = "estimate_tokens";
 const TOOLS: &str = "json_utf16";
 
-/// What stands around a summary (docs/sources/pi.md §3).
+/// Tags around a summary (docs/sources/pi.md §3).
 const SUMMARY: [&str; 2] = ["<summary>\n", "\n</summary>"];
-/// What stands between the summary of the history and that of the beginning of a turn: a line of
-/// its own words in bold behind a rule.
+/// Separator between the summary of the history and that of the beginning of a turn: a rule and a
+/// bold heading with the program's text.
 const JOIN: [&str; 2] = ["\n\n---\n\n**", "**\n\n"];
 
-/// What stands around the beginning of a turn in a prompt for that alone.
+/// Texts around the beginning of a turn in a prompt that summarises only that.
 const BEGINNING: [&str; 2] = ["# Conversation\n", "\n\n# Instructions\n"];
 
-/// What the first system message in its session file says of system prompt and tools.
+/// Reads the sizes of system prompt and tools from the first system message of the session file.
 fn notes(scratch: &Path) -> Map<String, Value> {
     jsonl_in(&scratch.join(SESSIONS)).iter().find_map(|log| beginning(log)).unwrap_or_default()
 }
@@ -50,8 +51,8 @@ fn beginning(log: &Path) -> Option<Map<String, Value>> {
     Some(Map::from_iter([(ESTIMATE.into(), estimate.into()), (TOOLS.into(), tools.into())]))
 }
 
-/// How it said that its compactions ended (docs/sources/pi.md §6): those that were made, and the
-/// reasons of those that came to nothing.
+/// Lists the compactions that the program reported (docs/sources/pi.md §6): the completed ones, and
+/// the reasons of the failed ones.
 fn ends(told: &[Value]) -> Map<String, Value> {
     let (made, failed): (Vec<&Value>, Vec<&Value>) =
         told.iter().partition(|end| end.get("result").is_some_and(Value::is_object));
@@ -92,7 +93,7 @@ fn read(heard: &Heard<'_>) -> Reading {
     out
 }
 
-/// Sizes of the program's words that are seen for the first time.
+/// Records the sizes of the program's constant texts at their first occurrence.
 fn note(constants: &mut Map<String, Value>, text: &str, sort: &As) {
     let mut put = |name: &str, bytes: usize| {
         constants.entry(name).or_insert(json!({"bytes": bytes}));
@@ -134,19 +135,21 @@ fn sorted(r: &Asked<'_>, i: usize, summaries: &[&str]) -> As {
     As::Said(p.kind)
 }
 
-/// The summary that stands for what is no longer shown.
+/// Parses the message that contains a summary of the removed messages.
 fn summary(text: &str, summaries: &[&str]) -> Option<As> {
     let (_, rest) = text.split_once(SUMMARY[0])?;
     Some(As::Segments(segments(rest.strip_suffix(SUMMARY[1])?, summaries)))
 }
 
-/// What a summary consists of: one of the history, or that and one of the beginning of a turn.
+/// Splits a summary into its parts: the summary of the history and, after a split turn, the summary
+/// of the turn's beginning.
 fn segments(body: &str, summaries: &[&str]) -> Vec<Segment> {
     let said = |text: &str| Segment::Said(text.to_string());
     let joined = body.rmatch_indices(JOIN[0]).find_map(|(at, open)| {
         let words = at + open.len();
         let end = words + body[words..].find(JOIN[1])? + JOIN[1].len();
-        // A model may write the same; each side is one that was asked for, or the program's words.
+        // A model may write the same separator, so the text after it must be a summary that was
+        // requested.
         summaries.iter().any(|s| s.trim() == body[end..].trim()).then_some((at, end))
     });
     let Some((at, end)) = joined.filter(|_| !summaries.contains(&body)) else {
@@ -170,7 +173,7 @@ fn prompt(text: &str, summaries: &[&str]) -> Option<As> {
         constant_bytes: text.len() - transcript.len() - prior.map_or(0, str::len),
     };
     if let Some(rest) = text.strip_prefix(&*w.open) {
-        // The conversation may hold the same words; what closes it stands last.
+        // The conversation may contain the closing tag too, so the last one counts.
         let between = format!("{}{}", w.close, w.prior_open);
         return match rest.rsplit_once(&between) {
             Some((transcript, rest)) => {
@@ -275,7 +278,7 @@ mod tests {
             said("T"),
         ];
         assert_eq!(segments(nothing, &["T"]), words);
-        // What a model wrote itself is one piece.
+        // A summary that contains the separator itself is one segment.
         assert_eq!(segments(nothing, &[nothing]), [said(nothing)]);
         assert_eq!(segments("plain", &[]), [said("plain")]);
     }

@@ -1,7 +1,7 @@
 //! Settings of pi.
 
 ctxbench_core::settings! {
-    /// What can be set, with where each default comes from.
+    /// Settings of pi, with the source of each default.
     pub(crate) struct PiSettings {
         /// compact automatically
         auto: flag = true, "docs/sources/pi.md §1, compaction.enabled";
@@ -11,7 +11,7 @@ ctxbench_core::settings! {
         keep_recent: tokens = 20_000, "docs/sources/pi.md §2, compaction.keepRecentTokens";
         /// further attempts at a request that fails in passing
         retries: count = 3, "docs/sources/pi.md §6, retry.maxRetries";
-        /// what the program takes system prompt and tools for; auto = their length / 4
+        /// the program's estimate of the tokens of system prompt and tools; auto = their length / 4
         base_estimate: tokens = auto, "docs/sources/pi.md §1; told by recorded cases";
     }
 }

@@ -1,4 +1,4 @@
-//! What goes into a summary request and what comes of its answer (docs/sources/pi.md §3).
+//! The content of a summary request and the processing of its answer (docs/sources/pi.md §3).
 
 use std::collections::BTreeSet;
 
@@ -9,15 +9,15 @@ use ctxbench_core::tokens::utf16_len;
 use super::log::{Message, Speaker, arguments};
 use super::words::PiWords;
 
-/// What stays of a tool result in the transcript, UTF-16 units (docs/sources/pi.md §3).
+/// Length to which the transcript cuts a tool result, in UTF-16 units (docs/sources/pi.md §3).
 const RESULT_UNITS: usize = 2_000;
 
 /// Files that calls of the model named, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileLists {
-    /// Only read.
+    /// Files that were read but not modified.
     pub(super) read: BTreeSet<String>,
-    /// Written or edited.
+    /// Files that were written or edited.
     pub(super) modified: BTreeSet<String>,
 }
 
@@ -37,13 +37,13 @@ impl FileLists {
         }
     }
 
-    /// What was changed is no longer only read.
+    /// Removes modified files from the list of read files.
     pub(super) fn settled(mut self) -> FileLists {
         self.read.retain(|f| !self.modified.contains(f));
         self
     }
 
-    /// As they stand behind a summary; empty without files.
+    /// Formats the lists as they appear after a summary. Returns an empty string without files.
     pub(super) fn render(&self) -> String {
         let list = |(open, close): (&str, &str), files: &BTreeSet<String>| {
             let lines: Vec<&str> = files.iter().map(String::as_str).collect();
@@ -56,7 +56,7 @@ impl FileLists {
         list(READ, &self.read) + &list(MODIFIED, &self.modified)
     }
 
-    /// Those that stand behind a summary.
+    /// Parses the lists that follow a summary.
     pub(super) fn found_in(summary: &str) -> FileLists {
         let list = |(open, close): (&str, &str)| -> BTreeSet<String> {
             let found = summary.rsplit_once(open).and_then(|(_, rest)| rest.split_once(close));
@@ -147,12 +147,13 @@ fn result(text: &str) -> String {
 pub(super) struct Prompt<'a> {
     pub(super) words: &'a PiWords,
     pub(super) transcript: Transcript,
-    /// What the user wants the summary to look at.
+    /// Topic that the user wants the summary to focus on.
     pub(super) focus: Option<&'a str>,
 }
 
 impl Prompt<'_> {
-    /// Of whole turns; with a summary of what was before them it is brought up to date.
+    /// Builds the prompt for whole turns. If there is a previous summary, the prompt asks to update
+    /// it.
     pub(super) fn of_history(self, prior: Option<&str>) -> Draft {
         let w = self.words;
         let mut out = ask(&w.open);
@@ -170,7 +171,7 @@ impl Prompt<'_> {
         self.focused(out)
     }
 
-    /// Of the beginning of a turn.
+    /// Builds the prompt for the beginning of a turn.
     pub(super) fn of_turn(self) -> Draft {
         let mut out = ask(&self.words.prefix_open);
         out.append(&self.transcript);

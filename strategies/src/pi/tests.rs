@@ -166,7 +166,7 @@ fn a_refusal_for_length_is_hidden_and_the_run_goes_on_once() {
     let p = play(SPEC, 1.0, two_turns(9_000, more, replies, vec![]));
     assert_eq!(p.compactions().len(), 1);
     assert_eq!(p.failures().len(), 1);
-    // Told when the run ends and again before the next prompt.
+    // Reported when the run ends and again before the next prompt.
     assert_eq!(failed(&p), 2);
     assert_eq!(kinds(p.requests.last().unwrap()).len(), 3, "the session keeps the compaction");
 }
@@ -182,7 +182,7 @@ fn a_reply_cut_off_below_its_limit_is_left_out() {
     assert_eq!(p.compactions().len(), 1);
     let last = p.requests.last().unwrap();
     assert!(last.blocks.iter().all(|b| !b.text.contains("half")));
-    // At the limit of the model it stands.
+    // A reply at the model's limit is kept.
     let p = play(SPEC, 1.0, two_turns(9_000, more, vec![cut_off("half", 64_000)], vec![]));
     assert!(p.compactions().is_empty() || triggers(&p)[0].0 == "threshold");
 }
@@ -244,7 +244,8 @@ fn the_user_may_say_what_matters() {
     assert!(summary[0].blocks[1].text.ends_with("Give most room to: names"));
     assert_eq!(summary.len(), 1, "just after a compaction there is nothing to do");
     assert_eq!(failed(&p), 1);
-    // All fits into what is kept: refused by hand, silent by itself.
+    // Everything fits in the tail: a manual compaction reports a failure, and an automatic one does
+    // nothing.
     let small = |more| two_turns(20_001, more, vec![], vec![]);
     let p = play("pi:reserve=180k", 1.0, small(vec![]));
     assert_eq!((failed(&p), p.of(Purpose::Summary).len()), (0, 0));
@@ -264,7 +265,8 @@ fn without_counters_everything_is_estimated() {
         parts: vec![Part::Text(long(79_201).into()), image.clone()],
     });
     let silent = |text: &str| {
-        // The fake world counts where nothing is given, so the counters hold nothing but a mark.
+        // The simulated provider counts tokens only if a reply has no usage, so the usage has a
+        // single token here.
         says(text).map(|r| Reply { usage: Usage { reasoning: 1, ..Usage::default() }, ..r })
     };
     let script = Script {

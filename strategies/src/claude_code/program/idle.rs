@@ -12,7 +12,7 @@ use ctxbench_core::session::Millis;
 use super::Program;
 use crate::claude_code::summary::{IfNotReady, Prepared};
 
-/// How often it is looked at whether the summary is there, ms; ours.
+/// Interval between two checks whether the summary has arrived, ms; ours.
 const LOOK_MS: Millis = 1_000;
 
 /// The pause under way.
