@@ -186,11 +186,7 @@ pub enum SpecError {
         hint: String,
     },
     #[error("`{name}` has no version `{version}`; known are {known}")]
-    UnknownVersion {
-        name: String,
-        version: String,
-        known: String,
-    },
+    UnknownVersion { name: String, version: String, known: String },
     /// A setting that means nothing to the version.
     #[error("`{name}@{version}` does not read the setting `{setting}`; it belongs to {known}")]
     OtherVersion {
