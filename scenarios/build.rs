@@ -1,5 +1,5 @@
-//! Rebuilds the package when a built-in scenario's files change: the directory is embedded by a
-//! macro that cannot say so itself.
+//! Rebuilds the package when a file of a built-in scenario changes. The macro that embeds the
+//! directory cannot request this itself.
 
 fn main() {
     println!("cargo::rerun-if-changed=data");

@@ -1,28 +1,28 @@
-//! Bounds of the numbers of a session. The largest are far beyond any real session, and far below
-//! values with which a sum over a session would overflow or a filler text would exceed the memory.
+//! Bounds of the numbers in a session. They are far above the numbers of real sessions, and low
+//! enough that sums over a session do not overflow and filler texts fit into memory.
 //!
-//! A session file with a number beyond them is refused. In a recording the number becomes the
-//! bound, with a warning, and a limit of 0 becomes an unknown one.
+//! A session file with a number out of bounds is refused. In a recording, the bound replaces the
+//! number, with a warning, and a limit of 0 counts as unknown.
 
 use ctxbench_core::session::{Entry, Header, Millis, RecordedUsage};
 
 use crate::check::Located;
 use crate::error::Fault;
 
-/// Most tokens of any counter or limit, tokens.
+/// Maximum of any counter or limit, tokens.
 pub const TOKENS: u64 = 1_000_000_000;
 
-/// Most tokens of a text that replay makes up (`prefix_tokens`, the `tokens` of a fault), tokens:
-/// 20 MB of text, and ten times the largest window there is.
+/// Maximum length of a text that the replay generates (`prefix_tokens`, the `tokens` of a fault),
+/// tokens. This is 20 MB of text, or ten times the largest known window.
 pub const FILLER_TOKENS: u64 = 10_000_000;
 
-/// Longest time, ms: a century of 36,525 days.
+/// Maximum time, ms: a century of 36,525 days.
 pub const MS: Millis = 36_525 * 86_400_000;
 
-/// Smallest and largest factor on windows and token constants.
+/// Range of the factor on windows and token constants.
 pub(crate) const SCALE: std::ops::RangeInclusive<f64> = 0.000_001..=1_000.0;
 
-/// A number with its field, and its bounds.
+/// A number with its field and its bounds.
 pub(crate) struct Number<'a> {
     pub(crate) field: &'a str,
     pub(crate) value: &'a mut u64,
@@ -35,13 +35,13 @@ impl<'a> Number<'a> {
         Number { field, value, least: 0, most }
     }
 
-    /// A number of tokens that something must fit into.
+    /// Creates a limit, a number of tokens that is at least 1.
     pub(crate) fn limit(field: &'a str, value: &'a mut u64) -> Self {
         Number { field, value, least: 1, most: TOKENS }
     }
 }
 
-/// The numbers of a header.
+/// Returns the numbers of a header.
 pub(crate) fn of_header(h: &mut Header) -> Vec<Number<'_>> {
     let window = h.context_window.as_mut().map(|n| Number::limit("context_window", n));
     let output = h.max_output.as_mut().map(|n| Number::limit("max_output", n));
@@ -63,7 +63,7 @@ fn of_usage(u: &mut RecordedUsage) -> Vec<Number<'_>> {
     out
 }
 
-/// The numbers of an entry.
+/// Returns the numbers of an entry.
 pub(crate) fn of_entry(entry: &mut Entry) -> Vec<Number<'_>> {
     let mut out = Vec::new();
     match entry {
@@ -100,7 +100,7 @@ pub(crate) fn of_entry(entry: &mut Entry) -> Vec<Number<'_>> {
     out
 }
 
-/// Refuses a number that is too small or too large.
+/// Returns an error for a number out of bounds.
 pub(crate) fn check(numbers: Vec<Number<'_>>, line: usize) -> Result<(), Fault> {
     match numbers.into_iter().find(|n| !(n.least..=n.most).contains(n.value)) {
         None => Ok(()),
@@ -128,7 +128,7 @@ pub fn is_about_a_number(warning: &str) -> bool {
     warning.contains(TAKEN)
 }
 
-/// Makes numbers that are too large the largest ones, and says so.
+/// Replaces numbers above their bound by the bound, with a warning.
 pub(crate) fn clamp(numbers: Vec<Number<'_>>, file: &str, line: usize, warnings: &mut Vec<String>) {
     for n in numbers.into_iter().filter(|n| *n.value > n.most) {
         warnings.push(format!(

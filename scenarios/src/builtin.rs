@@ -1,4 +1,4 @@
-//! The scenarios inside the binary.
+//! Built-in scenarios, embedded in the binary.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::scenario::{self, Companions, NoBase, Scenario};
 
 static DATA: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/data");
 
-/// Every built-in scenario's id, in report order.
+/// Ids of the built-in scenarios, in report order.
 pub const IDS: &[&str] = &[
     "login-bug",
     "login-bug-tight",
@@ -68,18 +68,18 @@ pub const IDS: &[&str] = &[
     "two-sessions",
 ];
 
-/// Every built-in scenario, in the order of [`IDS`].
+/// Loads all built-in scenarios, in the order of [`IDS`].
 pub fn all() -> Result<Vec<Scenario>, LoadError> {
     IDS.iter().map(|id| by_id(id)).collect()
 }
 
-/// The scenarios of a run without arguments: those tagged `default`.
+/// Loads the scenarios of a run without arguments, which have the tag `default`.
 pub fn defaults() -> Result<Vec<Scenario>, LoadError> {
     IDS.iter().filter(|id| is_default(id)).map(|id| by_id(id)).collect()
 }
 
-/// Returns whether a scenario has the tag `default`, without loading its session. A file that is
-/// not TOML is loaded, which reports the error.
+/// Returns whether a scenario has the tag `default`, without loading its session. Returns true for
+/// invalid TOML, so that loading it reports the error.
 fn is_default(id: &str) -> bool {
     #[derive(serde::Deserialize)]
     struct Tagged {
@@ -147,8 +147,8 @@ mod tests {
     use super::*;
     use crate::formats::Source;
 
-    /// Sessions that rank strategies must distinguish them: with four facts, one lost fact is a
-    /// quarter of the score.
+    /// Sessions that rank strategies must distinguish between them. With four facts, a lost fact
+    /// costs a quarter of the score.
     #[test]
     fn what_is_shown_as_evidence_holds_enough_facts_of_several_kinds() {
         for s in all().unwrap() {

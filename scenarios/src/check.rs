@@ -1,5 +1,5 @@
-//! Consistency of a session's entries: unique ids, results with their calls, facts and rewinds that
-//! name messages.
+//! Consistency checks on a session's entries: unique ids, results with their calls, and facts and
+//! rewinds that name messages.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,8 +17,8 @@ pub(crate) struct Located {
     pub(crate) entry: Entry,
 }
 
-/// Puts a session together. `cut` says that the input ended too early: facts that name lost
-/// messages are then left out.
+/// Builds a session from its entries. If `cut` is set, the input ended too early, and facts that
+/// name lost messages are left out.
 pub(crate) fn assemble(
     header: Header,
     items: Vec<Located>,
@@ -165,14 +165,13 @@ pub(crate) fn assemble(
 /// A message, result or call that a fact names.
 #[derive(Default)]
 struct EntrySpan {
-    /// Index of its first and last entry: the last of a call is its result.
+    /// Index of the first and the last entry. The last entry of a call is its result.
     first: Option<usize>,
     last: usize,
-    /// Its parts.
     said: Vec<Part>,
 }
 
-/// Those that facts arise or are needed in, by their ids.
+/// Returns the entries in which facts arise or are needed, by id.
 fn places<'a>(
     session: &Session,
     facts: impl Iterator<Item = &'a Fact>,
@@ -211,7 +210,7 @@ fn is_later(places: &HashMap<String, EntrySpan>, need: &str, arises: &str) -> bo
     need != arises && need_at.zip(arises_at).is_some_and(|(n, a)| after(n, a))
 }
 
-/// Returns whether parts carry a fact, each of its literals in one of them.
+/// Returns whether parts contain a fact, either all of its literals or its whole text.
 fn carry(parts: &[Part], fact: &Fact) -> bool {
     let said_by = |p| Part::as_prose(p).or_else(|| Part::as_call(p).map(|c| &*c.arguments));
     let texts: Vec<&str> = parts.iter().filter_map(said_by).collect();
@@ -220,7 +219,7 @@ fn carry(parts: &[Part], fact: &Fact) -> bool {
         || texts.iter().any(|t| fact.occurs_in(t))
 }
 
-/// Returns whether any text of a session carries a fact, also a repository map or a file.
+/// Returns whether any text of a session contains a fact, including repository maps and files.
 fn stands_anywhere(session: &Session, fact: &Fact) -> bool {
     let carries = |e: &Entry| {
         let standing = e.standing_text().is_some_and(|t| fact.occurs_in(t));
@@ -229,7 +228,7 @@ fn stands_anywhere(session: &Session, fact: &Fact) -> bool {
     session.entries.iter().any(carries)
 }
 
-/// Files of a session lie below its folder.
+/// Returns an error unless a path lies below the session's folder.
 fn inside(path: &str, line: usize) -> Result<(), Fault> {
     let normal = |c| matches!(c, std::path::Component::Normal(_));
     if !path.is_empty() && std::path::Path::new(path).components().all(normal) {

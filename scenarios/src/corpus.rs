@@ -13,15 +13,15 @@ use crate::load::{
     SCENARIO_FILE, Take, is_scenario, load_source, load_with, named_session, nothing_in,
 };
 
-/// Files of a path that may contain sessions. In a folder and its subfolders these are files that
-/// end in `.toml`, `.jsonl`, `.json`, compressed or not, `.zip`, and files that a recording format
-/// recognises. Hidden folders are skipped; a folder with a `scenario.toml` counts as this file, and
-/// a folder that is a recording counts as one. Files that belong to another file, such as those of
-/// subagents, are read with it.
+/// Files of a path that may contain sessions. In a folder and its subfolders, these are files with
+/// the extension `.toml`, `.jsonl`, `.json` (compressed or not) or `.zip`, and files that a
+/// recording format recognises. Hidden folders are skipped. A folder with a `scenario.toml` is
+/// represented by that file, and a folder that is a recording counts as one file. Files that belong
+/// to another file, such as those of subagents, are read together with it.
 #[derive(Debug, Default)]
 pub struct Corpus {
     files: Vec<PathBuf>,
-    /// Files that belong to one of them.
+    /// Files that belong to another file.
     parts: HashSet<PathBuf>,
     /// Folders that cannot be read.
     unread: Vec<(PathBuf, LoadError)>,
@@ -61,7 +61,7 @@ impl Corpus {
         }
     }
 
-    /// By their paths.
+    /// Returns the files, sorted by path.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
@@ -72,13 +72,14 @@ impl Corpus {
     }
 }
 
-/// Hands over the sessions of a file, one at a time, and why there is none where one should be. Facts
-/// are not looked for: [`Scenario::find_facts`](crate::Scenario::find_facts) does that.
+/// Passes the sessions of a file to `take` one at a time, and an error for each session that cannot
+/// be read. Does not search for facts; see [`Scenario::find_facts`](crate::Scenario::find_facts).
 pub fn read(file: &Path, take: &mut Take<'_>) -> ControlFlow<()> {
     until_broken(file, take, |take| load_with(file, &[], take))
 }
 
-/// Reads a source without companion files, such as standard input. Messages call it `place`.
+/// Reads a source without companion files, such as standard input. Messages use `place` as its
+/// name.
 pub fn read_source(source: &Source<'_>, place: &Path, take: &mut Take<'_>) -> ControlFlow<()> {
     until_broken(place, take, |take| load_source(source, place, take))
 }
@@ -99,7 +100,7 @@ fn until_broken(
     }
 }
 
-/// As two paths of one file are alike.
+/// Makes a path absolute, so that two paths of the same file are equal.
 fn absolute(path: impl AsRef<Path>) -> PathBuf {
     std::path::absolute(&path).unwrap_or_else(|_| path.as_ref().to_path_buf())
 }
@@ -110,14 +111,15 @@ fn parts(file: &Path) -> Vec<PathBuf> {
     formats::detect(&source).map(|format| (format.parts)(&source)).unwrap_or_default()
 }
 
-/// Returns whether a file may contain sessions: by its name, by its format, or because it is
-/// compressed and unreadable, which is reported. Most TOML files are not scenarios.
+/// Returns whether a file may contain sessions, judged by its name or its format. Also true for
+/// compressed files that cannot be read, so that the error is reported. Most TOML files are not
+/// scenarios.
 pub(crate) fn may_hold_sessions(name: &Path, source: &Source<'_>) -> bool {
     let file = name.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
     let toml = formats::unpacked(&file).to_lowercase().ends_with(".toml");
     match source.head() {
         Ok(head) if toml => is_scenario(&head.text),
-        // Nothing in it is read, which is said.
+        // A tar archive is not read, but reported.
         Ok(head) if head.is_tar() => true,
         Ok(head) => named_session(name) || formats::detect_head(&head).is_some(),
         Err(_) => {
@@ -127,7 +129,7 @@ pub(crate) fn may_hold_sessions(name: &Path, source: &Source<'_>) -> bool {
     }
 }
 
-/// Returns the files of a folder and its subfolders that may contain a session, by their paths.
+/// Returns the files below a folder that may contain a session, sorted by path.
 fn files_below(folder: &Path, skipped: &mut Vec<(PathBuf, LoadError)>) -> Vec<PathBuf> {
     let mut whole = Vec::new();
     let enter = |below: &Path| {
@@ -151,7 +153,7 @@ fn files_below(folder: &Path, skipped: &mut Vec<(PathBuf, LoadError)>) -> Vec<Pa
     files.retain(|file| {
         match std::fs::metadata(file) {
             Ok(found) => found.is_file() && may_hold_sessions(file, &Source::at(file)),
-            // A link that leads nowhere.
+            // A link without a target.
             Err(_) => named_session(file),
         }
     });

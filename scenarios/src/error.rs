@@ -1,4 +1,4 @@
-//! Errors of inputs, for the person who wrote the input.
+//! Errors of inputs, with advice for the user.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,12 @@ use ctxbench_core::toml_file::TomlError;
 /// Session with the warnings of its reader.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Loaded {
-    /// The session.
     pub session: Session,
     /// Things that were repaired or left out, one sentence each, with file and line.
     pub warnings: Vec<String>,
 }
 
-/// A place in an input that cannot be read.
+/// Error at a place in an input.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {what}; expected {expected}; {fix}")]
 pub struct InputError {
@@ -23,75 +22,71 @@ pub struct InputError {
     pub file: String,
     /// Line, counted from 1.
     pub line: usize,
-    /// Problem.
     pub what: String,
-    /// Expected input.
+    /// Description of valid input.
     pub expected: String,
-    /// Advice.
+    /// Suggestion for the user.
     pub fix: String,
 }
 
 /// A recording that cannot be imported.
 pub type ImportError = InputError;
 
-/// Why a path or a name gave no scenario.
+/// Error of loading a path or name.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The file or folder cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Io {
-        /// Which one.
         path: PathBuf,
-        /// Why, as the operating system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A folder cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The content is wrong.
+    /// The content is invalid.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// It expects something that is not measured.
+    /// The scenario expects a value that is not measured.
     #[error(transparent)]
     Expect(#[from] TomlError),
     /// The file is empty.
     #[error("{}: the file is empty; record or write a session first", path.display())]
     Empty {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// The content is none of the known formats.
+    /// The content has none of the known formats.
     #[error("{}: not a known format; expected {expected}", path.display())]
     Unknown {
-        /// Which file or folder.
+        /// Path of the file or folder.
         path: PathBuf,
         /// The formats that can be read.
         expected: String,
     },
-    /// Archives of other kinds than zip are not read.
+    /// Archives other than zip are not read.
     #[error(
         "{}: a tar archive, which is not read; unpack it and name the folder, or pack it as .zip",
         path.display()
     )]
     Tar {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// It has no messages.
+    /// The session has no messages.
     #[error(
         "{}: no messages in session {id:?}; expected at least one user message or reply",
         path.display()
     )]
     NoMessages {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// The session's id.
         id: String,
     },
     /// Neither a file nor a built-in scenario.
     #[error("no file, folder or built-in scenario is called {name:?}; {hint}")]
     NoSuchName {
-        /// Requested name.
         name: String,
         /// The nearest names, or all of them.
         hint: String,
@@ -99,7 +94,6 @@ pub enum LoadError {
     /// A format to write that does not exist.
     #[error("no format to write is called {name:?}; {hint}")]
     NoSuchExport {
-        /// Requested name.
         name: String,
         /// The nearest names, or all of them.
         hint: String,
@@ -107,7 +101,6 @@ pub enum LoadError {
     /// A recording format that does not exist.
     #[error("no recording format is called {name:?}; {hint}")]
     NoSuchFormat {
-        /// Requested name.
         name: String,
         /// The nearest names, or all of them.
         hint: String,
@@ -129,11 +122,10 @@ impl LoadError {
 pub(crate) struct Fault {
     /// Line, counted from 1.
     pub(crate) line: usize,
-    /// Problem.
     pub(crate) what: String,
-    /// Expected input.
+    /// Description of valid input.
     pub(crate) expected: String,
-    /// Advice.
+    /// Suggestion for the user.
     pub(crate) fix: String,
 }
 

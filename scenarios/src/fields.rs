@@ -1,5 +1,4 @@
-//! The kinds of session lines with their fields, and the reading of one line or step into an
-//! [`Entry`].
+//! Kinds of session lines with their fields, and conversion of a line or step to an [`Entry`].
 
 use ctxbench_core::session::{Entry, RewindMode};
 use ctxbench_core::{nearest, serde_error};
@@ -10,15 +9,15 @@ use serde_json::{Map, Value};
 use crate::bounds;
 use crate::error::Fault;
 
-/// One kind of line: its `type`, groups of fields of which one each must be there, and all further
-/// fields.
+/// Fields of a kind of line: its `type`, the required fields in groups of alternatives, and the
+/// optional fields.
 pub(crate) struct KindFields {
     pub(crate) tag: &'static str,
     pub(crate) required: &'static [&'static [&'static str]],
     optional: &'static [&'static str],
 }
 
-/// Every kind of line after the header.
+/// All kinds of lines after the header.
 pub(crate) const KINDS: &[KindFields] = &[
     KindFields { tag: "system", required: &[&["text"]], optional: &["agent"] },
     KindFields { tag: "tools", required: &[&["definitions"]], optional: &["agent"] },
@@ -74,14 +73,14 @@ pub(crate) const KINDS: &[KindFields] = &[
 ];
 
 impl KindFields {
-    /// Every field name of the kind, `type` among them.
+    /// Returns all field names of the kind, including `type`.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         let required = self.required.iter().flat_map(|g| g.iter().copied());
         std::iter::once("type").chain(required).chain(self.optional.iter().copied()).collect()
     }
 }
 
-/// The kind that `tag` names.
+/// Returns the kind with this tag.
 pub(crate) fn kind(tag: &str, line: usize) -> Result<&'static KindFields, Fault> {
     KINDS.iter().find(|k| k.tag == tag).ok_or_else(|| {
         let known: Vec<&str> = KINDS.iter().map(|k| k.tag).collect();
@@ -144,8 +143,8 @@ pub(crate) fn entry(
     Ok(entry)
 }
 
-/// Reads an object into a type; the error names the field that does not fit. `again` gives the
-/// object once more, which only an error asks for: a line may be megabytes.
+/// Converts an object to a type. The error names the invalid field. `again` parses the object a
+/// second time and is called only for an error, because a line may have megabytes.
 pub(crate) fn fitted<T: DeserializeOwned>(
     object: Map<String, Value>,
     again: impl Fn() -> Map<String, Value>,
@@ -161,8 +160,9 @@ pub(crate) fn fitted<T: DeserializeOwned>(
     Err(wrong_field(&again(), &is_it).map_or(told.clone(), |name| format!("{name:?}: {told}")))
 }
 
-/// The field that is wrong, `outer.inner` inside others: without it nothing is wrong, or the next
-/// one, or that it is missing. Without the type, everything is.
+/// Returns the name of the invalid field, `outer.inner` for nested ones. A field is invalid if the
+/// object without it has no error or a different one. `type` is not tried, because nothing is valid
+/// without it.
 fn wrong_field(
     object: &Map<String, Value>,
     is_it: &dyn Fn(Map<String, Value>) -> bool,

@@ -102,7 +102,7 @@ const MARK: &[u8] = b"\xef\xbb\xbf";
 /// Session that is being read.
 struct Open {
     header: Header,
-    /// Of the header.
+    /// Line number of the header.
     line: usize,
     items: Vec<Located>,
     /// A line that breaks off, which only the last may do.

@@ -20,9 +20,9 @@ use crate::{builtin, formats, jsonl};
 /// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Session JSONL.
+    /// A session in JSONL.
     Session,
-    /// Scenario TOML.
+    /// A scenario in TOML.
     Scenario,
     /// A recording; the format's name.
     Recording(&'static str),
@@ -55,7 +55,7 @@ pub(crate) fn named_session(path: &Path) -> bool {
 /// Scenarios of a path or a name.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// By their paths.
+    /// Scenarios in the order of their paths.
     pub scenarios: Vec<Scenario>,
     /// Files of a folder that gave none: which, and why.
     pub skipped: Vec<(PathBuf, LoadError)>,

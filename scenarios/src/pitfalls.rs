@@ -6,9 +6,8 @@ use ctxbench_core::nearest;
 /// Mistake that a scenario can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pitfall {
-    /// How `cites` names it, such as `token-budgeting pitfall 7`.
+    /// Code for use in `cites`, such as `token-budgeting pitfall 7`.
     pub code: &'static str,
-    /// Short description.
     pub name: &'static str,
 }
 

@@ -39,9 +39,7 @@ pub struct Scenario {
     /// Factor on the window and on every absolute token constant of every strategy; 1 = as they
     /// are.
     pub scale: f64,
-    /// Expected results.
     pub expect: Expect,
-    /// Events.
     pub session: Session,
     /// The facts are those that [`Scenario::find_facts`] finds in its text, and not part of the
     /// file.

@@ -1,5 +1,5 @@
-//! Events of a session for the finders of facts: each agent's replies counted, the arguments of
-//! calls parsed once.
+//! Events of a session for the modules that find facts. Replies are numbered per agent, and call
+//! arguments are parsed once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use ctxbench_core::content::Part;
 use ctxbench_core::session::{Entry, Session};
 use serde_json::{Number, Value};
 
-/// A call with its arguments as JSON; text that is none is a string.
+/// A call with its arguments as JSON. Arguments that are not JSON become a string.
 pub(super) struct Call {
     pub(super) tool: Arc<str>,
     pub(super) arguments: Json,
 }
 
-/// Compact JSON value: the arguments of all calls stay in memory, and a `Value` with one member has
-/// room for eleven.
+/// Compact JSON value. The arguments of all calls stay in memory, and `serde_json::Value` allocates
+/// space for eleven members even if there is one.
 pub(super) enum Json {
     Text(Box<str>),
     Number(Number),
     List(Box<[Json]>),
     Object(Box<[(Box<str>, Json)]>),
-    /// Neither says anything.
+    /// A null or a bool, which has no text.
     NullOrBool,
 }
 
@@ -31,12 +31,12 @@ impl Json {
         if let Json::Text(text) = self { Some(text) } else { None }
     }
 
-    /// The members of an object, by name.
+    /// Returns the members of an object with their names.
     pub(super) fn members(&self) -> &[(Box<str>, Json)] {
         if let Json::Object(members) = self { members } else { &[] }
     }
 
-    /// The text of a member.
+    /// Returns the text of a member.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         let member = self.members().iter().find(|(n, _)| **n == *name);
         member.and_then(|(_, value)| value.as_str())
@@ -73,15 +73,15 @@ pub(super) enum By {
 
 /// Text that the model was shown: a user message or the result of a call.
 pub(super) struct ShownText<'a> {
-    /// Message or call id.
+    /// Id of the message or call.
     pub(super) key: &'a str,
     pub(super) by: By,
-    /// Number of the reply before it: that of the call, or the last one before a message.
+    /// Number of the reply before it: the reply with the call, or the last reply before a message.
     pub(super) at: usize,
     pub(super) texts: Box<[Arc<str>]>,
 }
 
-/// One thing after the other.
+/// An event of the recording.
 pub(super) enum Event<'a> {
     ShownText(ShownText<'a>),
     /// A reply and its number among those of its agent, from 1.
@@ -109,7 +109,7 @@ pub(super) fn collect(session: &Session) -> Vec<(Agent<'_>, Event<'_>)> {
                 Event::ShownText(ShownText { key: &m.id, by: By::User, at: so_far, texts })
             }
             Entry::Tool(m) => {
-                // Another agent may have made the call; it counts its own replies.
+                // Another agent may have made the call. Each agent numbers its own replies.
                 let at = asked.get(m.call_id.as_str()).copied().unwrap_or(so_far).min(so_far);
                 Event::ShownText(ShownText {
                     key: &m.call_id,
@@ -152,8 +152,8 @@ fn texts(parts: Vec<Part>) -> Box<[Arc<str>]> {
     parts.into_iter().filter_map(text).collect()
 }
 
-/// Returns the strings and numbers of a call's arguments, each with the name of its member; empty
-/// where the arguments are not an object.
+/// Returns the strings and numbers of a call's arguments, each with the name of its member. Returns
+/// nothing if the arguments are not an object.
 pub(super) fn leaves(arguments: &Json) -> Vec<(&str, String)> {
     let mut out = Vec::new();
     walk("", arguments, &mut out);

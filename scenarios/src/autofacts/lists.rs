@@ -1,5 +1,5 @@
-//! Needs of the state of the work: a task list that the agent rewrites, and commands that it
-//! reports later. Only the agent's own calls show either.
+//! Needs of the state of the work: the tasks of a list that the agent rewrites, and commands that
+//! it reports on later. Only the agent's own calls count as showing them.
 
 use std::collections::HashMap;
 
@@ -12,18 +12,18 @@ use super::{GAP, Need};
 /// Names of members with the text of a task.
 const TEXTS: &[&str] = &["content", "description", "step", "subject", "task", "text", "title"];
 
-/// Length in bytes of a command that a report would name, and fewest blanks in it.
+/// Length of a command that a report would name, bytes, and its minimum number of blanks.
 const COMMAND: std::ops::Range<usize> = 12..300;
 const BLANKS: usize = 2;
 
-/// Texts of one agent, with the reply that wrote each last and its number.
+/// Texts of one agent, each with the id and the number of the last reply that wrote it.
 #[derive(Default)]
 struct Window {
     tasks: HashMap<String, (String, usize)>,
     commands: HashMap<String, (String, usize)>,
 }
 
-/// Every such need, reply by reply.
+/// Returns these needs, reply by reply.
 pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
     let mut windows: HashMap<Agent<'_>, Window> = HashMap::new();
     let mut needs = Vec::new();
@@ -86,14 +86,14 @@ fn is_command(value: &str) -> bool {
     COMMAND.contains(&value.len()) && value.matches(' ').count() >= BLANKS && !value.contains('\n')
 }
 
-/// Lines and inline code of a text: where a report names a command.
+/// Returns the lines and the inline code of a text, where a report may name a command.
 fn named(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().map(|l| l.trim().trim_start_matches(['-', '*', '$', ' ']));
     let code = text.lines().flat_map(|l| l.split('`').skip(1).step_by(2));
     lines.map(|l| l.trim_matches('`')).chain(code)
 }
 
-/// Returns the texts of the tasks in a call's arguments: those of a list with members that have a
+/// Returns the texts of the tasks in a call's arguments. A task is an item of a list with a
 /// `status`.
 pub(super) fn tasks(arguments: &Json) -> Vec<&str> {
     let mut out = Vec::new();

@@ -1,5 +1,5 @@
-//! Needs with a literal: the reply says a path, number, identifier or quoted sentence that was last
-//! shown long before.
+//! Needs with a literal: the reply contains a path, number, identifier or quoted sentence that was
+//! last shown long before.
 
 use std::borrow::Cow;
 
@@ -11,34 +11,36 @@ use super::events::{Agent, Event, Reply, ShownText};
 use super::said::{self, Piece, Tools, Written};
 use super::{GAP, Need, names, words};
 
-/// Paths of calls from which on a folder that half of them share is the project's.
+/// Minimum number of absolute paths in calls for deriving the project's folder, which at least half
+/// of them must share.
 const ENOUGH_PATHS: usize = 4;
 
-/// A literal in one window.
+/// Last showing of a literal in a window.
 struct LastShown<'a> {
     /// Last text that showed it.
     last: &'a ShownText<'a>,
-    /// Whether it was shown as part of the work, not only in a way that occurs in any program.
+    /// Whether the project itself used the literal there, and not only in a way that any program
+    /// does.
     own: bool,
-    /// It was shown where it is defined.
+    /// Whether it was defined there.
     defined: bool,
 }
 
-/// Literals that one agent's window has shown so far.
+/// Literals that an agent's window has shown so far.
 #[derive(Default)]
 struct Window<'a> {
     seen: HashMap<&'a str, LastShown<'a>>,
-    /// Names without case and separators, with the number of the reply before their last showing: a
-    /// reader of `session_store.rs` can write `SessionStore`.
+    /// Names without case and separators, with the number of the reply before they were last shown:
+    /// a reader of `session_store.rs` can write `SessionStore`.
     folded: HashMap<Cow<'a, str>, usize>,
-    /// Folders of paths that were shown, likewise.
+    /// Folders of the shown paths, with the number of the reply before they were last shown.
     folders: HashMap<&'a str, usize>,
-    /// Literals in new code of the agent: reply and its number.
+    /// Literals in new code of the agent, with the id and the number of the reply.
     made: HashMap<String, (String, usize)>,
     long: Written,
 }
 
-/// Facts about literals that hold for the whole session.
+/// Facts about literals that are the same for the whole session.
 struct Constant {
     tools: Tools,
     /// Literals of the system prompt, instruction files and the like.
@@ -47,8 +49,8 @@ struct Constant {
     roots: HashSet<String>,
 }
 
-/// Every such need, reply by reply. Literals that the same result or message showed last are one
-/// need.
+/// Returns these needs, reply by reply. Literals that the same result or message showed last make
+/// one need.
 pub(super) fn find<'a>(session: &Session, events: &'a [(Agent<'a>, Event<'a>)]) -> Vec<Need> {
     let constant = Constant::new(session, events);
     let mut windows: HashMap<Agent<'_>, Window<'_>> = HashMap::default();
@@ -77,7 +79,7 @@ impl Constant {
     }
 }
 
-/// Folders that at least half of the absolute paths in calls share.
+/// Returns the folders that at least half of the absolute paths in calls share.
 fn roots(events: &[(Agent<'_>, Event<'_>)]) -> HashSet<String> {
     let mut all = 0;
     let mut below: HashMap<String, usize> = HashMap::default();
@@ -174,7 +176,7 @@ impl<'a> Window<'a> {
         constant: &Constant,
     ) -> Option<(&'w str, &str, usize)> {
         let Some(literal) = words::forms(word).find(|f| self.seen.contains_key(*f)) else {
-            // An edit must match text that only the agent wrote.
+            // The text that an edit replaces may have been written by the agent itself.
             let (key, made) = self.made.get(word).filter(|_| piece == Piece::Old)?;
             let gap = at - made;
             return (gap >= GAP).then_some((word, key, gap));
@@ -192,8 +194,8 @@ impl<'a> Window<'a> {
         (gap >= GAP && !known_anyhow).then_some((literal, seen.last.key, gap))
     }
 
-    /// Returns the number of the last reply before a showing that implies the literal: a file's
-    /// path below the project, a folder of a path, another spelling.
+    /// Returns the number of the last reply before something implied the literal: a path below the
+    /// project, a folder of a path, or another spelling.
     fn last_known(&self, word: &str, literal: &str) -> usize {
         let folder = |path: &str| self.folders.get(path).copied().unwrap_or(0);
         if !words::is_path(literal) {

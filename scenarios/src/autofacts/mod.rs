@@ -1,16 +1,16 @@
-//! Facts of a recording, found in the recording.
+//! Finds the facts of a recording in the recording itself.
 //!
 //! A *need* is a reply that uses something that was last shown, by a tool's result or a user
-//! message, at least [`GAP`] replies of its agent earlier. The agent's own text and summaries show
-//! nothing. Three modules find needs:
+//! message, at least [`GAP`] replies of its agent earlier. The agent's own text and summaries do
+//! not count as showing it. Three modules find needs:
 //!
-//! - `literals`: paths, numbers, identifiers and quoted sentences, where their use is specific to
-//!   the session (`names`, `said`);
+//! - `literals`: paths, numbers, identifiers and quoted sentences with a use specific to the
+//!   session;
 //! - `lists`: the agent's own list of tasks, and commands that it reports on later;
-//! - `statements`: requests and decisions that are taken up in other words.
+//! - `statements`: requests and decisions that are taken up in different terms.
 //!
-//! Uses in one reply of texts from one message are one need, thus one fact. Every agent's window is
-//! separate. A cleared conversation starts again, and text that a recorded compaction removed and
+//! All uses in one reply of texts from one message form one need, and thus one fact. Each agent has
+//! its own window. Clearing a conversation resets it. Text that a recorded compaction removed and
 //! that does not appear again is not a need.
 
 mod events;
@@ -27,30 +27,30 @@ use std::collections::HashMap;
 use ctxbench_core::fact::{Fact, FactKind};
 use ctxbench_core::session::Session;
 
-/// Replies from the last showing to the need: the result of the fifth reply before is too near.
+/// Minimum number of replies from the last showing to the need.
 pub const GAP: usize = 6;
 
-/// Most needs of a session; of more, those farthest from their last showing are kept.
+/// Maximum number of needs per session. Those farthest from their last showing are kept.
 pub const MAX_FACTS: usize = 4000;
 
-/// Gives a session without facts those that it shows itself to have needed. Deterministic and
-/// linear in the session's size.
+/// Finds the facts of a session that has none. The result is deterministic, and the time is linear
+/// in the session's size.
 pub fn add(session: &mut Session) {
     if session.facts.is_empty() {
         session.facts = find(session);
     }
 }
 
-/// That a reply uses something that was last shown long before.
+/// A use of something that was last shown long before.
 #[derive(Debug)]
 struct Need {
     kind: FactKind,
     tokens: Vec<String>,
     words: Vec<String>,
-    /// Message or call that showed it last.
+    /// Id of the message or call that showed it last.
     origin: String,
     reply: String,
-    /// Replies between.
+    /// Number of replies between.
     gap: usize,
 }
 
@@ -71,7 +71,7 @@ impl Need {
         Need { kind, tokens: Vec::new(), words, ..Need::literal("", origin, reply, gap) }
     }
 
-    /// One more literal of the same origin.
+    /// Adds a literal of the same origin.
     fn add(&mut self, token: &str) {
         if !self.tokens.iter().any(|t| t == token) {
             self.tokens.push(token.to_string());
@@ -88,7 +88,8 @@ fn find(session: &Session) -> Vec<Fact> {
     facts(needs)
 }
 
-/// Keeps `most` of the needs, those farthest from their last showing, the earlier of equals.
+/// Keeps the `most` needs that are farthest from their last showing. Of equal ones, the earlier are
+/// kept.
 fn keep_farthest(needs: &mut Vec<Need>, most: usize) {
     let mut by_gap: Vec<usize> = (0..needs.len()).collect();
     by_gap.sort_by_key(|&i| std::cmp::Reverse(needs[i].gap));
@@ -98,7 +99,7 @@ fn keep_farthest(needs: &mut Vec<Need>, most: usize) {
     needs.retain(|_| kept.next().unwrap_or(false));
 }
 
-/// Needs of the same things from the same message are those of one fact.
+/// Joins the needs of the same things from the same message into one fact.
 fn facts(needs: Vec<Need>) -> Vec<Fact> {
     let mut out: Vec<Fact> = Vec::new();
     let mut known: HashMap<(Vec<String>, Vec<String>, String), usize> = HashMap::new();

@@ -1,5 +1,5 @@
-//! Classification of names by their surroundings: names of the project, or of a language, framework
-//! or product that the model knows.
+//! Classification of names by their context: names of the project, or names of a language,
+//! framework or product that the model knows.
 
 /// Keywords before a defined name.
 const DEFINES: &[&str] = &[
@@ -32,9 +32,9 @@ const DEFINES: &[&str] = &[
     "var",
 ];
 
-/// Returns whether the word at `start..end` is more than a call or an import of something foreign.
-/// `setInterval(…)` and `import { existsSync } from 'fs'` are foreign, `function load(…)`, `load:
-/// true` and `import { load } from './store'` are not.
+/// Returns whether the word at `start..end` belongs to the project, and is not only a call or
+/// import of something foreign. `setInterval(…)` and `import { existsSync } from 'fs'` are foreign;
+/// `function load(…)`, `load: true` and `import { load } from './store'` are not.
 pub(super) fn is_own(text: &str, start: usize, end: usize) -> bool {
     if follows_definer(near_before(text, start)) {
         return true;
@@ -65,7 +65,7 @@ pub(super) fn is_defined(text: &str, start: usize, end: usize) -> bool {
     }
 }
 
-/// A name of a product or a type as prose has it: `TypeScript`, `SessionStore`.
+/// Returns whether a word is written like a product or type in prose: `TypeScript`, `SessionStore`.
 pub(super) fn is_proper(word: &str) -> bool {
     let humps = word.bytes().filter(u8::is_ascii_uppercase).count();
     let bytes = word.as_bytes();
@@ -82,15 +82,15 @@ fn follows_definer(before: &str) -> bool {
     trimmed.len() < before.len() && DEFINES.binary_search(&word).is_ok()
 }
 
-/// How far around a name is looked, bytes: no definition and no import is longer, and a file on one
-/// line has many names.
+/// Number of bytes searched on each side of a name. Definitions and imports are not longer, and a
+/// file with a single line can contain many names.
 const NEAR: usize = 1_000;
 
 fn near_before(text: &str, at: usize) -> &str {
     &text[text.ceil_char_boundary(at.saturating_sub(NEAR))..at]
 }
 
-/// The line of a place; `None` = it is too long to be an import.
+/// Returns the line at a position, or `None` if it is too long to be an import.
 fn line_at(text: &str, at: usize) -> Option<&str> {
     let before = near_before(text, at);
     let start = match before.rfind('\n') {

@@ -1,5 +1,5 @@
-//! Pieces of a reply: prose, new code, and text that must match existing text. Arguments that the
-//! program filled in are left out.
+//! Pieces of a reply: prose, new code, and text that must match existing text. Leaves out arguments
+//! that the program filled in.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ pub(super) enum Piece {
     New,
     /// Text that must match the file exactly: the old text of an edit, the context of a patch.
     Old,
-    /// A task in the agent's own list of them.
+    /// A task in the agent's own task list.
     Task,
     /// Any other argument: a command, a path, a pattern.
     Argument,
@@ -41,17 +41,17 @@ const NEW: &[&str] = &[
 /// Members of edit tools with the text to replace.
 const OLD: &[&str] = &["oldString", "oldText", "old_str", "old_string", "old_text", "search"];
 
-/// Minimum length from which an argument that repeats one of another tool was filled in by the
-/// program, such as a plan that is shown for approval, bytes.
+/// Minimum length of an argument, bytes, that counts as filled in by the program if it repeats an
+/// argument of another tool, such as a plan that is shown for approval.
 const FILLED_IN: usize = 1000;
 
-/// Fewest uses of an argument from which it shows whether it has a fixed set of values.
+/// Minimum number of uses of an argument for deciding whether it has a fixed set of values.
 const OFTEN: usize = 3;
 
 /// Arguments of tools, learned from the session.
 pub(super) struct Tools {
-    /// Arguments, by tool and member, that take few values, written like `in_progress`: the tool
-    /// fixes them, not the session.
+    /// Arguments, by tool and member, with few different values, which look like `in_progress`.
+    /// Their values come from the tool, not from the session.
     fixed: HashSet<(String, String)>,
 }
 
@@ -89,7 +89,7 @@ fn is_keyword(value: &str) -> bool {
     (1..40).contains(&value.len()) && value.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
 }
 
-/// Long arguments so far, with the tool that they were written for first.
+/// Long arguments so far, each with the first tool that it was written for.
 #[derive(Default)]
 pub(super) struct Written(HashMap<String, String>);
 
@@ -110,7 +110,7 @@ impl Written {
     }
 }
 
-/// The pieces of a reply, in order.
+/// Returns the pieces of a reply, in order.
 pub(super) fn pieces(reply: &Reply<'_>, tools: &Tools, written: &Written) -> Vec<(Piece, String)> {
     let mut out = Vec::new();
     for text in &reply.texts {
@@ -126,12 +126,12 @@ pub(super) fn pieces(reply: &Reply<'_>, tools: &Tools, written: &Written) -> Vec
         out.extend(tasks.iter().map(|t| (Piece::Task, t.to_string())));
         for (name, value) in leaves(&call.arguments) {
             if !tasks.is_empty() && call.arguments.text(name) != Some(&*value) {
-                // The rest of a task: its state, its text once more.
+                // Other members of a task: its state, or its text again.
             } else if OLD.contains(&name) {
                 out.push((Piece::Old, value));
             } else if written.filled_in(&call.tool, &value) || tools.fixes(&call.tool, name, &value)
             {
-                // The program filled it in.
+                // Filled in by the program.
             } else if NEW.contains(&name) {
                 out.push((Piece::New, value));
             } else if is_patch(&value) {
@@ -153,7 +153,7 @@ fn is_patch(text: &str) -> bool {
     text.starts_with("*** Begin Patch") || text.lines().any(|l| l.starts_with("@@ "))
 }
 
-/// Returns whether most words of a text are plain ones.
+/// Returns whether a text consists mostly of plain prose, without symbols and identifiers.
 fn is_prose(text: &str) -> bool {
     let plain = |w: &&str| {
         let w = w.trim_end_matches(['.', ',', ':', ';', '?', '!', ')']);
@@ -164,7 +164,7 @@ fn is_prose(text: &str) -> bool {
     all >= 3 && text.split_whitespace().filter(plain).count() * 3 >= all * 2
 }
 
-/// All replies among events.
+/// Returns all replies among the events.
 pub(super) fn replies<'a, A>(events: &'a [(A, Event<'a>)]) -> impl Iterator<Item = &'a Reply<'a>> {
     events.iter().filter_map(|(_, e)| match e {
         Event::Reply(_, r) => Some(r),

@@ -1,5 +1,4 @@
-//! Needs without a literal: a reply takes up a request, plan or decision of long before, in other
-//! words.
+//! Needs without a literal: a reply takes up an old request, plan or decision in different terms.
 //!
 //! A *statement* is a sentence of the user, an item of a list in a tool's result, or a sentence of
 //! the agent that does more than announce its next step. A later reply takes it up if one of its
@@ -14,20 +13,20 @@ use super::said::{self, Piece, Tools, Written};
 use super::stems::{Stem, Stems};
 use super::{GAP, Need};
 
-/// Minimum number of common content words; two also occur by chance.
+/// Minimum number of common content stems. Two in common may be a coincidence.
 const COMMON: usize = 3;
 
-/// Minimum share of the weight of the lighter sentence that the common words must have.
+/// Minimum weight of the common stems as a share of the lighter sentence's weight.
 const SHARE: f64 = 0.5;
 
-/// Share of the common words above which a recent sentence explains the match, so an older one is
+/// Share of the common weight from which a recent sentence explains the match, so the older one is
 /// not needed.
 const RECENT: f64 = 0.7;
 
-/// Statements with a word that are looked at, newest first.
+/// Maximum number of statements searched per stem, newest first.
 const NEWEST: usize = 60;
 
-/// Minimum number of plain words of a sentence.
+/// Minimum number of plain terms in a sentence.
 const PLAIN: usize = 4;
 
 /// A statement with its stems.
@@ -38,35 +37,35 @@ struct Statement {
     stems: Box<[Stem]>,
 }
 
-/// Statements of one agent's window.
+/// Statements in an agent's window.
 #[derive(Default)]
 struct Window {
     statements: Vec<Statement>,
-    /// Statements of each stem, oldest first.
+    /// Indices of the statements with each stem, oldest first.
     holding: HashMap<Stem, Vec<usize>>,
-    /// Number of the reply before the last showing of each stem.
+    /// Number of the reply before each stem was last shown.
     shown: HashMap<Stem, u32>,
     long: Written,
-    /// Tasks that the agent wrote down before: writing them again says nothing new.
+    /// Tasks that the agent wrote earlier. Writing them again is not a statement.
     tasks: HashSet<String>,
 }
 
-/// Stems of a session by number, and how rare each is.
+/// Stems of a session by number, with their weights.
 #[derive(Default)]
 struct Vocabulary {
     numbers: Stems,
-    /// When each stem was met last, by its number.
+    /// Number of the last search that found each stem, by the number of the stem.
     met: Vec<u32>,
     /// Number of searches for stems.
     looks: u32,
-    /// ln((messages + 1) ÷ (messages with the stem + 1)), by stem.
+    /// ln((messages + 1) ÷ (messages with the stem + 1)), by the number of the stem.
     weights: Vec<f64>,
-    /// Minimum weight of the common words: ln(messages + 1), slightly more than one word that a
-    /// single message contains.
+    /// Minimum weight of the common stems: ln(messages + 1), slightly more than one stem that
+    /// occurs in a single message.
     least: f64,
 }
 
-/// Every such need, reply by reply, at most one in each.
+/// Returns these needs, reply by reply, at most one per reply.
 pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
     let (mut vocabulary, stems) = Vocabulary::new(events);
     let tools = Tools::new(said::replies(events));
@@ -87,7 +86,7 @@ pub(super) fn find(events: &[(Agent<'_>, Event<'_>)]) -> Vec<Need> {
 }
 
 impl Vocabulary {
-    /// Of a session, with the different stems of each event.
+    /// Builds the vocabulary of a session. Also returns the distinct stems of each event.
     fn new(events: &[(Agent<'_>, Event<'_>)]) -> (Vocabulary, Vec<Box<[Stem]>>) {
         let mut out = Vocabulary::default();
         let mut messages = 0;
@@ -108,7 +107,7 @@ impl Vocabulary {
         (out, stems)
     }
 
-    /// The different stems of texts, in order.
+    /// Returns the distinct stems of texts, sorted.
     fn stems_of(&mut self, texts: &[impl AsRef<str>]) -> Box<[Stem]> {
         let mut out = Vec::new();
         self.looks += 1;
@@ -129,7 +128,8 @@ impl Vocabulary {
         out.into()
     }
 
-    /// A stem that occurs only in arguments of calls has the weight of the rarest.
+    /// Returns the weight of a stem. A stem that occurs only in arguments of calls has the maximum
+    /// weight.
     fn weight(&self, stem: Stem) -> f64 {
         self.weights.get(stem as usize).copied().unwrap_or(self.least)
     }
@@ -144,7 +144,7 @@ impl Window {
         self.shown.extend(stems.iter().map(|stem| (*stem, shown.at as u32)));
         for text in &shown.texts {
             match shown.by {
-                // Notices of the program are written in tags.
+                // Texts in tags are notices of the program.
                 By::User if text.trim_start().starts_with('<') => {}
                 By::User => {
                     for sentence in sentences(text) {
@@ -201,8 +201,8 @@ impl Window {
         Some(Need::words(statement.kind, words, &statement.origin, reply.id, gap))
     }
 
-    /// Returns the statement that a line takes up: the weight of the common stems, its number, the
-    /// common stems.
+    /// Returns the statement that a line takes up, as (weight of the common stems, index of the
+    /// statement, common stems).
     fn taken_up(
         &self,
         at: usize,
@@ -247,7 +247,7 @@ impl Window {
         common.into_iter().filter_map(fits).max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
     }
 
-    /// Forgets the statements that the summary does not carry.
+    /// Forgets the statements that the summary does not contain.
     fn compacted(&mut self, summary: &str, vocabulary: &mut Vocabulary) {
         let held: HashSet<Stem> = vocabulary.stems_of(&[summary]).into_iter().collect();
         for (i, statement) in self.statements.iter().enumerate() {
@@ -268,15 +268,15 @@ fn is_said(piece: Piece) -> bool {
     matches!(piece, Piece::Prose | Piece::Task)
 }
 
-/// The lines of a piece that may take up a statement: sentences of prose, and comments, titles and
-/// texts in new code.
+/// Returns the lines of a piece that may take up a statement: sentences of prose, and comments,
+/// titles and texts in new code.
 fn lines(piece: Piece, text: &str) -> impl Iterator<Item = &str> {
     let prose = is_said(piece).then(|| sentences(text));
     let code = (piece == Piece::New).then(|| text.lines().filter(|l| plain_words(l) >= PLAIN));
     prose.into_iter().flatten().chain(code.into_iter().flatten())
 }
 
-/// Returns the sentences with four or more plain words, without rows of tables.
+/// Returns the sentences with at least [`PLAIN`] plain terms, without rows of tables.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .filter(|l| !l.trim_start().starts_with('|'))
@@ -289,7 +289,7 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
         .filter(|s| plain_words(s) >= PLAIN)
 }
 
-/// Items of lists in a text, without code and numbered lines of files.
+/// Returns the items of lists in a text, without code and numbered lines of files.
 fn items(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .filter_map(item)
@@ -306,7 +306,7 @@ fn item(line: &str) -> Option<&str> {
     })
 }
 
-/// Counts the words of two or more letters without other characters.
+/// Counts the terms that consist of at least two letters and nothing else.
 fn plain_words(text: &str) -> usize {
     text.split(|c: char| c.is_whitespace() || "\"'`,:;.!?()[]*-".contains(c))
         .filter(|w| w.chars().count() >= 2 && w.chars().all(char::is_alphabetic))

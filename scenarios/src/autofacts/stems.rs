@@ -1,18 +1,18 @@
-//! Stems by number: a long tool result has very many, so the size of each matters.
+//! Stems by number. A long tool result has very many stems, so their size in memory matters.
 
 use ctxbench_core::tokens::content_hash;
 use rapidhash::RapidHashMap as HashMap;
 
-/// The number of a stem, in the order in which they were met first.
+/// Number of a stem, in the order of first occurrence.
 pub(super) type Stem = u32;
 
-/// All stems that were met, each once, in one text.
+/// All distinct stems, stored in one text.
 #[derive(Default)]
 pub(super) struct Stems {
     said: String,
-    /// Of each number where its stem ends in the text.
+    /// End of each stem in `said`, by the number of the stem.
     ends: Vec<usize>,
-    /// Numbers by the hash of their stems, or by the next free number.
+    /// Numbers by the hash of the stem. After a collision, the next free hash is used.
     numbers: HashMap<u64, Stem>,
 }
 
@@ -27,7 +27,7 @@ impl Stems {
         &self.said[start..self.ends[at]]
     }
 
-    /// The number of a stem, a new one if it was not met before.
+    /// Returns the number of a stem, and adds the stem if it is new.
     pub(super) fn number(&mut self, stem: &str) -> Stem {
         let mut key = content_hash(stem.as_bytes());
         while let Some(&number) = self.numbers.get(&key) {
@@ -52,7 +52,7 @@ mod tests {
     fn each_stem_has_one_number_also_where_hashes_meet() {
         let mut stems = Stems::default();
         assert_eq!(["port", "token", "port", ""].map(|s| stems.number(s)), [0, 1, 0, 2]);
-        // As if another stem had the hash of this one.
+        // Simulates another stem with the same hash.
         stems.numbers.insert(content_hash(b"window"), 0);
         assert_eq!(
             [stems.number("window"), stems.number("window"), stems.number("port")],

@@ -1,7 +1,7 @@
 use super::*;
 use crate::jsonl;
 
-/// A session of one agent: the user asks `asks`, then come replies.
+/// A session of one agent: the user's message `asks`, followed by replies.
 struct Story {
     lines: Vec<String>,
     replies: usize,
@@ -22,7 +22,7 @@ impl Story {
         self.line(serde_json::json!({"type": "user", "id": id, "text": text}));
     }
 
-    /// A reply `aN` with a call `cN` and its result.
+    /// Adds a reply `aN` with a call `cN` and its result.
     fn call(
         &mut self,
         text: &str,
@@ -52,7 +52,7 @@ impl Story {
         self.call(text, "wait", serde_json::json!({}), "")
     }
 
-    /// Replies that show and say nothing.
+    /// Adds `n` replies without content.
     fn idles(&mut self, n: usize) -> &mut Story {
         (0..n).for_each(|_| {
             self.says("");
@@ -60,7 +60,8 @@ impl Story {
         self
     }
 
-    /// Literals of each fact, with the text that brought it and the replies that need it.
+    /// Returns the literals of each fact, with the id of the text that showed them and the replies
+    /// that need them.
     fn found(&self) -> Vec<(String, String, Vec<String>)> {
         let of = |f: Fact| (f.tokens.join(" ") + &f.words.join(" "), f.arises, f.needs);
         self.facts().into_iter().map(of).collect()
@@ -95,7 +96,7 @@ fn the_last_showing_counts_and_not_the_first() {
     let mut story = Story::new("go");
     story.reads("parse_token").idles(3).reads("calls parse_token").idles(2);
     story.says("`parse_token`").idles(2).says("`parse_token`").says("`parse_token`");
-    // Shown by c5; the agent's text in a8 does not count as shown.
+    // The call c5 showed it. The agent's text in a8 does not count.
     assert_eq!(story.found(), [fact("parse_token", "c5", &["a11", "a12"])]);
 }
 
@@ -119,7 +120,7 @@ fn what_one_message_showed_is_one_need_of_a_reply() {
 
 #[test]
 fn what_follows_from_something_recent_is_no_need() {
-    // Below the project's folder; a folder of a path; a name in another spelling.
+    // Paths below the project's folder, a folder of a path, and another spelling of a name.
     let mut story = Story::new("go");
     story.reads("/w/app/src/session_store.rs in_the_store SessionStore").idles(4);
     story.reads("src/session_store.rs").idles(1);
@@ -269,7 +270,8 @@ fn of_many_needs_the_farthest_are_kept() {
         }
     });
     story.idles(6).says(&(0..MAX_FACTS + 10).map(word).collect::<Vec<_>>().join(" "));
-    // The first ten were shown a reply earlier than the rest, of which the last ten are too many.
+    // The first ten were last shown one reply earlier than the others, so the last ten of the
+    // others are dropped.
     let facts = story.facts();
     assert_eq!(facts.len(), MAX_FACTS);
     assert_eq!(facts[9].tokens, [word(9)]);

@@ -1,16 +1,16 @@
-//! Literals that carry exact knowledge: paths, numbers and identifiers of eight or more characters,
-//! and quoted sentences.
+//! Literals with exact knowledge: paths, numbers and identifiers of eight or more characters, and
+//! quoted sentences.
 
-/// Shortest word that counts, in characters.
+/// Minimum length of a literal, characters.
 pub(super) const SHORTEST: usize = 8;
 
-/// Maximum length of a literal, bytes; longer runs are keys, hashes of bundles, encoded data.
+/// Maximum length of a literal, bytes. Longer ones are keys, hashes of bundles or encoded data.
 const LONGEST: usize = 200;
 
 /// Length of a quoted sentence in bytes.
 const SENTENCE: std::ops::RangeInclusive<usize> = 12..=120;
 
-/// Calls `found` with the place of every such word of a text and the word, with repetitions.
+/// Calls `found` with the position and the text of each literal, including repetitions.
 pub(super) fn for_each<'a>(text: &'a str, mut found: impl FnMut(usize, &'a str)) {
     quoted(text, &mut found);
     let bytes = text.as_bytes();
@@ -51,7 +51,7 @@ fn trimmed(word: &str) -> (usize, &str) {
     (open.len() - inner.len(), inner)
 }
 
-/// Sentences between double quotes: texts of a user interface, messages of errors.
+/// Finds sentences between double quotes, such as texts of a user interface and error messages.
 fn quoted<'a>(text: &'a str, found: &mut impl FnMut(usize, &'a str)) {
     let mut open: Option<usize> = None;
     for (at, c) in text.match_indices(['"', '\n']) {
@@ -86,8 +86,9 @@ const EXTENSIONS: &[&str] = &[
     "zip",
 ];
 
-/// A file name with a known extension, with folders or without; or a word with folders that begins
-/// at a root (`/`, `~`, `..`) or has three parts or more, so that `and/or` is none.
+/// Returns whether a literal is a path: a file name with a known extension, or a text with slashes
+/// that begins at a root (`/`, `~`, `..`) or has at least three parts, so that `and/or` is not a
+/// path.
 pub(super) fn is_path(word: &str) -> bool {
     let bytes = word.as_bytes();
     if !word.contains(['.', '/'])
@@ -112,8 +113,8 @@ fn is_number(word: &str) -> bool {
         && word.bytes().any(|b| b.is_ascii_digit())
 }
 
-/// A word that no one would write in prose: with an underscore, a digit, `::` or a capital after a
-/// small letter.
+/// Returns whether a literal is an identifier and not prose: it contains an underscore, a digit,
+/// `::`, or a capital after a small letter.
 fn is_identifier(word: &str) -> bool {
     let b = word.as_bytes();
     if word.contains('/') || !b.iter().any(u8::is_ascii_alphabetic) {
@@ -123,8 +124,8 @@ fn is_identifier(word: &str) -> bool {
         || b.iter().any(|c| *c == b'_' || c.is_ascii_digit())
 }
 
-/// Returns a word and, if it is a path, its ends after each slash, longest first: the agent may
-/// name the file from another folder than the tool did.
+/// Returns a literal and, if it is a path, its ends after each slash, longest first. The agent may
+/// name a file relative to a different folder than the tool did.
 pub(super) fn forms(word: &str) -> impl Iterator<Item = &str> {
     let ends = if is_path(word) {
         word.match_indices('/').map(|(i, _)| i + 1).collect()

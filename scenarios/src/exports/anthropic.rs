@@ -115,7 +115,7 @@ fn message(role: &'static str, parts: &[Part], lost: &mut Lost) -> Message {
 
 fn block(role: &str, part: &Part, lost: &mut Lost) -> Option<Block> {
     Some(Block::Other(match part {
-        // The API takes no empty ones.
+        // The API does not accept empty texts.
         Part::Text(text) if text.is_empty() => return None,
         Part::Text(text) => json!({"type": "text", "text": &**text}),
         Part::Reasoning { text, encrypted } => {
@@ -162,7 +162,7 @@ fn result(result: &ToolEntry, lost: &mut Lost) -> Value {
     out
 }
 
-/// An image or a PDF file.
+/// Returns an image or a PDF file as a block.
 fn file(media: &Media, lost: &mut Lost) -> Option<Value> {
     let kind = match &*media.media_type {
         "application/pdf" => "document",

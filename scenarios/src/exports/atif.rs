@@ -1,7 +1,7 @@
-//! ATIF 1.8, a trajectory on one line; the importer in `formats/atif` reads it back.
+//! Export to ATIF 1.8, a trajectory on one line. The importer in `formats/atif` reads it back.
 //!
-//! Times count from the beginning of 1970 where a session does not say when it began. Subagents are trajectories
-//! inside the document, named by the result that follows them.
+//! Times count from 1970 if the session has no start time. Subagents are trajectories inside the
+//! document, and the result that follows them names them.
 
 use ctxbench_core::content::Part;
 use ctxbench_core::session::{AssistantEntry, Millis, Session, ToolEntry};
@@ -23,7 +23,7 @@ pub(super) const EXPORT: Export = Export {
 
 const VERSION: &str = "ATIF-v1.8";
 
-/// Types that the format has a name for.
+/// Image types that the format supports.
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
 #[derive(Serialize)]
@@ -99,7 +99,7 @@ fn trajectory(session: &Session, lost: &mut Lost) -> String {
     serde_json::to_string(&whole).expect("texts, numbers and lists can be written")
 }
 
-/// Writes a window as a trajectory; `agents` are the windows inside it.
+/// Writes a window as a trajectory. `agents` are the windows inside it.
 fn write_window<'a>(
     session: &'a Session,
     window: &Conversation<'a>,
@@ -131,7 +131,7 @@ fn write_window<'a>(
             }
         });
     }
-    // Windows without a result come last.
+    // Windows without a result are written last.
     let rest = of_call(None);
     if !rest.is_empty() {
         let results = vec![json!({"subagent_trajectory_ref": rest})];
@@ -190,7 +190,7 @@ fn reply_step<'a>(reply: &'a AssistantEntry, lost: &mut Lost) -> Step<'a> {
     }
 }
 
-/// Returns the counters of a reply; the prompt contains the tokens read from and written to the
+/// Returns the counters of a reply. The prompt includes the tokens read from and written to the
 /// cache.
 fn metrics(reply: &AssistantEntry, lost: &mut Lost) -> Option<Value> {
     let usage = reply.usage?;
@@ -208,7 +208,7 @@ fn metrics(reply: &AssistantEntry, lost: &mut Lost) -> Option<Value> {
     Some(metrics)
 }
 
-/// The sums of a window, where every reply has counters.
+/// Returns the sums of a window, or `None` if a reply has no counters.
 fn sums(window: &Conversation<'_>, steps: usize) -> Option<Value> {
     let replies = window.turns.iter().filter_map(|t| match t {
         Turn::Reply(reply, _) => Some(reply.usage),
@@ -241,7 +241,7 @@ fn result(result: &ToolEntry, agents: Vec<Value>, lost: &mut Lost) -> Value {
     out
 }
 
-/// One text as it is, everything else as a list.
+/// Returns a single text as a string, and any other content as a list.
 fn content(parts: &[Part], lost: &mut Lost) -> Value {
     let mut list = Vec::new();
     for part in parts {
@@ -262,7 +262,7 @@ fn content(parts: &[Part], lost: &mut Lost) -> Value {
     }
 }
 
-/// Returns a time of the session, counted from 1970 where its start is unknown.
+/// Returns a time of the session, counted from 1970 if its start is unknown.
 fn time(session: &Session, at: Option<Millis>) -> Option<String> {
     let began = session.header.started.as_deref().and_then(millis).unwrap_or_default();
     of_millis(began.saturating_add(i64::try_from(at?).ok()?))

@@ -1,5 +1,5 @@
-//! Contents of a session that all foreign formats show: messages in order, each reply with the
-//! results of its calls.
+//! Contents of a session that all foreign formats can express: messages in order, and each reply
+//! with the results of its calls.
 
 use std::collections::HashMap;
 
@@ -10,25 +10,25 @@ use serde_json::{Map, Value, json};
 
 use super::Lost;
 
-/// The messages of one window.
+/// Messages of one window.
 #[derive(Default)]
 pub(super) struct Conversation<'a> {
-    /// The subagent; `None` = the main conversation.
+    /// Name of the subagent. `None` = the main conversation.
     pub(super) agent: Option<&'a str>,
     pub(super) tools: Vec<Tool<'a>>,
     pub(super) turns: Vec<Turn<'a>>,
-    /// Call of the main conversation with the first result after it begins.
+    /// Call of the main conversation that has the first result after the beginning of this one.
     pub(super) before: Option<&'a str>,
 }
 
 pub(super) enum Turn<'a> {
-    /// Text that is neither the user's nor the model's.
+    /// Text that is not part of a message, such as a system prompt.
     Standing(String),
     User(&'a UserEntry),
     Reply(&'a AssistantEntry, Vec<&'a ToolEntry>),
 }
 
-/// The definition of a tool.
+/// Definition of a tool.
 pub(super) struct Tool<'a> {
     pub(super) name: &'a str,
     pub(super) description: &'a str,
@@ -36,7 +36,7 @@ pub(super) struct Tool<'a> {
 }
 
 impl Tool<'_> {
-    /// As OpenAI's chat API and those that follow it write it.
+    /// Formats the tool as OpenAI's chat API and compatible APIs do.
     pub(super) fn as_function(&self) -> Value {
         let Tool { name, description, schema } = self;
         let function = json!({"name": name, "description": description, "parameters": schema});
@@ -44,7 +44,8 @@ impl Tool<'_> {
     }
 }
 
-/// The conversations of a session, the main one first, those of subagents as they begin.
+/// Returns the conversations of a session: the main one first, then subagents in order of their
+/// beginning.
 pub(super) fn conversations<'a>(session: &'a Session, lost: &mut Lost) -> Vec<Conversation<'a>> {
     let mut out = vec![Conversation::default()];
     let mut at: HashMap<Option<&str>, usize> = HashMap::from([(None, 0)]);
@@ -97,7 +98,7 @@ pub(super) fn conversations<'a>(session: &'a Session, lost: &mut Lost) -> Vec<Co
     out
 }
 
-/// Counts the calls of a reply that have no result: an API takes none of them.
+/// Counts the calls of a reply that have no result. No API accepts such calls.
 pub(super) fn count_unanswered(reply: &AssistantEntry, results: &[&ToolEntry], lost: &mut Lost) {
     for _ in results.len()..reply.all_calls().len() {
         lost.add("calls without a result, which the API refuses");
@@ -121,7 +122,7 @@ fn unsaid(entry: &Entry) -> Option<&'static str> {
     })
 }
 
-/// Returns the text before the messages, after the name of its file where it has one.
+/// Returns the text that precedes the messages, after the name of its file if it has one.
 fn standing(entry: &Entry) -> Option<String> {
     let text = entry.standing_text()?;
     Some(match entry {
@@ -140,7 +141,7 @@ fn tool(definition: &Value) -> Option<Tool<'_>> {
     })
 }
 
-/// The texts in front of the first message, and the rest of the turns.
+/// Returns the texts before the first message, and the remaining turns.
 pub(super) fn front<'a, 'b>(turns: &'b [Turn<'a>]) -> (Vec<&'b str>, &'b [Turn<'a>]) {
     let said = |t: &Turn<'_>| !matches!(t, Turn::Standing(_));
     let at = turns.iter().position(said).unwrap_or(turns.len());
@@ -152,12 +153,12 @@ pub(super) fn front<'a, 'b>(turns: &'b [Turn<'a>]) -> (Vec<&'b str>, &'b [Turn<'
     (before.iter().filter_map(text).collect(), rest)
 }
 
-/// The arguments of a call as a JSON object on one line, as the model wrote them; an object with
-/// the text where they are none.
+/// Returns the arguments of a call on one line, as the model wrote them. Arguments that are not a
+/// JSON object are wrapped in one.
 pub(super) fn arguments(call: &ToolCall, lost: &mut Lost) -> Box<RawValue> {
     // Line ends within texts are escaped, so raw line ends only occur between values.
     let raw = |text: &str| RawValue::from_string(text.replace(['\n', '\r'], " "));
-    // Parsed in full, since a raw value may contain text that no reader accepts.
+    // Parsed completely, since a raw value may contain text that no reader accepts.
     let is_object = serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok();
     if let (true, Ok(written)) = (is_object, raw(&call.arguments)) {
         return written;
@@ -169,7 +170,8 @@ pub(super) fn arguments(call: &ToolCall, lost: &mut Lost) -> Box<RawValue> {
     raw(&json!({"arguments": &*call.arguments}).to_string()).unwrap_or_default()
 }
 
-/// Which parts there are of a message, in the order that formats with a place for each keep.
+/// Returns whether the parts of a message are in the order reasoning, content, calls, which formats
+/// with a separate field for each can keep.
 pub(super) fn in_places(parts: &[Part]) -> bool {
     let place = |p: &Part| match p {
         Part::Reasoning { .. } => 0,

@@ -1,9 +1,9 @@
-//! Sessions in foreign formats. A format is a file with an [`Export`] and its line in [`ALL`]; a
-//! [`Lost`] counts the entries that it cannot express.
+//! Export of sessions to foreign formats. A format is a file with an [`Export`] and a line in
+//! [`ALL`]. A [`Lost`] counts the entries that the format cannot express.
 //!
 //! An export contains every message of the main conversation, in order. Commands of the user
 //! (compact, rewind, clear) and actions of the recorded program have no equivalent in these
-//! formats, so messages that were rewound remain.
+//! formats, so rewound messages remain in the export.
 
 mod anthropic;
 mod atif;
@@ -18,25 +18,25 @@ use ctxbench_core::session::{Session, UnwritableSession};
 
 use crate::error::LoadError;
 
-/// A format that sessions are written in.
+/// A format for writing sessions.
 pub struct Export {
-    /// As people write it.
+    /// Name of the format for display.
     pub title: &'static str,
-    /// Name for `--to`.
+    /// Name of the format for `--to`.
     pub name: &'static str,
-    /// How its files end, without the dot.
+    /// Extension of its files, without the dot.
     pub ending: &'static str,
     /// Whether a file may contain several sessions.
     pub several: bool,
-    /// Writes the session as whole lines, and counts the entries that the format cannot express.
+    /// Writes a session as whole lines, and counts the entries that the format cannot express.
     pub write: fn(&Session, &mut Lost) -> Result<String, UnwritableSession>,
 }
 
-/// Every format, our own first.
+/// All formats, ctxbench's own first.
 pub static ALL: &[&Export] =
     &[&session::EXPORT, &atif::EXPORT, &openai::EXPORT, &anthropic::EXPORT];
 
-/// The format called `name`.
+/// Returns the format with this name.
 pub fn by_name(name: &str) -> Result<&'static Export, LoadError> {
     ALL.iter().copied().find(|e| e.name == name).ok_or_else(|| LoadError::NoSuchExport {
         name: name.to_string(),
@@ -44,7 +44,7 @@ pub fn by_name(name: &str) -> Result<&'static Export, LoadError> {
     })
 }
 
-/// The names of all formats.
+/// Returns the names of all formats.
 pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|e| e.name).collect()
 }
@@ -64,7 +64,7 @@ impl Lost {
         }
     }
 
-    /// As a list for people; `None` = nothing is lost.
+    /// Returns a readable list of the losses, or `None` if nothing is lost.
     pub fn told(&self) -> Option<String> {
         let all: Vec<String> = self.0.iter().map(|(what, n)| format!("{n} × {what}")).collect();
         (!all.is_empty()).then(|| all.join(", "))

@@ -80,7 +80,8 @@ fn result(result: &ToolEntry, lost: &mut Lost) -> Value {
     json!({"role": "tool", "tool_call_id": result.call_id, "content": content})
 }
 
-/// One text as it is, everything else as a list. Only the user may show images.
+/// Returns a single text as a string, and any other content as a list. Only user messages may
+/// contain images.
 fn content(parts: &[Part], images: bool, lost: &mut Lost) -> Value {
     let mut list = Vec::new();
     for part in parts {

@@ -1,4 +1,4 @@
-//! Our own form.
+//! Export to ctxbench's own session format.
 
 use super::Export;
 

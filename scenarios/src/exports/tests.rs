@@ -1,4 +1,4 @@
-//! One hand-written session in each format, with the entries that the format cannot express.
+//! Tests of a hand-written session in each format, with the entries that the format cannot express.
 
 use ctxbench_core::session::Session;
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ fn a_session_becomes_a_trajectory() {
         }],
     });
     assert_eq!(value, expected);
-    // As the model wrote it, but on one line.
+    // Unchanged, but on one line.
     assert!(text.contains(r#""arguments":{"b": 1, "a": 2.50}"#), "{text}");
     assert_eq!(
         lost.told().unwrap(),
@@ -178,7 +178,7 @@ fn arguments_that_no_reader_takes_are_kept_as_text() {
         (" {\"a\":\r\n[1]} ", " {\"a\":  [1]} "),
         ("[1]", "{\"arguments\":\"[1]\"}"),
         ("{\"a\":1", "{\"arguments\":\"{\\\"a\\\":1\"}"),
-        // A half of a pair of surrogates, and a number beyond all numbers.
+        // A lone surrogate, and a number that is too large.
         ("{\"a\":\"\\ud800\"}", "{\"arguments\":\"{\\\"a\\\":\\\"\\\\ud800\\\"}\"}"),
         ("{\"a\":1e999}", "{\"arguments\":\"{\\\"a\\\":1e999}\"}"),
     ] {

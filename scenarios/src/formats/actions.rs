@@ -1,18 +1,18 @@
-//! Agents with actions in text: the model writes an action in its reply and reads the result as a
-//! user message. Such pairs become a call of a tool and its result.
+//! Agents that write actions as text: the model writes an action in its reply and reads the result
+//! in a user message. Each such pair becomes a call and its result.
 
 use serde_json::{Map, Value, json};
 
 use super::lines::str_of;
 
-/// The tool of an action that names none.
+/// Tool name of actions without one.
 const TOOL: &str = "bash";
 
-/// Turns actions into calls, message by message.
+/// Converts actions to calls, message by message.
 #[derive(Default)]
 pub(super) struct Actions {
     count: usize,
-    /// The call that waits for its result.
+    /// Id of the call without a result.
     open: Option<String>,
 }
 
@@ -40,14 +40,14 @@ impl Actions {
         }
     }
 
-    /// Notes a reply without an action: the next user message is not a result.
+    /// Records a reply without an action, so that the next user message is not a result.
     pub(super) fn pass(&mut self) {
         self.open = None;
     }
 }
 
-/// The one fenced block of a text that is marked with one of `languages`, and the text around it.
-/// Several blocks are none, since agents refuse such replies.
+/// Returns the only fenced block of a text that is marked with one of `languages`, and the text
+/// around it. Returns `None` for several blocks, since agents refuse such replies.
 pub(super) fn fenced(text: &str, languages: &[&str]) -> Option<(String, String)> {
     let mut found = None;
     let mut from = 0;

@@ -1,4 +1,4 @@
-//! Zip archives: their list of files, and each member as a [`Source`].
+//! Zip archives: the list of their files, and each member as a [`Source`].
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -36,12 +36,12 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// How a zip file begins: with a member, or with its end if it has none.
+/// Whether bytes are the beginning of a zip file: a member, or the end record of an empty archive.
 pub(super) fn begins(start: &[u8]) -> bool {
     matches!(start, [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..])
 }
 
-/// A zip file.
+/// A zip archive that is open for reading.
 pub struct Archive<'a> {
     name: String,
     raw: Raw<'a>,
@@ -66,8 +66,8 @@ impl<'a> Archive<'a> {
         names
     }
 
-    /// The names that several of its files have, of which only the last can be read: why the others
-    /// cannot.
+    /// Returns the names that occur several times, with an error for each member that cannot be
+    /// read. Only the last member with a name can be read.
     pub fn shadowed(&self) -> Vec<(String, InputError)> {
         if !self.zip.borrow().has_duplicate_names() {
             return Vec::new();
@@ -85,8 +85,8 @@ impl<'a> Archive<'a> {
         told.collect()
     }
 
-    /// Calls `take` with the name of every entry of the central directory; the zip reader keeps one
-    /// entry per name.
+    /// Calls `take` with the name of every entry of the central directory. The zip reader only
+    /// keeps one entry per name.
     fn each_entry(&self, mut take: impl FnMut(String)) -> io::Result<()> {
         const ENTRY: [u8; 4] = *b"PK\x01\x02";
         let mut list = self.raw.open()?;
@@ -106,7 +106,7 @@ impl<'a> Archive<'a> {
         }
     }
 
-    /// One of its files, called `ARCHIVE/NAME` in messages. Nothing is read yet.
+    /// Returns a file of the archive, named `ARCHIVE/NAME` in messages, without reading it.
     pub fn member(&self, name: &str) -> Result<Source<'a>, InputError> {
         let called = format!("{}/{}", self.name, below(name));
         let mut zip = self.zip.borrow_mut();
@@ -136,14 +136,13 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Returns the path of a member below its archive, whatever its name says: `./a`, `/a` and `../a`
-/// are at `a`.
+/// Returns a safe path of a member below its archive: `./a`, `/a` and `../a` all become `a`.
 pub(crate) fn below(name: &str) -> String {
     let parts = name.split('/').filter(|part| !matches!(*part, "" | "." | ".."));
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// Looks of folders and attributes of files.
+/// Returns whether macOS added a file for the appearance of a folder or the attributes of a file.
 fn is_of_macos(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
     file == ".DS_Store" || file.starts_with("._") || name.split('/').any(|p| p == "__MACOSX")
@@ -165,7 +164,7 @@ pub(super) struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    /// Its bytes. A reader that reaches the end learns whether they are those that were put in.
+    /// Returns a reader of the decompressed bytes. It verifies the checksum at the end.
     pub(super) fn stream(&self) -> io::Result<Box<dyn BufRead + 'a>> {
         let mut file = self.archive.open()?;
         file.seek(SeekFrom::Start(self.start))?;

@@ -46,7 +46,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap()
 }
 
-/// The same values with others in their places.
+/// Returns a copy of a value with every value replaced for which `to` returns another.
 fn changed(value: &Value, to: &dyn Fn(&Value) -> Option<Value>) -> Value {
     if let Some(other) = to(value) {
         return other;

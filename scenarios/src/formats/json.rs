@@ -140,7 +140,7 @@ impl<'a> Document<'a> {
         Document { text: raw.get(), file: self.file, line }
     }
 
-    /// Any value.
+    /// Parses the text as any JSON value.
     pub(super) fn value(&self, expected: &str) -> Result<Value, InputError> {
         escapes::from_str(self.text).map_err(|e| self.error(&e, expected))
     }

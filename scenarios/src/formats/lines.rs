@@ -10,10 +10,10 @@ use super::source::Source;
 use crate::error::InputError;
 use crate::escapes;
 
-/// One JSON object of a recording.
+/// A JSON object of a recording with its line number.
 #[derive(Clone, Debug)]
 pub struct RecordedLine {
-    /// From 1.
+    /// Line number, from 1.
     pub number: usize,
     pub object: Map<String, Value>,
 }

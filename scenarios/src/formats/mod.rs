@@ -51,15 +51,15 @@ pub(crate) use source::{unpacked, unread};
 pub use time::millis;
 pub(crate) use time::of_millis;
 
-/// A recording format.
+/// Reader of a recording format.
 pub struct Format {
-    /// As people write it.
+    /// Name of the format for display.
     pub title: &'static str,
     /// Name for `--format` and for the session's source.
     pub name: &'static str,
     /// Properties of a session that its recordings lack, as the end of a sentence.
     pub untold: &'static str,
-    /// Recognises a source.
+    /// Whether a source has this format, judged by its beginning.
     pub sniff: fn(&Head) -> bool,
     /// Hands over the sessions of a source one after the other, until the sink breaks. One that
     /// cannot be read is handed over as its error; an error of the function ends the source.

@@ -37,10 +37,10 @@ pub struct Recording {
     pub left_out: Vec<String>,
 }
 
-/// One line, or a part of one.
+/// A line of a recording, or a part of it.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
     /// The name by which later lines refer to it.
     pub name: Option<String>,
@@ -70,7 +70,6 @@ pub enum What {
     /// Only a link of the chain of parents.
     #[default]
     Link,
-    /// The system prompt.
     System(String),
     /// Definitions of the tools: objects with `name`, `description`, `input_schema`.
     Tools(Vec<Value>),
@@ -125,8 +124,8 @@ pub struct Input {
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub id: Option<String>,
-    /// The same for all parts of one reply; `None` = it joins the parts before it, and its counters
-    /// follow as [`What::Counted`].
+    /// Id that all parts of a reply share. `None` = the part belongs to the parts before it, and
+    /// its counters follow as [`What::Counted`].
     pub response: Option<String>,
     pub model: Option<String>,
     pub pieces: Vec<Piece>,
@@ -231,14 +230,14 @@ pub struct Counters {
 /// Counter that is not a number of tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
-    /// Its name and value.
+    /// Name and value of the counter.
     pub told: String,
-    /// Value used instead.
+    /// Value that is used instead.
     pub taken: u64,
 }
 
 impl Counters {
-    /// The whole prompt.
+    /// Returns the tokens of the whole prompt.
     pub fn prompt(&self) -> u64 {
         self.input.saturating_add(self.read).saturating_add(self.write)
     }

@@ -20,8 +20,7 @@ use crate::jsonl::numbered;
 /// Size of the beginning that identifies a file, bytes.
 const HEAD_BYTES: u64 = 1 << 20;
 
-/// How the names of archives of `tar` end, also of those that are compressed in ways that are not
-/// read.
+/// Name extensions of `tar` archives, including compressed ones that cannot be read.
 const TAR_ENDINGS: &[&str] =
     &[".tar", ".tgz", ".tzst", ".tbz2", ".txz", ".tar.gz", ".tar.zst", ".tar.bz2", ".tar.xz"];
 
@@ -30,7 +29,7 @@ const HEAD_LINES: usize = 20;
 
 /// A file, a folder, a member of an archive or bytes.
 pub struct Source<'a> {
-    /// For messages, and for the ids of sessions.
+    /// Name for messages and for session ids.
     name: String,
     location: Location<'a>,
     /// Companion files are separate sources.
@@ -76,12 +75,12 @@ impl<'a> Source<'a> {
         Source { alone: true, ..self }
     }
 
-    /// As messages call it.
+    /// Returns the name for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its name without the ending; the id of a session that has no other.
+    /// Returns the file name without the extension. It is the id of a session that has none.
     pub fn stem(&self) -> &str {
         let name = unpacked(self.name.rsplit(['/', '\\']).next().unwrap_or(&self.name));
         let name = name.strip_suffix(".json").filter(|n| n.ends_with(".traj")).unwrap_or(name);
@@ -113,7 +112,7 @@ impl<'a> Source<'a> {
         Some(target.map_or(Cow::Borrowed(path), Cow::Owned))
     }
 
-    /// Its beginning.
+    /// Reads the beginning of the source.
     pub fn head(&self) -> Result<Head, InputError> {
         let name = unpacked(&self.name).to_string();
         let mut head = Head { name, whole: true, ..Head::default() };
@@ -173,7 +172,7 @@ impl<'a> Source<'a> {
         Ok(decoded(Cow::Owned(bytes)))
     }
 
-    /// Its lines with content, counted from 1, one at a time.
+    /// Returns the lines with content one at a time, numbered from 1.
     pub fn lines(&self) -> Result<Box<dyn Iterator<Item = NumberedLine> + 'a>, InputError> {
         let mut reader = self.utf8()?;
         let name = self.name.clone();
@@ -322,7 +321,6 @@ pub(super) fn decoded(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
 /// The beginning of an input, by which formats know their own.
 #[derive(Default)]
 pub struct Head {
-    /// File name.
     pub name: String,
     /// Names of a folder's entries; `None` = not a folder.
     pub entries: Option<Vec<String>>,
@@ -338,7 +336,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Of a text that is there as a whole.
+    /// Creates a head from a complete text.
     pub fn of(text: &str, name: &str) -> Head {
         Head { name: name.into(), text: text.into(), whole: true, ..Head::default() }
     }

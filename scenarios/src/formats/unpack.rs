@@ -14,7 +14,7 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 /// Endings of names that say how a file is compressed.
 pub(super) const ENDINGS: [&str; 2] = [".gz", ".zst"];
 
-/// How much may come out, whatever went in, bytes.
+/// Size to which every file may unpack, regardless of its compressed size, bytes.
 const FREE: u64 = 64 << 20;
 
 /// Beyond that, how many times as much may come out as went in. Transcripts shrink to a fifth or a
@@ -25,12 +25,12 @@ const MAX_RATIO: u64 = 250;
 /// memory.
 pub(super) const MAX_HELD_BYTES: u64 = 256 << 20;
 
-/// How bytes are compressed.
+/// Compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Packing {
     Gzip,
     Zstd,
-    /// As in zip archives.
+    /// Compression of members of zip archives.
     Deflate,
 }
 

@@ -40,18 +40,16 @@ pub struct ExpectedRow {
 /// Expected value of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpectedCell {
-    /// Column of `summary.csv`.
     pub column: String,
     /// Line of its name.
     pub line: usize,
-    /// The value.
     pub value: Expected,
 }
 
 /// A value that must come out.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expected {
-    /// This number.
+    /// Exactly this number.
     Number(f64),
     /// This word; `n/a` = no value.
     Word(String),

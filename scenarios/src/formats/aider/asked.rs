@@ -1,4 +1,4 @@
-//! Lines of a chat that are sent to the model, as opposed to actions.
+//! Distinguishes texts of a chat that are sent to the model from commands and notices.
 
 /// Returns the part of a user's text that is sent to the model, if any.
 pub(super) fn by_user(text: &str, answered: bool) -> Option<&str> {
@@ -14,7 +14,7 @@ pub(super) fn by_user(text: &str, answered: bool) -> Option<&str> {
 }
 
 /// Returns whether a user's text is a command that clears the conversation: `/clear`, or `/reset`,
-/// which also removes the files from the chat. Aider accepts an unambiguous beginning of a command.
+/// which also removes the files from the chat. Aider accepts an unambiguous prefix of a command.
 pub(super) fn clears(text: &str) -> bool {
     let word = text.split_whitespace().next().unwrap_or_default();
     [("/cl", "/clear"), ("/res", "/reset")]
@@ -25,7 +25,7 @@ pub(super) fn clears(text: &str) -> bool {
 /// Text before the message that a failed edit sends back to the model.
 const FAILED_EDIT: &str = "The LLM did not conform to the edit format.";
 
-/// Beginnings of notices for the user alone.
+/// Prefixes of notices that only the user sees.
 const NOTICES: &[&str] = &[
     "Tokens: ",
     "Cost: ",
@@ -45,13 +45,13 @@ fn is_answered(line: &str) -> bool {
     line.contains("(Y)es/(N)o") || line.rsplit_once("? ").is_some_and(answered)
 }
 
-/// Returns the request that the program made by itself after a reply, from its notices: why an edit
-/// failed, the findings of a linter or a test, the files it added.
+/// Returns the request that the program made by itself after a reply, built from its notices: the
+/// reason of a failed edit, the findings of a linter or a test, or the files it added.
 pub(super) fn by_program(told: &str) -> String {
     let mut lines: Vec<&str> = told.lines().collect();
     if let Some(at) = lines.iter().rposition(|l| *l == FAILED_EDIT) {
         lines.drain(..=at);
-        // A link to the documentation.
+        // Link to the documentation.
         let address = lines.first().is_some_and(|l| l.contains("https://"));
         lines.drain(..usize::from(address));
     }

@@ -89,7 +89,7 @@ enum Who {
     Model,
 }
 
-/// Lines of one writer.
+/// Consecutive lines of one author.
 #[derive(Debug)]
 struct Block {
     who: Who,
@@ -97,15 +97,15 @@ struct Block {
     text: String,
 }
 
-/// Session that is being read.
+/// Chat that is being read.
 #[derive(Default)]
 struct Chat {
     line: usize,
     started: String,
     blocks: Vec<Block>,
-    /// A blank line came since the newest block.
+    /// Whether a blank line followed the newest block.
     parted: bool,
-    /// More lines come of a text of the program.
+    /// Whether a text of the program continues on the next line.
     open: bool,
 }
 
@@ -113,7 +113,7 @@ impl Chat {
     fn line(&mut self, number: usize, line: &str, strict: bool) {
         let ended = !strict || line.ends_with("  ");
         let program = || line.strip_prefix("> ").or_else(|| (line.trim_end() == ">").then_some(""));
-        // Replies have a blank line in front of them.
+        // A blank line precedes each reply.
         let told = !self.parted && self.blocks.last().is_some_and(|b| b.who == Who::Program);
         let (who, text) = match (line.strip_prefix("#### "), program()) {
             (Some(said), _) if ended => (Who::User, said.trim_end()),
@@ -150,7 +150,7 @@ impl Chat {
             route: Route::Unknown("Aider records no request ids".into()),
             ..Recording::default()
         };
-        // The stamps of the two files are written differently.
+        // The two files write time stamps differently.
         let prompt = stamp.as_deref().and_then(time::millis);
         let prompt = prompt.and_then(|at| requests.iter().find(|(t, _)| *t >= at));
         if let Some((_, system)) = prompt {
@@ -162,7 +162,7 @@ impl Chat {
         let add = |line: usize, what: What, out: &mut Recording| {
             let name = Some(format!("step {}", out.steps.len()));
             let parent = out.steps.last().and_then(|s| s.name.clone());
-            // Only the beginning has a time.
+            // Only the first step has a time.
             let first = !out.steps.iter().any(|s| s.stamp.is_some());
             let stamp = stamp.clone().filter(|_| first);
             out.steps.push(Step { line, name, parent, stamp, what, ..Step::default() });
@@ -204,14 +204,14 @@ impl Chat {
             add(block.line, what, &mut out);
         }
         if !said(&out.steps) {
-            // Aider was started and left again.
+            // Aider was started and closed without a message.
             return ControlFlow::Continue(());
         }
         sink(Ok(out))
     }
 
     /// Returns the text of the program, and its first line, between the previous reply and this
-    /// block, if the user did not ask.
+    /// block. Returns `None` if the user sent a message in between.
     fn told_since_reply(&self, reply: usize) -> Option<(usize, String)> {
         let before = self.blocks[..reply].iter().rposition(|b| b.who != Who::Program)?;
         let told = &self.blocks[before + 1..reply];
@@ -230,13 +230,13 @@ fn said(steps: &[Step]) -> bool {
     steps.iter().any(|s| matches!(s.what, What::Input(_) | What::Reply(_)))
 }
 
-/// A time as part of a name.
+/// Converts a time to a part of a name.
 fn digits(time: &str) -> String {
     let kept = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     time.chars().map(kept).collect::<String>().trim_matches('-').to_string()
 }
 
-/// The model that the program says it talks to.
+/// Returns the model that the program reports.
 fn model_of(text: &str) -> Option<String> {
     let name = |l: &str| {
         let rest =
@@ -246,7 +246,7 @@ fn model_of(text: &str) -> Option<String> {
     text.lines().find_map(name)
 }
 
-/// Gives the newest reply the counters in a text of the program.
+/// Assigns the counters in a text of the program to the newest reply.
 fn count(text: &str, steps: &mut [Step]) {
     let Some(tokens) = text.lines().rev().find_map(|l| l.strip_prefix("Tokens: ")) else { return };
     let reply = steps.iter_mut().rev().find_map(|s| match &mut s.what {
@@ -258,11 +258,11 @@ fn count(text: &str, steps: &mut [Step]) {
     }
 }
 
-/// `11,077 sent, 10 cache write, 20 cache hit, 706 received. Cost: …`.
+/// Parses `11,077 sent, 10 cache write, 20 cache hit, 706 received. Cost: …`.
 fn counters(tokens: &str) -> Option<Counters> {
     let (tokens, _) = tokens.split_once(" received")?;
     let mut out = Counters::default();
-    // Counts contain commas; text follows them.
+    // Counts contain commas and are followed by text.
     let mut count = String::new();
     let (mut sent, mut received) = (None, None);
     for word in tokens.split_whitespace() {
@@ -279,7 +279,7 @@ fn counters(tokens: &str) -> Option<Counters> {
             _ => {}
         }
     }
-    // Written tokens are part of the sent ones, and read tokens may be.
+    // Sent tokens include the written ones, and may include the read ones.
     out.input = sent?;
     out.output = received?.parse().ok()?;
     Some(out.of_whole_prompt())

@@ -1,5 +1,5 @@
-//! Aider's history of requests: `TO LLM time`, then the messages with their roles in front of each
-//! line and dashes between them, then `LLM RESPONSE time` and the answer.
+//! Aider's history of requests: `TO LLM time`, then the messages with their roles at the start of
+//! each line and dashes between them, then `LLM RESPONSE time` and the answer.
 
 use super::super::time;
 
@@ -8,10 +8,10 @@ const RESPONSE: &str = "LLM RESPONSE ";
 const SYSTEM: &str = "SYSTEM";
 const DASHES: &str = "-------";
 
-/// The time of each request, in ms since 1970, and the system prompt that it began with.
+/// Returns the time of each request, ms since 1970, and its system prompt.
 pub(super) fn first_prompts(text: &str) -> Vec<(i64, String)> {
     let mut out: Vec<(i64, String)> = Vec::new();
-    // Lines of the first message of a request still come.
+    // Whether the first message of a request continues.
     let mut open = false;
     for line in text.lines() {
         if let Some(at) = line.strip_prefix(REQUEST).and_then(time::normal) {

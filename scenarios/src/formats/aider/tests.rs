@@ -37,7 +37,7 @@ fn a_recorded_chat_becomes_a_session() {
     assert_eq!(counted, [(20_842, 1_273), (11_077, 706), (14_066, 534)]);
     let Entry::Assistant(first) = &s.entries[1] else { panic!("{:?}", s.entries[1]) };
     let text = first.text.as_deref().unwrap();
-    // A comment at the start of a line is not a heading, and blanks in code stay.
+    // A comment at the start of a line is not a heading, and blanks in code are kept.
     assert!(
         text.contains("\n        # files\n        for fname in self.coder.abs_fnames:\n"),
         "{text}"
@@ -101,7 +101,7 @@ fn chats_of_a_file_are_sessions_of_what_was_asked_and_answered() {
     );
     assert_eq!((b.usage, b.model.as_deref()), (None, Some("gpt-5.5")));
     assert_eq!(words(&two.session), ["user <blank>\nagain"]);
-    // Without the blanks at the ends of lines their beginnings decide.
+    // Without blanks at the ends of lines, the beginnings of the lines decide.
     let bare = CHATS.replace("  \n", "\n");
     let loaded = FORMAT.import_all(&Source::of_bytes(bare.as_bytes(), "h.md")).unwrap();
     assert_eq!(words(&loaded[0].session)[1], "model Done:\n# a heading");
@@ -135,7 +135,7 @@ Because.
 
 #### two  
 ";
-    // Before the first message there is nothing to forget.
+    // A `/clear` before the first message has no effect.
     let told = ["user one", "model Yes.", "clear", "user why", "model Because.", "clear"];
     assert_eq!(entries_of(chat), [&told[..], &["user two"]].concat());
     let nothing = chat.split("#### one").next().unwrap();
@@ -196,12 +196,12 @@ fn what_the_program_asks_by_itself_is_a_message() {
         "model Fourth.",
     ];
     assert_eq!(entries_of(REPAIRS), told);
-    // The newer form: one text, with blanks at its end only.
+    // The newer form is one text, with blanks at its end only.
     let begin = REPAIRS.find("> # 1").unwrap();
     let end = REPAIRS.find("\n\nSecond").unwrap();
     let newer = [&REPAIRS[..begin], "> ", failed, "  ", &REPAIRS[end..]].concat();
     assert_eq!(entries_of(&newer), told);
-    // Unanswered text was not sent, or no longer matters.
+    // Text without an answer was not sent, or is no longer relevant.
     let unanswered = [&REPAIRS[..end], "\n\n#### two  \n"].concat();
     assert_eq!(entries_of(&unanswered), ["user one", "model First.", "user two"]);
 }

@@ -40,7 +40,7 @@ pub(super) const FORMAT: Format = Format {
 
 const EXPECTED: &str = "an ATIF trajectory: an object with \"schema_version\" and \"steps\"";
 
-/// How deep trajectories may refer to others.
+/// Maximum depth of references between trajectories.
 const DEEPEST: usize = 8;
 
 fn sniff(head: &Head) -> bool {

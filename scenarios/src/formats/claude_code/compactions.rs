@@ -8,7 +8,7 @@ use ctxbench_core::session::Trigger;
 
 use super::super::recording::{Compaction, Piece, Reply, Step, View, What};
 
-/// How the ids of these conversations begin, seen in recordings of version 2.1.39.
+/// Prefix of the ids of summary conversations, as in recordings of version 2.1.39.
 const SUMMARY_AGENT: &str = "acompact-";
 
 /// Hands each request for a summary to the compaction that followed it: it is a call that the
@@ -48,8 +48,9 @@ pub(super) fn summaries(steps: &mut [Step]) -> Option<String> {
     })
 }
 
-/// Gives each manual compaction the instructions and the time of its command, which stands between
-/// the replies around it: written when the compaction was done, with the time when it was typed.
+/// Gives each manual compaction the instructions and the time of its `/compact` command. The
+/// command is recorded between the replies around it. Its line is written after the compaction,
+/// with the time at which the user typed it.
 pub(super) fn commands(steps: &mut [Step]) {
     let is_reply = |s: &Step| s.agent.is_none() && matches!(s.what, What::Reply(_));
     for i in 0..steps.len() {
@@ -76,8 +77,8 @@ pub(super) fn commands(steps: &mut [Step]) {
     }
 }
 
-/// What follows the command's name in the trace that `/compact` leaves; `None` = it is no such
-/// trace.
+/// Returns the text after the command name in the trace of a `/compact` command, or `None` if the
+/// piece is not such a trace.
 fn command(piece: &Piece) -> Option<String> {
     let (Piece::Added(Part::Text(text), _) | Piece::Said(Part::Text(text))) = piece else {
         return None;

@@ -10,7 +10,7 @@ use super::{RecordedLine, flag, str_of, string};
 
 /// Lines of a transcript by conversation.
 pub(super) struct Conversations {
-    /// In file order.
+    /// Lines in file order.
     pub(super) lines: Vec<Spoken>,
     /// Subagents with messages in progress lines only, each with the call that started it.
     pub(super) repeated: BTreeMap<String, String>,

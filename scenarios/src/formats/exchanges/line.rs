@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 /// Version of the file.
 pub const VERSION: u32 = 1;
 
-/// A line.
+/// Line of a recording file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Line {
-    /// The first one.
+    /// First line of the file.
     CtxbenchRecording(Header),
     Exchange(Box<Exchange>),
     Passed(Passed),
@@ -36,7 +36,7 @@ pub struct Header {
     pub redacted: bool,
 }
 
-/// How an exchange ended.
+/// End of an exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
@@ -47,7 +47,7 @@ pub enum Ended {
     Cut,
     /// The program wanted no more.
     Left,
-    /// No answer arrived.
+    /// The provider sent no answer.
     Unreached,
 }
 
@@ -96,7 +96,7 @@ pub struct Passed {
     pub method: String,
     pub path: String,
     pub status: u16,
-    /// Its purpose is known, such as counting tokens or listing models.
+    /// Whether the request has a known purpose, such as counting tokens or listing models.
     pub known: bool,
 }
 
@@ -108,10 +108,10 @@ pub struct Body {
     /// Number of the exchange with the body that it shares its beginning and end with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub like: Option<u64>,
-    /// How much of the beginning, bytes.
+    /// Length of the shared beginning, bytes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub head: usize,
-    /// How much of the end, bytes.
+    /// Length of the shared end, bytes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tail: usize,
     /// Text between the shared beginning and end.

@@ -96,7 +96,7 @@ pub struct Summarised {
     /// Text of the summary.
     pub reply: String,
     pub stop: StopReason,
-    /// As the provider counted, tokens.
+    /// Input tokens by the provider's count.
     pub input: u64,
     pub output: u64,
 }

@@ -22,7 +22,7 @@ pub(super) struct Placed {
     pub(super) message: usize,
 }
 
-/// An exchange.
+/// Exchange as the sorting of conversations sees it.
 #[derive(Debug)]
 pub(super) struct ExchangeView {
     pub(super) line: usize,
@@ -35,7 +35,7 @@ pub(super) struct ExchangeView {
     pub(super) standing: Vec<u64>,
     /// Hash of the tools; 0 = none.
     pub(super) tools: u64,
-    /// The conversation.
+    /// Items of the conversation.
     pub(super) items: Vec<Placed>,
     /// Or why there is none.
     pub(super) reply: Result<Reply, String>,

@@ -44,16 +44,16 @@ pub(super) enum Relation {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Summary {
-    /// The exchange.
+    /// Index of the exchange that wrote the summary.
     pub(super) by: usize,
     /// The item that shows it.
     pub(super) at: usize,
 }
 
-/// A conversation.
+/// A sequence of exchanges that continue each other.
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
-    /// Its exchanges, in order.
+    /// Indices of the exchanges, in order.
     pub(super) exchanges: Vec<usize>,
     /// Items of its newest request.
     items: Vec<Placed>,
@@ -63,7 +63,7 @@ pub(super) struct Conversation {
 #[derive(Debug, Default)]
 pub(super) struct Sorted {
     pub(super) conversations: Vec<Conversation>,
-    /// Of each exchange its conversation and its relation.
+    /// Conversation and relation of each exchange.
     pub(super) turns: Vec<(usize, Relation)>,
     /// Exchanges that wrote a summary.
     pub(super) summaries: HashSet<usize>,

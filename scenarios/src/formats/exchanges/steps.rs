@@ -147,7 +147,7 @@ struct State {
     shown: Vec<(usize, usize)>,
     /// The step of the newest reply, until a request shows that it was taken.
     pending: Option<usize>,
-    /// The newest step.
+    /// Index of the newest step.
     newest: Option<usize>,
     counters: Option<Counters>,
 }
@@ -156,7 +156,7 @@ struct State {
 struct Teller<'a> {
     all: &'a Exchanges,
     sorted: &'a Sorted,
-    /// Ms since 1970.
+    /// Start of the session, ms since 1970.
     started: i64,
     steps: Vec<Step>,
     states: HashMap<usize, State>,

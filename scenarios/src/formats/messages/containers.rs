@@ -24,7 +24,7 @@ const LISTS: &[&str] = &["messages", "input", "history", "conversation", "conver
 /// Members that wrap a request.
 const REQUESTS: &[&str] = &["request", "body", "data", "kwargs", "inputs"];
 
-/// How deep a conversation may be wrapped.
+/// Maximum number of members around a conversation.
 const DEEPEST: usize = 3;
 
 pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {

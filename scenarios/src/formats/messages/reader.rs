@@ -38,7 +38,7 @@ pub(in super::super) struct Reader {
     /// Subagent of the current messages.
     pub(in super::super) agent: Option<String>,
     steps: Vec<Step>,
-    /// Messages so far.
+    /// Number of messages so far.
     count: usize,
     /// Newest call of each name, for results without an id.
     calls: HashMap<String, String>,

@@ -97,7 +97,7 @@ fn export(document: &Document<'_>) -> Result<Recording, InputError> {
     Ok(out)
 }
 
-/// The session's id.
+/// Returns the id of a session.
 fn id_of(info: &Map<String, Value>) -> Option<String> {
     string(info, "id").filter(|id| !id.is_empty())
 }

@@ -17,7 +17,7 @@ use super::{Message, Stored, parent_of};
 /// Finds the session of a subagent by its id.
 pub(super) type Find<'a> = dyn FnMut(&str) -> Option<Stored> + 'a;
 
-/// How deep subagents may call subagents.
+/// Maximum nesting depth of subagents.
 const DEEPEST: usize = 8;
 
 /// Converts a session. Returns the ids of the subagents' sessions that it included.
