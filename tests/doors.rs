@@ -24,7 +24,7 @@ use ctxbench_strategies::persist::{JournalEntry, StoredMessage, formats};
 /// Name of a parser and a function that feeds it bytes.
 pub type Door = (&'static str, fn(&[u8]));
 
-/// All of them.
+/// All parsers.
 pub const DOORS: [Door; 23] = [
     ("session", |b| drop(parse(b, "x.jsonl"))),
     ("scenario", |b| drop(parse(b, "x.toml"))),

@@ -138,7 +138,7 @@ fn sessions(c: &mut Criterion) {
     }
 }
 
-/// One turn of new texts appended to a context of some length, tokens counted.
+/// Measures appending one turn of new texts to a context of some length, and counting the tokens.
 fn append(c: &mut Criterion) {
     let mut group = c.benchmark_group("append-a-turn");
     for times in TIMES[..3].iter().copied() {

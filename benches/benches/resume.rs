@@ -18,7 +18,8 @@ use ctxbench_strategies::persist::{Format, JournalEntry, Persistence, StoredMess
 
 /// Messages before the boundary in the shortest session.
 const OLDER: usize = 2_000;
-/// The same for the table of formats, which store one message at a time as the products do.
+/// Messages before the boundary in the shortest session of the table of formats. The formats store
+/// one message at a time, as the products do.
 const OLDER_BY_FORMAT: usize = 50;
 const TIMES: [usize; 3] = [1, 4, 16];
 /// Messages after the boundary.

@@ -7,7 +7,7 @@ use std::fmt::Write;
 pub enum Material {
     /// English sentences.
     Prose,
-    /// Program text.
+    /// Source code.
     Code,
     /// Objects as an API returns them.
     Json,
@@ -117,7 +117,7 @@ impl Random {
 }
 
 impl Material {
-    /// Every sort.
+    /// All kinds of text.
     pub const ALL: [Material; 5] =
         [Material::Prose, Material::Code, Material::Json, Material::Base64, Material::Cjk];
 

@@ -11,14 +11,14 @@ use ctxbench_strategies::Spec;
 /// A window that nothing fills.
 pub const HUGE_WINDOW: u64 = 1_000_000_000;
 
-/// How a benchmark is run.
+/// Mode of a benchmark run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// With timings.
+    /// Measures the time.
     Measure,
     /// Everything once, to see that it works (`--test`).
     Smoke,
-    /// Only names (`--list`).
+    /// Only prints the names (`--list`).
     List,
 }
 

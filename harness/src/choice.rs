@@ -1,7 +1,7 @@
-//! Which sessions of a corpus are taken.
+//! Selection of the sessions of a corpus.
 //!
-//! The one place that decides: a session has to pass the filters, a sample is drawn of those that
-//! do, and a limit cuts what is left, in the order in which they come.
+//! All commands use this order: a session has to pass the filters, then a sample or the newest are
+//! selected from these, and finally a limit applies, in the order in which the sessions are read.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,17 @@ use ctxbench_core::session::Session;
 use ctxbench_core::tokens::content_hash;
 use ctxbench_scenarios::formats::millis;
 
-/// What is asked for; nothing = every session.
+/// Selection criteria. Without any, every session is selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// At most so many.
+    /// Maximum number of sessions.
     pub limit: Option<usize>,
-    /// So many, drawn by the seed.
+    /// Number of sessions to draw at random, using the seed.
     pub sample: Option<usize>,
-    /// So many, those that began last; without a date they began first. Not with a sample.
+    /// Number of newest sessions to keep, by start time. Sessions without a date count as the
+    /// oldest. Not valid together with a sample.
     pub last: Option<usize>,
-    /// Of the sample.
+    /// Seed of the sample.
     pub seed: u64,
     /// Least tokens of content; see [`tokens`].
     pub min_tokens: Option<u64>,
@@ -29,7 +30,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Whether sessions are taken or not as they come.
+    /// Returns true if each session can be accepted or rejected as soon as it is read.
     pub fn is_in_order(&self) -> bool {
         self.sample.or(self.last).is_none()
     }
@@ -41,12 +42,12 @@ pub fn tokens(session: &Session) -> u64 {
     calibration::content(&session.entries, &by)
 }
 
-/// That a session passed, and its place among those of which the first are kept: its draw, or how
-/// long ago it began.
+/// Proof that a session passed the filters, with its sort key: the random draw of a sample, or the
+/// age. The lowest keys are kept.
 #[derive(Debug)]
 pub struct Ticket(Option<u64>);
 
-/// Takes sessions one after the other, each with what is to be made of it.
+/// Selects sessions one by one. `T` is the value that the caller derives from a session.
 #[derive(Debug)]
 pub struct Chooser<T> {
     choice: Choice,
@@ -73,13 +74,13 @@ impl<T> Chooser<T> {
         }
     }
 
-    /// No further session can be taken, so that nobody needs to read on.
+    /// Returns true if no further session can be selected, so that the caller can stop reading.
     pub fn is_full(&self) -> bool {
         self.choice.is_in_order() && self.choice.limit.is_some_and(|most| self.taken >= most)
     }
 
-    /// Whether a session passes, which stands at `place` below what was named; the same place and
-    /// id are drawn alike, in whatever order they come.
+    /// Applies the filters to a session. `place` is its path below the argument that named it. A
+    /// session with the same place and ID gets the same draw, regardless of the reading order.
     pub fn admit(&mut self, session: &Session, place: &str) -> Option<Ticket> {
         if self.is_full() {
             return None;
@@ -107,8 +108,8 @@ impl<T> Chooser<T> {
         Some(Ticket(None))
     }
 
-    /// Takes what was made of a session that passed. It comes back unless a sample is drawn or the
-    /// newest are kept, which [`Self::end`] gives.
+    /// Adds the value of a session that passed the filters. Returns it at once, unless a sample is
+    /// drawn or the newest are kept: [`Self::end`] returns these.
     pub fn take(&mut self, ticket: Ticket, what: T) -> Option<T> {
         let most = self.choice.sample.or(self.choice.last);
         let (Some(place), Some(most)) = (ticket.0, most) else { return Some(what) };
@@ -120,8 +121,8 @@ impl<T> Chooser<T> {
         None
     }
 
-    /// The sample or the newest, in the order in which they were offered, and what was left out, if anything was: a
-    /// line for people.
+    /// Returns the sample or the newest sessions in the order in which they were added, and a
+    /// message about the omitted sessions, if there are any.
     pub fn end(mut self) -> (Vec<T>, Option<String>) {
         let drawn = std::mem::take(&mut self.drawn);
         let mut sample: Vec<(usize, T)> = drawn.into_iter().map(|((_, n), t)| (n, t)).collect();
@@ -159,7 +160,7 @@ fn draw(seed: u64, place: &str, id: &str) -> u64 {
     content_hash(format!("{seed}\0{place}\0{id}").as_bytes())
 }
 
-/// Whether a text is a day, `YYYY-MM-DD`.
+/// Checks that a text is a day in the form `YYYY-MM-DD` and returns it.
 pub fn day(text: &str) -> Result<String, String> {
     let plain = text.len() == 10 && text.is_ascii();
     let stamp = plain.then(|| format!("{text}T00:00:00Z"));

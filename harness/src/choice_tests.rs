@@ -13,7 +13,7 @@ fn offer<T>(chooser: &mut Chooser<T>, session: &Session, place: &str, what: T) -
     chooser.admit(session, place).and_then(|ticket| chooser.take(ticket, what))
 }
 
-/// What is taken of these places, and what is told of the others.
+/// Returns the selected places and the message about the others.
 fn taken(choice: &Choice, places: &[&str]) -> (Vec<String>, Option<String>) {
     let mut chooser = Chooser::new(choice);
     let mut out = Vec::new();

@@ -23,35 +23,30 @@ use crate::replay::{self, Options, recording, replay_in_full};
 pub struct Layout {
     /// Product's name of the mechanism.
     pub mechanism: String,
-    /// When.
     pub phase: Phase,
     /// Number of the next request.
     pub before_request: u64,
-    /// Tokens before.
     pub before_tokens: u64,
-    /// Tokens after.
     pub after_tokens: u64,
-    /// What it cost in dollars and time, and what became of the facts; `None` = it was not measured,
-    /// since it was none of the main conversation.
+    /// Cost, waiting time and effect on facts. `None` = not measured, because the compaction was
+    /// not part of the main conversation.
     pub measured: Option<Measured>,
-    /// The blocks before.
     pub before: Vec<Piece>,
-    /// The blocks after.
     pub after: Vec<Piece>,
 }
 
-/// What was measured of a compaction.
+/// Measurements of one compaction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
-    /// Tokens of what it wrote.
+    /// Tokens of the written summary.
     pub summary_tokens: u64,
-    /// Its own requests, USD.
+    /// Cost of the compaction's own requests, USD.
     pub cost_usd: f64,
     /// Time that the user waited for it, ms; modelled.
     pub blocked_ms: u64,
-    /// Facts that stood verbatim in the context before and in no block after.
+    /// Number of facts that were verbatim in the context before and are in no block after.
     pub facts_lost: u64,
-    /// Of these, facts that its summary carries.
+    /// Number of lost facts that the summary mentions.
     pub facts_carried: u64,
 }
 
@@ -71,18 +66,16 @@ impl From<&CompactionRecord> for Measured {
 /// One block of a context.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Piece {
-    /// What it is.
     pub kind: BlockKind,
-    /// Who speaks.
     pub role: Role,
-    /// How it relates to what was said.
+    /// Relation of the block to the original message.
     pub form: Form,
     /// The tool, of a call or a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// As the provider counts.
+    /// Number of tokens, by the provider's counting.
     pub tokens: u64,
-    /// Its text; empty where only an image or an opaque payload stands.
+    /// Text of the block; empty for an image or an opaque payload.
     pub text: String,
 }
 
@@ -98,13 +91,14 @@ impl Piece {
         }
     }
 
-    /// Kind, and form unless it stands as it was said: `output cleared`.
+    /// Returns the kind of the block, followed by its form unless it is verbatim, such as `output
+    /// cleared`.
     pub fn name(&self) -> String {
         name(self.kind, self.form)
     }
 }
 
-/// What a block is called: its kind, and its form unless it stands as it was said.
+/// Formats a kind of block, followed by its form unless it is verbatim.
 pub(crate) fn name(kind: BlockKind, form: Form) -> String {
     let form = match form {
         Form::Verbatim => "",
@@ -115,7 +109,7 @@ pub(crate) fn name(kind: BlockKind, form: Form) -> String {
     format!("{}{form}", words(&kind))
 }
 
-/// Every compaction of a session under a strategy, and what went wrong with the strategy itself.
+/// Returns the compactions of a session under a strategy, and the strategy's error, if any.
 pub async fn layouts(
     scenario: &Scenario,
     spec: &Spec,
@@ -129,18 +123,17 @@ pub async fn layouts(
 /// A compaction that was asked for.
 #[derive(Clone, Debug, Serialize)]
 pub struct Asked {
-    /// What it did, or, where it cannot be asked, what the strategy had done by itself until then;
-    /// empty = nothing.
+    /// Compactions that the request caused. If the strategy has no such command, the compactions
+    /// that it made by itself until then. Empty = none.
     pub layouts: Vec<Layout>,
     /// Why it did nothing, or that it did not do it because it was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// How often the strategy had compacted by itself until then.
+    /// Number of compactions that the strategy made by itself before the request.
     pub before_it: u64,
 }
 
-/// What a strategy does where a user asks for a compaction at a point, with these instructions. The
-/// session ends there.
+/// Runs a session up to a point, where the user asks for a compaction with these instructions.
 pub async fn asked(
     scenario: &Scenario,
     spec: &Spec,
@@ -173,7 +166,7 @@ pub async fn asked(
         extra: Default::default(),
     });
     let (mut all, record) = run(&until, spec, model, options).await;
-    // What came before the command is the same in both runs.
+    // Both runs are the same up to the command.
     let layouts = all.split_off(own.len().min(all.len()));
     let why = layouts.is_empty().then(|| match record.error.or(record.note) {
         Some(why) => format!("nothing was compacted: {why}"),
@@ -218,8 +211,8 @@ async fn run(
     (out, record)
 }
 
-/// What of a context stands in another word for word: true for each piece of `after` that `before`
-/// holds, in the order of `after`. A piece of the one answers for one piece of the other.
+/// Compares two contexts. The result has an element per block of `after`, which is true if `before`
+/// contains the same block. Each block of `before` matches at most one block of `after`.
 pub fn unchanged(before: &[Piece], after: &[Piece]) -> Vec<bool> {
     let mut left: Vec<&Piece> = before.iter().collect();
     let taken = |p: &Piece| {
@@ -229,8 +222,7 @@ pub fn unchanged(before: &[Piece], after: &[Piece]) -> Vec<bool> {
     after.iter().map(taken).collect()
 }
 
-/// What stands in a context, by name: how many pieces and how many tokens, in the order of their
-/// first.
+/// Counts the blocks and tokens of a context by name, in the order of first occurrence.
 pub fn stays(pieces: &[Piece]) -> Vec<(String, usize, u64)> {
     let mut all: Vec<(String, usize, u64)> = Vec::new();
     for p in pieces {
@@ -245,8 +237,8 @@ pub fn stays(pieces: &[Piece]) -> Vec<(String, usize, u64)> {
     all
 }
 
-/// Tokens of the definitions of tools, which stand in every prompt of the main conversation beside
-/// the blocks.
+/// Returns the tokens of the tool definitions, which every prompt of the main conversation contains
+/// in addition to its blocks.
 pub fn tools_tokens(scenario: &Scenario, model: &Model, options: &Options) -> u64 {
     let by = replay::counting(&scenario.session, model, options.calibrate).scaled(scenario.scale);
     let mut all = scenario.session.entries.iter().rev();
@@ -258,7 +250,7 @@ pub fn tools_tokens(scenario: &Scenario, model: &Model, options: &Options) -> u6
     tools.map_or(0, |t| t.tokens(&by))
 }
 
-/// A name as it stands in files, with spaces.
+/// Returns the serialised name with spaces instead of underscores.
 pub fn words(name: &impl Serialize) -> String {
     serde_json::to_value(name)
         .ok()

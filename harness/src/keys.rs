@@ -1,5 +1,5 @@
-//! By what a finished pair is known: a hash of all that decides its row. Two pairs with one key have
-//! the same row, so whoever finds it need not compute it.
+//! Keys of finished pairs. A key is a hash of everything that determines the pair's row, so pairs
+//! with the same key have the same row and need not be computed again.
 
 use std::fmt;
 use std::fs::File;
@@ -46,9 +46,9 @@ impl fmt::Write for Hasher {
 }
 
 impl Hasher {
-    /// One part; no two rows of parts run together to the same bytes.
+    /// Hashes a part. Different lists of parts never give the same bytes.
     fn part(&mut self, value: &dyn fmt::Debug) {
-        // Debug escapes what stands between quotes, so that a line ends only here.
+        // Debug escapes line breaks in strings, so only the end of a part adds one.
         fmt::write(self, format_args!("{value:?}\n")).expect("a hash takes everything");
     }
 
@@ -58,16 +58,16 @@ impl Hasher {
     }
 }
 
-/// What a session says, and how large it is.
+/// Hash and size of the content of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     hash: [u8; 32],
-    /// As JSON.
+    /// Size as JSON.
     pub bytes: u64,
 }
 
 impl Content {
-    /// Of a session as it was read, whatever it is called in the run.
+    /// Hashes a session as it was read. Its name in the run does not matter.
     pub fn of(scenario: &Scenario) -> Content {
         let mut hasher = Hasher::default();
         let session = &scenario.session;
@@ -79,8 +79,8 @@ impl Content {
     }
 }
 
-/// What runs: another build of the program, or one with strategies of its own, computes everything
-/// again.
+/// Identifies the running program. A different build, or one with additional strategies, computes
+/// everything again.
 pub fn program() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let hashed = std::env::current_exe().and_then(|path| file_hash(&path));
@@ -109,7 +109,7 @@ fn hex(bytes: &[u8], most: usize) -> String {
     bytes.iter().take(most).map(|b| format!("{b:02x}")).collect()
 }
 
-/// What all pairs of a run share.
+/// Key parts that all pairs of a run share.
 pub struct Keys {
     common: Hasher,
     /// The program of a strategy that is one, as it was named, with the files that its command
@@ -135,7 +135,7 @@ impl Keys {
         Keys { common, programs: programs.iter().map(with_files).collect(), memory }
     }
 
-    /// Of everything of one session.
+    /// Adds the content and properties of one session.
     pub fn of_session(&self, scenario: &Scenario, content: &Content) -> SessionKeys<'_> {
         let mut hash = self.common.clone();
         let s = scenario;
@@ -151,7 +151,7 @@ pub struct SessionKeys<'a> {
 }
 
 impl SessionKeys<'_> {
-    /// Of a strategy with a model; `named` = its row says the seed.
+    /// Returns the key of a strategy with a model. `named` = the row shows the seed.
     pub fn pair(
         &self,
         spec: &Spec,
@@ -167,17 +167,17 @@ impl SessionKeys<'_> {
         let settings: Vec<_> = spec.settings.all().collect();
         hash.part(&(spec.label(), spec.version.name, settings, self.keys.programs.iter().find(of)));
         hash.part(&(self.keys.memory.files(spec), model, named));
-        // What a server answered stands in its cassette.
+        // The answers of an endpoint are in its cassette.
         match summariser {
             Summariser::Endpoint(e) => hash.part(&e.name()),
             other => hash.part(other),
         }
-        // Its words are the same with every seed.
+        // Without randomness the text is the same with every seed.
         hash.part(&summariser.seeded().then_some(seed));
         hex(&hash.hash.finalize(), 16)
     }
 
-    /// Of what was recorded.
+    /// Returns the key of the row *as recorded*.
     pub fn recorded(&self, model: &Model) -> String {
         let mut hash = self.hash.clone();
         hash.part(&("as recorded", model));

@@ -39,8 +39,7 @@ pub mod watch;
 
 pub use commands::main;
 
-/// What a strategy of another crate is written with: `ctxbench_harness` is the one dependency that
-/// it needs.
+/// Items for writing a strategy in another crate, which then only depends on `ctxbench_harness`.
 pub mod own {
     pub use async_trait::async_trait;
     pub use ctxbench_core as core;

@@ -8,21 +8,22 @@ pub fn of(session: &Session, named: &[&'static Model]) -> Vec<&'static Model> {
     if named.is_empty() { vec![own(session)] } else { named.to_vec() }
 }
 
-/// The model of a session for which none is named: the one that it was recorded with, or what
-/// [substitutes](model::substitute) for it if the catalogue does not list it.
+/// Returns the default model of a session: the recorded one, or its [substitute](model::substitute)
+/// if the catalogue does not list it, or [`model::DEFAULT_MODEL`] if neither is known.
 pub fn own(session: &Session) -> &'static Model {
     recorded(session).unwrap_or_else(|| {
         model::find(model::DEFAULT_MODEL).expect("the default model is in the catalogue")
     })
 }
 
-/// The model that a session was recorded with, or the one of its family that stands in for it.
+/// Returns the model that a session was recorded with, or the model of the same family that
+/// replaces it.
 pub(crate) fn recorded(session: &Session) -> Option<&'static Model> {
     session.header.model.as_deref().and_then(model::priced_as)
 }
 
-/// What a reader must know of a session's results with a model: that it is not the recorded one, that
-/// it is not sold any more.
+/// Returns remarks about the results of a session with a model: that the model differs from the
+/// recorded one, or that it was retired.
 pub fn remarks(session: &Session, model: &Model) -> impl Iterator<Item = String> {
     instead_of_own(session, model).into_iter().chain(retired(model))
 }
@@ -32,7 +33,7 @@ fn retired(model: &Model) -> Option<String> {
     Some(format!("{} was retired on {day}; dollars are those of its last price list", model.name))
 }
 
-/// What a reader must know of a session's results with a model that is not the recorded one.
+/// Returns the remark about a model that differs from the recorded one.
 fn instead_of_own(session: &Session, model: &Model) -> Option<String> {
     let recorded = session.header.model.as_deref()?;
     let Some(own) = model::find_recorded(recorded) else {

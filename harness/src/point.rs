@@ -9,26 +9,28 @@ use ctxbench_core::session::{Entry, Session};
 use ctxbench_core::tokens::Size;
 use thiserror::Error;
 
-/// Where a session is cut. Turns and replies are those of the main conversation, from 1.
+/// Position at which a session ends. Turns and replies are those of the main conversation and count
+/// from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
-    /// Behind a turn: what the user said and all that was done about it.
+    /// After a turn: a message of the user and all replies and results that follow it.
     Turn(u64),
-    /// Behind a reply of the model and the results of its calls.
+    /// After a reply of the model and the results of its calls.
     Step(u64),
-    /// Behind the first reply at which so much of the session has been said, per cent of its
-    /// tokens; 1 to 100.
+    /// After the first reply at which this share of the session's tokens is reached, in percent,
+    /// from 1 to
+    /// 100.
     Percent(u64),
 }
 
-/// Words that name no point.
+/// A text that is not a point.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
     "`{0}` is no point of a session; expected turn:N, step:N (N from 1) or a share such as 60%"
 )]
 pub struct BadPoint(String);
 
-/// A point that lies behind the end of a session.
+/// A point after the end of the session.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
     "{point} is not in the session, which has {} and {}",

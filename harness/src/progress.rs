@@ -1,16 +1,16 @@
-//! How far something is, how fast it goes and how long it will take: lines for people who wait.
+//! Progress messages: completed items, rate and remaining time.
 
 use std::time::Duration;
 
 /// Time between two lines where nothing can be rewritten.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// What is told of the way so far. Time is given from outside.
+/// State of a progress display. The caller passes the time.
 #[derive(Debug)]
 pub struct Pace {
     what: &'static str,
     total: u64,
-    /// What all weigh, in any unit that goes with time, such as bytes.
+    /// Total weight, in a unit that is proportional to time, such as bytes.
     weight: u64,
     done: u64,
     done_weight: u64,
@@ -18,18 +18,18 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Of `total` things that weigh so much together.
+    /// Creates a display for `total` items with this total weight.
     pub fn new(what: &'static str, total: u64, weight: u64) -> Pace {
         Pace { what, total, weight, done: 0, done_weight: 0, told: Duration::ZERO }
     }
 
-    /// One more is done.
+    /// Counts a completed item.
     pub fn step(&mut self, weight: u64) {
         self.done += 1;
         self.done_weight += weight;
     }
 
-    /// How far it is at `now`, counted from the beginning.
+    /// Formats the progress at `now`, the time since the start.
     pub fn line(&self, now: Duration) -> String {
         let (done, total, what) = (self.done, self.total, self.what);
         let seconds = now.as_secs_f64();

@@ -1,8 +1,8 @@
-//! The row *as recorded*: what a session really was, by the provider's counters alone.
+//! The row *as recorded*: the figures of the original session, from the provider's counters alone.
 //!
-//! Nothing in it is modelled. Dollars are counters × prices. Where a counted output is known to be
-//! the stub from the start of a stream, they are a lower bound, and what the visible output adds
-//! stands beside them.
+//! None of it is modelled. Dollars are counters × prices. If a counted output is known to be the
+//! stub from the start of a stream, the dollars are a lower bound, and an estimate with the visible
+//! output is given too.
 
 use std::collections::BTreeMap;
 
@@ -91,8 +91,8 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     })
 }
 
-/// What a reader of the dollars of a session must know of their prices. `told` = a model of which
-/// it is said elsewhere.
+/// Returns remarks about the prices of a session. `told` = a model that is already mentioned
+/// elsewhere.
 pub fn about_prices(session: &Session, told: Option<&str>) -> Vec<String> {
     let Some(model) = models::recorded(session) else { return Vec::new() };
     let mut read = Reading::of(session, model);
@@ -111,7 +111,7 @@ fn priced_otherwise(
     stand_ins.iter().map(stand_in).chain(unpriced.map(without)).collect()
 }
 
-/// What the counters of a session tell, entry by entry.
+/// Figures from the counters of a session, collected entry by entry.
 struct Reading<'a> {
     model: &'a Model,
     /// The name of the session's model, as recorded.
@@ -120,17 +120,17 @@ struct Reading<'a> {
     compactions: Vec<CompactionRecord>,
     /// Replies of the main conversation.
     steps: u64,
-    /// Those with counters.
+    /// Replies of the main conversation with counters.
     counted: u64,
     /// Counted outputs that are a stub.
     stubs: usize,
     /// Dollars with the visible output where the counted one is a stub.
     estimate_usd: f64,
-    /// Models that others of their family stand in for, with these.
+    /// Recorded models that are priced as another model of their family, with that model.
     stand_ins: BTreeMap<String, &'static str>,
     /// A model without a price list, if any.
     unpriced: Option<String>,
-    /// Replies without counters.
+    /// Replies of all conversations without counters.
     uncounted: usize,
     last_ms: Millis,
 }
@@ -236,12 +236,13 @@ impl<'a> Reading<'a> {
         self.requests.iter().rev().find(main)
     }
 
-    /// The first prompt after a compaction is what it left, unless the recording says so itself.
+    /// Uses the first prompt after a compaction as its size after, unless the recording states that
+    /// size.
     fn first_after_a_compaction(&mut self, usage: &RecordedUsage) {
         let Some(last) = self.compactions.last_mut() else { return };
         if last.calls_after == 0 {
             let after = *last.after_tokens.get_or_insert(usage.prompt());
-            // Providers whose cache costs nothing to write count no writes.
+            // Providers with free cache writes do not report them.
             last.invalidated_tokens = usage.prompt() - usage.cache_read;
             let saved = last.before_tokens.saturating_sub(after);
             let even = |usd| break_even(self.model, saved, last.invalidated_tokens, usd);
@@ -358,7 +359,7 @@ mod tests {
             .collect();
         // At 3, 0.30, 3.75 and 15 USD per million tokens (input, read, written, output): 0.315 for
         // the summary and 20,000 × 3.45 µUSD to write instead of read, over 80,000 × 0.30 µUSD per
-        // call. What the second one cost is not known.
+        // call. The cost of the second compaction is not known.
         let Some(BreakEven::Calls(calls)) = told[0].2 else { panic!("{told:?}") };
         assert!((calls - 16.0).abs() < 1e-9, "{calls}");
         assert_eq!((told[0].0, told[0].1, told[0].3), (Some(20_000), 20_000, Some(false)));

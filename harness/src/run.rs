@@ -40,7 +40,6 @@ pub struct Plan {
     pub summarisers: Vec<Summariser>,
     /// Number of seeds, from the one in the options on, for runs that depend on a seed. At least 1.
     pub seeds: u64,
-    /// Number of threads.
     pub jobs: usize,
     /// Part of the sessions: number from 1, and number of parts.
     pub shard: Option<(usize, usize)>,
@@ -93,7 +92,6 @@ pub struct Variant<'a> {
     pub at: usize,
     pub spec: &'a Spec,
     pub model: &'static Model,
-    /// Summariser.
     pub summariser: &'a Summariser,
     pub seed: u64,
 }

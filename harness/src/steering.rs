@@ -1,5 +1,5 @@
-//! What the user asks of a manual compaction (`/compact focus on …`), and whether it helps: the
-//! same run with and without the words.
+//! Effect of the instructions of a manual compaction (`/compact focus on …`): compares runs with
+//! and without them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,12 +8,12 @@ use ctxbench_core::session::{Entry, Session};
 use ctxbench_reports::record::{FactRecord, RunRecord, Steering};
 use ctxbench_scenarios::Scenario;
 
-/// Whether any manual compaction comes with words that ask for a fact needed later.
+/// Returns true if the instructions of a manual compaction ask for a fact that is needed later.
 pub fn steers(scenario: &Scenario) -> bool {
     pairs(&scenario.session).values().any(|asked| *asked)
 }
 
-/// The scenario without the words.
+/// Removes the instructions from all compactions of a scenario.
 pub fn silenced(scenario: &Scenario) -> Scenario {
     let mut out = scenario.clone();
     for e in &mut out.session.entries {
@@ -47,8 +47,8 @@ pub fn compare(session: &Session, with: &RunRecord, without: &RunRecord) -> Opti
     })
 }
 
-/// The (fact, need) pairs that a compaction with words lies between, and whether the nearest such
-/// words before the need ask for the fact.
+/// Returns the (fact, need) pairs with an instructed compaction between them. The value is true if
+/// the last instructions before the need ask for the fact.
 fn pairs(session: &Session) -> HashMap<(&str, &str), bool> {
     let at: HashMap<&str, usize> =
         session.entries.iter().enumerate().filter_map(|(i, e)| Some((e.key()?, i))).collect();
@@ -76,8 +76,8 @@ fn instructions(e: &Entry) -> Option<&str> {
     e.compact_command()?.0.filter(|t| !t.trim().is_empty())
 }
 
-/// Whether the words name the fact's kind, in singular or plural, or a path that one of its
-/// literals holds.
+/// Returns true if the instructions name the fact's kind, in singular or plural, or a path that one
+/// of its literals contains.
 fn asks_for(text: &str, fact: &Fact) -> bool {
     let low = text.to_lowercase();
     let words: HashSet<&str> = low

@@ -1,4 +1,4 @@
-//! What a session is, in one row: for choosing among many.
+//! One-row overview of a session, for selection from a large corpus.
 
 use ctxbench_core::calibration;
 use ctxbench_core::session::Entry;
@@ -9,14 +9,14 @@ use crate::choice;
 use crate::models;
 use crate::recorded::{about_prices, as_recorded};
 
-/// A session in one row. `None` = the recording does not tell.
+/// Overview of a session. `None` = the recording does not contain it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// The program that recorded it, by the name of its format; `None` for Session JSONL without
     /// a source and for scenarios.
     pub agent: Option<String>,
     pub id: String,
-    /// As recorded.
+    /// Model name as recorded.
     pub model: Option<String>,
     /// When it began, RFC 3339 in UTC.
     pub started: Option<String>,
@@ -29,7 +29,8 @@ pub struct Row {
     /// The largest prompt of the main conversation, tokens; a lower bound where some replies have
     /// no counters.
     pub peak: u64,
-    /// The provider counted that prompt; else we did, without what the recording lacks.
+    /// True if the provider counted that prompt. Otherwise it is our count, without the parts that
+    /// the recording lacks.
     pub peak_is_counted: bool,
     /// Compactions of the original program.
     pub compactions: u64,
@@ -40,7 +41,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Of a session.
+    /// Computes the row of a session.
     pub fn of(scenario: &Scenario) -> Row {
         let session = &scenario.session;
         let header = &session.header;
@@ -53,7 +54,7 @@ impl Row {
         let model = header.model.as_deref();
         let by = calibration::counting_of(model).for_visible_text();
         let counted_peak = counted.into_iter().max();
-        // A prompt that nobody counted may be larger than those that were.
+        // A prompt without counters may be larger than the counted ones.
         let shown = (counted_steps < steps || counted_peak.is_none())
             .then(|| calibration::largest_prompt(main(), &by, model));
         let peak = counted_peak.max(shown).unwrap_or_default();
@@ -75,7 +76,7 @@ impl Row {
     }
 }
 
-/// What the provider counted of the prompt of a reply.
+/// Returns the prompt tokens that the provider counted for a reply.
 fn counted_prompt(entry: &Entry) -> Option<u64> {
     match entry {
         Entry::Assistant(a) => a.usage.map(|u| u.prompt()),
@@ -127,7 +128,7 @@ mod tests {
         };
         let priced = "gpt-5.9-foo is not in the table of models: its calls are priced as gpt-5.5";
         assert_eq!(told(5_000), (2, 1, true, 5_000, vec![priced.to_string()]));
-        // The second prompt holds a hundred words, of which each is a token.
+        // The second prompt contains 100 one-token words.
         let (.., is_counted, peak, _) = told(5);
         assert!(!is_counted && peak > 100, "{peak}");
     }
@@ -146,7 +147,8 @@ mod tests {
             said("v"),
             reply("b"),
         ]);
-        // Three messages stood before the second reply; after the compaction its summary and one.
+        // Three messages precede the second reply. After the compaction its summary and one message
+        // precede it.
         assert_eq!(long.tokens, short.tokens);
         assert_eq!(long.peak * 4, long.tokens * 3);
         assert!(short.peak < long.peak && !short.peak_is_counted, "{short:?}");

@@ -32,7 +32,7 @@ fn difference(first: &[String], second: &[String]) -> Option<String> {
     (a != b).then(|| format!("{}, then {b}", pluralize(a, "request")))
 }
 
-/// What a line of the trace says of the request itself.
+/// Returns a line of the trace without the program's own messages.
 fn sent(line: &str) -> Value {
     let mut line: Value = serde_json::from_str(line).unwrap_or_default();
     if let Some(line) = line.as_object_mut() {

@@ -1,4 +1,4 @@
-//! Expected answers of scenarios against what was measured: benchmarks are tests too.
+//! Comparison of results with the expected values of scenarios, so that benchmarks serve as tests.
 
 use std::ops::RangeInclusive;
 
@@ -11,16 +11,16 @@ use ctxbench_reports::{Cell, Holds};
 use ctxbench_scenarios::{Expected, ExpectedCell, ExpectedRow, Scenario};
 use ctxbench_strategies::Spec;
 
-/// How results stand to what a scenario expects.
+/// Result of the comparison of results with a scenario's expected values.
 #[derive(Debug)]
 pub struct Verified {
     /// Expected values that were looked at.
     pub checks: usize,
-    /// What is not as expected, a sentence each.
+    /// Differences from the expected values, one sentence each.
     pub wrong: Vec<String>,
 }
 
-/// Holds results against a scenario's `[expect]`. Only strategies that were run are looked at.
+/// Compares results with a scenario's `[expect]` table. Strategies without results are skipped.
 pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Verified {
     let runs: Vec<&RunRecord> = records.iter().filter(|r| r.scenario.id == scenario.id).collect();
     let (mut checks, mut out) = (0, Vec::new());
@@ -55,8 +55,8 @@ pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Verified {
     Verified { checks, wrong: out }
 }
 
-/// Refuses a scenario that expects something of a column that there is not, or what a column never
-/// holds.
+/// Returns an error if a scenario expects a column that does not exist or a value that the column
+/// never contains.
 pub fn known(scenario: &Scenario) -> Result<(), TomlError> {
     for row in &scenario.expect.strategies {
         for cell in &row.cells {
@@ -163,7 +163,7 @@ impl DerivedFigure {
     }
 }
 
-/// What a cell without a value shows.
+/// Displayed value of an empty cell.
 const NONE: &str = "n/a";
 
 /// Refuses a scenario that expects something of a strategy that there is not, neither here nor among
@@ -192,7 +192,7 @@ fn quoted(key: &str) -> String {
     if key.chars().all(bare) { key.to_string() } else { format!("{key:?}") }
 }
 
-/// Why a cell is not what is wanted.
+/// Describes the difference between a cell and the expected value. `None` = they are equal.
 fn differs(cell: Option<&Cell>, want: &Expected) -> Option<String> {
     let found = match cell {
         None => return Some("is not a column of summary.csv".into()),

@@ -23,7 +23,7 @@ use crate::random;
 
 /// Features of a format.
 struct Can {
-    /// Its name as an export and as a recording.
+    /// Name as an export format and as a recording format.
     names: [&'static str; 2],
     reasoning: bool,
     /// Encrypted reasoning, and the order of the parts of a reply.

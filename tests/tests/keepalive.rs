@@ -14,7 +14,7 @@ fn no_files() -> u64 {
     o200k("So far no file is part of the chat that you may change.") + o200k("Ok.") + 8
 }
 
-/// Returns a system prompt of 2,000 words, and the size of the cached prefix.
+/// Returns a system prompt of 2,000 copies of `word`, and the size of the cached prefix.
 fn system() -> (String, u64) {
     let text = "word".to_string() + &" word".repeat(1_999);
     let tokens = o200k(&text) + 4 + no_files();

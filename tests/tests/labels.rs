@@ -25,7 +25,7 @@ struct Pair {
     need: Position,
 }
 
-/// Cases and hits.
+/// Number of hits and number of cases.
 #[derive(Clone, Copy, Default)]
 struct Share(usize, usize);
 

@@ -85,7 +85,7 @@ fn reference_saves_nothing_and_keeps_everything() {
         let r = &runs[0];
         assert_eq!(r.status, Status::Completed, "{id}");
         let tokens = |blocks: &[_]| total_tokens(&Counting::O200K, blocks);
-        // When the user goes back, later messages leave every context.
+        // A rewind removes later messages from every context.
         let back = events.iter().any(|e| match &e.event {
             Event::Rewound { before, after, .. } => tokens(after) < tokens(before),
             _ => false,

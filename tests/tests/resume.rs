@@ -63,8 +63,9 @@ fn formats_with_boundaries_restore_the_same_context() {
             assert!(f.bytes_read > 0 && f.bytes_read <= f.stored_bytes, "{strategy}: {f:?}");
             // A log forgets nothing, whatever the context forgot.
             assert_eq!(f.recoverable_pct, Some(100.0), "{strategy}");
-            // Gemini CLI estimates what it resumes by its characters, tool results twice, and
-            // compresses at once where that is over its threshold (docs/sources/gemini-cli.md).
+            // Gemini CLI estimates a resumed session by its characters, with each tool result
+            // counted twice, and compresses at once if the estimate is over its threshold
+            // (docs/sources/gemini-cli.md).
             if strategy != "gemini-cli" {
                 assert_eq!(r.resume_summary_calls, 0, "{strategy}");
             }
@@ -90,9 +91,9 @@ fn aider_restores_nothing_or_its_markdown_history() {
         "the scenario's replies have headings at the beginning of lines"
     );
     assert!(file(plain).recoverable_pct < Some(100.0), "and facts in them");
-    // With it, the whole afternoon is read, found too large and summarised
-    // (docs/sources/chat-history.md §7.6); the summaries are ready before the user has typed, so
-    // no turn waits.
+    // With `restore`, the whole history is read, found too large and summarised
+    // (docs/sources/chat-history.md §7.6). The summaries are ready before the user has typed a
+    // message, so the user does not wait.
     let restored = &resumed("resume-overnight", "aider:restore=true")[0];
     assert!(restored.resume_summary_calls > 0 && restored.resume_blocked_ms == 0, "{restored:?}");
     // The whole file is read.

@@ -206,7 +206,7 @@ fn compaction_after_final_turn_is_the_last_message() {
     assert!(run(none, json!(["compaction"])).is_some());
 }
 
-/// docs/sources/anthropic-sdk.md §2.4.
+/// Rule in docs/sources/anthropic-sdk.md §2.4.
 #[test]
 fn appending_during_compaction_is_an_error() {
     let append = json!({"type": "caller_append", "form": "object"});

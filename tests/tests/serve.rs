@@ -126,7 +126,7 @@ fn assembled_stream_equals_whole_reply() {
 fn cache_expires_by_the_clock() {
     block_on(async {
         let here = Here::new(Options::default()).await;
-        // 3,000 one-token words, above the minimum of 1,024 tokens to cache.
+        // 3,000 copies of a one-token text exceed the minimum of 1,024 tokens to cache.
         let system = json!([{"type": "text", "text": "rule ".repeat(3_000), "cache_control": {"type": "ephemeral"}}]);
         let mut body = json!({"model": "claude-sonnet-4-6", "max_tokens": 99, "system": system});
         body["messages"] = json!([{"role": "user", "content": "Hello"}]);
@@ -526,8 +526,8 @@ fn cached_contents_are_read_until_they_expire() {
         assert_eq!(small.status, 400);
         assert!(small.json()["error"]["message"].as_str().unwrap().contains("too small"));
         let stored = here.post(STORE, &storing(9_994)).await.json();
-        // 9,994 words and their blank at the end are 9,995 tokens, a block costs 4 more; "Hello
-        // there" is 2 and 4.
+        // 9,994 repetitions and the blank after them are 9,995 tokens, and a block costs 4 more;
+        // "Hello there" is 2 and 4.
         let tokens = stored["usageMetadata"]["totalTokenCount"].as_u64().unwrap();
         assert!((9_999..10_010).contains(&tokens), "{stored}");
         assert_eq!(

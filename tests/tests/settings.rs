@@ -240,7 +240,7 @@ fn settings_unread_by_version_change_no_request() {
         let expected = course(scenario, &plain, model);
         for s in settings.iter().filter(|s| !plain.version.knows(s.name)) {
             for v in values(s) {
-                // `with` does not check what the version reads.
+                // `with` does not check whether the version reads a setting.
                 let Ok(spec) = plain.clone().with(s.name, &v) else { continue };
                 if course(scenario, &spec, model) != expected {
                     wrong.insert(format!("{version}:{}", s.name));

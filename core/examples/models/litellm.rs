@@ -1,4 +1,4 @@
-//! The price file of LiteLLM, cut down to what is used.
+//! The price file of LiteLLM, reduced to the required entries and fields.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
-//! Makes the table of models out of LiteLLM's price file and what we list ourselves.
+//! Generates the table of models from LiteLLM's price file and our own list.
 //!
 //! ```text
 //! models                    writes core/src/model/models.toml from listed.toml and litellm/prices.json
-//! models cut FILE VERSION   writes litellm/prices.json: what is used of FILE, the price file of that version
+//! models cut FILE VERSION   writes litellm/prices.json: the required part of FILE, the price file of that version
 //! ```
 //!
-//! `.ci/litellm VERSION` fetches the file and does both.
+//! `.ci/litellm VERSION` fetches the file and runs both commands.
 
 mod listed;
 mod litellm;

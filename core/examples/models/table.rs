@@ -9,7 +9,7 @@ use crate::Outcome;
 use crate::listed::{Entry, Family, Instead, Listed, MaxInput, Rule};
 use crate::litellm::{self, INPUT, LONG_WRITES, OUTPUT, Prices, READ, WRITE};
 
-/// `models.toml`.
+/// Formats `models.toml`.
 pub fn write(listed: &Listed, rules: &BTreeMap<String, Rule>, prices: &Prices) -> Outcome<String> {
     let origin = format!("{} {}", prices.origin.package, prices.origin.version);
     let mut out = format!(
@@ -131,7 +131,8 @@ impl Long {
     }
 }
 
-/// The tier of long prompts. One factor must hold for all kinds of input, since a model has one.
+/// Reads the price tier of long prompts. A model has a single factor for all kinds of input, so
+/// different factors are an error.
 fn long_prompts(figures: &Map<String, Value>, write_fee: bool) -> Outcome<Option<Long>> {
     let mut found: Option<Long> = None;
     for name in figures.keys() {

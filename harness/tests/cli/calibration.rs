@@ -23,7 +23,7 @@ fn errors(session: &Session, by: &Counting) -> Vec<f64> {
     steps(session, by).iter().filter(|s| s.grown.is_some()).map(off).map(f64::abs).collect()
 }
 
-/// How much too large a prompt is expected to be, per cent.
+/// Returns the error of the expected prompt size in percent; positive = too large.
 fn off(step: &Step<'_>) -> f64 {
     100.0 * (step.expected as f64 - step.prompt as f64) / step.prompt as f64
 }

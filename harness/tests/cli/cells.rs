@@ -79,6 +79,6 @@ fn results_with_hostile_ids_work_with_every_command() {
     here.run("gate again --baseline base.json").ok();
     here.run("compare out again").ok();
     here.run("explain again").arg(FACT).ok();
-    // Exact texts stand where programs read them.
+    // Machine-readable output contains the exact text.
     assert_eq!(here.json("again/results.json")["runs"][0]["scenario"]["id"], SESSION);
 }

@@ -33,7 +33,7 @@ fn session(id: &str, day: &str, words: usize) -> String {
     ])
 }
 
-/// A scenario.
+/// A scenario with one question and its answer.
 const PORT: &str = "id = \"port\"\n[[step]]\ntype = \"user\"\ntext = \"Which port?\"\n\
                     [[step]]\ntype = \"assistant\"\ntext = \"8080\"\n";
 
@@ -167,7 +167,7 @@ fn what_was_counted_of_a_part_and_priced_as_another_model_is_told() {
     out.prints(&["≥5000"]).says(&[&format!("note: {priced} (1 session)")]);
 }
 
-/// As a shell's `**/*.jsonl` names them.
+/// A shell's `**/*.jsonl` also names the files of subagents.
 #[test]
 fn files_of_subagents_that_are_named_too_count_once() {
     let here = Folder::new();

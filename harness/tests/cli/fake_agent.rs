@@ -59,7 +59,7 @@ body = ["client_metadata.x-codex-turn-metadata", "\"compaction\""]
     format!("--agent ./{name}.toml")
 }
 
-/// The same, good one, with a program of Python that is asked for its version.
+/// Describes a valid agent with a Python program that prints its version.
 fn asked_for_its_version(here: &Folder, program: &str) -> String {
     let agent = describe(here, "good", "acp", "strategy = \"codex\"");
     let file = agent.replace("--agent ", "");

@@ -178,7 +178,7 @@ fn memory_codex_truncates_at_byte_limit_and_opencode_reads_one_name() {
     assert_eq!(tokens(&c, "../AGENTS.md"), 8_185);
     assert_eq!(tokens(&c, "AGENTS.override.md"), 0, "the limit is used up before the nearest file");
     assert_eq!(c["tokens"]["start"], 8_191);
-    // 30,000 - 8,185 of the long file; 14 of the nearest: 12 words, a comma, a full stop.
+    // 30,000 - 8,185 tokens of the long file, and all 14 of the nearest.
     assert_eq!(c["tokens"]["lost"], 21_815 + 14);
     assert!(notes(&c)[0].contains(
         "last 1 line (87260 bytes) are not loaded, because all files of a project may have 32768"

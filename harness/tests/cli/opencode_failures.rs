@@ -7,7 +7,7 @@ use common::Folder;
 use serde_json::{Value, json};
 
 /// A session with two short turns after a system prompt of `system` tokens and a first message of
-/// `words` one-token words, in a window of 20,000 tokens.
+/// `words` tokens, in a window of 20,000 tokens.
 fn session(system: u64, words: usize) -> String {
     let lines: Vec<Value> = vec![
         json!({"type": "session", "version": 1, "id": "s", "title": "s", "context_window": 20_000, "max_output": 2_000, "prefix_tokens": system}),

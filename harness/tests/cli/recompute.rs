@@ -177,7 +177,8 @@ fn changed_figure_is_found() {
     assert!(found.len() == 1 && found[0].contains("retention"), "{found:?}");
 }
 
-/// The same with the figure of the first row one higher, or a hundred-thousandth.
+/// Increments a figure in the first row of a summary: by 0.00001 if it has decimals, otherwise by
+/// 1.
 fn changed(summary: &str, name: &str) -> String {
     let mut lines: Vec<String> = summary.lines().map(str::to_string).collect();
     let at = lines[0].split(',').position(|c| c == name).expect("a column of summary.csv");

@@ -1,5 +1,5 @@
-//! `--seeds N..M`: what is seeded is repeated, everything else is run once, and a session stays one
-//! session.
+//! `--seeds N..M`: rows that depend on a seed are repeated, all others run once, and a session
+//! remains one session.
 
 use crate::common;
 

@@ -268,9 +268,9 @@ fn bad_file_in_a_folder_does_not_hide_others() {
     here.run("validate empty").fails_with(2).says(&["no recording with counters among 0 files"]);
 }
 
-/// Excerpts of real sessions. A separate script counted the expected values: the bare law holds for
-/// a call that reads the tokens that the previous call read and wrote, rounded down to steps of 128
-/// tokens with Codex.
+/// Excerpts of real sessions. A separate script counted the expected values: the bare law is true
+/// for a call that reads the tokens that the previous call read and wrote, rounded down to steps of
+/// 128 tokens with Codex.
 #[test]
 fn recorded_sessions_are_predicted() {
     let recorded = |name: &str| {

@@ -43,7 +43,8 @@ fn turns(record: &RunRecord) -> Vec<&RequestRecord> {
     record.requests.iter().filter(|q| q.purpose == Purpose::Sample).collect()
 }
 
-/// How much smaller the prompt is where rewriting it becomes as cheap as reading it all, per cent.
+/// Returns how much smaller the prompt must be, in percent, for rewriting it to cost no more than
+/// reading the whole prompt from the cache.
 fn break_even() -> f64 {
     let options = Options { window: Some(5_000), ..as_told() };
     let model = "claude-opus-4-6";

@@ -42,7 +42,7 @@ struct Figure {
     /// Authors, source and date.
     by: &'static str,
     link: &'static str,
-    /// Paraphrased claim.
+    /// Claim of the publication, paraphrased.
     claim: &'static str,
     /// Under which conditions, as far as they are published.
     conditions: &'static str,
@@ -70,7 +70,6 @@ struct Measure {
     /// published was varied.
     ours: (f64, f64),
     unit: Unit,
-    /// Expected verdict.
     expected: Verdict,
     /// Why, where it does not agree.
     why: &'static str,
@@ -118,7 +117,7 @@ impl Measure {
         }
     }
 
-    /// Formats our figure.
+    /// Formats our range of values.
     fn format_ours(&self) -> String {
         let (least, most) = self.ours;
         let one = |x: f64| match self.unit {
@@ -133,7 +132,7 @@ impl Measure {
     }
 }
 
-/// `82,171`.
+/// Formats a number with thousands separators, such as `82,171`.
 fn grouped(x: f64) -> String {
     let digits = format!("{x:.0}");
     let mut out = String::new();
@@ -177,7 +176,7 @@ impl Tried {
         }
     }
 
-    /// Its part of the page.
+    /// Formats the section of the page about this publication.
     fn section(&self) -> String {
         let (name, Figure { by, link, claim, conditions, tried, .. }) = (self.name, &self.figure);
         let mut out = format!(

@@ -14,7 +14,7 @@ const BLOCK: u64 = 4;
 pub struct Talk {
     lines: Vec<Value>,
     id: &'static str,
-    /// Whom replies call.
+    /// Tool that replies call.
     tool: &'static str,
     messages: usize,
 }
@@ -102,7 +102,8 @@ impl Talk {
 
 /// Text of a block of this many tokens; another number, another text.
 pub fn words(number: usize, tokens: u64) -> String {
-    // Two letters are one or two tokens; one-token words fill the rest of the block.
+    // Two letters are one or two tokens. The rest of the block is filled with copies of a one-token
+    // word.
     let letter = |n: usize| char::from(b'a' + (n % 26) as u8);
     let head = format!("{}{}", letter(number / 26), letter(number));
     let room = tokens.checked_sub(BLOCK + o200k(&head));

@@ -72,7 +72,7 @@ fn with_paths(session: &Session, literal: fn(&str) -> &str) -> Scenario {
     Scenario { id, scale: 1.0, session, ..Scenario::default() }
 }
 
-/// Of the paths that the compactions took away, the share that the summaries have, per cent.
+/// Returns the share of the paths lost in compactions that the summaries contain, in percent.
 fn in_summary(literal: fn(&str) -> &str) -> f64 {
     let options =
         Options { summariser: Summariser::Scripted(Script::Recorded), ..Options::default() };

@@ -4,7 +4,7 @@
 pub struct Untried {
     pub by: &'static str,
     pub link: &'static str,
-    /// Paraphrased claim.
+    /// Claim of the publication, paraphrased.
     pub claim: &'static str,
     pub because: &'static str,
 }

@@ -93,7 +93,7 @@ enum Limits {
     Model,
 }
 
-/// A whole session.
+/// Random session.
 #[derive(Clone, Debug)]
 pub struct Plan {
     window: u64,
@@ -216,8 +216,9 @@ impl Plan {
         Scenario { id: "random".into(), scale, session, ..Default::default() }
     }
 
-    /// The same session with facts that no message contains where they should arise, and that later
-    /// replies state anyway: a recording, for a strategy that has forgotten them.
+    /// Returns the session with facts that are missing from the messages in which they should
+    /// arise, but appear in later replies. This is a recording in which a strategy has forgotten
+    /// facts.
     #[allow(dead_code, reason = "each test file uses a part")]
     pub fn scenario_of_ghosts(&self) -> Scenario {
         let mut scenario = self.scenario();

@@ -25,7 +25,7 @@ pub use jsonl::jsonl;
 pub struct Folder(TempDir);
 
 impl Folder {
-    /// An empty one.
+    /// Creates an empty folder.
     pub fn new() -> Folder {
         Folder(tempfile::tempdir().unwrap())
     }
@@ -100,14 +100,14 @@ pub struct Run {
 pub struct Output {
     /// Exit code; `None` = killed by a signal.
     pub code: Option<i32>,
-    /// Results.
+    /// Results, written to standard output.
     pub stdout: String,
-    /// Everything else.
+    /// Messages, written to standard error.
     pub stderr: String,
 }
 
 impl Run {
-    /// One more argument, spaces and all.
+    /// Adds an argument, which may contain spaces.
     pub fn arg(mut self, arg: &str) -> Run {
         self.command.arg(arg);
         self.line = format!("{} {arg:?}", self.line);
@@ -134,7 +134,7 @@ impl Run {
         self.command
     }
 
-    /// Exit code 0.
+    /// Runs the command and requires exit code 0.
     pub fn ok(self) -> Output {
         self.fails_with(0)
     }
