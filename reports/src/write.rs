@@ -17,15 +17,8 @@ use crate::{csv, json, page, sqlite};
 /// Name of the file that marks a results folder and lists its files.
 pub const MARKER: &str = ".ctxbench";
 /// Files of a results folder that no other output may replace.
-const RESERVED: [&str; 7] = [
-    MARKER,
-    json::RESULTS_FILE,
-    sqlite::DATABASE_FILE,
-    "index.html",
-    "matrix.md",
-    "timings.json",
-    "team.md",
-];
+const RESERVED: [&str; 6] =
+    [MARKER, json::RESULTS_FILE, sqlite::DATABASE_FILE, "index.html", "matrix.md", "timings.json"];
 const MARKER_HEAD: &str = "ctxbench results folder 1";
 /// Attempts to put new results in place while other runs do the same.
 const ATTEMPTS: u32 = 20;

@@ -53,7 +53,7 @@ pub(crate) struct FolderArgs {
 }
 
 impl FolderArgs {
-    /// Whether an option was given.
+    /// Returns true if an option was given.
     pub(super) fn is_set(&self) -> bool {
         self.home.is_some() || self.etc.is_some()
     }

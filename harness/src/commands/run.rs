@@ -16,7 +16,8 @@ use crate::run::{Plan, head};
 use crate::shutdown;
 use crate::summarise::Summariser;
 use crate::verify::{self, Verified};
-use crate::watch::{Team, Watch, team_section};
+use crate::watch::Watch;
+use crate::watch::otel::Collector;
 use anyhow::{Context, bail};
 use clap::ValueHint;
 use ctxbench_core::calibration::Calibrate;
@@ -112,16 +113,9 @@ pub(crate) struct Args {
     /// 400/month (repeat)
     #[arg(long, value_name = "USD[/PERIOD]")]
     spend_limit: Vec<SpendLimit>,
-    /// Show what a team of N users, each with one of the sessions, needs of a shared limit of
-    /// tokens per minute
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    team: Option<u64>,
-    /// The shared limit for --team, tokens per minute (default: the upper recommendation for a team
-    /// of that size), and for the head-room in --status
-    #[arg(long, value_name = "M", value_parser = tokens)]
-    tpm: Option<u64>,
-    #[command(flatten)]
-    otel: super::otel::Options,
+    /// Send the metrics of the run to an OpenTelemetry collector, such as http://localhost:4318
+    #[arg(long, value_name = "URL")]
+    otel: Option<Collector>,
     /// Folder for result files
     #[arg(short, long, value_name = "DIR", default_value = "ctxbench-out")]
     out: PathBuf,
@@ -157,9 +151,6 @@ enum Door {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    if args.tpm.is_some() && args.team.is_none() && args.status.is_none() {
-        bail!("--tpm is the limit for --team or --status; give one of them, too");
-    }
     // Takes a moment of reading, in which the sessions are looked at.
     let program = std::thread::spawn(keys::program);
     let (plan, listed) = plan(&args)?;
@@ -189,14 +180,14 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         cache_dir.display()
     )));
     let total = plan.pairs() as u64;
-    let (export, shown) = (Export::new(&args.otel), Shown::new("rows", total, total));
+    let (export, shown) = (Export::new(args.otel.as_ref()), Shown::new("rows", total, total));
     let program = program.join().unwrap_or_default();
     let mut rows = RunRows {
         keys: Keys::new(&program, &plan.options, &args.chosen.programs()),
         plan,
         listed: &listed,
         cache,
-        reuses_rows: args.otel.sinks.is_empty(),
+        reuses_rows: args.otel.is_none(),
         export: &export,
         shown: &shown,
         reused: Default::default(),
@@ -245,18 +236,15 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let more = more.take(1).flat_map(|r| &r.warnings[s.warnings.len()..]);
         more.for_each(|w| tell!("note: {}: {w}", s.id));
     }
-    let team = args.team.map(|users| team(&stored, Team { users, tpm: args.tpm })).transpose()?;
     // What was measured is worth more than what was asked for beside it: nothing that fails keeps
     // the rest from being written and shown.
     let mut failures = Vec::new();
     let timings = outputs::timings(&rows, begin.elapsed())?;
     let private = listed.iter().enumerate().any(|(at, l)| plan.is_here(at) && l.is_private);
-    let file = |name: &str, text: String| Artifact { file: name.into(), text };
-    let mut beside = vec![file("timings.json", timings)];
-    beside.extend(team.clone().map(|text| file("team.md", text)));
+    let more = [Artifact { file: "timings.json".into(), text: timings }];
     let lines = outputs::lines(&args);
     let message = outputs::unwritten(&args.out, &lines);
-    let written = outputs::write(&args.out, &stored, &beside, private, message);
+    let written = outputs::write(&args.out, &stored, &more, private, message);
     let in_results = written.is_ok();
     failures.extend(written.err().map(|e| match not_cached {
         true => e,
@@ -275,7 +263,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     }
     shutdown::set_message(None);
     let written = failures.is_empty();
-    failures.extend(show(&args, &stored, team.as_deref()).err());
+    failures.extend(show(&args, &stored).err());
     if written && !args.json {
         tell!("Results written to {0}/ (open {0}/index.html)", args.out.display());
     }
@@ -318,18 +306,8 @@ fn judged(args: &Args, plan: &Plan, all: &Results) -> anyhow::Result<()> {
     failed_rows(&all.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
 }
 
-/// What a team needs, which takes every request of every row.
-pub(super) fn team(stored: &Stored<'_>, team: Team) -> anyhow::Result<String> {
-    let mut asking = Vec::new();
-    stored.sessions(&mut |session| {
-        asking.extend(session.iter().map(RunRecord::as_asked));
-        Ok(())
-    })?;
-    Ok(team_section(&asking, team))
-}
-
 /// Prints the results as was asked for.
-fn show(args: &Args, stored: &Stored<'_>, team: Option<&str>) -> anyhow::Result<()> {
+fn show(args: &Args, stored: &Stored<'_>) -> anyhow::Result<()> {
     let all = &stored.figures;
     if args.json {
         return super::print_with(|out| reports::write_json(stored, out));
@@ -340,8 +318,7 @@ fn show(args: &Args, stored: &Stored<'_>, team: Option<&str>) -> anyhow::Result<
     super::print_data(&reports::table(
         all,
         &reports::TableOptions { color, width: width(), columns },
-    ))?;
-    team.map_or(Ok(()), |text| super::print(&format!("\n{text}")))
+    ))
 }
 
 /// An error if any row ended with one.
@@ -444,11 +421,8 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
             calibrate: args.calibrate,
             window: args.window,
             summary_model,
-            watch: watched(args).then(|| Watch {
-                status: args.status.is_some(),
-                spend: args.spend_limit.clone(),
-                tpm: args.tpm,
-            }),
+            watch: watched(args)
+                .then(|| Watch { status: args.status.is_some(), spend: args.spend_limit.clone() }),
             memory: memory.into(),
             shown: None,
         },
@@ -489,7 +463,7 @@ pub(super) fn twice<T: Ord>(names: impl Iterator<Item = T>) -> Option<T> {
 
 /// Whether anything asks for a meter.
 fn watched(args: &Args) -> bool {
-    args.status.is_some() || !args.spend_limit.is_empty() || !args.otel.sinks.is_empty()
+    args.status.is_some() || !args.spend_limit.is_empty() || args.otel.is_some()
 }
 
 /// The largest window that makes sense to ask for, tokens.

@@ -5,7 +5,6 @@ use std::fmt::Write;
 use ctxbench_reports::printable;
 
 use super::{CountedFile, ProductMemory};
-use crate::watch::thousands;
 
 /// Formats one product: its files in order, imports below their importer, then notes.
 pub fn product_text(c: &ProductMemory, counted_by: &str) -> String {
@@ -140,6 +139,19 @@ fn cell(f: &CountedFile) -> String {
         _ => n,
     };
     if f.lost.is_some() { format!("{n}*") } else { n }
+}
+
+/// Formats 30012 as `30,012`.
+fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
 }
 
 /// Aligns the first column left and the others right.

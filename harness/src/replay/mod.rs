@@ -56,7 +56,7 @@ use crate::mock::{
 };
 use crate::rewind::FileRewinds;
 use crate::summarise::{Summariser, SummaryDesk};
-use crate::watch::{Seen, Watch, Watcher};
+use crate::watch::{Observations, Watch, Watcher};
 
 use events::{Event, Log};
 use known::{Known, KnownSession};
@@ -134,8 +134,8 @@ pub struct Replayed {
     pub trace: Vec<String>,
     /// How long sessions took to load from disk, wall clock.
     pub loadings: Vec<Loading>,
-    /// What was seen by who watched; empty if nobody did.
-    pub seen: Seen,
+    /// Status lines and usage, if the run was monitored.
+    pub seen: Observations,
 }
 
 /// Everything that a replay leaves behind.
@@ -236,7 +236,7 @@ async fn replay_one(
             options.summariser.name(),
             options.seed
         );
-        Watcher::new(w, name, &model, scenario.scale)
+        Watcher::new(w, name, &model)
     });
     let doors = Doors { provider, watcher: watcher.clone() };
     let (log, events) = Log::open();

@@ -3,10 +3,17 @@
 use std::path::Path;
 
 use ctxbench_core::compaction::tools::{folded, is_edit};
-use ctxbench_kit::monitor::edit_names::{ALL, NEW, OLD, PATCH, PATH, WHOLE};
 use serde_json::{Map, Value};
 
 use super::patch::{self, Change};
+
+/// Argument names of edit tools in the products and in our scenarios.
+const PATH: &[&str] = &["file_path", "path", "filePath"];
+const OLD: &[&str] = &["old_string", "old_str", "oldString", "oldText", "old"];
+const NEW: &[&str] = &["new_string", "new_str", "newString", "newText", "new"];
+const CONTENT: &[&str] = &["content", "file_text", "contents", "text"];
+const REPLACE_ALL: &[&str] = &["replace_all", "replaceAll"];
+const PATCH: &[&str] = &["patch", "input", "diff", "patchText"];
 
 /// An edit of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +48,7 @@ pub(super) fn edits(name: &str, arguments: &str) -> Result<Vec<FileEdit>, String
     }
     let args = args.as_object().ok_or_else(unknown)?;
     let path = text(args, PATH).ok_or_else(unknown)?.to_string();
-    let operation = match (text(args, WHOLE), args.get("edits").and_then(Value::as_array)) {
+    let operation = match (text(args, CONTENT), args.get("edits").and_then(Value::as_array)) {
         (Some(content), _) => Operation::Write(content.to_string()),
         (None, Some(list)) => Operation::Replace(
             list.iter()
@@ -70,7 +77,7 @@ fn text<'a>(args: &'a Map<String, Value>, names: &[&str]) -> Option<&'a str> {
 }
 
 fn replacement(args: &Map<String, Value>) -> Option<(String, String, bool)> {
-    let all = ALL.iter().any(|n| args.get(*n) == Some(&Value::Bool(true)));
+    let all = REPLACE_ALL.iter().any(|n| args.get(*n) == Some(&Value::Bool(true)));
     Some((text(args, OLD)?.to_string(), text(args, NEW)?.to_string(), all))
 }
 

@@ -45,7 +45,7 @@ pub struct FileRewinds {
     pub remarks: Vec<String>,
 }
 
-/// Whether git is installed.
+/// Returns true if git is installed.
 fn has_git() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
     *FOUND.get_or_init(|| git_version().is_some())

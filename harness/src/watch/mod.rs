@@ -1,9 +1,6 @@
-//! Watching a replay from outside: a door that meters what goes through it, and stops it at a spend
-//! limit.
+//! Monitoring of a replay: meters every request and enforces spend limits.
 //!
-//! The strategy and its world know nothing of it, so a watched run is the same run.
-
-mod team;
+//! Strategies do not see the monitor, so a monitored run gives the same figures.
 
 pub mod otel;
 
@@ -13,41 +10,33 @@ use async_trait::async_trait;
 use ctxbench_core::model::Model;
 use ctxbench_core::request::{ModelError, Purpose, Reply, Request};
 use ctxbench_core::session::Millis;
-use ctxbench_kit::monitor::{
-    Counted, Headroom, RateLimit, RateStatus, SessionMeter, SpendGuard, SpendLimit, StatusLine,
-};
+use ctxbench_kit::monitor::{SessionMeter, SpendGuard, SpendLimit, StatusLine};
 
 use crate::mock::{Door, PlannedReply};
 
-pub(crate) use team::thousands;
-pub use team::{Team, team_section};
-
-/// What is watched.
+/// Monitoring options.
 #[derive(Clone, Debug, Default)]
 pub struct Watch {
-    /// Keep a status line after every reply.
+    /// Record a status line after each reply.
     pub status: bool,
-    /// Refuse requests that would go over these.
+    /// Limits on spending.
     pub spend: Vec<SpendLimit>,
-    /// Show in status lines what the run leaves of this limit, tokens per minute. It refuses
-    /// nothing.
-    pub tpm: Option<u64>,
 }
 
-/// What was seen.
+/// Result of monitoring a run.
 #[derive(Default)]
-pub struct Seen {
-    /// The JSON of a status line per reply, if asked for.
+pub struct Observations {
+    /// Status line per reply as JSON, if enabled.
     pub status: Vec<String>,
-    /// Tokens, dollars, lines and time; `None` = nothing ran.
+    /// Tokens, dollars and time; `None` if nothing ran.
     pub meter: Option<SessionMeter>,
-    /// Why the run was stopped.
+    /// Reason why a spend limit ended the run.
     pub refused: Option<String>,
 }
 
-impl std::fmt::Debug for Seen {
+impl std::fmt::Debug for Observations {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Seen")
+        f.debug_struct("Observations")
             .field("status", &self.status.len())
             .field("refused", &self.refused)
             .finish_non_exhaustive()
@@ -55,57 +44,44 @@ impl std::fmt::Debug for Seen {
 }
 
 struct State {
-    seen: Seen,
+    observations: Observations,
     guard: SpendGuard,
-    headroom: Option<Headroom>,
 }
 
-/// Watches the conversations of one run; what it has seen is read when the run is over.
+/// Monitors the conversations of a run.
 #[derive(Clone)]
 pub struct Watcher {
     status: bool,
-    tpm: Option<u64>,
-    scale: f64,
     session: String,
     model: String,
     state: Arc<Mutex<State>>,
 }
 
 impl Watcher {
-    /// `session` names the run in status lines; `model` is that of the conversation; `scale` is the
-    /// session's, which a limit of tokens per minute is not subject to.
-    pub fn new(watch: &Watch, session: String, model: &Model, scale: f64) -> Self {
-        let seen = Seen { meter: Some(SessionMeter::new(model.window)), ..Seen::default() };
-        // A replay has no date: days and months begin with the session.
+    /// Creates a monitor. `session` is the name in status lines, `model` the model of the
+    /// conversation.
+    pub fn new(watch: &Watch, session: String, model: &Model) -> Self {
+        let meter = Some(SessionMeter::new(model.window));
+        let observations = Observations { meter, ..Observations::default() };
+        // A replay has no date: days and months start with the session.
         let guard = SpendGuard::new(watch.spend.clone(), 0);
-        let headroom = watch.tpm.map(|tpm| Headroom::new(RateLimit { tpm, rpm: None }));
-        let state = Arc::new(Mutex::new(State { seen, guard, headroom }));
-        Watcher {
-            status: watch.status,
-            tpm: watch.tpm,
-            scale,
-            session,
-            model: model.name.to_string(),
-            state,
-        }
+        let state = Arc::new(Mutex::new(State { observations, guard }));
+        Watcher { status: watch.status, session, model: model.name.to_string(), state }
     }
 
-    /// A watched door for the main conversation, or for that of a subagent.
+    /// Wraps the door of the main conversation or of a subagent.
     pub fn door(&self, inner: Box<dyn Door>, agent: Option<&str>) -> Box<dyn Door> {
         Box::new(WatchedDoor { inner, watcher: self.clone(), agent: agent.map(str::to_string) })
     }
 
-    /// Takes what was seen.
-    pub fn take(&self) -> Seen {
-        let Ok(mut s) = self.state.lock() else { return Seen::default() };
-        if let Some(m) = &mut s.seen.meter {
-            m.close();
-        }
-        std::mem::take(&mut s.seen)
+    /// Takes the observations at the end of the run.
+    pub fn take(&self) -> Observations {
+        let Ok(mut s) = self.state.lock() else { return Observations::default() };
+        std::mem::take(&mut s.observations)
     }
 }
 
-/// A door that looks at what goes through.
+/// A door that reports requests to a [`Watcher`].
 struct WatchedDoor {
     inner: Box<dyn Door>,
     watcher: Watcher,
@@ -113,19 +89,20 @@ struct WatchedDoor {
 }
 
 impl Watcher {
-    /// Whether the request may go; once one was refused, none goes any more.
+    /// Checks a request. After one refusal, all requests are refused.
     fn admit(&self, agent: Option<&str>, request: &Request, now: Millis) -> Result<(), ModelError> {
         let Ok(mut s) = self.state.lock() else { return Ok(()) };
-        if s.seen.refused.is_none() {
-            s.seen.refused = s.guard.check_of(agent, request, now).err().map(|e| e.to_string());
+        if s.observations.refused.is_none() {
+            s.observations.refused =
+                s.guard.check_of(agent, request, now).err().map(|e| e.to_string());
         }
-        match &s.seen.refused {
+        match &s.observations.refused {
             None => Ok(()),
-            Some(why) => Err(ModelError { message: why.clone(), ..ModelError::ended() }),
+            Some(reason) => Err(ModelError { message: reason.clone(), ..ModelError::ended() }),
         }
     }
 
-    fn note(
+    fn record(
         &self,
         agent: Option<&str>,
         request: &Request,
@@ -133,31 +110,17 @@ impl Watcher {
         now: Millis,
     ) {
         let Ok(mut state) = self.state.lock() else { return };
-        let State { seen, guard, headroom } = &mut *state;
+        let State { observations, guard } = &mut *state;
         let took = result.as_ref().map_or(0, |r| r.latency_ms);
         if let Ok(reply) = result {
-            guard.paid_of(agent, request, reply, now);
-            if let Some(h) = headroom {
-                h.spend(
-                    now,
-                    (Counted::default().tokens(&reply.billed) as f64 / self.scale).round() as u64,
-                );
-            }
+            guard.record_of(agent, request, reply, now);
         }
-        let Some(meter) = &mut seen.meter else { return };
+        let Some(meter) = &mut observations.meter else { return };
         let after = meter.observe_of(agent, request, result, now, took);
         if self.status && after.is_some() && agent.is_none() && request.purpose == Purpose::Sample {
-            let left = |h: &Headroom| h.tokens_left(now.saturating_add(took));
-            let rate_limit = self.tpm.zip(headroom.as_ref().map(left));
-            let rate_limit = rate_limit.map(|(tokens_per_minute, tokens_left)| RateStatus {
-                tokens_per_minute,
-                tokens_left,
-            });
-            let line = StatusLine {
-                rate_limit,
-                ..StatusLine::of_meter(&self.session, &self.model, meter)
-            };
-            seen.status.push(serde_json::to_string(&line).expect("plain data always serialises"));
+            let line = StatusLine::from_meter(&self.session, &self.model, meter);
+            let line = serde_json::to_string(&line).expect("a status line has only plain fields");
+            observations.status.push(line);
         }
     }
 }
@@ -172,7 +135,7 @@ impl Door for WatchedDoor {
     ) -> Result<Reply, ModelError> {
         self.watcher.admit(self.agent.as_deref(), request, now)?;
         let result = self.inner.send(request, plan, now).await;
-        self.watcher.note(self.agent.as_deref(), request, &result, now);
+        self.watcher.record(self.agent.as_deref(), request, &result, now);
         result
     }
 

@@ -92,14 +92,9 @@ fn run_keeps_user_files_among_results() {
     let here = Folder::new();
     let run = format!("run login-bug {TWO}");
     here.run(&run).ok();
-    here.write("out/team.md", "my notes");
+    here.write("out/notes.md", "my notes");
     here.run(&run).ok();
-    assert_eq!(here.read("out/team.md"), "my notes");
-    here.run(&format!("{run} --team 2")).ok();
-    assert_eq!(here.read("out/team.md.former"), "my notes");
-    assert!(here.read("out/team.md").starts_with("Team of 2"));
-    here.run(&run).ok();
-    assert!(!here.path("out/team.md").exists(), "an earlier team next to other figures");
+    assert_eq!(here.read("out/notes.md"), "my notes");
 }
 
 #[test]

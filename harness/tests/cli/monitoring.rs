@@ -1,4 +1,4 @@
-//! Status lines, spend limits and teams, from outside.
+//! `ctxbench run` with `--status` and `--spend-limit`.
 
 use crate::common;
 
@@ -6,7 +6,7 @@ use common::Folder;
 use serde_json::Value;
 
 #[test]
-fn a_status_line_per_reply_with_the_figures_of_the_table() {
+fn status_file_has_a_line_per_reply_with_figures_of_the_table() {
     let here = Folder::new();
     here.run(
         "run login-bug --strategy opencode --strategy none --transport direct --status \
@@ -20,12 +20,12 @@ fn a_status_line_per_reply_with_the_figures_of_the_table() {
     for row in &rows {
         let name = format!("login-bug/{}/{}/extractive/1", row["strategy"], row["model"]);
         let own: Vec<&Value> = lines.iter().filter(|l| l["session_id"] == name.as_str()).collect();
-        let asked = requests
+        let samples = requests
             .iter()
             .filter(|r| r["strategy"] == row["strategy"] && r["purpose"] == "sample");
-        assert_eq!(own.len(), asked.count(), "{name}");
+        assert_eq!(own.len(), samples.count(), "{name}");
         let last = own.last().unwrap();
-        // Neither of the two asks for a summary here, so the last reply is the last of all.
+        // Neither strategy requests a summary, so the last reply is the last request.
         let usd: f64 = row["cost_usd"].parse().unwrap();
         assert!((last["cost"]["total_cost_usd"].as_f64().unwrap() - usd).abs() < 1e-6, "{name}");
         assert_eq!(
@@ -48,7 +48,7 @@ fn a_status_line_per_reply_with_the_figures_of_the_table() {
 }
 
 #[test]
-fn a_spend_limit_ends_a_row_and_says_what_remains() {
+fn spend_limit_ends_row_and_prints_remaining_budget() {
     let here = Folder::new();
     let out = here
         .run(
@@ -64,30 +64,16 @@ fn a_spend_limit_ends_a_row_and_says_what_remains() {
 }
 
 #[test]
-fn a_team_has_a_section_and_a_file() {
+fn run_with_invalid_monitoring_option_fails() {
     let here = Folder::new();
-    let out =
-        here.run("run login-bug --strategy opencode --transport direct --team 3 --tpm 20k").ok();
-    let text = here.read("ctxbench-out/team.md");
-    assert!(out.stdout.contains(&text), "{text}");
-    out.prints(&["Team of 3", "200,000 to 300,000 per user", "Limit here: 20,000", "| opencode |"]);
-    // A team of an earlier run is removed.
-    here.run("run login-bug --strategy opencode --transport direct").ok();
-    assert!(!here.path("ctxbench-out/team.md").exists());
-}
-
-#[test]
-fn bad_limits_and_teams_are_refused() {
-    let here = Folder::new();
-    for bad in [
+    for option in [
         "--spend-limit 0",
         "--spend-limit 5/week",
-        "--team 0",
-        "--tpm 20k",
-        "--team 3 --tpm none",
+        "--otel console",
         "--status x --trace x",
         "--status no/such/folder.jsonl",
     ] {
-        here.run(&format!("run login-bug --strategy none --transport direct {bad}")).fails_with(2);
+        here.run(&format!("run login-bug --strategy none --transport direct {option}"))
+            .fails_with(2);
     }
 }

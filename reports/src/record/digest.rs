@@ -68,12 +68,6 @@ impl RunRecord {
         self
     }
 
-    /// The row with its requests and none of its words, for who asks when tokens were needed.
-    pub fn as_asked(&self) -> RunRecord {
-        let requests = self.requests.clone();
-        RunRecord { requests, digest: None, ..self.clone().digested() }
-    }
-
     pub(crate) fn sent(&self) -> Sent {
         if let Some(d) = &self.digest {
             return d.sent;

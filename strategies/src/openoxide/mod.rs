@@ -35,7 +35,7 @@ use ctxbench_core::request::{
 use ctxbench_core::session::RewindMode;
 use ctxbench_core::settings::scale_tokens;
 use ctxbench_core::strategy::{Flow, Strategy, Unsupported, is_system};
-use ctxbench_kit::monitor::{Reminders, Teller};
+use ctxbench_kit::monitor::Reminders;
 
 use crate::openoxide::files::OF_FOLDERS;
 use crate::openoxide::settings::{OpenOxideSettings, Phases};
@@ -190,7 +190,7 @@ impl OpenOxide {
     /// Returns true if the strategy must report its budget to the model, because the provider does
     /// not (docs/sources/openoxide.md §2.7).
     fn tells(&self, s: &Engine) -> bool {
-        self.settings.awareness && Teller::of_model(&s.model) == Teller::Agent
+        self.settings.awareness && !s.model.capabilities.awareness
     }
 
     /// Returns the tokens available to finished turns: the rest after the parts that are allocated
@@ -376,7 +376,7 @@ impl Strategy for OpenOxide {
         }
         if self.tells(s) {
             let used = estimate(&r.blocks);
-            self.reminders.tell(&mut r, used, s.model.window);
+            self.reminders.append_usage(&mut r, used, s.model.window);
         }
         r
     }

@@ -173,9 +173,10 @@ pub async fn converse(
 
 #[derive(Parser)]
 struct Cli {
-    /// Project folder; the agent keeps its data in FOLDER/.agent.
-    #[arg(long, global = true, default_value = ".")]
-    folder: PathBuf,
+    /// Project folder with the agent's data in FOLDER/.agent (default: the current folder).
+    /// Restores files there even if a session belongs to another folder
+    #[arg(long, global = true)]
+    folder: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }
@@ -187,7 +188,7 @@ enum Command {
     /// List, show, fork, compare and rewind stored sessions
     #[command(subcommand)]
     Sessions(sessions::Sessions),
-    /// List and restore checkpoints
+    /// List, show and restore checkpoints
     #[command(subcommand)]
     Checkpoints(sessions::Checkpoints),
 }
@@ -195,13 +196,14 @@ enum Command {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let cli = Cli::parse();
+    let folder = cli.folder.as_deref();
     match cli.command {
         Command::Run { address, prompts } => {
-            let context = converse(&address, &cli.folder, prompts).await?;
+            let context = converse(&address, folder.unwrap_or(Path::new(".")), prompts).await?;
             context.iter().for_each(|b| println!("{:?}: {}", b.kind, b.text));
         }
-        Command::Sessions(command) => print!("{}", command.run(&cli.folder)?),
-        Command::Checkpoints(command) => print!("{}", command.run(&cli.folder)?),
+        Command::Sessions(command) => print!("{}", command.run(folder)?),
+        Command::Checkpoints(command) => print!("{}", command.run(folder)?),
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What any agent has: prompts, the way to a provider, and a tool.
+//! The agent's environment: prompts, a connection to a provider, and a tool.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 
-/// Where the agent lives: prompts come in, requests go out, and its one tool writes files.
+/// The environment of the agent. Its only tool writes files.
 pub struct Here {
     pub address: String,
     pub folder: PathBuf,
     pub prompts: std::vec::IntoIter<String>,
     pub files: EditCheckpoints,
-    /// Of the newest prompt's checkpoint.
+    /// Number of the newest prompt's checkpoint.
     pub number: Arc<AtomicU64>,
 }
 
@@ -48,8 +48,8 @@ impl Host for Here {
     }
 }
 
-fn failed(why: impl std::fmt::Display) -> ModelError {
-    ModelError { kind: ErrorKind::Stream, status: 0, code: None, message: why.to_string() }
+fn failed(reason: impl std::fmt::Display) -> ModelError {
+    ModelError { kind: ErrorKind::Stream, status: 0, code: None, message: reason.to_string() }
 }
 
 /// Sends a request in the format of its model.
@@ -72,16 +72,16 @@ pub async fn post(address: String, request: Request) -> Result<Reply, ModelError
     }
 }
 
-/// Writes a file, whose former content is kept.
+/// Writes a file after saving its former content.
 pub fn write(files: &mut EditCheckpoints, folder: &Path, call: &ToolCall) -> Incoming {
     let named = |name| text_argument(&call.arguments, &[name]).ok_or(format!("{name} is missing"));
-    let mut done = || -> Result<(), String> {
+    let mut write_file = || -> Result<(), String> {
         let (path, text) = (named("path")?, named("text")?);
         files.before_edit(&path).map_err(|e| e.to_string())?;
         std::fs::write(folder.join(path), text).map_err(|e| e.to_string())
     };
-    match done() {
+    match write_file() {
         Ok(()) => Incoming::result(call, false, "written"),
-        Err(why) => Incoming::result(call, true, why),
+        Err(reason) => Incoming::result(call, true, reason),
     }
 }

@@ -1,4 +1,4 @@
-//! Commands for the sessions and checkpoints that the agent has stored.
+//! Commands for stored sessions and checkpoints.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use clap::{Subcommand, ValueEnum};
 use ctxbench_kit::rewind::{Restore, Rewinder, Rewound, Target};
-use ctxbench_kit::store::{LoadedMessage, Millis, Store, Ulid};
+use ctxbench_kit::store::{Checkpoint, LoadedMessage, Millis, Store, Ulid};
 
 type Output = Result<String, Box<dyn Error>>;
 
@@ -51,6 +51,13 @@ pub enum Checkpoints {
         #[arg(value_parser = parse_id)]
         session: Ulid,
     },
+    /// Show the files that changed since a checkpoint
+    Show {
+        #[arg(value_parser = parse_id)]
+        session: Ulid,
+        #[arg(value_parser = parse_id)]
+        id: Ulid,
+    },
     /// Restore a checkpoint of a session
     Restore {
         #[arg(value_parser = parse_id)]
@@ -80,7 +87,7 @@ impl From<Part> for Restore {
 }
 
 impl Sessions {
-    pub fn run(&self, folder: &Path) -> Output {
+    pub fn run(&self, folder: Option<&Path>) -> Output {
         let mut kept = open(folder)?;
         let mut out = String::new();
         match self {
@@ -115,7 +122,7 @@ impl Sessions {
 }
 
 impl Checkpoints {
-    pub fn run(&self, folder: &Path) -> Output {
+    pub fn run(&self, folder: Option<&Path>) -> Output {
         let mut kept = open(folder)?;
         match self {
             Checkpoints::List { session } => {
@@ -126,30 +133,41 @@ impl Checkpoints {
                 }
                 Ok(out)
             }
+            Checkpoints::Show { session, id } => {
+                let checkpoint = find(&kept, *session, *id)?;
+                let changed = kept.differences(*session, &checkpoint, None)?;
+                Ok(changed.into_iter().map(|d| format!("{}\n", d.path)).collect())
+            }
             Checkpoints::Restore { session, id, restore } => {
-                let all = kept.store().checkpoints(*session)?;
-                let checkpoint = all.into_iter().find(|c| c.id == *id).ok_or_else(|| {
-                    format!("session {session} has no checkpoint {id}; list them first")
-                })?;
-                let target = Target::Checkpoint(checkpoint);
+                let target = Target::Checkpoint(find(&kept, *session, *id)?);
                 summary(&kept.rewind(*session, &target, (*restore).into(), now())?)
             }
         }
     }
 }
 
-/// Opens the store of a folder; restored files stay in that folder.
-fn open(folder: &Path) -> Result<Rewinder, Box<dyn Error>> {
-    let path: PathBuf = folder.join(".agent/sessions.db");
+fn find(kept: &Rewinder, session: Ulid, id: Ulid) -> Result<Checkpoint, Box<dyn Error>> {
+    let all = kept.store().checkpoints(session)?;
+    let found = all.into_iter().find(|c| c.id == id);
+    Ok(found.ok_or_else(|| format!("session {session} has no checkpoint {id}; list them first"))?)
+}
+
+/// Opens the store of a folder. Files of another folder are refused unless the user chose the folder.
+fn open(folder: Option<&Path>) -> Result<Rewinder, Box<dyn Error>> {
+    let path: PathBuf = folder.unwrap_or(Path::new(".")).join(".agent/sessions.db");
     if !path.exists() {
         return Err(
             format!("{} does not exist; name the project with --folder", path.display()).into()
         );
     }
-    Ok(Rewinder::new(Store::open(&path)?, &path))
+    let rewinder = Rewinder::new(Store::open(&path)?, &path);
+    Ok(match folder {
+        Some(folder) => rewinder.with_folder(folder.to_path_buf()),
+        None => rewinder,
+    })
 }
 
-/// The id, role and first line of a message.
+/// Formats the ID, role and first line of a message.
 fn line(m: &LoadedMessage) -> String {
     let text = m
         .parts
@@ -178,10 +196,10 @@ fn summary(done: &Rewound) -> Output {
 }
 
 fn parse_id(text: &str) -> Result<Ulid, String> {
-    text.parse().map_err(|e| format!("{e}; an id has 26 letters and digits"))
+    text.parse().map_err(|e| format!("{e}; an ID has 26 letters and digits"))
 }
 
-/// Now, ms since 1970.
+/// Returns the current time in ms since 1970.
 fn now() -> Millis {
     SystemTime::UNIX_EPOCH.elapsed().map_or(0, |t| t.as_millis() as Millis)
 }

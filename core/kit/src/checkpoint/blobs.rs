@@ -27,7 +27,7 @@ impl Digest {
         &self.0
     }
 
-    /// Whether it has 64 hexadecimal digits. A deserialized digest can be any string.
+    /// Returns true if it has 64 hexadecimal digits. A deserialized digest can be any string.
     fn is_valid(&self) -> bool {
         self.0.len() == 64
             && self.0.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
@@ -70,7 +70,7 @@ pub(super) fn write_atomic(
     path.parent().map_or(Ok(()), |folder| sync_folder(folder, durability))
 }
 
-/// Whether a path is a temporary file of [`write_atomic`]. Only a killed writer leaves one.
+/// Returns true if a path is a temporary file of [`write_atomic`]. Only a killed writer leaves one.
 fn is_unfinished(path: &Path) -> bool {
     let numbers = path.extension().and_then(|e| e.to_str()).and_then(|e| e.strip_prefix("tmp-"));
     let is_number = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());

@@ -136,7 +136,7 @@ impl EditCheckpoints {
         Ok(EditCheckpoints { root, blobs, lists, retention, durability, all, next, lock })
     }
 
-    /// Whether `store` contains checkpoints.
+    /// Returns true if `store` contains checkpoints.
     pub fn exist(store: &Path) -> bool {
         store.join("checkpoints").is_dir()
     }
@@ -211,11 +211,6 @@ impl EditCheckpoints {
     /// Reads the current content of a path.
     pub(super) fn current(&self, path: &str) -> Result<Option<Content>, CheckpointError> {
         Ok(self.root.read(&self.root.resolve(path)?)?)
-    }
-
-    /// Returns a stored content.
-    pub(super) fn content(&self, digest: &Digest) -> Result<Vec<u8>, CheckpointError> {
-        self.blobs.get(digest)
     }
 
     /// First half of a restore: saves the current files as a checkpoint, without overwriting them.

@@ -478,7 +478,7 @@ fn op(shell: bool) -> impl Strategy<Value = Op> {
     prop_oneof![3 => safe, u32::from(shell) => wild]
 }
 
-/// Whether a path contains no link, so that a write stays inside the folder.
+/// Returns true if a path contains no link, so that a write stays inside the folder.
 fn reachable(root: &Path, name: &str) -> bool {
     let mut at = root.to_path_buf();
     name.split('/').all(|part| {

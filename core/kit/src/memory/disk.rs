@@ -15,8 +15,8 @@ const MAX_FOLDERS: usize = 20_000;
 /// Folders of dependencies and build output. Hidden folders are skipped as well.
 const SKIPPED: [&str; 2] = ["node_modules", "target"];
 
-/// Whether `path` exists and is a regular file. Adds a note for a folder or pipe of that name,
-/// which products skip.
+/// Returns true if `path` exists and is a regular file. Adds a note for a folder or pipe of that
+/// name, which products skip.
 pub fn is_file(path: &Path, notes: &mut Vec<Note>) -> bool {
     let other = fs::metadata(path).is_ok_and(|m| !m.is_file());
     let note = Note::Unreadable { path: path.into(), reason: NOT_A_FILE.into() };

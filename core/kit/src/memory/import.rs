@@ -53,7 +53,7 @@ fn outside_code(line: &str) -> Vec<&str> {
     out
 }
 
-/// Whether an import looks like a file. A bare word such as `@someone` is likely a person.
+/// Returns true if an import looks like a file. A bare word such as `@someone` is likely a person.
 pub(super) fn looks_like_a_path(import: &str) -> bool {
     import.contains(['/', '.'])
 }

@@ -315,8 +315,8 @@ impl Levels {
         importers.pop();
     }
 
-    /// Whether an import is inside the project or approved. Resolves links first, because a link in
-    /// the project can point outside it.
+    /// Returns true if an import is inside the project or approved. Resolves links first, because a
+    /// link in the project can point outside it.
     fn is_allowed(&mut self, path: &Path, approve: &mut dyn FnMut(&Path) -> bool) -> bool {
         let real = |p: &Path| p.canonicalize().unwrap_or_else(|_| p.to_path_buf());
         let (path, root) = (real(path), real(&self.folders.root));

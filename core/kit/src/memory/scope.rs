@@ -47,13 +47,13 @@ impl Scope {
         &self.patterns
     }
 
-    /// Whether a path relative to the project root matches.
+    /// Returns true if a path relative to the project root matches.
     pub fn matches(&self, path: &Path) -> bool {
         self.set.is_match(path.strip_prefix(".").unwrap_or(path))
     }
 
-    /// Whether a path from a tool call matches. An absolute path matches if any of its suffixes
-    /// does, because the project root is unknown.
+    /// Returns true if a path from a tool call matches. An absolute path matches if any of its
+    /// suffixes does, because the project root is unknown.
     pub fn matches_any_suffix(&self, path: &str) -> bool {
         if !path.starts_with('/') {
             return self.matches(Path::new(path));

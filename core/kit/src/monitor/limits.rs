@@ -1,9 +1,9 @@
-//! Spend limits that refuse a request before it is sent.
+//! Spend limits, checked before a request is sent.
 //!
-//! What a request will cost is an estimate: of its prompt, what it shares with the prompt before in
-//! the same conversation costs a cache read while that entry lives, the rest a cache write (or
-//! plain input where writing costs nothing more), and its reply is taken to be as long as the
-//! longest one so far. So a limit may be passed by less than one request, never by two.
+//! The cost of a request is an estimate. The prefix shared with the previous prompt of the same
+//! conversation counts as a cache read while that cache entry is alive, the rest as a cache write
+//! (or plain input if writing costs no more). The reply is assumed to be as long as the longest one
+//! so far. A limit can therefore be exceeded by less than one request.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -17,19 +17,16 @@ use ctxbench_core::model;
 use ctxbench_core::request::{Purpose, Reply, Request, Usage};
 use ctxbench_core::session::Millis;
 
-/// How long a limit runs before it starts anew. Days and months are those of UTC.
+/// The period of a limit. Days and months are in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
-    /// As long as the session.
     Session,
-    /// A calendar day.
     Day,
-    /// A calendar month.
     Month,
 }
 
 impl Period {
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Period::Session => "session",
             Period::Day => "day",
@@ -37,8 +34,8 @@ impl Period {
         }
     }
 
-    /// The period that a time falls into, by name: `2026-05-11`, `2026-05`.
-    fn named(self, unix_ms: Millis) -> String {
+    /// Returns the period that contains a time, such as `2026-05-11` or `2026-05`.
+    fn key(self, unix_ms: Millis) -> String {
         let length = match self {
             Period::Session => 0,
             Period::Day => "2026-05-11".len(),
@@ -48,23 +45,22 @@ impl Period {
     }
 }
 
-/// So many dollars per period.
+/// A spend limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpendLimit {
     /// USD, above 0.
     pub usd: f64,
-    /// For how long.
     pub period: Period,
 }
 
 impl FromStr for SpendLimit {
     type Err = String;
 
-    /// `2.50` or `2.50/session`, `20/day`, `400/month`.
+    /// Parses `2.50` or `2.50/session`, `20/day`, `400/month`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (usd, period) = text.split_once('/').unwrap_or((text, "session"));
         let period =
-            [Period::Session, Period::Day, Period::Month].into_iter().find(|p| p.word() == period);
+            [Period::Session, Period::Day, Period::Month].into_iter().find(|p| p.name() == period);
         let usd = usd
             .strip_prefix('$')
             .unwrap_or(usd)
@@ -74,98 +70,101 @@ impl FromStr for SpendLimit {
         match (usd, period) {
             (Some(usd), Some(period)) => Ok(SpendLimit { usd, period }),
             _ => Err(format!(
-                "`{text}` is no spend limit; expected dollars above 0, alone or per session, day \
-                 or month, such as 2.50 or 20/day"
+                "`{text}` is not a spend limit; expected dollars above 0 per session, day or \
+                 month, such as 2.50 or 20/day"
             )),
         }
     }
 }
 
-/// What a request is expected to cost.
+/// Estimated cost of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// Tokens expected.
+    /// Expected tokens.
     pub usage: Usage,
-    /// USD.
+    /// Expected cost in USD.
     pub usd: f64,
 }
 
-/// Cents, or as many digits as a limit below a cent was given with.
+/// Formats dollars with two decimals, or with all digits for a fraction of a cent.
 fn dollars(usd: f64) -> String {
     let cents = format!("{usd:.2}");
     if cents.parse() == Ok(usd) { cents } else { usd.to_string() }
 }
 
-/// Why a request was not sent.
+/// Reason why a request was not sent.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SpendRefused {
-    /// It would go over a limit.
+    /// The request would exceed a limit.
     #[error(
         "spend limit of {} USD per {}: {spent_usd:.4} USD are spent, {remaining_usd:.4} USD \
          remain, and this request of {prompt} tokens would \
-         cost about {estimate_usd:.4} USD; it was not sent", dollars(limit.usd), limit.period.word()
+         cost about {estimate_usd:.4} USD; it was not sent", dollars(limit.usd), limit.period.name()
     )]
     Over {
-        /// The limit.
         limit: SpendLimit,
-        /// Spent in its period, USD.
+        /// USD spent in the period.
         spent_usd: f64,
-        /// Left, USD.
+        /// USD left in the period.
         remaining_usd: f64,
-        /// Expected cost of the request, USD.
+        /// Expected cost of the request in USD.
         estimate_usd: f64,
-        /// Its prompt, tokens.
+        /// Prompt size in tokens.
         prompt: u64,
     },
-    /// There is no price to hold it against.
-    #[error("a spend limit is set and there is no price for model `{0}`; it was not asked")]
+    /// The model has no price.
+    #[error(
+        "model `{0}` has no price, so the spend limit cannot be checked; the request was not sent"
+    )]
     Unpriced(String),
 }
 
-/// The prompt that the next one of its conversation is expected to continue.
-struct Before {
+/// The previous prompt of a conversation.
+struct PreviousPrompt {
     blocks: Vec<Arc<Block>>,
     model: Arc<str>,
     tools: u64,
-    /// Until when its cache entry lives, ms since the start.
-    until: Millis,
+    /// Expiry of its cache entry, ms since the start.
+    expires: Millis,
 }
 
-/// Holds the spending of one session, and of what came before it, against limits.
+/// Checks the spending of a session, and earlier spending in the same period, against limits.
 pub struct SpendGuard {
     limits: Vec<SpendLimit>,
-    /// Unix time of the session's start, ms.
-    began_ms: Millis,
+    /// Unix time of the session's start in ms.
+    start_ms: Millis,
     spent: BTreeMap<(&'static str, String), f64>,
-    /// By conversation; `None` = the main one.
-    before: BTreeMap<Option<String>, Before>,
+    /// Previous prompt by conversation; `None` = the main one.
+    previous: BTreeMap<Option<String>, PreviousPrompt>,
     longest_reply: u64,
 }
 
-/// Length of the first reply, when none is known, tokens (assumed; replies of recorded sessions are
-/// mostly shorter).
+/// Assumed length of the first reply in tokens. Most replies in recorded sessions are shorter.
 const FIRST_REPLY: u64 = 1_000;
 
 impl SpendGuard {
-    /// A guard for a session that begins at this Unix time in ms. Without limits it lets everything
-    /// through.
-    pub fn new(limits: Vec<SpendLimit>, began_ms: Millis) -> Self {
+    /// Creates a guard for a session that starts at a Unix time in ms. Without limits it refuses
+    /// nothing.
+    pub fn new(limits: Vec<SpendLimit>, start_ms: Millis) -> Self {
         SpendGuard {
             limits,
-            began_ms,
+            start_ms,
             spent: BTreeMap::new(),
-            before: BTreeMap::new(),
+            previous: BTreeMap::new(),
             longest_reply: 0,
         }
     }
 
-    /// Whether the main conversation may send the request `at` ms after the start; what it is
-    /// expected to cost.
+    /// Checks a request of the main conversation, `at` ms after the start. Returns its expected cost.
+    ///
+    /// # Errors
+    ///
+    /// If the request would exceed a limit, or the model has no price.
     pub fn check(&self, request: &Request, at: Millis) -> Result<Estimate, SpendRefused> {
         self.check_of(None, request, at)
     }
 
-    /// The same for a conversation: that of a subagent, or the main one.
+    /// Checks a request of a subagent, or of the main conversation if `agent` is `None`.
     pub fn check_of(
         &self,
         agent: Option<&str>,
@@ -200,8 +199,7 @@ impl SpendGuard {
         let model = &request.model;
         let prompt = request.tokens();
         let mut usage = Usage { output: self.reply_length(request), ..Usage::default() };
-        // A client that sets no breakpoints has nothing cached where the provider wants to be
-        // asked.
+        // Without breakpoints nothing is cached, if the provider requires them.
         if !model.cache.needs_breakpoints() || !request.breakpoints.is_empty() {
             usage.cache_read = self.shared(agent, request, at);
             let rest = prompt.saturating_sub(usage.cache_read);
@@ -218,14 +216,14 @@ impl SpendGuard {
 
     fn reply_length(&self, request: &Request) -> u64 {
         let expected = if self.longest_reply == 0 { FIRST_REPLY } else { self.longest_reply };
-        request.max_tokens.map_or(expected, |most| expected.min(most))
+        request.max_tokens.map_or(expected, |max| expected.min(max))
     }
 
-    /// Tokens at the beginning of the prompt that the cache still holds of the one before in the
-    /// same conversation.
+    /// Returns the number of prefix tokens that are cached from the previous prompt of the
+    /// conversation.
     fn shared(&self, agent: Option<&str>, request: &Request, at: Millis) -> u64 {
-        let before = self.before.get(&agent.map(str::to_string));
-        let Some(b) = before.filter(|b| b.model == request.model.name && at < b.until) else {
+        let previous = self.previous.get(&agent.map(str::to_string));
+        let Some(b) = previous.filter(|b| b.model == request.model.name && at < b.expires) else {
             return 0;
         };
         let tools = request.tools_tokens();
@@ -236,13 +234,14 @@ impl SpendGuard {
         tools + same.map(|(x, _)| x.tokens(&request.model.counting)).sum::<u64>()
     }
 
-    /// A request of the main conversation, sent `at`, was answered.
-    pub fn paid(&mut self, request: &Request, reply: &Reply, at: Millis) {
-        self.paid_of(None, request, reply, at);
+    /// Records the cost of an answered request of the main conversation, sent at `at`.
+    pub fn record(&mut self, request: &Request, reply: &Reply, at: Millis) {
+        self.record_of(None, request, reply, at);
     }
 
-    /// The same for a conversation: that of a subagent, or the main one.
-    pub fn paid_of(&mut self, agent: Option<&str>, request: &Request, reply: &Reply, at: Millis) {
+    /// Records the cost of an answered request of a subagent, or of the main conversation if `agent`
+    /// is `None`.
+    pub fn record_of(&mut self, agent: Option<&str>, request: &Request, reply: &Reply, at: Millis) {
         let model = &request.model;
         if !model.is_priced() {
             return;
@@ -251,31 +250,30 @@ impl SpendGuard {
         self.spend(usd, at);
         self.longest_reply = self.longest_reply.max(reply.billed.output);
         if request.purpose == Purpose::Sample {
-            let before = Before {
+            let previous = PreviousPrompt {
                 blocks: request.blocks.clone(),
                 model: model.name.clone(),
                 tools: request.tools_tokens(),
-                until: at
+                expires: at
                     .saturating_add(reply.latency_ms)
                     .saturating_add(model.cache.lifetime(request.ttl)),
             };
-            self.before.insert(agent.map(str::to_string), before);
+            self.previous.insert(agent.map(str::to_string), previous);
         }
     }
 
-    /// Dollars spent `at` ms after the start, by this session or by others on the same purse.
+    /// Adds dollars spent `at` ms after the start, by this session or another one with the same
+    /// budget.
     pub fn spend(&mut self, usd: f64, at: Millis) {
         for p in [Period::Session, Period::Day, Period::Month] {
-            *self
-                .spent
-                .entry((p.word(), p.named(self.began_ms.saturating_add(at))))
-                .or_default() += usd;
+            *self.spent.entry((p.name(), p.key(self.start_ms.saturating_add(at)))).or_default() +=
+                usd;
         }
     }
 
-    /// USD spent in the period that this time falls into.
+    /// Returns the USD spent in the period that contains `at`.
     pub fn spent(&self, period: Period, at: Millis) -> f64 {
-        let key = (period.word(), period.named(self.began_ms.saturating_add(at)));
+        let key = (period.name(), period.key(self.start_ms.saturating_add(at)));
         self.spent.get(&key).copied().unwrap_or(0.0)
     }
 }
@@ -297,41 +295,41 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_written_as_people_say_them() {
+    fn spend_limit_parses_amount_and_period() {
         assert_eq!("2.50".parse(), Ok(SpendLimit { usd: 2.5, period: Period::Session }));
         assert_eq!("$20/day".parse(), Ok(SpendLimit { usd: 20.0, period: Period::Day }));
         assert_eq!("400/month".parse(), Ok(SpendLimit { usd: 400.0, period: Period::Month }));
-        for no in ["", "0", "-1", "x", "5/week", "inf", "NaN"] {
-            assert!(no.parse::<SpendLimit>().unwrap_err().contains("such as 2.50"), "{no}");
+        for invalid in ["", "0", "-1", "x", "5/week", "inf", "NaN"] {
+            let error = invalid.parse::<SpendLimit>().unwrap_err();
+            assert!(error.contains("such as 2.50"), "{invalid}");
         }
     }
 
     #[test]
-    fn the_estimate_by_hand_and_the_refusal() {
+    fn check_estimates_cost_and_refuses_over_limit() {
         let mut g = guard(&["1"]);
         let first = request(vec![block(BlockKind::User, &words(10_000))]);
         let size = first.tokens();
-        // All of it is written to the cache, and 1,000 tokens come back: Sonnet 4.6, 3.75 and 15
-        // USD per million.
+        // The prompt is written to the cache, and the reply has 1,000 tokens. Sonnet 4.6 costs 3.75
+        // and 15 USD per million.
         let e = g.check(&first, 0).unwrap();
         assert_eq!((e.usage.cache_write, e.usage.output), (size, 1_000));
         assert!((e.usd - (size as f64 * 3.75 + 15_000.0) / 1e6).abs() < 1e-12);
         let usage = Usage { cache_write: size, output: 2_000, ..Usage::default() };
-        g.paid(&first, &Reply { usage, billed: usage, latency_ms: 1_000, ..Reply::default() }, 0);
+        g.record(&first, &Reply { usage, billed: usage, latency_ms: 1_000, ..Reply::default() }, 0);
         let mut blocks = first.blocks.clone();
         blocks.push(block(BlockKind::Output, &words(100)));
         let second = request(blocks);
         let new = second.tokens() - size;
         let warm = g.check(&second, 300_999).unwrap().usage;
         assert_eq!((warm.cache_read, warm.cache_write, warm.output), (size, new, 2_000));
-        // The entry lives five minutes after the reply at 1 s.
+        // The entry expires five minutes after the reply at 1 s.
         let cold = g.check(&second, 301_000).unwrap().usage;
         assert_eq!((cold.cache_read, cold.cache_write), (0, size + new));
         let spent = g.spent(Period::Session, 0);
         assert!((spent - (size as f64 * 3.75 + 30_000.0) / 1e6).abs() < 1e-12);
         g.spend(0.94 - spent, 302_000);
-        // 0.06 are left, and about 0.068 are wanted: (10,000 words ≥ 10,000 tokens) × 3.75 + 2,000
-        // × 15.
+        // 0.06 USD are left and about 0.068 are needed: 10,000 tokens × 3.75 + 2,000 × 15.
         let refused = g.check(&second, 302_000).unwrap_err();
         let SpendRefused::Over { remaining_usd, estimate_usd, .. } = &refused else {
             panic!("{refused}")
@@ -347,12 +345,12 @@ mod tests {
     }
 
     #[test]
-    fn a_subagent_in_between_does_not_make_the_caller_dearer() {
+    fn check_after_subagent_still_expects_cache_read() {
         let mut g = guard(&["1"]);
         let caller = request(vec![block(BlockKind::User, &words(10_000))]);
         let subagent = request(vec![block(BlockKind::User, "look it up")]);
-        g.paid(&caller, &Reply::default(), 0);
-        g.paid_of(Some("x"), &subagent, &Reply::default(), 1_000);
+        g.record(&caller, &Reply::default(), 0);
+        g.record_of(Some("x"), &subagent, &Reply::default(), 1_000);
         let read = |agent, r: &Request| g.check_of(agent, r, 2_000).unwrap().usage.cache_read;
         assert_eq!(
             (read(None, &caller), read(Some("x"), &subagent)),
@@ -365,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn days_and_months_start_anew_and_sessions_do_not() {
+    fn spent_resets_per_day_and_month() {
         let small = request(vec![]);
         // 31 January 1970, an hour before midnight.
         let mut g = SpendGuard::new(vec![], 30 * DAY_MS + 23 * 3_600_000);
@@ -377,13 +375,13 @@ mod tests {
         assert_eq!(
             g.spent(Period::Month, 28 * DAY_MS),
             1.0,
-            "28 February is the same month as the first"
+            "28 February is in the same month as 1 February"
         );
-        assert_eq!(g.check(&small, 0), Ok(Estimate::default()), "no limit, no refusal");
+        assert_eq!(g.check(&small, 0), Ok(Estimate::default()), "no limit is set");
     }
 
     #[test]
-    fn a_model_without_a_price_is_not_asked() {
+    fn check_model_without_price_is_refused() {
         let known = request(vec![]);
         let r = Request { model: known.model.named("mystery-1"), ..known };
         assert_eq!(guard(&["1"]).check(&r, 0), Err(SpendRefused::Unpriced("mystery-1".into())));

@@ -1,111 +1,77 @@
-//! The meter of one session: fed each request with its answer, it knows tokens and dollars per
-//! model, lines changed, and time.
+//! The meter of a session: counts tokens, dollars and time of every request.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::edits::{Change, CountedEdit, changed_lines, edit_of};
-use ctxbench_core::block::BlockKind;
 use ctxbench_core::budget::BudgetSnapshot;
-use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::ledger::{Ledger, ModelTotal};
 use ctxbench_core::model;
 use ctxbench_core::request::{ModelError, Purpose, Reply, Request, Usage};
 use ctxbench_core::session::Millis;
 
-/// On whose behalf a request was made (docs/sources/opentelemetry.md §5, `query_source`).
+/// The origin of a request (docs/sources/opentelemetry.md §5, `query_source`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Source {
-    /// The agent's own work.
+pub enum RequestSource {
+    /// The main conversation.
     Main,
-    /// That of a subagent.
     Subagent,
-    /// Summaries, and keeping the cache warm.
+    /// Summaries and requests that keep the cache warm.
     Auxiliary,
 }
 
-impl Source {
-    /// The word in metrics.
-    pub fn word(self) -> &'static str {
+impl RequestSource {
+    /// Returns the name used in metrics.
+    pub fn name(self) -> &'static str {
         match self {
-            Source::Main => "main",
-            Source::Subagent => "subagent",
-            Source::Auxiliary => "auxiliary",
+            RequestSource::Main => "main",
+            RequestSource::Subagent => "subagent",
+            RequestSource::Auxiliary => "auxiliary",
         }
     }
 }
 
-/// One answered request.
+/// An answered request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallSample {
-    /// Model asked.
+    /// Model name.
     pub model: Arc<str>,
-    /// On whose behalf.
-    pub source: Source,
-    /// When it was sent, ms since the start of the session.
+    pub source: RequestSource,
+    /// Time of sending, ms since the start of the session.
     pub at_ms: Millis,
-    /// Until the reply was complete, ms.
+    /// Time until the reply was complete, ms.
     pub took_ms: Millis,
-    /// Tokens billed.
+    /// Billed tokens.
     pub usage: Usage,
-    /// USD; 0 for a model without a price.
+    /// Cost in USD; 0 for a model without a price.
     pub cost_usd: f64,
 }
 
-/// Calls of one edit tool on files of one language.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EditCount {
-    /// The tool.
-    pub tool: String,
-    /// Extension of the file, or `unknown`.
-    pub language: String,
-    /// The tool did it; `false` = it answered with an error.
-    pub done: bool,
-}
-
-struct Pending {
-    id: Arc<str>,
-    tool: String,
-    edit: CountedEdit,
-}
-
-/// What is known of one conversation: the main one, or that of a subagent.
+/// State of a conversation: the main one or a subagent's.
 #[derive(Default)]
 struct Conversation {
     last_call: Option<Usage>,
-    /// Edits that were asked for and whose results no request has shown yet.
-    pending: Vec<Pending>,
-    /// Calls that were counted: a reply that its product dropped comes once more, with the same
-    /// ones.
-    asked: HashSet<Arc<str>>,
-    /// End of the last reply that asked for tools, ms: what follows is their time.
+    /// End of the last reply with tool calls, ms. The time after it is tool time.
     tools_since: Option<Millis>,
 }
 
-/// Tokens, dollars, lines and time of one session.
+/// Counts tokens, dollars and time of a session.
 pub struct SessionMeter {
     window: u64,
     ledger: Ledger,
     calls: Vec<CallSample>,
     main: Conversation,
     agents: BTreeMap<String, Conversation>,
-    changed: Change,
-    edits: BTreeMap<EditCount, u64>,
-    commits: u64,
-    pull_requests: u64,
-    /// Files whose whole content is known, because it was written here.
-    files: HashMap<String, String>,
     api_ms: Millis,
     active_ms: Millis,
     end_ms: Millis,
 }
 
-/// Prompt size that status lines warn of, tokens (docs/sources/token-budgeting.md §5.6:
+/// Prompt size in tokens that status lines warn about (docs/sources/token-budgeting.md §5.6:
 /// `exceeds_200k_tokens`, a fixed threshold).
 const LARGE_PROMPT: u64 = 200_000;
 
 impl SessionMeter {
-    /// A meter for a session in a window of so many tokens.
+    /// Creates a meter for a session with a window of `window` tokens.
     pub fn new(window: u64) -> Self {
         SessionMeter {
             window,
@@ -113,20 +79,15 @@ impl SessionMeter {
             calls: Vec::new(),
             main: Conversation::default(),
             agents: BTreeMap::new(),
-            changed: Change::default(),
-            edits: BTreeMap::new(),
-            commits: 0,
-            pull_requests: 0,
-            files: HashMap::new(),
             api_ms: 0,
             active_ms: 0,
             end_ms: 0,
         }
     }
 
-    /// A request of the main conversation was answered `took` ms after it was sent at `at` (ms
-    /// since the start of the session). Returns the budget after it; `None` when it was refused,
-    /// because then nothing was billed.
+    /// Records a request of the main conversation, sent `at` ms after the start of the session and
+    /// answered after `took` ms. Returns the budget after it, or `None` for a failed request, which
+    /// is not billed.
     pub fn observe(
         &mut self,
         request: &Request,
@@ -137,8 +98,9 @@ impl SessionMeter {
         self.observe_of(None, request, result, at, took)
     }
 
-    /// The same for a request of a subagent, by its name: what it pays and changes counts, but it
-    /// fills a window of its own, and its time is that of the tool call which waits for it.
+    /// Records a request of a subagent, or of the main conversation if `agent` is `None`. A
+    /// subagent's cost counts, but it has a separate window, and its time is part of the tool call
+    /// that waits for it.
     pub fn observe_of(
         &mut self,
         agent: Option<&str>,
@@ -149,7 +111,6 @@ impl SessionMeter {
     ) -> Option<BudgetSnapshot> {
         let sample = request.purpose == Purpose::Sample;
         if sample {
-            self.settle(agent, request);
             let since = self.conversation(agent).tools_since.take();
             if agent.is_none() {
                 self.active_ms += took + since.map_or(0, |since| at.saturating_sub(since));
@@ -161,9 +122,9 @@ impl SessionMeter {
         self.ledger.add(request, reply);
         let cost_usd = model::cost_of_reply(&request.model, reply).total();
         let source = match (sample, agent) {
-            (false, _) => Source::Auxiliary,
-            (true, None) => Source::Main,
-            (true, Some(_)) => Source::Subagent,
+            (false, _) => RequestSource::Auxiliary,
+            (true, None) => RequestSource::Main,
+            (true, Some(_)) => RequestSource::Subagent,
         };
         self.calls.push(CallSample {
             model: request.model.name.clone(),
@@ -174,7 +135,6 @@ impl SessionMeter {
             cost_usd,
         });
         if sample {
-            self.take_calls(agent, reply);
             let conversation = self.conversation(agent);
             conversation.last_call = Some(reply.usage);
             conversation.tools_since = reply.has_calls().then_some(at.saturating_add(took));
@@ -189,94 +149,7 @@ impl SessionMeter {
         }
     }
 
-    /// The session is over: edits whose results no request ever showed, because it ended or they
-    /// were compacted away, count as done.
-    pub fn close(&mut self) {
-        let all = std::iter::once(&mut self.main).chain(self.agents.values_mut());
-        let left: Vec<Pending> = all.flat_map(|c| std::mem::take(&mut c.pending)).collect();
-        for p in left {
-            self.apply(p, true);
-        }
-    }
-
-    /// Notes the edits that a reply asks for. Of its shell commands, commits and pull requests are
-    /// counted.
-    fn take_calls(&mut self, agent: Option<&str>, reply: &Reply) {
-        for part in &reply.parts {
-            let Part::Call(ToolCall { id, name, arguments }) = part else { continue };
-            if !self.conversation(agent).asked.insert(id.clone()) {
-                continue;
-            }
-            if let Some(edit) = edit_of(name, arguments) {
-                self.conversation(agent).pending.push(Pending {
-                    id: id.clone(),
-                    tool: name.to_string(),
-                    edit,
-                });
-            } else {
-                // Shell commands: counted as asked for, since an exit code is not part of every
-                // product's results.
-                self.commits += u64::from(arguments.contains("git commit"));
-                self.pull_requests += u64::from(arguments.contains("gh pr create"));
-            }
-        }
-    }
-
-    /// Counts what calls did whose results the request shows, by what these say; the others go on
-    /// waiting.
-    fn settle(&mut self, agent: Option<&str>, request: &Request) {
-        for p in std::mem::take(&mut self.conversation(agent).pending) {
-            let result = request
-                .blocks
-                .iter()
-                .rev()
-                .find(|b| b.kind == BlockKind::Output && b.call_id() == Some(&*p.id));
-            match result.map(|b| b.is_error) {
-                Some(failed) => self.apply(p, !failed),
-                None => self.conversation(agent).pending.push(p),
-            }
-        }
-    }
-
-    fn apply(&mut self, p: Pending, done: bool) {
-        let path = match &p.edit {
-            CountedEdit::Replace { path, .. } | CountedEdit::Write { path, .. } => path.as_deref(),
-            CountedEdit::Patch(_) => None,
-        };
-        let language = path
-            .and_then(|p| std::path::Path::new(p).extension()?.to_str())
-            .unwrap_or("unknown")
-            .to_string();
-        *self.edits.entry(EditCount { tool: p.tool, language, done }).or_default() += 1;
-        if !done {
-            return;
-        }
-        match p.edit {
-            CountedEdit::Patch(c) => self.changed.add(c),
-            CountedEdit::Replace { path, pairs } => {
-                for (old, new) in &pairs {
-                    self.changed.add(changed_lines(old, new));
-                    if let Some(text) = path
-                        .as_ref()
-                        .and_then(|p| self.files.get_mut(p))
-                        .filter(|_| !old.is_empty())
-                    {
-                        *text = text.replacen(old.as_str(), new, 1);
-                    }
-                }
-            }
-            CountedEdit::Write { path, text } => {
-                let before =
-                    path.as_ref().and_then(|p| self.files.get(p)).map_or("", String::as_str);
-                self.changed.add(changed_lines(before, &text));
-                if let Some(p) = path {
-                    self.files.insert(p, text);
-                }
-            }
-        }
-    }
-
-    /// The budget now.
+    /// Returns the current budget.
     pub fn snapshot(&self) -> BudgetSnapshot {
         let (input, output) = self
             .ledger
@@ -291,53 +164,33 @@ impl SessionMeter {
         }
     }
 
-    /// Tokens and dollars per model.
+    /// Returns tokens and dollars per model.
     pub fn models(&self) -> impl Iterator<Item = (&str, &ModelTotal)> {
         self.ledger.models()
     }
 
-    /// Every answered request in order.
+    /// Returns all answered requests in order.
     pub fn calls(&self) -> &[CallSample] {
         &self.calls
     }
 
-    /// Lines added and removed by edit tools that did their work.
-    pub fn changed(&self) -> Change {
-        self.changed
-    }
-
-    /// Calls of edit tools by tool, language and outcome.
-    pub fn edits(&self) -> impl Iterator<Item = (&EditCount, u64)> {
-        self.edits.iter().map(|(k, n)| (k, *n))
-    }
-
-    /// Calls that ask for a commit.
-    pub fn commits(&self) -> u64 {
-        self.commits
-    }
-
-    /// Calls that ask for a pull request.
-    pub fn pull_requests(&self) -> u64 {
-        self.pull_requests
-    }
-
-    /// Time that requests of every purpose took, ms; those beside the conversation count as well.
+    /// Returns the total time of all requests in ms, including background requests.
     pub fn api_ms(&self) -> Millis {
         self.api_ms
     }
 
-    /// Time in which the agent worked, ms: its requests, and between a reply with calls and the
-    /// next request the tools.
+    /// Returns the agent's working time in ms: its requests, and the tool time between a reply with
+    /// calls and the next request.
     pub fn active_ms(&self) -> Millis {
         self.active_ms
     }
 
-    /// From the start of the session to the end of the last reply, ms.
+    /// Returns the time from the start of the session to the end of the last reply in ms.
     pub fn wall_ms(&self) -> Millis {
         self.end_ms
     }
 
-    /// The prompt of the last reply was larger than 200,000 tokens, whatever the window.
+    /// Returns true if the last prompt had more than 200,000 tokens, independent of the window.
     pub fn exceeds_200k(&self) -> bool {
         self.main.last_call.is_some_and(|u| u.prompt() > LARGE_PROMPT)
     }
@@ -346,7 +199,8 @@ impl SessionMeter {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use ctxbench_core::block::{Block, CallRef, Draft, MessageId, Role};
+    use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
+    use ctxbench_core::content::{Part, ToolCall};
     use ctxbench_core::request::ErrorKind;
     use ctxbench_core::strategy::{DEFAULT_TTL, default_breakpoints};
 
@@ -375,18 +229,8 @@ pub(super) mod tests {
         Ok(Reply { parts, usage, billed: usage, ..Reply::default() })
     }
 
-    fn call(id: &str, name: &str, arguments: &str) -> Part {
-        Part::Call(ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() })
-    }
-
-    fn result(id: &str, is_error: bool) -> Arc<Block> {
-        let call = Arc::new(CallRef { id: id.into(), name: "edit".into() });
-        Draft { call: Some(call), is_error, ..Draft::text(BlockKind::Output, Role::Tool, "x") }
-            .build(MessageId(0), vec![])
-    }
-
     #[test]
-    fn dollars_per_model_by_hand() {
+    fn observe_adds_up_cost_per_model() {
         let mut m = SessionMeter::new(200_000);
         let main = Usage {
             input: 1_000,
@@ -409,8 +253,7 @@ pub(super) mod tests {
         let costs: Vec<(&str, f64)> =
             m.models().map(|(n, t)| (n, (t.cost.total() * 1e6).round())).collect();
         assert_eq!(costs, [("claude-haiku-4-5", 55_000.0), ("claude-sonnet-4-6", 100_500.0)]);
-        // The window is that of the conversation: a side request does not fill it. 111,000 of
-        // 200,000.
+        // A side request does not count towards the window: 111,000 of 200,000.
         assert_eq!((last.used, last.remaining, last.percentage), (111_000, 89_000, 55.5));
         assert_eq!(
             (last.total_input, last.total_output, last.duration_ms),
@@ -420,112 +263,28 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn lines_count_when_the_tool_has_done_its_work() {
-        let mut m = SessionMeter::new(1_000);
-        let edit = |id: &str, old: &str, new: &str| {
-            call(
-                id,
-                "edit_file",
-                &serde_json::json!({"path": "src/a.rs", "old": old, "new": new}).to_string(),
-            )
-        };
-        let write = |id: &str, text: &str| {
-            call(
-                id,
-                "write_file",
-                &serde_json::json!({"path": "b.md", "content": text}).to_string(),
-            )
-        };
-        let asked = vec![edit("1", "a\nb", "a\nc\nd"), edit("2", "x", "y"), write("3", "1\n2\n3")];
-        m.observe(&request(vec![]), &reply(Usage::default(), asked), 0, 1_000);
-        assert_eq!(m.changed(), Change::default(), "nothing has run yet");
-        let shown = vec![result("1", false), result("2", true), result("3", false)];
-        let again =
-            vec![write("4", "1\n2\nthree"), call("5", "bash", r#"{"command":"git commit -m x"}"#)];
-        m.observe(&request(shown), &reply(Usage::default(), again), 6_000, 1_000);
-        // +2 -1 by the first, nothing by the second, which failed, +3 by the third.
-        assert_eq!(m.changed(), Change { added: 5, removed: 1 });
-        m.close();
-        assert_eq!(
-            m.changed(),
-            Change { added: 6, removed: 2 },
-            "one of three known lines was written anew"
-        );
-        assert_eq!((m.commits(), m.pull_requests()), (1, 0));
-        let failed: Vec<u64> = m.edits().filter(|(e, _)| !e.done).map(|(_, n)| n).collect();
-        assert_eq!(failed, [1]);
-        // 1 s, 5 s of tools, 1 s.
-        assert_eq!(m.active_ms(), 7_000);
-    }
-
-    #[test]
-    fn a_subagent_pays_and_edits_but_fills_its_own_window() {
+    fn observe_subagent_counts_cost_but_not_window_or_active_time() {
         let mut m = SessionMeter::new(200_000);
-        let edit = |id: &str| {
-            vec![call(
-                id,
-                "edit_file",
-                &serde_json::json!({"path": "a.rs", "old": "x", "new": "y"}).to_string(),
-            )]
-        };
         let usage = |input| Usage { input, ..Usage::default() };
-        m.observe(&request(vec![]), &reply(usage(50_000), edit("1")), 0, 1_000);
-        m.observe_of(Some("a"), &request(vec![]), &reply(usage(150_000), edit("2")), 1_000, 2_000);
-        let last = m
-            .observe_of(
-                Some("a"),
-                &request(vec![result("2", true)]),
-                &reply(usage(10_000), vec![]),
-                4_000,
-                2_000,
-            )
-            .unwrap();
+        let call = Part::Call(ToolCall::new("1", "task", "{}"));
+        m.observe(&request(vec![]), &reply(usage(50_000), vec![call]), 0, 1_000);
+        for at in [1_000, 4_000] {
+            let result = reply(usage(80_000), vec![]);
+            m.observe_of(Some("a"), &request(vec![]), &result, at, 2_000);
+        }
+        let last = m.snapshot();
         assert_eq!((last.used, last.total_input), (50_000, 210_000));
-        assert_eq!(
-            m.changed(),
-            Change::default(),
-            "that of the subagent failed, that of the caller is still running"
-        );
-        m.observe(&request(vec![result("1", false)]), &reply(usage(1), vec![]), 7_000, 1_000);
-        assert_eq!(m.changed(), Change { added: 1, removed: 1 });
-        // The caller waited from 1 s to 7 s; what was asked of models in that time is not counted
-        // twice.
+        m.observe(&request(vec![]), &reply(usage(1), vec![]), 7_000, 1_000);
+        // The main conversation waited from 1 s to 7 s. Model time in between counts once.
         assert_eq!((m.active_ms(), m.api_ms()), (8_000, 6_000));
         assert_eq!(
-            m.calls().iter().map(|c| c.source.word()).collect::<Vec<_>>(),
+            m.calls().iter().map(|c| c.source.name()).collect::<Vec<_>>(),
             ["main", "subagent", "subagent", "main"]
         );
     }
 
     #[test]
-    fn a_reply_that_was_dropped_and_comes_again_counts_once() {
-        let mut m = SessionMeter::new(1_000);
-        let asked = || {
-            let edit = call(
-                "1",
-                "edit_file",
-                &serde_json::json!({"path": "a", "old": "x", "new": "y"}).to_string(),
-            );
-            reply(
-                Usage::default(),
-                vec![edit, call("2", "bash", r#"{"command":"git commit -m x"}"#)],
-            )
-        };
-        m.observe(&request(vec![]), &asked(), 0, 1_000);
-        m.observe(&request(vec![]), &asked(), 2_000, 1_000);
-        assert_eq!(m.changed(), Change::default(), "no result was there yet");
-        m.observe(
-            &request(vec![result("1", false)]),
-            &reply(Usage::default(), vec![]),
-            4_000,
-            1_000,
-        );
-        m.close();
-        assert_eq!((m.changed(), m.commits()), (Change { added: 1, removed: 1 }, 1));
-    }
-
-    #[test]
-    fn a_refused_request_costs_nothing() {
+    fn observe_failed_request_costs_nothing() {
         let mut m = SessionMeter::new(1_000);
         let refused = Err(ModelError {
             kind: ErrorKind::RateLimited,

@@ -1,83 +1,68 @@
-//! The JSON that status lines read after every reply: the fields of Claude Code's, so that a script
-//! made for it can show a replay.
+//! Status lines: JSON with the fields of Claude Code's status line, so that scripts written for it
+//! work with a replay.
 //!
-//! Names: docs/sources/token-budgeting.md §5.6 and docs/sources/chat-history.md §5.6
-//! (`context_window`, `cost.total_cost_usd`, `exceeds_200k_tokens`), Claude Code's documentation of
-//! the status line (`model`, the other fields of `cost`).
+//! Field names: docs/sources/token-budgeting.md §5.6 and docs/sources/chat-history.md §5.6
+//! (`context_window`, `cost.total_cost_usd`, `exceeds_200k_tokens`), and Claude Code's documentation
+//! of the status line (`model`, the other fields of `cost`).
 
 use serde::{Deserialize, Serialize};
 
 use super::session::SessionMeter;
-use super::tags::{Teller, usage_tag};
+use super::tags::usage_tag;
 use ctxbench_core::model;
 use ctxbench_core::request::Usage;
 
-/// What a status line is given.
+/// Data of a status line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatusLine {
-    /// Name of the session.
+    /// Session name.
     pub session_id: String,
-    /// The model of the conversation.
+    /// Model of the conversation.
     pub model: ModelName,
-    /// How full the window is.
     pub context_window: ContextWindow,
-    /// The last prompt was larger than 200,000 tokens, whatever the window.
+    /// Whether the last prompt had more than 200,000 tokens, independent of the window.
     pub exceeds_200k_tokens: bool,
-    /// What the session has cost.
     pub cost: SessionCost,
-    /// What the provider tells the model of this by itself; absent for models that are not told.
+    /// Usage tag that the provider adds to the context; absent for models without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub told: Option<String>,
-    /// What is left of a shared limit; absent where none was named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rate_limit: Option<RateStatus>,
+    pub usage_tag: Option<String>,
 }
 
-/// Head-room of a limit of tokens per minute.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RateStatus {
-    /// The limit.
-    pub tokens_per_minute: u64,
-    /// Tokens that could be sent now.
-    pub tokens_left: u64,
-}
-
-/// A model's name.
+/// Names of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelName {
-    /// On the wire.
+    /// Name in the API.
     pub id: String,
-    /// For people.
+    /// Name for display.
     pub display_name: String,
 }
 
-/// How full the window is.
+/// Usage of the context window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ContextWindow {
-    /// Input of all requests together, tokens; may exceed the window.
+    /// Input tokens of all requests; may exceed the window.
     pub total_input_tokens: u64,
-    /// Output of all requests together, tokens.
+    /// Output tokens of all requests.
     pub total_output_tokens: u64,
-    /// Size of the window, tokens.
+    /// Window size in tokens.
     pub context_window_size: u64,
-    /// Input of the last reply's prompt in per cent of the window; `None` before the first reply.
+    /// Input of the last request as a percentage of the window; `None` before the first reply.
     pub used_percentage: Option<f64>,
-    /// 100 less that, not below 0.
+    /// 100 minus `used_percentage`, at least 0.
     pub remaining_percentage: Option<f64>,
-    /// Tokens of the last reply.
+    /// Token usage of the last reply.
     pub current_usage: Option<CallUsage>,
 }
 
-/// Tokens of one reply.
+/// Token usage of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallUsage {
-    /// Input that the cache neither served nor took in.
+    /// Input tokens neither read from nor written to the cache.
     pub input_tokens: u64,
-    /// Output.
     pub output_tokens: u64,
-    /// Input written to the cache.
+    /// Input tokens written to the cache.
     pub cache_creation_input_tokens: u64,
-    /// Input served by the cache.
+    /// Input tokens read from the cache.
     pub cache_read_input_tokens: u64,
 }
 
@@ -92,27 +77,23 @@ impl From<Usage> for CallUsage {
     }
 }
 
-/// What a session has cost.
+/// Cost and time of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SessionCost {
     /// USD, side requests included.
     pub total_cost_usd: f64,
-    /// Since the start, ms.
+    /// Time since the start in ms.
     pub total_duration_ms: u64,
-    /// Of requests, ms.
+    /// Time of requests in ms.
     pub total_api_duration_ms: u64,
-    /// Lines that edit tools added.
-    pub total_lines_added: u64,
-    /// Lines that they removed.
-    pub total_lines_removed: u64,
 }
 
 impl StatusLine {
-    /// The state of a meter. `model` is the one of the conversation.
-    pub fn of_meter(session: &str, model: &str, meter: &SessionMeter) -> Self {
+    /// Creates a status line from the state of a meter. `model` is the model of the conversation.
+    pub fn from_meter(session: &str, model: &str, meter: &SessionMeter) -> Self {
         let s = meter.snapshot();
         let percentage = s.last_call.map(|_| s.percentage);
-        let told = model::find(model).is_ok_and(|m| Teller::of_model(m) == Teller::Provider);
+        let has_tag = model::find(model).is_ok_and(|m| m.capabilities.awareness);
         StatusLine {
             session_id: session.to_string(),
             model: ModelName { id: model.to_string(), display_name: display_name(model) },
@@ -129,16 +110,13 @@ impl StatusLine {
                 total_cost_usd: s.cost_usd,
                 total_duration_ms: s.duration_ms,
                 total_api_duration_ms: meter.api_ms(),
-                total_lines_added: meter.changed().added,
-                total_lines_removed: meter.changed().removed,
             },
-            told: told.then(|| usage_tag(s.used, s.window)),
-            rate_limit: None,
+            usage_tag: has_tag.then(|| usage_tag(s.used, s.window)),
         }
     }
 }
 
-/// `claude-sonnet-4-6` as `Sonnet 4.6`; other names as they are.
+/// Formats `claude-sonnet-4-6` as `Sonnet 4.6`; returns other names unchanged.
 fn display_name(id: &str) -> String {
     let Some(rest) = id.strip_prefix("claude-") else { return id.to_string() };
     let mut parts = rest.split('-');
@@ -158,14 +136,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_fields_that_scripts_read() {
+    fn status_line_has_fields_of_claude_code() {
         let mut meter = SessionMeter::new(200_000);
         let empty =
-            serde_json::to_value(StatusLine::of_meter("s", "claude-sonnet-4-6", &meter)).unwrap();
+            serde_json::to_value(StatusLine::from_meter("s", "claude-sonnet-4-6", &meter)).unwrap();
         assert_eq!(
             empty["context_window"]["used_percentage"],
             serde_json::Value::Null,
-            "unknown is not 0"
+            "unknown before the first reply"
         );
         let usage = Usage {
             input: 500,
@@ -176,7 +154,7 @@ mod tests {
         };
         meter.observe(&request(vec![]), &reply(usage, vec![]), 0, 9_000);
         let v =
-            serde_json::to_value(StatusLine::of_meter("s", "claude-sonnet-4-6", &meter)).unwrap();
+            serde_json::to_value(StatusLine::from_meter("s", "claude-sonnet-4-6", &meter)).unwrap();
         // By hand: 50,000 of 200,000; 500×3 + 40,000×0.3 + 9,500×3.75 + 1,200×15 = 67,125 µUSD.
         let usd = v["cost"]["total_cost_usd"].as_f64().unwrap();
         assert!((usd - 0.067_125).abs() < 1e-12, "{usd}");
@@ -194,12 +172,11 @@ mod tests {
             "exceeds_200k_tokens": false,
             "cost": {
                 "total_cost_usd": usd, "total_duration_ms": 9_000, "total_api_duration_ms": 9_000,
-                "total_lines_added": 0, "total_lines_removed": 0,
             },
-            "told": "<system_warning>Token usage: 50000/200000; 150000 remaining</system_warning>",
+            "usage_tag": "<system_warning>Token usage: 50000/200000; 150000 remaining</system_warning>",
         });
         assert_eq!(v, expected);
-        assert!(StatusLine::of_meter("s", "gpt-5", &meter).told.is_none());
+        assert!(StatusLine::from_meter("s", "gpt-5", &meter).usage_tag.is_none());
         assert_eq!(display_name("gpt-5"), "gpt-5");
     }
 }

@@ -1,42 +1,22 @@
-//! What a model is told of its budget: in tags that some models were trained on, and in plain
-//! reminders where nobody tells it.
+//! Token budget in the context: tags for models trained on them, and plain reminders for others.
 //!
-//! The provider writes the tags itself, so a client never sends them; they are here for who plays
-//! the provider or shows what the model knows. A reminder is put where it changes no cached prefix:
-//! the window's size once, among what is shown first and never changes; what is left behind
-//! everything else, in the request only. It is not part of the conversation, so the next request
-//! neither repeats nor moves it, and no breakpoint stands behind it.
+//! The provider adds the tags, so clients never send them; simulated providers and status lines use
+//! them. Reminders do not change the cached prefix. The window size appears once, in the fixed part.
+//! The remaining budget is the last block of a request, after every breakpoint, and is not part of
+//! the conversation, so the next request does not repeat it.
 
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind, Draft, MessageId, Role};
-use ctxbench_core::model::Model;
 use ctxbench_core::request::Request;
 
-/// Who tells a model what it may still use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Teller {
-    /// The provider, in tags (docs/sources/anthropic-api.md §2.5: Sonnet 5, 4.6, 4.5 and Haiku
-    /// 4.5).
-    Provider,
-    /// Nobody, unless the agent does.
-    Agent,
-}
-
-impl Teller {
-    /// Who tells this model.
-    pub fn of_model(model: &Model) -> Self {
-        if model.capabilities.awareness { Teller::Provider } else { Teller::Agent }
-    }
-}
-
-/// The tag at the start of a session: the size of the window in tokens
+/// Returns the tag at the start of a session, with the window size in tokens
 /// (docs/sources/anthropic-api.md §2.5).
 pub fn budget_tag(window: u64) -> String {
     format!("<budget:token_budget>{window}</budget:token_budget>")
 }
 
-/// The tag after each tool result, tokens; nothing remains when more is used than there is
+/// Returns the tag after each tool result, with used and remaining tokens
 /// (docs/sources/anthropic-api.md §2.5).
 pub fn usage_tag(used: u64, window: u64) -> String {
     format!(
@@ -45,46 +25,12 @@ pub fn usage_tag(used: u64, window: u64) -> String {
     )
 }
 
-/// What a tag says, tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
-    /// The whole window.
-    Budget(u64),
-    /// Used, of how many, and what remains.
-    Usage {
-        /// Used.
-        used: u64,
-        /// The whole window.
-        window: u64,
-        /// What remains.
-        remaining: u64,
-    },
-}
-
-/// Reads one tag; `None` for anything else.
-pub fn read_tag(text: &str) -> Option<Told> {
-    let inside = |open: &str, close: &str| {
-        text.trim().strip_prefix(open)?.strip_suffix(close).map(str::to_string)
-    };
-    if let Some(n) = inside("<budget:token_budget>", "</budget:token_budget>") {
-        return n.parse().ok().map(Told::Budget);
-    }
-    let usage = inside("<system_warning>Token usage: ", " remaining</system_warning>")?;
-    let (share, remaining) = usage.split_once("; ")?;
-    let (used, window) = share.split_once('/')?;
-    Some(Told::Usage {
-        used: used.parse().ok()?,
-        window: window.parse().ok()?,
-        remaining: remaining.parse().ok()?,
-    })
-}
-
-/// The words for a model that nobody tells; `{window}`, `{used}` and `{left}` stand for tokens.
+/// Reminder texts for models without tags. `{window}`, `{used}` and `{left}` are token counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reminders {
-    /// Said once, before the first user message.
+    /// Shown once, before the first user message.
     pub budget: Arc<str>,
-    /// Said after tool results.
+    /// Shown after tool results.
     pub usage: Arc<str>,
 }
 
@@ -100,15 +46,14 @@ impl Default for Reminders {
 }
 
 impl Reminders {
-    /// The block that names the window, to be shown with what never changes.
+    /// Returns the block with the window size, for the fixed part of the context.
     pub fn opening(&self, window: u64) -> Arc<Block> {
         let text = self.budget.replace("{window}", &window.to_string());
         Draft::synthetic(BlockKind::Context, Role::System, text).build(MessageId(u32::MAX), vec![])
     }
 
-    /// Says behind everything else what is left, if the request ends in a tool result. Returns
-    /// whether it did.
-    pub fn tell(&self, request: &mut Request, used: u64, window: u64) -> bool {
+    /// Appends the remaining budget if the request ends with a tool result. Returns whether it did.
+    pub fn append_usage(&self, request: &mut Request, used: u64, window: u64) -> bool {
         if request.blocks.last().is_none_or(|b| b.kind != BlockKind::Output) {
             return false;
         }
@@ -129,11 +74,10 @@ impl Reminders {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ctxbench_core::model;
 
     #[test]
-    fn the_tags_are_those_that_are_documented() {
-        // docs/sources/token-budgeting.md §5.3: 200,000 in all, 35,000 used, 165,000 left.
+    fn tags_match_documentation() {
+        // docs/sources/token-budgeting.md §5.3: 200,000 in total, 35,000 used, 165,000 left.
         assert_eq!(budget_tag(200_000), "<budget:token_budget>200000</budget:token_budget>");
         assert_eq!(
             usage_tag(35_000, 200_000),
@@ -143,41 +87,13 @@ mod tests {
             usage_tag(11, 10),
             "<system_warning>Token usage: 11/10; 0 remaining</system_warning>"
         );
-        assert_eq!(read_tag(&budget_tag(7)), Some(Told::Budget(7)));
-        assert_eq!(
-            read_tag(&usage_tag(3, 10)),
-            Some(Told::Usage { used: 3, window: 10, remaining: 7 })
-        );
-        for no in [
-            "",
-            "<budget:token_budget>many</budget:token_budget>",
-            "<system_warning>Token usage: 1; 2 remaining</system_warning>",
-        ] {
-            assert_eq!(read_tag(no), None, "{no}");
-        }
     }
 
     #[test]
-    fn only_the_documented_models_are_told_by_their_provider() {
-        let told: Vec<&str> = model::catalogue()
-            .iter()
-            .filter(|m| Teller::of_model(m) == Teller::Provider)
-            .map(|m| &*m.name)
-            .collect();
-        let mut sorted = told.clone();
-        sorted.sort_unstable();
-        // docs/sources/anthropic-api.md §2.5.
-        assert_eq!(
-            sorted,
-            ["claude-haiku-4-5", "claude-sonnet-4-5", "claude-sonnet-4-6", "claude-sonnet-5"]
-        );
-    }
-
-    #[test]
-    fn a_reminder_stands_behind_everything_and_leaves_what_was_cached() {
+    fn append_usage_keeps_cached_prefix() {
         use crate::monitor::session::tests::{block, request};
-        let words = Reminders::default();
-        let said = |n: usize| -> Vec<_> {
+        let reminders = Reminders::default();
+        let blocks = |n: usize| -> Vec<_> {
             let kinds = [
                 BlockKind::User,
                 BlockKind::Call,
@@ -187,21 +103,27 @@ mod tests {
             ];
             kinds.iter().take(n).enumerate().map(|(i, k)| block(*k, &format!("part {i}"))).collect()
         };
-        let [mut first, mut second] = [request(said(3)), request(said(5))];
+        let [mut first, mut second] = [request(blocks(3)), request(blocks(5))];
         let breakpoints = first.breakpoints.clone();
-        assert!(words.tell(&mut first, 600, 1_000) && words.tell(&mut second, 1_200, 1_000));
+        assert!(
+            reminders.append_usage(&mut first, 600, 1_000)
+                && reminders.append_usage(&mut second, 1_200, 1_000)
+        );
         assert_eq!(first.breakpoints, breakpoints);
-        assert!(first.breakpoints.iter().all(|b| *b < 3), "no breakpoint behind the reminder");
+        assert!(first.breakpoints.iter().all(|b| *b < 3), "no breakpoint after the reminder");
         assert!(first.blocks[3].text.contains("600 of 1000 tokens used, 400 left"));
         assert!(
             second.blocks[5].text.contains("1000 of 1000 tokens used, 0 left"),
-            "never more than all"
+            "capped at the window"
         );
         let same =
             first.blocks.iter().zip(&second.blocks).take_while(|(a, b)| a.hash == b.hash).count();
-        assert_eq!(same, 3, "all that was said is shared, only the reminder is not");
-        let mut talk = request(said(1));
-        assert!(!words.tell(&mut talk, 1, 2), "nothing is said where no tool has run");
-        assert_eq!(words.opening(1_000).text.as_ref(), "[context: 1000 tokens in all]");
+        assert_eq!(same, 3, "the conversation is shared, the reminder is not");
+        let mut talk = request(blocks(1));
+        assert!(
+            !reminders.append_usage(&mut talk, 1, 2),
+            "the request does not end with a tool result"
+        );
+        assert_eq!(reminders.opening(1_000).text.as_ref(), "[context: 1000 tokens in all]");
     }
 }

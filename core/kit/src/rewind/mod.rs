@@ -50,7 +50,7 @@ pub struct Rewound {
     pub branch: Option<Ulid>,
     /// Number of discarded messages.
     pub messages: usize,
-    /// The folder whose files were restored.
+    /// The folder of the restored files.
     pub folder: Option<PathBuf>,
     pub files: Option<Restored>,
     /// The checkpoint that restores the replaced files.
@@ -162,19 +162,19 @@ impl Rewinder {
         &mut self,
         session: Ulid,
         to: &Target,
-        what: Restore,
+        restore: Restore,
         now: Millis,
     ) -> Result<Rewound, RewindError> {
         let position = match to {
             Target::Message(id) => Position::After(*id),
             Target::Checkpoint(c) => c.details.position,
         };
-        if what != Restore::Code {
+        if restore != Restore::Code {
             // Before any file is touched.
             self.store.require_message(session, position.message())?;
         }
         // Locked until the end, so that a running agent cannot continue with the old state.
-        let (_lock, files) = match what {
+        let (_lock, files) = match restore {
             Restore::Conversation => (self.lock(session)?, None),
             Restore::Code | Restore::Both => {
                 let number = self.number(session, to)?;
@@ -184,7 +184,7 @@ impl Rewinder {
                 (Some(kept), Some((folder, files)))
             }
         };
-        let discarded = match what {
+        let discarded = match restore {
             Restore::Code => None,
             Restore::Conversation | Restore::Both => {
                 let title = format!("{} (discarded)", self.store.session(session)?.title);
@@ -200,7 +200,8 @@ impl Rewinder {
         Ok(Rewound { branch, folder, messages: discarded.map_or(0, |d| d.messages), files, undo })
     }
 
-    /// Returns the files that differ between two checkpoints of a session, or between one and now.
+    /// Returns the files that differ between two checkpoints of a session, or between a checkpoint
+    /// and the current files.
     pub fn differences(
         &self,
         session: Ulid,
@@ -245,7 +246,7 @@ impl Rewinder {
         }
     }
 
-    /// Restores files, after storing a checkpoint of the present ones.
+    /// Restores files after storing a checkpoint of the current ones.
     fn restore(
         &mut self,
         session: Ulid,
@@ -273,7 +274,7 @@ impl Rewinder {
         Ok(self.store.load_context(session)?.last().map(|m| Position::After(m.id)))
     }
 
-    /// Returns the folder whose files a session may change; `None` if it has no folder.
+    /// Returns the folder that a restore may change; `None` if the session has no folder.
     fn folder(&self, session: Ulid) -> Result<Option<PathBuf>, RewindError> {
         let named = PathBuf::from(self.store.session(session)?.directory);
         if named.as_os_str().is_empty() {

@@ -8,7 +8,7 @@ use super::*;
 use crate::checkpoint::FileOutcome;
 use crate::store::{NewPart, NewSession, PartKind};
 
-/// An agent in a folder, as the example is one.
+/// A session with files in a folder, like the example agent.
 struct Agent {
     dir: tempfile::TempDir,
     kept: Rewinder,
@@ -34,16 +34,16 @@ impl Agent {
         self.now.get()
     }
 
-    /// A prompt that makes the agent write a file.
+    /// Adds a turn in which the agent writes a file.
     fn turn(&mut self, text: &str, file: &str, content: &str) -> [Ulid; 2] {
         let folder = self.kept.folder(self.session).unwrap().unwrap();
         let mut files = self.kept.files(&folder).unwrap();
         let number = files.begin(text, ms(self.tick())).unwrap();
         files.before_edit(file).unwrap();
         fs::write(self.dir.path().join(file), content).unwrap();
-        let said = [(Role::User, text.to_string()), (Role::Assistant, format!("did {text}"))]
+        let messages = [(Role::User, text.to_string()), (Role::Assistant, format!("did {text}"))]
             .map(|(role, text)| (role, vec![NewPart::text(&text)]));
-        let ids = self.kept.store_mut().append_messages(self.session, &said).unwrap();
+        let ids = self.kept.store_mut().append_messages(self.session, &messages).unwrap();
         let new = NewCheckpoint::new(Position::Before(ids[0]), manifest(Some(number)));
         self.kept.store_mut().add_checkpoint(self.session, &new).unwrap();
         [ids[0], ids[1]]
@@ -128,12 +128,12 @@ fn refused_rewind_changes_nothing() {
     let none = BTreeSet::new();
     assert!(matches!(a.kept.mark(a.session, None, &none, now), Err(RewindError::Empty(_))));
     let [first, _] = a.turn("one", "a", "1");
-    // Another agent has the folder open.
+    // Another agent uses the folder.
     let other = a.kept.files(a.dir.path()).unwrap();
     for what in [Restore::Both, Restore::Code, Restore::Conversation] {
         let e = a.kept.rewind(a.session, &Target::Message(first), what, now).unwrap_err();
         let message = e.to_string();
-        assert!(message.contains("another program is working with these checkpoints"), "{message}");
+        assert!(message.contains("another program uses these checkpoints"), "{message}");
     }
     drop(other);
     // A session without a folder.
@@ -151,29 +151,25 @@ fn refused_rewind_changes_nothing() {
 }
 
 #[test]
-fn differences_count_lines_per_file() {
+fn differences_lists_changed_files() {
     let mut a = agent();
-    fs::write(a.dir.path().join("a"), "x\ny\n").unwrap();
-    a.turn("one", "a", "x\nz\n");
+    fs::write(a.dir.path().join("a"), "x").unwrap();
+    a.turn("one", "a", "y");
     let now = a.tick();
     a.kept.mark(a.session, Some("one"), &BTreeSet::new(), now).unwrap();
-    a.turn("two", "b", "new\n");
+    a.turn("two", "b", "new");
     let [one, start] = [1, 0].map(|i| a.kept.store().checkpoints(a.session).unwrap()[i].clone());
-    let told = |from: &Checkpoint, to: Option<&Checkpoint>| {
+    let paths = |from: &Checkpoint, to: Option<&Checkpoint>| -> Vec<String> {
         let all = a.kept.differences(a.session, from, to).unwrap();
-        let line = |d: &Difference| {
-            let lines = d.lines.unwrap();
-            format!("{} +{} -{}", d.path, lines.added, lines.removed)
-        };
-        all.iter().map(line).collect::<Vec<_>>()
+        all.into_iter().map(|d| d.path).collect()
     };
-    assert_eq!(told(&start, Some(&one)), ["a +1 -1"]);
-    assert_eq!(told(&one, None), ["b +1 -0"]);
-    assert_eq!(told(&start, None), ["a +1 -1", "b +1 -0"]);
-    assert_eq!(told(&one, Some(&one)), [""; 0]);
+    assert_eq!(paths(&start, Some(&one)), ["a"]);
+    assert_eq!(paths(&one, None), ["b"]);
+    assert_eq!(paths(&start, None), ["a", "b"]);
+    assert_eq!(paths(&one, Some(&one)), [""; 0]);
 }
 
-/// Makes inserts into a table fail as on a full disk; `None` lifts that.
+/// Makes inserts into a table fail, as on a full disk; `None` allows them again.
 fn fail_inserts(a: &Agent, at: Option<&str>) {
     let db = rusqlite::Connection::open(a.dir.path().join(".agent/sessions.db")).unwrap();
     db.execute_batch("DROP TRIGGER IF EXISTS refuse").unwrap();
@@ -223,7 +219,7 @@ fn interrupted_rewind_keeps_checkpoint_and_can_be_repeated() {
         assert_eq!(a.files(), written("old"));
         assert_eq!(texts(&a.kept.store().log(a.session).unwrap()), before);
         assert_eq!(names(&a, a.session).len(), 1);
-        // As if it had ended in the middle of the files.
+        // Simulate a crash while files are written.
         fs::write(a.dir.path().join("c"), "new c").unwrap();
 
         // Repeating it succeeds, and the first of the two checkpoints is still there.
@@ -338,8 +334,8 @@ proptest! {
     #[test]
     fn rewind_loses_nothing(ops in prop::collection::vec(op(), 1..16)) {
         let mut a = agent();
-        let mut said: BTreeSet<String> = BTreeSet::new();
-        // By the number of its files: the files, and what was said before it.
+        let mut messages: BTreeSet<String> = BTreeSet::new();
+        // Files and messages of each checkpoint, by the number of its files.
         let mut then: BTreeMap<u64, (BTreeMap<String, String>, Vec<String>)> = BTreeMap::new();
         for (i, op) in ops.iter().enumerate() {
             let log = texts(&a.kept.store().log(a.session).unwrap());
@@ -352,13 +348,13 @@ proptest! {
                     let files = a.files();
                     let prompt = format!("prompt {i}");
                     a.turn(&prompt, ["a", "b", "c"][usize::from(*f)], &text.to_string());
-                    said.extend([prompt.clone(), format!("did {prompt}")]);
+                    messages.extend([prompt.clone(), format!("did {prompt}")]);
                     then.insert(newest(&a), (files, log));
                 }
                 Op::Compact => {
                     let summary = format!("summary {i}");
                     a.kept.store_mut().compact(a.session, Some(&summary), &[]).unwrap();
-                    said.insert(summary);
+                    messages.insert(summary);
                 }
                 Op::Mark => {
                     let now = a.tick();
@@ -428,6 +424,6 @@ proptest! {
         for (id, _) in a.kept.store().sessions().unwrap() {
             found.extend(texts(&a.kept.store().log(id).unwrap()));
         }
-        prop_assert_eq!(found, said);
+        prop_assert_eq!(found, messages);
     }
 }

@@ -130,7 +130,7 @@ impl Item {
         Some(content.iter().filter_map(text).collect())
     }
 
-    /// Whether the user wrote it: role `user` and no context message from the program
+    /// Returns true if the user wrote it: role `user` and no context message from the program
     /// (docs/sources/codex.md §1.4).
     pub fn is_user(&self) -> bool {
         let from_user =
@@ -138,7 +138,7 @@ impl Item {
         matches!(self, Item::Message { role, content, .. } if role == "user" && content.iter().all(from_user))
     }
 
-    /// Whether it is sent to the model.
+    /// Returns true if it is sent to the model.
     pub fn in_prompt(&self) -> bool {
         !matches!(self, Item::GhostSnapshot { .. })
     }

@@ -52,7 +52,7 @@ pub struct Writer {
     torn: bool,
 }
 
-/// Whether this version numbers lines (0.169 and later; docs/sources/codex.md §4).
+/// Returns true if this version numbers lines (0.169 and later; docs/sources/codex.md §4).
 fn numbers_lines(version: &str) -> bool {
     let mut parts = version.split('.').map(|p| p.parse::<u32>().unwrap_or(0));
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (0, 169)

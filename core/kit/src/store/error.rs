@@ -32,14 +32,14 @@ pub enum StoreError {
         it", path.display())]
     Io { path: PathBuf, source: std::io::Error },
     /// SQLite failed.
-    #[error("{}: could not {doing}: {source}; {}", path.display(), advice(source))]
-    Sql { path: PathBuf, doing: &'static str, source: rusqlite::Error },
+    #[error("{}: could not {action}: {source}; {}", path.display(), advice(source))]
+    Sql { path: PathBuf, action: &'static str, source: rusqlite::Error },
     /// No such session.
     #[error("{} has no session {id}; check the id and the file", path.display())]
     NoSession { path: PathBuf, id: Ulid },
     /// No such message in the session.
     #[error(
-        "{}: session {session} has no message {id}; use an id that loading it returned (to go back before a \
+        "{}: session {session} has no message {id}; use an id that loading it returned (to rewind before the start of a \
          fork, fork its parent)",
         path.display()
     )]
@@ -51,14 +51,14 @@ pub enum StoreError {
     #[error("{}: part {id} is a {kind}; only a tool_result can be pruned", path.display())]
     NotAResult { path: PathBuf, id: Ulid, kind: String },
     /// A row that this program did not write.
-    #[error("{}: row {id} is invalid ({what}); restore the file from a \
+    #[error("{}: row {id} is invalid ({reason}); restore the file from a \
         backup", path.display())]
-    BadRow { path: PathBuf, id: String, what: String },
+    BadRow { path: PathBuf, id: String, reason: String },
 }
 
 impl StoreError {
-    pub(super) fn sql(path: &Path, doing: &'static str, source: rusqlite::Error) -> Self {
-        StoreError::Sql { path: path.to_path_buf(), doing, source }
+    pub(super) fn sql(path: &Path, action: &'static str, source: rusqlite::Error) -> Self {
+        StoreError::Sql { path: path.to_path_buf(), action, source }
     }
 }
 

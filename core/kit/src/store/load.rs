@@ -253,8 +253,12 @@ impl Store {
         self.db.unchecked_transaction().map_err(|e| StoreError::sql(&self.path, "start reading", e))
     }
 
-    pub(super) fn bad(&self, id: &str, what: impl std::fmt::Display) -> StoreError {
-        StoreError::BadRow { path: self.path.clone(), id: id.to_string(), what: what.to_string() }
+    pub(super) fn bad(&self, id: &str, reason: impl std::fmt::Display) -> StoreError {
+        StoreError::BadRow {
+            path: self.path.clone(),
+            id: id.to_string(),
+            reason: reason.to_string(),
+        }
     }
 }
 

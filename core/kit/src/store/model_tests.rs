@@ -1,5 +1,5 @@
-//! Property: whatever is done to sessions, and however often the file is opened again, what loads
-//! is what a plain model in memory says: lists of messages with marks on them.
+//! Property: after any operations and reopenings, a store loads the same sessions as a model in
+//! memory, which is a list of messages with flags.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[derive(Clone, Debug)]
-struct Said {
+struct ModelMessage {
     id: Ulid,
     part: Option<Ulid>,
     text: String,
@@ -22,24 +22,24 @@ struct Said {
 #[derive(Clone, Debug)]
 struct Session {
     id: Ulid,
-    /// Of a fork: what was said before all that it shows, as it stood at the fork.
+    /// Log of the ancestors of a fork, before the messages that it shows.
     before: Vec<String>,
-    said: Vec<Said>,
+    messages: Vec<ModelMessage>,
 }
 
 impl Session {
-    fn live(&self) -> impl DoubleEndedIterator<Item = &Said> {
-        self.said.iter().filter(|m| m.deleted_at.is_none())
+    fn live(&self) -> impl DoubleEndedIterator<Item = &ModelMessage> {
+        self.messages.iter().filter(|m| m.deleted_at.is_none())
     }
 
-    /// By definition: from the newest boundary on.
-    fn context(&self) -> Vec<Said> {
-        let live: Vec<&Said> = self.live().collect();
+    /// Returns the messages from the newest boundary on.
+    fn context(&self) -> Vec<ModelMessage> {
+        let live: Vec<&ModelMessage> = self.live().collect();
         let from = live.iter().rposition(|m| m.is_boundary).unwrap_or(0);
         live[from..].iter().map(|m| (*m).clone()).collect()
     }
 
-    /// All that was said and not taken back, each once and whole.
+    /// Returns all messages that were not rewound, without copies by compactions.
     fn log(&self) -> Vec<String> {
         self.before
             .iter()
@@ -101,10 +101,9 @@ fn result(text: &str) -> NewPart {
     })
 }
 
-/// Two finished boundaries may lie at one place; only what is after them is shown, so nothing but
-/// the order matters.
+/// Applies an operation to the store and to the model.
 fn apply(s: &mut Store, world: &mut Vec<Session>, at: usize, op: &Op, now: Millis) {
-    let fresh = |id, part, text: String| Said {
+    let fresh = |id, part, text: String| ModelMessage {
         id,
         part,
         text,
@@ -120,16 +119,16 @@ fn apply(s: &mut Store, world: &mut Vec<Session>, at: usize, op: &Op, now: Milli
         Op::Say(n) => {
             let text = n.to_string();
             let (id, _) = s.append_message(session, Role::User, &[NewPart::text(&text)]).unwrap();
-            m.said.push(fresh(id, None, text));
+            m.messages.push(fresh(id, None, text));
         }
         Op::Result(n) => {
             let text = format!("result {n}");
             let (id, parts) = s.append_message(session, Role::Tool, &[result(&text)]).unwrap();
-            m.said.push(Said { result: true, ..fresh(id, Some(parts[0]), text) });
+            m.messages.push(ModelMessage { result: true, ..fresh(id, Some(parts[0]), text) });
         }
         Op::Prune(which, words) => {
-            let mut results: Vec<&mut Said> =
-                m.said.iter_mut().filter(|m| m.result && m.deleted_at.is_none()).collect();
+            let mut results: Vec<&mut ModelMessage> =
+                m.messages.iter_mut().filter(|m| m.result && m.deleted_at.is_none()).collect();
             let n = results.len();
             if n > 0 {
                 let one = &mut results[which.index(n)];
@@ -143,48 +142,50 @@ fn apply(s: &mut Store, world: &mut Vec<Session>, at: usize, op: &Op, now: Milli
             let again: Vec<(Role, Vec<NewPart>)> =
                 kept.iter().map(|t| (Role::User, vec![NewPart::text(t)])).collect();
             let id = s.compact(session, Some(&summary.to_string()), &again).unwrap();
-            m.said.push(Said { is_boundary: true, ..fresh(id, None, summary.to_string()) });
+            m.messages
+                .push(ModelMessage { is_boundary: true, ..fresh(id, None, summary.to_string()) });
             let ids: Vec<Ulid> =
                 s.load_context(session).unwrap()[1..].iter().map(|m| m.id).collect();
-            m.said.extend(
+            m.messages.extend(
                 ids.into_iter()
                     .zip(kept)
-                    .map(|(id, t)| Said { copied: true, ..fresh(id, None, t) }),
+                    .map(|(id, t)| ModelMessage { copied: true, ..fresh(id, None, t) }),
             );
         }
         Op::Rewind(to) => {
             let live: Vec<Ulid> =
-                m.said.iter().filter(|m| m.deleted_at.is_none()).map(|m| m.id).collect();
+                m.messages.iter().filter(|m| m.deleted_at.is_none()).map(|m| m.id).collect();
             if !live.is_empty() {
                 let to = live[to.index(live.len())];
                 s.rewind(session, Position::After(to), "", now).unwrap();
-                m.said
+                m.messages
                     .iter_mut()
                     .filter(|m| m.id > to && m.deleted_at.is_none())
                     .for_each(|m| m.deleted_at = Some(now));
             }
         }
-        Op::Fork(behind) => {
+        Op::Fork(after) => {
             let ids: Vec<Ulid> = m.live().map(|m| m.id).collect();
             if !ids.is_empty() {
-                let to = ids[behind.index(ids.len())];
+                let to = ids[after.index(ids.len())];
                 let part = Session {
-                    said: m.said.iter().filter(|m| m.id <= to).cloned().collect(),
+                    messages: m.messages.iter().filter(|m| m.id <= to).cloned().collect(),
                     ..m.clone()
                 };
                 let id = s.fork(session, to, "fork").unwrap();
                 let loaded = s.load_context(id).unwrap();
-                let copy = |(old, new): (Said, &LoadedMessage)| Said {
+                let copy = |(old, new): (ModelMessage, &LoadedMessage)| ModelMessage {
                     id: new.id,
                     part: new.parts.iter().find(|p| p.kind == PartKind::ToolResult).map(|p| p.id),
                     ..old
                 };
                 assert_eq!(part.context().len(), loaded.len());
-                let said: Vec<Said> = part.context().into_iter().zip(&loaded).map(copy).collect();
-                // What the fork does not show of all that its parent has said up to there.
+                let messages: Vec<ModelMessage> =
+                    part.context().into_iter().zip(&loaded).map(copy).collect();
+                // Messages of the parent that the fork does not show.
                 let mut before = part.log();
-                before.truncate(before.len() - said.iter().filter(|m| !m.copied).count());
-                world.push(Session { id, before, said });
+                before.truncate(before.len() - messages.iter().filter(|m| !m.copied).count());
+                world.push(Session { id, before, messages });
             }
         }
         Op::Reopen => {}
@@ -194,14 +195,14 @@ fn apply(s: &mut Store, world: &mut Vec<Session>, at: usize, op: &Op, now: Milli
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
     #[test]
-    fn what_loads_is_what_a_model_in_memory_says(ops in prop::collection::vec(op(), 1..70)) {
+    fn store_loads_the_same_as_the_model(ops in prop::collection::vec(op(), 1..70)) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("s.db");
         let mut s = open(&path, 1);
-        // The disk is not what is tested here, and hundreds of commits would wait for it.
+        // Without syncing, which would slow down hundreds of commits.
         s.db.execute_batch("PRAGMA synchronous = OFF").unwrap();
         let id = s.create_session(&NewSession::default()).unwrap();
-        let mut world = vec![Session { id, before: vec![], said: vec![] }];
+        let mut world = vec![Session { id, before: vec![], messages: vec![] }];
         for (i, (which, op)) in ops.iter().enumerate() {
             let at = which.index(world.len());
             if matches!(op, Op::Reopen) {
@@ -215,7 +216,7 @@ proptest! {
                 prop_assert_eq!(texts(&s.log(m.id).unwrap()), m.log(), "log after {:?}", op);
             }
         }
-        // What a log has of the session itself goes by the ids that loading it returns.
+        // Logged messages have the IDs that loading returns.
         for m in world.iter() {
             let log: Vec<Ulid> = s.log(m.id).unwrap().iter().skip(m.before.len()).map(|m| m.id).collect();
             prop_assert_eq!(log, m.live().filter(|m| !m.copied).map(|m| m.id).collect::<Vec<_>>());

@@ -20,7 +20,7 @@ pub enum PartKind {
     ToolResult,
     /// `{"media_type","url","name"?}`.
     File,
-    /// `{"text"}`: stands for all earlier history.
+    /// `{"text"}`: replaces all earlier history.
     Summary,
     /// `{"auto","overflow"}`: a compaction.
     Marker,

@@ -35,9 +35,9 @@ fn open_new_store_is_private() {
     let mut store = Store::open(tmp.path().join("new.db")).unwrap();
     store.create_session(&NewSession::default()).unwrap();
     assert_eq!(mode("new.db") & 0o777, 0o600);
-    for beside in ["new.db-wal", "new.db-shm"] {
-        if tmp.path().join(beside).exists() {
-            assert_eq!(mode(beside) & 0o777, 0o600, "{beside}");
+    for name in ["new.db-wal", "new.db-shm"] {
+        if tmp.path().join(name).exists() {
+            assert_eq!(mode(name) & 0o777, 0o600, "{name}");
         }
     }
 }
@@ -101,7 +101,7 @@ fn reopened_store_continues_after_clock_set_back() {
         append_text(&mut s, session, "one");
         session
     };
-    // The clock went back in between.
+    // The clock was set back in between.
     let mut s = Store::open_with(&path, IdGenerator::new(|| 10, 2)).unwrap();
     append_text(&mut s, session, "two");
     assert_eq!(texts(&s, session), ["one", "two"]);
@@ -129,7 +129,7 @@ fn open_other_file_is_refused_and_unchanged() {
     Connection::open(&newer).unwrap().execute_batch("PRAGMA user_version = 99").unwrap();
     let e = Store::open(&newer).err().unwrap().to_string();
     assert!(e.contains("format 99"), "{e}");
-    assert_eq!(fs::read_dir(f.path()).unwrap().count(), 3, "nothing is left beside the files");
+    assert_eq!(fs::read_dir(f.path()).unwrap().count(), 3, "no other file was created");
     assert!(
         Store::open(f.path().join("no/such/folder.db"))
             .err()
@@ -164,7 +164,7 @@ fn changes_of_parent_do_not_reach_fork() {
     assert!(e.contains("fork its parent"), "{e}");
     assert!(
         matches!(s.fork(parent, at, ""), Err(StoreError::NoMessage { .. })),
-        "a message that was taken back"
+        "a discarded message"
     );
 }
 
@@ -212,14 +212,14 @@ fn inherited_summary_is_newest_of_nearest_ancestor() {
         [None, None, None]
     );
     s.compact(first, Some("old"), &[]).unwrap();
-    let b = s.compact(first, Some("what the first did"), &[]).unwrap();
-    let told = Some((first, "what the first did".to_string()));
-    assert_eq!(s.inherited_summary(second).unwrap(), told);
-    assert_eq!(s.inherited_summary(third).unwrap(), told, "the second has none of its own");
+    let b = s.compact(first, Some("summary of the first"), &[]).unwrap();
+    let summary = Some((first, "summary of the first".to_string()));
+    assert_eq!(s.inherited_summary(second).unwrap(), summary);
+    assert_eq!(s.inherited_summary(third).unwrap(), summary, "the second has no summary");
     s.compact(second, Some("what the second did"), &[]).unwrap();
     assert_eq!(s.inherited_summary(third).unwrap().unwrap().0, second);
     let fork = s.fork(first, b, "").unwrap();
-    assert_eq!(s.inherited_summary(fork).unwrap(), None, "it shows the summary itself");
+    assert_eq!(s.inherited_summary(fork).unwrap(), None, "the fork itself contains the summary");
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn append_on_full_disk_changes_nothing() {
         .to_string();
     assert!(e.contains("s.db") && e.contains("the disk is full; nothing was changed"), "{e}");
     assert_eq!(texts(&s, session), ["kept"], "not half a message");
-    // There is room again.
+    // Space is available again.
     s.db.execute_batch("PRAGMA max_page_count = 100000").unwrap();
     append_text(&mut s, session, &big);
     drop(s);
@@ -298,8 +298,7 @@ fn load_context_reads_only_recent_messages() {
         (0..3_000).map(|i| (Role::User, vec![NewPart::text(&i.to_string())])).collect();
     s.append_messages(session, &all).unwrap();
     let message = append_text(&mut s, session, "new").to_string();
-    // Steps of SQLite's machine: what was looked at, whatever the clock says. 50 messages cost some
-    // hundred.
+    // Steps of SQLite's virtual machine, which do not depend on time. 50 messages take a few hundred.
     let steps = |sql: &str, args: &[&dyn rusqlite::ToSql]| {
         let mut q = s.db.prepare(sql).unwrap();
         let mut rows = q.query(args).unwrap();
@@ -315,7 +314,7 @@ fn load_context_reads_only_recent_messages() {
     );
 }
 
-/// What is said in a session's log, a boundary by its summary.
+/// Returns the texts of a session's log; the summary for a boundary.
 fn logged(s: &Store, session: Ulid) -> Vec<String> {
     let text = |p: &LoadedPart| p.data["text"].as_str().map(str::to_string);
     s.log(session).unwrap().iter().flat_map(|m| m.parts.iter().filter_map(text)).collect()
@@ -332,7 +331,7 @@ fn log_of_nested_fork_follows_its_ancestors() {
     let g = s.fork(f, b, "").unwrap();
     assert_eq!(logged(&s, g), ["a", "b"]);
     append_text(&mut s, g, "in g");
-    // Going back inside a fork takes back what it has from its parent too.
+    // A rewind of a fork also discards messages from its parent.
     s.rewind(f, Position::After(b), "", 9_000).unwrap();
     assert_eq!(logged(&s, f), ["a", "b"]);
     assert_eq!(
@@ -356,7 +355,7 @@ fn log_of_fork_keeps_state_at_fork() {
     s.rewind(p, Position::After(a), "", 6).unwrap();
     let g = s.fork(f, s.load_context(f).unwrap()[2].id, "").unwrap();
     for fork in [f, g] {
-        assert_eq!(logged(&s, fork), ["a", "b", "S", "c"], "what a compaction repeats comes once");
+        assert_eq!(logged(&s, fork), ["a", "b", "S", "c"], "copies by a compaction appear once");
     }
     assert_eq!(
         (logged(&s, g), logged(&s, p)),

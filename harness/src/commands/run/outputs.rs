@@ -49,7 +49,6 @@ fn outputs(args: &Args) -> Vec<(&'static str, &Path)> {
     all.extend(args.trace.as_deref().map(|p| ("--trace", p)));
     all.extend(args.status.as_deref().map(|p| ("--status", p)));
     all.extend(args.cassette.as_ref().filter(|c| !c.offline).map(|c| (CASSETTE, &*c.path)));
-    all.extend(args.otel.sinks.iter().filter_map(|sink| Some(("--otel", sink.file()?))));
     all
 }
 

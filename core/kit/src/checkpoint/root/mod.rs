@@ -55,7 +55,7 @@ pub struct PathError {
 }
 
 impl PathError {
-    /// Whether the path is forbidden, as opposed to an I/O error.
+    /// Returns true if the path is forbidden, as opposed to an I/O error.
     pub fn is_refusal(&self) -> bool {
         !matches!(self.kind, PathErrorKind::Io(..))
     }

@@ -112,13 +112,13 @@ fn create_temp(path: &SafePath, target: &Path) -> Result<(File, PathBuf), PathEr
     Err(path.failed("find a free name for a temporary file")(ErrorKind::AlreadyExists))
 }
 
-/// Whether no writer uses a temporary file.
+/// Returns true if no writer uses a temporary file.
 fn is_leftover(temp: &Path) -> bool {
     fs::symlink_metadata(temp).is_ok_and(|found| found.is_file())
         && File::open(temp).is_ok_and(|file| file.try_lock().is_ok())
 }
 
-/// Whether a regular file exists. Other file types are an error.
+/// Returns true if a regular file exists. Other file types are an error.
 fn regular_or_absent(path: &SafePath, target: &Path) -> Result<bool, PathError> {
     match fs::symlink_metadata(target) {
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),

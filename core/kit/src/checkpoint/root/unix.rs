@@ -169,7 +169,7 @@ fn clear_leftover(parent: &OwnedFd, temp: &str) -> bool {
         && unlinkat(parent, temp, AtFlags::empty()).is_ok()
 }
 
-/// Whether a regular file exists. Other file types are an error.
+/// Returns true if a regular file exists. Other file types are an error.
 fn regular_or_absent(path: &SafePath, parent: &OwnedFd, name: &str) -> Result<bool, PathError> {
     match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => Ok(false),
