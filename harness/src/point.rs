@@ -17,9 +17,8 @@ pub enum Point {
     Turn(u64),
     /// After a reply of the model and the results of its calls.
     Step(u64),
-    /// After the first reply at which this share of the session's tokens is reached, in percent,
-    /// from 1 to
-    /// 100.
+    /// After the first reply at which this share of the session's tokens is reached, in percent
+    /// (1 to 100).
     Percent(u64),
 }
 

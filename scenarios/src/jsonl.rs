@@ -14,13 +14,13 @@ use crate::escapes;
 use crate::fields;
 use crate::formats::{millis, unread};
 
-/// The format version that this build reads.
+/// Format version that this build reads.
 pub const VERSION: u32 = 1;
 
 /// Reads a file with one session. `file` is only used in messages.
 ///
-/// A last line that breaks off is left out with a warning; a broken line elsewhere is an error.
-/// Calls without a result are kept with a warning, results without a call are left out with one.
+/// A truncated last line is left out with a warning; a broken line elsewhere is an error. Calls
+/// without a result are kept with a warning. Results without a call are left out with a warning.
 pub fn read(bytes: &[u8], file: &str) -> Result<Loaded, InputError> {
     let mut all = Ok(Vec::new());
     read_each(bytes, file, &mut |one| match (&mut all, one) {
@@ -46,14 +46,15 @@ pub fn read(bytes: &[u8], file: &str) -> Result<Loaded, InputError> {
 /// Receives sessions, or errors; `Break` ends the reading.
 pub type Take<'a> = dyn FnMut(Result<Loaded, InputError>) -> ControlFlow<()> + 'a;
 
-/// Reads the sessions of a file one at a time. After one that is damaged the next header begins
-/// another.
+/// Reads the sessions of a file one at a time. After a damaged session, reading continues at the
+/// next header.
 pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
     let mut state = State::Start;
     let (mut bytes, mut line) = (Vec::new(), 0);
     loop {
         bytes.clear();
-        // A result of megabytes is in the session now; the next line is hardly as long.
+        // The session now contains a result of several megabytes, and the next line is probably
+        // shorter.
         bytes.shrink_to(LINE);
         line += 1;
         let fault = match from.read_until(b'\n', &mut bytes) {
@@ -80,7 +81,7 @@ pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
             }
         };
         state = match std::mem::replace(&mut state, State::Damaged) {
-            // The header that ended a damaged session has begun another.
+            // The header that ended a damaged session starts another one.
             State::Open(open) if open.items.is_empty() && open.line == line => State::Open(open),
             _ => State::Damaged,
         };
@@ -93,7 +94,7 @@ pub fn read_each(mut from: impl BufRead, file: &str, take: &mut Take<'_>) {
     }
 }
 
-/// Bytes that are kept for the next line.
+/// Capacity of the line buffer that is kept for the next line, bytes.
 const LINE: usize = 1 << 20;
 
 /// A byte order mark.
@@ -105,21 +106,21 @@ struct Open {
     /// Line number of the header.
     line: usize,
     items: Vec<Located>,
-    /// A line that breaks off, which only the last may do.
+    /// A truncated line, which is only allowed at the end.
     broken: Option<Fault>,
 }
 
 enum State {
     Start,
     Open(Box<Open>),
-    /// Until the next header.
+    /// Skipping lines until the next header.
     Damaged,
-    /// The header that ended a session is none itself.
+    /// The header that ended a session is invalid.
     Refused(Fault),
 }
 
 impl State {
-    /// Takes a line; one that begins a session ends the one before it.
+    /// Reads a line. A header ends the previous session, which is returned.
     fn line(&mut self, bytes: &[u8], line: usize, file: &str) -> Result<Option<Loaded>, Fault> {
         let (text, inside) = match std::str::from_utf8(bytes) {
             Ok(text) => (text, false),
@@ -283,7 +284,7 @@ fn header(content: &str, line: usize) -> Result<Header, Fault> {
     Ok(header)
 }
 
-/// Lines with content, counted from 1.
+/// Returns the lines with content, numbered from 1.
 pub(crate) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(i, l)| (i + 1, l.trim())).filter(|(_, l)| !l.is_empty())
 }

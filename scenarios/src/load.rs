@@ -1,5 +1,4 @@
-//! Loading of an argument of the command line: a file of any known format, a folder, or a built-in
-//! name.
+//! Loads an argument of the command line: a file of any known format, a folder, or a built-in name.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -24,11 +23,11 @@ pub enum Kind {
     Session,
     /// A scenario in TOML.
     Scenario,
-    /// A recording; the format's name.
+    /// A recording, with the name of its format.
     Recording(&'static str),
 }
 
-/// The file of a scenario that has its own folder.
+/// Name of the scenario file in a scenario's folder.
 pub(crate) const SCENARIO_FILE: &str = "scenario.toml";
 
 /// Extensions of files that may contain sessions.
@@ -40,13 +39,13 @@ const DEEPEST: usize = 8;
 /// Name of all built-in scenarios together.
 pub const ALL: &str = "all";
 
-/// Returns whether a name is a path, and not a built-in scenario.
+/// Returns whether a name is a path and not a built-in scenario.
 pub fn is_path(name: &str) -> bool {
     let path = Path::new(name);
     path.exists() || name.contains(['/', '\\']) || named_session(path)
 }
 
-/// Returns whether the ending of a name is that of session files.
+/// Returns whether a file name has the extension of session files.
 pub(crate) fn named_session(path: &Path) -> bool {
     let name = path.file_name().map(|n| n.to_string_lossy()).unwrap_or_default();
     has_extension(Path::new(unpacked(&name)), EXTENSIONS) || has_extension(path, &["zip"])
@@ -57,11 +56,11 @@ pub(crate) fn named_session(path: &Path) -> bool {
 pub struct Found {
     /// Scenarios in the order of their paths.
     pub scenarios: Vec<Scenario>,
-    /// Files of a folder that gave none: which, and why.
+    /// Files of a folder without a session, each with its error.
     pub skipped: Vec<(PathBuf, LoadError)>,
 }
 
-/// Loads the scenarios of `name`: a path, or else a built-in scenario's id, or `all`.
+/// Loads the scenarios of `name`: a path, the id of a built-in scenario, or `all`.
 pub fn load(name: &str) -> Result<Found, LoadError> {
     let path = Path::new(name);
     if is_path(name) {
@@ -99,7 +98,7 @@ pub fn load_path(path: &Path) -> Result<Found, LoadError> {
     Ok(found)
 }
 
-/// Returns whether a TOML file is a scenario, and not a manifest or the like.
+/// Returns whether a TOML file is a scenario and not, for example, a manifest.
 pub(crate) fn is_scenario(text: &str) -> bool {
     let key = |line: &str| line.split_whitespace().collect::<String>();
     text.lines().map(key).any(|k| k.starts_with("[[step]]") || k.starts_with("extends="))
@@ -114,8 +113,8 @@ pub fn nothing_in(path: &Path) -> LoadError {
     unknown(path, FILES_OF_SESSIONS)
 }
 
-/// Makes ids unique: sessions with the same id get the path below `path` as a prefix, and those of
-/// one file a number.
+/// Makes ids unique: sessions with the same id get their path below `path` as a prefix, and
+/// sessions of the same file a number.
 pub fn name_apart(path: &Path, loaded: &mut [(PathBuf, Scenario)]) {
     let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
     for by_path in [true, false] {
@@ -148,7 +147,7 @@ pub fn sniff(source: &Source<'_>) -> Option<Kind> {
 
 fn kind(head: &Head) -> Option<Kind> {
     let name = Path::new(&head.name);
-    // Input of a pipe has no extension.
+    // A pipe has no file extension.
     let nameless = name.extension().is_none() && is_scenario(&head.text);
     if head.entries.is_none() && (has_extension(name, &["toml"]) || nameless) {
         return Some(Kind::Scenario);
@@ -165,7 +164,8 @@ fn kind(head: &Head) -> Option<Kind> {
     (about_session || has_extension(name, &["jsonl"])).then_some(Kind::Session)
 }
 
-/// The one scenario that another extends, which those before it extend.
+/// Loads the single scenario that another one extends. `extending` is the chain of extending
+/// scenarios.
 fn load_file(path: &Path, extending: &[PathBuf]) -> Result<Scenario, LoadError> {
     let mut all = Vec::new();
     load_with(path, extending, &mut |_, one| {
@@ -179,8 +179,8 @@ fn load_file(path: &Path, extending: &[PathBuf]) -> Result<Scenario, LoadError> 
 /// reading.
 pub type Take<'a> = dyn FnMut(&Path, Result<Scenario, LoadError>) -> ControlFlow<()> + 'a;
 
-/// Reads the sessions of a file. The scenarios in `extending` extend it, the outermost first.
-/// Members of an archive are located below it: `FILE.zip/MEMBER`.
+/// Reads the sessions of a file. `extending` contains the scenarios that extend it, the outermost
+/// first. Members of an archive are located below it: `FILE.zip/MEMBER`.
 pub(crate) fn load_with(
     path: &Path,
     extending: &[PathBuf],
@@ -229,7 +229,7 @@ pub fn parse(bytes: &[u8], name: &str) -> Result<Scenario, LoadError> {
     only(all.into_iter(), Path::new(name))
 }
 
-/// Returns the one scenario of a file that must not contain several, with its facts.
+/// Returns the only scenario of a file, with its facts, or an error for several.
 fn only(
     mut all: impl ExactSizeIterator<Item = Result<Scenario, LoadError>>,
     path: &Path,
@@ -257,7 +257,7 @@ fn of_source(
     };
     let head = match (source.head(), source.path()) {
         (Ok(head), _) => head,
-        // As the operating system says it, with the whole path.
+        // Uses the operating system's message with the whole path.
         (Err(e), Some(path)) => match std::fs::metadata(path) {
             Ok(_) => return Err(e.into()),
             Err(e) => return Err(io(path, e)),
@@ -319,7 +319,7 @@ fn of_source(
     Ok(())
 }
 
-/// Reads the sessions of an archive that is not itself a recording, member by member.
+/// Reads the sessions of an archive member by member, if the archive itself is not a recording.
 fn of_members(archive: &Archive<'_>, path: &Path, take: &mut Take<'_>) -> Result<(), LoadError> {
     let mut ended = ControlFlow::Continue(());
     let mut any = false;
@@ -355,7 +355,7 @@ fn of_members(archive: &Archive<'_>, path: &Path, take: &mut Take<'_>) -> Result
 
 struct Alone;
 
-/// Why companion files are missing.
+/// Reason why companion files are missing.
 const ALONE: &str =
     "a scenario in an archive or a pipe cannot use other files; unpack it into a folder";
 
@@ -371,7 +371,7 @@ impl Companions for Alone {
 
 struct OnDisk<'a> {
     folder: &'a Path,
-    /// The scenarios that extend one another, this one the last.
+    /// Chain of scenarios that extend one another, ending with this one.
     row: Vec<PathBuf>,
     /// Files read so far.
     read: RefCell<Vec<PathBuf>>,
@@ -379,7 +379,7 @@ struct OnDisk<'a> {
 
 impl Companions for OnDisk<'_> {
     fn text(&self, name: &str) -> Result<String, String> {
-        // A scenario from elsewhere must not be able to show files of this machine.
+        // A foreign scenario must not be able to show files of this machine.
         let inside = std::path::Path::new(name)
             .components()
             .all(|c| matches!(c, std::path::Component::Normal(_)));
@@ -416,7 +416,7 @@ impl Companions for OnDisk<'_> {
     }
 }
 
-/// Advice for a scenario that cannot be extended.
+/// Returns the advice for a scenario that cannot be extended.
 fn another(name: &str) -> String {
     let otherwise = "name a file, or a scenario of `ctxbench list scenarios`";
     nearest::hint_or(name, builtin::IDS, otherwise)

@@ -23,8 +23,8 @@ fn a_folder_gives_all_that_is_in_it_by_name() {
     let all = load_path(dir.path()).unwrap().scenarios;
     assert_eq!(all.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
     assert_eq!(all[0].session.entries, all[3].session.entries);
-    // Files without a session, empty files and files without messages are reported and left out;
-    // subfolders count.
+    // Files without a session, empty files and files without messages are reported and left out.
+    // Subfolders are included.
     write("e.json", "{\"foreign\":1}");
     write("empty.jsonl", "");
     write("silent.jsonl", SESSION.lines().next().unwrap());
@@ -94,17 +94,17 @@ fn count(s: &Session, of: fn(&Entry) -> usize) -> usize {
     s.entries.iter().map(of).sum()
 }
 
-/// Contents of a cut of a real recording, counted by a separate script.
+/// Contents of an excerpt of a real recording, counted by a separate script.
 struct ExpectedSession {
     path: &'static str,
     users: usize,
     replies: usize,
     calls: usize,
-    /// Tokens that the provider counted for all prompts of the replies.
+    /// Provider's tokens of all prompts of the replies.
     prompts: u64,
     agents: &'static [&'static str],
-    /// Tokens before each compaction, bytes of its summary, and tokens of the prompt that asked for
-    /// it, where that request was recorded.
+    /// Tokens before each compaction, bytes of its summary, and tokens of the prompt that requested
+    /// it, if that request was recorded.
     compactions: &'static [(u64, usize, Option<u64>)],
 }
 
@@ -113,7 +113,7 @@ fn real_recordings_import() {
     let all = [
         ExpectedSession {
             path: "claude-code/spotter-8463c716.jsonl",
-            // One user message each in the session and its subagent.
+            // One user message each in the session and in its subagent.
             users: 2,
             replies: 6 + 1,
             calls: 7 + 3,
@@ -133,7 +133,7 @@ fn real_recordings_import() {
         ExpectedSession {
             path: "pi/pi-mono-large-session.jsonl",
             users: 2,
-            // A 35th was aborted: it says nothing and was not billed.
+            // A 35th reply was aborted. It is empty and was not billed.
             replies: 34,
             calls: 33,
             prompts: 32 + 1_583_867 + 13_847,
@@ -179,7 +179,7 @@ fn real_recordings_import() {
         },
         ExpectedSession {
             path: "aider/read-only-files.aider.chat.history.md",
-            // One of them was asked twice.
+            // One of them was sent twice.
             users: 4,
             replies: 3,
             calls: 0,
@@ -189,7 +189,7 @@ fn real_recordings_import() {
         },
         ExpectedSession {
             path: "opencode/s2_multiturn.export.json",
-            // Of seven messages two were written by the program after compactions.
+            // The program wrote two of the seven messages after compactions.
             users: 7,
             replies: 11,
             calls: 4,
@@ -326,13 +326,13 @@ fn subagents_in_files_beside_a_session_are_part_of_it() {
             .map(|(id, agent)| (id.to_string(), agent))
     );
     assert!(session.warnings[0].contains("agent-x.jsonl"), "{:?}", session.warnings);
-    // Later versions keep them in a folder named after the session.
+    // Later versions store them in a folder named after the session.
     let folder = dir.path().join("s/subagents");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::rename(dir.path().join("agent-x.jsonl"), folder.join("agent-x.jsonl")).unwrap();
     let entries = |path: &Path| load_path(path).unwrap().scenarios[0].session.entries.len();
     assert_eq!(entries(&dir.path().join("s.jsonl")), 5);
-    // Companions of a session also belong to a link to it.
+    // A link to a session has the same companions.
     #[cfg(unix)]
     {
         let elsewhere = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Mistakes that the sources warn of, by code: scenarios cite them, and the built-in ones must
-//! cover them.
+//! Pitfalls described by the sources, by code. Scenarios cite them, and the built-in scenarios must
+//! cover all of them.
 
 use ctxbench_core::nearest;
 
@@ -15,12 +15,12 @@ const fn pitfall(code: &'static str, name: &'static str) -> Pitfall {
     Pitfall { code, name }
 }
 
-/// Beginnings of codes: a citation with such a beginning must be one of [`ALL`].
+/// Prefixes of codes. A citation with such a prefix must be in [`ALL`].
 const FAMILIES: &[&str] =
     &["chat-history ", "token-budgeting ", "opencode-vs-claude-code ", "failure mode "];
 
-/// Everything citable, in the order of the sources: the pitfalls of the two surveys, the edge cases
-/// and success figures of docs/sources/opencode-vs-claude-code.md, and the failure modes of
+/// All pitfalls, in the order of the sources: the pitfalls of the two surveys, the edge cases and
+/// success figures of docs/sources/opencode-vs-claude-code.md, and the failure modes of
 /// docs/sources/failure-modes.md §6.
 pub const ALL: &[Pitfall] = &[
     pitfall("chat-history pitfall 1", "summaries of summaries drift"),
@@ -88,13 +88,13 @@ pub const ALL: &[Pitfall] = &[
     pitfall("failure mode 15", "a result larger than its input"),
 ];
 
-/// The entry of a code.
+/// Returns the pitfall with this code.
 pub fn find(code: &str) -> Option<&'static Pitfall> {
     ALL.iter().find(|p| p.code == code)
 }
 
-/// Returns the fault of a citation that looks like a code and is not one. Other citations, such as
-/// a ticket, are free.
+/// Returns the problem and the advice for a citation that looks like a code but is not one. Other
+/// citations, such as a ticket, are allowed.
 pub(crate) fn wrong(code: &str) -> Option<(String, String)> {
     if code.trim().is_empty() {
         return Some((

@@ -1,4 +1,4 @@
-//! Scenarios: a session with the reason for it, as people write it in TOML.
+//! Scenarios: sessions with documentation, written in TOML.
 
 use std::path::PathBuf;
 
@@ -23,32 +23,31 @@ pub(crate) mod steps;
 /// Session to replay, with its documentation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scenario {
-    /// Short name, unique in a run; the same as in the session's header.
+    /// Short name, unique in a run and equal to the id in the session's header.
     pub id: String,
-    /// A line for people.
+    /// One-line description.
     pub title: String,
     /// Purpose of the scenario.
     pub why: String,
     /// Mistake that it shows.
     pub pitfall: String,
-    /// References to the sources, by code ([`crate::pitfalls`]), or to a ticket or the like.
+    /// References to the sources by code ([`crate::pitfalls`]), or free text such as a ticket.
     pub cites: Vec<String>,
-    /// `default`: part of a run without arguments. `mechanism`: it tests one mechanism, with too
-    /// few facts to rank strategies by.
+    /// Tags. `default`: included in a run without arguments. `mechanism`: tests a single mechanism
+    /// and has too few facts for ranking strategies.
     pub tags: Vec<String>,
-    /// Factor on the window and on every absolute token constant of every strategy; 1 = as they
-    /// are.
+    /// Factor on the window and on every absolute token constant of every strategy. 1 = unchanged.
     pub scale: f64,
     pub expect: Expect,
     pub session: Session,
-    /// The facts are those that [`Scenario::find_facts`] finds in its text, and not part of the
-    /// file.
+    /// Whether [`Scenario::find_facts`] found the facts in the session's text, so that they are not
+    /// part of the file.
     pub facts_found: bool,
-    /// Requests that the provider does not answer as usual.
+    /// Faults of the simulated provider.
     pub faults: Vec<ProviderFault>,
     /// Repairs and omissions of the reader, one sentence each.
     pub warnings: Vec<String>,
-    /// The files on disk that it was read from.
+    /// Files on disk that the scenario was read from.
     pub files: Vec<PathBuf>,
 }
 
@@ -60,17 +59,17 @@ impl Scenario {
         Scenario { id, title, scale: 1.0, session, warnings, ..Scenario::default() }
     }
 
-    /// Finds facts that the session needed, if the file has none. This takes most of the time of
-    /// loading, so callers decide when to do it.
+    /// Finds facts that the session needed, if the file has none. This takes most of the loading
+    /// time, so the caller decides when to do it.
     pub fn find_facts(&mut self) {
         if self.facts_found {
             autofacts::add(&mut self.session);
         }
     }
 
-    /// Returns whether strategies may be ranked by it. The tag `mechanism` denies it; a test checks
-    /// that built-in scenarios without the tag have at least twenty (fact, need) pairs of several
-    /// kinds.
+    /// Returns whether strategies may be ranked by this scenario, which the tag `mechanism` rules
+    /// out. A test checks that built-in scenarios without the tag have at least twenty (fact, need)
+    /// pairs of several kinds.
     pub fn is_evidence(&self) -> bool {
         !self.is_tagged("mechanism")
     }
@@ -82,7 +81,7 @@ impl Scenario {
 
 /// Companion files of a scenario file.
 pub(crate) trait Companions {
-    /// The text of a file.
+    /// Returns the text of a file.
     fn text(&self, name: &str) -> Result<String, String>;
     /// Returns the scenario that it extends.
     fn base(&self, name: &str) -> Result<Scenario, NoBase>;
@@ -90,9 +89,9 @@ pub(crate) trait Companions {
 
 /// Reason why a scenario cannot be extended.
 pub(crate) enum NoBase {
-    /// Problem with the name, and advice.
+    /// The name is invalid: problem and advice.
     Name(String, String),
-    /// The file has this error.
+    /// The file contains this error.
     Broken(InputError),
 }
 
@@ -115,8 +114,8 @@ pub(crate) const KEYS: &[&str] = &[
 ];
 
 /// Reads a scenario. `file` is only used in messages. Steps and facts of an extended scenario come
-/// first, its limits apply where this one has none, and its `[expect]` is not inherited. A tool
-/// step may call its output `text`, as the other steps do.
+/// first. Its limits apply if this scenario has none, and its `[expect]` is not inherited. A tool
+/// step may write its output as `text`, like the other steps.
 pub(crate) fn read(
     text: &str,
     file: &str,

@@ -1,4 +1,4 @@
-//! TOML with places: turning parsed values into JSON values.
+//! Conversion of parsed TOML to JSON values, with line numbers for errors.
 
 use ctxbench_core::toml_file::{self, Lines};
 use serde_json::{Map, Number, Value};
@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::Fault;
 
-/// Parses a document, with the line of a syntax error.
+/// Parses a document. A syntax error names its line.
 pub(crate) fn parse<'a>(text: &'a str, lines: &Lines) -> Result<DeTable<'a>, Fault> {
     DeTable::parse(text).map(toml::Spanned::into_inner).map_err(|e| {
         let line = e.span().map_or(1, |s| lines.line_at(s.start));
@@ -15,7 +15,7 @@ pub(crate) fn parse<'a>(text: &'a str, lines: &Lines) -> Result<DeTable<'a>, Fau
     })
 }
 
-/// A value as JSON; dates become their text.
+/// Converts a value to JSON. Dates become text.
 pub(crate) fn json(value: &DeValue<'_>, line: usize) -> Result<Value, Fault> {
     Ok(match value {
         DeValue::String(s) => Value::String(s.to_string()),
@@ -35,7 +35,7 @@ pub(crate) fn json(value: &DeValue<'_>, line: usize) -> Result<Value, Fault> {
     })
 }
 
-/// A table as a JSON object.
+/// Converts a table to a JSON object.
 pub(crate) fn object(table: &DeTable<'_>, line: usize) -> Result<Map<String, Value>, Fault> {
     table.iter().map(|(k, v)| Ok((k.get_ref().to_string(), json(v.get_ref(), line)?))).collect()
 }

@@ -7,13 +7,13 @@ use super::lines::str_of;
 /// each file. An object without a time stays with the one before it.
 pub(super) fn merged(files: impl Iterator<Item = Vec<RecordedLine>>) -> Vec<RecordedLine> {
     let mut all: Vec<(String, RecordedLine)> = files.flat_map(timed).collect();
-    // The sort is stable: each file keeps its order, and of equal times the main file's line comes
-    // first.
+    // The sort is stable, so each file keeps its order. The main file's line comes first if times
+    // are equal.
     all.sort_by(|a, b| a.0.cmp(&b.0));
     (1..).zip(all).map(|(number, (_, line))| RecordedLine { number, ..line }).collect()
 }
 
-/// Objects with the newest time so far; such times sort as text.
+/// Returns the objects, each with the newest time so far. The times sort as text.
 fn timed(lines: Vec<RecordedLine>) -> Vec<(String, RecordedLine)> {
     let mut newest = String::new();
     let timed = |line: RecordedLine| {

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// A whole recording per format and form of it, below `tests/data/recordings`.
+/// A complete recording of each form of each format, below `tests/data/recordings`.
 const SAMPLES: &[(&str, &str)] = &[
     ("ctxbench-record", "ctxbench-record/port.jsonl"),
     ("claude-code", "claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl"),
@@ -60,7 +60,7 @@ fn changed(value: &Value, to: &dyn Fn(&Value) -> Option<Value>) -> Value {
     }
 }
 
-/// Applied to the document, or to each of its lines.
+/// Applies the change to the document, or to each of its lines.
 fn in_json(text: &str, to: &dyn Fn(&Value) -> Option<Value>) -> Vec<u8> {
     if let Ok(document) = serde_json::from_str::<Value>(text) {
         return serde_json::to_vec_pretty(&changed(&document, to)).unwrap();

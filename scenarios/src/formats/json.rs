@@ -1,4 +1,4 @@
-//! JSON documents: their beginnings, and lists in them with the lines of the items.
+//! JSON documents: parsing of their beginnings, and location of list items by line.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,11 +15,11 @@ use super::source::unread;
 use crate::error::{Fault, InputError};
 use crate::escapes;
 
-/// Parses the value at the beginning of a text that may be cut: a truncated value is left out, a
-/// missing value after its name is null.
+/// Parses the value at the beginning of a text that may be truncated. A truncated value is left
+/// out. A missing value after its name is null.
 pub(super) fn beginning(text: &str) -> Value {
     let mut out = Value::Null;
-    // The part before the end of the text is enough.
+    // A partial result is sufficient.
     let read = Partial(&mut out).deserialize(&mut serde_json::Deserializer::from_str(text));
     if let (Err(_), Cow::Owned(mended)) = (read, escapes::replace_lone_surrogates(text)) {
         return beginning(&mended);
@@ -107,12 +107,12 @@ impl<'de> Visitor<'de> for Partial<'_> {
     }
 }
 
-/// Text that is one JSON value, with its position in a file.
+/// JSON value as text, with its position in a file.
 #[derive(Clone, Copy)]
 pub(super) struct Document<'a> {
     pub(super) text: &'a str,
     pub(super) file: &'a str,
-    /// The line of the file on which it begins, from 1.
+    /// First line in the file, from 1.
     pub(super) line: usize,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Document<'a> {
         Document { text, file, line: 1 }
     }
 
-    /// The members of the object that it is.
+    /// Parses the members of an object.
     pub(super) fn members(
         &self,
         expected: &str,
@@ -157,7 +157,7 @@ impl<'a> Document<'a> {
         Fault::new(line, what, expected, fix).at(self.file)
     }
 
-    /// Returns the objects of a list in the document. Other items are left out, and noted.
+    /// Returns the objects of a list in the document. Other items are left out with a note.
     pub(super) fn objects(&self, list: &'a RawValue, notes: &mut Recording) -> Vec<RecordedLine> {
         let items: Vec<&RawValue> = serde_json::from_str(list.get()).unwrap_or_default();
         let mut lines = Lines { document: self, at: 0, line: self.line };
@@ -181,7 +181,7 @@ fn broken_off(line: usize, expected: &str) -> Fault {
     Fault::new(line, "the JSON breaks off here", expected, "export or copy it again, whole")
 }
 
-/// Finds lines of parts of a text, one after the other.
+/// Finds the line numbers of successive parts of a text.
 struct Lines<'a> {
     document: &'a Document<'a>,
     at: usize,
@@ -226,14 +226,14 @@ pub(super) fn streamed(
                     let cut = std::mem::take(&mut depth) > 0;
                     return cut.then(|| Err(broken_off(line, "a list that ends with ]").at(file)));
                 }
-                // One that breaks off is for its reader to complain about.
+                // The reader of a truncated item reports it.
                 depth *= usize::from(depth == 1 && !quoted);
                 return Some(Ok((begun, String::from_utf8_lossy(&item).into_owned())));
             };
             from.consume(1);
             line += usize::from(byte == b'\n');
             if depth == 0 {
-                // Text before the array, such as a byte order mark, or after it.
+                // Skips text before the array, such as a byte order mark, and after it.
                 depth = usize::from(byte == b'[');
                 continue;
             }

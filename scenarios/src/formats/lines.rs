@@ -1,4 +1,4 @@
-//! Lines of a recording, and reading fields of them.
+//! Lines of a recording, and access to their fields.
 
 use std::path::PathBuf;
 
@@ -18,8 +18,7 @@ pub struct RecordedLine {
     pub object: Map<String, Value>,
 }
 
-/// The objects of a format with one on each line. Broken lines are left out, and noted in the
-/// recording.
+/// Reads the objects of a format with one object per line. Broken lines are left out with a note.
 pub(super) fn of_lines(
     source: &Source<'_>,
     notes: &mut Recording,

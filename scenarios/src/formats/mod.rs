@@ -1,7 +1,8 @@
-//! Recordings of real programs. A format is a folder with a [`Format`] and its line in [`ALL`].
+//! Readers for recordings of real programs. A format is a folder with a [`Format`] and a line in
+//! [`ALL`].
 //!
-//! A format has one reader, which turns a [`Source`], a file or a folder, into [`Recording`]s, one
-//! after the other; importing and validating are two views of these.
+//! A format has one reader, which converts a [`Source`], a file or a folder, to [`Recording`]s, one
+//! at a time. Import and validation both use this result.
 
 mod actions;
 mod aider;
@@ -61,11 +62,12 @@ pub struct Format {
     pub untold: &'static str,
     /// Whether a source has this format, judged by its beginning.
     pub sniff: fn(&Head) -> bool,
-    /// Hands over the sessions of a source one after the other, until the sink breaks. One that
-    /// cannot be read is handed over as its error; an error of the function ends the source.
+    /// Passes the sessions of a source to the sink one at a time, until the sink breaks. A session
+    /// that cannot be read is passed as an error. If the function itself returns an error, the
+    /// source ends.
     pub read: fn(&Source<'_>, &mut Sink<'_>) -> Result<(), InputError>,
-    /// Returns the companion files of a source that its sessions include, and that are recordings
-    /// of the format themselves; without reading all of it where possible.
+    /// Returns the companion files that the sessions of a source include and that are recordings of
+    /// the format themselves. Avoids reading the whole source where possible.
     pub parts: fn(&Source<'_>) -> Vec<PathBuf>,
 }
 
@@ -77,7 +79,7 @@ fn no_parts(_: &Source<'_>) -> Vec<PathBuf> {
 /// Receives the sessions of a source; `Break` ends the reading.
 pub type Sink<'a> = dyn FnMut(Result<Recording, InputError>) -> ControlFlow<()> + 'a;
 
-/// Every recording format, in the order in which they are tried.
+/// All recording formats, in the order in which they are tried.
 pub static ALL: &[&Format] = &[
     &exchanges::FORMAT,
     &claude_code::FORMAT,
@@ -96,7 +98,7 @@ pub static ALL: &[&Format] = &[
     &messages::CHAT,
 ];
 
-/// The format of a source, if one of [`ALL`] knows it.
+/// Returns the format of a source, or `None` if no format of [`ALL`] recognises it.
 pub fn detect(source: &Source<'_>) -> Option<&'static Format> {
     detect_head(&source.head().ok()?)
 }
@@ -106,7 +108,7 @@ pub fn detect_head(head: &Head) -> Option<&'static Format> {
     ALL.iter().copied().find(|f| (f.sniff)(head))
 }
 
-/// The format called `name`.
+/// Returns the format with this name.
 pub fn by_name(name: &str) -> Result<&'static Format, LoadError> {
     ALL.iter().copied().find(|f| f.name == name).ok_or_else(|| LoadError::NoSuchFormat {
         name: name.to_string(),
@@ -114,12 +116,12 @@ pub fn by_name(name: &str) -> Result<&'static Format, LoadError> {
     })
 }
 
-/// The names of all formats.
+/// Returns the names of all formats.
 pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|f| f.name).collect()
 }
 
-/// All formats as people write them: "A, B or C".
+/// Returns the titles of all formats as text: "A, B or C".
 pub fn titles() -> String {
     let titles: Vec<&str> = ALL.iter().map(|f| f.title).collect();
     match titles.split_last() {
@@ -130,8 +132,8 @@ pub fn titles() -> String {
 }
 
 impl Format {
-    /// Reads a source: its recordings one after the other, and errors of unreadable ones. A source
-    /// without any recording is an error, too.
+    /// Passes the recordings of a source to the sink, and an error for each unreadable one. A
+    /// source without any recording is an error as well.
     pub fn recordings(&self, source: &Source<'_>, sink: &mut Sink<'_>) {
         let mut any = false;
         let read = (self.read)(source, &mut |one| {
@@ -151,12 +153,12 @@ impl Format {
         }
     }
 
-    /// The session of a recording.
+    /// Converts a recording to a session.
     pub fn session(&self, recording: Recording, file: &str) -> Result<Loaded, ImportError> {
         session::put_together(recording, self.name, file)
     }
 
-    /// The sessions of a source with their facts, one after the other; see [`autofacts`].
+    /// Imports the sessions of a source with their facts, one at a time; see [`autofacts`].
     pub fn import(
         &self,
         source: &Source<'_>,
@@ -199,7 +201,7 @@ impl Format {
         out.expect("a format hands over a session or an error")
     }
 
-    /// All sessions of a source, for those that are known to be small.
+    /// Returns all sessions of a source that is known to be small.
     pub fn import_all(&self, source: &Source<'_>) -> Result<Vec<Loaded>, ImportError> {
         let mut all = Ok(Vec::new());
         self.import(source, |imported| match (&mut all, imported) {
@@ -217,7 +219,7 @@ impl Format {
     }
 }
 
-/// Which files were taken in.
+/// Returns a note with the companion files that were read.
 fn companions_note(beside: &[PathBuf]) -> String {
     let names: Vec<String> = beside.iter().map(|p| p.display().to_string()).collect();
     let (n, names) = (pluralize(names.len(), "file"), names.join(", "));

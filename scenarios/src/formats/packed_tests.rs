@@ -1,4 +1,4 @@
-//! Compressed files give the contents of the files in them.
+//! Tests of compressed files, which must give the same result as uncompressed ones.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ const CHAT: &str = "messages/openai-chat.jsonl";
 fn gzip_and_zstandard_are_read_as_what_is_in_them() {
     let chat = plain(CHAT);
     let zst = std::fs::read(data("packed/openai-chat.jsonl.zst")).unwrap();
-    // The output of `cat a.gz b.gz` is one file, of Zstandard with a frame to skip between.
+    // `cat a.gz b.gz` gives a valid file. With Zstandard, a skippable frame lies in between.
     let twice = [chat.clone(), chat.clone()].concat();
     let skipped = vec![0x50, 0x2a, 0x4d, 0x18, 2, 0, 0, 0, 9, 9];
     for (whole, packed, name) in [
@@ -44,7 +44,7 @@ fn gzip_and_zstandard_are_read_as_what_is_in_them() {
         (&chat, zst.clone(), "c.jsonl.zst"),
         (&twice, [gzip(&chat), gzip(&chat)].concat(), "c.jsonl.gz"),
         (&twice, [zst.clone(), skipped, zst].concat(), "c.jsonl.zst"),
-        // The bytes say it, and not the name.
+        // The bytes determine the compression, not the name.
         (&chat, gzip(&chat), "c.jsonl"),
     ] {
         let source = Source::of_bytes(&packed, name);

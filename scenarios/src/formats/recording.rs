@@ -1,9 +1,9 @@
-//! Steps of a recording: the output of a format's reader, in the order of the file. A line becomes
-//! one or more steps if something is known of it.
+//! Steps of a recording, the result of a format's reader, in the order of the file. A line becomes
+//! one or more steps, or none if it has no meaning for the session.
 //!
-//! The steps have two views. The session (`session.rs`) is the conversation that the recording
-//! ended with. The calls (`ctxbench validate`) are every request the provider counted, abandoned
-//! branches included, with the content before it.
+//! There are two views of the steps. The session (`session.rs`) is the conversation at the end of
+//! the recording. The calls (`ctxbench validate`) are all requests that the provider counted,
+//! including abandoned branches, with the content before each.
 
 use std::path::PathBuf;
 
@@ -13,25 +13,26 @@ use serde_json::{Map, Value};
 
 use crate::bounds::{self, TAKEN};
 
-/// A recording as it was read.
+/// A recording and the notes on it.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     pub steps: Vec<Step>,
-    /// Session id, where a file may contain several; otherwise the file's name is used.
+    /// Session id if a file can contain several sessions. Otherwise the file's name is used.
     pub id: Option<String>,
-    /// Title given by a person; otherwise the first text of the user is used.
+    /// Title given by a person. Otherwise the first text of the user is used.
     pub title: Option<String>,
     pub route: Route,
-    /// The context window that the program itself assumed, tokens.
+    /// Context window that the program assumed, tokens.
     pub context_window: Option<u64>,
-    /// The file is one subagent's: its messages are the session.
+    /// Whether the file belongs to a subagent, with messages that form the session.
     pub of_subagent: bool,
-    /// First line that is not a JSON object, and why. Calls around a lost line cannot be compared.
+    /// First line that is not a JSON object, with the reason. Calls next to a lost line cannot be
+    /// compared.
     pub broken: Option<(usize, String)>,
     pub last_line: usize,
-    /// Companion files that were read, too.
+    /// Companion files that were read as well.
     pub beside: Vec<PathBuf>,
-    /// About lines that cannot be read.
+    /// Warnings about lines that cannot be read.
     pub warnings: Vec<String>,
     /// Parts of the recording that the session lacks.
     pub left_out: Vec<String>,
@@ -42,32 +43,32 @@ pub struct Recording {
 pub struct Step {
     /// Line number, from 1.
     pub line: usize,
-    /// The name by which later lines refer to it.
+    /// Name by which later lines refer to it.
     pub name: Option<String>,
-    /// The line that it follows in its conversation.
+    /// Name of the line that it follows in its conversation.
     pub parent: Option<String>,
     /// RFC 3339, as recorded.
     pub stamp: Option<String>,
-    /// Subagent with the conversation that it belongs to; `None` = the main one.
+    /// Subagent of the conversation that it belongs to. `None` = the main conversation.
     pub agent: Option<String>,
     pub view: View,
     pub what: What,
 }
 
-/// The views that a step belongs to.
+/// Views that contain a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum View {
     #[default]
     Both,
-    /// The calls only: a branch that the session did not end with.
+    /// Only the calls: a branch that the session did not end with.
     Calls,
-    /// The session only: it repeats content of another file.
+    /// Only the session: it repeats content of another file.
     Session,
 }
 
 #[derive(Clone, Debug, Default)]
 pub enum What {
-    /// Only a link of the chain of parents.
+    /// No content, only a link in the chain of parents.
     #[default]
     Link,
     System(String),
@@ -75,10 +76,10 @@ pub enum What {
     Tools(Vec<Value>),
     /// Content for the model.
     Input(Input),
-    /// Text that a compaction put in place of the removed messages.
+    /// Text of a compaction that replaces the removed messages.
     Summary(Input),
     Reply(Reply),
-    /// Counters of the reply with the parts since the last counters.
+    /// Counters for the reply made of the parts since the last counters.
     Counted {
         counters: Counters,
         model: String,
@@ -88,9 +89,9 @@ pub enum What {
     RolledBack {
         turns: usize,
     },
-    /// The user had the program forget the conversation.
+    /// The user cleared the conversation.
     Cleared,
-    /// Something that can explain why a prefix was not served.
+    /// An event that can explain a cache miss.
     Note {
         kind: NoteKind,
         text: String,
@@ -104,11 +105,11 @@ pub struct Compaction {
     pub pre_tokens: Option<u64>,
     pub post_tokens: Option<u64>,
     pub summary: Option<String>,
-    /// `None` = the recording does not say who asked for it.
+    /// Trigger of the compaction. `None` = not recorded.
     pub trigger: Option<Trigger>,
     /// Instructions of the user for the summary.
     pub instructions: Option<String>,
-    /// Reply with the summary, where it was recorded.
+    /// Reply with the summary, if recorded.
     pub reply: Option<Box<Reply>>,
 }
 
@@ -116,7 +117,7 @@ pub struct Compaction {
 pub struct Input {
     pub id: Option<String>,
     pub pieces: Vec<Piece>,
-    /// Content blocks as the provider sees them.
+    /// Number of content blocks as the provider counts them.
     pub blocks: usize,
 }
 
@@ -130,11 +131,11 @@ pub struct Reply {
     pub model: Option<String>,
     pub pieces: Vec<Piece>,
     pub blocks: usize,
-    /// Provider's counters, or why they are unknown.
+    /// Counters of the provider, or the reason why they are unknown.
     pub counters: Result<Counters, String>,
-    /// The output tokens are a stub.
+    /// Whether the output tokens are a stub from the start of the stream.
     pub output_is_stub: bool,
-    /// When it was asked for, ms since 1970.
+    /// Time of the request, ms since 1970.
     pub sent_ms: Option<i64>,
 }
 
@@ -154,7 +155,7 @@ impl Default for Reply {
 }
 
 impl Reply {
-    /// Takes in a further part of the same reply.
+    /// Adds a further part of the same reply.
     pub(super) fn join(&mut self, more: Reply) {
         self.pieces.extend(more.pieces);
         if more.counters.is_ok() {
@@ -168,18 +169,17 @@ impl Reply {
 pub enum Piece {
     /// Written by the user or the model.
     Said(Part),
-    /// Put into the context by the program itself.
+    /// Added to the context by the program itself.
     Added(Part, Place),
     /// Result of a tool.
     Result { call_id: String, pieces: Vec<Piece>, is_error: bool },
-    /// Shown to people; the text that the model is sent instead counts as [`Piece::Opaque`] or not
-    /// at all.
+    /// Shown to the user only. A different text for the model is a [`Piece::Opaque`] or is missing.
     Shown(Part),
-    /// Question to a tool of the provider, in an item of a `kind` that lacks the result.
+    /// Question to a tool of the provider, from an item of this `kind` without a result.
     Unanswered { kind: String, asked: Part },
     /// Content that cannot be counted.
     Opaque,
-    /// A block of a kind that the reader does not know.
+    /// A block of an unknown kind.
     Unknown(String),
 }
 
@@ -188,9 +188,11 @@ pub enum Piece {
 pub enum Place {
     /// It joins a message.
     Message,
-    /// Before the first message a memory file of this name, later as [`Place::Message`].
+    /// A memory file with this name if it precedes the first message, otherwise like
+    /// [`Place::Message`].
     Memory(String),
-    /// Before the first message part of the system prompt, later as [`Place::Message`].
+    /// Part of the system prompt if it precedes the first message, otherwise like
+    /// [`Place::Message`].
     System,
 }
 
@@ -199,7 +201,7 @@ impl Piece {
         Piece::Said(Part::Text(text.into()))
     }
 
-    /// The part that a session shows.
+    /// Returns the part for the session.
     pub fn into_part(self) -> Option<Part> {
         match self {
             Piece::Said(part)
@@ -214,14 +216,14 @@ impl Piece {
 /// Provider's counters of one call, tokens. Input, read and write add up to the prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Neither read nor written.
+    /// Input tokens neither read from nor written to the cache.
     pub input: u64,
-    /// Read from the cache.
+    /// Input tokens read from the cache.
     pub read: u64,
-    /// Written to the cache.
+    /// Input tokens written to the cache.
     pub write: u64,
     pub output: u64,
-    /// Writes are for the long lifetime; `None` = nothing was written, or unknown.
+    /// Whether writes have the long lifetime. `None` = nothing was written, or unknown.
     pub long: Option<bool>,
     /// Values that are not numbers of tokens.
     pub wrong: Vec<Wrong>,
@@ -249,14 +251,14 @@ impl Counters {
         Counters { input: self.input - read - write, read, write, ..self }
     }
 
-    /// Counters under these names: input, read, write, output.
+    /// Reads counters by their names: input, read, write, output.
     pub fn read(usage: &Map<String, Value>, names: [&str; 4]) -> Counters {
         let mut wrong = Vec::new();
         let [input, read, write, output] = names.map(|name| count(usage, name, &mut wrong));
         Counters { input, read, write, output, long: None, wrong }
     }
 
-    /// Adds output that is counted under another name.
+    /// Adds an output counter with another name.
     pub(super) fn and_output(mut self, usage: &Map<String, Value>, name: &str) -> Counters {
         let more = count(usage, name, &mut self.wrong);
         Counters { output: self.output.saturating_add(more), ..self }
@@ -266,14 +268,14 @@ impl Counters {
 /// Maximum tokens of a counter; larger values are not numbers of tokens.
 const MAX_TOKENS: u64 = 1 << 40;
 
-/// A whole number of tokens. Some programs write each number with a point.
+/// Returns a whole number of tokens. Some programs write numbers with a decimal point.
 pub(super) fn tokens(value: &Value) -> Option<u64> {
     let whole = |f: &f64| f.fract() == 0.0 && (0.0..=MAX_TOKENS as f64).contains(f);
     value.as_u64().or_else(|| value.as_f64().filter(whole).map(|f| f as u64))
 }
 
-/// Reads a counter. A value that is not a number of tokens becomes 0, and an impossibly large one
-/// the maximum.
+/// Reads a counter. A value that is not a number of tokens becomes 0, and an impossibly large value
+/// becomes the maximum.
 fn count(usage: &Map<String, Value>, name: &str, wrong: &mut Vec<Wrong>) -> u64 {
     let Some(value) = usage.get(name).filter(|v| !v.is_null()) else { return 0 };
     let taken = match tokens(value) {
@@ -286,9 +288,9 @@ fn count(usage: &Map<String, Value>, name: &str, wrong: &mut Vec<Wrong>) -> u64 
     taken
 }
 
-/// Describes counters that are not numbers of tokens, with the values used: the first of those that
-/// inflate the figures, then the first of the others. Counters that are merely too large are
-/// reported with the bounds.
+/// Describes counters that are not numbers of tokens, and the values used instead: the first one
+/// that inflates the figures, then the first of the others. Counters that are merely too large are
+/// reported together with the bounds.
 pub(super) fn wrong_counters(steps: &[Step], file: &str) -> Vec<String> {
     let wrong = |step: &Step| {
         let reply = match &step.what {
@@ -323,18 +325,18 @@ pub enum NoteKind {
     Edit,
     /// A parameter of the request that is part of the cached prefix.
     Settings,
-    /// A request of which no counters were recorded.
+    /// A request without recorded counters.
     Uncounted,
 }
 
-/// Which way the calls went.
+/// Route of the calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// To the provider itself; why we think so.
+    /// Directly to the provider, with the evidence.
     Direct(String),
-    /// Through a proxy or another cloud; why we think so.
+    /// Through a proxy or another cloud, with the evidence.
     Gateway(String),
-    /// Unknown, because the recording lacks this.
+    /// Unknown, with the missing information.
     Unknown(String),
 }
 

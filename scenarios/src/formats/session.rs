@@ -1,5 +1,5 @@
-//! A recording as a session: replies put together from their parts, unique ids, times since the
-//! first message, context that joins a message.
+//! Conversion of a recording to a session: joins the parts of replies, makes ids unique, computes
+//! times since the first message, and adds context to messages.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::bounds::{self, Number};
 use crate::check::{Located, assemble};
 use crate::error::{Fault, ImportError, Loaded};
 
-/// The session that a recording ended with.
+/// Builds the session at the end of a recording.
 pub(super) fn put_together(
     recording: Recording,
     format: &str,
@@ -51,7 +51,7 @@ pub(super) fn put_together(
     builder.finish(format, file, Header { id, title, context_window, ..Header::default() })
 }
 
-/// Returns when the main conversation began, in ms since 1970: a subagent may come before it in the
+/// Returns the start of the main conversation, ms since 1970. A subagent may precede it in the
 /// file, with later times.
 fn start(steps: &[Step]) -> Option<i64> {
     let is_timed = |s: &&Step| match &s.what {
@@ -63,7 +63,7 @@ fn start(steps: &[Step]) -> Option<i64> {
     main.find_map(|s| time::millis(s.stamp.as_deref()?))
 }
 
-/// Counted calls on branches that the session did not end with, each once: with its line and its
+/// Returns counted calls on branches that the session did not end with, once each, with line and
 /// time.
 fn given_up(steps: &[Step]) -> Vec<(usize, RecordedCall, Option<String>)> {
     let key = |s: &Step, r: &Reply| Some((s.agent.clone(), r.response.clone()?));
@@ -74,7 +74,7 @@ fn given_up(steps: &[Step]) -> Vec<(usize, RecordedCall, Option<String>)> {
         })
     };
     let kept: HashSet<_> = of(false).map(|(.., key)| key).collect();
-    // The request for a summary is part of its compaction.
+    // The request for a summary belongs to its compaction.
     let summaries: HashSet<&String> = steps
         .iter()
         .filter_map(|s| match &s.what {
@@ -96,7 +96,7 @@ fn given_up(steps: &[Step]) -> Vec<(usize, RecordedCall, Option<String>)> {
             ..RecordedCall::default()
         };
         match out.get_mut(at) {
-            // Lines of one reply repeat its counters; their parts add up.
+            // Each line of a reply repeats its counters. Their parts are added.
             Some((_, known, _)) => {
                 let shown = known.usage.output_estimate.zip(usage.output_estimate);
                 known.usage = usage;
@@ -108,11 +108,11 @@ fn given_up(steps: &[Step]) -> Vec<(usize, RecordedCall, Option<String>)> {
     out
 }
 
-/// Returns the steps of the session, with each reply and each compaction joined into one step where
-/// it begins. Counts unknown parts by their description.
+/// Returns the steps of the session. Parts of a reply or compaction are joined into one step at the
+/// first part. Counts unknown parts by their description.
 fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> {
     let mut out: Vec<Step> = Vec::new();
-    // Position of each reply by conversation and response, and of the one that is still open.
+    // Position of each reply by conversation and response, and of the reply that is still open.
     let mut replies: HashMap<(Option<String>, String), usize> = HashMap::new();
     let mut open: Option<usize> = None;
     for mut step in steps.into_iter().filter(|s| s.view != View::Calls) {
@@ -139,7 +139,7 @@ fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> 
                     && reply.counters.is_err()
                     && counters.prompt() > 0
                 {
-                    // Formats that count apart from the parts bill a write as input.
+                    // Formats with separate counters bill a write as input.
                     let input = counters.input.saturating_add(counters.write);
                     reply.counters = Ok(Counters { input, write: 0, ..counters.clone() });
                 }
@@ -179,7 +179,7 @@ fn joined(steps: Vec<Step>, unknown: &mut BTreeMap<String, usize>) -> Vec<Step> 
     out
 }
 
-/// Endings of notes about left out parts.
+/// Endings of notes about omitted parts.
 const UNKNOWN: &str = ", which this importer does not know; left out";
 const UNANSWERED: &str = ", without their results in the recording; kept as a line of text";
 
@@ -199,23 +199,23 @@ fn note_unknown(pieces: &[Piece], unknown: &mut BTreeMap<String, usize>) {
 }
 
 impl Input {
-    /// Returns whether none of it is a separate message.
+    /// Returns whether the input contains only text that the program added.
     fn only_added(&self) -> bool {
         !self.pieces.iter().any(|p| matches!(p, Piece::Said(_) | Piece::Result { .. }))
     }
 }
 
-/// A session in the making.
+/// Builder of a session.
 #[derive(Default)]
 struct Builder {
     items: Vec<Located>,
     warnings: Vec<String>,
     ids: HashSet<String>,
-    /// New names of call ids that a recording uses twice.
+    /// New names of call ids that occur twice in a recording.
     calls: HashMap<String, String>,
-    /// Context that waits for a message, by window.
+    /// Context that waits for the next message, by window.
     held: HashMap<Option<String>, Vec<Part>>,
-    /// Subagent with the window of the current messages; `None` = the main conversation.
+    /// Subagent of the current window. `None` = the main conversation.
     agent: Option<String>,
     start: Option<i64>,
 }
@@ -232,7 +232,7 @@ impl Builder {
             }
             What::Input(input) => self.input(line, input, stamp),
             What::Reply(reply) => self.reply(line, reply, stamp),
-            // Compactions of a subagent's window are not compactions of the session.
+            // Compactions in a subagent's window do not count as compactions of the session.
             What::Compaction(_) if self.agent.is_some() => {}
             What::Compaction(c) => self.compaction(line, c, stamp),
             What::RolledBack { turns } => self.roll_back(turns),
@@ -291,7 +291,7 @@ impl Builder {
         self.items.iter().any(|i| i.entry.is_message())
     }
 
-    /// Returns whether the current window has one.
+    /// Returns whether the current window has a user message or a reply.
     fn window_begun(&self) -> bool {
         let of_window = |e: &Entry| e.agent() == self.agent.as_deref();
         self.items.iter().any(|i| i.entry.is_message() && of_window(&i.entry))
@@ -302,9 +302,9 @@ impl Builder {
         self.items.push(Located { line, entry });
     }
 
-    /// Text that the program put into the context by itself. It joins the next user message; where
-    /// a reply comes first, the tool result before it; where there is none, it becomes a user
-    /// message.
+    /// Keeps a text that the program added to the context. It joins the next user message. If a
+    /// reply comes first, it joins the tool result before the reply. If there is none, it becomes a
+    /// user message.
     fn hold(&mut self, part: Part) {
         self.held.entry(self.agent.clone()).or_default().push(part);
     }
@@ -330,8 +330,8 @@ impl Builder {
         let (results, pieces): (Vec<Piece>, Vec<Piece>) =
             pieces.into_iter().partition(|p| matches!(p, Piece::Result { .. }));
         let mut parts: Vec<Part> = pieces.into_iter().filter_map(Piece::into_part).collect();
-        // A tool of the provider answers within the reply, which is still one request. Results for
-        // calls of an earlier reply come before this one.
+        // A tool of the provider returns its result within the reply, which remains one request.
+        // Results for calls of an earlier reply come before this one.
         let (own, earlier): (Vec<Piece>, Vec<Piece>) = results.into_iter().partition(|result| {
             let called = |part: &Part| match (part, result) {
                 (Part::Call(call), Piece::Result { call_id, .. }) => *call.id == **call_id,
@@ -432,7 +432,7 @@ impl Builder {
         self.entry(line, Entry::RecordedCompaction(entry));
     }
 
-    /// Takes back everything from the `turns`-th last user message on.
+    /// Removes everything from the `turns`-th last user message on.
     fn roll_back(&mut self, turns: usize) {
         let users: Vec<usize> = (0..self.items.len())
             .filter(|i| matches!(self.items[*i].entry, Entry::User(_)))
@@ -443,15 +443,15 @@ impl Builder {
         self.held.clear();
     }
 
-    /// Milliseconds since the session began; the first stamp that was asked for began it if the
-    /// main conversation has none.
+    /// Returns the milliseconds since the session began. If the main conversation has no time, the
+    /// first requested stamp is the beginning.
     fn at(&mut self, stamp: Option<&str>) -> Option<Millis> {
         let now = time::millis(stamp?)?;
         let start = *self.start.get_or_insert(now);
         Some(u64::try_from(now.saturating_sub(start)).unwrap_or_default())
     }
 
-    /// The session. Without a message the recording is an error.
+    /// Returns the session, or an error if it has no messages.
     fn finish(
         mut self,
         format: &str,
@@ -500,7 +500,7 @@ impl Builder {
         Ok(Loaded { session: loaded.session, warnings: self.warnings })
     }
 
-    /// The id if it is new, else one made from it.
+    /// Returns the id if it is unused, or else a new id derived from it.
     fn unique(&mut self, wanted: Option<&str>) -> String {
         let base = wanted
             .filter(|w| !w.is_empty())
@@ -544,7 +544,7 @@ fn counted(reply: &Reply) -> Option<RecordedUsage> {
     Some(usage)
 }
 
-/// Returns one plain text alone, everything else as parts.
+/// Returns a single plain text as text, and anything else as parts.
 fn single_text(parts: Vec<Part>) -> (Option<Arc<str>>, Option<Vec<Part>>) {
     match parts.as_slice() {
         [] => (Some(Arc::default()), None),

@@ -32,7 +32,7 @@ pub struct Source<'a> {
     /// Name for messages and for session ids.
     name: String,
     location: Location<'a>,
-    /// Companion files are separate sources.
+    /// Whether companion files are ignored.
     alone: bool,
 }
 
@@ -49,7 +49,7 @@ enum Form {
 }
 
 impl<'a> Source<'a> {
-    /// A file or folder, named in messages without the folders that it lies in.
+    /// Creates a source for a file or folder. Its name in messages excludes parent folders.
     pub fn at(path: &'a Path) -> Source<'a> {
         let name = path.file_name().map(|f| f.to_string_lossy().into_owned());
         let name = name.unwrap_or_else(|| path.display().to_string());
@@ -90,8 +90,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the path of an uncompressed file or folder; `None` if it is in memory, in an archive
-    /// or compressed.
+    /// Returns the path of an uncompressed file or folder, or `None` for sources in memory, in an
+    /// archive or compressed.
     pub fn path(&self) -> Option<&'a Path> {
         let path = self.place()?;
         let plain = path.is_dir() || matches!(self.form(), Ok(Form::Plain) | Err(_));
@@ -105,7 +105,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the path next to which companion files may be; for a link, the path of its target.
+    /// Returns the path that companion files lie next to. For a link, this is the path of its
+    /// target.
     pub fn beside(&self) -> Option<Cow<'a, Path>> {
         let path = self.place().filter(|_| !self.alone)?;
         let target = path.is_symlink().then(|| fs::canonicalize(path).ok()).flatten();
@@ -142,7 +143,7 @@ impl<'a> Source<'a> {
         Ok(head)
     }
 
-    /// The zip archive that it is, if it is one.
+    /// Returns the zip archive, or `None` if the source is not one.
     pub fn archive(&self) -> Result<Option<Archive<'a>>, InputError> {
         match (&self.location, self.form()?) {
             (Location::Alone(raw), Form::Zip) => Archive::open(&self.name, *raw).map(Some),
@@ -154,7 +155,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Returns the whole text: UTF-8 or, with its mark, UTF-16. Other bytes are replaced.
+    /// Returns the whole text, decoded from UTF-8 or, with its mark, UTF-16. Invalid bytes are
+    /// replaced.
     pub fn text(&self) -> Result<Cow<'a, str>, InputError> {
         let form = self.form()?;
         if let (Location::Alone(Raw::Bytes(bytes)), Form::Plain) = (&self.location, &form) {
@@ -193,7 +195,7 @@ impl<'a> Source<'a> {
                 }
             }
         };
-        // Nothing comes after an error.
+        // No lines follow an error.
         let mut ended = false;
         Ok(Box::new(std::iter::from_fn(move || {
             let line = if ended { None } else { next() };
@@ -202,8 +204,8 @@ impl<'a> Source<'a> {
         })))
     }
 
-    /// Returns a stream of the text in UTF-8. UTF-16 is converted in memory, since it is not used
-    /// for long files.
+    /// Returns a stream of the text in UTF-8. UTF-16 is converted in memory, because long files do
+    /// not use it.
     pub fn utf8(&self) -> Result<Box<dyn BufRead + 'a>, InputError> {
         let mut reader = self.open()?;
         let start = reader.fill_buf().map_err(|e| self.unread(&e))?;
@@ -254,7 +256,7 @@ impl<'a> Source<'a> {
 pub(super) const DATABASE: &str = "SQLite format 3\0";
 
 /// Returns the beginning of a database's write-ahead log, which contains the tables of a new
-/// database; empty where there is none.
+/// database, or an empty text if there is no log.
 fn log_head(path: &Path) -> String {
     let mut log = OsString::from(path);
     log.push("-wal");
@@ -263,7 +265,7 @@ fn log_head(path: &Path) -> String {
     read.map(|_| text_of(bytes)).unwrap_or_default()
 }
 
-/// A file's name without the ending that says how it is compressed.
+/// Returns a file name without the extension of its compression.
 pub(crate) fn unpacked(name: &str) -> &str {
     let without = |ending: &&str| {
         let cut = name.len().checked_sub(ending.len()).filter(|n| *n > 0)?;
@@ -292,7 +294,7 @@ pub(super) fn text_of(bytes: Vec<u8>) -> String {
     }
 }
 
-/// Bytes as text, without a byte order mark.
+/// Decodes bytes as text without a byte order mark.
 pub(super) fn decoded(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     let wide = |unit: fn([u8; 2]) -> u16| {
         let units = bytes[2..].chunks_exact(2).map(|b| unit([b[0], b[1]]));
@@ -318,7 +320,7 @@ pub(super) fn decoded(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     }
 }
 
-/// The beginning of an input, by which formats know their own.
+/// Beginning of a source, for format detection.
 #[derive(Default)]
 pub struct Head {
     pub name: String,
@@ -329,7 +331,7 @@ pub struct Head {
     pub members: Option<Vec<String>>,
     /// The first text of a file.
     pub text: String,
-    /// The beginning is the whole file.
+    /// Whether the beginning is the whole file.
     pub whole: bool,
     value: OnceCell<Value>,
     objects: OnceCell<Vec<Map<String, Value>>>,
@@ -346,7 +348,7 @@ impl Head {
         self.value.get_or_init(|| json::beginning(&self.text))
     }
 
-    /// Returns the objects on its first lines, the last one possibly truncated.
+    /// Returns the objects on the first lines. The last one may be truncated.
     pub fn objects(&self) -> impl Iterator<Item = &Map<String, Value>> {
         self.objects
             .get_or_init(|| {
@@ -367,7 +369,7 @@ impl Head {
             .iter()
     }
 
-    /// An archive of `tar`, as its first header or its name says.
+    /// Returns whether this is a tar archive, judged by its first header or its name.
     pub fn is_tar(&self) -> bool {
         let name = self.name.to_lowercase();
         let named = TAR_ENDINGS.iter().any(|ending| name.ends_with(ending));
@@ -375,7 +377,8 @@ impl Head {
         self.entries.is_none() && (named || marked)
     }
 
-    /// Returns whether the file is one JSON value over several lines, not a value per line.
+    /// Returns whether the file is a single JSON value over several lines, and not a value per
+    /// line.
     pub fn is_document(&self) -> bool {
         let Some((_, first)) = numbered(&self.text).next() else { return false };
         let one_line = !self.whole && numbered(&self.text).nth(1).is_none();

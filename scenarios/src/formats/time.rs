@@ -1,8 +1,8 @@
-//! Time stamps of recordings: RFC 3339 into milliseconds.
+//! Conversion of recorded RFC 3339 time stamps to milliseconds.
 
 use ctxbench_core::calendar::{days, iso};
 
-/// Milliseconds since 1970 of a stamp such as `2026-01-08T20:53:23.476Z` or `…+01:00`.
+/// Returns milliseconds since 1970 for a stamp such as `2026-01-08T20:53:23.476Z` or `…+01:00`.
 pub fn millis(stamp: &str) -> Option<i64> {
     let b = stamp.as_bytes();
     if !stamp.is_ascii()
@@ -37,21 +37,21 @@ pub fn millis(stamp: &str) -> Option<i64> {
     )
 }
 
-/// A stamp in the form that [`millis`] reads. Some programs write no zone: then it is taken as UTC,
-/// which leaves the times between stamps right.
+/// Converts a stamp to the form that [`millis`] reads. Some programs write no zone, which is taken
+/// as UTC. Intervals between stamps remain correct.
 pub(super) fn normal(stamp: &str) -> Option<String> {
     let stamp = stamp.trim();
     [stamp.to_string(), format!("{stamp}Z")].into_iter().find(|s| millis(s).is_some())
 }
 
-/// The stamp of a time since 1970 in seconds, or in milliseconds if it is large.
+/// Formats a time since 1970 in seconds, or in milliseconds if the number is large.
 pub(crate) fn of_epoch(time: f64) -> Option<String> {
-    // 5138 as seconds, 1973 as milliseconds.
+    // The limit is the year 5138 in seconds and 1973 in milliseconds.
     let ms = if time.abs() < 1e11 { time * 1e3 } else { time };
     if ms.is_finite() { of_millis(ms.round() as i64) } else { None }
 }
 
-/// The stamp of a time in ms since 1970, up to the year 5138.
+/// Formats a time in ms since 1970, up to the year 5138.
 pub(crate) fn of_millis(ms: i64) -> Option<String> {
     if !(0..100_000_000_000_000).contains(&ms) {
         return None;

@@ -1,4 +1,4 @@
-//! Compressed bytes, as they come out: gzip and Zstandard, known by how they begin.
+//! Decompression of gzip and Zstandard, which are recognised by their first bytes.
 //!
 //! A small file may expand to terabytes. Unpacked bytes are streamed. The length of a line, which
 //! readers keep in memory, is bounded, and so is the ratio of output to input.
@@ -11,18 +11,18 @@ use flate2::bufread::{DeflateDecoder, MultiGzDecoder};
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// Endings of names that say how a file is compressed.
+/// Name extensions of compressed files.
 pub(super) const ENDINGS: [&str; 2] = [".gz", ".zst"];
 
 /// Size to which every file may unpack, regardless of its compressed size, bytes.
 const FREE: u64 = 64 << 20;
 
-/// Beyond that, how many times as much may come out as went in. Transcripts shrink to a fifth or a
-/// twentieth, seldom to a hundredth; zeros to a thousandth and less.
+/// Maximum ratio of output to input beyond [`FREE`]. Transcripts shrink to a fifth or a twentieth,
+/// seldom to a hundredth; zeros to a thousandth or less.
 const MAX_RATIO: u64 = 250;
 
-/// Maximum size of a line of a compressed file, and of a document, bytes: readers keep these in
-/// memory.
+/// Maximum size of a line in a compressed file and of a compressed document, bytes. Readers keep
+/// these in memory.
 pub(super) const MAX_HELD_BYTES: u64 = 256 << 20;
 
 /// Compression of a file.
@@ -35,7 +35,7 @@ pub(super) enum Packing {
 }
 
 impl Packing {
-    /// By the first bytes.
+    /// Detects the compression by the first bytes.
     pub(super) fn detect(start: &[u8]) -> Option<Packing> {
         match start {
             [0x1f, 0x8b, 8, ..] => Some(Packing::Gzip),
@@ -68,7 +68,7 @@ impl Packing {
     }
 }
 
-/// Why compressed bytes cannot be read on.
+/// Error of unpacking compressed bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 pub(super) struct Damaged {
@@ -98,7 +98,7 @@ impl From<Damaged> for io::Error {
     }
 }
 
-/// Notes how much was taken.
+/// Counts the bytes that were read.
 struct Counted<R> {
     inner: R,
     taken: Rc<Cell<u64>>,
@@ -123,7 +123,7 @@ impl<R: BufRead> BufRead for Counted<R> {
     }
 }
 
-/// Reader that fails on output beyond the limits.
+/// Reader that fails if the output exceeds the limits.
 struct Guarded<'a> {
     decoder: Box<dyn Read + 'a>,
     packing: Packing,
@@ -164,7 +164,7 @@ impl Read for Guarded<'_> {
     }
 }
 
-/// Zstandard: frames one after the other, and others between them that are passed over.
+/// Zstandard reader for successive frames, skipping skippable ones.
 enum Frames<R: Read> {
     Between(R),
     Inside(R, Box<FrameDecoder>),

@@ -1,7 +1,6 @@
-//! The `[expect]` of a scenario: its expected results.
+//! Expected results of a scenario, from its `[expect]` table.
 //!
-//! Only the harness knows the strategies and columns; lines are kept, so that it can report an
-//! unknown one by its line.
+//! Only the harness knows the strategies and columns. Line numbers are kept for its error messages.
 
 use std::fmt;
 
@@ -18,22 +17,22 @@ use crate::toml_tree;
 pub struct Expect {
     /// File of the expectations, as the user named it.
     pub file: String,
-    /// Model requests of the reference.
+    /// Number of model requests of the reference.
     pub requests: Option<u64>,
-    /// Steps of the recorded path.
+    /// Number of steps of the recorded path.
     pub steps: Option<u64>,
     /// Checks of the rows of strategies.
     pub strategies: Vec<ExpectedRow>,
 }
 
-/// Expected row of a strategy.
+/// Expected values in the row of a strategy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpectedRow {
-    /// The strategy as its row is labelled.
+    /// Label of the strategy's row.
     pub label: String,
-    /// Line of its name.
+    /// Line number of the label.
     pub line: usize,
-    /// A check per column.
+    /// Expected values, one per column.
     pub cells: Vec<ExpectedCell>,
 }
 
@@ -41,19 +40,19 @@ pub struct ExpectedRow {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExpectedCell {
     pub column: String,
-    /// Line of its name.
+    /// Line number of the column name.
     pub line: usize,
     pub value: Expected,
 }
 
-/// A value that must come out.
+/// Expected value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expected {
     /// Exactly this number.
     Number(f64),
-    /// This word; `n/a` = no value.
+    /// Exactly this text. `n/a` = no value.
     Word(String),
-    /// A number not below the first and not above the second, as far as they are given.
+    /// A number in this inclusive range. Each bound is optional.
     Within(Option<f64>, Option<f64>),
 }
 

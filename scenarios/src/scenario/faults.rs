@@ -1,4 +1,4 @@
-//! The `[[fault]]` tables of a scenario: requests that the provider does not answer as usual.
+//! Reader of the `[[fault]]` tables of a scenario, the faults of the simulated provider.
 
 use ctxbench_core::session::Millis;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The `[[step]]` and `[[fact]]` tables of a scenario.
+//! Reader of the `[[step]]` and `[[fact]]` tables of a scenario.
 
 use std::collections::HashSet;
 
@@ -11,12 +11,12 @@ use crate::error::Fault;
 use crate::fields::{self, KINDS, KindFields};
 use crate::toml_tree;
 
-/// A table and the line where it begins.
+/// A table with its line number.
 type Step = (usize, Map<String, Value>);
 
 impl Reader<'_> {
-    /// Appends the steps and facts of the file; messages without an id get `m1`, `m2`, … by their
-    /// place.
+    /// Appends the steps and facts of the file. Messages without an id get `m1`, `m2`, … by
+    /// position.
     pub(super) fn steps(&self, tree: &DeTable<'_>, items: &mut Vec<Located>) -> Result<(), Fault> {
         let mut steps = self.tables(tree, "step")?;
         for (line, step) in self.tables(tree, "fact")? {
@@ -58,7 +58,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The tables of an array, each with its line; unknown keys are errors.
+    /// Returns the tables of an array with their line numbers. Unknown keys are errors.
     fn tables(&self, tree: &DeTable<'_>, key: &str) -> Result<Vec<Step>, Fault> {
         let Some(value) = tree.get(key) else { return Ok(Vec::new()) };
         let not_tables = |line| {
@@ -113,7 +113,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Replaces `file = "…"` by the content of that file.
+    /// Replaces `file = "…"` by the content of the file.
     fn beside_file(
         &self,
         tag: &str,
@@ -167,7 +167,7 @@ impl Reader<'_> {
 const PART: &[&str] =
     &["type", "text", "encrypted", "id", "name", "arguments", "media_type", "url"];
 
-/// The keys of tables inside a step.
+/// Keys of tables inside a step.
 pub(crate) const NESTED: &[(&str, &[&str])] = &[
     ("calls", &["id", "name", "arguments"]),
     ("effects", &["path", "text", "removed"]),
@@ -178,7 +178,7 @@ pub(crate) const NESTED: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Every key that a step of a kind may have.
+/// Returns all keys that a step of a kind may have.
 pub(crate) fn step_keys(kind: &KindFields) -> Vec<&'static str> {
     let mut known = kind.names();
     if text_field(kind.tag).is_some() {
@@ -190,7 +190,7 @@ pub(crate) fn step_keys(kind: &KindFields) -> Vec<&'static str> {
     known
 }
 
-/// The field that `file = "…"` fills.
+/// Returns the field that `file = "…"` fills.
 pub(crate) fn text_field(tag: &str) -> Option<&'static str> {
     match tag {
         "system" | "memory" | "repo_map" | "file" | "disk_file" | "user" | "assistant" => {
@@ -202,7 +202,7 @@ pub(crate) fn text_field(tag: &str) -> Option<&'static str> {
     }
 }
 
-/// Call arguments written as a table become their compact JSON text.
+/// Converts call arguments written as a table to compact JSON text.
 fn arguments_as_text(step: &mut Map<String, Value>) {
     for key in ["calls", "parts"] {
         for call in step.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten() {

@@ -34,7 +34,7 @@ const MODEL: Shape = &[may("name", Word), must("context", Count), may("output", 
 
 const SETTINGS: Shape = &[
     must("model", One(MODEL)),
-    // A share: no count.
+    // A share and not a count.
     null("compression_threshold", Any),
     must("wire", OneOf(&["gemini"])),
     must("process", OneOf(&["one", "one_per_prompt"])),
@@ -92,7 +92,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         caller_acts: false,
         view: View {
             numbered: Some("gemini"),
-            // Cases count messages from 0, and the instructions are none.
+            // Cases count messages from 0, and the instructions do not count as a message.
             unnumbered: 1,
             prompts: vec![form("new", new), form("anchored", anchored), form("verify", verify)],
             phase: Some(phase),
@@ -102,7 +102,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
     })
 }
 
-/// The sizes of a cut output.
+/// Returns the sizes of a cut output.
 fn cut_of(text: &str) -> Option<Value> {
     let Cut { head, tail, omitted } = Cut::found_in(text, &filler("cut", CUT_NOTE))?;
     Some(json!({"head_chars": head, "tail_chars": tail, "omitted_chars": omitted}))

@@ -1,4 +1,4 @@
-//! The history as Gemini CLI keeps it: messages of user and model in turn.
+//! Gemini CLI's history: alternating messages of user and model.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub(super) enum Side {
     Model,
 }
 
-/// A message: neighbours of one side are one, and their parts follow each other.
+/// A message. Consecutive messages of one side are merged.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) side: Side,

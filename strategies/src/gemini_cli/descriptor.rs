@@ -30,7 +30,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: ManualCompaction::Plain,
-    // Going back works within the stored messages (docs/sources/gemini-cli.md §6).
+    // A rewind is possible within the stored messages (docs/sources/gemini-cli.md §6).
     rewind: Rewind { conversation: true, code: None, summaries: false },
     formats: &[crate::gemini_cli::persist::FORMAT],
     conform: crate::gemini_cli::conform::CONFORMANCE,

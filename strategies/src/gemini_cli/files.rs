@@ -1,5 +1,5 @@
-//! Gemini CLI's memory files: a person's own and those from the root of the project down
-//! (docs/sources/gemini-cli.md §7).
+//! Gemini CLI's memory files: the user's own file, and the files from the root of the project down
+//! to the working directory (docs/sources/gemini-cli.md §7).
 
 use std::path::Path;
 

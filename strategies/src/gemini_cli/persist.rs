@@ -59,7 +59,7 @@ impl Session {
         let mut shown = Vec::new();
         let mut lines = Vec::new();
         for said in view {
-            // A message that stays has its id.
+            // Unchanged messages keep their IDs.
             let known = self.shown.iter().find(|(_, s)| s == said).map(|(id, _)| id.clone());
             let (id, mut line) = self.message(said);
             let id = known.unwrap_or(id);

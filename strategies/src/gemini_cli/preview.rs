@@ -16,8 +16,8 @@ const SHELL: &str = "run_shell_command";
 /// both in characters (docs/sources/gemini-cli.md §5).
 const WHOLE: u64 = 500;
 const END: usize = 250;
-/// Most lines of a section that are shown, and lines of each end otherwise
-/// (docs/sources/gemini-cli.md §5).
+/// Maximum number of lines of a section that are shown in full, and the number of lines of each end
+/// of a longer one (docs/sources/gemini-cli.md §5).
 const LINES: usize = 20;
 const END_LINES: usize = 10;
 
@@ -25,7 +25,7 @@ const END_LINES: usize = 10;
 const SECTIONS: [&str; 6] =
     ["Output", "Error", "Exit Code", "Signal", "Background PIDs", "Process Group PGID"];
 
-/// Sizes of a cut, characters.
+/// Sizes of a cut in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
     pub(super) head: usize,
@@ -42,7 +42,7 @@ impl Cut {
         (all > most).then(|| Cut { head, tail: most - head, omitted: all - most })
     }
 
-    /// The cut text, with a note in front that names the file.
+    /// Formats the cut text after a note that names the file.
     pub(super) fn show(self, text: &str, note: &str, file: &str) -> String {
         let Cut { head, tail, omitted } = self;
         let start = head_cut(text, head).unwrap_or(text);
@@ -53,7 +53,7 @@ impl Cut {
         )
     }
 
-    /// Reads the sizes out of a cut text.
+    /// Parses the sizes of a cut from its text.
     pub(super) fn found_in(text: &str, note: &str) -> Option<Cut> {
         let rest = text.strip_prefix(note)?.strip_prefix(": first ")?;
         let (head, rest) = rest.split_once(" and last ")?;
@@ -65,7 +65,7 @@ impl Cut {
     }
 }
 
-/// The last `max` UTF-16 units of a text, never half a character.
+/// Returns the last `max` UTF-16 units of a text, without splitting a character.
 fn tail_cut(text: &str, max: usize) -> &str {
     let mut units = 0;
     for (i, c) in text.char_indices().rev() {
@@ -98,14 +98,15 @@ pub(super) fn whole(result: &Block) -> Cow<'_, str> {
     }
 }
 
-/// A result as the program writes its object down before it looks at it.
+/// Formats the object of a result as indented JSON, the form that the program measures.
 pub(super) fn pretty(output: &str, is_error: bool) -> String {
     let key = if is_error { "error" } else { "output" };
     let text = serde_json::to_string(output).expect("a string always serialises");
     format!("{{\n  \"{key}\": {text}\n}}")
 }
 
-/// The output of a command by its sections; only its output is cut.
+/// Formats the output of a command by sections. Only the `Output` section and text before the first
+/// section are shortened.
 fn sections(output: &str) -> String {
     let starts: Vec<(usize, &str)> = line_starts(output)
         .filter_map(|at| {
@@ -134,7 +135,7 @@ fn line_starts(text: &str) -> impl Iterator<Item = usize> {
     std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1))
 }
 
-/// The first and last lines of a text.
+/// Returns the first and last lines of a text.
 fn lines(text: &str) -> String {
     let all: Vec<&str> = text.split('\n').collect();
     if all.len() <= LINES {
@@ -159,7 +160,7 @@ mod tests {
         assert!(!shown.contains('b') || !shown.contains("bb"));
         assert!(shown.ends_with(&"c".repeat(32_000)));
         assert_eq!(Cut::of(&"a".repeat(40_000), 40_000), None);
-        // Not in the middle of a character.
+        // A cut does not split a character.
         let shown = Cut::of(&"😀".repeat(10), 5).unwrap().show(&"😀".repeat(10), "N", "f");
         assert!(shown.ends_with("\n\n😀😀"), "{shown}");
     }

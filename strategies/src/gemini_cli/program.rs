@@ -23,7 +23,7 @@ use super::settings::GeminiCliSettings;
 use super::sizes::Sizes;
 use super::words::{GeminiCliWords, SNAPSHOT};
 
-/// Attempts at a summary request, the first included (docs/sources/gemini-cli.md §4).
+/// Maximum attempts at a summary request, including the first (docs/sources/gemini-cli.md §4).
 const SUMMARY_ATTEMPTS: u64 = 5;
 /// Maximum attempts at a request with a broken stream or an empty answer
 /// (docs/sources/gemini-cli.md §4).
@@ -34,19 +34,19 @@ pub(crate) struct Program {
     words: GeminiCliWords,
     /// Tokens of the last prompt as reported, or an estimate of the history.
     count: u64,
-    /// A compression made the history larger: no further one by itself in this chat.
+    /// A compression made the history larger, so no automatic compression follows in this chat.
     failed: bool,
     copies: Copies,
-    /// Results that went to files.
+    /// Number of results written to files.
     files: u64,
-    /// The next request is the same again.
+    /// The next request repeats the last one.
     again: bool,
-    /// Answers without a word in a row.
+    /// Number of consecutive empty answers.
     empty: u64,
     sizes: Sizes,
 }
 
-/// Why a compression ended without a result.
+/// Reason for which a compression has no result.
 struct Failure(String);
 
 impl From<ModelError> for Failure {
@@ -70,12 +70,12 @@ impl Program {
         }
     }
 
-    /// The blocks of the history before a place, each once.
+    /// Returns the blocks of the history before an index, without duplicates of resumed results.
     fn history(s: &Engine, end: usize) -> Vec<Arc<Block>> {
         s.context.blocks()[..end].iter().filter(|b| side(b).is_some()).cloned().collect()
     }
 
-    /// Tokens of a history by its texts alone.
+    /// Estimates the tokens of a history from its texts.
     fn estimate(&mut self, history: &[Arc<Block>]) -> u64 {
         self.sizes.estimate(self.copies.spread(history))
     }
@@ -134,7 +134,7 @@ impl Program {
         let new: Vec<Arc<Block>> = context.chain([summary, ack]).chain(tail).collect();
         let tokens = self.estimate(&new);
         if tokens > self.count {
-            // The result is thrown away.
+            // The result is larger than the history, so it is discarded.
             self.failed |= !force;
             s.note(Event::CompactionFailed { mechanism: "snapshot", dangling: false });
             return Ok(());
@@ -147,7 +147,7 @@ impl Program {
         Ok(())
     }
 
-    /// Results beyond the budget cut, as they go to files before a compression.
+    /// Cuts the results that exceed the budget, as before a compression.
     fn cut(&mut self, s: &Engine, blocks: Vec<Arc<Block>>) -> Vec<Arc<Block>> {
         let left = 4 * s.model.window.saturating_sub(self.count);
         let rule = CutRule {
@@ -158,7 +158,7 @@ impl Program {
         cut_results(blocks, &rule, &mut self.sizes, &mut self.files)
     }
 
-    /// After a compression that failed only results are cut, if that makes a difference.
+    /// Only cuts results, if that makes the history smaller. Used after a failed compression.
     fn only_cut(
         &mut self,
         s: &mut Engine,
@@ -214,8 +214,8 @@ impl Program {
         Ok(checked.trim().to_string())
     }
 
-    /// The answer to a summary request; one that fails in passing, or is answered with blanks, is
-    /// sent again.
+    /// Sends a summary request and returns the answer. Retries transient failures and blank
+    /// answers.
     async fn ask(
         &self,
         s: &mut Engine,
@@ -443,7 +443,7 @@ impl Strategy for Program {
             let ids: Vec<String> = results.filter_map(|b| b.call_id()).map(Into::into).collect();
             self.copies.recorded(&ids);
         }
-        // Thoughts are not sent again.
+        // Reasoning is not sent again.
         if blocks.iter().rev().take(64).any(|b| b.kind == BlockKind::Reasoning) {
             let kept = |b: &&Arc<Block>| b.kind != BlockKind::Reasoning;
             let kept = blocks.iter().filter(kept).cloned().collect();

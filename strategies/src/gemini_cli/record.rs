@@ -8,10 +8,10 @@ use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording, no_not
 
 pub(super) const RECORDING: Recording = Recording { notes: no_notes, read, texts_apart: true };
 
-/// The limit that it takes every model for, tokens (docs/sources/gemini-cli.md §1).
+/// Limit that the program assumes for every model, in tokens (docs/sources/gemini-cli.md §1).
 const LIMIT: u64 = 1_048_576;
 
-/// It is driven with half of the window as its threshold.
+/// Recorded sessions use half of the window as the threshold.
 const SHARE: f64 = 0.5;
 
 fn read(heard: &Heard<'_>) -> Reading {
@@ -151,7 +151,8 @@ mod tests {
         let sizes = |name: &str| out.constants[name]["bytes"].as_u64();
         let of = ["prompt_new", "prompt_verify", "ack"].map(sizes);
         assert_eq!(of, [Some(7), Some(10), Some(6)]);
-        // A letter of two bytes is one unit; in JSON there are quotes and the line end is two.
+        // A two-byte letter is one unit. In JSON the quotes count too, and the line break is two
+        // units.
         let context = Value::Object(out.context);
         assert_eq!(context, json!({"ascii_chars": 3, "other_chars": 1, "json_utf16": 7}));
         assert_eq!(out.settings["compression_threshold"], 0.5 / 16.0);

@@ -10,24 +10,25 @@ use ctxbench_core::block::{Block, BlockKind};
 /// Number of copies of each result in the history.
 #[derive(Default)]
 pub(super) struct Copies {
-    /// By call: copies that will not become more.
+    /// Final numbers of copies, by call ID.
     settled: HashMap<String, usize>,
     /// Results that the file stores with their calls, by call ID.
     stored: HashMap<String, Stored>,
-    /// Since the compression in this process nothing is stored with its call.
+    /// No results are stored with calls after a compression in this process.
     rewritten: bool,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Stored {
-    /// Times that the session was resumed since.
+    /// Number of times that the session was resumed since the result was stored.
     resumed: usize,
-    /// Results of the same message.
+    /// Number of results in the same message.
     together: usize,
 }
 
 impl Stored {
-    /// The first time the two are read; later each call of a message brings all of its results.
+    /// The first resume reads both copies. At each later one, every call of a message adds all of
+    /// the message's results.
     fn copies(self) -> usize {
         match self.resumed {
             0 => 1,
@@ -38,7 +39,7 @@ impl Stored {
 }
 
 impl Copies {
-    /// Tools have run; these are the ids of the results of one message.
+    /// Records the results of one message, given their call IDs.
     pub(super) fn recorded(&mut self, ids: &[String]) {
         if !self.rewritten {
             let stored = Stored { resumed: 0, together: ids.len() };
@@ -56,7 +57,7 @@ impl Copies {
         self.rewritten |= ends;
     }
 
-    /// The session was opened again.
+    /// Records that the session was opened again.
     pub(super) fn resumed(&mut self) {
         self.rewritten = false;
         self.stored.values_mut().for_each(|s| s.resumed += 1);
@@ -112,7 +113,7 @@ mod tests {
         assert_eq!(ids(&copies, &blocks), ["a", "b", "a"]);
         copies.resumed();
         assert_eq!(ids(&copies, &blocks), ["a", "b", "a"]);
-        // In the next process calls are stored as usual again.
+        // The next process stores results with calls again.
         copies.recorded(&["c".into()]);
         copies.resumed();
         assert_eq!(ids(&copies, &[result("c")]), ["c", "c"]);

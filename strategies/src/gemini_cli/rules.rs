@@ -35,15 +35,15 @@ pub(super) fn split(messages: &[Message], goes: f64, sizes: &mut Sizes) -> usize
 
 /// Limits for cutting results before a compression.
 pub(super) struct CutRule<'a> {
-    /// Tokens of the newest results that stay whole.
+    /// Tokens of the newest results that are not cut.
     pub(super) budget: u64,
-    /// Characters that older ones are cut to.
+    /// Number of characters that older results are cut to.
     pub(super) most: usize,
     /// Text of the note before the cut output.
     pub(super) note: &'a str,
 }
 
-/// The blocks with results beyond the budget cut, newest first. `next` counts the files.
+/// Cuts the results that exceed the budget, counting from the newest. `next` counts the files.
 pub(super) fn cut_results(
     blocks: Vec<Arc<Block>>,
     rule: &CutRule<'_>,
@@ -77,11 +77,11 @@ pub(super) fn cut_results(
 pub(super) struct MaskRule {
     /// Tokens of the newest results that stay. The result that crosses this limit is masked.
     pub(super) protect: u64,
-    /// Nothing is masked unless at least this many tokens may go.
+    /// Minimum tokens of maskable results. Below it nothing is masked.
     pub(super) minimum: u64,
 }
 
-/// Results that are masked, by the ids of their calls. The last message is passed over.
+/// Returns the call IDs of the results to mask. The last message is skipped.
 pub(super) fn to_mask(
     messages: &[Message],
     rule: MaskRule,
@@ -156,7 +156,7 @@ mod tests {
         // The history ends in a loop of tool calls, so the split is before the last prompt.
         let blocks = [&blocks[..4], &[user(10), call("1"), output("1", 900), call("2")]].concat();
         assert_eq!(split_of(&blocks), 4);
-        // In the loop of the first prompt nothing can go.
+        // In the tool loop of the first prompt nothing can be summarised.
         assert_eq!(split_of(&[user(10), call("1"), output("1", 900), call("2")]), 0);
         assert_eq!(split_of(&[]), 0);
     }

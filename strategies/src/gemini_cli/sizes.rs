@@ -1,4 +1,4 @@
-//! The sizes that Gemini CLI decides by (docs/sources/gemini-cli.md §1, §2).
+//! Sizes on which Gemini CLI bases its decisions (docs/sources/gemini-cli.md §1, §2).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use super::preview::whole;
 const IMAGE: u64 = 3_000;
 /// Tokens that a PDF counts as (docs/sources/gemini-cli.md §1).
 const PDF: u64 = 25_800;
-/// A text of more characters is not looked at: all count as ASCII (docs/sources/gemini-cli.md §1).
+/// Maximum characters of a text that is inspected. In a longer text all characters count as ASCII
+/// (docs/sources/gemini-cli.md §1).
 const LONG: u64 = 100_000;
 
 /// Cache of block sizes by content hash. Every request compares the whole history with limits, so
@@ -26,7 +27,7 @@ pub(super) struct Sizes(HashMap<u64, Size>);
 struct Size {
     /// Length of the part as compact JSON, UTF-16 units.
     json: u64,
-    /// Quarters of a token.
+    /// Number of quarter tokens.
     quarters: u64,
     /// Tokens of a result in the form that is written to a file.
     whole: u64,
@@ -41,7 +42,7 @@ impl Sizes {
         })
     }
 
-    /// Length of a message as compact JSON, UTF-16 units.
+    /// Returns the length of a message as compact JSON, in UTF-16 units.
     pub(super) fn json_len(&mut self, message: &Message) -> u64 {
         let role = if message.side == Side::User { "user" } else { "model" };
         let parts: u64 = message.parts.iter().map(|b| self.of(b).json).sum();
@@ -51,7 +52,7 @@ impl Sizes {
             + (message.parts.len() as u64).saturating_sub(1)
     }
 
-    /// Tokens of parts: a sum of quarters, rounded down once.
+    /// Estimates the tokens of parts: the sum of their quarter tokens, rounded down once.
     pub(super) fn estimate<'a>(&mut self, parts: impl IntoIterator<Item = &'a Arc<Block>>) -> u64 {
         parts.into_iter().map(|b| self.of(b).quarters).sum::<u64>() / 4
     }
@@ -62,7 +63,7 @@ impl Sizes {
     }
 }
 
-/// A result as the member of its object: `{"output": …}`.
+/// Returns the length of a result as an object: `{"output": …}`.
 fn response_len(b: &Block) -> u64 {
     let key = if b.is_error { "error" } else { "output" };
     r#"{"":}"#.len() as u64 + key.len() as u64 + json_utf16_len(&b.text)
@@ -91,7 +92,7 @@ fn part_json_len(b: &Block) -> u64 {
     }
 }
 
-/// Tokens of a text.
+/// Estimates the tokens of a text.
 pub(super) fn estimate_text(text: &str) -> u64 {
     text_quarters(text) / 4
 }
@@ -108,7 +109,7 @@ fn quarters(b: &Block) -> u64 {
     }
 }
 
-/// An ASCII character is a quarter of a token, any other one and a half.
+/// Returns the quarter tokens of a text: one for an ASCII character, six for any other.
 fn text_quarters(text: &str) -> u64 {
     let all = utf16_len(text);
     if all > LONG {
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!(estimate_text("abcdefgh"), 2);
         // 4 × 1.5 tokens and 2 × 0.25.
         assert_eq!(estimate_text("日本語字ab"), 6);
-        // Beyond 100,000 characters all count as ASCII.
+        // In a text of more than 100,000 characters all count as ASCII.
         assert_eq!(estimate_text(&"é".repeat(100_001)), 25_000);
         assert_eq!(estimate_text(&"é".repeat(100_000)), 150_000);
         // The name (9) and {"output":"line\n"} (19), a quarter each.

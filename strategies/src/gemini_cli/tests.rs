@@ -1,5 +1,5 @@
-//! Gemini CLI by its facts (docs/sources/gemini-cli.md), in a window of 200,000 tokens, half of
-//! which compresses.
+//! Tests of Gemini CLI's facts (docs/sources/gemini-cli.md), in a window of 200,000 tokens. The
+//! threshold is half of it.
 
 use ctxbench_core::block::{Block, BlockKind, Role};
 use ctxbench_core::content::Part;
@@ -9,7 +9,7 @@ use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Reply, Reque
 use super::program::phase;
 use crate::testing::{Answer, Played, Script, calls, play, says, too_long, user};
 
-/// A reply to a prompt of this many tokens.
+/// Sets the prompt tokens that a reply reports.
 fn at(answer: Answer, prompt: u64) -> Answer {
     answer.map(|r| Reply { usage: Usage { input: prompt, output: 10, ..Usage::default() }, ..r })
 }
@@ -40,7 +40,7 @@ fn phases(p: &Played) -> Vec<&'static str> {
     p.requests.iter().filter_map(phase).collect()
 }
 
-/// Three turns, the last with so large a prompt, then `more`.
+/// Three turns, the last with a prompt of `prompt` tokens, then `more`.
 fn turns(prompt: u64, more: Vec<Action>, replies: Vec<Answer>, summaries: Vec<Answer>) -> Script {
     let first = ["one", "two", "three"].map(|t| user(t, &format!("{t} {}", long(40))));
     let answers = [at(says(&long(400)), 1_000), at(says(&long(400)), 2_000), at(says("x"), prompt)];
@@ -74,7 +74,7 @@ fn a_draft_is_checked_and_the_newest_turn_stays() {
     assert_eq!(kinds(check), [Base, User, Assistant, User, Assistant, Summary, SummaryPrompt]);
     assert!(draft.tools.is_none() && draft.max_tokens.is_none());
     let last = p.requests.last().unwrap();
-    // Two of three turns lie before seven tenths of the characters.
+    // Two of three turns lie within the first 70 % of the characters.
     assert_eq!(kinds(last), [Base, Summary, Ack, User, Assistant, User]);
     assert_eq!(&*last.blocks[1].text, "FINAL");
     assert_eq!((last.blocks[1].role, last.blocks[2].role), (Role::User, Role::Assistant));
@@ -134,7 +134,7 @@ fn a_larger_history_is_thrown_away_and_not_tried_again() {
     let p = play("gemini-cli", 1.0, turns(100_000, more, replies, vec![huge(), huge()]));
     assert_eq!((failed(&p), p.of(Purpose::Summary).len()), (1, 2));
     assert!(p.requests.last().unwrap().blocks.iter().all(|b| b.kind != Summary));
-    // By hand it is tried again, and a success ends it.
+    // A manual compression tries again, and a success resets the failure.
     let compact = Action::Compact { instructions: None };
     let more = vec![user("u4", "on"), compact, user("u5", "on"), user("u6", "on")];
     let replies = vec![at(says("y"), 100_000), at(says("z"), 100_000), says("w")];
@@ -169,7 +169,7 @@ fn a_refusal_for_length_stands_and_the_message_is_taken_back() {
     let p = play("gemini-cli", 1.0, turns(3_000, more, vec![too_long(1, 2), says("z")], vec![]));
     assert_eq!((p.failures().len(), p.compactions().len()), (1, 0));
     assert!(p.requests.last().unwrap().blocks.iter().all(|b| &*b.text != "four"));
-    // Passing failures are answered by the same request.
+    // The same request is repeated after transient failures.
     let replies: Vec<Answer> = (0..9).map(|_| failing(503)).chain([says("y")]).collect();
     let p = play("gemini-cli", 1.0, turns(3_000, vec![user("u4", "four")], replies, vec![]));
     assert!(p.failures().is_empty());
@@ -193,8 +193,9 @@ fn old_results_become_previews() {
         let outputs = r.blocks.iter().filter(|b: &&_| b.kind == Output);
         outputs.map(|b| b.text.starts_with("<tool_output_masked>\n")).collect()
     };
-    // 20,005 tokens each. The last message of the history, a reply, is passed over; three results
-    // reach the protected 50,000, and those beyond are 30,000 only when there are two.
+    // Each result has 20,005 tokens. The last message of the history, a reply, is skipped. The
+    // third newest result crosses the protected 50,000 tokens, but the minimum of 30,000 needs a
+    // fourth.
     assert_eq!(masked(p.of(Purpose::Sample)[4]), [false, false, false, false]);
     assert_eq!(masked(p.of(Purpose::Sample)[5]), [true, true, false, false, false]);
     assert_eq!(p.compactions()[0], "mask_results");
@@ -223,7 +224,8 @@ fn older_results_of_the_tail_are_cut_by_a_compression() {
     let last = p.requests.last().unwrap();
     let sizes: Vec<usize> =
         last.blocks.iter().filter(|b| b.kind == Output).map(|b| b.text.len()).collect();
-    // The newest is about to be sent; 18,000 tokens each, so the oldest of the other three is cut.
+    // The newest result is pending. The others have 18,000 tokens each, so the oldest of the three
+    // is cut.
     assert!(sizes[0] > 40_000 && sizes[0] < 40_400, "{sizes:?}");
     assert_eq!(sizes[1..], [72_000; 3]);
 }
@@ -242,7 +244,7 @@ fn a_resumed_session_estimates_its_results_twice() {
             ..Script::default()
         }
     };
-    // Half as much is 1,250 for the result alone, twice 2,500.
+    // The threshold is 2,000 tokens. The result alone has 1,250, its two copies have 2,500.
     let spec = "gemini-cli:threshold=0.01";
     let p = play(spec, 1.0, script(true));
     assert_eq!(p.of(Purpose::Summary).len(), 2);
@@ -253,7 +255,7 @@ fn a_resumed_session_estimates_its_results_twice() {
     );
     assert_eq!(draft.blocks[3].call_id(), Some("read_file__c1"));
     assert!(play(spec, 1.0, script(false)).of(Purpose::Summary).is_empty());
-    // Compressed before, it stays compressed.
+    // A history that was compressed before the restart remains compressed.
     let more = vec![user("u4", "on"), Action::Restart, user("u5", "on")];
     let p = play("gemini-cli", 1.0, turns(100_000, more, vec![says("y"), says("z")], vec![]));
     assert_eq!(kinds(p.requests.last().unwrap())[..3], [Base, Summary, Ack]);

@@ -1,5 +1,5 @@
-//! Prompt texts of Gemini CLI, rewritten. The snapshot's tag is the original: the program looks for
-//! it.
+//! Prompt texts of Gemini CLI, rewritten. The tag of the snapshot is the original, because the
+//! program searches for it.
 
 /// Start of a snapshot in a text (docs/sources/gemini-cli.md §2).
 pub(super) const SNAPSHOT: &str = "<state_snapshot>";

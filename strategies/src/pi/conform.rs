@@ -123,7 +123,7 @@ fn view(w: &PiWords) -> View {
     let form = |variant, pieces: Vec<PromptPiece>| PromptForm { variant: Some(variant), pieces };
     View {
         numbered: Some("openai-chat"),
-        // On this wire the system prompt is a message, too.
+        // On this wire the system prompt is a message too.
         unnumbered: 1,
         prompts: vec![
             form("initial", [&history[..], &[constant(&w.initial), focus()]].concat()),
@@ -143,7 +143,7 @@ fn view(w: &PiWords) -> View {
     }
 }
 
-/// Files read and modified that a summary names.
+/// Returns the read and the modified files that a summary lists.
 fn files_of(summary: &Block) -> (Vec<String>, Vec<String>) {
     let FileLists { read, modified } = FileLists::found_in(&summary.text);
     (read.into_iter().collect(), modified.into_iter().collect())

@@ -29,7 +29,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: ManualCompaction::WithInstructions,
-    // The tree returns to a message; files stay (docs/sources/pi.md §7).
+    // A rewind returns to a message in the tree and does not change files (docs/sources/pi.md §7).
     rewind: Rewind { conversation: true, code: None, summaries: false },
     formats: &[crate::pi::persist::FORMAT],
     conform: crate::pi::conform::CONFORMANCE,

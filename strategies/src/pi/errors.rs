@@ -75,7 +75,7 @@ const PASSING: &[&str] = &[
     "stream disconnected before completion",
 ];
 
-/// Statuses of failures that may pass.
+/// HTTP statuses of failures that a retry may resolve.
 const PASSING_STATUS: &[u16] = &[429, 500, 502, 503, 504, 520, 524];
 
 /// Returns true if the prompt was too large for the provider.

@@ -11,7 +11,7 @@ use ctxbench_core::tokens::utf16_len;
 const MARGIN: u64 = 4_096;
 /// Share of the input that is kept free if the reply still has room (docs/sources/pi.md §4).
 const MARGIN_PERCENT: u64 = 15;
-/// Room of a reply from which on that share is kept free (docs/sources/pi.md §4).
+/// Minimum room for the reply at which that share is kept free (docs/sources/pi.md §4).
 const ROOM: u64 = 32_768;
 
 /// Estimates tokens for compaction decisions: a quarter of the characters, rounded up.
@@ -56,7 +56,7 @@ impl Base {
     }
 }
 
-/// The largest reply asked for, tokens, when a request is believed to have `input` tokens.
+/// Returns the output limit of a request in tokens, given the estimated `input` tokens.
 pub(super) fn largest_reply(window: u64, most: u64, input: u64, scale: f64) -> u64 {
     let (margin, room) = (scale_tokens(MARGIN, scale), scale_tokens(ROOM, scale));
     if window == 0 {
@@ -91,9 +91,10 @@ mod tests {
         // A window of 200,000 with 100,000 tokens of input: 85,000 remain after the margin of 15 %,
         // which is more than the limit of 64,000.
         assert_eq!(largest_reply(200_000, 64_000, 100_000, 1.0), 64_000);
-        // With 140,000 the share of 21,000 leaves 39,000.
+        // With 140,000 the margin is 21,000, which leaves 39,000.
         assert_eq!(largest_reply(200_000, 64_000, 140_000, 1.0), 39_000);
-        // With 150,000 it would leave 27,500: only the fixed margin is kept, and 32,768 are asked.
+        // With 150,000 the margin of 15 % would leave 27,500, so only the fixed margin is kept and
+        // the limit is 32,768.
         assert_eq!(largest_reply(200_000, 64_000, 150_000, 1.0), 32_768);
         assert_eq!(largest_reply(200_000, 64_000, 190_000, 1.0), 5_904);
         assert_eq!(largest_reply(0, 64_000, 190_000, 1.0), 64_000);

@@ -1,5 +1,5 @@
-//! pi's memory files: one per folder from the root of the file system down, and a person's own
-//! (docs/sources/pi.md §9).
+//! pi's memory files: one per folder from the root of the file system down to the working
+//! directory, and the user's own file (docs/sources/pi.md §9).
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use ctxbench_kit::memory::{
 use crate::descriptor::{Named, SettingsFile, Version};
 use crate::own_settings::{UserSetting, ValueKind, extract};
 
-/// Names in the order in which a folder is asked for them: the first one there is read.
+/// Names in order of preference. Of each folder only the first existing file is read.
 const NAMES: [&str; 5] = ["AGENTS.override.md", "AGENTS.md", "AGENTS.MD", "CLAUDE.md", "CLAUDE.MD"];
 
 /// Settings of a user's file that affect compaction.

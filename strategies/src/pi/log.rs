@@ -33,9 +33,9 @@ pub(super) enum Speaker {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Report {
     pub(super) usage: Usage,
-    /// Cut off at its largest size.
+    /// The reply was cut off at its output limit.
     pub(super) cut_off: bool,
-    /// It failed instead, for this reason.
+    /// Error, if there was no reply.
     pub(super) failed: Option<ModelError>,
 }
 
@@ -45,7 +45,7 @@ impl Report {
         Report { usage: reply.usage, cut_off, failed: None }
     }
 
-    /// Prompt and output together; 0 where it failed or nothing was reported.
+    /// Returns the tokens of prompt and output, or 0 if the request failed or nothing was reported.
     pub(super) fn total(&self) -> u64 {
         if self.failed.is_some() { 0 } else { self.usage.prompt() + self.usage.output }
     }
@@ -60,7 +60,7 @@ pub(super) struct Message {
     pub(super) chars: u64,
     /// Set for the model's messages only.
     pub(super) report: Report,
-    /// An edit leaves it out of every request.
+    /// True if an edit excludes the message from every request.
     pub(super) hidden: bool,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Compaction {
     pub(super) block: Arc<Block>,
     /// Summary with the file lists, but without the text around it.
     pub(super) summary: String,
-    /// First entry of the tail.
+    /// Index of the first entry of the tail.
     pub(super) first_kept: usize,
     pub(super) files: FileLists,
 }
@@ -90,7 +90,7 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The message, unless it is hidden or the entry is none.
+    /// Returns the message of the entry, unless it is hidden.
     pub(super) fn visible(&self) -> Option<&Message> {
         match &self.content {
             Content::Message(m) if !m.hidden => Some(m),
@@ -162,7 +162,7 @@ impl Log {
         self.entries.push(Entry { id, content });
     }
 
-    /// A reply that failed.
+    /// Adds a failed reply and returns its index.
     pub(super) fn push_failed(&mut self, s: &mut Engine, e: &ModelError) -> usize {
         let id = s.history.append("", Role::Assistant, vec![], true);
         let mut message = Message::said(Speaker::Assistant, vec![]);
@@ -202,7 +202,7 @@ impl Log {
                 is_error: true,
                 ..Draft::synthetic(BlockKind::Output, Role::Tool, NO_RESULT)
             };
-            // It belongs to the request and not to the session, so it is never estimated.
+            // The result belongs to the request and not to the session, so it is never counted.
             if let Content::Message(m) = &mut self.entries[at].content {
                 m.blocks.push(draft.build(id, vec![]));
             }
@@ -254,7 +254,7 @@ impl Message {
     }
 }
 
-/// Characters of a block as the estimators count them.
+/// Returns the characters of a block as the estimators count them.
 fn chars(b: &Block) -> u64 {
     match b.kind {
         BlockKind::Image => IMAGE_CHARS,

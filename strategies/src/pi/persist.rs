@@ -54,7 +54,7 @@ impl Session {
         Ok(Session { path, file, seed, lines: lines.len() as u64, leaf, shown })
     }
 
-    /// Writes an entry; returns its id.
+    /// Writes an entry and returns its ID.
     fn entry(&mut self, mut entry: Value) -> Result<String, PersistError> {
         self.lines += 1;
         let id = format!("{:08x}", (self.seed << 20 ^ self.lines) & 0xffff_ffff);
@@ -106,7 +106,7 @@ impl Session {
         }
         let gone = &self.shown[same..];
         if same == view.len() && gone.len() > 1 {
-            // Back to an older entry.
+            // Returns to an older entry.
             self.leaf = same.checked_sub(1).map(|i| self.shown[i].0.clone());
             self.shown.truncate(same);
             return Ok(());
@@ -208,7 +208,7 @@ fn projected(lines: &[Value]) -> Vec<(String, StoredMessage)> {
     while let Some(i) = next {
         way.push(entries[i]);
         next = entries[i]["parentId"].as_str().and_then(|p| match place.get(p) {
-            // A chain that does not go back would never end.
+            // A parent must precede its entry; this prevents endless loops.
             Some(&at) => Some(at).filter(|at| *at < i),
             None => i.checked_sub(1),
         });
@@ -258,7 +258,7 @@ fn summary(entry: &Value) -> StoredMessage {
     StoredMessage { role: Role::User, parts: vec![Part::Summary(text.into())] }
 }
 
-/// Names of the tools by the ids of their calls.
+/// Maps call IDs to tool names.
 fn names(lines: &[Value]) -> HashMap<&str, &str> {
     let blocks = lines.iter().filter_map(|l| l["message"]["content"].as_array()).flatten();
     blocks.filter_map(|b| Some((b["id"].as_str()?, b["name"].as_str()?))).collect()

@@ -29,11 +29,11 @@ pub(crate) struct Program {
     log: Log,
     /// Report of the reply that arrived but is not recorded yet.
     report: Option<Report>,
-    /// Tools have run, and the next request is to be thought over.
+    /// Tools have run, so the threshold is checked before the next request.
     batch_done: bool,
     /// Whether the run was already retried after a compaction.
     recovered: bool,
-    /// Attempts made again at the request that fails.
+    /// Number of retries of the current request.
     retried: u64,
 }
 
@@ -55,7 +55,7 @@ impl Reason {
     }
 }
 
-/// A summary that could not be had.
+/// Reason why there is no summary.
 enum NoSummary {
     /// The session is over.
     Over,
@@ -103,7 +103,7 @@ impl Program {
         let _ = s.context.set(self.view(s));
     }
 
-    /// Compacts when the view is beyond the threshold (docs/sources/pi.md §1).
+    /// Compacts if the view exceeds the threshold (docs/sources/pi.md §1).
     async fn check_threshold(&mut self, s: &mut Engine, phase: Phase, tokens: u64) {
         if self.settings.auto && tokens > self.limit(s) {
             self.compaction(s, Reason::Threshold, phase, None).await;
@@ -126,7 +126,8 @@ impl Program {
         let edited =
             self.log.entries()[at + 1..].iter().any(|e| matches!(e.content, Content::Edit));
         let input = usage.input + usage.cache_read;
-        // Some providers take a prompt that is too large, others cut it and have no room left.
+        // Some providers accept a prompt that is too large; others truncate it and have no room for
+        // a reply.
         let silent = projected
             && !edited
             && ((over && input > window)
@@ -209,8 +210,8 @@ impl Program {
         true
     }
 
-    /// The summary of a plan without the lists of files: of whole turns, and of the beginning of
-    /// the turn that is cut (docs/sources/pi.md §2, §3).
+    /// Requests the summary for a plan, without the file lists: one of whole turns, and one of the
+    /// beginning of a split turn (docs/sources/pi.md §2, §3).
     async fn summary(
         &self,
         s: &mut Engine,
@@ -237,7 +238,7 @@ impl Program {
         Ok(format!("{history}{}{turn}", words.split_join))
     }
 
-    /// The answer to a summary request; a request that fails in passing is sent again.
+    /// Sends a summary request and returns the answer. Retries transient failures.
     async fn ask(&self, s: &mut Engine, phase: Phase, prompt: Draft) -> Result<String, NoSummary> {
         let mut blocks = if s.fixed.summary_base.is_empty() {
             vec![ephemeral_block(BlockKind::Base, Role::System, self.words.summary_system.clone())]
@@ -248,7 +249,7 @@ impl Program {
         let input = Base::by_blocks(&blocks);
         let mut request = s.summary_request(phase, blocks, false);
         request.max_tokens = Some(self.largest_reply(s, input));
-        // A prompt that is sent once is not worth a cache entry (docs/sources/pi.md §8).
+        // A one-time prompt is not worth a cache entry (docs/sources/pi.md §8).
         request.breakpoints = Vec::new();
         let mut retried = 0;
         let reply = loop {
@@ -262,7 +263,7 @@ impl Program {
         if reply.stop == StopReason::MaxTokens || reply.has_calls() {
             return Err(NoSummary::Failed);
         }
-        // An answer without a word is one (docs/sources/pi.md §6).
+        // An empty answer is a valid summary (docs/sources/pi.md §6).
         let texts: Vec<&str> = reply.parts.iter().filter_map(|p| p.as_text()).collect();
         Ok(texts.join("\n"))
     }

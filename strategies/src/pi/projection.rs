@@ -14,11 +14,11 @@ use super::summary::FileLists;
 /// Entries that a compaction would keep and summarise.
 #[derive(Debug, PartialEq)]
 pub(super) struct Plan {
-    /// First entry that stays.
+    /// Index of the first entry of the tail.
     pub(super) first_kept: usize,
-    /// Entries that are summarised.
+    /// Indexes of the entries to summarise.
     pub(super) history: Vec<usize>,
-    /// Beginning of the turn that the cut lies in; empty = it lies between turns.
+    /// Indexes of the beginning of a split turn; empty if the cut lies between turns.
     pub(super) turn: Vec<usize>,
     /// Whether the cut lies within a turn.
     pub(super) split: bool,
@@ -33,7 +33,7 @@ impl Log {
         })
     }
 
-    /// Entries that make the view, the newest compaction in front.
+    /// Returns the indexes of the entries of the view, with the newest compaction first.
     pub(super) fn projected(&self) -> Vec<usize> {
         let end = self.entries().len();
         match self.compaction() {
@@ -66,7 +66,7 @@ impl Log {
         self.entries()[from..].iter().any(|e| matches!(e.content, Content::Edit))
     }
 
-    /// The newest message of the model that is sent, whether it came or failed.
+    /// Returns the index of the newest sent message of the model, which may be a failure.
     pub(super) fn newest_reply(&self) -> Option<usize> {
         let is = |m: &Message| m.speaker == Speaker::Assistant;
         (0..self.entries().len())
@@ -112,7 +112,7 @@ impl Log {
         (!stale).then(|| self.estimate(base))
     }
 
-    /// Tokens of the view by its length alone.
+    /// Estimates the tokens of the view by its length alone.
     pub(super) fn estimate(&self, base: u64) -> u64 {
         let summary = self.compaction().map_or(0, |(_, c)| quarter(utf16_len(&c.summary)));
         base + summary + self.messages().map(|m| quarter(m.chars)).sum::<u64>()
@@ -183,7 +183,7 @@ impl Log {
         found
     }
 
-    /// Files of messages, and those that the summary before names.
+    /// Returns the files that the messages and the previous summary name.
     pub(super) fn files(&self, messages: impl Iterator<Item = usize>) -> FileLists {
         let mut files = self.compaction().map(|(_, c)| c.files.clone()).unwrap_or_default();
         for m in messages.filter_map(|i| self[i].visible()) {

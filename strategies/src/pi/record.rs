@@ -13,7 +13,7 @@ use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording, Segmen
 
 pub(super) const RECORDING: Recording = Recording { notes, read, texts_apart: false };
 
-/// The folder of its session files in the one that it is driven in.
+/// Folder of the session files within the scratch folder.
 const SESSIONS: &str = "sessions";
 /// Number of bytes at the start of a session file that are read for the system message.
 const MAX_HEAD: u64 = 4 << 20;
@@ -73,7 +73,7 @@ fn ends(told: &[Value]) -> Map<String, Value> {
 }
 
 fn read(heard: &Heard<'_>) -> Reading {
-    // The system prompt is a message, too.
+    // The system prompt is a message too.
     let mut out = Reading { numbered: Some(1), limits_replies: true, ..Reading::default() };
     for r in heard.requests {
         let sorts: Vec<As> = (0..r.pieces.len()).map(|i| sorted(r, i, heard.summaries)).collect();
@@ -163,7 +163,7 @@ fn segments(body: &str, summaries: &[&str]) -> Vec<Segment> {
     vec![history, Segment::Constant("split_join", end - at), said(&body[end..])]
 }
 
-/// A summary prompt taken apart.
+/// Splits a summary prompt into its parts.
 fn prompt(text: &str, summaries: &[&str]) -> Option<As> {
     let w = PiWords::default();
     let taken = |variant, transcript: &str, prior: Option<&str>| As::Prompt {
@@ -237,7 +237,8 @@ mod tests {
         assert!(notes(scratch.path()).is_empty());
         let folder = scratch.path().join("sessions");
         std::fs::create_dir(&folder).unwrap();
-        // Sections of 4 and 5 units, the dash being one, and tools of 15 as JSON: 24 are 6 tokens.
+        // Sections of 4 and 5 units (the dash is one), and tools of 15 as JSON: 24 units are 6
+        // tokens.
         let system = r#"{"type":"message","message":{"role":"system","content":"",
             "sections":{"preamble":"four","rules":"five\u2014"},"toolsAdded":[{"name":"sh"}]}}"#;
         let lines = format!("{{\"type\":\"session\"}}\n{}\n", system.replace('\n', ""));

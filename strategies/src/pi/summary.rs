@@ -12,7 +12,7 @@ use super::words::PiWords;
 /// Length to which the transcript cuts a tool result, in UTF-16 units (docs/sources/pi.md §3).
 const RESULT_UNITS: usize = 2_000;
 
-/// Files that calls of the model named, sorted.
+/// Files named in the model's calls, sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileLists {
     /// Files that were read but not modified.
@@ -25,7 +25,7 @@ const READ: (&str, &str) = ("\n\n<read-files>\n", "\n</read-files>");
 const MODIFIED: (&str, &str) = ("\n\n<modified-files>\n", "\n</modified-files>");
 
 impl FileLists {
-    /// Takes over the file of a call.
+    /// Adds the file of a call.
     pub(super) fn note(&mut self, b: &Block) {
         let Some(call) = b.call.as_ref().filter(|_| b.kind == BlockKind::Call) else { return };
         let json = arguments(b);
@@ -66,7 +66,7 @@ impl FileLists {
     }
 }
 
-/// Messages as labelled blocks with a blank line between.
+/// Formats messages as labelled blocks, separated by blank lines.
 pub(super) fn transcript<'a>(messages: impl Iterator<Item = &'a Message>) -> Transcript {
     let mut out = Transcript::default();
     for m in messages {
@@ -132,7 +132,7 @@ fn calls<'a>(out: &mut Transcript, blocks: impl Iterator<Item = &'a Block>) {
     }
 }
 
-/// A result as the summariser reads it: the beginning, and how much is missing.
+/// Cuts a result to its beginning and states how much is missing.
 fn result(text: &str) -> String {
     match head_cut(text, RESULT_UNITS) {
         None => text.to_string(),
@@ -143,7 +143,7 @@ fn result(text: &str) -> String {
     }
 }
 
-/// A summary request as its one user message.
+/// Prompt of a summary request, sent as a single user message.
 pub(super) struct Prompt<'a> {
     pub(super) words: &'a PiWords,
     pub(super) transcript: Transcript,
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(result(&"x".repeat(2_000)), "x".repeat(2_000));
         let cut = result(&"x".repeat(4_251));
         assert_eq!(cut, format!("{}\n\n[... 2251 more characters truncated]", "x".repeat(2_000)));
-        // Half a character does not stay, and counts as missing.
+        // A character is never split; the dropped half counts as missing.
         let cut = result(&("x".repeat(1_999) + &"😀".repeat(2)));
         assert_eq!(cut, format!("{}\n\n[... 3 more characters truncated]", "x".repeat(1_999)));
     }

@@ -1,5 +1,5 @@
-//! pi by its facts (docs/sources/pi.md), in a window of 200,000 tokens of which 180,000 are kept
-//! free, so that more than 20,000 compact.
+//! Tests of pi's facts (docs/sources/pi.md), in a window of 200,000 tokens. 180,000 are reserved,
+//! so prompts of more than 20,000 compact.
 
 use ctxbench_core::block::{BlockKind, Media};
 use ctxbench_core::content::{Part, ToolCall};
@@ -10,7 +10,7 @@ use crate::testing::{Answer, Played, Script, back_to, calls, play, says, too_lon
 
 const SPEC: &str = "pi:reserve=180k,keep_recent=100";
 
-/// A reply with this many tokens in all.
+/// Sets the total tokens that a reply reports.
 fn used(answer: Answer, total: u64) -> Answer {
     answer
         .map(|r| Reply { usage: Usage { input: total - 10, output: 10, ..Usage::default() }, ..r })
@@ -43,7 +43,7 @@ fn triggers(p: &Played) -> Vec<(&'static str, u64)> {
     p.engine.events.iter().filter_map(|e| of(&e.event)).collect()
 }
 
-/// Checks that no compaction followed.
+/// Returns the number of triggers without a compaction.
 fn failed(p: &Played) -> usize {
     triggers(p).len() - p.compactions().len()
 }
@@ -158,7 +158,7 @@ fn a_refusal_for_length_is_hidden_and_the_run_goes_on_once() {
     assert_eq!(p.compactions().len(), 1);
     assert!(p.failures().is_empty());
     assert_eq!(triggers(&p)[0].0, "overflow");
-    // The refused prompt is summarised too: nothing answers it.
+    // The refused prompt is summarised too, because it has no answer.
     let retried = p.of(Purpose::Sample)[3];
     assert_eq!(kinds(retried), [BlockKind::Base, BlockKind::Summary]);
 
@@ -213,7 +213,7 @@ fn a_summary_that_fails_is_tried_again_at_the_next_check() {
         assert_eq!(p.of(Purpose::Summary).len(), 2, "after the run and before the prompt");
         assert!(p.requests.last().unwrap().blocks[1].text.contains("LATE"));
     }
-    // A passing error is answered by the same request, three times at most.
+    // The request is repeated after a transient error, at most three times.
     let bad: Vec<Answer> = (0..8).map(|_| failing(500)).collect();
     let p = play(SPEC, 1.0, two_turns(20_001, vec![user("u3", "on")], vec![says("x")], bad));
     assert_eq!(p.of(Purpose::Summary).len(), 8);

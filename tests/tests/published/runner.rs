@@ -67,7 +67,8 @@ const PLAIN: [(u64, u64); 37] = [
     (9_475, 297),
 ];
 
-/// Input and output of each printed turn with compaction: up to the first one, up to the second one, and to the end.
+/// Input and output of each printed turn with compaction: up to the first one, up to the second
+/// one, and to the end.
 const COMPACTED: [&[(u64, u64)]; 3] = [
     &[
         (1_537, 57),

@@ -89,13 +89,13 @@ struct Reader<'a> {
     steps: Vec<Step>,
     /// Subagents of the current steps, the innermost last.
     agents: Vec<String>,
-    /// Subagents that were entered: a trajectory appears where it is first named.
+    /// Ids of the subagents that were read. A trajectory appears where it is first named.
     told: HashSet<String>,
     /// Folder of the subagents' files.
     folder: Option<&'a Path>,
 }
 
-/// Properties of all steps of a trajectory.
+/// Properties that apply to all steps of a trajectory.
 struct Trajectory<'a> {
     model: Option<String>,
     subagents: Vec<Document<'a>>,
@@ -149,7 +149,7 @@ impl Reader<'_> {
             }
             Some("user") => {
                 if said.is_empty() {
-                    // A message all the same, though an empty one.
+                    // An empty message still counts as a message.
                     said.push(Piece::Shown(Part::Text("".into())));
                 }
                 self.input(step.clone(), said);
@@ -191,7 +191,7 @@ impl Reader<'_> {
             match named.or(ids.get(n).copied()) {
                 Some(call_id) => {
                     let call_id = call_id.to_string();
-                    // No member of the format has it; ours is in `extra`, which is open to others.
+                    // The format has no such member. The exporter of ctxbench writes it to `extra`.
                     let is_error = result.get("extra").and_then(|e| e.get("is_error"));
                     let is_error = is_error == Some(&Value::Bool(true));
                     let result = Piece::Result { call_id, pieces, is_error };
@@ -254,7 +254,7 @@ fn list(object: Option<&Value>, key: &str) -> Vec<Value> {
     object.and_then(|o| o.get(key)?.as_array()).cloned().unwrap_or_default()
 }
 
-/// The files that a trajectory refers to.
+/// Returns the files that a trajectory refers to.
 fn parts(source: &Source<'_>) -> Vec<PathBuf> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -344,7 +344,7 @@ fn counters(o: &Map<String, Value>) -> Option<Counters> {
     Some(Counters::read(&flat, names).of_whole_prompt())
 }
 
-/// A text, or texts, images and sounds.
+/// Converts a text, or a list of texts, images and sounds.
 fn content(value: Option<&Value>) -> Vec<Piece> {
     let Some(Value::Array(list)) = value else { return any_content(value) };
     let piece = |part: &Value| match part.get("source") {

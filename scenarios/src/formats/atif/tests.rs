@@ -62,7 +62,7 @@ fn a_trajectory_becomes_a_session_with_its_subagents() {
         _ => None,
     };
     let counted: Vec<_> = s.entries.iter().filter_map(usage).collect();
-    // 120 = 10 + 100 read + 10 written; the last covers two requests.
+    // 120 = 10 + 100 read + 10 written. The counters of the last step cover two requests.
     assert_eq!(counted, [Some((10, 100, 10, 20)), Some((150, 0, 0, 9)), None]);
     let at = |e: &Entry| if let Entry::Assistant(a) = e { a.at } else { None };
     assert_eq!(s.entries.iter().filter_map(at).collect::<Vec<_>>(), [2_000]);

@@ -1,11 +1,11 @@
-//! Which lines of a Claude Code transcript belong to the conversation that the session ended with.
+//! Selection of the lines of a Claude Code transcript that belong to the final conversation.
 //!
 //! Lines name their parent, and a parent with two children is a branch: a retry, an edited prompt,
-//! or merely parallel tool calls. The file is cut at compaction boundaries. In each piece the chain
-//! from the last message up to a line without a known parent is kept; so are the other lines of a
-//! reply on the chain (same message id) and the results of its calls, which parallel calls leave
-//! off the chain. A piece has several roots when a program resumed a session without naming the
-//! parent: lines before a later root are kept too, because losing a history is worse than keeping a
+//! or merely parallel tool calls. The file is cut at compaction boundaries. Each piece keeps the
+//! chain from its last message up to a line without a known parent. It also keeps the other lines
+//! of a reply on the chain (same message id) and the results of its calls, which parallel calls
+//! leave off the chain. A piece has several roots if a program resumed a session without naming the
+//! parent. Lines before a later root are kept too, because losing a history is worse than keeping a
 //! retry.
 
 use std::collections::{HashMap, HashSet};
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{RecordedLine, str_of};
 
-/// The messages among the lines of one conversation that do not belong to its final form, by line.
+/// Returns the messages of a conversation that do not belong to its final form, by line number.
 pub(super) fn left_out(lines: &[&RecordedLine]) -> Vec<usize> {
     let mut keep: HashSet<usize> = HashSet::new();
     let mut from = 0;

@@ -1,5 +1,5 @@
-//! Companions of a compaction of Claude Code's boundary line: the request for its summary, which
-//! the program stores like a subagent's conversation, and the user's command.
+//! Companions of a compaction of Claude Code: the request for its summary, which the program stores
+//! like a subagent's conversation, and the user's command.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,11 @@ use super::super::recording::{Compaction, Piece, Reply, Step, View, What};
 /// Prefix of the ids of summary conversations, as in recordings of version 2.1.39.
 const SUMMARY_AGENT: &str = "acompact-";
 
-/// Hands each request for a summary to the compaction that followed it: it is a call that the
-/// provider counted, and no conversation of the session. Returns how many compactions are missing.
+/// Assigns each request for a summary to the compaction that follows it. Such a request is a
+/// counted call, but not a conversation of the session. Returns a warning if compactions are
+/// missing.
 pub(super) fn summaries(steps: &mut [Step]) -> Option<String> {
-    // The reply of each such conversation, with the place of its last part.
+    // Reply of each such conversation, with the position of its last part.
     let mut replies: BTreeMap<String, (usize, Box<Reply>)> = BTreeMap::new();
     for (i, step) in steps.iter_mut().enumerate() {
         let Some(agent) = step.agent.clone().filter(|a| a.starts_with(SUMMARY_AGENT)) else {

@@ -15,8 +15,8 @@ use crate::escapes;
 /// Maximum length of a first line that is read, bytes.
 const LONGEST_LINE: u64 = 4 << 20;
 
-/// Returns the files of a session's subagents, by name; none if the input is not a session's main
-/// file.
+/// Returns the files of a session's subagents, sorted by name. Returns none if the input is not the
+/// main file of a session.
 pub(super) fn subagent_files(input: &Source<'_>) -> Vec<PathBuf> {
     let Some(path) = input.beside() else { return vec![] };
     let said = |o: &Map<String, Value>| {
@@ -30,7 +30,7 @@ pub(super) fn subagent_files(input: &Source<'_>) -> Vec<PathBuf> {
         return vec![];
     };
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // A link may be called otherwise.
+    // A link may have a different name.
     let own = path.with_file_name(Source::at(&path).stem());
     let mut found: Vec<PathBuf> = [folder.to_path_buf(), own.join("subagents")]
         .iter()

@@ -20,8 +20,8 @@ pub(super) fn is_command_trace(text: &str) -> bool {
     TRACES.iter().any(|t| text.trim_start().starts_with(t))
 }
 
-/// The pieces of a content, which is a string or a list of Anthropic's blocks, and how many blocks
-/// there are.
+/// Converts a content, which is a string or a list of Anthropic's blocks. Also returns the number
+/// of blocks.
 pub(super) fn pieces(content: Option<&Value>) -> (Vec<Piece>, usize) {
     match content {
         Some(Value::String(text)) => (vec![Piece::text(text)], 1),

@@ -135,7 +135,7 @@ fn last_reply(steps: &[Step], agent: &str, call: &str) -> Option<(usize, Step)> 
         _ => None,
     };
     let (place, said) = steps.iter().enumerate().find_map(|(i, s)| Some((i, result(s)?)))?;
-    // The program adds a line after the text of the subagent.
+    // The program adds a line after the subagent's text.
     let by_program =
         |p: &Piece| matches!(p, Piece::Said(Part::Text(text)) if text.starts_with("agentId: "));
     let pieces: Vec<Piece> = said.into_iter().filter(|p| !by_program(p)).collect();
@@ -173,7 +173,7 @@ impl Reader {
             ..Step::default()
         };
         if origin == Origin::Repeated {
-            // The message itself was counted.
+            // The message itself was counted already.
             let what = Reader::default().what(&line);
             return self.steps.push(Step { view: View::Session, what, ..step });
         }
@@ -284,7 +284,7 @@ fn system(o: &Map<String, Value>) -> What {
                 ..Compaction::default()
             })
         }
-        // Clearing of old results, under any name: earlier content has changed.
+        // Clearing of old results under any name, which changes earlier content.
         other if other.contains("compact") => What::Note {
             kind: NoteKind::Edit,
             text: format!("the program cleared earlier content ({other})"),

@@ -1,5 +1,4 @@
-//! Which way the calls of a Claude Code transcript went, by the names that servers give to replies
-//! and requests.
+//! Route of the calls in a Claude Code transcript, derived from the forms of reply and request ids.
 
 use super::super::recording::Route;
 
@@ -13,8 +12,8 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// The provider's own API names replies `msg_01…` and requests `req_…`; Bedrock, Vertex and
-    /// proxies do not.
+    /// Adds a reply. The provider's own API uses reply ids `msg_01…` and request ids `req_…`;
+    /// Bedrock, Vertex and proxies do not.
     pub(super) fn add(&mut self, message: &str, request: &str) {
         self.all += 1;
         if message.starts_with("msg_")

@@ -1,6 +1,6 @@
-//! Lines of a Claude Code transcript that belong to a subagent: sidechain lines, and in later
-//! versions progress lines that repeat its messages. A subagent's last reply is not repeated: it is
-//! the result of its call.
+//! Lines of a Claude Code transcript that belong to a subagent: sidechain lines and, in later
+//! versions, progress lines that repeat its messages. A subagent's last reply is not repeated,
+//! because it is the result of its call.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use super::{RecordedLine, flag, str_of, string};
 pub(super) struct Conversations {
     /// Lines in file order.
     pub(super) lines: Vec<Spoken>,
-    /// Subagents with messages in progress lines only, each with the call that started it.
+    /// Subagents whose messages appear only in progress lines, each with the call that started it.
     pub(super) repeated: BTreeMap<String, String>,
     /// The file is the transcript of one subagent.
     pub(super) of_subagent: bool,
@@ -28,14 +28,14 @@ pub(super) struct Spoken {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     Own,
-    /// A progress line that repeats a subagent's message: only a link between its neighbours.
+    /// A progress line that repeats a subagent's message. It only links its neighbours.
     Progress,
-    /// The message that such a line repeats.
+    /// A message repeated by a progress line.
     Repeated,
 }
 
 impl Conversations {
-    /// The lines of each conversation.
+    /// Returns the lines of each conversation.
     pub(super) fn windows(&self) -> Vec<Vec<&RecordedLine>> {
         let mut windows: HashMap<Option<&str>, Vec<&RecordedLine>> = HashMap::new();
         for spoken in self.lines.iter().filter(|s| s.origin != Origin::Progress) {
@@ -77,8 +77,8 @@ pub(super) fn split(lines: Vec<RecordedLine>) -> Conversations {
     Conversations { lines: out, repeated, of_subagent }
 }
 
-/// The subagent of a sidechain line: its id, or, where there is none, the line that its chain
-/// begins with.
+/// Returns the subagent of a sidechain line: its id, or the first line of its chain if it has no
+/// id.
 fn sidechain(object: &Map<String, Value>, roots: &mut HashMap<String, String>) -> String {
     let uuid = str_of(object, "uuid").unwrap_or_default();
     let root = str_of(object, "parentUuid")
@@ -88,7 +88,7 @@ fn sidechain(object: &Map<String, Value>, roots: &mut HashMap<String, String>) -
     str_of(object, "agentId").map_or(root, str::to_string)
 }
 
-/// The message that a progress line repeats, as a line of its subagent.
+/// Returns the message that a progress line repeats, as a line of its subagent.
 fn progress(line: &RecordedLine) -> Option<(String, RecordedLine)> {
     let data = line.object.get("data")?.as_object()?;
     if str_of(data, "type") != Some("agent_progress") {

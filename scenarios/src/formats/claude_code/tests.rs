@@ -55,7 +55,7 @@ fn a_transcript_becomes_a_session() {
             output: 1,
             cache_read: 50,
             cache_write: 100,
-            // Thinking, with a signature that costs nothing, and two calls.
+            // Thinking with a signature that costs nothing, and two calls.
             output_estimate: Some(counted(&["hm"]) + counted(&["Read{\"p\":\"x\"}", "Read{}"])),
             ..RecordedUsage::default()
         }),
@@ -122,7 +122,7 @@ fn a_transcript_becomes_a_session() {
     assert_eq!(s.header.prefix_tokens, Some(153 - counted(&["caveat", "find it"])));
 }
 
-/// Each a block of Claude's: 1.1 tokens per token of o200k and 34 around it.
+/// Counts each text as a block of Claude's: 1.1 tokens per o200k token, and 34 more.
 fn counted(blocks: &[&str]) -> u64 {
     let block = |text: &&str| (1.1 * ctxbench_core::tokens::o200k(text) as f64).round() as u64 + 34;
     blocks.iter().map(block).sum()
@@ -163,7 +163,7 @@ fn messages_that_progress_lines_repeat_are_the_subagents() {
             ("o", None)
         ]
     );
-    // Its last reply is not repeated; it is in the result, before a line by the program.
+    // The last reply is not repeated. It is part of the result, before a line by the program.
     let last = s.entries.iter().find_map(|e| {
         if let Entry::Assistant(a) = e { (a.id == "x-last").then(|| a.content()) } else { None }
     });
@@ -211,7 +211,7 @@ proptest::proptest! {
     }
 }
 
-/// A session that was compacted once, and the file with the request for the summary.
+/// Returns a session that was compacted once, and the file with the request for its summary.
 fn compacted(boundary: &str, command: &str) -> [String; 2] {
     let main = format!(
         r#"{{"type":"user","uuid":"u1","parentUuid":null,"sessionId":"s","isSidechain":false,"timestamp":"2026-01-01T00:00:01.000Z","message":{{"role":"user","content":"find it"}}}}

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::recording::Piece;
 
-/// A message's or output's content: a string, or a list of texts and images.
+/// Converts the content of a message or output: a string, or a list of texts and images.
 pub(super) fn content(value: Option<&Value>) -> Vec<Piece> {
     match value {
         Some(Value::String(text)) => vec![Piece::text(text)],

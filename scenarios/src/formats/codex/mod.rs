@@ -60,7 +60,7 @@ const ITEMS: &[&str] = &[
 fn sniff(head: &Head) -> bool {
     head.objects().any(|o| match str_of(o, "type") {
         Some(kind) => ENVELOPES.contains(&kind) && o.get("payload").is_some_and(Value::is_object),
-        // Old rollouts begin with this, and contain bare items.
+        // Old rollouts begin with this line and contain bare items.
         None => {
             o.contains_key("instructions") && o.contains_key("timestamp") && o.contains_key("id")
         }
@@ -84,16 +84,17 @@ struct Reader {
     model: Option<String>,
     effort: Option<String>,
     window: Option<u64>,
-    /// Counted context of the last request and its reply, in tokens.
+    /// Counted tokens of the last request and its reply.
     context: Option<u64>,
     total: Option<Value>,
-    /// The system prompt was seen.
+    /// Whether the system prompt was read.
     system: bool,
-    /// Name of the newest step that a next one hangs on.
+    /// Name of the newest step, the parent of the next one.
     tip: Option<String>,
     /// The tip before each user turn, for rolling back.
     turns: Vec<Option<String>>,
-    /// Texts of the user since the last reply, each with the step that an event alone made of it.
+    /// Texts of the user since the last reply. If only an event contained the text so far, with its
+    /// step.
     said: Vec<(String, Option<usize>)>,
 }
 
@@ -133,7 +134,7 @@ impl Reader {
         self.steps.push(Step { line, stamp, what, ..Step::default() });
     }
 
-    /// A step that the next one hangs on.
+    /// Adds a step that follows the newest one.
     fn chained(&mut self, at: At, what: What) {
         let name = Some(format!("line {}", at.line));
         let parent = std::mem::replace(&mut self.tip, name.clone());
@@ -141,7 +142,7 @@ impl Reader {
         self.steps.push(Step { line, name, parent, stamp, what, ..Step::default() });
     }
 
-    /// The first line: system text, or in old rollouts the user's instructions.
+    /// Reads the first line: the system prompt or, in old rollouts, the user's instructions.
     fn meta(&mut self, at: At, payload: &Map<String, Value>) {
         match str_of(payload, "model_provider") {
             Some("openai") => {
@@ -191,7 +192,7 @@ impl Reader {
         }
     }
 
-    /// Handles a message of the user as an event, which a neighbouring item may repeat.
+    /// Adds a user message from an event, unless an item with the same text was read before.
     fn said_by_event(&mut self, at: At, payload: &Map<String, Value>) {
         let text = str_of(payload, "message").unwrap_or_default().trim().to_string();
         if text.is_empty() || self.said.iter().any(|(known, _)| *known == text) {
@@ -202,8 +203,8 @@ impl Reader {
         self.input(at, None, vec![Piece::text(&text)]);
     }
 
-    /// Counters close the reply with the parts before them. Counters with an unchanged total are a
-    /// reminder.
+    /// Adds counters, which belong to the parts since the last counters. Ignores counters with an
+    /// unchanged total.
     fn counted(&mut self, at: At, payload: &Map<String, Value>) {
         let Some(info) = payload.get("info").and_then(Value::as_object) else { return };
         self.window = info.get("model_context_window").and_then(tokens).or(self.window);
@@ -218,7 +219,7 @@ impl Reader {
         if repeated {
             return;
         }
-        // Tokens read and written are part of the input here.
+        // The input includes the tokens read and written.
         let read = all.read.min(all.input);
         let input = (all.input - read).saturating_sub(all.write);
         let counters = Counters { input, read, ..all };
@@ -301,7 +302,7 @@ impl Reader {
         self.input(at, string(item, "id"), pieces.into_iter().map(placed).collect());
     }
 
-    /// A message of the user as an item takes the place of an event that said the same.
+    /// Replaces the event with the same text by a user message from an item.
     fn said_by_item(&mut self, pieces: &[Piece]) {
         let texts = pieces.iter().filter_map(|p| match p {
             Piece::Said(part) => part.as_text().map(|t| t.trim().to_string()),

@@ -182,7 +182,7 @@ fn what_the_user_said_counts_once_whether_item_or_event() {
         let lines = [&first[..], &done, &[event("more")], &done, &[back]].concat();
         assert_eq!(said(&lines), ["fix it", "done"], "{first:?}");
     }
-    // The same text in a file of instructions is not the user's.
+    // The same text in an instructions file is not a message of the user.
     let rules = item("user", "# AGENTS.md instructions for /w\n\nfix it");
     assert_eq!(said(&[&[rules, event("fix it")], &done[..]].concat()), ["fix it", "done"]);
 }

@@ -1,4 +1,4 @@
-//! Requests and replies of an exchange, by the decoders of its wire.
+//! Decoding of an exchange's request and reply by its wire.
 //!
 //! Real sessions contain more than a simulated provider must know. Parts that a wire does not model
 //! are removed from the body and reported, and the rest is read.
@@ -18,7 +18,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::super::recording::{Counters, Piece};
 use crate::escapes;
 
-/// Kinds of content that were left out, and how many of each.
+/// Number of removed parts by kind.
 pub(super) type Unknown = BTreeMap<String, usize>;
 
 /// Maximum number of unknown kinds in one body.
@@ -28,7 +28,7 @@ pub(super) fn prompt(wire: Wire, path: &str, body: &str, unknown: &mut Unknown) 
     read(body, unknown, |body| wire.decode(path, body.as_bytes()))
 }
 
-/// The whole reply of an answer; `None` = there is none in it.
+/// Returns the complete reply of an answer, or `None` if the answer contains no reply.
 pub(super) fn reply(wire: Wire, answer: &str, unknown: &mut Unknown) -> Option<Reply> {
     if answer.trim_start().starts_with(['{', '[']) {
         return read(answer, unknown, |body| wire.decode_reply(body.as_bytes()));
@@ -105,7 +105,7 @@ fn type_of(raw: &RawValue) -> Option<String> {
     serde_json::from_str::<Typed>(raw.get()).ok().map(|t| t.kind)
 }
 
-/// The fields of an object in their order.
+/// Fields of an object, in order.
 struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> serde::Deserialize<'de> for Fields<'a> {
@@ -128,7 +128,7 @@ impl<'de: 'a, 'a> serde::Deserialize<'de> for Fields<'a> {
     }
 }
 
-/// Returns the provider's counters; `None` = it sent none.
+/// Returns the provider's counters, or `None` if it sent none.
 pub(super) fn counters(usage: &Usage) -> Option<Counters> {
     let write = usage.cache_write + usage.cache_write_1h;
     (usage.prompt() + usage.output > 0).then(|| Counters {
@@ -141,7 +141,7 @@ pub(super) fn counters(usage: &Usage) -> Option<Counters> {
     })
 }
 
-/// A part of a reply.
+/// Converts a part of a reply.
 pub(super) fn reply_piece(part: Part) -> Piece {
     match part {
         Part::Compaction(_) => Piece::Opaque,
@@ -149,7 +149,7 @@ pub(super) fn reply_piece(part: Part) -> Piece {
     }
 }
 
-/// An item of a prompt; `None` = it says nothing.
+/// Converts an item of a prompt, or returns `None` if it is empty.
 pub(super) fn prompt_piece(content: &Content, role: Role) -> Option<Piece> {
     let text = |t: &Arc<str>| Part::Text(t.clone());
     Some(match content {

@@ -1,15 +1,15 @@
-//! Lines of the file, for the recorder and the reader.
+//! Lines of the file, shared by the recorder and the reader.
 //!
-//! A request repeats most of the one before it, so a body is stored as the new part between the
-//! beginning and the end that it shares with an earlier one. Reassembled it has the bytes that were
-//! sent.
+//! A request repeats most of the previous one. A body is therefore stored as the new text between
+//! the beginning and the end that it shares with an earlier body. Unpacking restores the exact
+//! bytes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Version of the file.
+/// Version of the file format.
 pub const VERSION: u32 = 1;
 
 /// Line of a recording file.
@@ -22,16 +22,16 @@ pub enum Line {
     Passed(Passed),
 }
 
-/// First line of the file.
+/// Header, the first line of the file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Header {
     pub version: u32,
-    /// RFC 3339; times of the other lines count from here.
+    /// Start in RFC 3339. The times of the other lines count from here.
     pub started: String,
     /// File name of the program that was recorded, without its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Secrets were removed from the bodies, too, so that they differ from the sent ones.
+    /// Whether secrets were removed from the bodies, which then differ from the sent ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
 }
@@ -40,12 +40,12 @@ pub struct Header {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
-    /// The answer came to its end, whatever it says.
+    /// The answer was complete, whatever its content.
     #[default]
     Whole,
-    /// The provider, or the way to it, broke off.
+    /// The provider or the connection broke off.
     Cut,
-    /// The program wanted no more.
+    /// The program closed the connection.
     Left,
     /// The provider sent no answer.
     Unreached,
@@ -54,18 +54,18 @@ pub enum Ended {
 /// Request for a reply with its outcome.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Exchange {
-    /// From 1, in the order of arrival.
+    /// Number from 1, in order of arrival.
     pub number: u64,
-    /// When the request was there, ms.
+    /// Arrival time of the request, ms.
     pub at_ms: u64,
-    /// Name of the wire.
+    /// Name of the wire API.
     pub wire: String,
-    /// Path of the request, as the provider sees it.
+    /// Path of the request as the provider receives it.
     pub path: String,
-    /// Names of the query's parameters.
+    /// Names of the query parameters.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub query: Vec<String>,
-    /// Host that it was passed on to.
+    /// Host that the request was forwarded to.
     #[serde(default)]
     pub host: String,
     /// Headers of the request; values that may be secret are `[redacted]`.
@@ -73,23 +73,23 @@ pub struct Exchange {
     pub headers: BTreeMap<String, String>,
     /// Body of the request; `None` = not text.
     pub body: Option<Body>,
-    /// HTTP status; 0 = none came.
+    /// HTTP status. 0 = no answer arrived.
     pub status: u16,
     #[serde(default)]
     pub reply_headers: BTreeMap<String, String>,
-    /// Answer as it came: a JSON document or events; `None` = not text.
+    /// Answer as received: a JSON document or events. `None` = not text.
     pub reply: Option<String>,
-    /// When the first bytes of the answer were there, ms.
+    /// Arrival time of the first bytes of the answer, ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_ms: Option<u64>,
     pub end_ms: u64,
     pub ended: Ended,
-    /// Why it did not end well.
+    /// Reason of an incomplete exchange.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// A call that asks for no reply.
+/// A request that does not ask for a reply.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Passed {
     pub at_ms: u64,
@@ -100,12 +100,12 @@ pub struct Passed {
     pub known: bool,
 }
 
-/// The body of a request.
+/// Body of a request, stored relative to an earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Body {
-    /// Length of the whole, bytes.
+    /// Length of the whole body, bytes.
     pub bytes: usize,
-    /// Number of the exchange with the body that it shares its beginning and end with.
+    /// Number of the exchange whose body has the same beginning and end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub like: Option<u64>,
     /// Length of the shared beginning, bytes.
@@ -125,11 +125,11 @@ fn is_zero(n: &usize) -> bool {
 /// Number of earlier bodies that a body may refer to.
 const MAX_REFERENCES: usize = 16;
 
-/// Maximum length of a chain of references. The next body is written whole, so a damaged line has
-/// bounded effects.
+/// Maximum length of a chain of references. The next body is stored whole, so that a damaged line
+/// affects only a limited number of others.
 const MAX_CHAIN: u32 = 64;
 
-/// The newest bodies, the same for who writes and who reads.
+/// Newest bodies. The writer and the reader keep the same ones.
 #[derive(Debug, Default)]
 pub struct Bodies(VecDeque<EarlierBody>);
 
@@ -141,13 +141,13 @@ struct EarlierBody {
 }
 
 impl Bodies {
-    /// A body as it is written.
+    /// Packs a body for the file.
     pub fn pack(&mut self, number: u64, text: &str) -> Body {
         let usable = self.0.iter().filter(|h| h.chain < MAX_CHAIN);
         let shared = usable.map(|held| (shared(&held.text, text), held));
         let best = shared.max_by_key(|((head, tail), held)| (head + tail, held.number));
         let whole = Body { bytes: text.len(), text: text.to_string(), ..Body::default() };
-        // A reference costs some bytes, too.
+        // A reference also has a cost.
         let (body, chain) = match best.filter(|((head, tail), _)| head + tail > 100) {
             Some(((head, tail), held)) => {
                 let text = text[head..text.len() - tail].to_string();
@@ -159,7 +159,7 @@ impl Bodies {
         body
     }
 
-    /// Returns a body as it was sent; an error describes the fault of the line.
+    /// Restores a body. The error describes the problem of the line.
     pub fn unpack(&mut self, number: u64, body: &Body) -> Result<Arc<str>, String> {
         let (text, chain): (Arc<str>, u32) = match body.like {
             None => (Arc::from(body.text.as_str()), 0),

@@ -59,7 +59,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let sorted = sorted::sorted(&all);
     let mut recordings = steps::recordings(&all, &sorted, &told);
     if recordings.is_empty() && told.last_line > 0 {
-        // The notes on its lines explain why it is empty.
+        // Notes on its lines explain why it is empty.
         recordings.push(told);
     }
     let several = recordings.len() > 1;
@@ -87,7 +87,7 @@ fn route(all: &seen::Exchanges) -> Route {
     }
 }
 
-/// A request for a summary, as it was sent, and the answer.
+/// Request for a summary with its answer.
 #[derive(Clone, Debug)]
 pub struct Summarised {
     pub wire: Wire,

@@ -1,4 +1,4 @@
-//! Exchanges of a file, decoded by their wires, each content once.
+//! Exchanges of a file, decoded by their wires. Each content is stored once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::formats::{Recording, Source};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Placed {
     pub(super) hash: u64,
-    /// Message on the wire.
+    /// Index of the message on the wire.
     pub(super) message: usize,
 }
 
@@ -31,25 +31,25 @@ pub(super) struct ExchangeView {
     pub(super) end_ms: u64,
     pub(super) wire: &'static str,
     pub(super) model: String,
-    /// Contents before the conversation.
+    /// Hashes of the contents before the conversation.
     pub(super) standing: Vec<u64>,
     /// Hash of the tools; 0 = none.
     pub(super) tools: u64,
     /// Items of the conversation.
     pub(super) items: Vec<Placed>,
-    /// Or why there is none.
+    /// The reply, or the reason why there is none.
     pub(super) reply: Result<Reply, String>,
 }
 
-/// All that was read.
+/// Contents of a file.
 #[derive(Default)]
 pub(super) struct Exchanges {
     pub(super) header: Header,
-    /// In the order of their numbers.
+    /// Exchanges in the order of their numbers.
     pub(super) all: Vec<ExchangeView>,
     pub(super) contents: HashMap<u64, (Role, Arc<Content>)>,
     pub(super) tools: HashMap<u64, Arc<Tools>>,
-    /// Hosts of the requests, with their numbers.
+    /// Number of requests by host.
     pub(super) hosts: BTreeMap<String, usize>,
 }
 
@@ -59,7 +59,7 @@ impl Exchanges {
         (*role, content)
     }
 
-    /// Returns whether the model wrote it.
+    /// Returns whether the model wrote a content.
     pub(super) fn is_said(&self, hash: u64) -> bool {
         self.content(hash).0 == Role::Assistant
     }
@@ -90,7 +90,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
                 *found.hosts.entry(exchange.host.clone()).or_default() += 1;
                 let seen = found.exchange(number, *exchange, &mut bodies, &mut notes.unknown);
                 match seen {
-                    // The provider refused it, and nothing was said.
+                    // The provider refused it, and it contains no messages.
                     Ok(ExchangeView { items, reply: Err(why), .. }) if items.is_empty() => {
                         let what = format!("a request without messages ({why})");
                         out.warnings.push(format!("{file}:{number}: {what}; left out"));
@@ -119,7 +119,7 @@ pub(super) fn read(source: &Source<'_>, out: &mut Recording) -> Result<Exchanges
     Ok(found)
 }
 
-/// Missing parts of the session.
+/// Notes on parts that are missing from the session.
 #[derive(Default)]
 struct Notes {
     unknown: Unknown,

@@ -1,11 +1,10 @@
 //! Assignment of each request to the conversation that it continues.
 //!
-//! - A request continues the conversation with messages that it shows all, the longest if there are
-//!   several.
-//! - It rewrites a conversation of its kind if it shows replies or results of it in order, or the
-//!   text that a reply to its end, or a parallel reply, put in their place.
-//! - Of a kind are requests with the same system prompt or the same tools, or with half of the lines
-//!   of the system prompt in common.
+//! - A request continues the longest conversation with all of its messages shown in the request.
+//! - It rewrites a conversation of its kind if it shows replies or results of it in order, or a
+//!   text from a reply to its end, or from a parallel reply, that replaces them.
+//! - Two requests are of one kind if they have the same system prompt, the same tools, or half of
+//!   the lines of the system prompt in common.
 //! - A reply is a summary if its text returns outside a reply and outside a tool's result while
 //!   earlier messages are missing.
 
@@ -18,7 +17,7 @@ use ctxbench_provider::Content;
 
 use super::seen::{ExchangeView, Exchanges, Placed};
 
-/// Relation of a request to its conversation. Positions are those of its items.
+/// Relation of a request to its conversation. Positions refer to the request's items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Relation {
     Begins,
@@ -31,12 +30,12 @@ pub(super) enum Relation {
         to: usize,
         new: usize,
     },
-    /// Earlier messages are missing; `by` wrote the text that replaces them, at `at`.
+    /// Earlier messages are missing. `by` is the summary that replaces them.
     Compacted {
         by: Option<Summary>,
         new: Vec<usize>,
     },
-    /// Earlier messages are others.
+    /// Earlier messages changed.
     Edited {
         new: usize,
     },
@@ -46,7 +45,7 @@ pub(super) enum Relation {
 pub(super) struct Summary {
     /// Index of the exchange that wrote the summary.
     pub(super) by: usize,
-    /// The item that shows it.
+    /// Position of the item that shows the summary.
     pub(super) at: usize,
 }
 
@@ -55,11 +54,11 @@ pub(super) struct Summary {
 pub(super) struct Conversation {
     /// Indices of the exchanges, in order.
     pub(super) exchanges: Vec<usize>,
-    /// Items of its newest request.
+    /// Items of the newest request.
     items: Vec<Placed>,
 }
 
-/// Every exchange in its conversation.
+/// Exchanges, sorted by conversation.
 #[derive(Debug, Default)]
 pub(super) struct Sorted {
     pub(super) conversations: Vec<Conversation>,
@@ -69,7 +68,7 @@ pub(super) struct Sorted {
     pub(super) summaries: HashSet<usize>,
 }
 
-/// Maximum number of exchanges before a request in which its summary may be.
+/// Maximum number of exchanges between a summary and the request that shows it.
 const SUMMARY_WITHIN: usize = 50;
 
 pub(super) fn sorted(all: &Exchanges) -> Sorted {
@@ -108,7 +107,7 @@ impl Sorter<'_> {
         &self.all.all[i]
     }
 
-    /// Returns whether an exchange is of the kind of a conversation, which may change over time.
+    /// Returns whether an exchange is of the same kind as the newest one of a conversation.
     fn is_of(&mut self, i: usize, conversation: usize) -> bool {
         let Some(&last) = self.out.conversations[conversation].exchanges.last() else {
             return false;
@@ -155,7 +154,7 @@ impl Sorter<'_> {
             (0..self.view(i).items.len()).filter(|at| !known.contains(at)).collect()
         };
         let Some((conversation, shared)) = best else {
-            // Nothing remains except, possibly, a summary and text of the user.
+            // Nothing remains except possibly a summary and text of the user.
             return own.iter().rev().find_map(|c| {
                 let shared = self.shared(i, *c);
                 let fresh = unknown(&shared.known);
@@ -176,7 +175,7 @@ impl Sorter<'_> {
         Some((conversation, relation))
     }
 
-    /// Returns the messages of a conversation that a request shows, in order.
+    /// Compares a request with a conversation.
     fn shared(&self, i: usize, conversation: usize) -> Shared {
         let (before, items) = (&self.out.conversations[conversation].items, &self.view(i).items);
         let mut known = Vec::new();
@@ -192,7 +191,8 @@ impl Sorter<'_> {
             matches!(role, Role::Assistant | Role::Tool)
                 || matches!(content, Content::Output { .. } | Content::Call { .. })
         };
-        // Texts of the user alone say little: programs put the same ones before every conversation.
+        // Texts of the user are not sufficient, because programs put the same ones before every
+        // conversation.
         let last_work = known.iter().rev().find(|at| work(&items[**at])).copied();
         let works = last_work.is_some();
         let begun = !before.iter().any(work) && known.len() == 1.max(before.len() / 2);
@@ -222,7 +222,7 @@ impl Sorter<'_> {
         (to == new && replied && is_user(gone.first()?) && is_user(items.get(to)?)).then_some(to)
     }
 
-    /// The summary among the items at these places of a request.
+    /// Returns the summary among the items at these positions of a request.
     fn summary(&self, i: usize, conversation: usize, places: &[usize]) -> Option<Summary> {
         let last = self.out.conversations[conversation].exchanges.last().copied();
         for by in (i.saturating_sub(SUMMARY_WITHIN)..i).rev() {
@@ -253,7 +253,7 @@ impl Sorter<'_> {
 
 fn compacted(by: Option<Summary>, shared: &Shared, fresh: Vec<usize>) -> Relation {
     let at = by.as_ref().map(|s| s.at);
-    // Items before kept replies and results replaced others.
+    // Items before kept replies and results replace older items.
     let new =
         fresh.into_iter().filter(|f| Some(*f) != at && shared.last_work.is_none_or(|w| *f > w));
     Relation::Compacted { new: new.collect(), by }
@@ -261,13 +261,13 @@ fn compacted(by: Option<Summary>, shared: &Shared, fresh: Vec<usize>) -> Relatio
 
 /// Part of a conversation that a request shows.
 struct Shared {
-    /// Places of the items that it showed before.
+    /// Positions of the items that the conversation had before.
     known: Vec<usize>,
-    /// The last of them that is a reply or a result.
+    /// Position of the last one that is a reply or a result.
     last_work: Option<usize>,
-    /// They say that it is the same conversation.
+    /// Whether they identify the same conversation.
     counts: bool,
-    /// Calls of it are missing.
+    /// Whether calls of the conversation are missing.
     lost_calls: bool,
 }
 
@@ -275,14 +275,14 @@ fn common(a: &[Placed], b: &[Placed]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a.hash == b.hash).count()
 }
 
-/// Shortest reply that is looked for, characters.
+/// Minimum length of a reply that is searched for, bytes.
 const SHORTEST: usize = 20;
 
-/// Shortest line of a reply that is looked for by itself, characters.
+/// Minimum length of a line of a reply that is searched for separately, bytes.
 const SHORTEST_LINE: usize = 16;
 
-/// Returns whether a text contains a reply, or as much of its lines as programs leave of a summary:
-/// they remove thinking aloud and tags.
+/// Returns whether a text contains a reply, or most of its lines. Programs remove reasoning and
+/// tags from a summary.
 fn holds(text: &str, reply: &Reply) -> bool {
     let said: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
     let said = said.join("\n");

@@ -1,5 +1,5 @@
-//! Conversations as steps of recordings: a session for each main conversation, with its subagents
-//! and side requests.
+//! Conversion of conversations to recordings: one session for each main conversation, with its
+//! subagents and side requests.
 
 use std::collections::{HashMap, HashSet};
 
@@ -106,7 +106,7 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Owner> {
     let is_main = |c: usize| {
         let kind = || of_a_kind(all, &all.all[first(main)], &all.all[first(c)]);
         let wrote = conversations[c].exchanges.iter().any(|i| sorted.summaries.contains(i));
-        // A conversation that only wrote a summary belongs to the one that shows it.
+        // A conversation that only wrote a summary belongs to the conversation that shows it.
         let only_wrote = wrote && conversations[c].exchanges.len() == 1;
         c == main || (!only_wrote && kind() && !is_delegated(all, sorted, c))
     };
@@ -117,7 +117,7 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Owner> {
             if let Some(session) = mains.iter().position(|m| *m == c) {
                 return Owner { session, part: Kind::Main };
             }
-            // The conversation that was active, else the newest before it, else the next.
+            // The active conversation, or else the newest earlier one, or else the next one.
             let spans = |m: &usize| first(*m) <= first(c) && last(*m) >= first(c);
             let session = mains.iter().rposition(spans);
             let session = session.or_else(|| mains.iter().rposition(|m| first(*m) <= first(c)));
@@ -143,16 +143,16 @@ fn places(all: &Exchanges, sorted: &Sorted) -> Vec<Owner> {
 struct State {
     standing: Vec<u64>,
     tools: u64,
-    /// Steps with the position of their contents in the newest request.
+    /// Steps of the contents that the newest request shows.
     shown: Vec<(usize, usize)>,
-    /// The step of the newest reply, until a request shows that it was taken.
+    /// Step of the newest reply, until a request shows that the program used it.
     pending: Option<usize>,
     /// Index of the newest step.
     newest: Option<usize>,
     counters: Option<Counters>,
 }
 
-/// Puts the steps of a session in a row.
+/// Builder of a session's steps.
 struct Teller<'a> {
     all: &'a Exchanges,
     sorted: &'a Sorted,
@@ -168,7 +168,7 @@ struct Turn<'a> {
     conversation: usize,
     agent: Option<String>,
     view: View,
-    /// It asked for a summary at the end of its own conversation.
+    /// Whether it requested a summary at the end of its own conversation.
     asks: bool,
 }
 
@@ -284,13 +284,14 @@ impl Teller<'_> {
         }
     }
 
-    /// Returns whether the newest reply became part of the conversation, and the other new items.
+    /// Determines whether the newest reply became part of the conversation. Returns the other new
+    /// items.
     fn after_reply(&mut self, turn: &Turn<'_>, relation: &Relation, new: Vec<usize>) -> Vec<usize> {
         let state = self.states.entry(turn.conversation).or_default();
         let Some(step) = state.pending.take() else { return new };
         let items = &turn.seen.items;
         let is_said = |at: &usize| self.all.is_said(items[*at].hash);
-        // Before the reply come the contents of the previous request, as the program changed them.
+        // Changed contents of the previous request come before the reply.
         let from = match relation {
             Relation::Edited { .. } => new.iter().position(is_said).unwrap_or(0),
             _ => 0,
@@ -304,7 +305,7 @@ impl Teller<'_> {
         new[from + said..].to_vec()
     }
 
-    /// Messages that a request shows first.
+    /// Adds messages that this request is the first to show.
     fn tail(&mut self, turn: &Turn<'_>, new: &[usize]) {
         let items = &turn.seen.items;
         let said = |at: &usize| self.all.is_said(items[*at].hash);
@@ -334,7 +335,7 @@ impl Teller<'_> {
                 self.push_content(turn, at, view, What::Reply(reply));
                 continue;
             }
-            // The text that asks for a summary is not the user's.
+            // The text that asks for a summary is not a message of the user.
             let asked = (turn.asks && g + 1 == n)
                 .then(|| pieces.iter().rposition(|p| matches!(p, Piece::Said(_))))
                 .flatten()
@@ -390,7 +391,7 @@ fn reply_id(seen: &ExchangeView) -> String {
     format!("exchange {}", seen.number)
 }
 
-/// The reply of an exchange.
+/// Converts the reply of an exchange.
 fn reply_of(seen: &ExchangeView, id: &str) -> Reply {
     let Ok(reply) = &seen.reply else { return Reply::default() };
     let pieces: Vec<Piece> = reply.parts.iter().cloned().map(decode::reply_piece).collect();

@@ -1,4 +1,4 @@
-//! Sessions from hand-written requests and replies.
+//! Tests of sessions from hand-written requests and replies.
 
 use ctxbench_core::session::{Entry, RecordedUsage};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::line::{Bodies, Ended, Exchange, Header, Line, Passed, VERSION};
 use super::*;
 use crate::error::Loaded;
 
-/// A recording in the making, one second per exchange.
+/// Builds a recording with one second per exchange.
 struct RecordingBuilder {
     lines: Vec<Line>,
     bodies: Bodies,
@@ -39,7 +39,7 @@ fn result(id: &str, text: &str) -> Value {
     json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": id, "content": text}]})
 }
 
-/// A whole answer with the text of a message; the prompt is of `prompt` tokens.
+/// Returns a complete answer with the text of a message and a prompt of `prompt` tokens.
 fn answer(message: &Value, prompt: u64) -> String {
     let content = match &message["content"] {
         Value::String(text) => json!([{"type": "text", "text": text}]),
@@ -107,7 +107,7 @@ impl RecordingBuilder {
         all.remove(0)
     }
 
-    /// Entries in short: `agent?kind: words`.
+    /// Returns the entries in short form: `agent kind: text`.
     fn summary(&self) -> Vec<String> {
         short(&self.session())
     }
@@ -174,7 +174,8 @@ fn a_conversation_is_what_its_requests_show() {
     assert_eq!(loaded.session.header.model.as_deref(), Some("claude-sonnet-4-6"));
     let Entry::Assistant(last) = loaded.session.entries.last().unwrap() else { panic!() };
     assert_eq!(last.usage, Some(RecordedUsage { input: 500, output: 5, ..Default::default() }));
-    // From the first request, 1 s after the beginning, to the end of the last answer, 3.5 s after it.
+    // From the first request, 1 s after the start, to the end of the last answer, 3.5 s after the
+    // start.
     assert_eq!(last.at, Some(2_500));
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
 }
@@ -193,7 +194,7 @@ fn a_summary_at_the_end_of_the_conversation_is_a_compaction() {
         r.summary()[5..],
         [
             "assistant: Wait.".to_string(),
-            // The prompt before was of 300 tokens and had 5 of reply; the next one of 300.
+            // The previous prompt had 300 tokens and 5 of reply, the next one 300.
             format!("compaction: Some(305) Some(300) {:?}", Some(SUMMARY)),
             "user: continue".to_string(),
             "assistant: Done.".to_string(),
@@ -416,12 +417,12 @@ fn lost_lines_take_no_more_with_them_than_they_must() {
         .exchange(&[user(&task), assistant_message("1"), user("two")], &assistant_message("2"));
     let text = r.text();
     let lines: Vec<&str> = text.lines().collect();
-    // Killed while it wrote.
+    // Killed during a write.
     let cut = format!("{}\n{}\n{}", lines[0], lines[1], &lines[2][..lines[2].len() / 2]);
     let loaded = FORMAT.session_of(&cut, "r.jsonl").unwrap();
     assert!(loaded.warnings[0].contains("r.jsonl:3: the last line breaks off"));
     assert_eq!(short(&loaded)[3..], ["assistant: 1"]);
-    // A line that others need.
+    // A lost line that others refer to.
     let lost = format!("{}\nnoise\n{}\n", lines[0], lines[2]);
     let e = FORMAT.session_of(&lost, "r.jsonl").unwrap_err().to_string();
     assert!(e.contains("r.jsonl:2: not a line") && e.contains("like that of exchange 1"), "{e}");

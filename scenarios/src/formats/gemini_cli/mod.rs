@@ -77,10 +77,10 @@ fn document(document: &Document<'_>, out: &mut Recording) -> Result<Vec<Recorded
     Ok(members.get("messages").map(|list| document.objects(list, out)).unwrap_or_default())
 }
 
-/// The messages that lines of changes end with.
+/// Returns the messages that result from the lines of changes.
 fn changes(lines: Vec<RecordedLine>, out: &mut Recording) -> Vec<RecordedLine> {
     let mut messages: Vec<RecordedLine> = Vec::new();
-    // Position of each id, unless a rewind or a replacement removed it.
+    // Position of each id, until a rewind or a replacement removes it.
     let mut places: HashMap<String, usize> = HashMap::new();
     for RecordedLine { number, mut object } in lines {
         if let Some(id) = string(&object, "$rewindTo") {
@@ -109,7 +109,7 @@ fn changes(lines: Vec<RecordedLine>, out: &mut Recording) -> Vec<RecordedLine> {
             }
             continue;
         }
-        // A message that grows is written again as a whole.
+        // A message that grows is written again completely.
         let id = string(&object, "id");
         let known = id.as_ref().and_then(|id| places.get(id)).and_then(|at| messages.get_mut(*at));
         match known.filter(|m| string(&m.object, "id") == id) {
@@ -195,7 +195,7 @@ fn counters(o: &Map<String, Value>) -> Option<Counters> {
     Some(all.and_output(tokens, "thoughts").of_whole_prompt())
 }
 
-/// A list of parts, a part or a text.
+/// Converts a list of parts, a part or a text.
 fn content(value: Option<&Value>) -> Vec<Piece> {
     match value {
         Some(Value::String(text)) if !text.trim().is_empty() => vec![Piece::text(text)],
@@ -216,12 +216,12 @@ fn piece(part: &Map<String, Value>) -> Option<Piece> {
         let url = format!("data:{kind};base64,{}", str_of(data, "data").unwrap_or_default());
         return Some(Piece::Said(Part::Image(media(&url))));
     }
-    // Calls and results are in `toolCalls`, too.
+    // `toolCalls` contains calls and results as well.
     let repeated = ["functionCall", "functionResponse"].iter().any(|k| part.contains_key(*k));
     (!repeated).then_some(Piece::Opaque)
 }
 
-/// Returns the result of a call; `None` where it never returned.
+/// Returns the result of a call, or `None` if the call did not return.
 fn result(call: &Map<String, Value>) -> Option<Vec<Piece>> {
     let result = call.get("result").filter(|r| !r.is_null())?;
     let list = result.as_array().map_or(std::slice::from_ref(result), Vec::as_slice);

@@ -1,4 +1,4 @@
-//! Messages of inspect_ai in the dialect that the reader of conversations knows.
+//! Conversion of inspect_ai's messages to the dialect of the conversation reader.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::super::lines::{flag, str_of};
 /// Prefix of a reference to a text that is stored separately.
 const ATTACHMENT: &str = "attachment://";
 
-/// Puts texts that are kept apart where they are named.
+/// Replaces references by the texts that are stored separately.
 pub(super) fn attached(value: Value, attachments: &Map<String, Value>) -> Value {
     match value {
         Value::String(text) => match text.strip_prefix(ATTACHMENT).and_then(|a| attachments.get(a))
@@ -24,7 +24,7 @@ pub(super) fn attached(value: Value, attachments: &Map<String, Value>) -> Value 
     }
 }
 
-/// A message as one of OpenAI's with blocks of both APIs.
+/// Converts a message to OpenAI's form, with blocks of both APIs.
 pub(super) fn chat(message: &Map<String, Value>) -> Map<String, Value> {
     let mut out = Map::new();
     for key in ["role", "id", "tool_call_id"] {
@@ -77,7 +77,7 @@ fn block(block: &Value) -> Option<Value> {
         "audio" => json!({"type": "audio"}),
         "video" => json!({"type": "video_url"}),
         "data" => json!({"type": "file"}),
-        // It ran at the provider, within the reply.
+        // The provider ran this tool within the reply.
         "tool_use" => {
             let said = format!("[{}: {}]\n{}", text("name"), text("arguments"), text("result"));
             json!({"type": "text", "text": said})

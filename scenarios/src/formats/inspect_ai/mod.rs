@@ -32,7 +32,7 @@ pub(super) const FORMAT: Format = Format {
 
 const EXPECTED: &str = "a log of inspect_ai: an object with \"eval\" and \"samples\"";
 
-/// Members of an archive that name its task: at its end, and while it is written.
+/// Members of an archive that describe its task: the final one, and the one during the run.
 const HEADERS: [&str; 2] = ["header.json", "_journal/start.json"];
 
 fn sniff(head: &Head) -> bool {
@@ -50,7 +50,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
             let names = archive.names();
             let header = HEADERS.iter().find(|h| names.iter().any(|n| n == *h));
             let header = header.map(|name| archive.member(name)?.text().map(|t| t.into_owned()));
-            // Only the model's name is needed of it.
+            // Only its model name is used.
             let log = header.transpose()?.unwrap_or_default();
             let model = model_of(&escapes::from_str(&log).unwrap_or_default());
             for name in names {
@@ -93,12 +93,12 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     Ok(())
 }
 
-/// The model of a log, without its provider.
+/// Returns the model of a log without its provider.
 fn model_of(log: &Value) -> Option<String> {
     log.get("eval")?.get("model")?.as_str().map(|m| bare(m).to_string())
 }
 
-/// The name of a model without the provider in front of it.
+/// Returns a model name without the provider prefix.
 fn bare(model: &str) -> &str {
     model.rsplit('/').next().unwrap_or(model)
 }

@@ -1,4 +1,4 @@
-//! A sample as a recording.
+//! Conversion of a sample to a recording.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -18,7 +18,7 @@ use crate::escapes;
 
 const EXPECTED: &str = "a sample of inspect_ai: an object with \"messages\"";
 
-/// Members of an event that are read. Others may be as large as the whole conversation.
+/// Members of an event that are read. Other members may be as large as the whole conversation.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Event {
@@ -37,11 +37,11 @@ struct Event {
 /// A call of the model.
 struct Call {
     event: Event,
-    /// The id of the message that it brought.
+    /// Id of the message that the call produced.
     id: Option<String>,
 }
 
-/// A compaction, and the place of the reply that follows it.
+/// A compaction with the position of the reply that follows it.
 struct Compacted {
     what: Compaction,
     stamp: Option<String>,
@@ -144,7 +144,7 @@ fn id(id: &Value, epoch: &Value) -> Option<String> {
     })
 }
 
-/// The question of a sample that never got an answer.
+/// Adds the question of a sample without an answer.
 fn push_input(input: &Value, line: usize, reader: &mut Reader) {
     match input {
         Value::String(text) => reader.said(line, text),
@@ -155,17 +155,17 @@ fn push_input(input: &Value, line: usize, reader: &mut Reader) {
     }
 }
 
-/// Properties of messages from the events.
+/// Properties of messages, read from the events.
 #[derive(Default)]
 struct Events {
-    /// Calls of the model by the ids of the replies that they brought.
+    /// Calls of the model, by the id of the reply.
     calls: HashMap<String, Call>,
     compactions: Vec<Compacted>,
-    /// The tools of the first call.
+    /// Tools of the first call.
     tools: Option<Value>,
-    /// When the first call was made.
+    /// Time of the first call.
     started: Option<String>,
-    /// Calls that brought no message of the conversation.
+    /// Number of calls without a message in the conversation.
     others: usize,
 }
 
@@ -177,7 +177,7 @@ impl Events {
             .filter_map(|(n, m)| Some((str_of(&m.object, "id")?, n)))
             .collect();
         let mut out = Events::default();
-        // The newest call that is not a reply, and compactions that wait for theirs.
+        // The newest call that is not a reply, and compactions whose reply is not yet known.
         let mut aside: Option<Call> = None;
         let mut waiting: Vec<Compacted> = Vec::new();
         let mut known = HashSet::new();
@@ -218,7 +218,7 @@ impl Events {
 }
 
 impl Event {
-    /// The message that it brought.
+    /// Returns the message that the call produced.
     fn message(&self) -> Option<&Map<String, Value>> {
         self.output.get("choices")?.get(0)?.get("message")?.as_object()
     }
@@ -236,7 +236,7 @@ impl Event {
         self.timestamp.as_str().and_then(time::normal)
     }
 
-    /// When the reply was there.
+    /// Returns the time of the reply.
     fn stamp(&self) -> Option<String> {
         self.completed.as_str().and_then(time::normal).or_else(|| self.began())
     }
@@ -259,7 +259,7 @@ impl Event {
         Ok(if of_whole { counters.of_whole_prompt() } else { counters })
     }
 
-    /// The reply by itself.
+    /// Returns the reply without its position in the conversation.
     fn reply(&self) -> Reply {
         let pieces = self.message().map(|m| content(chat(m).get("content"))).unwrap_or_default();
         Reply {

@@ -75,7 +75,7 @@ fn samples_of_a_log_are_sessions() {
         };
         s.entries.iter().filter_map(of).collect()
     };
-    // The sum of all tokens is larger than input and output: the cache is counted apart.
+    // The total is larger than input and output, so cache tokens are counted separately.
     assert_eq!(
         counted(s),
         [
@@ -90,7 +90,8 @@ fn samples_of_a_log_are_sessions() {
         "{:?}",
         shop.warnings
     );
-    // Here it is not: 1350 = 70 + 1280 read. Text that was cut at the end has no reply after it.
+    // Here cache tokens are included: 1350 = 70 + 1280 read. A reply that was cut at the end has no
+    // following reply.
     let s = &files.session;
     assert_eq!(
         (&*s.header.id, s.header.model.as_deref()),
@@ -104,7 +105,7 @@ fn samples_of_a_log_are_sessions() {
 #[test]
 fn an_archive_holds_the_same_sessions() {
     let mut packed = all(&data("shop.eval"), "shop.eval");
-    // Members come by name.
+    // Members are read in the order of their names.
     packed.reverse();
     let plain = all(&data("shop.json"), "shop.json");
     for (packed, plain) in packed.iter().zip(&plain) {

@@ -1,5 +1,5 @@
-//! Items of the Responses API with a tool that ran at the provider: call and result in one item.
-//! Field names as in the types of OpenAI's own packages (`openai/types/responses`).
+//! Items of the Responses API for tools that run at the provider, with call and result in one item.
+//! Field names follow the types of OpenAI's own packages (`openai/types/responses`).
 
 use ctxbench_core::content::{Part, ToolCall};
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ pub(super) const KINDS: &[&str] = &[
     "mcp_list_tools",
 ];
 
-/// Returns the call and its result. An item without a result becomes a line with its question,
+/// Returns the call and its result. An item without a result becomes a text with its question,
 /// since every call needs a result.
 pub(super) fn pieces(kind: &str, o: &Map<String, Value>, unnamed: &str) -> Vec<Piece> {
     let name = str_of(o, "name").unwrap_or(kind.trim_end_matches("_call"));
@@ -58,7 +58,7 @@ fn question(o: &Map<String, Value>) -> Option<Value> {
     (!all.is_empty()).then(|| all.into())
 }
 
-/// Returns the texts of a question, without the kind of action.
+/// Returns the texts of a question without its kind.
 fn asked_words(asked: &Value) -> String {
     let members = asked.as_object().into_iter().flatten().filter(|(key, _)| *key != "type");
     let mut out: Vec<String> = Vec::new();
@@ -66,7 +66,7 @@ fn asked_words(asked: &Value) -> String {
         Value::Array(list) => list.iter().map(words).collect(),
         other => vec![words(other)],
     }) {
-        // Newer items repeat the one query in a list.
+        // Newer items repeat a single query in a list.
         if !out.contains(&text) {
             out.push(text);
         }

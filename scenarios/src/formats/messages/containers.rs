@@ -1,4 +1,4 @@
-//! Files with conversations.
+//! Files that contain conversations.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -43,7 +43,8 @@ pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Input
     let mut lines = source.lines()?.peekable();
     while let Some(line) = lines.next() {
         let (number, text) = line?;
-        // A file of one line is a document, too; the line number distinguishes several.
+        // A file with one line is also a document. With several, the line number distinguishes
+        // them.
         let alone = number == 1 && lines.peek().is_none();
         let document = Document { line: number, ..Document::new(&text, source.name()) };
         let id = (!alone).then(|| format!("{}-{number}", source.stem()));
@@ -54,7 +55,7 @@ pub(super) fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), Input
     Ok(())
 }
 
-/// Returns whether the array at the beginning of a text is one conversation.
+/// Returns whether the array at the beginning of a text is a single conversation.
 fn of_messages(text: &str) -> bool {
     match json::beginning(text) {
         Value::Array(list) => list.first().is_none_or(is_message),
@@ -62,7 +63,7 @@ fn of_messages(text: &str) -> bool {
     }
 }
 
-/// An array of conversations, one at a time.
+/// Reads an array of conversations, one at a time.
 fn read_each(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     for (n, item) in (1..).zip(json::streamed(source.utf8()?, source.name())) {
         let read = item.and_then(|(line, text)| {
@@ -105,7 +106,7 @@ fn read_document(document: &Document<'_>, id: Option<String>) -> Result<Recordin
     Ok(out)
 }
 
-/// Properties of a conversation in its object.
+/// Properties of a conversation, read from its object.
 #[derive(Default)]
 struct Found {
     id: Option<String>,
@@ -215,7 +216,7 @@ fn items(document: &Document<'_>, list: &RawValue, reader: &mut Reader, out: &mu
     }
 }
 
-/// Returns the first conversation in a value, as far as its beginning shows it.
+/// Returns the first conversation in a value, which may be truncated.
 pub(super) fn conversation(value: &Value) -> Option<Cow<'_, [Value]>> {
     within(value, 0)
 }
@@ -229,7 +230,7 @@ fn within(value: &Value, depth: usize) -> Option<Cow<'_, [Value]>> {
             let list = list.filter(|l| l.first().is_some_and(is_message)).max_by_key(|l| l.len());
             let inner = || REQUESTS.iter().find_map(|k| within(object.get(*k)?, depth + 1));
             let asked = || {
-                // A request of the Responses API may be a text alone.
+                // The input of a Responses API request may be a single text.
                 let input = object.get("input").is_some_and(Value::is_string);
                 let of_api = object.contains_key("model") || object.contains_key("output");
                 (input && of_api).then(|| {
@@ -242,7 +243,7 @@ fn within(value: &Value, depth: usize) -> Option<Cow<'_, [Value]>> {
     }
 }
 
-/// The time of a message: RFC 3339, or seconds or milliseconds since 1970.
+/// Returns the time of a message: RFC 3339, or seconds or milliseconds since 1970.
 pub(super) fn stamp(o: &Map<String, Value>) -> Option<String> {
     let keys = ["timestamp", "created_at", "createdAt", "created", "date"];
     let own = |o: &'_ Map<String, Value>| {

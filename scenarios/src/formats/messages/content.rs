@@ -1,4 +1,4 @@
-//! Contents of messages: blocks of all three APIs, and definitions of tools.
+//! Contents of messages: blocks of all three APIs, and tool definitions.
 
 use ctxbench_core::block::Media;
 use ctxbench_core::content::{Part, joined_text};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::super::lines::{flag, str_of};
 use super::super::recording::Piece;
 
-/// The pieces of a content: a text, a block, or a list of them. Empty texts are left out.
+/// Converts a content: a text, a block, or a list of them. Empty texts are left out.
 pub(in super::super) fn content(value: Option<&Value>) -> Vec<Piece> {
     match value {
         Some(Value::String(text)) if !text.is_empty() => vec![Piece::text(text)],
@@ -18,7 +18,7 @@ pub(in super::super) fn content(value: Option<&Value>) -> Vec<Piece> {
     }
 }
 
-/// Returns whether a type names a call or a result in Anthropic's form, also of tools at the
+/// Returns whether a type is a call or a result in Anthropic's form, including tools of the
 /// provider.
 pub(super) fn is_tool(kind: &str) -> bool {
     matches!(kind, "tool_use" | "tool_result" | "server_tool_use" | "mcp_tool_use")
@@ -31,7 +31,7 @@ fn piece(block: &Map<String, Value>) -> Option<Piece> {
         "text" | "input_text" | "output_text" | "summary_text" | "reasoning_text" => {
             return said(str_of(block, "text")?);
         }
-        // Some libraries leave the type of a text out.
+        // Some libraries omit the type of a text.
         "" => return said(str_of(block, "text").or_else(|| str_of(block, "content"))?),
         "refusal" => return said(str_of(block, "refusal")?),
         "image_url" | "input_image" => {
@@ -40,7 +40,7 @@ fn piece(block: &Map<String, Value>) -> Option<Piece> {
             url.map_or(Piece::Opaque, |url| Piece::Said(Part::Image(media(url))))
         }
         "tool_result" => result(block, content(block.get("content")), flag(block, "is_error")),
-        // Of a tool that ran at the provider.
+        // Result of a tool that ran at the provider.
         kind if kind.ends_with("_tool_result") => {
             let failed = block.get("content").and_then(|c| c.get("error_code")).is_some();
             result(block, returned(block.get("content")), failed || flag(block, "is_error"))
@@ -64,8 +64,8 @@ fn result(block: &Map<String, Value>, pieces: Vec<Piece>, is_error: bool) -> Pie
     Piece::Result { call_id, pieces, is_error }
 }
 
-/// Returns the result of a tool of the provider: known blocks, and others as JSON. Only the
-/// provider can read encrypted parts.
+/// Returns the result of a tool of the provider: known blocks, and others as JSON. Encrypted parts
+/// are left out, because only the provider can read them.
 fn returned(value: Option<&Value>) -> Vec<Piece> {
     let blocks = match value {
         Some(Value::Array(list)) => list.as_slice(),
@@ -89,7 +89,7 @@ fn returned(value: Option<&Value>) -> Vec<Piece> {
     out
 }
 
-/// Returns an image by its address; a data URL names its type.
+/// Returns an image by its address. The type comes from a data URL.
 pub(in super::super) fn media(url: &str) -> Media {
     let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once([';', ',']));
     let media_type = inline.map_or("image/*", |(kind, _)| kind).to_string();
@@ -102,7 +102,7 @@ pub(in super::super) fn text_of(pieces: &[Piece]) -> String {
     joined_text(&parts, "\n\n")
 }
 
-/// Definitions of tools in the names that a session uses, whichever API they were written for.
+/// Converts tool definitions of any API to the names of a session.
 pub(in super::super) fn definitions(tools: &[Value]) -> Vec<Value> {
     tools.iter().filter_map(definition).collect()
 }

@@ -64,7 +64,7 @@ pub(super) const ANTHROPIC: Format = Format {
     parts: super::no_parts,
 };
 
-/// Which API a message belongs to.
+/// API of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dialect {
     Chat,
@@ -76,14 +76,14 @@ fn is(head: &Head, wanted: fn(Dialect) -> bool) -> bool {
     head.entries.is_none() && dialect(head).is_some_and(wanted)
 }
 
-/// Returns the dialect of the first conversation of a file; `None` = it has no conversation.
+/// Returns the dialect of the first conversation of a file, or `None` if there is no conversation.
 fn dialect(head: &Head) -> Option<Dialect> {
     let lines: Vec<Value> = if head.is_document() {
         Vec::new()
     } else {
         head.objects().cloned().map(Value::Object).collect()
     };
-    // A message on each line.
+    // One message per line.
     if lines.first().is_some_and(is_message) {
         return of_messages(&lines);
     }
@@ -100,7 +100,7 @@ fn of_messages(messages: &[Value]) -> Option<Dialect> {
             || blocks(m).any(|b| matches!(b, "input_text" | "output_text" | "input_image"))
     };
     let anthropic = |m: &&Map<String, Value>| {
-        // An answer of the Messages API is a message that says its type.
+        // An answer of the Messages API is a message with a type.
         let answer = str_of(m, "type") == Some("message") && m.contains_key("stop_reason");
         let blocks = || blocks(m);
         answer

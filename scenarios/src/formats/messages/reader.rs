@@ -1,4 +1,4 @@
-//! Messages and items, one after the other, as the steps of a recording.
+//! Conversion of messages and items to the steps of a recording.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::containers::stamp;
 use super::content::{content, text_of};
 use super::usage;
 
-/// Items of the Responses API, other than messages, that a reply is made of.
+/// Items of the Responses API, other than messages, that are parts of a reply.
 const CALLS: &[&str] = &[
     "function_call",
     "custom_tool_call",
@@ -22,7 +22,7 @@ const CALLS: &[&str] = &[
     "computer_call",
 ];
 
-/// Returns whether a type names an item of the Responses API.
+/// Returns whether a type is an item of the Responses API.
 pub(super) fn is_item(kind: &str) -> bool {
     CALLS.contains(&kind)
         || at_provider::KINDS.contains(&kind)
@@ -30,10 +30,10 @@ pub(super) fn is_item(kind: &str) -> bool {
         || matches!(kind, "reasoning" | "compaction")
 }
 
-/// Collects the messages of one conversation.
+/// Collects the steps of one conversation.
 #[derive(Default)]
 pub(in super::super) struct Reader {
-    /// The model of replies that name none.
+    /// Model of replies without their own.
     pub(in super::super) model: Option<String>,
     /// Subagent of the current messages.
     pub(in super::super) agent: Option<String>,
@@ -47,7 +47,7 @@ pub(in super::super) struct Reader {
 }
 
 impl Reader {
-    /// The steps, each hanging on the one before.
+    /// Returns the steps, each linked to the previous one.
     pub(in super::super) fn finish(self) -> Vec<Step> {
         let mut steps = self.steps;
         for (n, step) in steps.iter_mut().enumerate() {
@@ -61,13 +61,13 @@ impl Reader {
         self.steps.push(Step { agent: self.agent.clone(), ..step });
     }
 
-    /// A message of the user that is text alone.
+    /// Adds a user message with a single text.
     pub(in super::super) fn said(&mut self, line: usize, text: &str) {
         let input = Input { pieces: vec![Piece::text(text)], blocks: 1, ..Input::default() };
         self.push(Step { line, what: What::Input(input), ..Step::default() });
     }
 
-    /// A message or an item.
+    /// Adds a message or an item.
     pub(in super::super) fn item(&mut self, line: usize, o: &Map<String, Value>) {
         self.count += 1;
         let step = Step { line, stamp: stamp(o), ..Step::default() };
@@ -99,7 +99,7 @@ impl Reader {
         }
     }
 
-    /// Adds text before the conversation; later it joins a message.
+    /// Adds a text before the conversation. After the first message, it joins a message instead.
     fn standing(&mut self, step: Step, o: &Map<String, Value>) {
         let text = text_of(&content(o.get("content")));
         if text.is_empty() {
@@ -118,7 +118,7 @@ impl Reader {
     fn input(&mut self, step: Step, o: &Map<String, Value>, mut pieces: Vec<Piece>) {
         let blocks = pieces.len();
         if pieces.is_empty() {
-            // A message all the same, though an empty one.
+            // An empty message still counts as a message.
             pieces.push(Piece::Shown(Part::Text("".into())));
         }
         let what = What::Input(Input { id: string(o, "id"), pieces, blocks });
@@ -147,7 +147,7 @@ impl Reader {
         let thought = thoughts.iter().find_map(|k| str_of(o, k).filter(|t| !t.is_empty()));
         let signed = content(o.get("thinking_blocks").filter(|b| b.is_array()));
         match thought {
-            // The same text once more, with the signature that is sent again.
+            // The same text again, with the signature that is sent back.
             _ if !signed.is_empty() => pieces.extend(signed),
             Some(text) => {
                 pieces.push(Piece::Said(Part::Reasoning { text: text.into(), encrypted: None }));
@@ -167,7 +167,7 @@ impl Reader {
                 self.remember(&call.name, &call.id);
             }
         }
-        // A message of the Responses API is a part of a reply, as the items around it are.
+        // A message of the Responses API is part of a reply, like the items around it.
         let item = str_of(o, "type") == Some("message") && !o.contains_key("usage");
         let response = (!item).then(|| format!("message {}", self.count));
         self.add(step, o, pieces, response);
@@ -196,7 +196,7 @@ impl Reader {
         self.last_call = Some(id.to_string());
     }
 
-    /// An item that is a part of a reply.
+    /// Adds an item that is part of a reply.
     fn part(&mut self, step: Step, o: &Map<String, Value>, kind: &str, response: Option<String>) {
         let pieces = match kind {
             "reasoning" => {
@@ -227,12 +227,12 @@ impl Reader {
         self.add(step, o, pieces, response);
     }
 
-    /// A whole answer of the Responses API: its items are one reply.
+    /// Adds a complete answer of the Responses API. Its items form one reply.
     fn response(&mut self, step: Step, o: &Map<String, Value>) {
         let name = string(o, "id").unwrap_or_else(|| format!("message {}", self.count));
         let items = o.get("output").and_then(Value::as_array).into_iter().flatten();
         let items: Vec<&Map<String, Value>> = items.filter_map(Value::as_object).collect();
-        // Ids of items are not that of the reply.
+        // Ids of items are not the id of the reply.
         for (n, item) in items.iter().enumerate() {
             let mut item = (*item).clone();
             if item.contains_key("role") {
@@ -288,7 +288,7 @@ fn usage_of(o: &Map<String, Value>) -> Option<&Map<String, Value>> {
     PLACES.iter().find_map(|path| within(o, path))
 }
 
-/// The object at the end of a path of names.
+/// Returns the object at a path of member names.
 fn within<'a>(o: &'a Map<String, Value>, path: &[&str]) -> Option<&'a Map<String, Value>> {
     path.iter().try_fold(o, |at, key| at.get(*key)?.as_object())
 }

@@ -21,7 +21,7 @@ fn format_of(text: &str) -> Option<&'static str> {
     detect(&Source::of_bytes(text.as_bytes(), "x.json")).map(|f| f.name)
 }
 
-/// Entries of a session, one text each: its kind, and its contents.
+/// Describes each entry of a session by its kind and contents.
 fn describe(session: &Session) -> Vec<String> {
     let part = |p: Part| match p {
         Part::Text(t) => t.to_string(),
@@ -50,7 +50,7 @@ fn describe(session: &Session) -> Vec<String> {
         .collect()
 }
 
-/// Per reply: model, and input, read, write, output.
+/// Returns the model and the counters of each reply: input, read, write, output.
 fn counted(session: &Session) -> Vec<(Option<String>, Option<[u64; 4]>)> {
     let usage = |a: &ctxbench_core::session::AssistantEntry| {
         a.usage.map(|u| [u.input, u.cache_read, u.cache_write + u.cache_write_1h, u.output])
@@ -200,7 +200,7 @@ fn items_of_the_responses_api_join_into_replies() {
     let session = import_one(&request.to_string());
     assert_eq!(describe(&session), expected);
     assert_eq!(counted(&session)[2].1, Some([40, 10, 0, 5]));
-    // A list of items alone.
+    // A list of items without other members.
     assert_eq!(format_of(&input.to_string()), Some("openai-responses"));
     assert_eq!(describe(&import_one(&input.to_string())), expected[1..6]);
     let asked = json!({"model": "gpt-5.5", "input": "hi", "output": []});
@@ -327,7 +327,7 @@ fn what_tools_of_openai_returned_answers_their_calls() {
     let loaded = all(&items.to_string(), "chat.json").remove(0);
     assert_eq!(describe(&loaded.session), expected);
     assert_eq!(loaded.warnings, notes);
-    // Same content as the answer to a request.
+    // The same content as an answer to a request.
     let answer = json!({"model": "gpt-5.5", "input": [items[0]],
         "output": items.as_array().unwrap()[1..]});
     let loaded = all(&answer.to_string(), "chat.json").remove(0);
@@ -386,7 +386,7 @@ fn other_json_is_no_conversation() {
     }
 }
 
-/// Reads a damaged text with each of the three formats.
+/// Reads a damaged text in each of the three formats.
 fn damaged(text: &[u8]) -> Vec<Result<Loaded, String>> {
     let mut out = Vec::new();
     for format in [&CHAT, &RESPONSES, &ANTHROPIC] {
@@ -408,14 +408,14 @@ fn what_is_damaged_is_refused_or_read_in_part() {
             assert!(e.contains(part), "{part}: {e}");
         }
     };
-    // Cut, in one line and over several.
+    // Truncated, on one line and over several.
     error(&good.as_bytes()[..300], "breaks off");
     let pretty = serde_json::to_string_pretty(&chat()).unwrap();
     error(&pretty.as_bytes()[..pretty.len() / 2], "breaks off");
     // Nothing to read.
     error(b"{\"messages\": []}", "no messages");
     error(b"{\"messages\": 7}", "no messages");
-    // No JSON.
+    // Not JSON.
     error(b"\x00\x01 not json", "not readable as JSON");
     // Wrong types.
     let odd = json!([{"role": "user", "content": {"a": []}}, 3, null, {"role": 1, "content": 2},

@@ -1,13 +1,13 @@
-//! Counters as the APIs name them.
+//! Counters under the names of the APIs.
 
 use serde_json::{Map, Value};
 
 use super::super::recording::{Counters, tokens};
 
-/// The counters of a `usage`; `None` where it has none of a prompt.
+/// Returns the counters of a `usage`, or `None` if it contains no prompt tokens.
 ///
-/// Returns counters of either API. OpenAI's prompt contains the tokens read from the cache,
-/// Anthropic's does not. Fields that proxies add under the other API's names are accepted.
+/// Accepts both APIs. OpenAI's prompt includes the tokens read from the cache, Anthropic's does
+/// not. Fields that proxies add under the other API's names are accepted.
 pub(in super::super) fn counters(usage: &Map<String, Value>) -> Option<Counters> {
     let has = |name: &str| usage.get(name).is_some_and(|v| !v.is_null());
     let within = |outer: &str, name: &str| usage.get(outer)?.as_object()?.get(name);
@@ -59,7 +59,7 @@ mod tests {
         let deepseek =
             json!({"prompt_tokens": 10, "prompt_cache_hit_tokens": 4, "completion_tokens": 1});
         assert_eq!(read(deepseek), Some((6, 4, 0, 1)));
-        // A proxy that counts Anthropic's cache in OpenAI's names.
+        // A proxy that reports Anthropic's cache under OpenAI's names.
         let proxy = json!({"prompt_tokens": 100, "cache_read_input_tokens": 50, "cache_creation_input_tokens": 20, "completion_tokens": 1});
         assert_eq!(read(proxy), Some((30, 50, 20, 1)));
         assert_eq!(read(json!({"total_tokens": 5})), None);

@@ -31,7 +31,7 @@ pub(super) const FORMAT: Format = Format {
 const EXPECTED: &str =
     "a trajectory of mini-swe-agent: an object with \"messages\", or a list of them";
 
-/// Languages of a block with a command.
+/// Languages of fenced blocks that contain a command.
 const LANGUAGES: &[&str] = &["mswea_bash_command", "bash"];
 
 fn sniff(head: &Head) -> bool {
@@ -75,7 +75,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     Ok(())
 }
 
-/// A message in which a command that is written as text is a call.
+/// Converts a message. A command written as text becomes a call.
 fn call(message: &mut Map<String, Value>, actions: &mut Actions) {
     actions.observe(message);
     if str_of(message, "role") != Some("assistant") {

@@ -102,7 +102,7 @@ fn id_of(info: &Map<String, Value>) -> Option<String> {
     string(info, "id").filter(|id| !id.is_empty())
 }
 
-/// The session that a subagent's belongs to.
+/// Returns the id of the session that called a subagent's session.
 fn parent_of(info: &Map<String, Value>) -> Option<&str> {
     ["parentID", "parent_id"].iter().find_map(|k| str_of(info, k)).filter(|p| !p.is_empty())
 }

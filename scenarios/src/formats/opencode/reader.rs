@@ -1,4 +1,4 @@
-//! A stored session as the steps of a recording.
+//! Conversion of a stored session to the steps of a recording.
 
 use std::collections::{HashMap, HashSet};
 
@@ -39,7 +39,7 @@ pub(super) fn recording(
         ));
     }
     out.last_line = steps.last().map_or(1, |s| s.line);
-    // Each step hangs on the one before it in its conversation.
+    // Name of the newest step in each conversation.
     let mut tips: HashMap<Option<String>, String> = HashMap::new();
     for (n, step) in steps.iter_mut().enumerate() {
         let name = format!("step {n}");
@@ -55,15 +55,15 @@ struct Reader<'a, 'b> {
     steps: Vec<Step>,
     /// Subagents of the current messages, the innermost last.
     agents: Vec<String>,
-    /// Subagents that were entered: a session appears where it is first named.
+    /// Ids of the subagents that were read. A session appears where it is first named.
     told: HashSet<String>,
-    /// Outputs that were cleared.
+    /// Number of outputs that were cleared.
     pruned: usize,
 }
 
 impl Reader<'_, '_> {
     fn session(&mut self, stored: Stored) {
-        // A compaction that waits for its summary, and the tokens of the newest context.
+        // A compaction without its summary, and the tokens of the newest context.
         let (mut open, mut context) = (None, None);
         for message in stored.messages {
             if str_of(&message.info, "role") == Some("user") {
@@ -101,7 +101,7 @@ impl Reader<'_, '_> {
             if open.is_some() {
                 return;
             }
-            // A message all the same, though an empty one.
+            // An empty message still counts as a message.
             pieces.push(Piece::Shown(Part::Text("".into())));
         }
         self.push(step, What::Input(Input { id: string(&info, "id"), pieces, blocks }));
@@ -174,7 +174,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// The reply that brought a summary.
+    /// Adds the reply with a summary to its compaction.
     fn summary(&mut self, step: Step, reply: Reply, open: &mut Option<(Step, Compaction)>) {
         let (step, mut compaction) = open.take().unwrap_or_else(|| (step, Compaction::default()));
         let parts: Vec<Part> = reply.pieces.iter().cloned().filter_map(Piece::into_part).collect();
@@ -198,11 +198,11 @@ impl Reader<'_, '_> {
     }
 }
 
-/// A step of the model that comes together.
+/// Reply that is being assembled from the parts of a step.
 #[derive(Default)]
 struct PendingReply {
     pieces: Vec<Piece>,
-    /// Results of its calls: content, session of a subagent, whether it was cleared later, and its
+    /// Results of its calls: content, session of a subagent, whether it was cleared later, and
     /// time.
     results: Vec<(Piece, Option<String>, bool, Option<String>)>,
     counters: Option<Counters>,
@@ -225,7 +225,7 @@ impl PendingReply {
         let text = match status {
             "completed" => str_of(state, "output"),
             "error" => str_of(state, "error"),
-            // It never returned.
+            // The call did not return.
             _ => return,
         };
         let mut pieces: Vec<Piece> = text.map(Piece::text).into_iter().collect();
@@ -254,7 +254,7 @@ fn piece_of(part: &Map<String, Value>) -> Option<Piece> {
         }
         "reasoning" => {
             let text = str_of(part, "text").unwrap_or_default();
-            // Member of each provider with data to send back.
+            // Data of each provider that must be sent back.
             let kept = part.get("metadata").and_then(Value::as_object).into_iter().flatten();
             let names = ["signature", "reasoningEncryptedContent"];
             let encrypted =
@@ -278,7 +278,7 @@ fn piece_of(part: &Map<String, Value>) -> Option<Piece> {
             file.name = string(part, "filename");
             Some(Piece::Said(Part::Image(file)))
         }
-        // The task of a subagent is in the call, too; the rest is about files and steps.
+        // The call contains a subagent's task as well. The other parts are about files and steps.
         "compaction" | "step-start" | "step-finish" | "snapshot" | "patch" | "agent" | "retry"
         | "subtask" | "tool" => None,
         kind => Some(Piece::Unknown(kind.to_string())),

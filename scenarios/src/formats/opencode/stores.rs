@@ -23,8 +23,8 @@ struct StoredSession {
     parent: Option<String>,
 }
 
-/// Reads the sessions of a store. Sessions of subagents are included in their callers', which come
-/// first; one that no caller includes is read separately.
+/// Reads the sessions of a store, callers first. Sessions of subagents are included in their
+/// callers. A session that no caller includes is read separately.
 fn read_each(
     mut left: Vec<StoredSession>,
     find: &mut dyn FnMut(&str) -> Result<Option<Stored>, InputError>,
@@ -36,7 +36,7 @@ fn read_each(
         let waits = |held: &StoredSession| held.parent.as_ref().is_some_and(|p| known.contains(p));
         let (mut later, mut now): (Vec<_>, Vec<_>) = left.into_iter().partition(waits);
         if now.is_empty() {
-            // Parents in a circle.
+            // The parents form a cycle.
             now.extend(later.pop());
         }
         for StoredSession { id, parent } in now {
@@ -67,7 +67,7 @@ fn read_each(
     }
 }
 
-/// The sessions of a storage folder: `session/PROJECT/ID.json`, `message/SESSION/ID.json`,
+/// Reads the sessions of a storage folder: `session/PROJECT/ID.json`, `message/SESSION/ID.json`,
 /// `part/MESSAGE/ID.json`.
 pub(super) fn folder(root: &Path, sink: &mut Sink<'_>) {
     let projects = listed(&root.join("session"));
@@ -75,7 +75,7 @@ pub(super) fn folder(root: &Path, sink: &mut Sink<'_>) {
     let stem = |p: &Path| p.file_stem().map(|s| s.to_string_lossy().into_owned());
     let files = files.filter(|p| p.extension().is_some_and(|e| e == "json"));
     let files: Vec<(String, PathBuf)> = files.filter_map(|p| Some((stem(&p)?, p))).collect();
-    // One that is damaged is said to be so when its turn comes.
+    // A damaged file is reported when it is read.
     let parent = |path: &Path| parent_of(&object(path).ok()?).map(str::to_string);
     let held =
         files.iter().map(|(id, p)| StoredSession { id: id.clone(), parent: parent(p) }).collect();
@@ -103,7 +103,7 @@ fn of_folder(root: &Path, info: Map<String, Value>) -> Option<Stored> {
     Some(Stored { info, messages })
 }
 
-/// Returns the entries of a folder by name; ids increase with time.
+/// Returns the entries of a folder sorted by name. Ids increase with time.
 fn listed(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let mut paths: Vec<PathBuf> = entries.map(|e| e.path()).collect();
@@ -121,7 +121,7 @@ fn object(path: &Path) -> Result<Map<String, Value>, InputError> {
     })
 }
 
-/// The sessions of a database, which is opened for reading alone.
+/// Reads the sessions of a database, which is opened read-only.
 pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let wrong = |what: String| {
         let expected = "a database of OpenCode, with the tables session, message and part";
@@ -146,7 +146,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     if Path::new(&log).exists() {
         return Connection::open_with_flags(path, flags);
     }
-    // No program writes to it: nothing is locked, and no file is created.
+    // No program writes to it, so nothing is locked and no file is created.
     let mut uri = String::from("file:");
     for byte in path.to_string_lossy().bytes() {
         match byte {
@@ -160,12 +160,12 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(uri + "?immutable=1", flags | OpenFlags::SQLITE_OPEN_URI)
 }
 
-/// Steps of SQLite's virtual machine for one database: some ten seconds of work. A view may be
-/// endless.
+/// Maximum number of steps of SQLite's virtual machine per database, about ten seconds of work. A
+/// view could run forever.
 const MAX_STEPS: u64 = 1_000_000_000;
 
-/// Guards against a hostile database: its schema calls no functions with side effects, and a query
-/// ends with an error after `max_steps` steps of all queries.
+/// Protects against a hostile database: its schema cannot call functions with side effects, and a
+/// query fails after `max_steps` steps of all queries.
 fn guard(db: &mut Connection, max_steps: u64) -> rusqlite::Result<()> {
     const INTERVAL: u32 = 100_000;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
@@ -183,7 +183,7 @@ struct Database {
 }
 
 impl Database {
-    /// In the order of their times.
+    /// Returns the sessions in chronological order.
     fn sessions(&self) -> rusqlite::Result<Vec<StoredSession>> {
         let columns = self.columns("session")?;
         let has = |name: &str| columns.iter().any(|c| c == name);
@@ -200,14 +200,14 @@ impl Database {
         Ok(Some(Stored { info, messages: self.messages(id)? }))
     }
 
-    /// Returns the columns of a table, without those that are not named in UTF-8.
+    /// Returns the columns of a table, except those with names that are not UTF-8.
     fn columns(&self, table: &str) -> rusqlite::Result<Vec<String>> {
         let mut statement = self.db.prepare("SELECT name FROM pragma_table_info(?1)")?;
         let names = statement.query_map([table], |row| Ok(text(row, 0)))?;
         names.filter_map(rusqlite::Result::transpose).collect()
     }
 
-    /// Returns the row of a session as an object: its texts by the names of the columns.
+    /// Returns the row of a session as an object with the texts of its columns.
     fn info(&self, id: &str) -> rusqlite::Result<Option<Map<String, Value>>> {
         let names = self.columns("session")?;
         let quoted = |name: &String| format!("\"{}\"", name.replace('"', "\"\""));

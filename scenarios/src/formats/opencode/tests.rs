@@ -46,7 +46,7 @@ fn an_export_becomes_a_session_with_its_compactions() {
         .filter_map(|e| if let Entry::RecordedCompaction(c) = e { Some(c) } else { None })
         .collect();
     let [one, two] = told.as_slice() else { panic!("{told:?}") };
-    // The context before: 13,990 in and 20 out, later 14,500 and 40.
+    // The previous contexts: 13,990 in and 20 out, later 14,500 and 40.
     assert_eq!((one.pre_tokens, two.pre_tokens), (Some(14_010), Some(14_540)));
     assert_eq!(one.summary.as_deref(), Some("## Objective\n- MOCK SUMMARY ONE"));
     assert_eq!(one.trigger, Some(Trigger::Auto));
@@ -159,7 +159,7 @@ fn a_storage_folder_gives_sessions_with_their_subagents() {
         }
     }
     check(&all(&Source::at(dir.path())));
-    // A child that no call names, and its own child that it does not name either.
+    // A child that no call names, and its own child, which no call names either.
     for (id, parent) in [("ses_0c", "ses_0b"), ("ses_0b", "ses_1")] {
         let info = json!({"id": id, "projectID": "p", "parentID": parent, "title": id});
         write(format!("session/p/{id}.json"), &info);
@@ -172,7 +172,7 @@ fn a_storage_folder_gives_sessions_with_their_subagents() {
     let ids: Vec<&str> = four.iter().map(|l| &*l.session.header.id).collect();
     assert_eq!(ids, ["ses_1", "ses_0b", "ses_0c"]);
     assert!(four[1].warnings[0].contains("a session of ses_1"), "{:?}", four[1].warnings);
-    // One that is damaged does not stop the others.
+    // A damaged session does not stop the others.
     std::fs::write(dir.path().join("session/p/ses_0.json"), "{").unwrap();
     let found = crate::load_path(dir.path()).unwrap();
     assert_eq!(found.scenarios.len(), 3);
@@ -214,7 +214,7 @@ fn a_database_gives_sessions_with_their_subagents() {
     let before = std::fs::read(&path).unwrap();
     check(&all(&Source::at(&path)));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no file is written next to it");
-    // Children that no call names, two of which call each other their parents.
+    // Children that no call names. Two of them name each other as parents.
     let more = dir.path().join("more.db");
     std::fs::write(&more, &before).unwrap();
     let db = Connection::open(&more).unwrap();
@@ -230,7 +230,7 @@ fn a_database_gives_sessions_with_their_subagents() {
     let ids: Vec<String> =
         all(&Source::at(&more)).into_iter().map(|l| l.session.header.id).collect();
     assert_eq!(ids, ["ses_1", "ses_3", "ses_5", "ses_4"]);
-    // In memory, cut, or with other tables it is refused with its name.
+    // Sources in memory, truncated ones and ones with other tables are refused.
     let refused = |source: &Source<'_>, why: &str| {
         let e = FORMAT.import_all(source).unwrap_err().to_string();
         assert!(e.contains(":1: ") && e.contains("expected") && e.contains(why), "{e}");

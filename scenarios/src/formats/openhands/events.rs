@@ -1,5 +1,5 @@
-//! Events as OpenHands wrote them up to its version 0.62: actions of the agent and observations of
-//! the environment.
+//! Events of OpenHands up to version 0.62: actions of the agent and observations of the
+//! environment.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use super::super::recording::{Compaction, Counters, Input, Piece, Place, Reply, 
 use super::super::time;
 use super::counted;
 
-/// Arguments of an action that the model did not write as such.
+/// Arguments of an action that the model did not write.
 const NO_ARGUMENTS: &[&str] = &[
     "thought",
     "blocking",
@@ -25,7 +25,7 @@ const NO_ARGUMENTS: &[&str] = &[
     "is_static",
 ];
 
-/// Actions and observations of the program itself, which the model does not see.
+/// Actions and observations of the program itself, which are not sent to the model.
 const UNSEEN: &[&str] = &[
     "change_agent_state",
     "agent_state_changed",
@@ -57,11 +57,11 @@ struct Reader {
     usages: HashMap<String, Counters>,
     model: Option<String>,
     steps: Vec<Step>,
-    /// Responses with a text that was used.
+    /// Responses with a text that was added already.
     said: HashSet<String>,
-    /// Ids of calls by those of their events.
+    /// Ids of calls, by the ids of their events.
     calls: HashMap<u64, String>,
-    /// The user asked for a condensation.
+    /// Whether the user requested a condensation.
     asked: bool,
 }
 
@@ -94,7 +94,7 @@ impl Reader {
                 self.push(step, What::Compaction(found));
             }
             (Some(kind), _) if !from_user => self.reply(step, &o, args, Some(kind)),
-            // Actions of the user; their observation joins the next message.
+            // Actions of the user. Their observation joins the next message.
             (Some(_), _) => {}
             (None, Some("recall")) => self.recalled(step, &o),
             (None, Some(_)) => self.observed(step, &o),
@@ -124,7 +124,7 @@ impl Reader {
         }
     }
 
-    /// A reply, or with an action a part of one.
+    /// Adds a reply, or a part of one for an action.
     fn reply(
         &mut self,
         step: Step,
@@ -178,7 +178,7 @@ impl Reader {
         self.push(step, What::Reply(reply));
     }
 
-    /// A call as the model wrote it: id, name, arguments.
+    /// Returns a call as the model wrote it: id, name, arguments.
     fn as_called(
         &self,
         called: &Map<String, Value>,
@@ -206,7 +206,7 @@ impl Reader {
                 let result = Piece::Result { call_id, pieces, is_error: failed };
                 self.input(step, vec![result]);
             }
-            // Of something that the user did, or of the program itself.
+            // Observation of an action of the user or of the program itself.
             None => {
                 let place = |piece| match piece {
                     Piece::Said(part) => Piece::Added(part, Place::Message),
@@ -232,7 +232,7 @@ impl Reader {
             all.map(|t| Piece::Added(Part::Text(t.into()), Place::Message)).collect();
         match self.steps.last_mut().map(|s| &mut s.what) {
             _ if pieces.is_empty() => {}
-            // It went with the message that brought it up.
+            // It was sent together with the message that triggered it.
             Some(What::Input(input)) => {
                 input.blocks += pieces.len();
                 input.pieces.splice(0..0, pieces);

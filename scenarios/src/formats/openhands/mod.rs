@@ -40,7 +40,7 @@ pub(super) const FORMAT: Format = Format {
 
 const EXPECTED: &str = "an object with \"history\", the events of an OpenHands agent";
 
-/// The state of a conversation in its folder, and the folder of its events.
+/// Name of the file with the state of a conversation. Next to it is the folder of its events.
 const STATE: &str = "base_state.json";
 const EVENTS: &str = "events";
 
@@ -57,7 +57,7 @@ fn sniff(head: &Head) -> bool {
         list @ Value::Array(_) => events(list),
         Value::Object(row) => {
             let of_row = row.contains_key("instance_id") || row.contains_key("metadata");
-            // A run that failed at once has no events.
+            // A run that failed immediately has no events.
             let failed = || {
                 let agent = row.get("metadata").and_then(|m| m.get("agent_class"));
                 agent.is_some() && row.contains_key("instance")
@@ -86,7 +86,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     }
     let head = source.head()?;
     if head.is_document() || head.value().is_array() {
-        // A trajectory that was saved apart: its events alone, or one row.
+        // A trajectory that was saved separately: only its events, or one row.
         let text = source.text()?;
         let _ = sink(row(&Document::new(&text, source.name()), None));
         return Ok(());
@@ -102,7 +102,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     Ok(())
 }
 
-/// The session of a row, which is named by `id` where it does not say.
+/// Returns the session of a row. `id` names it if the row does not.
 fn row(document: &Document<'_>, id: Option<String>) -> Result<Recording, InputError> {
     let mut out = Recording { last_line: document.line, ..Recording::default() };
     if document.text.trim_start().starts_with('[') {
@@ -138,11 +138,11 @@ fn read_value(members: &BTreeMap<String, &RawValue>, key: &str) -> Value {
     members.get(key).and_then(|raw| escapes::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
-/// The events of a list; old rows pair an action with its observation.
+/// Returns the events of a list. Old rows pair each action with its observation.
 fn events_of(document: &Document<'_>, list: &RawValue, out: &mut Recording) -> Vec<RecordedLine> {
     let items: Vec<Value> = escapes::from_str(list.get()).unwrap_or_default();
     if !items.first().is_some_and(Value::is_array) {
-        // The text of the list, for the lines of its items.
+        // The text of the list gives the lines of its items.
         return document.objects(list, out);
     }
     let object = |v: Value| match v {
@@ -154,7 +154,7 @@ fn events_of(document: &Document<'_>, list: &RawValue, out: &mut Recording) -> V
     pairs.flatten().filter_map(object).collect()
 }
 
-/// Events of either generation as steps.
+/// Converts events of either generation to steps.
 fn steps(
     events: Vec<RecordedLine>,
     usages: HashMap<String, Counters>,
@@ -173,7 +173,8 @@ fn steps(
     steps
 }
 
-/// Returns counters by the response's id. `metrics` contains a list of them, alone or per purpose.
+/// Returns counters by the id of the response. `metrics` contains a single list, or one per
+/// purpose.
 fn usages(metrics: &Value) -> HashMap<String, Counters> {
     let mut out = HashMap::new();
     let mut take = |list: &Value| {
@@ -191,7 +192,7 @@ fn usages(metrics: &Value) -> HashMap<String, Counters> {
     out
 }
 
-/// Counters in the names that OpenHands gives them.
+/// Returns counters under OpenHands' names.
 fn counted(usage: &Map<String, Value>) -> Option<Counters> {
     if !usage.contains_key("cache_read_tokens") {
         return counters(usage);

@@ -1,4 +1,4 @@
-//! Events of the OpenHands SDK, and the folder in which it keeps a conversation.
+//! Events of the OpenHands SDK, and the folder of a conversation.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -20,7 +20,7 @@ use super::{EVENTS, STATE, usages};
 use crate::error::InputError;
 use crate::escapes;
 
-/// The conversation in a folder: its events in the order of their names, which count up.
+/// Reads the conversation in a folder. Its events are in the order of their names.
 pub(super) fn folder(folder: &Path) -> Result<Recording, InputError> {
     let mut out = Recording::default();
     let state = folder.join(STATE);
@@ -76,11 +76,11 @@ struct Reader {
     usages: HashMap<String, Counters>,
     model: Option<String>,
     steps: Vec<Step>,
-    /// Responses with counters that were used.
+    /// Responses with counters that were used already.
     counted: HashSet<String>,
-    /// The user asked for a condensation.
+    /// Whether the user requested a condensation.
     asked: bool,
-    /// Replies without an id of their response.
+    /// Number of replies without a response id.
     unnamed: usize,
 }
 
@@ -114,7 +114,7 @@ impl Reader {
                 self.result(step, &o, pieces, true);
             }
             "CondensationRequest" => {
-                // Others are asked for by the program, when the context is full.
+                // The program requests the others when the context is full.
                 self.asked = str_of(&o, "reason").is_none_or(|r| r == "manual");
             }
             "Condensation" => {
@@ -127,7 +127,7 @@ impl Reader {
                 };
                 self.push(step, What::Compaction(found));
             }
-            // States, tokens, pauses: nothing that the model is shown.
+            // States, tokens and pauses, which are not sent to the model.
             kind if kind.ends_with("Event") || kind == "CondensationSummaryEvent" => {}
             kind => self.push(step, What::Unknown(format!("event {kind:?}"))),
         }
@@ -197,7 +197,7 @@ impl Reader {
 fn content_pieces(o: &Map<String, Value>) -> Vec<Piece> {
     let list = match o.get("content") {
         Some(Value::Array(list)) => list.as_slice(),
-        // Tools of older versions return texts under their own names.
+        // Tools of older versions store texts under their own names.
         other => {
             let text = other.or_else(|| o.get("output")).or_else(|| o.get("message"));
             return content(text);
@@ -213,7 +213,7 @@ fn content_pieces(o: &Map<String, Value>) -> Vec<Piece> {
     list.iter().flat_map(piece).collect()
 }
 
-/// Returns the thinking of the model: signed blocks, an item of the Responses API, or a text.
+/// Returns the reasoning of the model: signed blocks, an item of the Responses API, or a text.
 fn thoughts(o: &Map<String, Value>) -> Vec<Piece> {
     let signed = content(o.get("thinking_blocks"));
     if !signed.is_empty() {
@@ -232,7 +232,7 @@ fn thoughts(o: &Map<String, Value>) -> Vec<Piece> {
 fn call(o: &Map<String, Value>) -> Piece {
     let written = o.get("tool_call").and_then(Value::as_object);
     let text = |key: &str| written.and_then(|w| str_of(w, key));
-    // Older versions kept the call as the API has it.
+    // Older versions store the call in the form of the API.
     let function = written.and_then(|w| w.get("function")?.as_object());
     let arguments = text("arguments").or_else(|| str_of(function?, "arguments"));
     let arguments = arguments.map(str::to_string).or_else(|| o.get("action").map(Value::to_string));

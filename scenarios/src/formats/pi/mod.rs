@@ -68,7 +68,8 @@ fn is_message(line: &RecordedLine) -> bool {
     str_of(&line.object, "type") == Some("message")
 }
 
-/// The messages that are not on the way from the first to the last one, by line.
+/// Returns the messages that are not on the path from the first to the last message, by line
+/// number.
 fn left_out(lines: &[RecordedLine]) -> HashSet<usize> {
     let by_id: HashMap<&str, usize> =
         lines.iter().enumerate().filter_map(|(i, l)| Some((str_of(&l.object, "id")?, i))).collect();
@@ -91,13 +92,13 @@ fn left_out(lines: &[RecordedLine]) -> HashSet<usize> {
 #[derive(Default)]
 struct Reader {
     steps: Vec<Step>,
-    /// Name of the newest line.
+    /// Name of the newest line, the default parent of the next.
     tip: Option<String>,
-    /// Thinking level now and the line that set it, and the level of the last call.
+    /// Current thinking level and its line, and the level of the last call.
     level: Option<String>,
     level_line: usize,
     level_of_call: Option<String>,
-    /// Calls of replies that no later call is shown.
+    /// Calls of replies that later requests do not show.
     unshown: HashSet<String>,
 }
 
@@ -180,7 +181,7 @@ impl Reader {
             "user" => {
                 let mut pieces = pieces;
                 if !pieces.iter().any(|p| matches!(p, Piece::Said(_))) {
-                    // A message all the same, though an empty one.
+                    // An empty message still counts as a message.
                     pieces.push(Piece::Shown(Part::Text("".into())));
                 }
                 input(pieces, blocks)
@@ -204,8 +205,8 @@ impl Reader {
     }
 }
 
-/// The reply that a session shows where output was counted and no prompt was: as a call it has no
-/// counters.
+/// Returns a reply for the session if output was counted, but no prompt. In the list of calls it
+/// has no counters.
 fn output_only(
     id: &Option<String>,
     m: &Map<String, Value>,
@@ -259,8 +260,8 @@ fn reply(
     })
 }
 
-/// The pieces of a message's content, which is a string or a list of blocks, and how many blocks
-/// there are.
+/// Converts the content of a message, which is a string or a list of blocks. Also returns the
+/// number of blocks.
 fn pieces(m: &Map<String, Value>) -> (Vec<Piece>, usize) {
     match m.get("content") {
         Some(Value::String(text)) => (vec![Piece::text(text)], 1),

@@ -127,7 +127,7 @@ fn demonstration(line: usize, message: &Map<String, Value>) -> Step {
     Step { line, what, ..Step::default() }
 }
 
-/// The configuration of the run, an object or one as text.
+/// Returns the configuration of the run, which is an object or the text of one.
 fn config(members: &BTreeMap<String, &RawValue>) -> Value {
     let read = |raw: &&RawValue| escapes::from_str::<Value>(raw.get()).ok();
     match members.get("replay_config").and_then(read) {
@@ -136,7 +136,7 @@ fn config(members: &BTreeMap<String, &RawValue>) -> Value {
     }
 }
 
-/// A message in the form of the chat API.
+/// Converts a message to the form of the chat API.
 fn call(message: &mut Map<String, Value>, actions: &mut Actions) {
     if let Some(id) = message.get("tool_call_ids").and_then(|ids| ids.get(0)).cloned() {
         message.insert("tool_call_id".into(), id);

@@ -40,7 +40,8 @@ fn function_calls_keep_their_names_and_find_their_results() {
     assert!(matches!(&s.entries[0], Entry::System { text, .. } if text.starts_with("SETTING: ")));
     let names: Vec<String> = calls(&s).into_iter().map(|c| c.1).collect();
     assert_eq!(names, ["create", "edit", "bash", "bash", "find_file", "open"]);
-    // The file uses an id three times, and one twice; each result is that of the call before it.
+    // The file contains one id three times and another twice. Each result belongs to the call
+    // before it.
     let order: Vec<_> = s.entries[2..].chunks(2).collect();
     for pair in order {
         let [Entry::Assistant(a), Entry::Tool(t)] = pair else { panic!("{pair:?}") };
@@ -51,7 +52,7 @@ fn function_calls_keep_their_names_and_find_their_results() {
 #[test]
 fn actions_in_text_become_calls_of_the_shell() {
     let s = recorded("pydicom-1458-text.traj");
-    // The demonstration is context, and the task the only message of the user.
+    // The demonstration is context, and the task is the only user message.
     assert!(matches!(&s.entries[1], Entry::Memory { path, .. } if path == "demonstration"));
     assert!(s.header.title.starts_with("We're currently solving the following issue"));
     let calls = calls(&s);
