@@ -1,5 +1,5 @@
-// Every place where bytes of others come in, each as a function that must not panic.
-// `tests/tests/parsers.rs` and `fuzz/` go through them.
+// All parsers of external bytes, each as a function that must not panic. `tests/tests/parsers.rs`
+// and `fuzz/` run them.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub const DOORS: [Door; 23] = [
         };
         recordings::ALL.iter().for_each(all);
     }),
-    // Readable recordings are written in every format and read again.
+    // Recordings that can be read are written in every format and read again.
     ("export", |b| {
         let Ok(scenario) = parse(b, "x.jsonl") else { return };
         for export in exports::ALL {
@@ -58,7 +58,7 @@ pub const DOORS: [Door; 23] = [
             }
         }
     }),
-    // Formats that are folders or databases, with the bytes in the place of every file.
+    // Formats that are folders or databases, with the bytes in place of every file.
     ("store", |b| {
         let Ok(dir) = tempfile::tempdir() else { return };
         let places = [
@@ -85,7 +85,7 @@ pub const DOORS: [Door; 23] = [
         });
     }),
     ("request", |b| WIRES.iter().for_each(|w| drop((w.decode("", b), w.reply_options("", b))))),
-    // Bodies one after the other, a zero between them, read the same as each by itself.
+    // Several bodies, separated by a zero, are read the same as each one separately.
     ("requests", |b| {
         for wire in WIRES {
             let (mut decoder, path) = (IncrementalDecoder::new(*wire), wire.path("m"));
@@ -132,7 +132,7 @@ pub const DOORS: [Door; 23] = [
     ("functions", |b| drop(function_file(&lossy(b), "x.json"))),
     ("cassette", |b| in_a_file("x.jsonl", b, |p| drop(Cassette::open(p, true)))),
     ("script", |b| in_a_file("x.jsonl", b, |p| drop(summarise::Script::open(p)))),
-    // The first byte says which format.
+    // The first byte selects the format.
     ("stored", |b| {
         let Some((which, bytes)) = b.split_first() else { return };
         let all = formats();
@@ -147,7 +147,7 @@ pub const DOORS: [Door; 23] = [
             }
         }
     }),
-    // Readable sessions are replayed.
+    // Sessions that can be read are replayed.
     ("replay", |b| {
         let Ok(scenario) = parse(b, "x.jsonl") else { return };
         let one = tokio::runtime::Builder::new_current_thread().enable_time().build();
@@ -157,7 +157,7 @@ pub const DOORS: [Door; 23] = [
             one.block_on(replay(&scenario, &spec, model, &ReplayOptions::default()));
         }
     }),
-    // The first byte says to which address.
+    // The first byte selects the path.
     ("serve", |b| {
         let Some((which, body)) = b.split_first() else { return };
         let paths = served();
@@ -176,7 +176,7 @@ pub const DOORS: [Door; 23] = [
     }),
 ];
 
-/// Every path of every wire.
+/// Returns every path of every wire.
 pub fn served() -> Vec<String> {
     let paths = |w: &Wire| {
         let model =
@@ -192,7 +192,7 @@ pub fn served() -> Vec<String> {
     WIRES.iter().flat_map(paths).collect()
 }
 
-/// Puts bytes in the place of every file in a folder.
+/// Replaces the content of every file in a folder with the bytes.
 fn damage(dir: &Path, bytes: &[u8]) {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         let path = entry.path();

@@ -16,7 +16,7 @@ const FILES: usize = 100;
 const TIMES: [usize; 3] = [1, 4, 16];
 /// Number of prompts, each with one edited file.
 const PROMPTS: usize = 20;
-/// Invariant of every `expect`.
+/// Message of every `expect`.
 const WRITABLE: &str = "a new temporary folder is writable";
 
 fn content(file: usize, version: usize) -> String {

@@ -1,4 +1,4 @@
-//! Token counters on five sorts of text, in bytes per second.
+//! Token counters on five kinds of text, in bytes per second.
 
 #![allow(missing_docs)]
 
@@ -11,7 +11,7 @@ use ctxbench_core::tokens::{Encoding, bytes_div4_up, count_uncached, utf16_div4_
 
 const BYTES: usize = 16_384;
 
-/// A named way of counting.
+/// A counter and its name.
 type Counter = (&'static str, fn(&str) -> u64);
 
 const COUNTERS: [Counter; 4] = [

@@ -1,6 +1,6 @@
-//! Cost of a session of 1, 4, 16 and 64 times the length. It should be proportional: four times the
-//! turns, four times the time. The slope is that of a line through the logarithms of lengths and
-//! times: 1 is proportional, 2 is quadratic.
+//! Cost of sessions of 1, 4, 16 and 64 times the length. It should be proportional: four times the
+//! turns should take four times as long. The slope is that of a line through the logarithms of
+//! lengths and times: 1 is proportional, 2 is quadratic.
 
 #![allow(missing_docs)]
 
@@ -14,18 +14,18 @@ use ctxbench_benches::{HUGE_WINDOW, Mode, blocks, busy_session, replay, session,
 use ctxbench_core::context::Context;
 use ctxbench_scenarios::Scenario;
 
-/// Turns of the shortest session.
+/// Number of turns of the shortest session.
 const TURNS: usize = 24;
 const TIMES: [usize; 4] = [1, 4, 16, 64];
-/// Scale for the products: a window of 20k tokens, so that each length has its compactions.
+/// Scale for the products. It gives a window of 20k tokens, so that each length has compactions.
 const SCALE: f64 = 0.1;
 
-/// A strategy and how it is run.
+/// A strategy and the kind of session that it runs.
 struct Member {
     name: &'static str,
     window: Option<u64>,
     scale: f64,
-    /// Eight facts, or one per turn in addition.
+    /// Whether each turn adds a fact. Otherwise the session has eight facts.
     busy: bool,
 }
 
@@ -43,7 +43,7 @@ impl Member {
     }
 }
 
-/// A session that no one has seen yet.
+/// Creates a session with new texts.
 fn fresh(turns: usize, member: &Member) -> Scenario {
     static SEED: AtomicU64 = AtomicU64::new(1);
     let seed = SEED.fetch_add(1, Ordering::Relaxed);
@@ -58,7 +58,7 @@ fn time(scenario: &Scenario, member: &Member) -> Duration {
     begin.elapsed()
 }
 
-/// The fastest of some rounds: with texts never seen, and once more with every count remembered.
+/// Returns the fastest of some rounds, with new texts and once more with all counts cached.
 fn fastest(turns: usize, member: &Member, rounds: usize) -> (Duration, Duration) {
     let mut best = (Duration::MAX, Duration::MAX);
     for _ in 0..rounds {
@@ -69,7 +69,7 @@ fn fastest(turns: usize, member: &Member, rounds: usize) -> (Duration, Duration)
     best
 }
 
-/// The slope of the line through the logarithms of lengths and times, by least squares.
+/// Returns the slope of the line through the logarithms of lengths and times, by least squares.
 fn slope(times: &[usize], ms: &[f64]) -> f64 {
     let x: Vec<f64> = times.iter().map(|t| (*t as f64).ln()).collect();
     let y: Vec<f64> = ms.iter().map(|ms| ms.ln()).collect();
@@ -81,7 +81,7 @@ fn slope(times: &[usize], ms: &[f64]) -> f64 {
 
 fn print_ratios(mode: Mode) {
     let (times, rounds) = if mode == Mode::Smoke { (&TIMES[..2], 1) } else { (&TIMES[..], 3) };
-    // The vocabulary is loaded once per process, and not at the cost of the first row.
+    // Loads the vocabulary, so that the first row does not include the time for it.
     time(&fresh(1, &MEMBERS[0]), &MEMBERS[0]);
     let mut rows = Vec::new();
     for member in &MEMBERS {

@@ -1,5 +1,5 @@
-//! Opening a session with a compaction near its end: the cost should depend on the messages after
-//! the compaction only.
+//! Time to open a session with a compaction near its end. It should depend only on the messages
+//! after the compaction.
 //!
 //! `CTXBENCH_MESSAGES=1000000 cargo bench --bench resume` builds a session of that many messages
 //! once, bulk-loaded, and times it.
@@ -29,7 +29,7 @@ fn text(i: usize) -> String {
     format!("message {i}: {}", "some text from earlier in this session ".repeat(8))
 }
 
-/// A store with a session of `older` messages, a boundary, and [`NEWER`] messages after it.
+/// Creates a store with a session of `older` messages, a boundary, and [`NEWER`] messages after it.
 fn store(path: &Path, older: usize) -> (Store, Ulid) {
     const AT_ONCE: usize = 10_000;
     let mut s = Store::open(path).expect("a fresh file");
@@ -47,7 +47,7 @@ fn store(path: &Path, older: usize) -> (Store, Ulid) {
     (s, session)
 }
 
-/// The fastest of some rounds of opening and loading.
+/// Returns the fastest of some rounds of opening and loading.
 fn fastest(rounds: usize, mut load: impl FnMut()) -> Duration {
     (0..rounds)
         .map(|_| {
@@ -71,7 +71,7 @@ fn row(name: &str, took: &[Duration], bytes: Vec<u64>) -> Vec<String> {
     out
 }
 
-/// A session in a product's format, with a compaction near its end.
+/// Creates a session in a product's format, with a compaction near its end.
 fn written(f: &Format, dir: &Path, older: usize) -> Box<dyn Persistence> {
     let mut p = (f.open)(dir, 1).expect("a fresh folder");
     let mut say = |e: JournalEntry| p.append(&e).expect("room on the disk");

@@ -1,8 +1,8 @@
 //! Effort and effect of every strategy: the cost of its replays, and the tokens and facts that it
 //! saved and kept in the same sessions; then a whole replay per scenario and strategy.
 //!
-//! Token counts are remembered per text in a process, so after the first round the timings are
-//! those of the engine, the strategy, the provider model and the measurements. `growth` has both.
+//! Token counts are cached per text in a process, so after the first round the timings are those of
+//! the engine, the strategy, the provider model and the measurements. `growth` measures both.
 
 #![allow(missing_docs)]
 
@@ -20,14 +20,14 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
-/// User messages of the marathon that are replayed.
+/// Number of user messages of the marathon that are replayed.
 const MARATHON_TURNS: usize = 40;
-/// Turns of the shortest session of the table.
+/// Number of turns of the shortest session of the table.
 const TURNS: usize = 24;
 const TIMES: [usize; 3] = [1, 4, 16];
-/// Scale of its sessions: a window of 20k tokens, so that each length has its compactions.
+/// Scale of its sessions. It gives a window of 20k tokens, so that each length has compactions.
 const SCALE: f64 = 0.1;
-/// Seed of their texts: the same for every strategy.
+/// Seed of their texts, the same for every strategy.
 const SEED: u64 = 11;
 
 fn scenarios() -> Vec<Scenario> {
@@ -43,7 +43,7 @@ fn scenarios() -> Vec<Scenario> {
 struct Run {
     record: RunRecord,
     took: Duration,
-    /// Peak memory of the replay in addition to the memory before, bytes.
+    /// Peak memory of the replay in bytes, in addition to the memory used before.
     memory: usize,
 }
 
@@ -64,13 +64,13 @@ fn measured(scenario: &Scenario, spec: &Spec, rounds: usize) -> Run {
     best.expect("at least one round")
 }
 
-/// Every strategy on sessions of growing length: effort on the left, effect on the right, both of
-/// the same replays. Effect is that on the longest session.
+/// Prints a comparison of all strategies on sessions of growing length: effort on the left and
+/// effect on the right, from the same replays. The effect is that on the longest session.
 fn print_comparison(specs: &[Spec], mode: Mode) {
     let (times, rounds) = if mode == Mode::Smoke { (&TIMES[..2], 1) } else { (&TIMES[..], 3) };
     let sessions: Vec<Scenario> =
         times.iter().map(|n| Scenario { scale: SCALE, ..busy_session(n * TURNS, SEED) }).collect();
-    // Every text is counted before anybody is timed.
+    // Counts every text before the first measurement.
     sessions.iter().for_each(|s| drop(replay(s, &specs[0], None)));
     let runs: Vec<Vec<Run>> = sessions
         .iter()
@@ -104,7 +104,7 @@ fn print_comparison(specs: &[Spec], mode: Mode) {
     print!("{}", table(&title, &head, &rows));
 }
 
-/// Time of a step that was taken.
+/// Formats the time per completed step.
 fn per_step(run: &Run) -> String {
     let steps = run.record.summary.steps_completed.max(1);
     format!("{:.0}", run.took.as_secs_f64() * 1e6 / steps as f64)
@@ -113,7 +113,7 @@ fn per_step(run: &Run) -> String {
 const EFFECTS: [&str; 7] =
     ["status", "requests", "compactions", "saved %", "$", "prefix stability", "needs kept %"];
 
-/// Savings, stability and retention.
+/// Formats savings, stability and retention.
 fn effect(r: &RunRecord) -> Vec<String> {
     let s = &r.summary;
     let per_cent = |v: Option<f64>| v.map_or("n/a".to_string(), |v| format!("{v:.1}"));

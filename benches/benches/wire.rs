@@ -12,7 +12,7 @@ use ctxbench_core::request::{Purpose, Request};
 use ctxbench_core::strategy::{DEFAULT_TTL, default_breakpoints};
 use ctxbench_provider::wire;
 
-/// Turns shown; a turn is about 3.7 kB.
+/// Numbers of turns in the request; a turn is about 3.7 kB.
 const TURNS: [usize; 3] = [8, 64, 512];
 
 fn request(blocks: Vec<Arc<Block>>) -> Request {
@@ -40,7 +40,8 @@ fn wire(c: &mut Criterion) {
         let body = wire.encode(&seen).body;
         let size = format!("{} kB", body.len().div_ceil(1_000));
         group.throughput(Throughput::Bytes(body.len() as u64));
-        // Blocks keep their text as JSON: a block is escaped in the first request that shows it.
+        // Blocks cache their text as JSON: a block is escaped in the first request that contains
+        // it.
         group.bench_function(BenchmarkId::new("encode new blocks", &size), |b| {
             b.iter_batched_ref(
                 || request(blocks(0, turns, 1)),

@@ -1,8 +1,8 @@
 //! Shared parts of the benchmarks: texts to count, sessions of any length, replays, and tables
 //! printed with the timings.
 //!
-//! Everything is deterministic. A seed changes every text, so that nothing that was remembered of
-//! an earlier one helps.
+//! Everything is deterministic. A seed changes every text, so that cached counts of earlier texts
+//! do not apply.
 
 mod material;
 mod replays;

@@ -1,17 +1,17 @@
-//! Texts of the sorts that agents read and write.
+//! Kinds of text that agents read and write.
 
 use std::fmt::Write;
 
-/// A sort of text.
+/// A kind of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Material {
     /// English sentences.
     Prose,
     /// Source code.
     Code,
-    /// Objects as an API returns them.
+    /// JSON objects as returned by an API.
     Json,
-    /// Encoded bytes, in one line.
+    /// Base64 data in a single line.
     Base64,
     /// Chinese and Japanese sentences.
     Cjk,
@@ -91,7 +91,7 @@ const CJK: &[&str] = &[
     "いる",
 ];
 
-/// A small generator of numbers (SplitMix64).
+/// Pseudo-random number generator (SplitMix64).
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -121,7 +121,7 @@ impl Material {
     pub const ALL: [Material; 5] =
         [Material::Prose, Material::Code, Material::Json, Material::Base64, Material::Cjk];
 
-    /// The name in reports.
+    /// Returns the name for reports.
     pub fn name(self) -> &'static str {
         match self {
             Material::Prose => "prose",
@@ -132,7 +132,7 @@ impl Material {
         }
     }
 
-    /// A text of this sort with at least `bytes` bytes, and little more.
+    /// Generates a text of this kind with at least `bytes` bytes, and little more.
     pub fn text(self, bytes: usize, seed: u64) -> String {
         let mut random = Random::new(seed ^ ((self as u64) << 56));
         let mut out = String::with_capacity(bytes + 200);

@@ -8,7 +8,7 @@ use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
-/// A window that nothing fills.
+/// A window that no session fills, in tokens.
 pub const HUGE_WINDOW: u64 = 1_000_000_000;
 
 /// Mode of a benchmark run.
@@ -16,14 +16,14 @@ pub const HUGE_WINDOW: u64 = 1_000_000_000;
 pub enum Mode {
     /// Measures the time.
     Measure,
-    /// Everything once, to see that it works (`--test`).
+    /// Runs everything once, as a smoke test (`--test`).
     Smoke,
     /// Only prints the names (`--list`).
     List,
 }
 
 impl Mode {
-    /// From the arguments of the process.
+    /// Reads the mode from the arguments of the process.
     pub fn of_args() -> Mode {
         let has = |name: &str| std::env::args().any(|a| a == name);
         match (has("--list"), has("--test")) {
@@ -34,15 +34,15 @@ impl Mode {
     }
 }
 
-/// The model of a run without arguments.
+/// Returns the model of a run without arguments.
 pub fn model() -> &'static Model {
     model::find(DEFAULT_MODEL).expect("the default model is in the catalogue")
 }
 
-/// A strategy by name.
+/// Returns a strategy by name.
 ///
 /// # Panics
-/// If there is none of that name.
+/// If there is no strategy with this name.
 pub fn spec(name: &str) -> Spec {
     match Spec::parse(name) {
         Ok(spec) => spec,
@@ -50,7 +50,7 @@ pub fn spec(name: &str) -> Spec {
     }
 }
 
-/// A whole replay without a wire, summaries by the extractive summariser.
+/// Replays a session without a wire, with the extractive summariser.
 pub fn replay(scenario: &Scenario, spec: &Spec, window: Option<u64>) -> RunRecord {
     let options = Options {
         transport: Transport::Direct,

@@ -11,14 +11,14 @@ use ctxbench_scenarios::Scenario;
 
 use crate::Material;
 
-/// Sizes of a turn's texts in bytes: question, thought before the call, tool output, answer. About
-/// 900 tokens in all.
+/// Sizes of a turn's texts in bytes: question, text before the call, tool output, answer. A turn
+/// has about 900 tokens.
 const QUESTION: usize = 300;
 const THOUGHT: usize = 200;
 const OUTPUT: usize = 2_400;
 const ANSWER: usize = 500;
 
-/// A number in the first question that the last turn needs.
+/// Returns a number in the first question that the last turn needs.
 fn remembered(seed: u64, i: u64) -> String {
     format!("HARBOR-{}", 100_000 + (seed * 31 + i) % 800_000)
 }
@@ -31,7 +31,7 @@ struct Turn {
     answer: String,
 }
 
-/// The texts of one turn; every other output is program text, the rest JSON.
+/// Generates the texts of one turn. Outputs alternate between source code and JSON.
 fn turn(n: usize, seed: u64) -> Turn {
     let own = seed.wrapping_mul(1_000_003).wrapping_add(n as u64);
     let output = if n.is_multiple_of(2) { Material::Code } else { Material::Json };
@@ -44,16 +44,17 @@ fn turn(n: usize, seed: u64) -> Turn {
     }
 }
 
-/// The question of turn `n` of a [`busy_session`].
+/// Generates the question of turn `n` of a [`busy_session`].
 fn row(seed: u64, n: usize) -> String {
     format!("ROW-{seed}-{n}")
 }
 
-/// Turns from where a fact of a [`busy_session`] arises to where it is needed.
+/// Number of turns between the turn in which a fact of a [`busy_session`] arises and the turn that
+/// needs it.
 const LATER: usize = 8;
 
-/// The session of [`session`] with a fact more in every turn, needed eight turns later: facts grow
-/// with the length.
+/// Generates the session of [`session`] with an additional fact in every turn, which is needed
+/// eight turns later. The number of facts grows with the length.
 pub fn busy_session(turns: usize, seed: u64) -> Scenario {
     let mut out = session(turns, seed);
     let questions = out
@@ -91,9 +92,9 @@ fn fact(id: String, token: String, arises: String, need: String) -> Fact {
     }
 }
 
-/// A session of `turns` turns, each a question, a call with its result, and an answer. Another seed
-/// gives other texts. A fixed number of facts arises in the first turn and is needed in the last,
-/// whatever the length.
+/// Generates a session of `turns` turns, each with a question, a call with its result, and an
+/// answer. The texts depend on the seed. A fixed number of facts arises in the first turn and is
+/// needed in the last, regardless of the length.
 pub fn session(turns: usize, seed: u64) -> Scenario {
     let mut entries = vec![Entry::System {
         text: Material::Prose.text(4_000, seed ^ 1 << 42),
@@ -145,7 +146,7 @@ pub fn session(turns: usize, seed: u64) -> Scenario {
     Scenario { id, scale: 1.0, session, ..Default::default() }
 }
 
-/// The blocks of the turns `from..to` of such a session, as a context shows them.
+/// Returns the blocks of the turns `from..to` of such a session, as in a context.
 pub fn blocks(from: usize, to: usize, seed: u64) -> Vec<Arc<Block>> {
     let mut out = Vec::new();
     for n in from..to {
@@ -170,7 +171,7 @@ pub fn blocks(from: usize, to: usize, seed: u64) -> Vec<Arc<Block>> {
     out
 }
 
-/// The first `turns` turns of a scenario, with the facts and needs that lie in them.
+/// Cuts a scenario to its first `turns` turns, with the facts and needs in them.
 pub fn cut(mut scenario: Scenario, turns: usize) -> Scenario {
     let mut seen = 0;
     scenario.session.entries.retain(|e| {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A table with a title; the first column is a name, the others are figures.
+/// Formats a table with a title. The first column is a name, the others are figures.
 pub fn table(title: &str, head: &[&str], rows: &[Vec<String>]) -> String {
     let width = |i: usize| {
         rows.iter()
@@ -26,7 +26,7 @@ pub fn table(title: &str, head: &[&str], rows: &[Vec<String>]) -> String {
     out
 }
 
-/// Millions per second; `n/a` where no time was measured.
+/// Formats millions per second, or `n/a` if no time was measured.
 pub fn per_second(count: u64, took: Duration) -> String {
     match took.as_secs_f64() {
         0.0 => "n/a".into(),

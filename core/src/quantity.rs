@@ -8,7 +8,7 @@
 /// assert_eq!(parse_quantity("90_000"), parse_quantity("90k"));
 /// ```
 pub fn parse_quantity(text: &str) -> Option<u64> {
-    parse_decimal(text, 0)
+    if text.contains('.') { None } else { parse_decimal(text, 0) }
 }
 
 /// Parses a number of bytes: the units of [`parse_quantity`], and `KiB`, `MiB` and `GiB` for powers

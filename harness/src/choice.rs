@@ -23,9 +23,9 @@ pub struct Choice {
     pub last: Option<usize>,
     /// Seed of the sample.
     pub seed: u64,
-    /// Least tokens of content; see [`tokens`].
+    /// Minimum tokens of content, see [`tokens`].
     pub min_tokens: Option<u64>,
-    /// Not begun before this day, `YYYY-MM-DD` in UTC.
+    /// Earliest day on which a session may have begun, `YYYY-MM-DD` in UTC.
     pub since: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl Choice {
     }
 }
 
-/// The tokens of a session's content, as the family of its model counts.
+/// Returns the tokens of a session's content, counted as for the family of its model.
 pub fn tokens(session: &Session) -> u64 {
     let by = calibration::counting_of(session.header.model.as_deref()).for_visible_text();
     calibration::content(&session.entries, &by)
@@ -51,7 +51,8 @@ pub struct Ticket(Option<u64>);
 #[derive(Debug)]
 pub struct Chooser<T> {
     choice: Choice,
-    /// The sample or the newest so far by the ticket of each, with its place in the row.
+    /// The sample or the newest sessions so far, by the key of the ticket and the order of
+    /// addition.
     drawn: BTreeMap<(u64, usize), T>,
     offered: usize,
     taken: usize,
@@ -61,7 +62,7 @@ pub struct Chooser<T> {
 }
 
 impl<T> Chooser<T> {
-    /// Nothing is taken yet.
+    /// Creates a chooser that has not selected any session.
     pub fn new(choice: &Choice) -> Chooser<T> {
         Chooser {
             choice: choice.clone(),
@@ -155,7 +156,7 @@ impl<T> Chooser<T> {
     }
 }
 
-/// A number that looks random, the same for the same session wherever it is read.
+/// Returns a pseudo-random number that depends only on the seed and the session.
 fn draw(seed: u64, place: &str, id: &str) -> u64 {
     content_hash(format!("{seed}\0{place}\0{id}").as_bytes())
 }

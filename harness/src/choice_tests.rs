@@ -58,7 +58,8 @@ fn a_sample_is_the_same_in_any_order_and_grows_with_its_size() {
         assert!(ten.iter().all(|n| more.contains(n)), "a larger sample holds the smaller");
         met.extend(ten);
     }
-    // 200 draws of 60 leave one out with (5/6)^20, so some 2 of 60.
+    // 20 draws of 10 out of 60 leave a session out with a probability of (5/6)^20, which is about 2
+    // of 60.
     assert!(met.len() > 50, "{}", met.len());
     let (out, _) = taken(&Choice { sample: Some(9), ..Choice::default() }, &forward);
     let places: Vec<usize> =

@@ -1,4 +1,4 @@
-//! Hashes by which texts are known in files: cases, traces, logs, cassettes.
+//! Hashes that identify texts in files: cases, traces, logs, cassettes.
 
 use sha2::{Digest, Sha256};
 

@@ -1,4 +1,4 @@
-//! A look inside: the context before and after the compactions of a session, block by block.
+//! The context before and after the compactions of a session, block by block.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use crate::replay::{self, Options, recording, replay_in_full};
 /// The context before and after one compaction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Layout {
-    /// Product's name of the mechanism.
+    /// Name that the product gives to the mechanism.
     pub mechanism: String,
     pub phase: Phase,
-    /// Number of the next request.
+    /// Index of the request that follows the compaction.
     pub before_request: u64,
     pub before_tokens: u64,
     pub after_tokens: u64,
@@ -42,7 +42,7 @@ pub struct Measured {
     pub summary_tokens: u64,
     /// Cost of the compaction's own requests, USD.
     pub cost_usd: f64,
-    /// Time that the user waited for it, ms; modelled.
+    /// Time in ms that the user waited for the compaction, modelled.
     pub blocked_ms: u64,
     /// Number of facts that were verbatim in the context before and are in no block after.
     pub facts_lost: u64,
@@ -54,7 +54,7 @@ impl From<&CompactionRecord> for Measured {
     fn from(c: &CompactionRecord) -> Self {
         Measured {
             summary_tokens: c.summary_tokens,
-            // A replay knows all of them; only a recording leaves some open.
+            // A replay has all values; only a recording may lack some.
             cost_usd: c.cost_usd.unwrap_or_default(),
             blocked_ms: c.blocked_ms.unwrap_or_default(),
             facts_lost: c.facts_lost_verbatim.unwrap_or_default(),
@@ -70,7 +70,7 @@ pub struct Piece {
     pub role: Role,
     /// Relation of the block to the original message.
     pub form: Form,
-    /// The tool, of a call or a result.
+    /// Name of the tool, for a call or a result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// Number of tokens, by the provider's counting.
@@ -120,13 +120,14 @@ pub async fn layouts(
     (layouts, record.error.filter(|_| record.status == Status::Error))
 }
 
-/// A compaction that was asked for.
+/// Result of a requested compaction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Asked {
     /// Compactions that the request caused. If the strategy has no such command, the compactions
     /// that it made by itself until then. Empty = none.
     pub layouts: Vec<Layout>,
-    /// Why it did nothing, or that it did not do it because it was asked.
+    /// Reason why the request had no effect, or a note that the strategy compacted without being
+    /// asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Number of compactions that the strategy made by itself before the request.

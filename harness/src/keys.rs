@@ -19,7 +19,7 @@ use crate::memory::Prefixes;
 use crate::replay::Options;
 use crate::summarise::Summariser;
 
-/// A hash that is written to.
+/// A hash that implements the `Write` traits and counts the bytes.
 #[derive(Clone, Default)]
 struct Hasher {
     hash: Sha256,
@@ -112,19 +112,20 @@ fn hex(bytes: &[u8], most: usize) -> String {
 /// Key parts that all pairs of a run share.
 pub struct Keys {
     common: Hasher,
-    /// The program of a strategy that is one, as it was named, with the files that its command
+    /// External programs, each as it was specified, with the hashes of the files that its command
     /// names.
     programs: Vec<(String, String)>,
-    /// Each strategy has its own.
+    /// Memory files, which differ per strategy.
     memory: Arc<Prefixes>,
 }
 
 impl Keys {
-    /// `programs` = the strategies that are programs, as they were given: `NAME=exec:COMMAND`.
+    /// Creates the shared part. `programs` = the external programs as they were specified:
+    /// `NAME=exec:COMMAND`.
     pub fn new(program: &str, options: &Options, programs: &[String]) -> Keys {
         let mut common = Hasher::default();
         let memory = options.memory.clone();
-        // Each variant names its own.
+        // Summariser and seed belong to each variant.
         let (summariser, seed) = (Summariser::Extractive, 0);
         let options = Options { summariser, seed, memory: Arc::default(), ..options.clone() };
         common.part(&(program, &options));
@@ -144,7 +145,7 @@ impl Keys {
     }
 }
 
-/// The keys of one session's pairs.
+/// Keys of the pairs of one session.
 pub struct SessionKeys<'a> {
     keys: &'a Keys,
     hash: Hasher,

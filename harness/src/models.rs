@@ -1,9 +1,9 @@
-//! Which model a session is run with.
+//! Selection of the model for a session.
 
 use ctxbench_core::model::{self, Model};
 use ctxbench_core::session::Session;
 
-/// The models that a session is run with: those that are named, else its own.
+/// Returns the models for a session: the named ones, or its own model if none is named.
 pub fn of(session: &Session, named: &[&'static Model]) -> Vec<&'static Model> {
     if named.is_empty() { vec![own(session)] } else { named.to_vec() }
 }

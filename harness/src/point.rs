@@ -1,4 +1,4 @@
-//! A point in a session, and the session up to there.
+//! A point in a session, and the part of a session up to it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -70,7 +70,7 @@ impl fmt::Display for Point {
     }
 }
 
-/// The session up to a point, the point's own turn or reply included.
+/// Returns the part of a session up to and including the turn or reply of a point.
 pub fn up_to(session: &Session, point: Point) -> Result<Session, NoSuchPoint> {
     let said = |e: &Entry| -> u64 {
         let standing = e.standing_text().map(Size::text);
@@ -105,7 +105,7 @@ pub fn up_to(session: &Session, point: Point) -> Result<Session, NoSuchPoint> {
             }
         };
     }
-    // The last turn and the last results may end the session, and all of it is 100 %.
+    // The last turn or the last results may end the session; 100 % is the whole session.
     let whole = matches!(point, Point::Percent(_)) && steps > 0;
     match reached || whole {
         true => Ok(session.clone()),

@@ -1,4 +1,4 @@
-//! A child process with everything it starts. The whole group ends with its first process.
+//! A child process with all processes that it starts. The whole group ends with its first process.
 
 use std::io;
 use std::process::ExitStatus;
@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_millis(5);
 /// On Windows only the process itself is killed.
 pub(crate) struct ProcessGroup {
     child: Child,
-    /// Process id, until the group has been killed.
+    /// Process ID, until the group has been killed.
     id: Option<u32>,
 }
 
@@ -50,7 +50,7 @@ impl ProcessGroup {
 
     /// Waits for the first process to end, then kills the rest of the group. Cancel safe.
     pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
-        // Until it is reaped the process keeps the number of the group from being used again.
+        // Until it is reaped, the process prevents reuse of the group's ID.
         while self.id.is_some_and(is_running) {
             tokio::time::sleep(POLL).await;
         }
@@ -183,7 +183,7 @@ mod tests {
         let id = group.id.unwrap();
         group.wait().await.unwrap();
         assert_eq!(group.id, None);
-        // Another process that is given the same number is left alone.
+        // Another process with the same ID is not killed.
         let mut other = Command::new("sleep");
         other.arg("77").process_group(0).kill_on_drop(true);
         let mut other = other.spawn().unwrap();

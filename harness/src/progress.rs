@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Time between two lines where nothing can be rewritten.
+/// Interval between two lines if the output cannot overwrite a line.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// State of a progress display. The caller passes the time.
@@ -52,7 +52,7 @@ impl Pace {
         line
     }
 
-    /// A line where nothing can be rewritten: one every 30 s.
+    /// Returns a line at most every 30 s, for output that cannot overwrite a line.
     pub fn due(&mut self, now: Duration) -> Option<String> {
         if now < self.told + EVERY || self.done >= self.total {
             return None;
@@ -83,7 +83,7 @@ mod tests {
         let mut pace = Pace::new("files", 100, 1_000);
         pace.step(100);
         assert_eq!(pace.due(at(29)), None);
-        // A tenth of the weight took 30 s.
+        // 10 % of the weight took 30 s.
         let line = "1 of 100 files, 30 s each, about 5 min left";
         assert_eq!(pace.due(at(30)).as_deref(), Some(line));
         assert_eq!(pace.due(at(59)), None);

@@ -23,7 +23,8 @@ use crate::replay::compactions::{break_even, paid_off};
 use crate::replay::exchange::recorded_summary;
 use crate::replay::scenario_info;
 
-/// The row of a session with counters, for the model it was recorded with; `None` for any other.
+/// Returns the row of a session with counters for the model that it was recorded with. `None` for
+/// any other model.
 pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     let session = &scenario.session;
     if models::recorded(session).is_none_or(|m| m.name != model.name) {
@@ -114,7 +115,7 @@ fn priced_otherwise(
 /// Figures from the counters of a session, collected entry by entry.
 struct Reading<'a> {
     model: &'a Model,
-    /// The name of the session's model, as recorded.
+    /// Name of the session's model, as recorded.
     told: Option<&'a str>,
     requests: Vec<RequestRecord>,
     compactions: Vec<CompactionRecord>,
@@ -122,13 +123,13 @@ struct Reading<'a> {
     steps: u64,
     /// Replies of the main conversation with counters.
     counted: u64,
-    /// Counted outputs that are a stub.
+    /// Number of counted outputs that are stubs.
     stubs: usize,
-    /// Dollars with the visible output where the counted one is a stub.
+    /// Cost in USD, with the visible output in place of stubs.
     estimate_usd: f64,
     /// Recorded models that are priced as another model of their family, with that model.
     stand_ins: BTreeMap<String, &'static str>,
-    /// A model without a price list, if any.
+    /// Name of a model without prices, if there is one.
     unpriced: Option<String>,
     /// Replies of all conversations without counters.
     uncounted: usize,
@@ -249,11 +250,11 @@ impl<'a> Reading<'a> {
             last.break_even_calls = last.cost_usd.map(even);
         }
         last.calls_after += 1;
-        // The recording is all that there is of the session.
+        // Nothing follows the end of the recording.
         last.paid_off = last.break_even_calls.and_then(|n| paid_off(n, last.calls_after, true));
     }
 
-    /// Notes a call and returns its dollars.
+    /// Records a call and returns its cost in USD.
     fn call(&mut self, purpose: Purpose, call: &RecordedCall) -> f64 {
         let (name, counted) = (call.model.as_deref().unwrap_or(&self.model.name), &call.usage);
         let usage = Usage {
@@ -312,8 +313,8 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// The rows as recorded of a session that is run on these models: at most one, for the model it was
-/// recorded with.
+/// Returns the rows as recorded of a session that runs on these models: at most one, for the model
+/// that it was recorded with.
 pub(crate) fn rows(scenario: &Scenario, named: &[&'static Model]) -> Vec<RunRecord> {
     let all = models::of(&scenario.session, named);
     all.into_iter().filter_map(|m| as_recorded(scenario, m)).collect()
@@ -391,7 +392,7 @@ mod tests {
         let Some(BreakEven::Calls(calls)) = read.compactions[0].break_even_calls else { panic!() };
         assert!((calls - 4.645_962_732_919_254).abs() < 1e-9, "{calls}");
         assert_eq!(read.compactions[0].invalidated_tokens, 16_000);
-        // Nothing came after the last one.
+        // Nothing follows the last compaction.
         let last = &read.compactions[1];
         assert_eq!((last.after_tokens, last.cost_usd, last.break_even_calls), (None, None, None));
     }

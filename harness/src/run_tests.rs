@@ -1,4 +1,4 @@
-//! Whole runs with several summarisers, and with a real server recorded.
+//! Tests of whole runs with several summarisers, and with a recorded server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -54,8 +54,8 @@ fn who_asks_for_no_summary_runs_once() {
         ("sliding-window", None),
     ];
     assert_eq!(rows(&both), want);
-    // Each row is the one that the summariser alone would have given, savings against the one
-    // reference among them.
+    // Each row is the same as in a run with a single summariser. Savings are relative to the only
+    // reference.
     let alone = run(vec![Summariser::Ideal], 1, Transport::Direct);
     for r in &alone.runs {
         assert!(both.runs.contains(r), "{} {:?}", r.strategy.label, r.summariser);
@@ -72,7 +72,7 @@ fn endpoint(url: &str, cassette: &Path, offline: bool) -> Vec<Summariser> {
 fn a_recorded_model_gives_the_same_bytes_offline_whatever_the_door_and_the_threads() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let server = runtime.block_on(MockServer::start());
-    // The summary depends on the request, so that the test notices if two requests are mixed up.
+    // The summary depends on the request, so the test fails if two requests are mixed up.
     let reply = |r: &Request| {
         let text =
             format!("I read {} bytes. The cookie is hs_sid, until 2026-03-31.", r.body.len());
@@ -102,7 +102,7 @@ fn a_recorded_model_gives_the_same_bytes_offline_whatever_the_door_and_the_threa
         );
     }
     assert_eq!(std::fs::read_to_string(&file).unwrap(), recorded);
-    // Recorded with one thread: the same cassette.
+    // Recording with one thread gives the same cassette.
     let again = runtime.block_on(MockServer::start());
     runtime.block_on(Mock::given(any()).respond_with(reply).mount(&again));
     let second = dir.path().join("second.jsonl");

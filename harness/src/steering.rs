@@ -26,7 +26,7 @@ pub fn silenced(scenario: &Scenario) -> Scenario {
     out
 }
 
-/// The comparison of both runs; `None` where nothing was asked for.
+/// Compares both runs. Returns `None` if the instructions ask for no fact.
 pub fn compare(session: &Session, with: &RunRecord, without: &RunRecord) -> Option<Steering> {
     let pairs = pairs(session);
     let share = |run: &RunRecord, asked: bool| -> (u64, Option<f64>) {
@@ -188,8 +188,8 @@ mod tests {
             ("v", "u3", Verbatim),
             ("p", "u3", Verbatim),
         ]);
-        // Asked for: e and p at u3. The need u2 lies before the compaction and counts nowhere.
-        // Others: v.
+        // The instructions ask for e and p at u3. The need u2 lies before the compaction and is not
+        // counted. v is not asked for.
         let want = Steering {
             asked: 2,
             asked_with_pct: 100.0,

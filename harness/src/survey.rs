@@ -12,31 +12,32 @@ use crate::recorded::{about_prices, as_recorded};
 /// Overview of a session. `None` = the recording does not contain it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// The program that recorded it, by the name of its format; `None` for Session JSONL without
-    /// a source and for scenarios.
+    /// Format name of the program that recorded the session. `None` for Session JSONL without a
+    /// source and for scenarios.
     pub agent: Option<String>,
     pub id: String,
     /// Model name as recorded.
     pub model: Option<String>,
-    /// When it began, RFC 3339 in UTC.
+    /// Time at which the session began, RFC 3339 in UTC.
     pub started: Option<String>,
-    /// Replies of the main conversation.
+    /// Number of replies of the main conversation.
     pub steps: u64,
-    /// Those with counters of the provider.
+    /// Number of these replies with counters of the provider.
     pub counted_steps: u64,
-    /// Tokens of the content of all its conversations, each once, as the family of its model counts.
+    /// Tokens of the content of all conversations, each counted once, by the counting of the
+    /// model's family.
     pub tokens: u64,
-    /// The largest prompt of the main conversation, tokens; a lower bound where some replies have
-    /// no counters.
+    /// Tokens of the largest prompt of the main conversation. A lower bound if some replies have no
+    /// counters.
     pub peak: u64,
     /// True if the provider counted that prompt. Otherwise it is our count, without the parts that
     /// the recording lacks.
     pub peak_is_counted: bool,
-    /// Compactions of the original program.
+    /// Number of compactions by the original program.
     pub compactions: u64,
     /// Counters × prices, USD.
     pub cost_usd: Option<f64>,
-    /// Calls that are priced as those of another model, or that have no price.
+    /// Remarks about calls that are priced as those of another model, or that have no price.
     pub cost_notes: Vec<String>,
 }
 

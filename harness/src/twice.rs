@@ -1,4 +1,5 @@
-//! A session run twice: a program that answers otherwise the second time measures nothing.
+//! Comparison of two runs of a session. A program that sends different requests the second time
+//! cannot be measured.
 
 use ctxbench_core::plural::pluralize;
 use ctxbench_reports::record::{RunRecord, Status};
@@ -6,7 +7,7 @@ use serde_json::Value;
 
 use crate::replay::Replayed;
 
-/// The first run, an error if the second sent other requests. Both have traces.
+/// Returns the first run, or an error if the second run sent different requests. Both need traces.
 pub fn held(first: Replayed, second: &Replayed) -> Replayed {
     let Some(why) = difference(&first.trace, &second.trace) else { return first };
     let error = format!("a second run went otherwise (exec.twice): {why}");

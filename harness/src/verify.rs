@@ -14,7 +14,7 @@ use ctxbench_strategies::Spec;
 /// Result of the comparison of results with a scenario's expected values.
 #[derive(Debug)]
 pub struct Verified {
-    /// Expected values that were looked at.
+    /// Number of expected values that were checked.
     pub checks: usize,
     /// Differences from the expected values, one sentence each.
     pub wrong: Vec<String>,
@@ -92,11 +92,11 @@ fn can_be(cell: &ExpectedCell) -> Result<(), String> {
     Err(format!("`{column}` is expected to be {value}, but holds {can}; correct the value"))
 }
 
-/// A figure that a scenario may expect although `summary.csv` has no column of it. All follow from
-/// other files: `retention_<kind>_pct` is a query on `facts.csv`.
+/// A figure that a scenario may expect although it is not a column of `summary.csv`. All of them
+/// can be derived from other files: `retention_<kind>_pct` is a query on `facts.csv`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum DerivedFigure {
-    /// Share of (fact, need) pairs that were kept, of all kinds or of one kind of fact.
+    /// Share of (fact, need) pairs that were kept, of all facts or of one kind.
     Retention(Option<FactKind>),
     /// Retention of the facts that the instructions of a manual compaction ask for.
     Steered,
@@ -166,8 +166,8 @@ impl DerivedFigure {
 /// Displayed value of an empty cell.
 const NONE: &str = "n/a";
 
-/// Refuses a scenario that expects something of a strategy that there is not, neither here nor among
-/// those of a run: a program has the name that the run gives it.
+/// Returns an error if a scenario expects something of an unknown strategy. External programs are
+/// known by the name that the run gives them.
 pub fn known_to(specs: &[Spec], scenario: &Scenario) -> Result<(), TomlError> {
     let is_row = |label: &str| label == AS_RECORDED || specs.iter().any(|s| s.label() == label);
     for row in scenario.expect.strategies.iter().filter(|row| !is_row(&row.label)) {
@@ -176,7 +176,7 @@ pub fn known_to(specs: &[Spec], scenario: &Scenario) -> Result<(), TomlError> {
     Ok(())
 }
 
-/// The label of the row that is meant, however its settings are written.
+/// Returns the label of the expected row, regardless of the notation of its settings.
 fn labelled(row: &ExpectedRow) -> String {
     Spec::parse(&row.label).map_or_else(|_| row.label.clone(), |spec| spec.label())
 }
@@ -186,7 +186,7 @@ fn wrong(scenario: &Scenario, row: &ExpectedRow, line: usize, why: &str) -> Toml
     TomlError { file: scenario.expect.file.clone(), line, what }
 }
 
-/// A key as TOML writes it.
+/// Formats a key as in TOML.
 fn quoted(key: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if key.chars().all(bare) { key.to_string() } else { format!("{key:?}") }

@@ -1,5 +1,5 @@
-//! A real agent beside our implementation of it, on the session as the agent lived it: how far the
-//! two agree is what a drive concludes with.
+//! Compares a real agent with our implementation of it, on the session as the agent ran it. A drive
+//! concludes with their agreement.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use crate::record::{
 use crate::sheet::ByBlock;
 use crate::view::Block;
 
-/// Of two prompts, this share may differ before they are told apart.
+/// Tolerated difference of two prompts, as a share of the larger one.
 const SAME: f64 = 0.005;
 
 const REQUESTS: &str = "requests";
@@ -22,7 +22,7 @@ pub const INPUT: &str = "input, tokens";
 pub const COST: &str = "cost, USD";
 const KEPT: &str = "needs kept, %";
 
-/// Holds a real row and ours together.
+/// Compares a real row with ours.
 pub fn compared(real: &RunRecord, ours: &RunRecord) -> Agreement {
     let figure = |what: &str, of: fn(&RunRecord) -> Option<f64>| TwoFigures {
         what: what.into(),
@@ -75,7 +75,7 @@ fn first_difference(real: &RunRecord, ours: &RunRecord) -> Option<TwoRequests> {
 }
 
 impl TwoFigures {
-    /// How far ours is from the real figure, per cent; `None` where the real one is nothing.
+    /// Deviation of our figure from the real one, per cent; `None` if the real one is 0 or unknown.
     pub fn difference_pct(&self) -> Option<f64> {
         let (real, ours) = self.real.zip(self.ours)?;
         (real != 0.0).then(|| 100.0 * (ours / real - 1.0))
@@ -88,18 +88,18 @@ impl Agreement {
         told_of(real, &[self])
     }
 
-    /// How far ours is from the real one in a figure, per cent.
+    /// Deviation of our implementation in a figure, per cent.
     fn off(&self, what: &str) -> Option<f64> {
         self.figures.iter().find(|f| f.what == what)?.difference_pct()
     }
 
-    /// Whether the same requests ask for summaries; `None` where none does.
+    /// Whether the same requests ask for summaries; `None` if there are none.
     fn same_summaries(&self) -> Option<bool> {
         let Two { real, ours } = &self.summary_requests;
         (!real.is_empty() || !ours.is_empty()).then_some(real == ours)
     }
 
-    /// By which requests ours asks for summaries, as it is shown beside the real ones.
+    /// Requests in which our implementation asks for summaries, for display.
     pub fn our_summaries(&self) -> String {
         match self.same_summaries() {
             Some(true) => "the same".into(),
@@ -107,7 +107,7 @@ impl Agreement {
         }
     }
 
-    /// How far ours is from the real one in a figure, as it is shown.
+    /// Deviation of our implementation in a figure, for display.
     pub fn shown(&self, what: &str) -> String {
         self.off(what).map_or("n/a".to_string(), percent)
     }
@@ -133,7 +133,7 @@ impl Agreement {
     }
 }
 
-/// Headings behind the strategy and the row that it is held against.
+/// Headings after the strategy and its real row.
 const HEAD: &[&str] = &[
     "real",
     "requests\nreal / ours",
@@ -164,8 +164,8 @@ fn row(beside: &Beside) -> Vec<String> {
     std::iter::once(beside.row.clone()).chain(cells).collect()
 }
 
-/// Rows of ours that would have one label, although each stands beside another program: which one
-/// becomes a part of their label, since a label is what every report knows a row by.
+/// Adds the real row to labels of ours that would otherwise be equal, because every report
+/// identifies a row by its label.
 pub fn tell_apart(rows: &mut [&mut RunRecord]) {
     let mut pairs: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for r in rows.iter() {
@@ -199,7 +199,7 @@ pub fn numbers(all: &[u64]) -> String {
 
 /// What a drive concludes with: for each of ours how far it agrees with the program itself, over
 /// all sessions.
-pub(crate) fn told(blocks: &[&Block<'_>]) -> Vec<String> {
+pub(crate) fn sentences(blocks: &[&Block<'_>]) -> Vec<String> {
     let mut pairs: BTreeMap<(&str, &str), Vec<Option<&Agreement>>> = BTreeMap::new();
     for r in blocks.iter().flat_map(|b| &b.runs) {
         if let Some(beside) = &r.beside {
@@ -222,7 +222,7 @@ pub(crate) fn told(blocks: &[&Block<'_>]) -> Vec<String> {
     pairs.into_iter().map(told).collect()
 }
 
-/// How far ours agrees with a real row, over the sessions that both finished.
+/// Deviation of our implementation from a real row, over the sessions that both finished.
 fn told_of(real: &str, held: &[&Agreement]) -> String {
     let n = held.len();
     if n == 0 {
@@ -274,7 +274,7 @@ mod tests {
     use crate::{sample, view};
     use ctxbench_core::request::ErrorKind;
 
-    /// Work of these tokens, and what was asked for a summary at `summary`, from 0.
+    /// Run with requests of these sizes; request `summary`, from 0, asks for a summary.
     fn run(session: &str, label: &str, tokens: &[u64], summary: usize) -> RunRecord {
         let mut r = sample::run(session, label, 1);
         let request = r.requests[0].clone();
@@ -300,7 +300,7 @@ mod tests {
 
     fn told_by(runs: Vec<RunRecord>) -> Vec<String> {
         let results = Results { runs, ..Results::default() };
-        told(&view::blocks(&results).iter().collect::<Vec<_>>())
+        sentences(&view::blocks(&results).iter().collect::<Vec<_>>())
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Two results side by side: what changed per scenario, strategy and model, the weightiest change
-//! first. Over several sessions also what each strategy changed per session, and from ten
-//! recordings on whether that is beyond chance.
+//! Compares two results per scenario, strategy and model, the largest change first. Over several
+//! sessions it adds the change per session of each strategy, and from ten recordings on whether it
+//! is beyond chance.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,18 +21,18 @@ const SESSION_HEAD: [&str; 7] =
     ["strategy", "figure", "sessions", "mean change", "of the sum", "95 % interval", "verdict"];
 const SESSION_FIGURES: Range<usize> = 2..6;
 
-/// What differs between two results.
+/// Differences between two results.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
-    /// Rows that differ, the weightiest first.
+    /// Rows that differ, the largest change first.
     pub rows: Vec<RowDiff>,
-    /// Rows that are alike in every compared figure.
+    /// Number of rows with equal figures.
     pub unchanged: usize,
-    /// Rows of the base alone: scenario × strategy × model.
+    /// Rows only in the base: scenario × strategy × model.
     pub only_base: Vec<String>,
-    /// Rows of the new results alone.
+    /// Rows only in the new results.
     pub only_new: Vec<String>,
-    /// What makes the two hard to compare, such as other assumptions.
+    /// Obstacles to a comparison, such as other assumptions.
     pub remarks: Vec<String>,
     /// Each strategy against itself over the sessions of both results, per model.
     pub over_sessions: Vec<Differences>,
@@ -43,15 +43,15 @@ pub struct Comparison {
 pub struct RowDiff {
     /// Scenario id.
     pub scenario: String,
-    /// Strategy label; where a strategy of the base is held against another one, both.
+    /// Strategy label; both labels if two strategies are compared.
     pub strategy: String,
     /// Model name.
     pub model: String,
-    /// Endings in base and new, when they differ.
+    /// Outcomes in base and new, if they differ.
     pub status: Option<(String, String)>,
     /// Figures that differ.
     pub deltas: Vec<Delta>,
-    /// Weight by which rows are sorted.
+    /// Sort weight of the row.
     pub weight: f64,
 }
 
@@ -60,20 +60,20 @@ pub struct RowDiff {
 pub struct Delta {
     /// Column of `summary.csv`.
     pub column: &'static str,
-    /// In the base; `None` = n/a.
+    /// Value in the base; `None` = n/a.
     pub base: Option<f64>,
-    /// In the new results; `None` = n/a.
+    /// Value in the new results; `None` = n/a.
     pub new: Option<f64>,
 }
 
-/// Compares row by row. `called` = what strategies of the base that were given the label of one of
-/// the new results are called there, by that label.
+/// Compares row by row. `called` maps a label of the new results to the original label in the base
+/// of a strategy that was renamed to it.
 pub fn compare(base: &Results, new: &Results, called: &BTreeMap<String, String>) -> Comparison {
     let (base, new) = (&*view::told_apart(base), &*view::told_apart(new));
     let (old_rows, new_rows) = (index(base), index(new));
     let name = |k: &Key<'_>| view::name(k.0, k.1, k.2, true);
     let in_base = |k: &Key<'_>| name(&(k.0, called.get(k.1).map_or(k.1, |own| own), k.2));
-    // Both names, where the two have one each.
+    // Show both names if they differ.
     let of_both = |label: &str| match called.get(label).filter(|own| *own != label) {
         Some(own) => format!("{own} → {label}"),
         None => label.to_string(),
@@ -166,7 +166,7 @@ fn percent(base: f64, new: f64) -> f64 {
     (new - base) / base * 100.0
 }
 
-/// How many per cent a change weighs: bounded, so that no single figure decides the order of rows.
+/// Weight of a change in per cent: bounded, so that no single figure decides the order.
 fn moved(base: f64, new: f64) -> f64 {
     if base == 0.0 { 100.0 } else { percent(base, new).abs().min(1000.0) }
 }
@@ -200,7 +200,7 @@ impl Comparison {
         out
     }
 
-    /// A line per strategy and figure that changed in some session.
+    /// One line per strategy and figure that changed in any session.
     fn session_lines(&self) -> Rows {
         let several = self.over_sessions.iter().filter(|d| !d.strategies.is_empty()).count() > 1;
         let mut out = Vec::new();
@@ -231,7 +231,7 @@ impl Comparison {
         out
     }
 
-    /// A line per figure that differs; only the first of a row names it.
+    /// One line per figure that differs; only the first one of a row names the row.
     fn lines(&self) -> Rows {
         let first = self.rows.first().map(|r| &r.model);
         let several = self.rows.iter().any(|r| Some(&r.model) != first);
@@ -295,7 +295,7 @@ impl Delta {
     /// Figure, base, new, change.
     fn cells(&self) -> [String; 4] {
         let m = metrics::find(self.column).expect("deltas are made of metrics");
-        // Milliseconds are compared as they stand in the column.
+        // Milliseconds are compared in the unit of the column.
         let millis = m.unit == Unit::Millis;
         let show = |x: f64| if millis { fmt::count(x) } else { m.unit.show(x) };
         let figure = if millis { format!("{} ms", m.name) } else { m.heading() };

@@ -1,4 +1,4 @@
-//! What subagents cost, and what of their finds came back and was there when it was needed.
+//! Cost of subagents, and facts that they returned and that were there when needed.
 
 use crate::fmt;
 use crate::record::{Delegation, RunRecord, Status};
@@ -24,7 +24,7 @@ pub(crate) const SHEET: ByBlock = ByBlock {
     rows: |r| if r.delegation.is_empty() { vec![] } else { vec![row(r)] },
 };
 
-/// What does not depend on the strategy: any run with these subagents tells it.
+/// Part that does not depend on the strategy: any run with these subagents has it.
 fn recorded(runs: &[&RunRecord]) -> Option<String> {
     let run = runs.iter().find(|r| !r.delegation.is_empty())?;
     let sum = |f: fn(&Delegation) -> u64| run.delegation.iter().map(f).sum::<u64>();
@@ -99,7 +99,7 @@ mod tests {
             all[0].rows[0][1..],
             ["2/2", &fmt::usd(2.0), &fmt::pct(25.0), "2", "1.0k", &fmt::pct(50.0)]
         );
-        // What the recording alone decides stands once: three of four facts came back.
+        // The part from the recording is printed once: three of four facts were returned.
         assert_eq!(
             all[0].name,
             format!(

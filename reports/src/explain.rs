@@ -1,5 +1,4 @@
-//! The life of one fact: where it was said, what each compaction made of it, and how each need
-//! found it.
+//! History of one fact: its source, its place after each compaction, and its state at each need.
 
 use std::fmt::Write as _;
 
@@ -10,7 +9,7 @@ use serde::Serialize;
 
 use crate::fmt;
 
-/// Which runs to look at; `None` = all.
+/// Filter for runs; `None` selects all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filter<'a> {
     /// Scenario id.
@@ -21,7 +20,7 @@ pub struct Filter<'a> {
     pub model: Option<&'a str>,
 }
 
-/// What was asked for is not in the results.
+/// The filter or the fact matches nothing in the results.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no {what} `{name}` in these results; {hint}")]
 pub struct Unknown {
@@ -35,7 +34,7 @@ pub struct Unknown {
 pub struct Explained<'a> {
     /// Fact id.
     pub fact: &'a str,
-    /// One per run, in the order of the results.
+    /// One entry per run, in the order of the results.
     pub runs: Vec<Life<'a>>,
 }
 
@@ -48,31 +47,29 @@ pub struct Life<'a> {
     pub strategy: &'a str,
     /// Model.
     pub model: &'a str,
-    /// Seed, where the run was repeated with several.
+    /// Seed, if the run was repeated with several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// Kind; `None` when nothing needs it.
+    /// Kind; `None` if no message needs it.
     pub kind: Option<FactKind>,
-    /// Where it was said and what moved it; `None` in results without texts.
+    /// Source and moves; `None` in results without texts.
     pub life: Option<&'a FactLife>,
-    /// What moved it, with the compaction.
+    /// Moves, with their compactions.
     pub moves: Vec<Moved<'a>>,
-    /// How each need found it, in the order of time.
+    /// Needs in chronological order.
     pub needs: Vec<Needed<'a>>,
-    /// Whether some of the requests are subagents', so that a request says in whose window it was
-    /// made.
+    /// Whether some requests are subagents', so that the window is printed with each.
     #[serde(skip)]
     windows: bool,
-    /// Virtual time of the request that showed it first, ms.
+    /// Virtual time of the first request that showed it, ms.
     #[serde(skip)]
     first_shown_ms: Option<u64>,
 }
 
-/// A need, and the request at which it stood.
+/// A need, and its request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Needed<'a> {
-    /// The subagent in whose window it is; `None` = the main conversation, or the run did not get
-    /// there.
+    /// Subagent of its window; `None` for the main conversation, or if the run did not reach it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<&'a str>,
     /// Virtual time of that request, ms.
@@ -83,22 +80,22 @@ pub struct Needed<'a> {
     pub pair: &'a FactRecord,
 }
 
-/// A move, and the compaction that made it.
+/// A move, and its compaction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Moved<'a> {
     /// Product's name of the mechanism.
     pub mechanism: &'a str,
-    /// Number of the request after it, in the main conversation.
+    /// Number of the next request in the main conversation.
     pub before_request: u64,
-    /// Its virtual time, ms; 0 where the compaction is not known.
+    /// Virtual time of that request, ms; 0 if the compaction is unknown.
     #[serde(skip)]
     at_ms: u64,
-    /// From where to where, with the words.
+    /// Places, with excerpts.
     #[serde(flatten)]
     pub moved: &'a FactMove,
 }
 
-/// The life of a fact in the runs that the filter lets through.
+/// History of a fact in the selected runs.
 pub fn explain<'a>(
     results: &'a Results,
     fact: &'a str,
@@ -115,7 +112,7 @@ pub fn explain<'a>(
     Ok(Explained { fact, runs: lives })
 }
 
-/// The runs that the filter lets through, at least one for each of its conditions.
+/// Selected runs; every condition of the filter must match at least one.
 pub(crate) fn filtered<'a>(
     results: &'a Results,
     filter: Filter<'_>,
@@ -137,10 +134,10 @@ pub(crate) fn filtered<'a>(
     Ok(runs)
 }
 
-/// What a run may be called by; an error lists the first.
+/// Names of runs; an error lists the first.
 type Names = fn(&RunRecord) -> [&str; 2];
 
-/// Most names that an error lists.
+/// Maximum number of names in an error.
 const NAMED: usize = 6;
 
 fn unknown<'a>(what: &'static str, name: &str, known: impl Iterator<Item = &'a str>) -> Unknown {
@@ -169,8 +166,7 @@ fn life<'a>(run: &'a RunRecord, fact: &str) -> Option<Life<'a>> {
     if life.is_none() && needs.is_empty() {
         return None;
     }
-    // Requests of subagents are numbered behind those of the main conversation, whenever they were
-    // made.
+    // Requests of subagents are numbered after those of the main conversation, whatever their time.
     needs.sort_by_key(|n| {
         (n.at_ms.unwrap_or(u64::MAX), n.pair.request.unwrap_or(u64::MAX), n.pair.need.clone())
     });
@@ -198,7 +194,7 @@ fn life<'a>(run: &'a RunRecord, fact: &str) -> Option<Life<'a>> {
 }
 
 impl Explained<'_> {
-    /// For people.
+    /// Text for people.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         for (i, run) in self.runs.iter().enumerate() {
@@ -210,7 +206,7 @@ impl Explained<'_> {
         out
     }
 
-    /// For machines.
+    /// JSON for machines.
     pub fn to_json(&self) -> String {
         serde_json::to_string_pretty(self).expect("plain data always serialises") + "\n"
     }
@@ -276,8 +272,8 @@ impl Life<'_> {
 }
 
 impl Moved<'_> {
-    /// Whether it came before a need: by number within the main conversation, whose compactions
-    /// these are, by time elsewhere.
+    /// Whether it came before a need: by number in the main conversation, where the compactions
+    /// are, by time elsewhere.
     fn precedes(&self, need: &Needed<'_>) -> bool {
         match (need.pair.request, need.agent, need.at_ms) {
             (None, ..) => true,
@@ -329,7 +325,7 @@ fn place(place: Place) -> &'static str {
 }
 
 impl Needed<'_> {
-    /// How it found the fact, in words; `windows` = with the window and the time of the request.
+    /// Describes the state of the fact; `windows` adds the window and the time of the request.
     fn told(&self, windows: bool) -> String {
         let n = self.pair;
         let Some(request) = n.request else {
@@ -364,10 +360,10 @@ impl Needed<'_> {
     }
 }
 
-/// Whose compactions are told: those of subagents are counted only.
+/// Compactions of the main conversation only; those of subagents are just counted.
 const OF_MAIN: &str = " of the main conversation";
 
-/// A virtual time for people.
+/// Formats a virtual time.
 fn seconds(ms: u64) -> String {
     format!("{} s", fmt::exact(ms as f64 / 1_000.0))
 }
@@ -453,7 +449,7 @@ mod tests {
             .find(|r| r.strategy.name == "codex" && !r.compactions.is_empty())
             .unwrap();
         // Three requests of the main conversation, two of a subagent between the first and the
-        // second; they are numbered behind.
+        // second, numbered after them.
         run.requests.truncate(5);
         for (r, (at, agent)) in run.requests.iter_mut().zip([
             (0, None),

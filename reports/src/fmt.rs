@@ -58,7 +58,7 @@ pub(crate) fn count(x: f64) -> String {
     format!("{x:.0}")
 }
 
-/// Six decimals at most, trailing zeros cut, never `-0`; what is not a number is `n/a`.
+/// Six decimals at most, without trailing zeros, never `-0`; `n/a` for values that are not numbers.
 pub(crate) fn exact(x: f64) -> String {
     if !x.is_finite() {
         return "n/a".into();
@@ -77,12 +77,12 @@ pub(crate) fn signed(x: f64, show: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// So many sessions, in words.
+/// Formats a number of sessions.
 pub(crate) fn sessions(n: usize) -> String {
     pluralize(n, "session")
 }
 
-/// Replies of a recording that its figures lack, in words.
+/// Remark on replies of a recording without counters.
 pub fn uncounted(replies: u64) -> String {
     format!("{} without counters not in it", pluralize(replies, "reply"))
 }
@@ -104,12 +104,12 @@ pub(crate) fn elide(text: &str, max: usize) -> String {
 
 pub(crate) use ctxbench_core::files::safe_name as slug;
 
-/// A text with a blank for whatever would break a row, steer a terminal or hide what it says.
+/// Replaces characters that would break a row, control a terminal or hide text by a space.
 pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || is_invisible(c) { ' ' } else { c }).collect()
 }
 
-/// The words of a text on one line, for cells and labels.
+/// The text on one line, for cells and labels.
 pub fn one_line(text: &str) -> String {
     printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -29,14 +29,14 @@ pub struct Format {
     pub(crate) make: Make,
 }
 
-/// How its files are made.
+/// Way in which its files are made.
 #[derive(Clone, Copy)]
 pub(crate) enum Make {
-    /// Of the figures of all rows at once.
+    /// From the figures of all rows at once.
     Figures(fn(&Results, &Looks) -> Result<Vec<Artifact>, ReportError>),
-    /// Of whole rows, session by session.
+    /// From whole rows, session by session.
     Rows(fn(&Stored<'_>, &Looks, &mut dyn Files) -> Result<(), ReportError>),
-    /// The same into one file of this name that is no text.
+    /// From whole rows into one binary file of this name.
     Database(&'static str, fn(&Stored<'_>, &Path) -> Result<(), ReportError>),
 }
 
@@ -62,7 +62,7 @@ impl Format {
         }
     }
 
-    /// Its files as texts. A format that is no text has none.
+    /// Its files as texts; empty for a binary format.
     pub fn render(&self, results: &Results, looks: &Looks) -> Result<Vec<Artifact>, ReportError> {
         let mut files = InMemory::default();
         self.write(&Stored::new(results, &results.runs)?, looks, &mut files)?;
@@ -92,7 +92,7 @@ pub enum ReportError {
     Plot {
         /// File name of the plot.
         plot: String,
-        /// What the drawing library said.
+        /// Error of the drawing library.
         reason: String,
     },
     /// A figure is infinite or not a number.
@@ -115,7 +115,7 @@ pub enum ReportError {
     /// Rows could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// A file could not be written; the system says which.
+    /// A file could not be written; contains the system's error.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The database could not be written.
@@ -123,13 +123,13 @@ pub enum ReportError {
     Database {
         /// Which file.
         path: std::path::PathBuf,
-        /// What SQLite said.
+        /// Error of SQLite.
         source: rusqlite::Error,
     },
     /// No such format.
     #[error("there is no report format `{name}`; {hint}")]
     UnknownFormat {
-        /// What was asked for.
+        /// Requested name.
         name: String,
         /// Names near it.
         hint: String,

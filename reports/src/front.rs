@@ -1,4 +1,4 @@
-//! The Pareto front of cost against needs kept: who is beaten by no other on both at once.
+//! Pareto front of cost against needs kept: rows that no other row dominates.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +7,15 @@ use crate::record::RunRecord;
 use crate::stats::{self, Differences, StrategyDifference};
 use crate::view::Block;
 
-/// What stands beside the name of a row on the front.
+/// Mark of a row on the front.
 pub(crate) const MARK: &str = "◆";
 
-/// How the mark is explained.
+/// Explanation of the mark.
 pub(crate) const HELP: &str = "on the front of cost against needs kept: no other product is at least \
      as good in both and better in one";
 
-/// Whether each point is beaten by no other: none is at least as good in every respect and better
-/// in one. Lower is better throughout. A point without all of its figures is not on the front.
+/// Whether each point is not dominated: no other is at least as good in every respect and better in
+/// one. Lower is better. A point without all of its figures is not on the front.
 pub(crate) fn unbeaten(points: &[Option<Vec<f64>>]) -> Vec<bool> {
     let beats = |a: &[f64], b: &[f64]| {
         a.iter().zip(b).all(|(x, y)| x <= y) && a.iter().zip(b).any(|(x, y)| x < y)
@@ -26,17 +26,17 @@ pub(crate) fn unbeaten(points: &[Option<Vec<f64>>]) -> Vec<bool> {
     points.iter().map(on_it).collect()
 }
 
-/// What the front is of, cost first, each with its place among the figures that are compared.
+/// Axes of the front, cost first, each with its index among the judged metrics.
 pub(crate) fn metrics() -> impl Iterator<Item = (usize, &'static Metric)> {
     stats::judged().enumerate().filter(|(_, m)| m.on_front)
 }
 
-/// A figure so that lower is better.
+/// Negates a figure if higher is better.
 pub(crate) fn downward(better: Better, x: f64) -> f64 {
     if better == Better::Higher { -x } else { x }
 }
 
-/// The rows of one session that are on its front. Only who could be best is held against others.
+/// Rows of one session on its front. Only rows that can win are compared.
 pub(crate) fn of_block(block: &Block<'_>) -> Vec<bool> {
     let metrics: Vec<&'static Metric> = metrics().map(|(_, m)| m).collect();
     let point = |r: &&RunRecord| {
@@ -45,27 +45,27 @@ pub(crate) fn of_block(block: &Block<'_>) -> Vec<bool> {
         compared.then(|| metrics.iter().map(figure).collect::<Option<Vec<f64>>>()).flatten()
     };
     let points: Vec<_> = block.runs.iter().map(point).collect();
-    // Who is compared with nobody beats nobody.
+    // A single row does not dominate anything.
     if points.iter().flatten().count() < 2 {
         return vec![false; points.len()];
     }
     unbeaten(&points)
 }
 
-/// The front over sessions.
+/// Pareto front over sessions.
 pub(crate) struct Pooled<'a> {
     /// Its rows, the cheapest first.
     pub(crate) front: Vec<&'a StrategyDifference>,
-    /// Rows that were held against each other.
+    /// Number of compared rows.
     pub(crate) compared: usize,
-    /// Sessions that each of these finished.
+    /// Number of sessions that each of these finished.
     pub(crate) sessions: usize,
-    /// Rows that compacted and finished fewer.
+    /// Number of rows that compacted and finished fewer.
     pub(crate) fewer: usize,
 }
 
-/// The rows on the front over sessions. A row that compacted in none of the sessions that have a
-/// figure, or that finished fewer sessions than another, is compared with none: the sessions that it left out may be the dear
+/// Rows on the front over sessions. A row that never compacted in sessions with a figure, or that
+/// finished fewer sessions than another, is not compared: the missing sessions may be the dear
 /// ones. `labels` = the products.
 pub(crate) fn pooled<'a>(d: &'a Differences, labels: &BTreeSet<&str>) -> Pooled<'a> {
     let rows: Vec<&StrategyDifference> =
@@ -109,7 +109,7 @@ mod tests {
         let points =
             [at(1.0, 30.0), at(2.0, 30.0), at(2.0, 10.0), at(3.0, 10.0), at(9.0, 0.0), None];
         assert_eq!(unbeaten(&points), [true, false, true, false, true, false]);
-        // Alike: neither beats the other.
+        // Equal points do not dominate each other.
         assert_eq!(unbeaten(&[at(1.0, 1.0), at(1.0, 1.0)]), [true, true]);
     }
 
@@ -151,12 +151,13 @@ mod tests {
         };
         let mut all: Vec<RunRecord> = results.runs;
         assert_eq!(pooled(&all), ["aider", "codex"]);
-        // Who died in one of them is compared with none.
+        // A row that failed in one of them is not compared.
         all.iter_mut().filter(|r| r.strategy.label == "aider").take(1).for_each(|r| {
             r.status = Status::Overflow;
         });
         assert_eq!(pooled(&all), ["codex"]);
-        // Who compacted only where needs are unknown keeps all of them, which says nothing.
+        // A row that only compacted where needs are unknown keeps all of them, which is not
+        // meaningful.
         let idle = ["one", "two"].map(|session| row(session, "aider", 1.0, 100.0));
         all.splice(
             ..,

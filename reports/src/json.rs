@@ -12,8 +12,8 @@ use serde::ser::{Error as _, SerializeSeq};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::error::Category;
 
+use crate::conclusion;
 use crate::formats::{Format, Make, ReportError};
-use crate::glance;
 use crate::metrics::METRICS;
 use crate::plots::Looks;
 use crate::stats::{self, Differences};
@@ -37,15 +37,15 @@ pub enum ReadError {
     Io {
         /// Which file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// Nothing is in it.
+    /// The file is empty.
     #[error("{path}: the file is empty; expected {expected} as written by ctxbench")]
     Empty {
         /// Which file.
         path: PathBuf,
-        /// What the file should be.
+        /// Expected kind of file.
         expected: &'static str,
     },
     /// Not JSON, or not of this shape.
@@ -60,9 +60,9 @@ pub enum ReadError {
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What the parser said.
+        /// Error of the parser.
         message: String,
-        /// What the file should be.
+        /// Expected kind of file.
         expected: &'static str,
     },
     /// Another version of the format.
@@ -70,7 +70,7 @@ pub enum ReadError {
     Version {
         /// Which file.
         path: PathBuf,
-        /// What the file should be.
+        /// Expected kind of file.
         what: &'static str,
         /// Version in the file.
         found: u64,
@@ -116,7 +116,7 @@ pub(crate) fn versioned<T: for<'a> Deserialize<'a>>(
     serde_json::from_str(text).map_err(syntax)
 }
 
-/// What a parser says of a text that begins after `before` lines of its file.
+/// Error of a parser for a text that begins after `before` lines of its file.
 pub(crate) fn syntax(
     path: &Path,
     e: &serde_json::Error,
@@ -142,7 +142,7 @@ pub fn parse_results(text: &str, origin: &Path) -> Result<Results, ReadError> {
     versioned(text, origin, "results", RESULTS_VERSION)
 }
 
-/// The file that holds results: that of a results folder, or else the path itself.
+/// File with the results: that of a results folder, or else the path itself.
 pub fn results_file(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(RESULTS_FILE) } else { path.to_path_buf() }
 }
@@ -159,16 +159,16 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
         .map_err(|source| ReadError::Io { path: path.into(), source })
 }
 
-/// What is said of one model and one summariser.
+/// Conclusion for one model and one summariser.
 #[derive(Serialize)]
-struct Conclusion {
+struct ConclusionJson {
     about: String,
     front: Vec<String>,
     sentences: Vec<String>,
 }
 
-/// [`Results`] with what follows from them. Readers of records pass over `differences` and
-/// `conclusions`: they are computed anew.
+/// [`Results`] with derived data. Readers of records ignore `differences` and `conclusions`, which
+/// are computed again.
 #[derive(Serialize)]
 struct Written<'a> {
     version: u32,
@@ -177,7 +177,7 @@ struct Written<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     differences: Vec<Differences>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    conclusions: Vec<Conclusion>,
+    conclusions: Vec<ConclusionJson>,
     runs: Streamed<'a>,
 }
 
@@ -196,7 +196,7 @@ impl Serialize for Streamed<'_> {
             for run in session {
                 if let Err(e) = seq.serialize_element(run) {
                     unwritten = Some(e);
-                    // Ends the reading; what is told is the error above.
+                    // Ends the reading with the error above.
                     return Err(io::Error::other("not written").into());
                 }
             }
@@ -213,7 +213,7 @@ impl Serialize for Streamed<'_> {
     }
 }
 
-/// Writes `results.json`: indented, the same bytes for the same results.
+/// Writes `results.json`: indented, and deterministic.
 pub fn write_json(stored: &Stored<'_>, mut out: &mut dyn Write) -> Result<(), ReportError> {
     let results = &stored.figures;
     let failed = RefCell::new(None);
@@ -225,10 +225,10 @@ pub fn write_json(stored: &Stored<'_>, mut out: &mut dyn Write) -> Result<(), Re
             .into_iter()
             .filter(|d| !d.strategies.is_empty())
             .collect(),
-        conclusions: glance::glances(results)
+        conclusions: conclusion::conclusions(results)
             .into_iter()
             .filter(|g| !g.sentences.is_empty())
-            .map(|g| Conclusion { about: g.heading, front: g.front, sentences: g.sentences })
+            .map(|g| ConclusionJson { about: g.heading, front: g.front, sentences: g.sentences })
             .collect(),
         runs: Streamed { stored, failed: &failed },
     };
@@ -343,7 +343,7 @@ mod tests {
         let text = results_text(&sample::results()).unwrap();
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         let told = &value["conclusions"][0];
-        assert_eq!(told["about"], "At a glance: 1 session, claude-sonnet-4-6");
+        assert_eq!(told["about"], "Conclusion: 1 session, claude-sonnet-4-6");
         let front: Vec<&str> =
             told["front"].as_array().unwrap().iter().map(|l| l.as_str().unwrap()).collect();
         let sentence = told["sentences"][0].as_str().unwrap();

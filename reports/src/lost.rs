@@ -1,5 +1,5 @@
-//! What was lost: needs whose fact did not stand in the context, session by session, with the words
-//! around the fact where it was said and what a summary says in its place.
+//! Needs with a fact that was lost from the context, session by session, with an excerpt of its
+//! source and the nearest line of a summary.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::explain::{Filter, Unknown, filtered};
 use crate::fmt;
 use crate::record::{FactLife, FactMove, FactRecord, Place, Results, RunRecord};
 
-/// What one run lost.
+/// Losses of one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Lost<'a> {
     /// Scenario id.
@@ -18,31 +18,30 @@ pub struct Lost<'a> {
     pub strategy: &'a str,
     /// Model.
     pub model: &'a str,
-    /// Seed, where the run was repeated with several.
+    /// Seed, if the run was repeated with several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
-    /// How many needs ask for memory.
+    /// Number of needs that ask for memory.
     pub needs: usize,
-    /// Those whose fact was gone, in the order of requests; needs that the run did not reach come
-    /// last.
+    /// Needs with a lost fact in the order of requests; those that the run did not reach come last.
     pub lost: Vec<LostNeed<'a>>,
 }
 
-/// A need whose fact was gone.
+/// A need with a lost fact.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LostNeed<'a> {
     /// The row of `facts.csv`.
     #[serde(flatten)]
     pub pair: &'a FactRecord,
-    /// What carries the fact.
+    /// Literals of the fact.
     pub tokens: &'a [String],
-    /// The words around it where it arises; empty in results without texts.
+    /// Excerpt of its source; empty in results without texts.
     pub text: &'a str,
-    /// The line of a summary that is nearest to it; empty = none, or it left without a summary.
+    /// Nearest line of a summary; empty if there is none.
     pub after: &'a str,
 }
 
-/// What the runs that the filter lets through lost, in the order of the results.
+/// Losses of the selected runs, in the order of the results.
 pub fn lost<'a>(results: &'a Results, filter: Filter<'_>) -> Result<Vec<Lost<'a>>, Unknown> {
     Ok(filtered(results, filter)?.into_iter().map(of_run).collect())
 }
@@ -72,13 +71,13 @@ pub(crate) fn of_run(run: &RunRecord) -> Lost<'_> {
     }
 }
 
-/// The last compaction before a need that took the fact away.
+/// Last compaction before a need that removed the fact.
 fn gone<'a>(life: &'a FactLife, pair: &FactRecord) -> Option<&'a FactMove> {
     let before = |m: &&FactMove| m.to == Place::Nowhere && m.compaction < pair.compactions_before;
     life.moves.iter().rfind(before)
 }
 
-/// For people: a paragraph per need.
+/// Text for people: a paragraph per need.
 pub fn to_text(all: &[Lost<'_>]) -> String {
     let mut out = String::new();
     for run in all {
@@ -97,7 +96,7 @@ pub fn to_text(all: &[Lost<'_>]) -> String {
     out
 }
 
-/// For machines.
+/// JSON for machines.
 pub fn to_json(all: &[Lost<'_>]) -> String {
     serde_json::to_string_pretty(all).expect("plain data always serialises") + "\n"
 }
@@ -118,7 +117,7 @@ impl Lost<'_> {
 }
 
 impl LostNeed<'_> {
-    /// The fact and its need in a line.
+    /// The fact and its need in one line.
     pub(crate) fn what(&self) -> String {
         let one = fmt::one_line;
         let tokens: Vec<String> = self.tokens.iter().map(|t| format!("“{}”", one(t))).collect();
@@ -136,7 +135,7 @@ impl LostNeed<'_> {
         )
     }
 
-    /// The words before and after, with what they are.
+    /// Excerpts before and after, with labels.
     pub(crate) fn words(&self) -> Vec<(&'static str, String)> {
         let all = [("said", self.text), ("nearest in a summary", self.after)];
         let some = all.into_iter().filter(|(_, words)| !words.is_empty());

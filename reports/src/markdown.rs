@@ -18,14 +18,14 @@ use crate::{front, grid, metrics, seeds};
 pub(crate) const FORMAT: Format =
     Format { name: "markdown", prints: true, make: Make::Figures(render) };
 
-/// A comment on GitHub holds 65,536 characters; details are left out rather than cut in the middle.
+/// A comment on GitHub has at most 65,536 characters; details are omitted rather than cut.
 const ROOM: usize = 60_000;
 
 fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
     Ok(vec![Artifact { file: "summary.md".into(), text: pull_request(results) }])
 }
 
-/// The whole comment. Details are left out when it would grow beyond what a comment holds.
+/// The whole comment, without details if it would exceed the limit.
 fn pull_request(results: &Results) -> String {
     let results = &*seeds::averaged(results);
     let full = compose(results, true);
@@ -44,13 +44,13 @@ fn compose(results: &Results, details: bool) -> String {
                 all.iter().for_each(|f| out.push_str(&format!("- {}\n", text(f))));
                 out.push('\n');
             }
-            Section::Glance(g) => {
+            Section::Conclusion(g) => {
                 let _ = write!(out, "**{}**\n\n", text(&g.heading));
                 if !g.sentences.is_empty() {
                     let _ = write!(out, "{}\n\n", text(&g.sentences.join(" ")));
                 }
                 for l in &g.lines {
-                    let _ = writeln!(out, "- {}: {}", l.what, text(&l.text));
+                    let _ = writeln!(out, "- {}: {}", l.label, text(&l.text));
                 }
                 out.push('\n');
             }
@@ -111,7 +111,7 @@ fn reading(out: &mut String, results: &Results, details: bool) {
     out.push_str("\n</details>\n");
 }
 
-/// What the strategies differ by over all sessions. With one session a line.
+/// Differences between the strategies over all sessions; one line with a single session.
 fn differences(out: &mut String, found: &[Differences]) {
     if found.iter().any(|d| !d.strategies.is_empty()) {
         out.push_str("### Differences between strategies\n\n");

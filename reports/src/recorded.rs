@@ -1,4 +1,5 @@
-//! What a product really did beside our implementation of it, and what its compactions cost.
+//! Compares the recorded behaviour of a product with our implementation, and shows the cost of its
+//! compactions.
 
 use ctxbench_core::request::Purpose;
 use ctxbench_core::strategy::Standing;
@@ -53,15 +54,15 @@ fn rows(r: &RunRecord) -> Vec<Vec<String>> {
     r.compactions.iter().zip(all).map(row).collect()
 }
 
-/// How many replies of the main conversation came before a compaction: requests of subagents and for
-/// summaries stand among the recorded ones, and elsewhere among ours.
+/// Number of replies of the main conversation before a compaction; requests of subagents and for
+/// summaries do not count.
 pub(crate) fn before_reply(r: &RunRecord, c: &CompactionRecord) -> usize {
     let before = r.requests.iter().take(c.before_request as usize);
     before.filter(|q| q.agent.is_none() && q.purpose == Purpose::Sample).count()
 }
 
-/// What the recorded sessions cost, and what every policy would have cost that finished them all.
-pub(crate) fn told(blocks: &[&Block<'_>]) -> Option<[(&'static str, String); 2]> {
+/// Cost of the recorded sessions, and cost under every policy that finished them all.
+pub(crate) fn cost_lines(blocks: &[&Block<'_>]) -> Option<[(&'static str, String); 2]> {
     let recorded: Vec<(&Block<'_>, &RunRecord)> = blocks
         .iter()
         .filter_map(|b| Some((*b, *b.runs.iter().find(|r| is_recorded(r))?)))
@@ -126,8 +127,8 @@ pub(crate) fn told(blocks: &[&Block<'_>]) -> Option<[(&'static str, String); 2]>
 /// From which difference on, as a share of the prompts, a cache is another one than the simulated.
 const ANOTHER: f64 = 0.1;
 
-/// Where the recorded cache served much less or more than the simulated one, every policy seems to
-/// save or to waste what is the cache's, not its own.
+/// If the recorded cache served much less or more than the simulated one, all policies differ from
+/// the recording for that reason.
 fn another_cache(recorded: &[(&Block<'_>, &RunRecord)]) -> Option<String> {
     let appended: Vec<&RunRecord> = recorded
         .iter()
@@ -173,7 +174,7 @@ mod tests {
             (run.summary.steps_completed, run.summary.steps_total) = (completed, 14);
             let results = Results { runs: vec![run], ..Results::default() };
             let blocks = view::blocks(&results);
-            told(&blocks.iter().collect::<Vec<_>>()).unwrap()[0].1.clone()
+            cost_lines(&blocks.iter().collect::<Vec<_>>()).unwrap()[0].1.clone()
         };
         let whole = told_of(14);
         assert!(whole.starts_with("$2.000 in 1 session;"), "{whole}");
@@ -194,7 +195,7 @@ mod tests {
                 (run.summary.input_tokens, run.summary.cache_read_tokens) = (1_000, read);
             }
             let blocks = view::blocks(&results);
-            told(&blocks.iter().collect::<Vec<_>>()).unwrap()[0].1.clone()
+            cost_lines(&blocks.iter().collect::<Vec<_>>()).unwrap()[0].1.clone()
         };
         let other = told_of(400);
         assert!(other.contains("its cache served 40 % of the prompts, where"), "{other}");

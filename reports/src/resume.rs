@@ -1,4 +1,4 @@
-//! Opening a session again: what the product's files give back, and what the product does then.
+//! Reopened sessions: content restored from the product's files, and the next steps of the product.
 
 use crate::fmt;
 use crate::record::{ResumeFile, ResumeRecord};
@@ -34,7 +34,7 @@ fn row(s: &ResumeRecord) -> Vec<String> {
         |of: &dyn Fn(&ResumeFile) -> String| s.file.as_ref().map_or_else(|| "n/a".to_string(), of);
     let yes = |b: bool| if b { "yes" } else { "no" }.to_string();
     let shown = |text: String| if s.keeps_nothing() { "n/a".to_string() } else { text };
-    // The product stands in the row: `claude-code-jsonl` is `jsonl` there.
+    // The row already names the product: `claude-code-jsonl` becomes `jsonl`.
     let short = |f: &ResumeFile| f.format.rsplit('-').next().unwrap_or_default().to_string();
     vec![
         s.file
@@ -87,7 +87,8 @@ mod tests {
             (rows[0][1].as_str(), rows[0][5].as_str(), rows[0][8].as_str()),
             ("rollout", "2", "no")
         );
-        // A product that keeps nothing shows nothing after a restart: no figure of it is one.
+        // A product without storage shows an empty context after a restart, which is not its
+        // figure.
         assert_eq!(rows[1][1..].join(" "), "none kept n/a n/a 9 n/a n/a n/a n/a n/a n/a n/a n/a");
         assert_eq!(rows[2][1..].join(" "), "failed n/a n/a 9 n/a n/a n/a n/a yes 0 1.5 n/a");
         let csv = crate::csv::of("resume.csv", &results);

@@ -1,4 +1,4 @@
-//! Going back: what came back of files and conversation, and what it cost to keep.
+//! Rewinds: restored files and conversation, and storage cost.
 
 use crate::fmt;
 use crate::record::{RewindRecord, word};
@@ -24,7 +24,7 @@ pub(crate) const SHEET: ByBlock = ByBlock {
         "shadow\ngit B",
     ],
     told: |_| None,
-    // Controls are no products: they stand in rewind.csv.
+    // Controls only appear in rewind.csv.
     rows: |r| match r.strategy.standing {
         Standing::Contender => r.rewinds.iter().map(row).collect(),
         _ => vec![],
@@ -44,7 +44,7 @@ fn row(w: &RewindRecord) -> Vec<String> {
         None => "n/a".to_string(),
     };
     vec![
-        // Ids of recordings are long; the whole one stands in rewind.csv.
+        // Ids of recordings are long; rewind.csv has them in full.
         fmt::elide(&fmt::one_line(&w.to), 12),
         word(&w.mode),
         word(&w.status),

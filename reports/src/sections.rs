@@ -1,9 +1,9 @@
-//! What a report says, in reading order. The table of a terminal, Markdown and the page draw the
-//! same sections, each in its own way; a new one is an entry here.
+//! Sections of a report in reading order. The terminal table, Markdown and the page draw the same
+//! sections; add a new one here.
 
 use std::collections::BTreeMap;
 
-use crate::glance::{self, Glance};
+use crate::conclusion::{self, Conclusion};
 use crate::record::Results;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
@@ -12,17 +12,17 @@ use crate::{agreement, delegation, recorded, resume, rewind, spend, steering, sw
 
 /// A part of a report with typed rows.
 pub(crate) enum Section<'a> {
-    /// What must be read before any figure.
+    /// Failures to read before any figure.
     Failures(Vec<String>),
-    /// The conclusion for one model.
-    Glance(Glance),
+    /// Conclusion for one model.
+    Conclusion(Conclusion),
     /// Differences over sessions.
     Differences(Vec<Differences>),
-    /// The strategies on one session.
+    /// Strategies on one session.
     Scores(Block<'a>),
     /// A small table below the scores.
     Sheet(Sheet),
-    /// How to read all this, and what is a model's word: assumptions by name.
+    /// Explanation of the figures, and assumptions of the models by name.
     Reading(&'a BTreeMap<String, String>),
 }
 
@@ -30,7 +30,7 @@ type Entry = fn(&Results) -> Vec<Section<'_>>;
 
 const SECTIONS: [Entry; 13] = [
     failures,
-    |r| glance::glances(r).into_iter().map(Section::Glance).collect(),
+    |r| conclusion::conclusions(r).into_iter().map(Section::Conclusion).collect(),
     |r| vec![Section::Differences(stats::over_sessions(r))],
     |r| view::blocks(r).into_iter().map(Section::Scores).collect(),
     |r| sweep::sheets(r).into_iter().map(Section::Sheet).collect(),
@@ -44,7 +44,7 @@ const SECTIONS: [Entry; 13] = [
     |r| vec![Section::Reading(&r.assumptions)],
 ];
 
-/// Every section that has something to show; none without runs.
+/// Every section with content; none without runs.
 pub(crate) fn all(results: &Results) -> impl Iterator<Item = Section<'_>> {
     SECTIONS.iter().flat_map(|section| section(results))
 }

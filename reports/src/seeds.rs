@@ -1,9 +1,8 @@
-//! Runs that were repeated with several seeds, as one row: the mean of every figure, and the range
-//! of those that people compare.
+//! Averages runs that were repeated with several seeds: one row with the mean of every figure, and
+//! the range of the compared ones.
 //!
-//! Seeds of one session are no further sessions: statistics see their mean, so that repeating a
-//! session makes nothing more certain than the choice of sessions allows. Files for machines
-//! (`results.json`, CSV) keep every seed.
+//! Seeds of one session are not further sessions: statistics use their mean, so that repetition
+//! does not add certainty. Files for machines (`results.json`, CSV) contain every seed.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,8 +18,8 @@ pub(crate) fn several(results: &Results) -> bool {
     results.runs.iter().any(|r| r.seed.is_some())
 }
 
-/// The results with one row for all seeds of a scenario, strategy, model and summariser. Requests,
-/// compactions and facts of such a row are those of its first seed.
+/// Results with one row for all seeds of a scenario, strategy, model and summariser. Requests,
+/// compactions and facts are those of the first seed.
 pub(crate) fn averaged(results: &Results) -> Cow<'_, Results> {
     match as_one(&results.runs) {
         Cow::Borrowed(_) => Cow::Borrowed(results),
@@ -28,7 +27,7 @@ pub(crate) fn averaged(results: &Results) -> Cow<'_, Results> {
     }
 }
 
-/// The same of the rows of whole sessions.
+/// Averages the rows of whole sessions.
 pub(crate) fn as_one(runs: &[RunRecord]) -> Cow<'_, [RunRecord]> {
     if runs.iter().all(|r| r.seed.is_none()) {
         return Cow::Borrowed(runs);
@@ -51,13 +50,13 @@ pub(crate) fn as_one(runs: &[RunRecord]) -> Cow<'_, [RunRecord]> {
     Cow::Owned(groups.iter().map(|g| one(g)).collect())
 }
 
-/// One row for these, the lowest seed first.
+/// Averages these rows, the lowest seed first.
 fn one(seeds: &[&RunRecord]) -> RunRecord {
     let first = seeds[0];
     if first.seed.is_none() {
         return first.clone();
     }
-    // What went wrong with any seed must not be hidden by the others.
+    // The average must not hide a failure with one seed.
     let worst = seeds.iter().find(|r| r.status != Status::Completed).unwrap_or(&first);
     let broken = seeds.iter().rev().max_by_key(|r| r.broken_rules()).unwrap_or(&first);
     let mut summary = mean_of(seeds, |r| &r.summary);
@@ -78,8 +77,7 @@ fn one(seeds: &[&RunRecord]) -> RunRecord {
     }
 }
 
-/// What a reader must know of a mean: of how many seeds, and how far the figures of the table lie
-/// apart.
+/// Remark for a mean: number of seeds, and ranges of the figures in the table.
 fn note(seeds: &[&RunRecord]) -> String {
     let said =
         seeds[0].note.as_deref().filter(|n| seeds.iter().all(|r| r.note.as_deref() == Some(n)));
@@ -117,8 +115,7 @@ fn mean_of<T: Serialize + DeserializeOwned>(
         .expect("a mean has the form of what it is made of")
 }
 
-/// The mean, number by number; whole numbers stay whole. What any of them does not know the mean
-/// does not know either.
+/// Mean, number by number; integers stay integers. A value that is unknown for one seed is unknown.
 fn mean(values: &[&Value]) -> Value {
     let n = values.len();
     if let Some(all) = values.iter().map(|v| v.as_u64()).collect::<Option<Vec<u64>>>() {
@@ -188,7 +185,7 @@ mod tests {
             "{note}"
         );
         assert!(!note.contains("prefix stable"), "what does not differ has no range: {note}");
-        // What one seed does not know the mean does not know either.
+        // A value that is unknown for one seed is unknown.
         let gap = fold(vec![of(0, 1.0, 50.0, Some(20.0)), of(1, 1.0, 50.0, None)]);
         assert_eq!(gap.summary.saved_pct, None);
     }
@@ -217,7 +214,7 @@ mod tests {
     fn results_without_seeds_are_left_alone() {
         let plain = sample::results();
         assert!(matches!(averaged(&plain), Cow::Borrowed(_)));
-        // A row that nothing seeded touched stands once beside those that were repeated, as it is.
+        // A row that does not depend on the seed is unchanged next to repeated ones.
         let reference = sample::run("s", "reference", 1);
         let mixed = Results {
             runs: vec![seeded(0, |_| ()), seeded(1, |_| ()), reference.clone()],

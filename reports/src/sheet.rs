@@ -4,24 +4,24 @@ use crate::record::{Results, RunRecord};
 use crate::sections::Section;
 use crate::view;
 
-/// Title, head and rows as text; the first column is words, the others are figures.
+/// Title, head and rows as text; the first column is text, the others are figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sheet {
     pub(crate) title: String,
-    /// How to read it.
+    /// Explanation below the title.
     pub(crate) note: String,
-    /// A heading per column; `\n` where it may be broken.
+    /// A heading per column; `\n` marks a line break.
     pub(crate) head: Vec<String>,
-    /// The rows, by what they have in common.
+    /// Rows by group.
     pub(crate) groups: Vec<Group>,
 }
 
-/// Rows under a line of their own.
+/// Rows below a heading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// The line above the rows: what is the same for all of them. Empty = there is none.
+    /// Heading of the group: the common part of its rows; empty if there is none.
     pub(crate) name: String,
-    /// As many cells as the head has.
+    /// Rows with as many cells as the head.
     pub(crate) rows: Vec<Vec<String>>,
 }
 
@@ -31,21 +31,21 @@ impl Sheet {
     }
 }
 
-/// A sheet with a group per block of scores, its rows in the same order and the strategy in the
-/// first column.
+/// A sheet with a group per block of scores, in the same order, with the strategy in the first
+/// column.
 pub(crate) struct ByBlock {
     pub(crate) title: &'static str,
     pub(crate) note: &'static str,
-    /// The headings behind the strategy.
+    /// Headings after the strategy.
     pub(crate) head: &'static [&'static str],
-    /// What stands behind the name of a block: the same for all its runs.
+    /// Addition to the name of a block, common to all its runs.
     pub(crate) told: fn(&[&RunRecord]) -> Option<String>,
-    /// The cells behind the strategy, in as many rows as a run has.
+    /// Cells after the strategy, in any number of rows.
     pub(crate) rows: fn(&RunRecord) -> Vec<Vec<String>>,
 }
 
 impl ByBlock {
-    /// The sheet, if any run has a row.
+    /// Builds the sheet, if any run has a row.
     pub(crate) fn section(&self, results: &Results) -> Vec<Section<'static>> {
         let groups = self.groups(results);
         if groups.is_empty() {

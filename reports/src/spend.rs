@@ -1,4 +1,4 @@
-//! What each model and each agent of a run cost.
+//! Cost of each model and each agent of a run.
 
 use std::sync::Arc;
 
@@ -20,23 +20,23 @@ pub(crate) const SHEET: ByBlock = ByBlock {
     rows,
 };
 
-/// What one model was asked for one agent.
+/// Requests of one agent to one model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Part {
-    /// `None` = the main conversation.
+    /// Subagent; `None` for the main conversation.
     pub(crate) agent: Option<Arc<str>>,
     pub(crate) model: Arc<str>,
     pub(crate) requests: u64,
-    /// Of these, refused.
+    /// Refused requests.
     pub(crate) failed: u64,
-    /// Of these, for summaries.
+    /// Requests for summaries.
     pub(crate) summaries: u64,
     pub(crate) input: u64,
     pub(crate) cache_read: u64,
     pub(crate) cache_write: u64,
     pub(crate) output: u64,
     pub(crate) cost_usd: f64,
-    /// Of the run's dollars, per cent; `None` = it cost none.
+    /// Share of the run's cost, per cent; `None` if it cost nothing.
     pub(crate) share_pct: Option<f64>,
 }
 
@@ -52,13 +52,13 @@ impl Part {
         self.cost_usd += q.cost_usd;
     }
 
-    /// Input neither read from the cache nor written to it.
+    /// Input that was neither read from the cache nor written to it.
     pub(crate) fn uncached(&self) -> u64 {
         self.input.saturating_sub(self.cache_read + self.cache_write)
     }
 }
 
-/// A part per agent and model, in the order in which they were asked first.
+/// A part per agent and model, in the order of their first requests.
 pub(crate) fn parts(run: &RunRecord) -> Vec<Part> {
     by(run, |q| q.agent.clone())
 }
@@ -81,7 +81,7 @@ fn by(run: &RunRecord, agent: impl Fn(&RequestRecord) -> Option<Arc<str>>) -> Ve
     parts
 }
 
-/// Subagents stand together, model by model.
+/// Subagents together, model by model.
 pub(crate) fn rows(run: &RunRecord) -> Vec<Vec<String>> {
     if let Some(rows) = run.spend_rows() {
         return rows.clone();

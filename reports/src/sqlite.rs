@@ -1,5 +1,5 @@
-//! `results.sqlite`: the tables of the CSV files with exact numbers, and every row whole as JSON in
-//! pieces. What the CSV files call `n/a` is NULL here.
+//! `results.sqlite`: the tables of the CSV files with exact numbers, and every whole row as JSON in
+//! pieces. `n/a` becomes NULL.
 
 use std::path::Path;
 
@@ -18,8 +18,8 @@ pub(crate) const FORMAT: Format =
 /// Name of the file in a results folder.
 pub(crate) const DATABASE_FILE: &str = "results.sqlite";
 
-/// What a column holds, the plainest that fits all its cells: who reads SQLite with types wants
-/// one for each column.
+/// Type of a column: the simplest that fits all its cells, because typed readers of SQLite need one
+/// per column.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Type {
     Unknown,
@@ -38,8 +38,8 @@ impl Type {
         }
     }
 
-    /// What holds both. A column of numbers with a word in it, such as `never`, stays one of
-    /// numbers: they would be stored as texts in a column of texts, words are words in both.
+    /// Common type of both. A numeric column with a text such as `never` stays numeric: in a text
+    /// column its numbers would become text, while text is stored as text in both.
     fn with(self, other: Type) -> Type {
         match (self.min(other), self.max(other)) {
             (number @ (Type::Integer | Type::Real), Type::Text) => number,
@@ -56,7 +56,7 @@ impl Type {
     }
 }
 
-/// A row may be larger than a session, so that no text holds one as a whole.
+/// A row may be larger than a session, so no string contains a whole row.
 const BESIDE: &str = "
     CREATE TABLE records (run INTEGER NOT NULL, field TEXT NOT NULL, at INTEGER, value TEXT NOT NULL);
     CREATE TABLE results (name TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -67,7 +67,7 @@ pub(crate) fn write(stored: &Stored<'_>, path: &Path) -> Result<(), ReportError>
     let failed = |source| ReportError::Database { path: path.into(), source };
     let mut db = Connection::open(path).map_err(failed)?;
     let begin = || -> rusqlite::Result<()> {
-        // The file is new and nobody else's: what breaks off is thrown away as a whole.
+        // The file is new and private; an interrupted write discards it.
         db.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")?;
         for (table, types) in TABLES.iter().zip(&types) {
             db.execute_batch(&create(table.name, &table.head(true), types, table.of_runs))?;
@@ -113,7 +113,7 @@ pub(crate) fn write(stored: &Stored<'_>, path: &Path) -> Result<(), ReportError>
     db.close().map_err(|(_, e)| failed(e))
 }
 
-/// The types of the columns of every table.
+/// Types of the columns of every table.
 fn types(stored: &Stored<'_>) -> Result<Vec<Vec<Type>>, ReportError> {
     let unknown = |t: &crate::csv::Table| vec![Type::Unknown; t.head(true).len()];
     let mut types: Vec<Vec<Type>> = TABLES.iter().map(unknown).collect();
@@ -132,7 +132,7 @@ fn types(stored: &Stored<'_>) -> Result<Vec<Vec<Type>>, ReportError> {
     Ok(types)
 }
 
-/// `run` numbers the rows of `summary` from 1; the other tables say by it whose rows theirs are.
+/// `run` numbers the rows of `summary` from 1; the other tables refer to it.
 fn create(name: &str, columns: &[&str], types: &[Type], of_runs: bool) -> String {
     let columns = columns.iter().zip(types);
     let columns: Vec<String> =
@@ -226,7 +226,7 @@ mod tests {
             .map(Result::unwrap)
             .collect();
         assert_eq!(types, ["TEXT", "INTEGER", "REAL"]);
-        // The word among them leaves numbers numbers.
+        // A text among numbers keeps the column numeric.
         let count = |sql: &str| db.query_row(sql, (), |r| r.get::<_, i64>(0)).unwrap();
         let all = count("SELECT count(*) FROM compactions");
         assert_eq!(count("SELECT count(*) FROM compactions WHERE break_even_calls < 5"), all - 1);

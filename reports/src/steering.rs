@@ -1,4 +1,4 @@
-//! Did the words of a manual compaction raise the retention of what they ask for?
+//! Effect of the instructions of a manual compaction on the retention of the requested facts.
 
 use crate::fmt;
 use crate::record::Steering;

@@ -1,5 +1,5 @@
-//! Results whose rows are read a session at a time, as often as a report needs them, so that their
-//! number does not decide how much memory a report takes.
+//! Results with rows that are read one session at a time, as often as a report needs them, so that
+//! memory does not depend on their number.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,23 +12,23 @@ use crate::formats::{Artifact, ReportError};
 use crate::json;
 use crate::record::{Results, RunRecord};
 
-/// Takes the rows of one session.
+/// Callback for the rows of one session.
 pub type Take<'a> = dyn FnMut(&[RunRecord]) -> Result<(), ReportError> + 'a;
 
-/// Rows that can be gone through again and again.
+/// Rows that can be read repeatedly.
 pub trait Rows {
-    /// Hands over the rows of each session together, always in the same order.
+    /// Passes the rows of each session together, always in the same order.
     fn sessions(&self, take: &mut Take<'_>) -> Result<(), ReportError>;
 }
 
-/// Rows in memory; those of a session stand together.
+/// Rows in memory; those of a session must be adjacent.
 impl Rows for Vec<RunRecord> {
     fn sessions(&self, take: &mut Take<'_>) -> Result<(), ReportError> {
         self.chunk_by(|a, b| a.scenario.id == b.scenario.id).try_for_each(take)
     }
 }
 
-/// Results, their figures in memory and the rest where it is stored.
+/// Results with figures in memory and rows in storage.
 pub struct Stored<'a> {
     /// Every row as a [digest](RunRecord::digested).
     pub figures: Results,
@@ -36,8 +36,8 @@ pub struct Stored<'a> {
 }
 
 impl<'a> Stored<'a> {
-    /// Goes through the rows once. What `head` holds of rows is replaced. Refuses infinite figures,
-    /// which no file can hold.
+    /// Reads the rows once. Rows in `head` are ignored. Refuses infinite figures, which no file can
+    /// contain.
     pub fn new(head: &Results, rows: &'a dyn Rows) -> Result<Stored<'a>, ReportError> {
         let mut runs = Vec::new();
         rows.sessions(&mut |session| {
@@ -48,14 +48,14 @@ impl<'a> Stored<'a> {
         Ok(Stored { figures: Results { runs, ..head.without_rows() }, rows })
     }
 
-    /// The rows whole, session by session.
+    /// Reads the whole rows, session by session.
     pub fn sessions(&self, take: &mut Take<'_>) -> Result<(), ReportError> {
         self.rows.sessions(take)
     }
 }
 
 impl Results {
-    /// What stands beside the rows.
+    /// Results without their rows.
     pub fn without_rows(&self) -> Results {
         Results {
             version: self.version,
@@ -66,13 +66,13 @@ impl Results {
     }
 }
 
-/// Where the files of a report go.
+/// Destination of the files of a report.
 pub trait Files {
-    /// A new file, by its path below the output folder with `/` between parts. Whoever writes it
-    /// flushes it, too.
+    /// Creates a file; `name` is relative to the output folder, with `/` between parts. The caller
+    /// flushes it.
     fn create(&mut self, name: &str) -> Result<Box<dyn Write>, ReportError>;
 
-    /// The place of a new file for what writes files by itself.
+    /// Path of a new file, for writers that open files themselves.
     fn place(&mut self, name: &str) -> Result<PathBuf, ReportError>;
 }
 
@@ -80,12 +80,12 @@ pub trait Files {
 pub struct Folder {
     dir: PathBuf,
     private: bool,
-    /// What was made in it, in this order.
+    /// Created files, in order.
     pub names: Vec<String>,
 }
 
 impl Folder {
-    /// A folder that is there already. `private` = only its owner may read the files.
+    /// Writes into an existing folder. `private` = only its owner may read the files.
     pub fn new(dir: &Path, private: bool) -> Folder {
         Folder { dir: dir.into(), private, names: vec![] }
     }
@@ -101,7 +101,7 @@ impl Files for Folder {
     fn place(&mut self, name: &str) -> Result<PathBuf, ReportError> {
         let path = self.dir.join(name);
         let folder = path.parent().unwrap_or(&self.dir);
-        // Where somebody has removed the folder itself, it is not to come back.
+        // Do not create the folder itself again if it was removed.
         if folder != self.dir && !folder.is_dir() {
             fs::create_dir(folder).map_err(|e| unwritten(folder, e))?;
         }
@@ -113,7 +113,7 @@ impl Files for Folder {
     }
 }
 
-/// Makes a folder that nobody else enters, and a file in it that nobody else reads.
+/// Restricts a folder and a new file in it to their owner.
 #[cfg(unix)]
 fn keep_private(dir: &Path, file: &Path) -> io::Result<()> {
     use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
@@ -121,7 +121,7 @@ fn keep_private(dir: &Path, file: &Path) -> io::Result<()> {
     fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file).map(drop)
 }
 
-/// Elsewhere a file has the permissions of its folder.
+/// On other systems a file has the permissions of its folder.
 #[cfg(not(unix))]
 fn keep_private(_: &Path, _: &Path) -> io::Result<()> {
     Ok(())
@@ -132,7 +132,7 @@ fn unwritten(path: &Path, e: io::Error) -> io::Error {
     io::Error::new(e.kind(), format!("{}: could not write it ({e}); {advice}", path.display()))
 }
 
-/// A file whose errors name it.
+/// A file with errors that contain its name.
 struct Named {
     out: BufWriter<File>,
     path: PathBuf,
@@ -167,7 +167,7 @@ impl Write for Bytes {
 }
 
 impl InMemory {
-    /// The files in the order in which they were made.
+    /// Files in the order of their creation.
     pub fn into_artifacts(self) -> Vec<Artifact> {
         let text =
             |bytes: Shared| String::from_utf8(bytes.take()).expect("reports are made of strings");

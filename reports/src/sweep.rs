@@ -1,4 +1,4 @@
-//! A table for each setting that a run went through: what its values cost, keep and make wait.
+//! A table for each swept setting: cost, needs kept and waiting of its values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,24 +13,24 @@ use crate::stats::{self, Differences, Figure, StrategyDifference};
 use crate::terms::{Terms, terms};
 use crate::{fmt, seeds, view};
 
-/// Fewest values that somebody must have named: one beside the default is a comparison.
+/// Fewest given values: one besides the default is a comparison.
 const FEWEST: usize = 2;
 
-/// The word of a row that leaves the setting as the product ships it.
+/// Label of a row with the default.
 const DEFAULT: &str = "default";
 
 const NOTE: &str = "A row per value; change against the baseline, over the sessions that both \
      finished, with its interval from eight sessions on. What neighbours differ by may be chance.";
 
-/// Values of one setting, everything else alike.
+/// Values of one setting, with all other settings equal.
 pub(crate) struct Curve<'a> {
-    /// What is alike: the label without the setting.
+    /// Label without the setting.
     pub(crate) rest: String,
-    /// Value and label, in the order of the values, the default first.
+    /// Value and label, ordered by value, the default first.
     pub(crate) rows: Vec<(&'a str, &'a str)>,
 }
 
-/// A setting of a strategy that several values were tried of.
+/// A setting of a strategy with several values.
 pub(crate) struct Swept<'a> {
     /// The strategy, with its version.
     pub(crate) name: String,
@@ -38,16 +38,16 @@ pub(crate) struct Swept<'a> {
     pub(crate) curves: Vec<Curve<'a>>,
 }
 
-/// All of one model (and one summariser).
+/// All swept settings of one model (and one summariser).
 pub(crate) struct Sweeps<'a> {
     pub(crate) swept: Vec<Swept<'a>>,
-    /// Every row against one baseline.
+    /// Comparison of every row with one baseline.
     pub(crate) differences: Differences,
     /// Labels of the rows on the front.
     on_front: BTreeSet<String>,
 }
 
-/// A table per model, summariser, strategy and setting with several values.
+/// A table per model, summariser, strategy and swept setting.
 pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
     let results = &*seeds::averaged(results);
     let blocks = view::blocks(results);
@@ -59,11 +59,11 @@ pub(crate) fn sheets(results: &Results) -> Vec<Sheet> {
 }
 
 impl<'a> Sweeps<'a> {
-    /// `None` without a setting that was swept.
+    /// `None` without a swept setting.
     pub(crate) fn of(terms: &Terms<'_, 'a>) -> Option<Sweeps<'a>> {
         let runs = terms.evidence();
         let contenders = || runs.iter().copied().filter(|r| r.is_contender());
-        // A value that cannot exist with this model has a row that says so.
+        // A value that cannot exist with this model has a row with the reason.
         let tried = runs.iter().filter(|r| r.strategy.standing == Standing::Contender);
         let swept = swept(tried.map(|r| &r.strategy));
         if swept.is_empty() {
@@ -77,7 +77,7 @@ impl<'a> Sweeps<'a> {
         Some(Sweeps { swept, differences, on_front })
     }
 
-    /// The row of a label, and whether it is on the front.
+    /// Row of a label, and whether it is on the front.
     pub(crate) fn row(&self, label: &str) -> (Option<&StrategyDifference>, bool) {
         (self.differences.row(label), self.on_front.contains(label))
     }
@@ -128,7 +128,7 @@ impl<'a> Sweeps<'a> {
     }
 }
 
-/// Settings with several values, by the strategy with its version and the setting.
+/// Settings with several values, by strategy with version and by setting.
 fn swept<'a>(all: impl Iterator<Item = &'a StrategyInfo>) -> Vec<Swept<'a>> {
     let distinct: BTreeMap<&str, &StrategyInfo> = all.map(|s| (s.label.as_str(), s)).collect();
     let settings: BTreeSet<&str> =
@@ -152,13 +152,13 @@ fn swept<'a>(all: impl Iterator<Item = &'a StrategyInfo>) -> Vec<Swept<'a>> {
     out.into_iter().map(swept).collect()
 }
 
-/// The default, numbers of tokens, shares of the window, words.
+/// Order of values: the default, numbers of tokens, shares of the window, text.
 pub(crate) fn by_value(a: &str, b: &str) -> std::cmp::Ordering {
     let kind = |v: &str| (v != DEFAULT, v.parse::<f64>().is_err(), !v.ends_with('%'));
     kind(a).cmp(&kind(b)).then_with(|| natural::order(&format!("={a}"), &format!("={b}")))
 }
 
-/// A strategy with its version, and the same with its other settings.
+/// Strategy with its version, and the same with its other settings.
 fn without(s: &StrategyInfo, setting: &str) -> (String, String) {
     let text = |skip: &str| {
         let kept = s.given.iter().filter(|(k, _)| *k != skip);
@@ -170,7 +170,7 @@ fn without(s: &StrategyInfo, setting: &str) -> (String, String) {
     (name, rest)
 }
 
-/// In a single session the figure itself, over several its change with the interval.
+/// The figure itself in a single session; over several, its change with the interval.
 fn cell(d: &Differences, figure: &Figure, metric: &Metric) -> String {
     if d.sessions == 1 {
         return figure.own_mean.map_or("n/a".into(), |x| metric.unit.say(x));

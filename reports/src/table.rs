@@ -12,8 +12,8 @@ use crate::record::Results;
 use comfy_table::Cell;
 use ctxbench_core::strategy::Standing;
 
+use crate::conclusion::Conclusion;
 use crate::formats::{Artifact, Format, Make, ReportError};
-use crate::glance::Glance;
 use crate::plots::Looks;
 use crate::sections::{self, Section};
 use crate::sheet::Sheet;
@@ -31,10 +31,10 @@ pub(crate) const FORMAT: Format =
 const NARROWEST: usize = 80;
 const WIDEST: usize = 160;
 
-/// How a table is drawn.
+/// Appearance of a table.
 #[derive(Clone, Debug)]
 pub struct TableOptions {
-    /// ANSI colours; whoever calls decides by the terminal and `NO_COLOR`.
+    /// Use ANSI colours; the caller decides by terminal and `NO_COLOR`.
     pub color: bool,
     /// Characters in a line; below 80 is drawn as 80, above 160 as 160.
     pub width: usize,
@@ -70,7 +70,7 @@ pub fn table(results: &Results, options: &TableOptions) -> String {
         Section::Differences(_) => 1,
         Section::Sheet(_) => 2,
         Section::Reading(_) => 3,
-        Section::Glance(_) => 4,
+        Section::Conclusion(_) => 4,
     });
     let mut out = String::new();
     for line in all.iter().flat_map(|s| lines(s, results, width, &columns)) {
@@ -86,7 +86,7 @@ fn lines(
     columns: &[Column],
 ) -> Vec<TableLine> {
     match section {
-        // Each block tells its own.
+        // Each block prints its own.
         Section::Failures(_) => vec![],
         Section::Scores(block) => block_lines(block, width, columns),
         Section::Differences(found) => differences::differences(results, found, width),
@@ -95,11 +95,11 @@ fn lines(
             let told = wrap(&view::modelled(results, false), width, "  ");
             told.into_iter().chain(legend(width)).map(TableLine::Faint).collect()
         }
-        Section::Glance(g) => glance_lines(g, width),
+        Section::Conclusion(g) => conclusion_lines(g, width),
     }
 }
 
-fn glance_lines(g: &Glance, width: usize) -> Vec<TableLine> {
+fn conclusion_lines(g: &Conclusion, width: usize) -> Vec<TableLine> {
     const LABEL: usize = 17;
     let mut lines =
         vec![TableLine::Score(String::new()), TableLine::Heading(fmt::elide(&g.heading, width))];
@@ -107,7 +107,7 @@ fn glance_lines(g: &Glance, width: usize) -> Vec<TableLine> {
         let mark = if l.alarm { "!!" } else { "  " };
         let text = wrap(&l.text, width - LABEL - 3, "");
         for (i, part) in text.iter().enumerate() {
-            let (mark, what) = if i == 0 { (mark, l.what) } else { ("  ", "") };
+            let (mark, what) = if i == 0 { (mark, l.label) } else { ("  ", "") };
             let line = format!("{mark} {what:<LABEL$}{part}");
             lines.push(if l.alarm { TableLine::Alarm(line) } else { TableLine::Verdicts(line) });
         }
@@ -312,7 +312,7 @@ mod tests {
                     from.trim_start().lines().take_while(|l| !l.is_empty()).collect();
                 let wide = part.iter().find(|l| l.chars().count() > width);
                 assert_eq!(wide, None, "{width}");
-                // There labels are cut, and the note beneath tells what they stand for.
+                // There labels are shortened, and a note below explains them.
                 if width < 100 {
                     continue;
                 }

@@ -1,14 +1,13 @@
-//! What one conclusion is about: the sessions of one model, with one summariser where there are
-//! several.
+//! Scope of one conclusion: the sessions of one model, with one summariser if there are several.
 
 use crate::fmt;
 use crate::record::RunRecord;
 use crate::view::Block;
 
-/// Blocks that are concluded from together.
+/// Blocks with a common conclusion.
 pub(crate) struct Terms<'b, 'a> {
     pub(crate) model: &'a str,
-    /// Who wrote the summaries, where there are several.
+    /// Summariser, if there are several.
     pub(crate) summariser: Option<&'a str>,
     pub(crate) blocks: Vec<&'b Block<'a>>,
 }
@@ -20,19 +19,19 @@ impl<'a> Terms<'_, 'a> {
         fmt::one_line(self.model) + &summaries.unwrap_or_default()
     }
 
-    /// End of file names, as of the blocks.
+    /// Suffix of file names, as in the blocks.
     pub(crate) fn suffix(&self) -> &str {
         self.blocks.iter().map(|b| b.suffix.as_str()).max_by_key(|s| s.len()).unwrap_or("")
     }
 
-    /// The runs that may decide who is better.
+    /// Runs of sessions that are evidence.
     pub(crate) fn evidence(&self) -> Vec<&'a RunRecord> {
         let blocks = self.blocks.iter().filter(|b| b.first().is_evidence());
         blocks.flat_map(|b| b.runs.iter().copied()).collect()
     }
 }
 
-/// Each model with each summariser, in the order of the blocks. Sessions without any summary belong
+/// Each model with each summariser, in the order of the blocks. Sessions without a summary belong
 /// to every summariser of their model.
 pub(crate) fn terms<'b, 'a>(blocks: &'b [Block<'a>]) -> Vec<Terms<'b, 'a>> {
     let mut keys: Vec<(&'a str, Option<&'a str>)> = Vec::new();

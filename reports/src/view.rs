@@ -1,4 +1,4 @@
-//! What every report shares: runs grouped into blocks, row order, headings, remarks and failures.
+//! Shared parts of all reports: blocks of runs, row order, headings, remarks and failures.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -11,30 +11,29 @@ use ctxbench_core::strategy::Standing;
 use crate::metrics::{self, Metric};
 use crate::{fmt, seeds};
 
-/// One scenario with one model, and with one summariser where the results have several: the unit of
-/// a table, a section, a set of plots.
+/// Runs of one scenario with one model, and with one summariser if the results have several: the
+/// unit of a table, a section or a set of plots.
 pub(crate) struct Block<'a> {
     /// Rows: hypothetical ones, then products, then controls.
     pub(crate) runs: Vec<&'a RunRecord>,
-    /// Beginning of file names, unique in the results together with the suffix.
+    /// Prefix of file names, unique in the results together with the suffix.
     pub(crate) slug: String,
-    /// End of file names: the model when there are several, the summariser when there are several,
-    /// else empty.
+    /// Suffix of file names: the model and the summariser, each only if there are several.
     pub(crate) suffix: String,
     /// Whether the results have several models.
     several_models: bool,
-    /// Who wrote the summaries, when there are several. Rows that asked for none stand in the block
-    /// of each.
+    /// Summariser of the block, if there are several. Rows without a summary are in the block of
+    /// each.
     pub(crate) summariser: Option<&'a str>,
 }
 
 impl<'a> Block<'a> {
-    /// Any run of it; a block is never empty.
+    /// First run; a block is never empty.
     pub(crate) fn first(&self) -> &'a RunRecord {
         self.runs[0]
     }
 
-    /// The window of the runs that have a real one, tokens.
+    /// Window in tokens of the runs with a real one.
     pub(crate) fn window(&self) -> Option<u64> {
         self.runs
             .iter()
@@ -47,7 +46,7 @@ impl<'a> Block<'a> {
             .filter(|w| *w > 0)
     }
 
-    /// The short name and the title.
+    /// Id and title.
     pub(crate) fn title(&self) -> String {
         let s = &self.first().scenario;
         let title = fmt::one_line(&s.title);
@@ -58,7 +57,7 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// The short name, with model and summariser where there are several.
+    /// Id, with model and summariser if there are several.
     pub(crate) fn name(&self) -> String {
         let mut name = fmt::one_line(&self.first().scenario.id);
         if self.several_models {
@@ -96,7 +95,7 @@ impl<'a> Block<'a> {
 /// One figure of a row in a table of strategies.
 pub(crate) struct Scored {
     pub(crate) text: String,
-    /// The best of those that can win.
+    /// Whether it is the best of the rows that can win.
     pub(crate) best: bool,
 }
 
@@ -106,7 +105,7 @@ impl Block<'_> {
         self.figures(metrics::scores().into_iter().map(|(m, _)| m))
     }
 
-    /// These figures of every row.
+    /// Figures of every row in these metrics.
     pub(crate) fn figures(
         &self,
         metrics: impl Iterator<Item = &'static Metric>,
@@ -128,8 +127,8 @@ pub(crate) fn blocks(results: &Results) -> Vec<Block<'_>> {
     Naming::of(results).blocks(&results.runs)
 }
 
-/// How blocks are told apart, which takes all results: the blocks of one session after the other
-/// are those of all sessions.
+/// Names of blocks. They depend on all results; the blocks of one session after the other equal
+/// those of all sessions.
 pub(crate) struct Naming {
     several_models: bool,
     several_summarisers: bool,
@@ -145,7 +144,7 @@ impl Naming {
         }
     }
 
-    /// The next sessions' blocks.
+    /// Blocks of the next sessions.
     pub(crate) fn blocks<'a>(&mut self, runs: &'a [RunRecord]) -> Vec<Block<'a>> {
         let mut keys: Vec<(&str, &str)> = Vec::new();
         let mut groups: BTreeMap<(&str, &str), Vec<&RunRecord>> = BTreeMap::new();
@@ -188,14 +187,13 @@ impl Naming {
     }
 }
 
-/// The distinct summarisers of the results, sorted; rows that asked for no summary have none.
+/// Distinct summarisers of the results, sorted.
 pub(crate) fn summarisers(results: &Results) -> BTreeSet<&str> {
     results.runs.iter().filter_map(|r| r.summariser.as_deref()).collect()
 }
 
-/// The results with one row for all seeds and with the summariser in the strategy's label, `codex
-/// [ideal]`, where there are several: for formats that know rows by scenario, strategy and model
-/// alone.
+/// Results with one row for all seeds, and with the summariser in the label (`codex [ideal]`) if
+/// there are several: for formats that identify rows by scenario, strategy and model only.
 pub(crate) fn told_apart(results: &Results) -> Cow<'_, Results> {
     let several = summarisers(results).len() > 1;
     match told_apart_in(&results.runs, several) {
@@ -204,7 +202,7 @@ pub(crate) fn told_apart(results: &Results) -> Cow<'_, Results> {
     }
 }
 
-/// The same of the rows of whole sessions. `several` = all results have several summarisers.
+/// Rows of whole sessions in that form. `several` = all results together have several summarisers.
 pub(crate) fn told_apart_in(runs: &[RunRecord], several: bool) -> Cow<'_, [RunRecord]> {
     let runs = seeds::as_one(runs);
     if !several {
@@ -219,7 +217,7 @@ pub(crate) fn told_apart_in(runs: &[RunRecord], several: bool) -> Cow<'_, [RunRe
     Cow::Owned(out)
 }
 
-/// The distinct models of the results, sorted.
+/// Distinct models of the results, sorted.
 pub(crate) fn models(results: &Results) -> BTreeSet<&str> {
     results.runs.iter().map(|r| r.model.as_str()).collect()
 }
@@ -233,13 +231,13 @@ pub(crate) fn name(scenario: &str, strategy: &str, model: &str, several_models: 
     }
 }
 
-/// The order of rows: by rank, then by name.
+/// Order of rows: by rank, then by name.
 pub(crate) fn row_order(a: &RunRecord, b: &RunRecord) -> Ordering {
     let labels = || natural::order(&a.strategy.label, &b.strategy.label);
     rank(a).cmp(&rank(b)).then_with(labels)
 }
 
-/// Rows above the products, the products, rows below.
+/// Rank: rows above the products, the products, rows below.
 fn rank(r: &RunRecord) -> u8 {
     match r.strategy.standing {
         Standing::Recorded => 0,
@@ -259,7 +257,7 @@ fn unique(base: &str, suffix: &str, taken: &mut BTreeSet<String>) -> String {
     name
 }
 
-/// How a run that did not finish ended: a word for a column, and a phrase.
+/// Outcome of a run that did not finish: a short label for a column, and a phrase.
 pub(crate) fn end(status: Status) -> Option<(&'static str, &'static str)> {
     match status {
         Status::Completed | Status::NotApplicable => None,
@@ -270,7 +268,7 @@ pub(crate) fn end(status: Status) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Steps taken and, if it did not finish, how it ended.
+/// Steps taken, and the outcome of a run that did not finish.
 pub(crate) fn steps(r: &RunRecord) -> String {
     if r.status == Status::NotApplicable {
         return "n/a".into();
@@ -279,7 +277,7 @@ pub(crate) fn steps(r: &RunRecord) -> String {
     end(r.status).map_or(steps.clone(), |(word, _)| format!("{steps} {word}"))
 }
 
-/// How a run ended that did not finish, in words.
+/// Outcome of a run that did not finish, as a sentence.
 pub(crate) fn ending(r: &RunRecord) -> Option<String> {
     let why = r.error.as_deref().map(fmt::one_line);
     if r.status == Status::NotApplicable {
@@ -291,7 +289,7 @@ pub(crate) fn ending(r: &RunRecord) -> Option<String> {
     Some(format!("died at step {}/{} ({how}{why})", s.steps_completed, s.steps_total))
 }
 
-/// Integrity failures by rule, in capitals so that nobody reads past them.
+/// Integrity failures by rule, in capitals as a warning.
 pub(crate) fn integrity_note(r: &RunRecord) -> Option<String> {
     let n = r.broken_rules();
     if n == 0 {
@@ -306,7 +304,7 @@ pub(crate) fn integrity_note(r: &RunRecord) -> Option<String> {
     Some(format!("INTEGRITY FAILURES {n}{rules}"))
 }
 
-/// Remarks of a row, the gravest first.
+/// Remarks of a row, the most serious first.
 pub(crate) fn notes(r: &RunRecord) -> Vec<String> {
     let mut out: Vec<String> = integrity_note(r).into_iter().chain(ending(r)).collect();
     match r.strategy.standing {
@@ -329,7 +327,7 @@ pub(crate) fn notes(r: &RunRecord) -> Vec<String> {
     out
 }
 
-/// How the background summaries ended, unless all were in time.
+/// Outcomes of the background summaries, unless all were in time.
 fn races(all: &[BackgroundRecord]) -> Option<String> {
     let phrase = |fate| match fate {
         Fate::InTime => "in time",
@@ -351,11 +349,11 @@ fn races(all: &[BackgroundRecord]) -> Option<String> {
     Some(format!("background summaries: {}", parts.join(", ")))
 }
 
-/// What must be read before any score: broken rules of any row, products that did not finish.
+/// Failures to read before any score: broken rules of any row, products that did not finish.
 pub(crate) fn failures(block: &Block<'_>) -> Vec<String> {
     let mut out = Vec::new();
     for r in &block.runs {
-        // One line per rule and row: how often, and the first case in full.
+        // One line per rule and row, with the number and the first case in full.
         let mut rules: Vec<(Rule, u64, String)> = Vec::new();
         for f in &r.integrity {
             match rules.iter_mut().find(|(rule, ..)| *rule == f.rule) {
@@ -385,10 +383,10 @@ pub(crate) fn failures(block: &Block<'_>) -> Vec<String> {
     out
 }
 
-/// `modelled: …`: what is a model's word and not a measurement, by name or with its parameters.
+/// `modelled: …`: names of the modelled figures, or their parameters.
 pub(crate) fn modelled(results: &Results, parameters: bool) -> String {
     let part = |(name, value): (&String, &String)| {
-        // What stands in the prompts is no model's parameter.
+        // Sizes of prompts are not a parameter of a model.
         if parameters || name == yardstick::MEMORY {
             format!("{} = {}", fmt::one_line(name), fmt::one_line(value))
         } else {
@@ -398,7 +396,7 @@ pub(crate) fn modelled(results: &Results, parameters: bool) -> String {
     let counted = |name: &str| !parameters && name.starts_with(yardstick::TOKENS);
     let named = results.assumptions.iter().filter(|(name, _)| !counted(name));
     let mut parts: Vec<String> = named.map(part).collect();
-    // Every other figure rests on these counts, so their error stands in every form.
+    // All other figures depend on these counts, so their error is in every form.
     let mut counts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (name, how) in results.assumptions.iter().filter(|(name, _)| counted(name)) {
         counts.entry(how).or_default().push(fmt::one_line(&name[yardstick::TOKENS.len()..]));
@@ -431,7 +429,7 @@ mod tests {
             blocks(&results)[0].terms(),
             "claude-sonnet-4-6, window 200k tokens, all sizes × 0.5, scripted"
         );
-        // The recorded window says nothing about the one that was asked for.
+        // The recorded window may differ from the requested one.
         let mut recorded = sample::run("s", "as-recorded", 1);
         (recorded.strategy.standing, recorded.window) = (Standing::Recorded, 1_000_000);
         results.runs.push(recorded);

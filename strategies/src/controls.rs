@@ -1,5 +1,4 @@
-//! Yardsticks: no compaction at all, in an unlimited and in the real window, and nothing kept at
-//! all.
+//! Baselines: no compaction at all, with an unlimited or the real window, and nothing kept at all.
 
 use crate::conform::Conformance;
 use crate::descriptor::{
@@ -76,11 +75,11 @@ impl Product for Nothing {
 
 #[async_trait]
 impl Strategy for Nothing {
-    // Nothing is forgotten, whatever ends.
+    // Nothing is forgotten, even at the end of a session.
     async fn on_new_session(&mut self, _s: &mut Engine) {}
 }
 
-/// Nothing but the newest message and step.
+/// Keeps only the newest message and step.
 pub const KEEP_NOTHING: Descriptor = Descriptor {
     name: "keep-nothing",
     summary: "shows the newest user message and step only: the other end of the scale",
@@ -131,7 +130,7 @@ impl Strategy for KeepNothing {
             .map(|(_, b)| b.clone())
             .collect();
         if kept.len() < blocks.len() {
-            // Steps stay whole, so the edit is always valid.
+            // Whole steps are removed, so the edit is always valid.
             let _ = s.compacted(CompactionKind::Drop, "drop_all", Phase::MidTurn, kept);
         }
         Flow::Proceed

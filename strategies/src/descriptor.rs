@@ -21,7 +21,7 @@ use crate::persist::{Format, OURS};
 pub struct Matrix {
     /// Number and kind of compaction layers.
     pub layers: &'static str,
-    /// When a model is called for it.
+    /// Occasions on which a model is called for it.
     pub llm_calls: &'static str,
     /// Treatment of user messages.
     pub user_messages: &'static str,
@@ -62,7 +62,7 @@ impl Matrix {
         undo: "not known",
     };
 
-    /// Dimension names and answers, in report order.
+    /// Returns the names and answers of the dimensions, in report order.
     pub fn rows(&self) -> [(&'static str, &'static str); 12] {
         [
             ("Compaction layers", self.layers),
@@ -85,16 +85,16 @@ impl Matrix {
 /// description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
-    /// Name after the `@`.
+    /// Name after the `@` in a strategy's name.
     pub name: &'static str,
-    /// Version of the program that it follows; that of a description is its own name.
+    /// Version of the program that it follows; for a description, its own name.
     pub program: &'static str,
     /// Kind of version and its differences from the releases.
     pub about: &'static str,
     pub reads: Reads,
 }
 
-/// Which settings mean anything to a version, by their names.
+/// Settings that have an effect in a version, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reads {
     All,
@@ -103,12 +103,12 @@ pub enum Reads {
 }
 
 impl Version {
-    /// A program as it was released.
+    /// Creates a version of a released program.
     pub const fn released(name: &'static str) -> Version {
         Version { name, program: name, about: "as released", reads: Reads::All }
     }
 
-    /// A program as a published description has it.
+    /// Creates a version of a program according to a published description.
     pub const fn described(name: &'static str, about: &'static str, reads: Reads) -> Version {
         Version { name, program: name, about, reads }
     }
@@ -133,9 +133,9 @@ impl Version {
     }
 }
 
-/// The versions of a product, each with the value by which its code knows it.
+/// Versions of a product, each with the value that its code uses for it.
 pub trait Versions: Copy + 'static {
-    /// The plain name's first.
+    /// All versions. The first one is used for a name without `@`.
     const TABLE: &'static [(Version, Self)];
 }
 
@@ -144,10 +144,10 @@ impl Versions for () {
     const TABLE: &'static [(Version, Self)] = &[(Version::released("1"), ())];
 }
 
-/// Prompt texts of a product, made by `words!` with our texts as defaults. Recorded cases replace
-/// them by fillers of the recorded length.
+/// Prompt texts of a product, declared with `words!` with our texts as defaults. Recorded cases
+/// replace them with fillers of the recorded length.
 pub trait Words: Default {
-    /// Without a text anywhere.
+    /// Returns empty texts.
     fn blank() -> Self;
 }
 
@@ -187,22 +187,22 @@ pub enum SpecError {
     },
     #[error("`{name}` has no version `{version}`; known are {known}")]
     UnknownVersion { name: String, version: String, known: String },
-    /// A setting that means nothing to the version.
+    /// A setting that has no effect in the version.
     #[error("`{name}@{version}` does not read the setting `{setting}`; it belongs to {known}")]
     OtherVersion {
         name: String,
         version: &'static str,
         setting: &'static str,
-        /// Versions that read it.
+        /// Versions that read the setting.
         known: String,
     },
-    /// A setting that does not fit.
+    /// An invalid setting.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// A list or range of values that does not work.
+    /// An invalid list or range of values.
     #[error(transparent)]
     Sweep(#[from] SweepError),
-    /// A program as a strategy that cannot be started as it is written.
+    /// An external program that cannot be started as written.
     #[error("{0}")]
     Program(String),
 }
@@ -210,10 +210,10 @@ pub enum SpecError {
 /// Settings by name, each value as on the command line.
 pub type Named = Vec<(&'static str, String)>;
 
-/// The file in which people keep their settings of a product.
+/// The file in which users keep their settings of a product.
 #[derive(Clone, Copy, Debug)]
 pub struct SettingsFile {
-    /// The folder in which the product looks for it: several products call theirs alike.
+    /// Folder of the file. It distinguishes products that use the same file name.
     pub folder: &'static str,
     /// Possible endings of the file's name.
     pub names: &'static [&'static str],
@@ -221,26 +221,26 @@ pub struct SettingsFile {
     pub read: fn(&str) -> Result<Named, String>,
 }
 
-/// A setting that people can change in the product themselves, and that its makers document.
+/// A documented setting that users can change in the product.
 #[derive(Clone, Copy, Debug)]
 pub struct Knob {
-    /// Which of our settings it is.
+    /// Name of our setting.
     pub setting: &'static str,
-    /// Values worth trying, as on the command line. Amounts use the unit of the product's settings
-    /// line, never a share of a window: one line serves sessions of every model.
+    /// Values worth trying, as on the command line. Amounts use the unit of the product's own
+    /// settings and are never shares of a window, because one line serves sessions of every model.
     pub values: &'static [&'static str],
-    /// The page of the product's makers.
+    /// Page of the product's documentation.
     pub documented: &'static str,
-    /// File or shell that the line belongs to.
+    /// File or shell in which the line is written.
     pub place: &'static str,
-    /// The line itself, `{value}` standing for the value.
+    /// The settings line, with `{value}` for the value.
     pub template: &'static str,
     /// Limits of the figures for this setting, as a sentence; empty = none.
     pub caveat: &'static str,
 }
 
 impl Knob {
-    /// The line that gives the product this value.
+    /// Returns the settings line with this value.
     pub fn line(&self, value: &Value) -> String {
         self.template.replace("{value}", &value.to_string())
     }
@@ -251,11 +251,11 @@ impl Knob {
 pub struct Requirement {
     /// Returns true if a provider with these capabilities meets the requirement.
     pub is_met: fn(&Capabilities) -> bool,
-    /// Why, as a sentence for the row that reads `n/a` with other models.
+    /// Reason, as a sentence for the row that shows `n/a` with other models.
     pub reason: &'static str,
 }
 
-/// The code that a strategy's folder provides next to its descriptor.
+/// Code of a strategy, next to its descriptor.
 pub trait Product: 'static {
     /// `()` if there is only one.
     type Version: Versions;
@@ -274,9 +274,9 @@ pub trait Product: 'static {
         Self: Sized;
 }
 
-/// A [`Product`] with its type forgotten: table and code cannot be those of different products.
+/// A [`Product`] as a trait object, which ensures that table and code belong to the same product.
 pub trait DynProduct: Sync {
-    /// Versions that can be followed, the plain name's first.
+    /// Returns the versions that can be selected, the default first.
     fn versions(&self) -> Vec<Version>;
     /// Returns the capability that a version with these settings requires.
     fn needs(&self, version: Version, settings: &Settings) -> Option<Requirement>;
@@ -292,7 +292,7 @@ pub trait DynProduct: Sync {
     }
 }
 
-/// Builds the strategies of one product.
+/// Builder of a product's strategies.
 #[derive(Clone, Copy)]
 pub struct Factory {
     /// Settings with defaults and sources.
@@ -322,25 +322,25 @@ impl<P: Product> DynProduct for Erased<P> {
     }
 }
 
-/// The value by which a product's code knows a version.
+/// Returns the value that a product's code uses for a version.
 pub(crate) fn known<V: Versions>(version: Version) -> V {
     let found = V::TABLE.iter().find(|(v, _)| v.name == version.name);
     found.expect("a version comes from the factory's own table").1
 }
 
 impl Factory {
-    /// The factory of a product.
+    /// Returns the factory of a product.
     pub const fn of<P: Product>() -> Factory {
         Factory { settings: P::Settings::TABLE, product: &Erased::<P>(PhantomData) }
     }
 
-    /// Versions that can be followed, the plain name's first; `name@version` selects another.
+    /// Returns the versions that `name@version` can select, the default first.
     pub fn versions(&self) -> Vec<Version> {
         self.product.versions()
     }
 
-    /// Resolves a version (`None` = that of the plain name) and settings from `k=v,k=v`; `name`
-    /// appears in errors.
+    /// Resolves a version (`None` = the default) and settings from `k=v,k=v`. `name` appears in
+    /// errors.
     pub fn select(
         &self,
         name: &str,
@@ -375,7 +375,7 @@ impl Factory {
         }
     }
 
-    /// Why a version with these settings cannot exist with a model; `None` = it can.
+    /// Returns why a version with these settings cannot run with a model; `None` = it can.
     pub fn unfit(
         &self,
         version: Version,
@@ -402,7 +402,7 @@ impl fmt::Debug for Factory {
 /// Method by which a product keeps earlier versions of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotKind {
-    /// The former content of files changed by edit tools, per user prompt.
+    /// The previous content of files changed by edit tools, per user prompt.
     EditTools,
     /// The whole tree in a separate git directory, per step.
     ShadowGit,
@@ -413,14 +413,15 @@ pub enum SnapshotKind {
 pub struct Rewind {
     /// True if the conversation can return to a message.
     pub conversation: bool,
-    /// Files go back with it or alone, and how they are kept.
+    /// Method by which a rewind restores files, with the conversation or alone; `None` = files are
+    /// not restored.
     pub code: Option<SnapshotKind>,
-    /// Summaries of one side of a message.
+    /// True if one side of a message can be summarised.
     pub summaries: bool,
 }
 
 impl Rewind {
-    /// Nothing can be brought back.
+    /// No rewind at all.
     pub const NONE: Rewind = Rewind { conversation: false, code: None, summaries: false };
 
     /// Returns true if the product offers this rewind mode, at least in part.
@@ -434,10 +435,10 @@ impl Rewind {
     }
 }
 
-/// Which memory files a product reads.
+/// Memory files that a product reads.
 #[derive(Clone, Copy, Debug)]
 pub enum MemoryFiles {
-    /// None; why, as the end of a sentence.
+    /// No files. The text is the reason, as the end of a sentence.
     None(&'static str),
     Read {
         /// Loads the files that a version reads.
@@ -450,9 +451,9 @@ pub enum MemoryFiles {
 /// Color of a strategy in plots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlotColor {
-    /// In a hue of the palette, which others may share.
+    /// Index of a hue of the palette, which other strategies may share.
     Palette(u8),
-    /// In grey: a yardstick.
+    /// Grey, for baselines.
     Grey { dashed: bool },
 }
 
@@ -460,9 +461,9 @@ pub enum PlotColor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManualCompaction {
     Absent,
-    /// It takes no instructions.
+    /// A command without instructions.
     Plain,
-    /// It takes instructions, which go into the request for the summary.
+    /// A command with instructions, which are added to the summary request.
     WithInstructions,
 }
 
@@ -508,7 +509,8 @@ pub struct Descriptor {
     pub files: MemoryFiles,
     /// File in which users keep settings of the product, if it has one.
     pub settings_file: Option<SettingsFile>,
-    /// Settings with which people change the product's compaction; empty if there are none.
+    /// Documented settings with which users change the product's compaction; empty if there are
+    /// none.
     pub knobs: &'static [Knob],
     /// Documentation page, as a path from the root of the repository.
     pub page: &'static str,

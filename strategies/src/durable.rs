@@ -1,4 +1,4 @@
-//! Facts that outlast a session: taken out of a summary, and merged into a memory file that later
+//! Facts that outlast a session: extracted from a summary and merged into a memory file that later
 //! sessions show.
 
 use std::sync::Arc;

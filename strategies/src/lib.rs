@@ -1,4 +1,4 @@
-//! The context management of each product, a folder per system, and the registry that lists them.
+//! Context management of each product, one folder per product, and the registry of strategies.
 
 pub mod aider;
 mod anthropic_sdk;

@@ -1,4 +1,4 @@
-//! Names that are known only when the program runs, kept for as long as it runs.
+//! Names that are only known at run time, kept until the program ends.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;

@@ -1,8 +1,9 @@
-//! Observation masking: every tool result but the newest M shows a placeholder.
+//! Observation masking: every tool result except the newest M shows a placeholder.
 //!
-//! The baseline of "The Complexity Trap" (arXiv 2508.21433, M = 10), which cost half and solved as
-//! much as no compaction there (docs/sources/peers-and-metrics.md §1b). Results are masked in
-//! batches, because masking one at each step would break the prompt cache each time.
+//! This is the baseline of "The Complexity Trap" (arXiv 2508.21433, M = 10), which halved the cost
+//! and solved as many tasks as a run without compaction (docs/sources/peers-and-metrics.md §1b).
+//! Results are masked in batches, because masking one result per step would break the prompt cache
+//! each time.
 
 use crate::conform::Conformance;
 use crate::descriptor::{
@@ -59,12 +60,12 @@ crate::words::words! {
 ctxbench_core::settings! {
     /// Settings, each with the source of its default.
     struct ObservationMaskingSettings {
-        /// newest tool results that stay
+        /// newest tool results that are not masked
         keep: count = 10, "docs/sources/peers-and-metrics.md §1b: M = 10";
-        /// results masked at a time
+        /// number of results that are masked at a time
         batch: count = 1, "arXiv 2508.21433 masks at every step";
-        /// prompt-cache breakpoints: at the system part and the last two messages, or also before
-        /// the oldest result that is still shown
+        /// prompt-cache breakpoints: at the end of the system prompt and of the last two messages,
+        /// or also before the oldest result that is still shown
         breakpoints: choice Places { Ends = "ends", Frontier = "frontier" } = Frontier,
             "ours: none is published for a client that masks; docs/findings.md shows both";
     }
@@ -106,7 +107,7 @@ impl Strategy for ObservationMasking {
         if live.len() >= self.keep.saturating_add(self.batch) {
             let old = &live[..live.len() - self.keep];
             let masked = clear_outputs(blocks, old, &self.placeholder);
-            // Clearing separates nothing.
+            // Clearing does not separate calls from results.
             let _ = s.compacted(CompactionKind::Clear, "mask", Phase::MidTurn, masked);
         }
         Flow::Proceed

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::descriptor::Named;
 
-/// Path in the file, our name of the setting, and the kind of value.
+/// Path in the file, name of our setting, and the kind of value.
 pub(crate) type UserSetting = (&'static [&'static str], &'static str, ValueKind);
 
 /// Expected kind of a value.
@@ -16,7 +16,7 @@ pub(crate) enum ValueKind {
     NumberOr(&'static str),
     /// A share from 0 to 1.
     Share,
-    /// A number in a text, as variables of the shell have it.
+    /// A number in a string, as in shell variables.
     Quoted,
     /// A variable that switches the setting off.
     Disabled,
@@ -84,7 +84,7 @@ fn lookup<'a>(settings: &'a Value, place: &[&str]) -> Result<Option<&'a Value>, 
     Ok(Some(value))
 }
 
-/// A value for an error.
+/// Shortens a value for an error message.
 fn truncate(value: &Value) -> String {
     const MAX_CHARS: usize = 40;
     let text = value.to_string();

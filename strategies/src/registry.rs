@@ -1,4 +1,5 @@
-//! The list of strategies. A new one is a file and a line in [`ALL`]; other crates [`add`] theirs.
+//! List of strategies. To add one, write a file and add a line to [`ALL`]; other crates use
+//! [`add`].
 
 use crate::descriptor::{BuildRequest, Descriptor, Knob, SpecError, Version};
 use crate::sweep;
@@ -9,7 +10,7 @@ use ctxbench_core::strategy::Strategy;
 use std::sync::OnceLock;
 use thiserror::Error;
 
-/// Every strategy of this crate, in report order.
+/// All strategies of this crate, in report order.
 pub const ALL: &[Descriptor] = &[
     crate::controls::REFERENCE,
     crate::controls::NONE,
@@ -32,14 +33,14 @@ static ADDED: OnceLock<&'static [Descriptor]> = OnceLock::new();
 /// A strategy that cannot be added to the registry.
 #[derive(Debug, Error, PartialEq)]
 pub enum AddError {
-    /// Two of one name.
+    /// Two strategies with the same name.
     #[error("there are two strategies `{0}`; give yours another name")]
     Twice(&'static str),
     #[error("strategies are added once, before any is looked up")]
     Late,
 }
 
-/// Adds strategies of another crate to those of this one, once for the process.
+/// Adds strategies of another crate to those of this one. Can be called once per process.
 pub fn add(own: &'static [Descriptor]) -> Result<(), AddError> {
     for (i, d) in own.iter().enumerate() {
         if ALL.iter().chain(&own[..i]).any(|known| known.name == d.name) {
@@ -54,7 +55,7 @@ pub fn all() -> impl Iterator<Item = &'static Descriptor> + Clone {
     ALL.iter().chain(ADDED.get().copied().unwrap_or_default())
 }
 
-/// A strategy with its settings, as asked for: `name[@version][:setting=value,…]`.
+/// A strategy with its settings, parsed from `name[@version][:setting=value,…]`.
 #[derive(Clone, Debug)]
 pub struct Spec {
     pub descriptor: &'static Descriptor,
@@ -79,8 +80,8 @@ impl Spec {
         Ok(Spec { descriptor, version, settings })
     }
 
-    /// Reads the same with lists and ranges of values, a strategy for each combination:
-    /// `codex:auto_compact_limit=[60k,50%]` or `…=60k..180k/30k`.
+    /// Parses a specification with lists and ranges of values and returns a strategy for each
+    /// combination: `codex:auto_compact_limit=[60k,50%]` or `…=60k..180k/30k`.
     pub fn sweep(text: &str) -> Result<Vec<Spec>, SpecError> {
         let name = text.split([':', '@']).next().unwrap_or_default();
         let own = all().find(|d| d.name == name).map_or(&[][..], |d| d.factory.settings);
@@ -108,12 +109,12 @@ impl Spec {
         Ok(self)
     }
 
-    /// The knobs of its product that its version reads.
+    /// Returns the product's knobs that its version reads.
     pub fn knobs(&self) -> impl Iterator<Item = &'static Knob> {
         self.descriptor.knobs.iter().filter(|k| self.version.knows(k.setting))
     }
 
-    /// Every strategy with its defaults.
+    /// Returns every strategy with its defaults.
     pub fn defaults() -> Vec<Spec> {
         all()
             .map(|d| Spec {
@@ -140,7 +141,7 @@ impl Spec {
         self.settings.applied(scale, window)
     }
 
-    /// Why this cannot exist with a model; `None` = it can.
+    /// Returns why the strategy cannot run with a model; `None` = it can.
     pub fn unfit(&self, model: &Model) -> Option<&'static str> {
         self.descriptor.factory.unfit(self.version, &self.applied(1.0, model.window), model)
     }
@@ -317,7 +318,7 @@ mod tests {
         let spec = Spec::parse("codex:compact_prompt=\"Write a note, be brief\"").unwrap();
         let (_, value) = spec.settings.given().next().unwrap();
         assert_eq!(*value, Value::Word("Write a note, be brief".into()));
-        // The label reads back as the same strategy.
+        // Parsing the label returns the same strategy.
         assert_eq!(Spec::parse(&spec.label()).unwrap().label(), spec.label());
     }
 

@@ -1,8 +1,8 @@
-//! Sliding window: when the window is nearly full, the oldest turns go.
+//! Sliding window: when the window is nearly full, the oldest turns are dropped.
 //!
-//! The plain technique that most write-ups begin with. Oldest whole turns (or, in the newest turn,
-//! oldest whole steps) are dropped until a share of the window is free again; calls and results
-//! always go together.
+//! This is the simplest technique. The oldest whole turns (or, in the newest turn, the oldest whole
+//! steps) are dropped until a share of the window is free again. Calls and results are always
+//! dropped together.
 
 use crate::conform::Conformance;
 use crate::descriptor::{
@@ -51,9 +51,9 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
 ctxbench_core::settings! {
     /// Settings, each with the source of its default.
     struct SlidingWindowSettings {
-        /// share of the window from which turns are dropped
+        /// share of the window at which turns are dropped
         high: share = 0.9, "ours: Codex's 90 % (docs/sources/codex.md §1.2)";
-        /// share of the window to come down to
+        /// share of the window that stays filled after dropping
         low: share = 0.7,
             "ours: dropping one turn at a time would break the prompt cache at every request";
     }
@@ -79,8 +79,8 @@ struct SlidingWindow {
 }
 
 impl SlidingWindow {
-    /// Drops oldest turns, then oldest steps of the newest turn, until `target` tokens are left or
-    /// nothing more can go.
+    /// Drops the oldest turns, then the oldest steps of the newest turn, until `target` tokens are
+    /// left or nothing more can be dropped.
     fn slide(s: &mut Engine, target: u64) -> bool {
         let blocks = s.context.blocks();
         let turns = turn_starts(blocks);
@@ -88,8 +88,8 @@ impl SlidingWindow {
         let user_end = newest
             + blocks[newest..].iter().take_while(|b| b.message == blocks[newest].message).count();
         let steps: Vec<usize> = step_starts(blocks).into_iter().filter(|&i| i > newest).collect();
-        // Cut points: before each later turn; then, the user message of the newest turn kept,
-        // before each later step.
+        // Cut points: before each later turn, and then before each later step of the newest turn,
+        // with its user message kept.
         let by_turn = turns.iter().skip(1).map(|&t| (t, t));
         let by_step = steps.iter().skip(1).map(|&p| (newest, p));
         let mut best = None;

@@ -1,23 +1,23 @@
-//! Several values of a setting in one word: `codex:auto_compact_limit=[60k,90k,120k]` or
+//! Several values of a setting in one specification: `codex:auto_compact_limit=[60k,90k,120k]` or
 //! `codex:auto_compact_limit=60k..180k/30k`.
 
 use ctxbench_core::quantity::parse_decimal;
 use ctxbench_core::settings::{SettingError, split_pairs};
 use thiserror::Error;
 
-/// Most rows that one word may make.
+/// Maximum number of rows that one specification may expand to.
 pub const MAX_ROWS: usize = 1_000;
 
 /// A sweep that cannot be expanded.
 #[derive(Debug, Error, PartialEq)]
 pub enum SweepError {
-    /// A bracket without its other half.
+    /// An unmatched bracket.
     #[error("`{0}` has a bracket without its other half; write name=[60k,90k,120k]")]
     Bracket(String),
-    /// `[]`, or nothing between two commas of a list.
+    /// An empty list, or an empty element of a list.
     #[error("`{0}` leaves out a value; write name=[60k,90k,120k]")]
     Empty(String),
-    /// Something like a range.
+    /// An invalid range.
     #[error(
         "`{0}` is not a range; write FROM..TO/STEP with a step above 0 and FROM at most TO, all \
          three plain or all three in %, such as 60k..180k/30k or 40%..80%/10%"
@@ -29,7 +29,7 @@ pub enum SweepError {
          or repeat the whole strategy for another text"
     )]
     Text(String),
-    /// Not pairs of names and values.
+    /// Invalid names and values.
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// More rows than [`MAX_ROWS`].
@@ -70,7 +70,8 @@ pub fn expand(text: &str, is_text: &dyn Fn(&str) -> bool) -> Result<Vec<String>,
     Ok(rows.into_iter().map(|row| format!("{head}:{row}")).collect())
 }
 
-/// Splits settings at commas outside brackets and quotes. Brackets in a text are text.
+/// Splits settings at commas outside brackets and quotes. Brackets within a text value are not
+/// special.
 fn pairs(settings: &str, is_text: &dyn Fn(&str) -> bool) -> Result<Vec<String>, SweepError> {
     let wrong = || SweepError::Bracket(settings.to_string());
     let (mut out, mut list) = (Vec::new(), None::<String>);

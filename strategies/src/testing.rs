@@ -1,4 +1,5 @@
-//! A scripted world for tests: actions, replies and tool outputs are given, requests are kept.
+//! A scripted world for tests: actions, replies and tool outputs are given, and requests are
+//! recorded.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -20,7 +21,7 @@ use crate::Spec;
 /// A model's reply or failure.
 pub type Answer = Result<Reply, ModelError>;
 
-/// Runs a future that never really waits.
+/// Runs a future that never waits.
 pub fn block_on<F: Future>(f: F) -> F::Output {
     let mut f = std::pin::pin!(f);
     loop {
@@ -45,7 +46,7 @@ pub fn calls(text: &str, id: &str, name: &str, arguments: &str) -> Answer {
     })
 }
 
-/// The provider refuses a prompt of `size` tokens.
+/// Builds a refusal of a prompt of `size` tokens.
 pub fn too_long(size: u64, window: u64) -> Answer {
     let message = format!("prompt is too long: {size} tokens > {window} maximum");
     Err(ModelError { kind: ErrorKind::Overflow, status: 400, code: None, message })
@@ -73,27 +74,28 @@ pub struct Script {
     pub outputs: Vec<String>,
     pub files: Vec<&'static str>,
     pub memory: Vec<&'static str>,
-    /// Overview of the code base.
+    /// Repository map.
     pub repo_map: Vec<&'static str>,
 }
 
 /// Result of a script.
 pub struct Played {
-    /// Every request in order; background ones where they were started.
+    /// All requests in order. Background requests appear at the position at which they started.
     pub requests: Vec<Request>,
-    /// Virtual time at which each was sent, ms.
+    /// Virtual time at which each request was sent, ms.
     pub sent_at: Vec<Millis>,
     /// The engine after the last action.
     pub engine: Engine,
 }
 
 impl Played {
-    /// Requests of one purpose.
+    /// Returns the requests with a purpose.
     pub fn of(&self, purpose: Purpose) -> Vec<&Request> {
         self.requests.iter().filter(|r| r.purpose == purpose).collect()
     }
 
-    /// Blocks of a request as `kind:text`, the text cut to its first 24 characters.
+    /// Returns the blocks of a request as `kind:text`, with the text cut to its first 24
+    /// characters.
     pub fn outline(r: &Request) -> Vec<String> {
         let name = |b: &Block| format!("{:?}", b.kind);
         r.blocks
@@ -102,7 +104,7 @@ impl Played {
             .collect()
     }
 
-    /// Mechanisms of the compactions in order.
+    /// Returns the mechanisms of the compactions in order.
     pub fn compactions(&self) -> Vec<&'static str> {
         let mechanism = |e: &Event| match e {
             Event::Compaction { mechanism, .. } => Some(*mechanism),
@@ -116,7 +118,7 @@ impl Played {
         self.engine.events.iter().filter(|s| matches!(s.event, Event::Intervention(_))).count()
     }
 
-    /// Texts of failed turns.
+    /// Returns the errors of failed turns.
     pub fn failures(&self) -> Vec<&str> {
         let mut out = Vec::new();
         for e in &self.engine.events {
@@ -136,7 +138,7 @@ struct Fake {
     tasks: Vec<Answer>,
     log: Arc<Mutex<Vec<(Millis, Request)>>>,
     now: Millis,
-    /// End of the idle time under way.
+    /// End of the current idle time.
     idle_until: Option<Millis>,
 }
 
@@ -205,7 +207,8 @@ impl Host for Fake {
     }
 }
 
-/// Plays a script with a strategy given as on the command line, everything multiplied by `scale`.
+/// Plays a script with a strategy given as on the command line. Token constants are multiplied by
+/// `scale`.
 pub fn play(spec: &str, scale: f64, script: Script) -> Played {
     play_on("claude-sonnet-4-5", spec, scale, script)
 }

@@ -1,4 +1,4 @@
-//! The hand-written data: `listed.toml`, and the parts of `rules.toml` that the table depends on.
+//! The manual data: `listed.toml`, and the parts of `rules.toml` that the table depends on.
 
 use std::collections::BTreeMap;
 
@@ -28,11 +28,11 @@ pub struct Family {
     pub models: Vec<Entry>,
 }
 
-/// The meaning of LiteLLM's `max_input_tokens`.
+/// Meaning of LiteLLM's `max_input_tokens`.
 #[derive(Clone, Copy, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
 pub enum MaxInput {
-    /// The window, which prompt and reply share.
+    /// The window, which contains both prompt and reply.
     Window,
     /// The prompt alone, without the largest reply.
     Input,
@@ -48,7 +48,7 @@ pub struct Entry {
     pub can: Vec<String>,
 }
 
-/// Figures that are not LiteLLM's.
+/// Figures that replace those of LiteLLM.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Instead {
@@ -73,7 +73,7 @@ pub struct Figures {
     pub long_from: Option<u64>,
 }
 
-/// A cache rule, as far as the table depends on it.
+/// Parts of a cache rule that the table depends on.
 #[derive(Deserialize)]
 pub struct Rule {
     pub minimum: u64,
@@ -87,7 +87,7 @@ struct Rules {
 }
 
 impl Listed {
-    /// Names of all models in LiteLLM's file.
+    /// Returns the names of all models in LiteLLM's file.
     pub fn entries(&self) -> Vec<String> {
         let of = |f: &Family| -> Vec<String> {
             f.models.iter().map(|m| format!("{}{}", f.prefix, m.name)).collect()

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::Outcome;
 
-/// Entries of some models, each with some of its fields.
+/// Required fields of the required models.
 #[derive(Serialize, Deserialize)]
 pub struct Prices {
     pub origin: Origin,
@@ -30,7 +30,7 @@ pub const INPUT: &str = "input_cost_per_token";
 pub const OUTPUT: &str = "output_cost_per_token";
 pub const READ: &str = "cache_read_input_token_cost";
 pub const WRITE: &str = "cache_creation_input_token_cost";
-/// The long lifetime: an hour with Anthropic, twelve with OpenAI.
+/// Prices of cache writes with the long lifetime: 1 hour with Anthropic, 12 hours with OpenAI.
 pub const LONG_WRITES: [&str; 2] =
     ["cache_creation_input_token_cost_above_1hr", "cache_creation_input_token_cost_above_12hr"];
 
@@ -59,7 +59,7 @@ pub fn read(text: &str) -> Outcome<Prices> {
     serde_json::from_str(text).map_err(|e| format!("litellm/prices.json: {e}"))
 }
 
-/// Returns the used part of the file as JSON.
+/// Returns the required part of the file as JSON.
 pub fn cut(text: &str, version: &str, entries: &[String]) -> Outcome<String> {
     let mut all: BTreeMap<String, Map<String, Value>> =
         serde_json::from_str(text).map_err(|e| format!("LiteLLM's price file: {e}"))?;

@@ -1,4 +1,4 @@
-//! The table of models.
+//! Generation of the table of models.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -162,7 +162,7 @@ fn long_prompts(figures: &Map<String, Value>, write_fee: bool) -> Outcome<Option
     Ok(found)
 }
 
-/// USD per million tokens from USD per token, without the dust of binary fractions.
+/// Converts USD per token to USD per million tokens, rounded to remove floating-point errors.
 fn per_million(usd: f64) -> f64 {
     rounded(usd * 1e6, 1e6)
 }

@@ -1,4 +1,4 @@
-//! A recorded case as it is read from its file.
+//! A recorded case, read from its file.
 
 use std::path::Path;
 
@@ -9,31 +9,28 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-/// Why a case cannot be run.
+/// Error that prevents a case from running.
 #[derive(Debug, Error)]
 pub enum CaseError {
     /// The file cannot be read.
     #[error("{path}: {source}")]
     Read {
-        /// File.
         path: String,
-        /// Cause.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The file is not a case.
     #[error("{path}: not a case of the expected format: {source}")]
     Json {
-        /// File.
         path: String,
-        /// Cause, with line and column.
+        /// Parse error with line and column.
         source: serde_json::Error,
     },
     /// A value has an unexpected form.
     #[error("expected {what}, found {found}")]
     Format {
-        /// Expected value.
+        /// Description of the expected value.
         what: String,
-        /// Actual value.
         found: String,
     },
     /// A member of a case is unknown, missing or invalid.
@@ -41,43 +38,41 @@ pub enum CaseError {
     Member {
         /// Path of the member.
         at: String,
-        /// Expected value.
+        /// Description of a valid value.
         expected: String,
-        /// Actual value.
         found: String,
     },
     /// An agent, version, event or setting that is not known here.
     #[error("unknown {what} `{name}`")]
     Unknown {
-        /// Sort of thing.
+        /// Kind of the unknown name, such as `version`.
         what: &'static str,
-        /// Its name.
         name: String,
     },
     /// Fault reported by the product.
     #[error(transparent)]
     Product(#[from] Fault),
-    /// A text that cannot be made.
+    /// A recipe that gives no text.
     #[error(transparent)]
     Text(#[from] BadRecipe),
-    /// A run ended in a panic.
+    /// The run panicked.
     #[error("the run of the case ended in a panic")]
     Poisoned,
 }
 
-/// A replay case.
+/// Recorded session of a program, with the requests that it made.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Case {
-    /// `replay` or `function`.
+    /// Kind of the case: `replay` or `function`.
     pub kind: String,
-    /// Program.
+    /// Name of the program's strategy.
     pub agent: String,
-    /// Its version.
+    /// Version of the recorded program.
     pub version: String,
     /// Name of the case.
     pub name: String,
-    /// Description for readers.
+    /// Purpose of the case, for readers.
     #[serde(default)]
     pub shows: String,
     /// Settings of the program.
@@ -87,23 +82,22 @@ pub struct Case {
     pub constants: Map<String, Value>,
     /// Pieces that every request shows.
     pub fixed: Vec<Value>,
-    /// Events, in order.
+    /// Events of the session, in order.
     pub events: Vec<Value>,
     /// Items that requests name by their number, from 0.
     #[serde(default)]
     pub items: Vec<Value>,
-    /// Expected requests.
     pub requests: Vec<Value>,
     /// Fields left out of the comparison.
     #[serde(default)]
     pub not_compared: Vec<String>,
-    /// How it ends.
+    /// End of the run: errors, calls and compactions.
     #[serde(default)]
     pub outcome: Option<Value>,
 }
 
 impl Case {
-    /// Reads a case.
+    /// Reads a case from a file.
     pub fn read(path: &Path) -> Result<Case, CaseError> {
         let name = path.display().to_string();
         let text = ctxbench_core::files::read_text(path)
@@ -117,8 +111,8 @@ impl Case {
             .map_err(|source| CaseError::Json { path: name.to_string(), source })
     }
 
-    /// The items of a request: written out, or by their number, or as the first and last of
-    /// several numbers.
+    /// Returns the items of a request, which lists each as a value, by its number, or as the first
+    /// and last of several numbers.
     pub(super) fn items_of<'a>(&'a self, request: &'a Value) -> impl Iterator<Item = &'a Value> {
         let listed = request["items"].as_array().map_or(&[][..], Vec::as_slice);
         listed.iter().flat_map(|entry| match span(entry) {
@@ -127,14 +121,15 @@ impl Case {
         })
     }
 
-    /// How sessions of its program are replayed.
+    /// Returns the replay functions of the case's program.
     pub(super) fn product(&self) -> Result<&'static Replay, CaseError> {
         let found = all().find(|d| d.name == self.agent).and_then(|d| d.conform.replay.as_ref());
         found.ok_or_else(|| CaseError::Unknown { what: "agent", name: self.agent.clone() })
     }
 }
 
-/// The first and last number that an entry of a request's items names; `None` = an item itself.
+/// Returns the first and last number of an entry in a request's items. `None` = the entry is an
+/// item.
 pub(super) fn span(entry: &Value) -> Option<(usize, usize)> {
     let number = |v: &Value| v.as_u64().and_then(|n| usize::try_from(n).ok());
     match entry.as_array().map(Vec::as_slice) {

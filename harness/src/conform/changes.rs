@@ -1,4 +1,4 @@
-//! Differences between the recorded versions of one program, case by case, as text.
+//! Differences between the recorded versions of a program, case by case, as text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,21 +8,18 @@ use serde_json::{Map, Value};
 use super::Case;
 use super::functions::shorten;
 
-/// Most names in one line.
+/// Maximum number of names in a line.
 const MAX_NAMED: usize = 6;
 
-/// From one version to the next.
+/// Changes from one version to the next.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Changes {
-    /// The program.
     pub agent: String,
-    /// The older version.
     pub from: String,
-    /// The newer one.
     pub to: String,
-    /// Cases that both have.
+    /// Number of cases that both versions have.
     pub compared: usize,
-    /// Of them, those in which nothing differs.
+    /// Number of compared cases without differences.
     pub same: usize,
     /// Differences that all replay cases share.
     pub everywhere: Vec<String>,
@@ -34,8 +31,8 @@ pub struct Changes {
     pub only_after: Vec<String>,
 }
 
-/// The changes from each version of a program to the next one that was recorded. `cases` are whole
-/// files, of both kinds.
+/// Returns the changes from each recorded version of a program to the next. `cases` are whole files
+/// of both kinds.
 pub fn changes(cases: &[Value]) -> Vec<Changes> {
     let word = |v: &Value, name: &str| v[name].as_str().unwrap_or("?").to_string();
     let mut programs: BTreeMap<(String, String), BTreeMap<Vec<u64>, String>> = BTreeMap::new();
@@ -149,7 +146,7 @@ fn user_messages(v: &Value) -> Vec<&Value> {
     events.filter(|e| e["type"] == "user" || e["type"] == "compact").collect()
 }
 
-/// Members of an object that differ, however deep.
+/// Returns the members of an object that differ, at any depth.
 fn members(at: &str, old: &Value, new: &Value) -> Vec<String> {
     match (old, new) {
         _ if old == new => vec![],
@@ -211,11 +208,11 @@ fn requests(old: &Case, new: &Case) -> Vec<String> {
     out
 }
 
-/// How a request differs; `None` = it does not.
+/// Returns the difference between two requests, or `None` if they agree.
 fn request((old, a): (&Case, &Value), (new, b): (&Case, &Value)) -> Option<String> {
     for field in ["purpose", "phase", "tools", "max_tokens", "params"] {
         let (x, y) = (a.get(field), b.get(field));
-        // When a summary is asked for, not every recording says.
+        // Not every recording contains the time of a summary request.
         if x != y && (field != "phase" || (x.is_some() && y.is_some())) {
             let told = |v: Option<&Value>| v.map_or("not given".to_string(), Value::to_string);
             return Some(format!("{field} {} → {}", told(x), told(y)));
@@ -254,7 +251,7 @@ fn item(a: &Value, b: &Value) -> Option<String> {
     })
 }
 
-/// Kinds of items with those that repeat counted.
+/// Joins kinds of items, with a count for repeated ones.
 fn runs(kinds: &[String]) -> String {
     let run = |r: &[String]| match r.len() {
         1 => r[0].clone(),

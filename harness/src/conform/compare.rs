@@ -1,4 +1,4 @@
-//! Our requests written down as a case writes them, and the first difference.
+//! Conversion of our requests to the notation of a case, and the first difference.
 
 use std::collections::HashMap;
 
@@ -20,9 +20,9 @@ use crate::hash::sha256;
 pub struct Difference {
     /// Number of the request, from 0.
     pub request: usize,
-    /// Number of the item, if it is one.
+    /// Number of the item, if the difference is in an item.
     pub item: Option<usize>,
-    /// Compared member.
+    /// Name of the compared member.
     pub what: String,
     /// Value in the case.
     pub expected: String,
@@ -96,8 +96,8 @@ fn summary_of(case: &Case, want: &Value) -> String {
     format!("{} [{}]", want["purpose"].as_str().unwrap_or("?"), kinds.join(" "))
 }
 
-/// Request parameters as they go over the wire: those of the caller, the thread, and a compaction
-/// asked of Anthropic.
+/// Returns the request parameters on the wire: those of the caller, the thread, and a compaction by
+/// Anthropic.
 fn params(request: &Request, view: &View) -> Value {
     let mut params = request.params.clone();
     match &request.thread {
@@ -120,7 +120,7 @@ fn params(request: &Request, view: &View) -> Value {
     Value::Object(params)
 }
 
-/// The item that is sent as a parameter, where a compaction is asked for by one.
+/// Returns the item that is sent as a parameter, if the case requests compactions by a parameter.
 fn asks_compaction<'a>(request: &'a Request, view: &View) -> Option<&'a Block> {
     let last = request.blocks.last().filter(|_| view.compaction_is_parameter)?;
     (last.kind == BlockKind::CompactionTrigger).then_some(last)
@@ -176,7 +176,7 @@ fn request_difference(
     })
 }
 
-/// A block as a case would write it.
+/// A block in the notation of a case.
 struct Written {
     shown: Map<String, Value>,
     text: String,
@@ -191,7 +191,7 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
     let mut out: Vec<Written> = Vec::new();
     let items = request.blocks.len() - usize::from(asks_compaction(request, view).is_some());
     for (i, b) in request.blocks[..items].iter().enumerate() {
-        // Texts and files of one user message are one item with several parts.
+        // Texts and files of a user message form one item with several parts.
         let joins = i > 0
             && b.role == Role::User
             && request.blocks[i - 1].message == b.message
@@ -223,7 +223,7 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
                     o.insert("name".into(), json!(c.name));
                 }
             }
-            // Instructions have their own field and are not a message.
+            // Instructions have a separate field and are not a message.
             if let Some(m) = messages.get(i).filter(|_| b.role != Role::Instructions) {
                 o.insert("msg".into(), json!(m.saturating_sub(view.unnumbered)));
             }
@@ -242,7 +242,7 @@ fn written(request: &Request, view: &View) -> Vec<Written> {
     out
 }
 
-/// The content parts of a block, and the media type of each that is a file.
+/// Returns the content parts of a block, and the media type of each part that is a file.
 fn parts(b: &Block) -> (Vec<String>, Vec<Option<String>>) {
     let parts: Vec<String> = if b.splits.is_empty() {
         vec![part_text(b)]
@@ -303,8 +303,8 @@ fn item_difference(w: &Value, g: &Written, view: &View) -> Option<Mismatch> {
         let got = view.cut.and_then(|of| of(&g.text)).unwrap_or_default();
         return (*cut != got).then(|| ("cut".into(), cut.to_string(), got.to_string()));
     }
-    // Cases do not say which piece of a prompt the text before a focus belongs to, so its prompt is
-    // compared in pieces.
+    // Cases do not assign the text before a focus to a piece of the prompt, so the pieces of such a
+    // prompt are compared separately.
     if w["bytes"] != ours("bytes") && w.get("focus").is_none() {
         return differs("bytes", &w["bytes"], &ours("bytes"));
     }
@@ -390,7 +390,7 @@ fn transcript_difference(w: &Value, t: &Value, got: &str, view: &View) -> Option
     if let Some(m) = text_difference(t, transcript) {
         return Some(m);
     }
-    // The texts of the single messages, joined by one blank line.
+    // The texts of the single messages, separated by a blank line.
     let mut at = 0;
     for p in t["parts"].as_array().into_iter().flatten() {
         let end = at + p["bytes"].as_u64().unwrap_or(0) as usize;

@@ -16,13 +16,13 @@ const USAGE: Shape = &[
     may("prompt_tokens", Count),
     may("completion_tokens", Count),
     may("total_tokens", Count),
-    // The API may leave the cache's counters null.
+    // The API may report the cache counters as null.
     null("cache_creation_input_tokens", Count),
     null("cache_read_input_tokens", Count),
     may("iterations", Many(ITERATION)),
 ];
 
-/// One of several passes over the model within one request.
+/// A pass over the model within a request.
 const ITERATION: Shape = &[
     must("type", Word),
     may("input_tokens", Count),
@@ -146,7 +146,7 @@ const PIECE: Shape = &[
     may("other_chars", Filler),
 ];
 
-/// Phase in which a summary is requested.
+/// Phases in which a summary is requested.
 const PHASES: &[&str] =
     &["pre_turn", "mid_turn", "post_turn", "standalone_turn", "summary", "verify"];
 
@@ -187,7 +187,7 @@ const ITEM: Shape = &[
     may("unstable", True),
 ];
 
-/// How much of an output is left.
+/// Remaining parts of an output that was cut.
 const CUT: Shape =
     &[must("head_chars", Count), must("tail_chars", Count), must("omitted_chars", Count)];
 
@@ -237,8 +237,8 @@ const CONSTANT_KINDS: &[&str] =
 /// Fields that a case may leave out of its comparison.
 const LEAVABLE: &[&str] = &["phase", "model", "max_tokens", "tokens_after"];
 
-/// Refuses a case with members that are unknown, missing, of the wrong type or contrary to each
-/// other.
+/// Checks the members of a case. Returns an error for one that is unknown, missing, contradictory
+/// or of the wrong type.
 pub(super) fn check(case: &Case) -> Result<(), CaseError> {
     let mut c = Checker::default();
     let product = case.product()?;
@@ -304,7 +304,7 @@ pub(super) fn check(case: &Case) -> Result<(), CaseError> {
     }
 }
 
-/// The shape that a member names.
+/// Returns the shape for the type that a member names.
 fn by_name(
     at: &str,
     v: &Value,
@@ -392,8 +392,8 @@ fn segments(at: &str, v: &Value, bytes_around: usize) -> Result<(), CaseError> {
     Ok(())
 }
 
-/// An item of a request: itself, its number among the items of the case, or the first and last of
-/// several.
+/// Checks an entry of a request: an item, its number among the items of the case, or the first and
+/// last of several numbers.
 fn listed(c: &mut Checker, at: &str, entry: &Value, case: &Case) -> Result<(), CaseError> {
     let items = case.items.len();
     match span(entry) {
@@ -446,7 +446,7 @@ fn item(c: &mut Checker, at: &str, item: &Value, bytes_around: usize) -> Result<
         let at = format!("{at_t}.parts[{i}]");
         exactly_one(&at, p, &["text", "sha256"])?;
         sized(&at, p)?;
-        // Parts are joined by one blank line.
+        // A blank line separates the parts.
         joined += p["bytes"].as_u64().unwrap_or(0) as usize + if i > 0 { 2 } else { 0 };
     }
     if t.get("parts").is_some() {

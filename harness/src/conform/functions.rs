@@ -1,7 +1,7 @@
-//! Function cases: the rule that a strategy uses gets the recorded input and must return the
-//! recorded result.
+//! Function cases: a rule of a strategy gets the recorded input and must return the recorded
+//! result.
 //!
-//! Each product lists its rules on its descriptor.
+//! The descriptor of a product lists its rules.
 
 mod diff;
 
@@ -19,19 +19,17 @@ pub use diff::shorten;
 /// Result of one file of function cases.
 #[derive(Clone, Debug)]
 pub struct FunctionVerdict {
-    /// Program.
     pub agent: String,
-    /// Its version.
     pub version: String,
-    /// The function.
+    /// Name of the rule.
     pub function: String,
-    /// Cases in the file.
+    /// Number of cases in the file.
     pub cases: usize,
-    /// Cases that agreed.
+    /// Number of cases that passed.
     pub passed: usize,
-    /// The first case that did not; `None` = all passed.
+    /// Difference of the first failed case. `None` = all passed.
     pub difference: Option<FunctionDifference>,
-    /// The other cases that did not.
+    /// Differences of the other failed cases.
     pub further: Vec<FunctionDifference>,
 }
 
@@ -40,11 +38,11 @@ pub struct FunctionVerdict {
 pub struct FunctionDifference {
     /// Name of the case.
     pub case: String,
-    /// Place in the result; `input` where the input could not be used.
+    /// Path in the result, or `input` if the input could not be used.
     pub at: String,
-    /// Recorded value.
+    /// Value in the recording.
     pub expected: String,
-    /// Our value.
+    /// Value that the rule returned.
     pub got: String,
 }
 
@@ -182,7 +180,7 @@ fn difference(
     }
 }
 
-/// Copies values that neither side has from a recording.
+/// Copies labels that are not recorded on either side from the expected result.
 fn take_over(label: &Label, expected: &Value, got: &mut Value) {
     let unrecorded = |v: &Value| {
         let word = v.get(label.member).and_then(Value::as_str);
@@ -197,7 +195,7 @@ fn take_over(label: &Label, expected: &Value, got: &mut Value) {
 const RECIPES: &[&[&str]] =
     &[&["concat"], &["end", "slice", "start"], &["lines_from"], &["repeat", "times"]];
 
-/// A value with every recipe in it replaced by its text.
+/// Returns a value with every recipe replaced by its text.
 fn expand_all(v: &Value) -> Result<Value, CaseError> {
     expand_within(v, &mut 0)
 }

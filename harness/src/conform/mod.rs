@@ -1,7 +1,7 @@
-//! Recorded behaviour of the real programs against ours, request for request.
+//! Comparison of our requests with the recorded ones of real programs.
 //!
 //! A case gives settings, fixed pieces and events. The engine and the strategies of the benchmark
-//! must make the recorded requests. The adapters here read a case, call the code of a strategy, and
+//! must make the recorded requests. The modules here read a case, call the code of a strategy, and
 //! record its requests.
 
 mod case;
@@ -31,9 +31,9 @@ use ctxbench_strategies::conform::{Recorded, SetUp};
 /// Result of one replay case.
 #[derive(Clone, Debug)]
 pub struct Verdict {
-    /// Requests that the case expects.
+    /// Number of requests in the case.
     pub expected: usize,
-    /// Requests that agreed, from the first on.
+    /// Number of matching requests before the first difference.
     pub matched: usize,
     /// The first difference; `None` = the case passed.
     pub difference: Option<Difference>,

@@ -14,7 +14,7 @@ use super::world::Sent;
 /// Names of the class of an error that a product raises.
 type Classes = fn(&str) -> &'static [&'static str];
 
-/// The first of a case's members that differs.
+/// Returns the difference in the first member of the outcome that differs.
 pub(super) fn outcome(
     want: &Value,
     sent: &Sent,
@@ -28,7 +28,7 @@ pub(super) fn outcome(
     });
     let names = failed.map(|reason| error_names(reason, sent, classes)).unwrap_or_default();
     let wanted = |k: &str| want.get(k).cloned().unwrap_or(Value::Null);
-    // Of several names of one class the case uses one.
+    // The case contains one of several names of an error class.
     let wanted_error = want.get("error").and_then(Value::as_str);
     let error = names.iter().find(|n| wanted_error == Some(n)).or(names.first());
     let (compactions, failures) = compactions(view, events);
@@ -43,7 +43,7 @@ pub(super) fn outcome(
     });
     let members = ["requests", "tool_calls_executed", "error", "final"];
     let further = ["compactions", "failed", "prompts"];
-    // A case that says how its program ended says that it did not fail by leaving `error` out.
+    // If a case has an outcome of the program, a missing `error` means that it did not fail.
     let ends = want.get("requests").is_some();
     members
         .into_iter()
@@ -74,8 +74,8 @@ fn limit_to_case(ours: &Value, want: &Value) -> Value {
     list.iter().enumerate().map(|(i, one)| told(one, i)).collect()
 }
 
-/// Compactions that were made, and reasons of those that came to nothing, in order. The reason and
-/// the size before are those of the check before it; a check that nothing follows came to nothing.
+/// Returns the compactions, and the checks of failed compactions, in order. The reason and the size
+/// of a compaction come from the check before it. A check without a subsequent event has failed.
 fn compactions(view: &View, events: &[Arc<TimedEvent>]) -> (Vec<Value>, Vec<&'static str>) {
     let (mut made, mut failed): (Vec<Value>, Vec<&str>) = (Vec::new(), Vec::new());
     let mut trigger = None;
@@ -129,8 +129,8 @@ fn last_words(parts: &[Part], wanted: &Value) -> Value {
     if texts == *wanted { texts } else { blocks }
 }
 
-/// Names the error class of a reason: an API error by its status, or by its code if there was no
-/// reply; a library error by its cause or its exception.
+/// Returns the names of a reason's error class: an API error by its status, or by its code if there
+/// was no reply; a library error by its cause or its exception.
 fn error_names(reason: &str, sent: &Sent, classes: Classes) -> Vec<String> {
     if let Some(e) = sent.errors.iter().rev().find(|e| e.to_string() == reason) {
         return vec![match (e.status, &e.code) {

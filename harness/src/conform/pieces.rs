@@ -1,4 +1,4 @@
-//! Fixed pieces of every request: fillers of the recorded sizes.
+//! Fixed pieces of every request, as fillers of the recorded sizes.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) fn fixed(case: &Case) -> Result<Fixed, CaseError> {
     for f in &case.fixed {
         let kind = f["kind"].as_str().unwrap_or("");
         match kind {
-            // Made by the program for its summary requests.
+            // The program writes this piece for its summary requests.
             "base" if f["for"] == "summary" => out.summary_base.push(piece(f, BlockKind::Base)?),
             "base" => out.base.push(piece(f, BlockKind::Base)?),
             "context" => out.context.push(piece(f, BlockKind::Context)?),
@@ -71,8 +71,8 @@ fn piece(f: &Value, kind: BlockKind) -> Result<Arc<Block>, CaseError> {
                 v => vec![v.as_u64().unwrap_or(0) as usize],
             };
             let total: usize = sizes.iter().sum();
-            // The JSON form of a recorded piece is longer than its text by its escapes; a filler of
-            // line breaks has as many.
+            // The JSON form of a recorded piece is longer than its text because of escapes. A
+            // filler with the same number of line breaks has the same length.
             let envelope =
                 r#"{"type":"message","role":"","content":[{"type":"input_text","text":""}]}"#.len()
                     + f["role"].as_str().unwrap_or("").len();

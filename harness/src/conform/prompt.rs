@@ -1,5 +1,4 @@
-//! Summary prompts and summaries in the notation of cases: the variable parts between the constant
-//! texts of a program.
+//! Summary prompts and summaries in the notation of cases: variable parts between constant texts.
 
 use ctxbench_strategies::conform::text::expand;
 use ctxbench_strategies::conform::{PromptForm, PromptPiece, SummaryForm};
@@ -14,7 +13,7 @@ pub(super) struct Filled<'a> {
     pub(super) focus: Option<&'a str>,
 }
 
-/// Reads a prompt in the first form that it has.
+/// Parses a prompt with the first form that matches.
 pub(super) fn read<'a>(forms: &[PromptForm], text: &'a str) -> Option<Filled<'a>> {
     forms.iter().find_map(|f| in_form(f, text))
 }
@@ -34,7 +33,7 @@ fn in_form<'a>(form: &PromptForm, text: &'a str) -> Option<Filled<'a>> {
         match (piece, open.take()) {
             (PromptPiece::Constant(words), None) => rest = rest.strip_prefix(words.as_str())?,
             (PromptPiece::Constant(words), Some(before)) => {
-                // Constants that follow each other end it together.
+                // Several constants in a row end it together.
                 let mut end = words.clone();
                 while let Some(PromptPiece::Constant(more)) = pieces.peek() {
                     end.push_str(more);

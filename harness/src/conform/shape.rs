@@ -1,7 +1,8 @@
-//! Names, types and bounds of the members of a case, checked before it runs.
+//! Checks of the names, types and bounds of a case's members before it runs.
 //!
-//! Otherwise a misspelled member would count as absent, and the case would pass without checking
-//! it. Shapes shared by all cases are in `format.rs`, settings of a program on its descriptor.
+//! Without these checks, a misspelled member would count as absent, and the case would pass without
+//! checking it. Shapes shared by all cases are in `format.rs`, and settings of a program on its
+//! descriptor.
 
 use ctxbench_strategies::conform::shape::{Kind, Shape};
 use ctxbench_strategies::conform::text::{MAX_BYTES, expand};
@@ -9,10 +10,10 @@ use serde_json::{Map, Value};
 
 use super::case::CaseError;
 
-/// Largest count of tokens, calls or retries in a case: far above every real one, far below where
-/// sums overflow.
+/// Maximum number of tokens, calls or retries in a case. It is far above real numbers, and sums of
+/// such numbers do not overflow.
 const MAX_COUNT: u64 = 1_000_000_000_000;
-/// Most tools that a case offers.
+/// Maximum number of tools in a case.
 const MAX_TOOLS: u64 = 10_000;
 
 /// Returns an error for an invalid member.
@@ -30,14 +31,14 @@ pub(super) fn odd(
     }
 }
 
-/// Checks a case from its top down and adds up the texts that it makes.
+/// Checks a case recursively and adds up the sizes of its generated texts.
 #[derive(Default)]
 pub(super) struct Checker {
     made: u64,
 }
 
 impl Checker {
-    /// An object of a shape; no other members.
+    /// Checks an object with a shape and no other members.
     pub(super) fn closed(&mut self, at: &str, v: &Value, shape: Shape) -> Result<(), CaseError> {
         let o = v.as_object().ok_or_else(|| odd(at, "an object", v))?;
         if let Some(name) = o.keys().find(|k| !shape.iter().any(|m| m.name == *k)) {
@@ -51,7 +52,7 @@ impl Checker {
         self.open(at, o, shape)
     }
 
-    /// The members of a shape in an object that may have others.
+    /// Checks the members of a shape in an object that may have others.
     pub(super) fn open(
         &mut self,
         at: &str,
@@ -72,7 +73,7 @@ impl Checker {
         Ok(())
     }
 
-    /// A string or a recipe.
+    /// Checks a string or a recipe.
     pub(super) fn text(&mut self, at: &str, v: &Value) -> Result<(), CaseError> {
         self.value(at, v, Kind::Text)
     }
@@ -150,7 +151,7 @@ fn name_of(kind: Kind) -> String {
     }
 }
 
-/// Exactly one of these members must be in an object.
+/// Checks that an object has exactly one of these members.
 pub(super) fn exactly_one(at: &str, v: &Value, names: &[&str]) -> Result<(), CaseError> {
     let found: Vec<&str> = names.iter().copied().filter(|n| v.get(n).is_some()).collect();
     if found.len() == 1 {

@@ -1,4 +1,4 @@
-//! A world with a fixed list of events.
+//! Simulated environment of a strategy with a fixed list of events.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -19,18 +19,18 @@ use super::case::{Case, CaseError};
 #[derive(Debug, Default)]
 pub(super) struct Sent {
     pub(super) requests: Vec<Request>,
-    /// The first thing that did not fit the events.
+    /// First request or event that did not match the case.
     pub(super) fault: Option<String>,
-    /// Events not used up.
+    /// Number of unused events.
     pub(super) left: usize,
     /// `path` argument of each call that ran. Cases name calls by it.
     pub(super) tools_run: Vec<String>,
-    /// Errors that requests met, in order.
+    /// Errors of requests, in order.
     pub(super) errors: Vec<ModelError>,
     /// The newest message of the model, even if the history drops it: the last reply, or a summary
     /// that the provider made in its own message.
     pub(super) last: Option<Vec<Part>>,
-    /// How each turn ended: `done` or `error`.
+    /// Outcome of each turn, in order: `done` or `error`.
     pub(super) turns: Vec<&'static str>,
 }
 
@@ -160,7 +160,7 @@ impl ScriptWorld {
             Some("tool_use") => StopReason::ToolUse,
             Some("stop_sequence") => StopReason::StopSequence,
             Some("model_context_window_exceeded") => StopReason::WindowExceeded,
-            // Elsewhere calls run whatever the reason says.
+            // Otherwise calls run regardless of the stop reason.
             Some(_) if self.caller_acts => StopReason::EndTurn,
             _ if !calls.is_empty() => StopReason::ToolUse,
             _ => StopReason::EndTurn,

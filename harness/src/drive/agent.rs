@@ -18,11 +18,11 @@ use thiserror::Error;
 use super::inheritance;
 use super::template::{PLACEHOLDERS, Template, replace};
 
-/// Default time in which an agent must print something or send a request. Programs that Node or
-/// Python starts take many seconds on a busy machine.
+/// Default time in which an agent must print something or send a request. Programs started by Node
+/// or Python take many seconds on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The agents that come with the project.
+/// Agents that come with the project.
 const BUILT_IN: &[(&str, &str)] = &[
     ("codex", include_str!("agents/codex.toml")),
     ("codex-remote", include_str!("agents/codex-remote.toml")),
@@ -34,10 +34,10 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("claude-code", include_str!("agents/claude-code.toml")),
 ];
 
-/// Why an agent cannot be used.
+/// Error that prevents the use of an agent.
 #[derive(Debug, Error)]
 pub enum AgentError {
-    /// The text is neither a name_hint name nor a file.
+    /// The text is neither the name of a built-in agent nor a file.
     #[error(
         "unknown agent `{0}`; name your own agent by its file, such as ./{0}.toml; \
          {hint}",
@@ -47,7 +47,7 @@ pub enum AgentError {
     /// The file cannot be read.
     #[error("{}: {why}", path.display())]
     Unreadable {
-        /// Which.
+        /// Path of the description.
         path: PathBuf,
         why: std::io::Error,
     },
@@ -57,7 +57,7 @@ pub enum AgentError {
     /// The file given with `--program` does not exist.
     #[error("--program {name}={}: file not found", path.display())]
     NotThere {
-        /// The agent.
+        /// Name of the agent.
         name: String,
         path: PathBuf,
     },
@@ -70,7 +70,7 @@ pub enum AgentError {
          {models}"
     )]
     Model {
-        /// The agent.
+        /// Display name of the agent.
         title: String,
         speaks: &'static str,
         model: String,
@@ -82,9 +82,9 @@ pub enum AgentError {
          --program {name}=PATH"
     )]
     Missing {
-        /// The agent.
+        /// Display name of the agent.
         title: String,
-        /// Its short name.
+        /// Short name of the agent.
         name: String,
         tried: String,
         install: String,
@@ -107,17 +107,17 @@ pub enum Deliver {
     Exec,
 }
 
-/// An agent.
+/// Description of an agent.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Agent {
     /// Short name, of letters, digits, `-` and `_`.
     pub name: String,
-    /// Display name.
+    /// Name for display.
     pub title: String,
     /// Strategy of ctxbench that implements the agent.
     pub strategy: Option<String>,
-    /// Default model.
+    /// Name of the default model.
     pub model: String,
     /// Command that installs the agent.
     pub install: String,
@@ -161,11 +161,10 @@ pub struct Program {
     pub tried: Option<String>,
 }
 
-/// How an agent is started.
+/// Start command of an agent, and the protocol for its messages.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Start {
-    /// Protocol.
     pub deliver: Deliver,
     pub command: Vec<String>,
     /// For `lines`: the prompt that the agent prints when it waits for a message.
@@ -191,7 +190,6 @@ pub struct Written {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tool {
-    /// Its name.
     pub name: String,
     /// Arguments: a JSON object with `{command}` in a string.
     pub arguments: Value,
@@ -269,7 +267,7 @@ pub struct Side {
     pub system: Option<String>,
     /// Substring of the last message.
     pub last: Option<String>,
-    /// Whether the request has tools.
+    /// Required presence (true) or absence (false) of tools in the request.
     pub tools: Option<bool>,
 }
 

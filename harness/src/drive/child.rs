@@ -23,7 +23,7 @@ const STDERR_LINES: usize = 6;
 /// Time that an agent has to end, and for the rest of its standard error.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A running agent.
+/// Running process of an agent.
 pub(super) struct Child {
     group: ProcessGroup,
     stdin: Option<ChildStdin>,

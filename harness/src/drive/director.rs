@@ -46,9 +46,9 @@ pub(super) struct Exchange {
     pub(super) outcome: Result<Reply, ModelError>,
     /// Id of the session's reply. `None` for side requests and beyond the session.
     pub(super) key: Option<Arc<str>>,
-    /// Whether the same body arrived before.
+    /// True if the same body arrived before.
     pub(super) again: bool,
-    /// Whether a fault decided the outcome.
+    /// True if a fault decided the outcome.
     pub(super) on_purpose: bool,
 }
 
@@ -316,7 +316,7 @@ struct Asks<'a> {
     header: &'a dyn Fn(&str) -> Option<String>,
     body: &'a [u8],
     prompt: &'a Prompt,
-    /// Whether it requests a compaction by the provider, which makes it a summary.
+    /// True if it requests a compaction by the provider, which makes it a summary.
     compaction: bool,
 }
 

@@ -2,8 +2,8 @@ use ctxbench_core::session::{AssistantEntry, Entry, Session, UserEntry};
 
 use super::*;
 
-/// Answers as the model of an agent that marks summary requests with their last sentence, in a
-/// session
+/// Creates a director for an agent that marks summary requests with a final sentence, in a session
+/// with these replies.
 fn director(replies: &[&str], faults: &[ProviderFault]) -> Shared {
     let description = "name = \"a\"\ntitle = \"A\"\nmodel = \"gpt-5.5\"\ninstall = \"x\"\n\
          [program]\nnames = [\"a\"]\nversion = []\n[start]\ndeliver = \"acp\"\n\
@@ -27,7 +27,7 @@ fn wire() -> Wire {
     ctxbench_provider::wire::find("openai-chat").unwrap()
 }
 
-/// A request as it is under way.
+/// A request in progress.
 struct Sent {
     id: u64,
     body: Vec<u8>,
@@ -77,7 +77,7 @@ fn over(director: &mut Shared, sent: &Sent) {
     });
 }
 
-/// Number, purpose and the session's id of each exchange.
+/// Returns number, purpose and session id of each exchange.
 fn exchanges_of(director: &Shared) -> Vec<(u64, Purpose, Option<String>)> {
     let of = |e: &Exchange| (e.nth, e.purpose, e.key.as_ref().map(|k| k.to_string()));
     director.lock().exchanges.iter().map(of).collect()

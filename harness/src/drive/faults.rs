@@ -11,7 +11,7 @@ use crate::serve::{BadFault, FaultPlan};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Fault of the n-th request of all, side requests and retries included: `3:429;retry-after=1`.
+    /// Fault of the n-th request, counting side requests and retries: `3:429;retry-after=1`.
     Request(FaultPlan),
     /// Fault of the n-th summary or of the n-th own request: `summary:1:500`, `work:4-5:529`,
     /// `summary:1-3:empty`.

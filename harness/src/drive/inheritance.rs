@@ -32,7 +32,7 @@ pub(super) fn read<T: DeserializeOwned>(
     }
 }
 
-/// Texts of all files with their names, the outermost first.
+/// Texts of all files with their names, the extending ones first.
 type Texts = Vec<(String, String)>;
 
 /// Formats an error with the file and line that cause it.

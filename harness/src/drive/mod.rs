@@ -1,11 +1,11 @@
-//! Drives real agents: an installed, unmodified agent is run through a session on loopback, and its
+//! Drives real agents: an installed, unmodified agent runs through a session on loopback, and its
 //! requests are measured like those of every other row.
 //!
-//! `agent` is its description, `version` the version of its program, `plan` the session in its
-//! terms. A `scratch` folder is its home, `deliver` brings it the user's messages, and `director`
-//! answers as its model and records its requests. `observed_session` builds the session that the
-//! agent saw, on which our implementation runs for comparison. `replay_strategy` builds the row
-//! from the recorded requests, and `outcome` compares the two.
+//! `agent` is the description of the agent, `version` the version of its program, and `plan` the
+//! session translated for it. A `scratch` folder is its home, `deliver` sends it the user's
+//! messages, and `director` answers as its model and records its requests. `observed_session`
+//! builds the session that the agent saw. Our implementation runs on this session for comparison.
+//! `replay_strategy` builds the row from the recorded requests, and `outcome` compares the two.
 
 pub mod agent;
 mod child;
@@ -37,7 +37,7 @@ use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario};
 use ctxbench_strategies::Spec;
 use thiserror::Error;
 
-use crate::replay::{GO_ON, MOST_FAILURES};
+use crate::replay::{GO_ON, MAX_FAILURES};
 use crate::serve::{self, Server, Summaries};
 use crate::shutdown;
 use crate::summarise::{Summariser, SummaryDesk};
@@ -63,11 +63,11 @@ pub struct Options {
     pub window: Option<u64>,
     /// Largest reply instead of the model's, tokens.
     pub max_output: Option<u64>,
-    /// Summariser.
+    /// Summariser that writes the summaries.
     pub summariser: Summariser,
     /// Faults in addition to those of the scenario.
     pub faults: Vec<Fault>,
-    /// Whether the scratch folder is kept.
+    /// True if the scratch folder is kept.
     pub keep: bool,
     /// Time in which the agent must print something or send a request.
     pub timeout: Duration,
@@ -92,11 +92,11 @@ pub enum DriveError {
 /// Result of a drive.
 #[derive(Debug)]
 pub struct Driven {
-    /// Name of its description.
+    /// Name of the agent's description.
     pub agent: String,
-    /// Display name.
+    /// Name for display.
     pub title: String,
-    /// Version that its program prints, or why it is unknown.
+    /// Version printed by its program, or the reason why it is unknown.
     pub version: Result<String, NoVersion>,
     /// Strategy that implements the agent.
     pub strategy: Option<Spec>,
@@ -135,7 +135,7 @@ pub struct Aside {
     pub requests: usize,
     /// Sum of prompt tokens.
     pub input_tokens: u64,
-    /// Cost, USD.
+    /// Cost of the requests, USD.
     pub usd: f64,
 }
 
@@ -388,8 +388,8 @@ pub fn drive(scenario: &Scenario, agent: &Agent, options: &Options) -> Result<Dr
     })
 }
 
-/// Returns the largest reply in the agent's settings. In a window that was made smaller it is a
-/// part of it, since agents reserve room for a reply.
+/// Returns the largest reply in the agent's settings. In a reduced window it is a part of the
+/// window, since agents reserve room for a reply.
 fn largest_reply(options: &Options, window: u64) -> u64 {
     let own = options.model.max_output;
     if window < options.model.window { own.min(window / 8) } else { own }
@@ -426,7 +426,7 @@ impl Idle {
     fn asks_again(&mut self, d: &director::Director) -> bool {
         let further = d.arrived() > std::mem::replace(&mut self.arrived, d.arrived());
         self.turns = if further { 1 } else { self.turns + 1 };
-        d.stuck.is_none() && d.open_replies() > 0 && self.turns < MOST_FAILURES
+        d.stuck.is_none() && d.open_replies() > 0 && self.turns < MAX_FAILURES
     }
 }
 

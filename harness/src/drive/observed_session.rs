@@ -26,7 +26,7 @@ pub(super) fn work(exchanges: &[Exchange]) -> impl Iterator<Item = (&Exchange, &
 /// Part of the session that is included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// The whole session.
+    /// All replies and messages of the session.
     Whole,
     /// Replies that the agent requested.
     Asked,
@@ -68,8 +68,8 @@ pub(super) fn observed(
                 let mut a = a.clone();
                 (a.text, a.reasoning, a.usage) = (None, None, None);
                 a.calls.clear();
-                // The agent's row contains the text that was sent, ours the calls that it
-                // represents.
+                // The agent's row contains the text that was sent. Our row contains the calls that
+                // this text represents.
                 let parts = reply.lived.as_ref().filter(|_| extent == Extent::Whole);
                 let parts = parts.unwrap_or(&reply.parts);
                 a.parts = Some(parts.clone());
@@ -142,7 +142,7 @@ pub(super) fn fixed(plan: &Plan, exchanges: &[Exchange]) -> Fixed {
         draft.build(MessageId(u32::MAX), vec![])
     };
     let blocks = |kind, items: &[Item]| items.iter().map(|i| block(kind, i)).collect();
-    // Examples in the form of a dialogue belong to the system prompt, if they stay.
+    // Examples in the form of a dialogue belong to the system prompt if all requests contain them.
     let examples = head[base..].iter().any(|i| i.role == Role::Assistant);
     let base = if examples { common_prefix(head, exchanges) } else { base };
     let context = if examples { &[] } else { &head[base..] };
@@ -222,13 +222,13 @@ fn contains_message(item: &Item, words: &str) -> bool {
 /// Messages of the user as the agent sent them, by move.
 struct UserMessages<'a> {
     moves: std::vec::IntoIter<Option<&'a str>>,
-    /// Whether the next message of the user begins a move.
+    /// True if the next message of the user begins a move.
     fresh: bool,
 }
 
 impl<'a> UserMessages<'a> {
-    /// Text that an agent adds only to the newest message, such as a reminder, is left out: later
-    /// requests show the message without it.
+    /// Collects the messages. Text that an agent adds only to the newest message, such as a
+    /// reminder, is left out, because later requests show the message without it.
     fn new(plan: &'a Plan, exchanges: &'a [Exchange]) -> UserMessages<'a> {
         let forms: Vec<(&str, Option<&str>, Option<&str>)> = plan
             .moves

@@ -24,7 +24,7 @@ pub struct Outcome {
     pub real: RunRecord,
     /// Row of our implementation, compared with the agent's.
     pub ours: Option<RunRecord>,
-    /// Side requests.
+    /// Side requests by purpose.
     pub asides: Vec<Aside>,
     /// HTTP status of every request that was refused or aborted.
     pub refused: Vec<u16>,

@@ -1,5 +1,4 @@
-//! The user's messages and the model's replies for an agent: a session, translated to the agent's
-//! tools.
+//! Translation of a session to an agent's tools: the user's messages and the model's replies.
 //!
 //! A session is untrusted data, and the agent runs without approvals. Every call therefore prints a
 //! file with the agent's shell tool. Path and call id are generated numbers, so no part of the
@@ -20,7 +19,7 @@ use crate::replay::{Defaults, Move, NEUTRAL, Path};
 /// Folder of the outputs in the project.
 const FOLDER: &str = ".ctxbench";
 
-/// A translated session.
+/// Session translated for an agent.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) moves: Vec<Step>,
@@ -178,7 +177,7 @@ impl Plan {
                     }));
                 }
                 Part::Text(t) if !t.trim().is_empty() => out.push(p.clone()),
-                // Thinking is signed by the provider of the recording.
+                // Reasoning is signed by the provider of the recording.
                 _ => {}
             }
         }
@@ -346,7 +345,7 @@ mod tests {
         let replies = &plan.moves[0].replies;
         assert_eq!((replies.len(), &*replies[0].key), (1, "a2"));
         assert_eq!(replies[0].parts, [Part::Text("seen".into())]);
-        // Facts of the turn belong to these ids.
+        // Facts of the turn have these ids.
         assert_eq!(replies[0].replaces, ["a1".into(), "a2".into(), "c".into()]);
         assert!(plan.outputs.is_empty());
     }

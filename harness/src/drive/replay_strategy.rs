@@ -36,12 +36,12 @@ const MECHANISM: &str = "as sent";
 pub(super) struct Shot {
     /// Move of the session in which it was sent.
     pub(super) step: usize,
-    /// Whether it asks for a summary. Otherwise it is the agent's own work.
+    /// True if it asks for a summary. Otherwise it is the agent's own work.
     pub(super) summary: bool,
     pub(super) prompt: Prompt,
 }
 
-/// Everything that an agent sent.
+/// All requests of an agent.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sent {
     pub(super) program: String,
@@ -50,7 +50,7 @@ pub(super) struct Sent {
     pub(super) says: Vec<usize>,
     pub(super) compacts: Vec<usize>,
     pub(super) shots: Vec<Shot>,
-    /// Texts of the summaries it got, in order.
+    /// Texts of the received summaries, in order.
     pub(super) summaries: Vec<Arc<str>>,
 }
 
@@ -59,7 +59,7 @@ struct Player {
     shots: VecDeque<Shot>,
     says: VecDeque<usize>,
     compacts: VecDeque<usize>,
-    /// Current move.
+    /// Number of the current move.
     step: usize,
     /// Number of summaries so far.
     asked: usize,
@@ -399,7 +399,7 @@ impl Strategy for Player {
     }
 
     async fn on_error(&mut self, _s: &mut Engine, e: &ModelError, _attempt: u32) -> Flow {
-        // The agent's next request shows its reaction.
+        // The agent's reaction is in its next request.
         let more = self.shots.front().is_some_and(|shot| shot.step <= self.step);
         if more { Flow::Again } else { Flow::FailTurn(e.to_string()) }
     }
@@ -429,7 +429,7 @@ impl Strategy for Player {
     }
 }
 
-/// Builds the strategy.
+/// Factory of the strategy.
 struct Recording {
     sent: Arc<Sent>,
     version: Version,

@@ -1,4 +1,4 @@
-//! The folder that an agent runs in: its home, its settings, its project.
+//! Folder of an agent: its home, its settings and its project.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::shutdown::TempFolder;
 pub(super) struct Scratch {
     path: PathBuf,
     environment: BTreeMap<String, String>,
-    /// `None` for a folder that is kept.
+    /// Temporary folder. `None` if the folder is kept.
     _folder: Option<TempFolder>,
 }
 

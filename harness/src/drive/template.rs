@@ -20,7 +20,7 @@ pub(super) const PLACEHOLDERS: &[&str] = &[
     "text",
 ];
 
-/// Values of placeholders.
+/// Values of the placeholders.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     values: Vec<(&'static str, String)>,
@@ -82,7 +82,7 @@ impl Template {
     }
 }
 
-/// Replaces one placeholder.
+/// Replaces a single placeholder.
 pub(super) fn replace(text: &str, place: &str, value: &str) -> String {
     replaced(text, &|name| (name == place).then_some(Cow::Borrowed(value)))
 }

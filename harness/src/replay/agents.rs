@@ -1,11 +1,11 @@
-//! The subagents of a session: which messages are theirs, which call started each, and whether its
+//! Finds the subagents of a session: their messages, the call that started each, and whether its
 //! caller waited.
 //!
-//! Which call starts an agent, the first rule that finds one: the call whose id is the agent's; the
+//! The call of an agent is found by the first rule that matches: the call with the agent's id; the
 //! call with the agent's first message among its arguments; the first call without a result of the
-//! newest reply before the agent's first message. A call starts one agent. The caller waits where
-//! the result of the call stands behind the agent's last message. An agent without a call is
-//! replayed when the main conversation is over, and nobody waits for it.
+//! newest reply before the agent's first message. A call starts one agent. The caller waits if the
+//! result of the call comes after the agent's last message. An agent without a call is replayed
+//! after the main conversation, without a waiting caller.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -26,11 +26,11 @@ pub(super) struct Subagent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AgentCall {
     pub(super) id: String,
-    /// In whose window it is made; `None` = the main conversation.
+    /// Window of the call; `None` for the main conversation.
     pub(super) caller: Option<String>,
 }
 
-/// The subagents of a session in the order in which they begin.
+/// Subagents of a session, in the order in which they begin.
 pub(super) fn subagents(session: &Session) -> Vec<Subagent> {
     let mut all: Vec<Found<'_>> = Vec::new();
     let mut index: HashMap<&str, usize> = HashMap::new();
@@ -49,17 +49,16 @@ pub(super) fn subagents(session: &Session) -> Vec<Subagent> {
     all.iter().zip(calls.of_each(&all)).map(|(a, i)| a.started_by(i.map(|i| &calls.0[i]))).collect()
 }
 
-/// How deep subagents may start subagents; those below are not replayed. No product is known to go
-/// further than one level.
+/// Maximum nesting depth; deeper subagents are not replayed. No known product exceeds one level.
 pub(super) const DEEPEST: usize = 32;
 
-/// How many callers stand above each subagent, the main conversation among them.
+/// Nesting depth of each subagent; 1 for those of the main conversation.
 pub(super) fn depths(all: &[Subagent]) -> Vec<usize> {
     let mut known: HashMap<&str, usize> = HashMap::new();
     all.iter()
         .map(|a| {
             let caller = a.call.as_ref().and_then(|c| c.caller.as_deref());
-            // A caller begins before those that it calls.
+            // A caller begins before its subagents.
             let own = 1 + caller.and_then(|c| known.get(c)).copied().unwrap_or_default();
             known.insert(&a.id, own);
             own
@@ -67,7 +66,7 @@ pub(super) fn depths(all: &[Subagent]) -> Vec<usize> {
         .collect()
 }
 
-/// What a person should know of a session's subagents before looking at figures.
+/// Remarks on the subagents of a session, for readers of its figures.
 pub(super) fn remarks(session: &Session) -> Vec<String> {
     let all = subagents(session);
     let quoted = |of: &mut dyn Iterator<Item = &Subagent>| {
@@ -118,9 +117,9 @@ struct Made<'a> {
     at: usize,
     caller: Option<&'a str>,
     id: String,
-    /// Its arguments that are text, trimmed.
+    /// Its text arguments, trimmed.
     texts: Vec<String>,
-    /// Where its result stands.
+    /// Position of its result.
     result: Option<usize>,
 }
 
@@ -148,8 +147,8 @@ impl<'a> Calls<'a> {
         Calls(out)
     }
 
-    /// The call that starts each subagent. Sure signs are looked for first, so that a guess for one
-    /// takes no call from another.
+    /// Call that starts each subagent. Certain matches come first, so that a guess never takes
+    /// their calls.
     fn of_each(&self, agents: &[Found<'_>]) -> Vec<Option<usize>> {
         let mut found: Vec<Option<usize>> = vec![None; agents.len()];
         let (mut by_id, mut by_text) = (Index::default(), Index::default());
@@ -168,8 +167,8 @@ impl<'a> Calls<'a> {
         found
     }
 
-    /// For each that is left the first open call of the newest reply that has one. Agents come in
-    /// the order in which they begin, so calls open and close once.
+    /// Matches the remaining agents to the first open call of the newest reply. Agents come in the
+    /// order in which they begin, so calls open and close once.
     fn by_place(&self, found: &mut [Option<usize>], agents: &[Found<'_>], taken: Vec<bool>) {
         let mut ends: Vec<(usize, usize)> =
             self.0.iter().enumerate().filter_map(|(i, c)| Some((c.result?, i))).collect();
@@ -185,7 +184,7 @@ impl<'a> Calls<'a> {
             while let Some((_, i)) = ended.next_if(|(result, _)| *result <= agent.first) {
                 open.remove(i);
             }
-            // Its own calls stand behind its first message.
+            // Its own calls come after its first message.
             let newest = open.last().map(|i| self.0[*i].at);
             let first = newest.map(|newest| self.0.partition_point(|c| c.at < newest));
             *at = first.and_then(|first| open.range(first..).next().copied());
@@ -196,7 +195,7 @@ impl<'a> Calls<'a> {
     }
 }
 
-/// Calls by a sign, in their order.
+/// Calls by a key, in order.
 #[derive(Default)]
 struct Index<'a>(HashMap<&'a str, BTreeSet<usize>>);
 
@@ -205,7 +204,7 @@ impl<'a> Index<'a> {
         self.0.entry(sign).or_default().insert(call);
     }
 
-    /// The first call with this sign before an agent that nobody has taken.
+    /// First unused call with this key before an agent.
     fn take(
         &mut self,
         sign: &str,
@@ -240,7 +239,7 @@ impl Found<'_> {
     }
 }
 
-/// The text of a user message, trimmed.
+/// Text of a user message, trimmed.
 fn prompt(e: &Entry) -> String {
     let Entry::User(u) = e else { return String::new() };
     joined_text(&u.content(), "").trim().to_string()
@@ -348,7 +347,7 @@ pub(super) mod tests {
         );
     }
 
-    /// What [`Calls::of_each`] says, word by word: for each agent all calls are looked through.
+    /// Literal form of the rules of [`Calls::of_each`]: searches all calls for each agent.
     fn plainly(calls: &Calls<'_>, agents: &[Found<'_>]) -> Vec<Option<usize>> {
         let mut found: Vec<Option<usize>> = vec![None; agents.len()];
         for sign in 0..3 {

@@ -1,18 +1,18 @@
-//! How the races of background summaries ended, out of the events of a conversation.
+//! Outcomes of background summaries, from the events of a conversation.
 
 use ctxbench_core::engine::{BackgroundStep, Event, Task, TimedEvent};
 use ctxbench_reports::record::{BackgroundRecord, Fate};
 
 struct Race {
-    /// The request under way, or the last one.
+    /// The current request, or the last one.
     task: Task,
     record: BackgroundRecord,
-    /// It was needed before it was there.
+    /// Whether it was needed before it was ready.
     missed: bool,
     came: Option<Came>,
 }
 
-/// What came of the last request.
+/// Outcome of the last request.
 #[derive(Clone, Copy)]
 enum Came {
     Usable,
@@ -20,7 +20,7 @@ enum Came {
     Unusable,
 }
 
-/// Every background summary of a conversation in the order in which they were asked for.
+/// Every background summary of a conversation, in the order of their requests.
 pub(super) fn records<'a>(events: impl Iterator<Item = &'a TimedEvent>) -> Vec<BackgroundRecord> {
     let mut races: Vec<Race> = Vec::new();
     for e in events {
@@ -38,7 +38,7 @@ pub(super) fn records<'a>(events: impl Iterator<Item = &'a TimedEvent>) -> Vec<B
             races.push(Race { task, record, missed: false, came: None });
             continue;
         }
-        // Requests that are not a summary's run beside the conversation, too, and race nobody.
+        // Other background requests are not part of a race.
         let Some(race) = races.iter_mut().rfind(|r| r.task == task) else { continue };
         match step {
             BackgroundStep::Spawned { .. } => {}

@@ -1,4 +1,4 @@
-//! What each compaction took, cost and left; and the rules that are judged on compactions.
+//! Size, cost and effect of each compaction, and the rules that concern compactions.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use ctxbench_reports::record::{
 };
 
 use super::conversation::Conversation;
-use super::drift::Kept;
 use super::exchange;
+use super::fact_losses::FactLosses;
 use super::facts::place;
 
-/// What is seen of a compaction when it happens. The contexts are measured at once, so that a run
-/// need not hold what left them.
+/// Measurements of a compaction at the time when it happens, so that a run does not have to store
+/// the contexts.
 #[derive(Debug)]
 pub(super) struct Compacted {
     kind: CompactionKind,
@@ -35,13 +35,13 @@ pub(super) struct Compacted {
     summary_tokens: u64,
     went: Vec<Portion>,
     came: Vec<Portion>,
-    pub(super) kept: Kept,
+    pub(super) kept: FactLosses,
 }
 
 /// Measures the compactions of a conversation.
 pub(super) struct Measure {
     model: Arc<Model>,
-    /// Characters of words that may still be kept.
+    /// Characters of excerpts that are left.
     room: usize,
 }
 
@@ -50,8 +50,8 @@ impl Measure {
         Measure { model: model.clone(), room: exchange::WORDS }
     }
 
-    /// A compaction that the engine noted, and what it left of the facts; `None` = something else.
-    pub(super) fn compacted(&mut self, noted: &TimedEvent, kept: Kept) -> Option<Compacted> {
+    /// Measures a compaction of the engine and its effect on the facts; `None` for other events.
+    pub(super) fn compacted(&mut self, noted: &TimedEvent, kept: FactLosses) -> Option<Compacted> {
         let Noted::Compaction { kind, mechanism, phase, before, after, new } = &noted.event else {
             return None;
         };
@@ -87,7 +87,7 @@ pub(super) fn records(
     let compacted: Vec<&Compacted> = conversation.compacted().collect();
     let completed = conversation.status().0 == Status::Completed;
     let requests: Vec<&RequestRecord> = conversation.requests().collect();
-    // The number of a request is its place.
+    // The number of a request is its index.
     let within = |from: u64, to: u64| {
         let last = requests.len() as u64;
         requests[from.min(last) as usize..to.min(last) as usize].iter().copied()
@@ -99,12 +99,13 @@ pub(super) fn records(
         let own = || within(from, at).filter(|r| r.purpose == Purpose::Summary);
         let waited: Millis =
             own().filter(|r| r.phase != Some(Phase::Background)).map(|r| r.latency_ms).sum();
-        // What the provider did inside a normal request is its own part of that request.
+        // Part of a normal request that the provider spent on a compaction.
         let inside = || within(from, at).filter(|r| r.purpose == Purpose::Sample);
         let inside_usd = inside().fold(0.0, |usd, r| usd + r.compaction_usd);
         let inside_ms: Millis = inside().map(|r| r.compaction_ms).sum();
         let cost_usd = own().map(|r| r.cost_usd).sum::<f64>() + inside_usd;
-        // A background summary that was waited for is taken at the moment of its compaction.
+        // A background summary that the conversation waited for is taken at the time of its
+        // compaction.
         let taken =
             |b: &&BackgroundRecord| b.before_request == Some(at) && b.delivered_ms == Some(c.at_ms);
         let raced: Millis = match c.kind {
@@ -119,7 +120,7 @@ pub(super) fn records(
         let answered =
             |r: &&RequestRecord| r.purpose == Purpose::Sample && r.status == RequestStatus::Ok;
         let calls_after = following.filter(answered).count() as u64;
-        // A run that broke off leaves its last one open.
+        // An interrupted run does not complete the last one.
         let over = completed || next.is_some();
         out.push(CompactionRecord {
             seq: i as u64,
@@ -148,25 +149,25 @@ pub(super) fn records(
     out
 }
 
-/// Whether `calls` are more than break-even takes (never without one); `None` = not yet, and the
-/// calls were not over.
+/// Whether `calls` exceed the break-even (never without one). `None` if not yet, and more calls may
+/// follow.
 pub(crate) fn paid_off(even: BreakEven, calls: u64, over: bool) -> Option<bool> {
     let paid = even.calls().is_some_and(|n| calls as f64 > n);
     (paid || over || even == BreakEven::Never).then_some(paid)
 }
 
-/// Calls until a compaction has paid for itself: what it cost at once (its own calls, the prefix
-/// written again instead of read) over what it saves per call (tokens no longer read). The standard
-/// form, docs/sources/failure-modes.md §6.
+/// Calls until a compaction pays for itself: its immediate cost (its own calls, and the prefix
+/// written instead of read) divided by the savings per call (tokens no longer read). Standard form,
+/// docs/sources/failure-modes.md §6.
 pub(crate) fn break_even(model: &Model, removed: u64, rewritten: u64, own_usd: f64) -> BreakEven {
     let p = &model.prices;
     let per_call = removed as f64 * p.read / 1e6;
-    // Without a write fee the price list gives the input price for writes.
+    // Without a write fee the price list has the input price for writes.
     let at_once = own_usd + rewritten as f64 * (p.write_5m - p.read) / 1e6;
     if per_call > 0.0 { BreakEven::Calls(at_once / per_call) } else { BreakEven::Never }
 }
 
-/// Rules that are judged on compactions and not on single requests.
+/// Rules that concern compactions rather than single requests.
 pub(super) fn broken_rules(
     compactions: &[CompactionRecord],
     triggers: &[TriggerRecord],
@@ -207,8 +208,7 @@ pub(super) fn broken_rules(
     out
 }
 
-/// What a compaction that came to nothing leaves behind: its marker, and a history that is sent
-/// again in full.
+/// Remains of a failed compaction: its marker, and a history that is sent again in full.
 pub(super) fn failed(
     conversation: &Conversation,
     compactions: &[CompactionRecord],
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(paid_off(BreakEven::Calls(11.5), 12, true), Some(true));
         assert_eq!(paid_off(BreakEven::Calls(12.0), 12, true), Some(false));
         assert_eq!(paid_off(BreakEven::Never, 99, true), Some(false));
-        // The run broke off.
+        // Interrupted run.
         assert_eq!(paid_off(BreakEven::Calls(11.5), 3, false), None);
         assert_eq!(paid_off(BreakEven::Calls(11.5), 12, false), Some(true));
     }

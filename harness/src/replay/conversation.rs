@@ -1,4 +1,4 @@
-//! The events of one conversation, and what follows from them alone.
+//! Events of one conversation, and the figures that follow from them alone.
 
 use std::collections::HashSet;
 use std::sync::mpsc::Receiver;
@@ -20,7 +20,7 @@ use super::rewinds::Compared;
 #[derive(Debug, Default)]
 pub(super) struct Conversation(pub(super) Vec<Event>);
 
-/// The main conversation of a run and each of its subagents; without events = never begun.
+/// The main conversation of a run and its subagents; one without events was never begun.
 pub(super) fn conversations(
     log: Receiver<Logged>,
     agents: usize,
@@ -38,7 +38,7 @@ pub(super) fn conversations(
 }
 
 impl Conversation {
-    /// How it began; `None` = never.
+    /// Its begin; `None` if it was never begun.
     pub(super) fn begun(&self) -> Option<&Begun> {
         self.0.iter().find_map(|e| if let Event::Begun(b) = e { Some(&**b) } else { None })
     }
@@ -56,7 +56,7 @@ impl Conversation {
         self.requests().filter(|r| r.purpose == Purpose::Sample)
     }
 
-    /// What the engine noted, in order.
+    /// Events of the engine, in order.
     pub(super) fn noted(&self) -> impl Iterator<Item = &TimedEvent> {
         self.0.iter().filter_map(|e| match e {
             Event::Noted(n) => Some(&**n),
@@ -65,7 +65,7 @@ impl Conversation {
         })
     }
 
-    /// Every rewind that it reached.
+    /// Every rewind that was reached.
     pub(super) fn rewound(&self) -> impl Iterator<Item = (&TimedEvent, Compared)> {
         self.0.iter().filter_map(|e| match e {
             Event::Rewound(rewound) => Some((&*rewound.0, rewound.1)),
@@ -90,7 +90,7 @@ impl Conversation {
         self.0.iter().filter_map(|e| if let Event::Compacted(c) = e { Some(&**c) } else { None })
     }
 
-    /// Times a person had to step in.
+    /// Times the user had to step in.
     pub(super) fn interventions(&self) -> u64 {
         let asked = self.count(|e| matches!(e, Event::AskedToGoOn));
         asked + self.noted().filter(|e| matches!(e.event, Noted::Intervention(_))).count() as u64
@@ -100,19 +100,19 @@ impl Conversation {
         self.0.iter().map(|e| if let Event::Reread { tokens } = e { *tokens } else { 0 }).sum()
     }
 
-    /// Requests that wrote summaries, those in which the provider did included.
+    /// Number of requests that wrote summaries, including those in which the provider did.
     pub(super) fn summary_calls(&self) -> u64 {
         let by_provider = |r: &&RequestRecord| r.compaction_tokens > 0;
         let own = self.requests().filter(|r| r.purpose == Purpose::Summary).count();
         (own + self.samples().filter(by_provider).count()) as u64
     }
 
-    /// Waiting caused by compaction.
+    /// Waiting caused by compaction, ms.
     pub(super) fn blocked_ms(&self) -> Millis {
         self.0.iter().map(blocked_ms).fold(0, Millis::saturating_add)
     }
 
-    /// Virtual time from its beginning to its end.
+    /// Virtual duration, ms.
     pub(super) fn took_ms(&self) -> Millis {
         let end = self.0.iter().find_map(|e| match e {
             Event::Ended { at_ms, .. } => Some(*at_ms),
@@ -124,14 +124,14 @@ impl Conversation {
     /// Largest prompt of an answered normal request, tokens.
     pub(super) fn peak(&self) -> u64 {
         let answered = self.samples().filter(|r| r.status == RequestStatus::Ok);
-        // What the provider summarised within a request was a prompt of its own.
+        // Text that the provider summarised within a request was a separate prompt.
         let prompts = |r: &RequestRecord| {
             r.context_tokens.max(r.input_tokens.saturating_sub(r.context_tokens))
         };
         answered.map(prompts).max().unwrap_or_default()
     }
 
-    /// USD of all requests; the engine's ledger, which adds up by itself, must agree.
+    /// USD of all requests; must agree with the engine's own ledger.
     pub(super) fn cost_usd(&self) -> f64 {
         let sum: f64 = self.requests().map(|r| r.cost_usd).sum();
         for e in &self.0 {
@@ -156,7 +156,7 @@ impl Conversation {
         self.noted().filter_map(record).collect()
     }
 
-    /// How it ended, and why it did not end well.
+    /// Outcome, with the reason of a failure.
     pub(super) fn status(&self) -> (Status, Option<String>) {
         let total = self.begun().map_or(0, |b| b.steps);
         if let Some(why) = self.broken() {
@@ -182,7 +182,7 @@ impl Conversation {
         (if self.overflows() > 0 { Status::Overflow } else { Status::Failed }, Some(why))
     }
 
-    /// How the strategy itself failed.
+    /// Failure of the strategy itself.
     fn broken(&self) -> Option<&str> {
         self.noted().find_map(|e| match &e.event {
             Noted::StrategyFailed(why) => Some(&**why),
@@ -190,7 +190,7 @@ impl Conversation {
         })
     }
 
-    /// Name and version of the program that was the strategy.
+    /// Name and version of the program that ran as the strategy.
     pub(super) fn program(&self) -> Option<(&str, &str)> {
         self.noted().find_map(|e| match &e.event {
             Noted::Program { name, version } => Some((&**name, &**version)),
@@ -204,8 +204,8 @@ impl Conversation {
             as u64
     }
 
-    /// Every (fact, need) pair, those that the run did not reach among them; `fact` tells one of
-    /// its window by its place.
+    /// Every (fact, need) pair, including those that the run did not reach; `fact` returns a fact
+    /// of its window by index.
     pub(super) fn facts<'a>(&self, fact: impl Fn(usize) -> &'a Fact) -> Vec<FactRecord> {
         let mut out: Vec<FactRecord> = Vec::new();
         for e in &self.0 {
@@ -224,13 +224,13 @@ impl Conversation {
         out
     }
 
-    /// Rules that single requests break, and compaction stops that nobody answered.
+    /// Rules broken by single requests, and compaction stops without an answer.
     pub(super) fn broken_rules(&self) -> Vec<IntegrityFailure> {
         let mut out = Vec::new();
         let mut fail = |request: u64, rule: Rule, detail: &str| {
             out.push(IntegrityFailure { request, rule, detail: detail.into() })
         };
-        // The provider stopped after a compaction in this request.
+        // Request in which the provider stopped after a compaction.
         let mut stopped: Option<u64> = None;
         let mut newest = 0;
         for e in &self.0 {
@@ -264,7 +264,7 @@ impl Conversation {
     }
 }
 
-/// How long an event kept the conversation waiting for a compaction.
+/// Time in ms that an event kept the conversation waiting for a compaction.
 pub(super) fn blocked_ms(e: &Event) -> Millis {
     match e {
         Event::Request(s) => s.blocked_ms,

@@ -1,4 +1,4 @@
-//! What was handed to subagents: a row for each, and the (fact, need) pairs of all windows.
+//! Work delegated to subagents: a row for each, and the (fact, need) pairs of all windows.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -15,16 +15,16 @@ use super::needs::{Needs, unreached};
 use super::path::{Defaults, Path};
 use super::record::{ConversationRecord, Run};
 
-/// A row for each subagent; `parts` are their conversations, `facts` the pairs of all windows.
+/// A row for each subagent. `parts` = their conversations, `facts` = the pairs of all windows.
 pub(super) fn records(
     run: &Run<'_>,
     parts: &[Option<ConversationRecord>],
     facts: &[FactRecord],
 ) -> Vec<Delegation> {
-    if run.crew().all.is_empty() {
+    if run.subagent_index().all.is_empty() {
         return vec![];
     }
-    let agents = run.crew().all.iter().zip(parts);
+    let agents = run.subagent_index().all.iter().zip(parts);
     let offsets: HashMap<&str, u64> =
         agents.filter_map(|(a, part)| Some((a.id.as_str(), part.as_ref()?.offset))).collect();
     let handed = Handed::of(&run.scenario.session, facts);
@@ -55,17 +55,17 @@ pub(super) fn records(
             ..row
         }
     };
-    run.crew().all.iter().zip(parts).map(row).collect()
+    run.subagent_index().all.iter().zip(parts).map(row).collect()
 }
 
-/// What goes to subagents and comes back, by the session and the pairs alone.
+/// Facts that go to subagents and come back, by the session and the pairs alone.
 struct Handed<'a> {
-    /// What each call returned first.
+    /// First result of each call.
     results: HashMap<&'a str, &'a Entry>,
     /// Facts that arise in each subagent's window.
     facts: HashMap<&'a str, Vec<&'a Fact>>,
-    /// Pairs that another window needs than the subagent's in which their fact arises: how many,
-    /// and how many of them were found.
+    /// Pairs of facts that arise in a subagent's window and are needed in another: how many, and
+    /// how many of them were found.
     outside: HashMap<&'a str, (u64, u64)>,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Handed<'a> {
     }
 }
 
-/// The pairs of all windows.
+/// Pairs of all windows.
 pub(super) fn facts(
     run: &Run<'_>,
     main: &ConversationRecord,
@@ -128,12 +128,12 @@ pub(super) fn facts(
 ) -> Vec<FactRecord> {
     let session = &run.scenario.session;
     let mut out = main.conversation.facts(|i| &session.facts[i]);
-    if run.crew().is_empty() {
+    if run.subagent_index().is_empty() {
         out.sort_by(order);
         return out;
     }
-    let windows = &run.crew().windows;
-    for (i, (agent, part)) in run.crew().all.iter().zip(parts).enumerate() {
+    let windows = &run.subagent_index().windows;
+    for (i, (agent, part)) in run.subagent_index().all.iter().zip(parts).enumerate() {
         match part {
             Some(part) => {
                 let own = windows.facts(&agent.id);
@@ -143,19 +143,20 @@ pub(super) fn facts(
                     FactRecord { request, ..f }
                 }));
             }
-            // Nobody looked at those of a subagent that was never started.
+            // Pairs of a subagent that never began were not checked.
             None => {
                 let own = windows.session(session, &agent.id);
                 let path = Path::recorded(&own, &Defaults::STATED);
-                let showings = run.crew().known(i, &own).showings(&own);
+                let showings = run.subagent_index().known(i, &own).showings(&own);
                 let pairs = Needs::new(&own, &path, showings).pairs();
                 out.extend(pairs.iter().map(|p| unreached(&own.facts[p.fact], p, 0)));
             }
         }
     }
     out.sort_by(order);
-    let undelivered =
-        |p: &FactRecord| p.found == Match::Absent && !run.crew().delivered(&p.fact, &p.need);
+    let undelivered = |p: &FactRecord| {
+        p.found == Match::Absent && !run.subagent_index().delivered(&p.fact, &p.need)
+    };
     out.into_iter().map(|p| FactRecord { undelivered: undelivered(&p), ..p }).collect()
 }
 

@@ -1,5 +1,5 @@
-//! What happens in a run, in one append-only log that the main conversation and its subagents
-//! share. When the run is over, its record is built from nothing else.
+//! Append-only log of a run, shared by the main conversation and its subagents. The record of the
+//! run is built only from this log.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -12,8 +12,7 @@ use super::compactions::Compacted;
 use super::needs::Pair;
 use super::rewinds::Compared;
 
-/// In whose window something happens: that of a subagent, by its place among the session's, or
-/// that of the main conversation.
+/// Window of an event: a subagent by its index in the session, or the main conversation.
 pub(super) type Window = Option<u32>;
 
 #[derive(Debug)]
@@ -22,76 +21,76 @@ pub(super) struct Logged {
     pub(super) event: Event,
 }
 
-/// Small, as a run has several for each step: what is large stands elsewhere.
+/// Event of a run. Large data is boxed, because a run logs several events per step.
 #[derive(Debug)]
 pub(super) enum Event {
     /// A conversation begins.
     Begun(Box<Begun>),
-    /// Something comes from outside: a user message, a command, time.
+    /// An external move begins: a user message, a command, a pause.
     Moved,
     /// A request was answered or refused.
     Request(Box<Sent>),
     /// The reply of a recorded step entered the history.
     Step,
-    /// A fact was needed, and was looked for in what the model was shown.
+    /// A fact was needed and looked up in the blocks that the model was shown.
     Needed(Box<FactRecord>),
     /// A request showed a fact for the first time.
     Shown { fact: usize, request: u64 },
-    /// A compaction took a fact from one kind of place to another.
+    /// A compaction moved a fact from one kind of place to another.
     FactMoved { fact: usize, to: Box<FactMove> },
     /// A request showed the result of a re-read.
     Reread { tokens: u64 },
     /// The conversation waited for a background summary.
     Waited { ms: Millis },
-    /// The context was made smaller.
+    /// A compaction changed the context.
     Compacted(Box<Compacted>),
-    /// The user went back.
+    /// The user rewound the conversation.
     Rewound(Box<(Arc<TimedEvent>, Compared)>),
-    /// Anything else that the engine noted: triggers, restarts, interventions, …. Compactions, too,
-    /// while the session is yet to be opened again.
+    /// Any other event of the engine, such as triggers, restarts and interventions; also
+    /// compactions before the last restart.
     Noted(Arc<TimedEvent>),
-    /// A turn failed, and this is what the user read.
+    /// A turn failed with this error for the user.
     TurnFailed(Box<str>),
-    /// The user asks to go on, since less was said than was recorded.
+    /// The user asked to continue, because fewer replies came than were recorded.
     AskedToGoOn,
-    /// Requests without progress; nothing more is sent.
+    /// Too many requests without progress; the run ends.
     Livelocked,
-    /// A conversation is over; `usd` is what the engine's own ledger billed.
+    /// A conversation ended; `usd` is the total of the engine's own ledger.
     Ended { at_ms: Millis, usd: f64 },
 }
 
-/// A conversation and what is to be measured in it.
+/// Begin of a conversation.
 #[derive(Debug, Default)]
 pub(super) struct Begun {
     pub(super) at_ms: Millis,
-    /// Number, in its caller's window, of the request whose reply started a subagent.
+    /// Request of the caller with the reply that started this subagent.
     pub(super) by_request: Option<u64>,
-    /// Recorded replies.
+    /// Number of recorded replies.
     pub(super) steps: u64,
-    /// Needs that will be looked at when they come up.
+    /// Pairs to check.
     pub(super) pairs: Vec<Pair>,
 }
 
-/// A request with what was seen of it.
+/// A request with its measurements.
 #[derive(Debug)]
 pub(super) struct Sent {
     pub(super) record: RequestRecord,
     /// Tokens of the conversation in the normal request before; `None` for the first one and for
     /// requests of other purposes.
     pub(super) compared: Option<u64>,
-    /// How long the conversation waited for a compaction in it.
+    /// Time in ms that the conversation waited for a compaction in it.
     pub(super) blocked_ms: Millis,
-    /// It shows the compaction after which the provider had stopped.
+    /// Whether it shows the compaction after which the provider had stopped.
     pub(super) resumes: bool,
-    /// The provider stopped after a compaction.
+    /// Whether the provider stopped after a compaction.
     pub(super) paused: bool,
-    /// Rules that it breaks, with details.
+    /// Broken rules, with details.
     pub(super) broken: Box<[(Rule, String)]>,
     /// Its line in the trace.
     pub(super) trace: Option<String>,
 }
 
-/// Where the events of one window go.
+/// Sender of the events of one window.
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     window: Window,
@@ -99,19 +98,19 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// The log of a run, for its main conversation, and the end at which it is read.
+    /// Creates the log of a run: the sender of its main conversation, and the receiver.
     pub(super) fn open() -> (Log, Receiver<Logged>) {
         let (sender, receiver) = channel();
         (Log { window: None, sender }, receiver)
     }
 
-    /// The same log, for a subagent.
+    /// Sender for a subagent.
     pub(super) fn of_agent(&self, agent: u32) -> Log {
         Log { window: Some(agent), sender: self.sender.clone() }
     }
 
     pub(super) fn note(&self, event: Event) {
-        // Whoever does not read it, such as a test of a part, loses nothing else.
+        // Ignore a dropped receiver, as in tests of a part.
         let _ = self.sender.send(Logged { window: self.window, event });
     }
 }

@@ -1,4 +1,4 @@
-//! What a compaction took out of the context and what it put there, with the words of the largest
+//! Content that a compaction removed from the context and added to it, with excerpts of the largest
 //! blocks.
 
 use std::sync::Arc;
@@ -12,14 +12,15 @@ use super::facts::{place, readable};
 use super::recording;
 use crate::inspect;
 
-/// Most words that a run keeps of its compactions, characters; the first ones have them.
+/// Maximum length of all excerpts of a run in characters; the first compactions use it up.
 pub(super) const WORDS: usize = 120_000;
 
-/// Blocks of one kind that keep words; of restored files more are kept, as each is another.
+/// Maximum number of blocks of one kind with excerpts; restored files have more, because each is
+/// another file.
 const LARGEST: usize = 2;
 const FILES: usize = 6;
 
-/// What is left of two contexts without what both begin and end with.
+/// Two contexts without their common beginning and end.
 fn middles<'a>(a: &'a [Arc<Block>], b: &'a [Arc<Block>]) -> (&'a [Arc<Block>], &'a [Arc<Block>]) {
     let same = |(a, b): &(&Arc<Block>, &Arc<Block>)| Arc::ptr_eq(a, b);
     let head = a.iter().zip(b).take_while(same).count();
@@ -28,7 +29,7 @@ fn middles<'a>(a: &'a [Arc<Block>], b: &'a [Arc<Block>]) -> (&'a [Arc<Block>], &
     (&a[..a.len() - tail], &b[..b.len() - tail])
 }
 
-/// What stands only in the first of two contexts: a block of the one answers for one of the other.
+/// Blocks only in the first of two contexts; each equal block of the second cancels one.
 fn only_in<'a>(these: &'a [Arc<Block>], others: &[Arc<Block>]) -> Vec<&'a Block> {
     let key = |b: &Block| (b.kind, b.form, b.hash);
     let mut left: HashMap<(BlockKind, Form, u64), usize> = HashMap::new();
@@ -43,7 +44,7 @@ fn only_in<'a>(these: &'a [Arc<Block>], others: &[Arc<Block>]) -> Vec<&'a Block>
     these.iter().map(|b| &**b).filter(gone).collect()
 }
 
-/// What went and what came; `room` = characters of words that may still be kept.
+/// Removed and added blocks; `room` = characters of excerpts that are left.
 pub(super) fn between(
     before: &[Arc<Block>],
     after: &[Arc<Block>],
@@ -65,7 +66,7 @@ fn portions(blocks: Vec<&Block>, by: &Counting, room: &mut usize) -> Vec<Portion
         }
     }
     let portion = |(kind, mut all): (String, Vec<(u64, &Block)>)| {
-        // Stable: of equals the first.
+        // Stable, so that equal ones keep their order.
         all.sort_by_key(|(tokens, _)| std::cmp::Reverse(*tokens));
         let largest = if all[0].1.kind == BlockKind::File { FILES } else { LARGEST };
         Portion {
@@ -80,12 +81,12 @@ fn portions(blocks: Vec<&Block>, by: &Counting, room: &mut usize) -> Vec<Portion
     out
 }
 
-/// The beginning of a block; `None` where nothing can be read, or there is no room.
+/// Excerpt of a block; `None` if it has no readable text, or if no room is left.
 fn words(b: &Block, tokens: u64, room: &mut usize) -> Option<BlockText> {
     let all = recording::readable(readable(b));
     let text = match place(b) {
         Place::Summary => cut(all.trim(), SUMMARY_TEXT),
-        // The beginning is enough, and the rest of a long one is not looked at.
+        // Long blocks are not read to their end.
         _ => {
             let near: String = all.chars().take(2 * EXCERPT).collect();
             let flat = near.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -107,7 +108,7 @@ fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// What a recorded summary says, as a portion of its own.
+/// Text of a recorded summary, as a portion.
 pub(crate) fn recorded_summary(text: Option<&str>, tokens: u64) -> Vec<Portion> {
     let portion = |text: &str| Portion {
         kind: inspect::words(&BlockKind::Summary),
@@ -145,7 +146,7 @@ mod tests {
             &Counting::O200K,
             &mut 10_000,
         );
-        // Of two equal results one is gone.
+        // Of two equal results one was removed.
         assert_eq!(went.len(), 1);
         assert_eq!((went[0].kind.as_str(), went[0].blocks), ("output", 2));
         assert_eq!(went[0].texts[0].text.chars().count(), EXCERPT);
@@ -164,7 +165,7 @@ mod tests {
         };
         assert_eq!(left(&[&a, &b, &c, &a], &[&a, &d, &c, &a]), ["b", "d"]);
         assert_eq!(left(&[&a, &b], &[&a, &b]), ["", ""]);
-        // No block is beginning and end at once.
+        // No block belongs to both the beginning and the end.
         assert_eq!(left(&[&a], &[&a, &a]), ["", "a"]);
     }
 
@@ -175,7 +176,7 @@ mod tests {
         let (_, came) = between(&[], std::slice::from_ref(&summary), &Counting::O200K, &mut room);
         assert_eq!(came[0].texts[0].text.chars().count(), SUMMARY_TEXT);
         assert_eq!(room, 500);
-        // No room for the next one, whose size is told all the same.
+        // The next one has no room for an excerpt, but its size is reported.
         let (_, came) = between(&[], &[summary], &Counting::O200K, &mut room);
         assert_eq!((came[0].blocks, came[0].texts.len(), room), (1, 0, 500));
     }

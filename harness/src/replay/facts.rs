@@ -1,11 +1,11 @@
-//! Which facts a request shows, and what of it counts.
+//! Finds the facts that a request shows, and decides which of these sightings count.
 //!
-//! Recorded replies would bring forgotten facts back for free: a restatement by the model counts
-//! only if the fact was visible when that reply was made, and a summary of such a restatement no
-//! more than the restatement itself.
+//! Recorded replies would restore forgotten facts for free. A restatement by the model therefore
+//! counts only if the fact was visible when the reply was made; the same applies to summaries of
+//! such a restatement.
 //!
-//! A conversation grows at its end, so what a context shows is kept up from one to the next: a
-//! context costs the blocks in which it differs from the one that was looked at before.
+//! A conversation grows at its end, so the view of a context is updated from one to the next: the
+//! cost is proportional to the blocks that differ.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use ctxbench_core::session::Session;
 use ctxbench_reports::record::Place;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::altered::{Flaw, SaidWords};
-use super::known::{Carried, Known};
+use super::fact_errors::{Flaw, SaidWords};
+use super::session_cache::{Carried, SessionCache};
 
-/// A fact seen in a context; the better one is the greater.
+/// A fact found in a context; the better sighting is the greater one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sighting {
     pub(super) tier: Match,
     pub(super) place: Place,
 }
 
-/// What kind of place a block is for the facts that it carries.
+/// Kind of place of a block.
 pub(super) fn place(b: &Block) -> Place {
     match b.kind {
         BlockKind::Summary | BlockKind::Compaction => Place::Summary,
@@ -38,18 +38,18 @@ pub(super) fn place(b: &Block) -> Place {
     }
 }
 
-/// Whether the model wrote it, but for summaries.
+/// Whether the model wrote the block, except summaries.
 fn is_reply(b: &Block) -> bool {
     matches!(b.kind, BlockKind::Assistant | BlockKind::Reasoning | BlockKind::Call)
 }
 
-/// Whether a block shows what a tool or the user said, as it was said.
+/// Whether a block shows the verbatim text of a tool or the user.
 fn is_said(b: &Block) -> bool {
     place(b) == Place::Verbatim && !is_reply(b)
 }
 
-/// What of a block the model knows: the mock's opaque compactions are readable, for what a provider
-/// hides from us the model still knows.
+/// Text of a block that the model can read. The mock's opaque compactions are included: the
+/// provider hides them from us, not from the model.
 pub(super) fn readable(b: &Block) -> &str {
     match &b.opaque {
         Some(o) if b.kind == BlockKind::Compaction => o,
@@ -59,28 +59,28 @@ pub(super) fn readable(b: &Block) -> &str {
 
 /// Facts of a session in one replay.
 pub(super) struct FactBook {
-    pub(super) known: Arc<Known>,
+    pub(super) known: Arc<SessionCache>,
     said: SaidWords,
-    /// What blocks carry, by their hash.
+    /// Content of blocks, by hash.
     carried: HashMap<u64, Arc<Carried>>,
     flaws: HashMap<u64, Arc<[(usize, Flaw)]>>,
     licences: Licences,
     view: View,
 }
 
-/// Facts that each reply and summary may say. One set is much like the one given before it, so what
-/// is kept of each is where they differ.
+/// Facts that each reply and summary may restate. Consecutive sets are similar, so only their
+/// differences are stored.
 #[derive(Default)]
 struct Licences {
-    /// By the message, the number of its set.
+    /// Number of the set of each message.
     of: HashMap<MessageId, u32>,
-    /// Of each fact the sets with which it comes and goes, in turns.
+    /// Per fact, the sets that add and remove it, in turns.
     changes: Vec<Vec<u32>>,
     sets: u32,
 }
 
 impl Licences {
-    /// Whether a message may bring a fact: what is not a reply always may.
+    /// Whether a message may show a fact; messages that are not replies always may.
     fn may_say(&self, message: MessageId, fact: usize) -> bool {
         let holds = |set: &u32| {
             let changes = self.changes.get(fact).map_or(&[][..], Vec::as_slice);
@@ -89,13 +89,13 @@ impl Licences {
         self.of.get(&message).is_none_or(holds)
     }
 
-    /// What the model wrote, replies and summaries alike, brings a fact only if it was visible to
-    /// it.
+    /// Whether this sighting counts: text of the model, in replies and summaries alike, counts only
+    /// if the fact was visible to it.
     fn counts(&self, b: &Block, fact: usize) -> bool {
         !(is_reply(b) || place(b) == Place::Summary) || self.may_say(b.message, fact)
     }
 
-    /// `facts`: of each whether the message may say it.
+    /// Sets the facts that a message may restate.
     fn give(&mut self, message: MessageId, facts: &[bool]) {
         self.changes.resize(self.changes.len().max(facts.len()), Vec::new());
         let now = facts.iter().copied().chain(std::iter::repeat(false));
@@ -110,26 +110,26 @@ impl Licences {
     }
 }
 
-/// The context that was looked at last, and what of the facts it shows.
+/// The context of the last look, and its facts.
 #[derive(Default)]
 struct View {
     blocks: Vec<Arc<Block>>,
     carried: Vec<Arc<Carried>>,
     facts: Vec<Shown>,
     best: Vec<Option<Sighting>>,
-    /// How many blocks each message has.
+    /// Number of blocks of each message.
     messages: HashMap<MessageId, usize>,
     summaries: usize,
-    /// How often something left it.
+    /// Number of blocks that were removed so far.
     losses: u64,
 }
 
-/// What shows one fact.
+/// Sightings of one fact.
 #[derive(Clone, Default)]
 struct Shown {
-    /// How many blocks do so in each way that counts.
+    /// Number of blocks per kind of sighting.
     ways: Vec<(Sighting, usize)>,
-    /// Messages in which a tool or the user says it, once per block.
+    /// Messages in which a tool or the user states it, once per block.
     said_in: Vec<MessageId>,
 }
 
@@ -183,7 +183,7 @@ impl View {
         }
     }
 
-    /// Places of the blocks of a message.
+    /// Indices of the blocks of a message.
     fn of_message(&self, message: MessageId) -> Vec<usize> {
         let Some(&n) = self.messages.get(&message) else { return Vec::new() };
         let places = (0..self.blocks.len()).rev().filter(|&i| self.blocks[i].message == message);
@@ -191,13 +191,13 @@ impl View {
     }
 }
 
-/// Whether two blocks show the same as far as facts go.
+/// Whether two blocks show the same facts.
 fn same(a: &Arc<Block>, b: &Arc<Block>) -> bool {
     Arc::ptr_eq(a, b) || (a.hash == b.hash && a.message == b.message)
 }
 
 impl FactBook {
-    pub(super) fn of(known: Arc<Known>) -> Self {
+    pub(super) fn of(known: Arc<SessionCache>) -> Self {
         let n = known.facts.len();
         let view =
             View { facts: vec![Shown::default(); n], best: vec![None; n], ..View::default() };
@@ -213,10 +213,10 @@ impl FactBook {
 
     #[cfg(test)]
     pub(super) fn new(session: &Session) -> Self {
-        FactBook::of(Arc::new(Known::of(session)))
+        FactBook::of(Arc::new(SessionCache::of(session)))
     }
 
-    /// Looks at a context.
+    /// Updates the view to a context.
     fn look_at(&mut self, blocks: &[Arc<Block>]) {
         let old = &self.view.blocks;
         let head = old.iter().zip(blocks).take_while(|(a, b)| same(a, b)).count();
@@ -247,7 +247,7 @@ impl FactBook {
         view.carried.splice(gone, added);
     }
 
-    /// Gives a message the licence to say these facts, also where it is shown already.
+    /// Lets a message restate these facts, including a message that is already shown.
     fn give(&mut self, message: MessageId, facts: &[bool]) {
         let FactBook { licences, view, .. } = self;
         let shown = view.of_message(message);
@@ -262,8 +262,8 @@ impl FactBook {
         }
     }
 
-    /// Facts that the summaries of a context carry wrongly. The context was shown before, so that
-    /// what was said is known.
+    /// Facts that the summaries of a context state wrongly. The context must have been shown
+    /// before.
     pub(super) fn flawed(&mut self, blocks: &[Arc<Block>]) -> HashMap<usize, Flaw> {
         let mut out: HashMap<usize, Flaw> = HashMap::new();
         self.look_at(blocks);
@@ -285,7 +285,7 @@ impl FactBook {
         out
     }
 
-    /// Of every fact the block that carries it best.
+    /// Best block of every fact.
     pub(super) fn carriers<'a>(&mut self, blocks: &'a [Arc<Block>]) -> Vec<Option<&'a Arc<Block>>> {
         self.look_at(blocks);
         let mut best: Vec<Option<(Sighting, &Arc<Block>)>> = vec![None; self.known.facts.len()];
@@ -301,7 +301,7 @@ impl FactBook {
         best.into_iter().map(|found| found.map(|(_, b)| b)).collect()
     }
 
-    /// Best sighting of every fact in a context; `without` = a message that is not looked at.
+    /// Best sighting of every fact in a context, without the message `without`.
     pub(super) fn seen(
         &mut self,
         blocks: &[Arc<Block>],
@@ -329,7 +329,7 @@ impl FactBook {
         seen
     }
 
-    /// Best sighting of every fact as it was said, in a context.
+    /// Best verbatim sighting of every fact in a context.
     pub(super) fn seen_verbatim(&mut self, blocks: &[Arc<Block>]) -> Vec<Option<Sighting>> {
         self.look_at(blocks);
         let verbatim = |shown: &Shown| {
@@ -339,20 +339,19 @@ impl FactBook {
         self.view.facts.iter().map(verbatim).collect()
     }
 
-    /// The messages of a context in which a tool or the user says a fact; it is the one that was
-    /// looked at last.
+    /// Messages of the last context in which a tool or the user states a fact.
     pub(super) fn said_in(&self, fact: usize) -> &[MessageId] {
         &self.view.facts[fact].said_in
     }
 
-    /// A number that changes when something leaves the context from one look to the next.
+    /// A number that changes when a block leaves the context.
     pub(super) fn losses(&mut self, blocks: &[Arc<Block>]) -> u64 {
         self.look_at(blocks);
         self.view.losses
     }
 
-    /// A reply was recorded: it may restate what was visible when it was made, and say what arises
-    /// in it.
+    /// Adds a recorded reply: it may restate facts that were visible when it was made, and state
+    /// those that arise in it.
     pub(super) fn license(&mut self, message: MessageId, key: &str, visible: &[Option<Sighting>]) {
         let mut facts: Vec<bool> = visible.iter().map(Option::is_some).collect();
         facts.resize(self.known.facts.len(), false);
@@ -360,8 +359,8 @@ impl FactBook {
         self.give(message, &facts);
     }
 
-    /// New summaries among these blocks may say what was visible when they were written. One that
-    /// is known keeps its licence, so that a later restatement does not enter it.
+    /// Lets new summaries among these blocks restate facts that were visible when they were
+    /// written. A known summary keeps its set, so a later restatement does not extend it.
     pub(super) fn license_summaries(&mut self, blocks: &[Arc<Block>], visible: &[bool]) -> bool {
         let mut any = false;
         for b in blocks.iter().filter(|b| place(b) == Place::Summary) {
@@ -373,14 +372,14 @@ impl FactBook {
         any
     }
 
-    /// The provider compacted what a request showed: its summary, not yet in the history, may say
-    /// what was visible there.
+    /// Lets the provider's compaction, not in the history yet, restate the facts that its prompt
+    /// showed.
     pub(super) fn license_provider(&mut self, message: MessageId, shown: &[Arc<Block>]) {
         let seen: Vec<bool> = self.seen(shown, None).iter().map(Option::is_some).collect();
         self.give(message, &seen);
     }
 
-    /// Whether an older value that a fact replaced is among these.
+    /// Whether an older value that the fact replaced is among these.
     pub(super) fn old_there(&self, fact: usize, seen: &[Option<Sighting>]) -> bool {
         self.known.older(fact).iter().any(|&old| seen[old].is_some())
     }

@@ -1,4 +1,4 @@
-//! Hard failures of a request, judged on what the model would see.
+//! Hard failures of a request, judged on the blocks that the model would see.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use ctxbench_core::context::{Orphans, Pairing};
 use ctxbench_provider::wire::Wire;
 use ctxbench_reports::record::Rule;
 
-use super::grown;
+use super::incremental;
 
-/// The calls and results of the last request.
+/// Calls and results of the last request.
 pub(super) struct Integrity {
     blocks: Vec<Arc<Block>>,
     pairing: Pairing,
-    /// The provider refuses what begins with the model.
+    /// Whether the provider refuses prompts that begin with the model.
     begins_with_user: bool,
 }
 
@@ -23,14 +23,14 @@ impl Integrity {
         Integrity { blocks: Vec::new(), pairing: Pairing::default(), begins_with_user }
     }
 
-    /// What is wrong with the next request: rule and detail.
+    /// Broken rules of the next request, with details.
     pub(super) fn check(
         &mut self,
         blocks: &[Arc<Block>],
         newest_user: Option<MessageId>,
         reasoning_in: impl Fn(MessageId) -> bool,
     ) -> Vec<(Rule, String)> {
-        let from = grown::follow(&mut self.blocks, blocks);
+        let from = incremental::follow(&mut self.blocks, blocks);
         if from == 0 {
             self.pairing = Pairing::default();
         }
@@ -68,8 +68,8 @@ fn broken(
             ));
         }
     }
-    // A tool cycle is open while results stand at the end; the reasoning that led to the calls must
-    // still be there.
+    // A tool cycle is open while results are at the end. The reasoning before the calls must still
+    // be there.
     let open: Vec<&Arc<Block>> = blocks
         .iter()
         .rev()

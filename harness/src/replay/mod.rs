@@ -1,23 +1,22 @@
-//! Replay: a session's recorded path through one strategy, and the record of what was measured.
+//! Replays the recorded path of a session through one strategy and builds the record of the run.
 
 mod agents;
-mod altered;
 mod background;
 pub(crate) mod compactions;
 mod conversation;
-mod crew;
 mod delegation;
-mod drift;
 mod events;
 pub(crate) mod exchange;
+mod fact_errors;
+mod fact_exposure;
+mod fact_losses;
+mod fact_scope;
+mod fact_timeline;
 mod facts;
-mod grown;
-mod histories;
+mod incremental;
 mod integrity;
-mod known;
 mod needs;
 mod observer;
-mod own_facts;
 mod path;
 mod prefix;
 mod record;
@@ -27,7 +26,8 @@ mod resume;
 mod retention;
 mod rewinds;
 mod savings;
-mod showings;
+mod session_cache;
+mod subagent_index;
 mod subagents;
 mod texts;
 mod trace;
@@ -59,11 +59,11 @@ use crate::summarise::{Summariser, SummaryDesk};
 use crate::watch::{Observations, Watch, Watcher};
 
 use events::{Event, Log};
-use known::{Known, KnownSession};
 use observer::Observer;
 use record::{Run, Stopped};
 use recording::{counted_by, lifetime, met};
 pub(crate) use recording::{counting, text_of};
+use session_cache::{SessionCache, SessionCacheCell};
 use subagents::Subagents;
 use trace::Tracer;
 
@@ -72,42 +72,42 @@ pub(crate) use record::{not_run, scenario_info, took_manual};
 pub use resume::Loading;
 pub(crate) use rewinds::Compared;
 pub use savings::with_savings;
-pub(crate) use world::{GO_ON, MOST_FAILURES, NEUTRAL};
+pub(crate) use world::{GO_ON, MAX_FAILURES, NEUTRAL};
 
-/// What a reader of a session's figures should know of how it is replayed.
+/// Notes on how a session is replayed, for readers of its figures.
 pub fn remarks(session: &Session) -> Vec<String> {
     [agents::remarks(session), recording::unfilled(session)].concat()
 }
 
-/// How sessions are replayed.
+/// Options of a replay.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Which door to the provider model.
+    /// Transport to the provider model.
     pub transport: Transport,
-    /// Who writes summaries.
+    /// Writer of the summaries.
     pub summariser: Summariser,
-    /// Seed of everything seeded.
+    /// Random seed.
     pub seed: u64,
-    /// Model the agent fetching again what it lost and needs.
+    /// Whether the agent fetches facts again that it lost and needs.
     pub rereads: bool,
-    /// Keep a trace line per request.
+    /// Whether to write a trace line per request.
     pub trace: bool,
-    /// How tokens are counted.
+    /// Calibration of token counts.
     pub calibrate: Calibrate,
-    /// Context window instead of the model's, tokens.
+    /// Context window in tokens, instead of the model's.
     pub window: Option<u64>,
-    /// Model of every summary, instead of each strategy's own rule.
+    /// Model of every summary, instead of the strategy's own choice.
     pub summary_model: Option<&'static Model>,
-    /// What is watched beside it, and what stops it; `None` = nothing.
+    /// Live monitoring and spend limit; `None` for neither.
     pub watch: Option<Watch>,
-    /// Memory files beside those of the session.
+    /// Memory files in addition to those of the session.
     pub memory: Arc<Prefixes>,
-    /// What is always shown, instead of what the session says.
+    /// Fixed context, instead of the session's.
     pub shown: Option<Arc<Fixed>>,
 }
 
 impl Default for Options {
-    /// In process, with the default summariser.
+    /// Replays in process, with the default summariser.
     fn default() -> Self {
         Options {
             transport: Transport::Direct,
@@ -125,25 +125,25 @@ impl Default for Options {
     }
 }
 
-/// The record of one pair, with its trace.
+/// Record of one replay, with its trace.
 #[derive(Debug)]
 pub struct Replayed {
-    /// What was measured; nothing that takes other runs, such as savings.
+    /// Measured figures, except those that need other runs, such as savings.
     pub record: RunRecord,
     /// One JSON line per request.
     pub trace: Vec<String>,
-    /// How long sessions took to load from disk, wall clock.
+    /// Wall-clock times of loading sessions from disk.
     pub loadings: Vec<Loading>,
     /// Status lines and usage, if the run was monitored.
     pub seen: Observations,
 }
 
-/// Everything that a replay leaves behind.
+/// All results of a replay.
 pub struct FullReplay {
-    /// What was measured.
+    /// Record and trace.
     pub replayed: Replayed,
-    /// What the engine of the main conversation noted, contexts before and after compactions among
-    /// it.
+    /// Events of the engine of the main conversation, including the contexts before and after
+    /// compactions.
     pub events: Vec<Arc<TimedEvent>>,
     /// The log of the conversation.
     pub history: History,
@@ -159,7 +159,7 @@ pub async fn replay(
     replay_with(scenario, spec, model, options, &Shared::of(scenario)).await
 }
 
-/// The same, with the events and the log, which can be large.
+/// Like [`replay`], but also returns the events and the log, which can be large.
 pub async fn replay_in_full(
     scenario: &Scenario,
     spec: &Spec,
@@ -172,26 +172,26 @@ pub async fn replay_in_full(
     FullReplay { replayed, events, history }
 }
 
-/// What is the same whatever a scenario is replayed with: found out once.
+/// Data that all replays of a scenario share, computed once.
 pub(crate) struct Shared {
     /// The files of the session at its rewinds.
     files: Arc<FileRewinds>,
-    known: KnownSession,
+    known: SessionCacheCell,
 }
 
 impl Shared {
     pub(crate) fn of(scenario: &Scenario) -> Shared {
         let files = Arc::new(FileRewinds::replay(&scenario.session));
-        Shared { files, known: KnownSession::default() }
+        Shared { files, known: SessionCacheCell::default() }
     }
 
-    /// For the scenario where other words are said of the same files.
+    /// Data for the same scenario with other texts but the same files.
     pub(crate) fn reworded(&self) -> Shared {
-        Shared { files: self.files.clone(), known: KnownSession::default() }
+        Shared { files: self.files.clone(), known: SessionCacheCell::default() }
     }
 }
 
-/// The same as [`replay`], with what other replays of the scenario found out.
+/// Like [`replay`], with data shared between replays of the scenario.
 pub(crate) async fn replay_with(
     scenario: &Scenario,
     spec: &Spec,
@@ -202,9 +202,9 @@ pub(crate) async fn replay_with(
     replay_one(scenario, spec, model, options, shared, false).await.0
 }
 
-/// A replay, and `in_full` the engine of its main conversation with all events. Otherwise it keeps
-/// none of them, and is gone before the record is built: both together would be the most that a run
-/// holds.
+/// Runs a replay; `in_full` also returns the engine of its main conversation with all events.
+/// Otherwise the engine keeps no events and is dropped before the record is built, which lowers
+/// peak memory.
 async fn replay_one(
     scenario: &Scenario,
     spec: &Spec,
@@ -241,7 +241,7 @@ async fn replay_one(
     let doors = Doors { provider, watcher: watcher.clone() };
     let (log, events) = Log::open();
     let known = scene.known.clone();
-    let alone = known.crew(&scenario.session).is_empty();
+    let alone = known.subagent_index(&scenario.session).is_empty();
     let subagents = (!alone).then(|| Subagents::new(&scene, doors.clone(), log.clone()));
     let engine = play(&scene, doors.of(None), subagents.clone(), Start::default(), log).await;
     if let Some(subagents) = &subagents {
@@ -264,8 +264,7 @@ async fn replay_one(
     (Replayed { record, trace, loadings, seen }, engine)
 }
 
-/// The ways of a run's conversations to the one provider that they share, watched if anybody
-/// watches.
+/// Transports of the conversations of a run to their shared provider, monitored if requested.
 #[derive(Clone)]
 struct Doors {
     provider: SharedDoor,
@@ -273,7 +272,7 @@ struct Doors {
 }
 
 impl Doors {
-    /// That of the main conversation, or of a subagent.
+    /// Transport of the main conversation, or of a subagent.
     fn of(&self, agent: Option<&str>) -> Box<dyn Door> {
         let door = Box::new(self.provider.clone());
         match &self.watcher {
@@ -283,24 +282,24 @@ impl Doors {
     }
 }
 
-/// One conversation and what it is replayed with.
+/// One conversation and its replay options.
 struct Scene<'a> {
     scenario: &'a Scenario,
-    /// Its messages: the scenario's, or those of one subagent.
+    /// Its messages: those of the scenario, or of one subagent.
     session: &'a Session,
-    /// The subagent; `None` = the main conversation.
+    /// The subagent; `None` for the main conversation.
     agent: Option<&'a str>,
     spec: &'a Spec,
     model: &'a Arc<Model>,
     options: &'a Options,
     desk: &'a SummaryDesk,
-    /// Of its messages.
-    known: Arc<Known>,
-    /// The engine keeps what happens; the log has all that is measured.
+    /// Facts of its messages.
+    known: Arc<SessionCache>,
+    /// Whether the engine keeps its events; the log contains everything that is measured.
     keeps_events: bool,
 }
 
-/// The door to a provider of this scene's model.
+/// Opens the transport to a provider of this scene's model.
 fn open(scene: &Scene<'_>) -> Box<dyn Door> {
     let Scene { scenario, spec, model, options, desk, .. } = scene;
     let summariser =
@@ -321,17 +320,17 @@ fn open(scene: &Scene<'_>) -> Box<dyn Door> {
     }
 }
 
-/// Where a conversation begins.
+/// Start of a conversation.
 #[derive(Clone, Copy, Default)]
 struct Start {
-    /// In virtual time.
+    /// Virtual time in ms.
     at_ms: Millis,
-    /// By the reply to which request of its caller a subagent was started.
+    /// Request of the caller with the reply that started this subagent.
     by_request: Option<u64>,
 }
 
-/// Plays one conversation; what happens in it goes into the log. The faults of a scenario are the
-/// main conversation's.
+/// Plays one conversation and logs its events. Only the main conversation has the scenario's
+/// faults.
 async fn play(
     scene: &Scene<'_>,
     door: Box<dyn Door>,
@@ -368,11 +367,11 @@ async fn play(
     engine
 }
 
-/// What a session always shows.
+/// Context that a session always shows.
 fn fixed(session: &Session, model: &Model, calibrate: Calibrate) -> Fixed {
     let mut out = Fixed::default();
     if let Some(n) = session.header.prefix_tokens.filter(|n| *n > 0) {
-        // A subagent's is reckoned from its counters and may be larger than what a file may say.
+        // A subagent's size is estimated from its counters and may exceed the limit of a file.
         let n = n.min(bounds::FILLER_TOKENS);
         out.base.push(block(
             BlockKind::Base,
@@ -380,8 +379,8 @@ fn fixed(session: &Session, model: &Model, calibrate: Calibrate) -> Fixed {
             text_of(counted_by(session, model, calibrate).fitting(n)),
         ));
     }
-    // What is marked as a subagent's is not the main conversation's; in the session of a subagent
-    // nothing is marked.
+    // Entries marked as a subagent's do not belong to the main conversation; the session of a
+    // subagent has no marks.
     for e in session.entries.iter().filter(|e| e.agent().is_none()) {
         match e {
             Entry::System { text, .. } => {
@@ -407,7 +406,7 @@ fn block(kind: BlockKind, role: Role, text: String) -> Arc<Block> {
     Draft::text(kind, role, text).build(MessageId(u32::MAX), vec![])
 }
 
-/// A memory file under its path, as strategies know one.
+/// A memory file under its path, in the form that strategies expect.
 fn memory_block(path: &str, text: &str) -> Arc<Block> {
     block(BlockKind::Context, Role::User, format!("# {path}\n\n{text}"))
 }

@@ -1,4 +1,4 @@
-//! (fact, need) pairs that are still to be looked at.
+//! (fact, need) pairs that are still to be checked.
 
 use std::sync::Arc;
 
@@ -8,40 +8,41 @@ use ctxbench_core::session::Session;
 use ctxbench_reports::record::{FactRecord, Place};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
+use super::fact_exposure::{Last, Showings};
 use super::path::Path;
-use super::showings::{Last, Showings};
 
-/// Replies within which a need in the same turn asks nothing of a memory.
+/// Replies within which a need in the same turn does not ask for memory.
 const AT_HAND: usize = 5;
 
-/// A need and the fact that it needs.
+/// A need and its fact.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
-    /// The session's id of the need.
+    /// Id of the need in the session.
     pub(super) need: Arc<str>,
-    /// Place of the fact.
+    /// Index of the fact.
     pub(super) fact: usize,
-    /// Where the fact was shown last; `None` = nobody but the agent said it in this window.
+    /// Last showing of the fact; `None` if only the agent stated it in this window.
     pub(super) last: Option<Last>,
-    /// Whether that, or else the reply in which it arises, belongs to an earlier session.
+    /// Whether the showing, or else the reply in which the fact arises, belongs to an earlier
+    /// session.
     pub(super) across: bool,
 }
 
-/// Pairs by the session's id of the need.
+/// Pairs by id of the need.
 pub(super) struct Needs {
     open: HashMap<Arc<str>, Vec<usize>>,
     showings: Arc<Showings>,
-    /// Number of the session, by the id of each message and result.
+    /// Number of the session of each message and result.
     sessions: HashMap<Arc<str>, usize>,
-    /// Of every fact the id under which it arises.
+    /// Id under which each fact arises.
     arises: Vec<Arc<str>>,
-    /// User messages of the present turn whose needs were not looked at.
+    /// User messages of the present turn with unchecked needs.
     pending: Vec<Arc<str>>,
 }
 
 impl Needs {
-    /// The pairs of a session. One whose need lies outside of the path that is replayed, in a
-    /// subagent's window, is none.
+    /// Collects the pairs of a session. Needs outside of the replayed path, in a subagent's window,
+    /// are left out.
     pub(super) fn new(session: &Session, path: &Path, showings: Arc<Showings>) -> Self {
         let places = places(path);
         let mut open: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
@@ -58,7 +59,7 @@ impl Needs {
         Needs { open, showings, sessions: sessions(path), arises, pending: Vec::new() }
     }
 
-    /// A turn begins with these user messages.
+    /// Begins a turn with these user messages.
     pub(super) fn begin(&mut self, keys: &[Arc<str>]) {
         self.pending = keys.to_vec();
     }
@@ -69,7 +70,7 @@ impl Needs {
         (self.pending.iter().flat_map(|k| of(k)).collect(), of(step))
     }
 
-    /// Takes the pairs of the present user messages and of a recorded reply out: (need, facts,
+    /// Removes the pairs of the present user messages and of a recorded reply: (need, facts,
     /// whether a user message needs them).
     pub(super) fn take(&mut self, step: &str) -> Vec<(Arc<str>, Vec<usize>, bool)> {
         let mut out = Vec::new();
@@ -87,7 +88,7 @@ impl Needs {
         out
     }
 
-    /// All pairs that were not looked at yet.
+    /// All unchecked pairs.
     pub(super) fn pairs(&self) -> Vec<Pair> {
         let pairs = |(need, facts): (&Arc<str>, &Vec<usize>)| {
             facts.iter().map(|f| self.pair(need, *f)).collect::<Vec<_>>()
@@ -105,7 +106,7 @@ impl Needs {
     }
 }
 
-/// The session of every message and tool result on a path, from 0.
+/// Number of the session of every message and tool result on a path, from 0.
 fn sessions(path: &Path) -> HashMap<Arc<str>, usize> {
     let mut out = HashMap::new();
     let mut session = 0;
@@ -119,7 +120,7 @@ fn sessions(path: &Path) -> HashMap<Arc<str>, usize> {
     out
 }
 
-/// A pair that nobody looked at, after so many compactions.
+/// Record of a pair that was not checked, after this number of compactions.
 pub(super) fn unreached(fact: &Fact, pair: &Pair, compactions_before: u64) -> FactRecord {
     FactRecord {
         fact: fact.id.clone(),
@@ -141,7 +142,7 @@ pub(super) fn unreached(fact: &Fact, pair: &Pair, compactions_before: u64) -> Fa
     }
 }
 
-/// Turn and number of replies before every message and tool result, by id.
+/// Turn and number of earlier replies of every message and tool result, by id.
 fn places(path: &Path) -> HashMap<&str, (usize, usize)> {
     let mut out = HashMap::new();
     let mut replies = 0;

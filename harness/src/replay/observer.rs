@@ -1,5 +1,5 @@
-//! What is seen of a conversation while it runs: each request is held against the one before, the
-//! rules and the facts, and what was found goes into the log.
+//! Observes a running conversation: compares each request with the one before, checks the rules and
+//! the facts, and logs the results.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,34 +20,34 @@ use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 
 use super::compactions::Measure;
 use super::events::{Begun, Event, Log, Sent};
-use super::grown::Special;
+use super::incremental::Special;
 use super::integrity::Integrity;
-use super::known::Known;
 use super::path::{Move, Path};
 use super::prefix::{Prefix, Served, Shared};
 use super::retention::Retention;
 use super::rewinds::Rewinds;
+use super::session_cache::SessionCache;
 use super::trace::Tracer;
 
-/// What a request was answered with.
+/// Source of the answer to a request.
 #[derive(Clone, Debug)]
-pub(super) enum Asked {
-    /// A recorded reply, by its id.
+pub(super) enum AnswerSource {
+    /// A recorded reply, by id.
     Step(Arc<str>),
-    /// A call that fetches again what the next recorded reply needs, with its result.
+    /// A call that fetches again a fact that the next recorded reply needs.
     Reread {
-        /// The reply that needs it.
+        /// Id of the reply that needs it.
         before: Arc<str>,
-        /// What the tool returns.
+        /// Result of the tool.
         result: Box<Incoming>,
     },
-    /// A short neutral reply: nothing was recorded here.
+    /// A short neutral reply beyond the recording.
     Neutral,
     /// A summary.
     Summary,
-    /// Side work of which nothing enters the conversation.
+    /// Side work that adds nothing to the conversation.
     Aside,
-    /// Nothing yet: the provider compacted and waits to be asked to go on.
+    /// No answer yet: the provider compacted and waits for the next request.
     Paused,
 }
 
@@ -60,35 +60,36 @@ pub(super) struct Observer {
     integrity: Integrity,
     special: Special,
     tracer: Option<Tracer>,
-    /// The subagent whose window this is.
+    /// Subagent of this window; `None` for the main conversation.
     agent: Option<Arc<str>>,
     model: Arc<Model>,
     /// Requests so far.
     requests: u64,
     newest_sample: Option<u64>,
-    /// Recorded replies that entered the history.
+    /// Recorded replies in the history.
     steps: u64,
     most_requests: u64,
     newest_user: Option<MessageId>,
-    /// The provider stopped after this compaction and has not been asked to go on.
+    /// Compaction after which the provider stopped, until it is asked to continue.
     paused: Option<Arc<str>>,
-    /// Times that the session is yet to be opened again.
+    /// Restarts of the session that are still to come.
     restarts: usize,
-    /// Messages that hold reasoning.
+    /// Messages with reasoning.
     reasoned: HashSet<MessageId>,
 }
 
-/// Requests per recorded step after which a run counts as going round in circles; plus a floor.
+/// Requests per recorded step after which a run counts as a livelock, in addition to
+/// [`REQUESTS_FLOOR`].
 const REQUESTS_PER_STEP: u64 = 6;
 const REQUESTS_FLOOR: u64 = 200;
 
-/// The reply that is not yet in the history.
+/// Id of the reply that is not in the history yet.
 const COMING: MessageId = MessageId(u32::MAX);
 
 impl Observer {
     pub(super) fn new(
         session: &Session,
-        known: Arc<Known>,
+        known: Arc<SessionCache>,
         path: &Path,
         model: &Arc<Model>,
         log: Log,
@@ -115,17 +116,18 @@ impl Observer {
         }
     }
 
-    /// Keeps trace lines, too.
+    /// Also writes trace lines.
     pub(super) fn traced(self, tracer: Option<Tracer>) -> Self {
         Observer { tracer, ..self }
     }
 
-    /// This is a subagent's window.
+    /// Marks this window as a subagent's.
     pub(super) fn of_agent(self, agent: Option<&str>) -> Self {
         Observer { agent: agent.map(Arc::from), ..self }
     }
 
-    /// The conversation begins; a subagent's by the reply to a request of its caller.
+    /// Notes the begin of a conversation; `by_request` is the request of the caller that started a
+    /// subagent.
     pub(super) fn begun(&self, path: &Path, at_ms: Millis, by_request: Option<u64>) {
         self.log.note(Event::Begun(Box::new(Begun {
             at_ms,
@@ -135,7 +137,7 @@ impl Observer {
         })));
     }
 
-    /// A move of the session begins.
+    /// Notes the begin of a move of the session.
     pub(super) fn moved(&mut self, m: &Move) {
         self.log.note(Event::Moved);
         self.paused = None;
@@ -146,7 +148,7 @@ impl Observer {
         }
     }
 
-    /// The subagent whose window this is.
+    /// Subagent of this window.
     pub(super) fn agent(&self) -> Option<&str> {
         self.agent.as_deref()
     }
@@ -156,7 +158,7 @@ impl Observer {
         self.newest_sample
     }
 
-    /// Whether the run goes round in circles.
+    /// Whether the run sends requests without progress.
     pub(super) fn livelocked(&self) -> bool {
         let livelocked = self.requests >= self.most_requests;
         if livelocked {
@@ -177,7 +179,7 @@ impl Observer {
         self.log.note(Event::Waited { ms });
     }
 
-    /// The engine noted something.
+    /// Handles an event of the engine.
     pub(super) fn noted(&mut self, noted: &Arc<TimedEvent>) {
         let noted = noted.clone();
         self.log.note(match &noted.event {
@@ -185,7 +187,7 @@ impl Observer {
                 let kept = self.retention.compacted(before, after);
                 let compacted = self.compactions.compacted(&noted, kept);
                 compacted.into_iter().for_each(|c| self.log.note(Event::Compacted(Box::new(c))));
-                // What products write down of it is looked at when a session is opened again.
+                // Session stores need the compactions until the last restart.
                 if self.restarts == 0 {
                     return;
                 }
@@ -209,13 +211,13 @@ impl Observer {
         });
     }
 
-    /// A request was answered, or refused after `took` ms; `waits` = the conversation waited for
-    /// it.
+    /// Notes a request that was answered, or refused after `took` ms. `waits` = the conversation
+    /// waited for it.
     pub(super) fn request(
         &mut self,
         request: &Request,
         result: &Result<Reply, ModelError>,
-        asked: &Asked,
+        asked: &AnswerSource,
         (at_ms, latency_ms): (Millis, Millis),
         waits: bool,
     ) {
@@ -228,7 +230,7 @@ impl Observer {
         if let Some(prompt) = &summarised {
             self.retention.provider_compacted(prompt);
         }
-        // A request that asks for nothing but the summary is no other part of itself.
+        // A request only for a summary has no separate part.
         let inside = reply.filter(|_| sample).and_then(|r| provider_compaction(model, r));
         let logical = self.logical_view(request, reply);
         let shared = match sample {
@@ -243,7 +245,10 @@ impl Observer {
             phase: request.phase,
             model: model.name.clone(),
             step: self.steps,
-            extra: matches!(asked, Asked::Neutral | Asked::Reread { .. } | Asked::Paused),
+            extra: matches!(
+                asked,
+                AnswerSource::Neutral | AnswerSource::Reread { .. } | AnswerSource::Paused
+            ),
             input_tokens: billed.prompt(),
             cache_read: billed.cache_read,
             cache_write: billed.cache_write + billed.cache_write_1h,
@@ -289,9 +294,9 @@ impl Observer {
         self.requests += 1;
     }
 
-    /// What a normal request shares with the one before. A provider that compacts within it works
-    /// through two prompts: what it summarises, and the summary, which it leaves to the next
-    /// request if it pauses.
+    /// Compares a normal request with the one before. A provider that compacts inside the request
+    /// processes two prompts: the one that it summarises, and the one with the summary. If it
+    /// pauses, the second belongs to the next request.
     fn compare(
         &mut self,
         request: &Request,
@@ -312,7 +317,7 @@ impl Observer {
         first.followed_by(then)
     }
 
-    /// What the model saw. Where nothing is edited that is what was sent.
+    /// Blocks that the model saw. Without edits these are the blocks that were sent.
     fn logical_view<'a>(
         &mut self,
         request: &'a Request,
@@ -339,8 +344,8 @@ impl Observer {
         self.paused.as_ref().is_some_and(shows)
     }
 
-    /// A refusal that a scenario's fault puts into the provider's mouth is no fault of the
-    /// strategy.
+    /// Checks that the prompt fits the window. A refusal from a fault of the scenario does not
+    /// count.
     fn over_the_window(
         &self,
         request: &Request,
@@ -355,16 +360,16 @@ impl Observer {
         })
     }
 
-    /// What a normal request showed: facts and broken rules.
+    /// Notes the facts and the broken rules of a normal request.
     fn sample(
         &mut self,
         logical: &[Arc<Block>],
         reply: Option<&Reply>,
-        asked: &Asked,
+        asked: &AnswerSource,
     ) -> Vec<(Rule, String)> {
         let (answers, reread) = match asked {
-            Asked::Step(key) => (Some(key), None),
-            Asked::Reread { before, result } => (Some(before), Some(&**result)),
+            AnswerSource::Step(key) => (Some(key), None),
+            AnswerSource::Reread { before, result } => (Some(before), Some(&**result)),
             _ => (None, None),
         };
         let answers = answers.filter(|_| reply.is_some()).map(|k| &**k);
@@ -380,8 +385,8 @@ impl Observer {
         broken
     }
 
-    /// The reply to the last normal request entered the history; `key` is empty for what was not
-    /// recorded.
+    /// Adds the reply to the last normal request to the history; `key` is empty for replies beyond
+    /// the recording.
     pub(super) fn recorded(&mut self, key: &str, message: MessageId) {
         if !key.is_empty() {
             self.steps += 1;
@@ -394,15 +399,15 @@ impl Observer {
     }
 }
 
-/// A compaction that the provider made inside a reply: what it cost and how long it took by the
-/// model's stated latency.
+/// A compaction that the provider made inside a reply: its cost, and its latency by the model's
+/// stated latency.
 #[derive(Clone, Copy)]
 struct Inside {
     usd: f64,
     ms: Millis,
     /// Input and output.
     tokens: u64,
-    /// Of the input.
+    /// Part of the input that was read from the cache.
     cache_read: u64,
 }
 
@@ -425,7 +430,7 @@ fn provider_compaction(model: &Model, reply: &Reply) -> Option<Inside> {
     })
 }
 
-/// Tokens of the prompt that a reply answers; one that is a compaction answers what it summarises.
+/// Tokens of the prompt that a reply answers; for a compaction, of the prompt that it summarises.
 fn shown(reply: &Reply) -> u64 {
     match reply.usage.prompt() {
         0 => reply.billed.prompt(),
@@ -433,7 +438,7 @@ fn shown(reply: &Reply) -> u64 {
     }
 }
 
-/// What the model saw: the request after the edits that the provider says it made.
+/// Blocks that the model saw: the request after the edits that the provider reports.
 fn logical_view<'a>(request: &'a Request, reply: Option<&Reply>) -> Cow<'a, [Arc<Block>]> {
     let Some(r) = reply else { return context_editing::edited_view(request, Default::default()) };
     let Some(summary) = r.compaction() else {

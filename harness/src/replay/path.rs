@@ -1,5 +1,4 @@
-//! The recorded path of a session: actions from outside, and per turn the replies and tool results
-//! that followed.
+//! Recorded path of a session: actions from outside, and the replies and tool results of each turn.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use ctxbench_core::session::{
     AssistantEntry, Entry, Millis, RewindMode, Session, ToolEntry, UserEntry,
 };
 
-/// Times where a session has none.
+/// Default times of a session without any.
 #[derive(Clone, Copy, Debug)]
 pub struct Defaults {
     /// From the last reply of a turn to the next user message, ms.
@@ -21,33 +20,33 @@ pub struct Defaults {
 }
 
 impl Defaults {
-    /// What the report states: 30 s of thinking, 2 s of tools.
+    /// Defaults that the report states: 30 s of thinking, 2 s of tools.
     pub const STATED: Defaults = Defaults { think_ms: 30_000, tools_ms: 2_000 };
 }
 
-/// One recorded reply with what its tools returned.
+/// One recorded reply with the results of its tools.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// The session's id of the reply.
+    /// Id of the reply in the session.
     pub key: Arc<str>,
-    /// Its contents.
+    /// Content of the reply.
     pub parts: Vec<Part>,
     /// Results of its calls, in order.
     pub results: Vec<Incoming>,
-    /// Time that the tools took, ms.
+    /// Time of the tools, ms.
     pub tools_ms: Millis,
 }
 
-/// Something that happens, and the replies that followed it.
+/// An action, and the replies after it.
 #[derive(Clone, Debug)]
 pub struct Move {
-    /// Time that passes before it, ms.
+    /// Time before it, ms.
     pub gap_ms: Millis,
     /// What happens.
     pub action: Action,
-    /// The session's ids of the user messages in it.
+    /// Ids of its user messages in the session.
     pub keys: Vec<Arc<str>>,
-    /// Replies, for user messages.
+    /// Replies to user messages.
     pub steps: Vec<Step>,
 }
 
@@ -56,19 +55,18 @@ pub struct Move {
 pub struct Path {
     /// Everything in order.
     pub moves: Vec<Move>,
-    /// Recorded replies in all.
+    /// Number of recorded replies.
     pub steps: u64,
 }
 
 impl Path {
-    /// The path of a session's main conversation; subagents' windows are theirs.
+    /// Path of the main conversation of a session, without those of subagents.
     pub fn recorded(session: &Session, defaults: &Defaults) -> Path {
         Path::without(session, defaults, &HashSet::new(), &HashMap::new())
     }
 
-    /// The same, where the time that these calls took is left out: they wait for subagents, who
-    /// take their own. `unseen` = by reply, o200k tokens of the text before it that the recording
-    /// lacks.
+    /// Path without the time of the calls that wait for subagents, which take their own time.
+    /// `unseen` = by reply, o200k tokens of earlier text that the recording lacks.
     pub fn without(
         session: &Session,
         defaults: &Defaults,
@@ -120,18 +118,18 @@ impl Path {
 
 struct Builder<'a> {
     defaults: &'a Defaults,
-    /// Calls whose time is not the tools'.
+    /// Calls that wait for subagents.
     waited: &'a HashSet<&'a str>,
     unseen: &'a HashMap<String, u64>,
     path: Path,
-    /// When the newest thing happened, ms since the session began: as recorded, with the times that
-    /// were put in since.
+    /// Time of the newest event, ms since the session began: as recorded, plus the default times
+    /// added since.
     last_at: Option<Millis>,
-    /// The next recorded time from the present entry on.
+    /// Next recorded time from the present entry on.
     next_at: Option<Millis>,
 }
 
-/// When an entry of the main conversation was recorded.
+/// Recorded time of an entry of the main conversation.
 fn recorded_at(e: &Entry) -> Option<Millis> {
     match e {
         Entry::User(u) if u.agent.is_none() => u.at,
@@ -151,14 +149,13 @@ impl Builder<'_> {
             _ if self.path.moves.is_empty() => 0,
             (Some(a), Some(b)) => b.saturating_sub(a),
             _ if idle.is_some() => 0,
-            // Not more than lies before the next recorded time.
+            // Limited by the next recorded time.
             (Some(a), None) => self.next_at.map_or(self.defaults.think_ms, |b| {
                 self.defaults.think_ms.min(b.saturating_sub(a))
             }),
             _ => self.defaults.think_ms,
         };
-        // Time that passes here is not counted again in the gap before the next thing that has a
-        // time.
+        // Time that passes here is not counted again in the gap before the next recorded time.
         self.last_at =
             at.or(self.last_at.map(|a| a.saturating_add(gap_ms).saturating_add(idle.unwrap_or(0))));
         self.path.moves.push(Move { gap_ms, action, keys, steps: vec![] });
@@ -189,8 +186,8 @@ impl Builder<'_> {
 
     fn assistant(&mut self, a: &AssistantEntry, results: &HashMap<&str, Vec<&ToolEntry>>) {
         if !matches!(self.path.moves.last(), Some(Move { action: Action::User(_), .. })) {
-            // A reply that nothing asked for: the recording began, or went on after a command,
-            // without its user message.
+            // A reply without a user message: the recording began here, or continued after a
+            // command.
             let msg = Incoming { key: "".into(), parts: vec![Part::Text("(continue)".into())] };
             self.push(Action::User(msg), a.at, vec![]);
         }
@@ -233,8 +230,8 @@ impl Builder<'_> {
 }
 
 impl Builder<'_> {
-    /// What the recording lacks joins the last thing that came in: it leaves the context with it,
-    /// but is no part of a result that could be cleared.
+    /// Text that the recording lacks joins the last incoming message and leaves the context
+    /// together with it, but is not part of a result that could be cleared.
     fn unseen_before(&mut self, reply: &str) {
         let Some(tokens) = self.unseen.get(reply) else { return };
         let Some(Move { action: Action::User(msg), steps, .. }) = self.path.moves.last_mut() else {
@@ -323,8 +320,7 @@ mod tests {
         assert_eq!(path.moves.len(), 3);
         assert_eq!(path.moves[0].keys.len(), 2, "two messages answered together are one turn");
         assert_eq!(path.moves[0].steps[0].tools_ms, 3_000);
-        // Five seconds lie between the result and u3; the command in between has no time of its
-        // own.
+        // Five seconds lie between the result and u3; the command in between has no recorded time.
         assert_eq!(path.moves[1].gap_ms, 5_000);
         assert_eq!(path.moves[2].gap_ms, 0);
     }
@@ -353,7 +349,7 @@ mod tests {
             gaps(vec![user("u1", 0), said(Some(5_000)), idle.clone(), user("u2", 3_625_000)]),
             [0, 0, 20_000]
         );
-        // Times of a clock that stood still meanwhile leave nothing over.
+        // Times of a stopped clock leave no gap.
         assert_eq!(
             gaps(vec![user("u1", 0), said(Some(5_000)), idle, user("u2", 25_000)]),
             [0, 0, 0]
@@ -369,7 +365,7 @@ mod tests {
             gaps(vec![silent("u1"), said(None), silent("u2"), said(None), silent("u3")]),
             [0, 30_000, 30_000]
         );
-        // A step back takes the stated time out of the recorded gap.
+        // A step back subtracts the default time from the recorded gap.
         let back = Entry::Rewind {
             to: "a".into(),
             mode: Default::default(),

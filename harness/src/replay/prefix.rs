@@ -1,7 +1,7 @@
-//! What a request shares at its beginning with the one before, and what had to be written again.
+//! Compares each request with the one before: tokens shared at the beginning, and tokens written
+//! again.
 //!
-//! Only that in which two requests differ is looked at: sums up to each block are kept from one to
-//! the next.
+//! Only differing blocks are examined: prefix sums are kept from one request to the next.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use rapidhash::RapidHashMap as HashMap;
 #[derive(Default)]
 pub(super) struct Prefix {
     blocks: Vec<Arc<Block>>,
-    /// Hash of its tool definitions.
+    /// Hash of the tool definitions.
     tools: Option<u64>,
-    /// Up to each of its blocks.
+    /// Sums up to each block.
     sums: Vec<Sum>,
-    /// How often each content stands in it.
+    /// Number of occurrences of each content.
     hashes: HashMap<u64, usize>,
 }
 
-/// What a row of blocks adds up to. The conversation is what is left without the system part.
+/// Sums over a sequence of blocks. The conversation excludes the system part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sum {
     tokens: u64,
@@ -45,15 +45,15 @@ impl Sum {
     }
 }
 
-/// What the cache did for a prompt that was answered, tokens.
+/// Tokens of an answered prompt that the cache served.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Served {
     pub(super) read: u64,
-    /// Those that it would have served besides if entries had no lifetime.
+    /// Further tokens that the cache would have served without expiry.
     pub(super) expired: u64,
 }
 
-/// A request held against the one before.
+/// Comparison of a request with the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shared {
     /// Tokens shared at the beginning, system part left out.
@@ -66,17 +66,17 @@ pub(super) struct Shared {
 /// Tokens that were shown before and had to be written or sent again, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Again {
-    /// The cache had held them, and their lifetime was over.
+    /// Tokens of cache entries that had expired.
     pub(super) expired: u64,
-    /// Something before them had changed.
+    /// Tokens after a change.
     pub(super) changed: u64,
-    /// They stood behind the last breakpoint, in a prompt too small for the cache, or where nothing
-    /// is cached at all.
+    /// Tokens after the last breakpoint, in a prompt that is too small for the cache, or without a
+    /// cache.
     pub(super) other: u64,
 }
 
 impl Shared {
-    /// What a request and the one after the next share, when the next and that one share `then`.
+    /// Combines two comparisons in a row into one.
     pub(super) fn followed_by(self, then: Shared) -> Shared {
         Shared {
             common: self.common.min(then.common),
@@ -91,14 +91,15 @@ impl Shared {
 }
 
 impl Prefix {
-    /// Holds what a normal request showed against the one before; an answered one takes its place.
+    /// Compares a normal request with the newest answered one, and replaces that if this one was
+    /// answered.
     pub(super) fn compare(
         &mut self,
         request: &Request,
         logical: &[Arc<Block>],
         served: Option<Served>,
     ) -> Shared {
-        // `cache_edits` leaves results out behind the prefix: the cache sees them as they were sent.
+        // `cache_edits` removes results after the prefix; the cache sees them as they were sent.
         let by = &request.model.counting;
         let kept =
             request.server_edits.iter().any(|e| !context_editing::deleted_results(e).is_empty());
@@ -117,7 +118,8 @@ impl Prefix {
             })
             .collect();
         let old = self.sums.last().copied().unwrap_or_default();
-        // Behind the first difference the system part may differ and the conversation go on alike.
+        // After the first difference the system part may differ and the conversation continue
+        // unchanged.
         let rest = |blocks: &[Arc<Block>]| -> Vec<Arc<Block>> {
             blocks[head..].iter().filter(|b| !is_system(b)).cloned().collect()
         };
@@ -160,9 +162,8 @@ impl Prefix {
         shared
     }
 
-    /// What the cache served ends somewhere; whatever of the request before lies behind it was
-    /// written or sent again. `sum` = what the blocks up to this one add up to, where the model was
-    /// shown what was sent.
+    /// Splits the tokens of the earlier request that the cache did not serve by cause. `sum` = sums
+    /// up to each block, if the model was shown what was sent.
     fn again(
         &self,
         request: &Request,
@@ -175,7 +176,7 @@ impl Prefix {
         let by = &request.model.counting;
         let mut again = Again::default();
         let tools = request.tools_tokens();
-        // How many blocks were served whole, as far as sums tell.
+        // Number of blocks that were served whole, according to the sums.
         let from = sum.map_or(0, |sum| {
             let (mut low, mut high) = (0, sent.len());
             while low < high {
@@ -191,7 +192,7 @@ impl Prefix {
             (Some(sum), Some(last)) => sum(last),
             _ => Sum::default(),
         };
-        // Caches serve in steps, so what stands here may have been served in part.
+        // Caches serve in steps, so this block may have been served in part.
         let mut missed = |from: u64, to: u64, stands: bool| {
             let from = from.max(served);
             let cold = to.min(served + expired).saturating_sub(from);

@@ -1,4 +1,4 @@
-//! The record of a run, built once out of its session and its log.
+//! Builds the record of a run from its session and its log.
 
 use std::sync::mpsc::Receiver;
 
@@ -15,43 +15,43 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use super::conversation::{Conversation, conversations};
-use super::crew::Crew;
 use super::events::{Event, Logged};
-use super::known::Known;
-use super::{Loading, background, compactions, delegation, histories, resume};
+use super::session_cache::SessionCache;
+use super::subagent_index::SubagentIndex;
+use super::{Loading, background, compactions, delegation, fact_timeline, resume};
 use crate::rewind::{self, FileRewinds};
 
-/// A run that is over.
+/// A finished run.
 pub(super) struct Run<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) spec: &'a Spec,
     pub(super) model: &'a Model,
     /// The files of the session at its rewinds.
     pub(super) files: &'a FileRewinds,
-    /// Of the session.
-    pub(super) known: &'a Known,
-    /// Who wrote its summaries, if any was asked for.
+    /// Analysis of the session.
+    pub(super) known: &'a SessionCache,
+    /// Writer of its summaries, if any was requested.
     pub(super) summariser: Option<String>,
-    /// What ended it that is no matter of the strategy: status and reason.
+    /// Reason of an end that the strategy did not cause.
     pub(super) stopped: Stopped,
 }
 
 impl Run<'_> {
-    pub(super) fn crew(&self) -> &Crew {
-        self.known.crew(&self.scenario.session)
+    pub(super) fn subagent_index(&self) -> &SubagentIndex {
+        self.known.subagent_index(&self.scenario.session)
     }
 }
 
-/// Why a run ended that did not end by itself.
+/// Reason why a run was stopped.
 #[derive(Debug, Default)]
 pub(super) struct Stopped {
-    /// A summary that nobody could write.
+    /// A missing summary.
     pub(super) unsummarised: Option<String>,
     /// A spend limit.
     pub(super) refused: Option<String>,
 }
 
-/// What was measured, and what is no part of the results.
+/// Record of a run, with data that is not part of the results.
 pub(super) struct Measured {
     pub(super) record: RunRecord,
     /// One JSON line per request.
@@ -59,7 +59,7 @@ pub(super) struct Measured {
     pub(super) loadings: Vec<Loading>,
 }
 
-/// What of one conversation enters the record.
+/// Part of the record from one conversation.
 pub(super) struct ConversationRecord {
     pub(super) conversation: Conversation,
     pub(super) status: Status,
@@ -97,7 +97,7 @@ impl ConversationRecord {
 /// The record of a run by its log.
 pub(super) fn measured(run: &Run<'_>, log: Receiver<Logged>) -> Measured {
     let session = &run.scenario.session;
-    let (main, agents) = conversations(log, run.crew().all.len());
+    let (main, agents) = conversations(log, run.subagent_index().all.len());
     let main = ConversationRecord::new(main, run.model, 0);
     let mut offset = main.conversation.requests().count() as u64;
     let mut parts = Vec::new();
@@ -136,7 +136,7 @@ pub(super) fn measured(run: &Run<'_>, log: Receiver<Logged>) -> Measured {
                     let seq = sent.record.seq + offset;
                     requests.push(RequestRecord { seq, ..sent.record });
                 }
-                event if of_main => histories::tell(&mut lives, event),
+                event if of_main => fact_timeline::tell(&mut lives, event),
                 _ => {}
             }
         }
@@ -177,7 +177,7 @@ pub(super) fn measured(run: &Run<'_>, log: Receiver<Logged>) -> Measured {
     Measured { record, trace, loadings }
 }
 
-/// The session of a run; `remarks` = what the run found out about it.
+/// Session of a run; `remarks` = remarks of the run.
 pub(crate) fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
     let source = s.session.header.source.as_ref();
     ScenarioInfo {
@@ -193,7 +193,7 @@ pub(crate) fn scenario_info(s: &Scenario, remarks: &[String]) -> ScenarioInfo {
     }
 }
 
-/// A strategy without its settings; `program` = what a program said of itself, name and version.
+/// Strategy without its settings; `program` = name and version that a program reported.
 fn strategy_info(spec: &Spec, program: Option<(String, String)>) -> StrategyInfo {
     let unknown = || spec.descriptor.factory.product.is_program().then(|| "exec".to_string());
     let version = program.as_ref().map(|(_, version)| version.clone());
@@ -208,7 +208,7 @@ fn strategy_info(spec: &Spec, program: Option<(String, String)>) -> StrategyInfo
     }
 }
 
-/// The record of a pair that could not be run.
+/// Record of a pair that could not run.
 pub(crate) fn not_run(
     scenario: &Scenario,
     spec: &Spec,
@@ -232,7 +232,7 @@ pub(crate) fn not_run(
     }
 }
 
-/// How a run was played: a session whose subagent did not come back was not finished.
+/// Outcome of a run; a session with an unfinished subagent is not finished.
 fn played(
     run: &Run<'_>,
     main: &ConversationRecord,
@@ -241,7 +241,7 @@ fn played(
     if main.status != Status::Completed {
         return (main.status, main.error.clone());
     }
-    let failed = run.crew().all.iter().zip(parts).find_map(|(agent, part)| {
+    let failed = run.subagent_index().all.iter().zip(parts).find_map(|(agent, part)| {
         let part = part.as_ref().filter(|p| p.status != Status::Completed)?;
         let why = part.error.as_deref().unwrap_or_default();
         Some((part.status, Some(format!("subagent {}: {why}", agent.id))))
@@ -273,7 +273,7 @@ fn integrity(
     parts: &[Option<ConversationRecord>],
 ) -> Vec<IntegrityFailure> {
     let mut out = main.integrity.clone();
-    for (agent, part) in run.crew().all.iter().zip(parts) {
+    for (agent, part) in run.subagent_index().all.iter().zip(parts) {
         let Some(part) = part else { continue };
         out.extend(part.integrity.iter().map(|i| IntegrityFailure {
             request: i.request + part.offset,
@@ -285,15 +285,15 @@ fn integrity(
     out
 }
 
-/// The remark of a row that was asked for a compaction and has no such command.
+/// Remark of a row without a command for manual compactions.
 const NO_MANUAL: &str = "manual compaction n/a";
 
-/// Whether no compaction that the user asked for was refused for want of such a command.
+/// Whether no manual compaction was refused for lack of a command.
 pub(crate) fn took_manual(record: &RunRecord) -> bool {
     record.note.as_ref().is_none_or(|n| !n.contains(NO_MANUAL))
 }
 
-/// A remark for the table.
+/// Remark for the table.
 fn note(
     run: &Run<'_>,
     main: &ConversationRecord,
@@ -319,7 +319,7 @@ fn note(
     Some(all.join("; "))
 }
 
-/// What the figures of a row are computed from.
+/// Input of the figures of a row.
 struct Measures<'a> {
     main: &'a ConversationRecord,
     parts: &'a [Option<ConversationRecord>],
@@ -327,8 +327,8 @@ struct Measures<'a> {
 }
 
 impl Measures<'_> {
-    /// The figures. What was paid counts wherever it was paid; what describes a window (peak,
-    /// prefix, compactions, drift, steps, waiting) is that of the main conversation.
+    /// Figures of the row. Costs include all windows; figures of a window (peak, prefix,
+    /// compactions, steps, waiting) are those of the main conversation.
     fn summary(&self) -> Summary {
         let c = &self.main.conversation;
         let compactions = &self.main.compactions;
@@ -373,7 +373,7 @@ impl Measures<'_> {
             kept_exposed_pct: self.share(|f| {
                 (f.counts && f.exposed == Some(true)).then_some(f.found > Match::Absent)
             }),
-            // Without summaries there is nothing that could carry a fact.
+            // Only a summary can carry a fact.
             summary_retention_pct: percent(carried, lost)
                 .filter(|_| compactions.iter().any(|c| c.kind == CompactionKind::Summarise)),
             reread_tokens: each(Conversation::reread_tokens),
@@ -382,15 +382,15 @@ impl Measures<'_> {
             user_interventions: each(Conversation::interventions),
             trigger_error_tokens: (!errors.is_empty())
                 .then(|| errors.iter().sum::<f64>() / errors.len() as f64),
-            // Of the whole row, or of other rows.
+            // Set later, from the whole row or from other rows.
             integrity_failures: 0,
             saved_pct: None,
             cost_saved_pct: None,
         }
     }
 
-    /// Share of the pairs that hold, per cent; pairs without an answer, and those that no strategy
-    /// could have kept, do not count.
+    /// Share of pairs with the answer `true`, per cent. Pairs without an answer, and those that no
+    /// strategy could have kept, do not count.
     fn share(&self, of: impl Fn(&FactRecord) -> Option<bool>) -> Option<f64> {
         percent_of(self.facts.iter().filter(|f| !f.undelivered).filter_map(of))
     }

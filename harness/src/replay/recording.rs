@@ -1,5 +1,5 @@
-//! What a recording tells of the world that its session met: the model and its limits, how long
-//! caches lived, how tokens were counted, and what of the prompts was not recorded.
+//! Reads the environment of a recorded session: model and limits, cache lifetimes, token counting,
+//! and text of the prompts that was not recorded.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,8 +14,7 @@ use ctxbench_scenarios::{Scenario, bounds};
 use super::Options;
 use crate::models;
 
-/// The model as this session meets it: counting and limits of the session or the command line,
-/// then the scale.
+/// Model for this session: counting and limits of the session or the command line, then the scale.
 pub(super) fn met(scenario: &Scenario, model: &Model, options: &Options) -> Model {
     let header = &scenario.session.header;
     let mut m = model.clone();
@@ -30,7 +29,7 @@ pub(super) fn met(scenario: &Scenario, model: &Model, options: &Options) -> Mode
     m.scaled(scenario.scale)
 }
 
-/// How a model counts the tokens of a session.
+/// Token counting of a model for a session.
 pub(crate) fn counting(session: &Session, model: &Model, calibrate: Calibrate) -> Counting {
     match calibrate {
         Calibrate::Off => Counting::O200K,
@@ -39,7 +38,7 @@ pub(crate) fn counting(session: &Session, model: &Model, calibrate: Calibrate) -
     }
 }
 
-/// The cache lifetime that the recorded program asked for, as far as counters tell.
+/// Cache lifetime that the recorded program requested, according to its counters.
 pub(super) fn lifetime(session: &Session) -> Ttl {
     let counted = session.entries.iter().filter_map(|e| match e {
         Entry::Assistant(a) if a.agent.is_none() => a.usage,
@@ -51,7 +50,7 @@ pub(super) fn lifetime(session: &Session) -> Ttl {
     if written.1 > written.0 { Ttl::OneHour } else { DEFAULT_TTL }
 }
 
-/// The model that a recorded subagent ran on, where the run's is the one that its caller ran on.
+/// Model of a recorded subagent, if the run's model is the one of its caller.
 pub(super) fn of_subagent(
     scenario: &Scenario,
     session: &Session,
@@ -66,8 +65,8 @@ pub(super) fn of_subagent(
     }
 }
 
-/// How the tokens that a session tells were counted: as the run's model counts, unless it was
-/// recorded with one of another family.
+/// Counting of the token numbers in a session: that of the run's model, unless another family
+/// recorded it.
 pub(super) fn counted_by(session: &Session, model: &Model, calibrate: Calibrate) -> Counting {
     match session.header.model.as_deref() {
         Some(name)
@@ -79,19 +78,18 @@ pub(super) fn counted_by(session: &Session, model: &Model, calibrate: Calibrate)
     }
 }
 
-/// Whether a recording's counters tell the sizes of prompts as this model counts them.
+/// Whether the counters of a recording report prompt sizes in the counting of this model.
 pub(super) fn tells_sizes(session: &Session, model: &Model) -> bool {
     let provider = session.header.model.as_deref().and_then(model::provider_of);
     provider == Some(model.provider) && session.has_counters()
 }
 
-/// What a recording lacks before each reply, o200k tokens of text by the reply's id.
+/// o200k tokens of text that a recording lacks before each reply, by id of the reply.
 pub(super) type Unseen = HashMap<String, u64>;
 
-/// What a recording lacks by its counters, which count so. The text is the same whatever the run's
-/// model; only that of the recorded family counts it as recorded. With what stands before the first
-/// request it is no more than fits into memory, whatever the counters say; [`unfilled`] tells of
-/// what is beyond.
+/// Text that a recording lacks according to its counters, in their counting. The text is the same
+/// for every model of a run, but only the recorded family counts it as recorded. Together with the
+/// text before the first request it is limited to fit into memory; [`unfilled`] reports the rest.
 pub(super) fn unseen(session: &Session, by: &Counting) -> Unseen {
     let own = session.entries.iter().filter(|e| e.agent().is_none());
     let before = session.header.prefix_tokens.unwrap_or_default();
@@ -107,8 +105,7 @@ pub(super) fn unseen(session: &Session, by: &Counting) -> Unseen {
         .collect()
 }
 
-/// A remark on each conversation whose counters tell of more text that it lacks than a replay makes
-/// up.
+/// Remark on each conversation that lacks more text than a replay fills in.
 pub(super) fn unfilled(session: &Session) -> Vec<String> {
     let mut conversations: BTreeMap<Option<&str>, Vec<&Entry>> = BTreeMap::new();
     for e in &session.entries {
@@ -116,7 +113,7 @@ pub(super) fn unfilled(session: &Session) -> Vec<String> {
     }
     let most = bounds::FILLER_TOKENS;
     let remark = |(agent, own): (Option<&str>, Vec<&Entry>)| {
-        // Reckoning takes a count of all that was said, and hardly any session comes near.
+        // The estimate needs a count of all texts, and few sessions come near the limit.
         if growth(&own) <= most {
             return None;
         }
@@ -140,7 +137,7 @@ pub(super) fn unfilled(session: &Session) -> Vec<String> {
     conversations.into_iter().filter_map(remark).collect()
 }
 
-/// How much the counted prompts of a conversation grew in all, tokens.
+/// Total growth of the counted prompts of a conversation, tokens.
 fn growth(own: &[&Entry]) -> u64 {
     let prompts = own.iter().filter_map(|e| match e {
         Entry::Assistant(a) => Some(a.usage?.prompt()),
@@ -152,8 +149,8 @@ fn growth(own: &[&Entry]) -> u64 {
     prompts.fold((0, 0), grown).0
 }
 
-/// Text of exactly `tokens` o200k tokens that stands for words that were not recorded. Four bytes a
-/// token, like English: some programs estimate by bytes.
+/// Text of exactly `tokens` o200k tokens in place of unrecorded text. It has four bytes per token,
+/// like English, because some programs estimate by bytes.
 pub(crate) fn text_of(tokens: u64) -> String {
     let mut out = String::from(if tokens == 0 { "" } else { "and" });
     for _ in 1..tokens {
@@ -162,7 +159,7 @@ pub(crate) fn text_of(tokens: u64) -> String {
     out
 }
 
-/// A text as a person should read it: words that stand for unrecorded ones are none.
+/// Text for people, without the filler of unrecorded text.
 pub(crate) fn readable(text: &str) -> &str {
     let made_up = !text.is_empty() && text.split(' ').all(|word| word == "and");
     if made_up { "(words that the recording lacks)" } else { text }
@@ -191,7 +188,7 @@ mod tests {
             reply("a4", None, 1_000_005_000),
         ];
         let mut session = Session { header, entries, facts: vec![] };
-        // A token counts as one here, and a block as four.
+        // Here a token counts as one, and a block as four.
         let unseen = unseen(&session, &Counting::O200K);
         assert_eq!((unseen["a2"], unseen["a3"], unseen["a4"]), (999_996, 5_000_004, 0));
         let told = unfilled(&session);

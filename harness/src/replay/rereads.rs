@@ -1,4 +1,5 @@
-//! Fetching again what was lost: once per loss, the latest version, charged as the product cut it.
+//! Models re-reads of lost facts: once per loss, the latest version, charged as the product
+//! truncates it.
 
 use std::sync::Arc;
 
@@ -10,31 +11,31 @@ use rapidhash::{HashMapExt, HashSetExt, RapidHashMap as HashMap, RapidHashSet as
 
 use super::path::Path;
 
-/// A call that the agent would make to see again what it lost.
+/// A call that fetches a lost fact again.
 #[derive(Clone, Debug)]
 pub(super) struct Reread {
     pub(super) call: ToolCall,
     pub(super) result: Incoming,
 }
 
-/// A call as the model wrote it; two equal ones ask for the same thing.
+/// Arguments of a call as the model wrote them; equal ones request the same data.
 type CallShape = (Arc<str>, Arc<str>);
 
-/// Where a result stands: the recorded reply that it follows, and which of its results it is.
+/// Position of a result: its recorded reply, and its index among the results of that reply.
 type Place = (Arc<str>, usize);
 
 pub(super) struct Rereads {
-    /// Recorded calls by their id.
+    /// Recorded calls by id.
     calls: HashMap<Arc<str>, CallShape>,
-    /// Where each of them returned something.
+    /// Positions of their results.
     returned: HashMap<Arc<str>, Place>,
-    /// Ids of the calls of every recorded reply, with what they returned.
+    /// Ids of the calls of every recorded reply, with their results.
     steps: HashMap<Arc<str>, Vec<Incoming>>,
-    /// What a call returned last.
+    /// Last result of each call.
     latest: HashMap<CallShape, Place>,
-    /// Calls made again since a fact of theirs was last seen.
+    /// Calls that were repeated since a fact of theirs was last visible.
     made: HashSet<CallShape>,
-    /// A re-read whose result the next request will show: its id and what the tool returned.
+    /// Re-read with a result that the next request will show: its id and the tool's output.
     coming: Option<(Arc<str>, Arc<str>)>,
     count: u64,
 }
@@ -64,7 +65,7 @@ impl Rereads {
         }
     }
 
-    /// The tools of a recorded reply have run.
+    /// Adds the results of the tools of a recorded reply.
     pub(super) fn ran(&mut self, step: &str) {
         let Some((step, results)) = self.steps.get_key_value(step) else { return };
         for (at, o) in results.iter().enumerate() {
@@ -74,12 +75,12 @@ impl Rereads {
         }
     }
 
-    /// Ids of the results that followed a recorded reply.
+    /// Ids of the results after a recorded reply.
     pub(super) fn results(&self, step: &str) -> impl Iterator<Item = Arc<str>> + '_ {
         self.steps.get(step).into_iter().flatten().map(|o| o.key.clone())
     }
 
-    /// The result of this call is in the context: should it leave, that is another loss.
+    /// Notes that the result of a call is in the context; if it leaves, that is another loss.
     pub(super) fn seen(&mut self, call: &str) {
         if self.made.is_empty() {
             return;
@@ -89,8 +90,8 @@ impl Rereads {
         }
     }
 
-    /// The same call again, with what it returned last; `None` when it was made for this loss
-    /// already or never before, or when what is lost (`carries`) never was in its result.
+    /// The same call again with its last result. `None` if it was already repeated for this loss,
+    /// never made, or if the result never contained the lost fact (`carries`).
     pub(super) fn again(&mut self, call: &str, carries: impl Fn(&str) -> bool) -> Option<Reread> {
         let (step, at) = self.returned.get(call)?;
         let own = self.steps.get(step)?.get(*at)?;
@@ -113,14 +114,14 @@ impl Rereads {
         Some(Reread { call, result })
     }
 
-    /// A re-read was asked for; what it costs shows in the next request.
+    /// Notes a requested re-read; its cost appears in the next request.
     pub(super) fn asked(&mut self, result: &Incoming) {
         let output = result.parts.first().map_or("", Part::text);
         self.coming = Some((result.key.clone(), output.into()));
     }
 
-    /// A normal request: the tokens that it shows of the re-read before it. A product without tool
-    /// messages shows the whole result within another text.
+    /// Tokens that a normal request shows of the re-read before it. A product without tool messages
+    /// shows the whole result within another text.
     pub(super) fn shown(&mut self, blocks: &[Arc<Block>]) -> Option<u64> {
         let (id, output) = self.coming.take()?;
         let own = |b: &&Arc<Block>| b.kind != BlockKind::Call && b.call_id() == Some(&id);
@@ -138,7 +139,7 @@ mod tests {
     use crate::replay::path::{Defaults, Path};
     use ctxbench_core::block::{CallRef, Draft, MessageId, Role};
 
-    /// The same file read twice, with another content the second time.
+    /// The same file read twice, with other content the second time.
     const LINES: &str = r#"{"type":"session","version":1,"id":"s"}
 {"type":"user","id":"u1","text":"look"}
 {"type":"assistant","id":"a1","calls":[{"id":"c1","name":"read","arguments":"{\"path\":\"a\"}"}]}

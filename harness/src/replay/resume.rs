@@ -1,9 +1,9 @@
-//! Opening a session again: what each of the product's formats gives back, and what the product
-//! does then.
+//! Reopens a session: the content that each format of the product restores, and the next steps of
+//! the product.
 //!
-//! At each restart of a session what happened so far is written in the formats of the strategy's
-//! product, read again, and compared with the context that was shown before. Summary calls and
-//! waiting are those between the restart and the first answer behind it.
+//! At each restart the session so far is written in the formats of the strategy's product, read
+//! again, and compared with the earlier context. Summary calls and waiting are those between the
+//! restart and the first answer after it.
 
 use std::time::{Duration, Instant};
 
@@ -22,10 +22,11 @@ use super::conversation::{Conversation, blocked_ms};
 use super::events::Event;
 use crate::shutdown::TempFolder;
 
-/// How long a format took to load, by our own code; the machine's matter, so no part of results.
+/// Load time of a format by our own code. It depends on the machine, so it is not part of the
+/// results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loading {
-    /// Which restart, from 1.
+    /// Number of the restart, from 1.
     pub restart: u64,
     /// Name of the format.
     pub format: &'static str,
@@ -33,8 +34,8 @@ pub struct Loading {
     pub took: Duration,
 }
 
-/// What the product did after each restart: summary calls until the first answer, and ms that it
-/// waited for them.
+/// Work of the product after each restart: summary calls until the first answer, and waiting for
+/// them in ms.
 fn afterwards(conversation: &Conversation) -> Vec<(u64, Millis)> {
     let mut out: Vec<(u64, Millis)> = Vec::new();
     let mut resuming = false;
@@ -57,7 +58,7 @@ fn afterwards(conversation: &Conversation) -> Vec<(u64, Millis)> {
     out
 }
 
-/// The records of every restart, and how long loading took.
+/// Records of every restart, and load times.
 pub(super) fn records(
     session: &Session,
     spec: &Spec,
@@ -68,11 +69,11 @@ pub(super) fn records(
     let (mut out, mut took) = (Vec::new(), Vec::new());
     let mut journal = Journal::default();
     let mut restart = 0;
-    // What lies behind the last restart is read by nobody.
+    // Events after the last restart are never read.
     let ends = events.iter().rposition(|e| matches!(e.event, Noted::Restart { .. }));
     for (i, e) in events.iter().enumerate().take(ends.map_or(0, |last| last + 1)) {
         match &e.event {
-            // Our view stays as it is when the provider clears something in its own.
+            // Our view is unchanged when the provider clears text in its own view.
             Noted::Compaction { mechanism, .. } if is_server_clear(mechanism) => {}
             Noted::Compaction { before, after, .. } => {
                 journal.grew(persist::conversation(before));
@@ -115,7 +116,7 @@ pub(super) fn records(
                     }
                 }
             }
-            // What is written from here on belongs to another session.
+            // Later writes belong to another session.
             Noted::NewSession { .. } => journal = Journal::default(),
             Noted::Reopened { shown } => journal.grew(persist::conversation(shown)),
             _ => {}
@@ -124,7 +125,7 @@ pub(super) fn records(
     (out, took)
 }
 
-/// Facts that are said before a restart (from 1) in the session that it opens again.
+/// Facts stated before a restart (from 1) in the session that it reopens.
 fn established(session: &Session, restart: usize) -> Vec<&Fact> {
     let is = |e: &&Entry| matches!(e, Entry::Restart { .. });
     let restarts: Vec<usize> =
@@ -177,7 +178,7 @@ fn measure(
     Ok((file, took))
 }
 
-/// What of a part a fact can stand in.
+/// Text of a part that can state a fact.
 fn text(p: &Part) -> Option<&str> {
     match p {
         Part::Text(t)

@@ -1,5 +1,4 @@
-//! What the model could know while a replay runs: facts at their needs, through compactions, in the
-//! product's own store.
+//! Tracks which facts the model can see during a replay: at their needs, and through compactions.
 
 use std::sync::Arc;
 
@@ -11,15 +10,15 @@ use ctxbench_core::request::Request;
 use ctxbench_core::session::Session;
 use ctxbench_reports::record::{FactRecord, Place};
 
-use super::drift::{Drift, Kept};
 use super::events::{Event, Log};
+use super::fact_exposure::Exposure;
+use super::fact_losses::{FactLosses, LossTracker};
+use super::fact_timeline::FactTimelines;
 use super::facts::{FactBook, Sighting};
-use super::histories::Histories;
-use super::known::Known;
 use super::needs::{Needs, Pair, unreached};
 use super::path::Path;
 use super::rereads::{Reread, Rereads};
-use super::showings::Exposure;
+use super::session_cache::SessionCache;
 
 /// The facts of a session in one replay.
 pub(super) struct Retention {
@@ -28,18 +27,18 @@ pub(super) struct Retention {
     needs: Needs,
     exposure: Exposure,
     rereads: Rereads,
-    drift: Drift,
-    histories: Histories,
-    /// Keys of user messages that no request showed yet.
+    drift: LossTracker,
+    histories: FactTimelines,
+    /// Keys of user messages that no request has shown yet.
     arriving: Vec<Arc<str>>,
     compactions_seen: u64,
     visible: Vec<Option<Sighting>>,
-    /// Facts that were visible since the last summary was written.
+    /// Facts that were visible since the last summary.
     lately: Vec<bool>,
 }
 
 impl Retention {
-    pub(super) fn new(session: &Session, known: Arc<Known>, path: &Path, log: Log) -> Self {
+    pub(super) fn new(session: &Session, known: Arc<SessionCache>, path: &Path, log: Log) -> Self {
         let facts = known.facts.len();
         let showings = known.showings(session);
         let needs = Needs::new(session, path, showings.clone());
@@ -49,8 +48,8 @@ impl Retention {
             exposure: Exposure::new(showings, pairs),
             needs,
             rereads: Rereads::new(path),
-            drift: Drift::new(facts),
-            histories: Histories::new(known.measured),
+            drift: LossTracker::new(facts),
+            histories: FactTimelines::new(known.measured),
             lately: vec![false; facts],
             arriving: Vec::new(),
             compactions_seen: 0,
@@ -59,24 +58,24 @@ impl Retention {
         }
     }
 
-    /// Every pair that will be looked at when its need comes up.
+    /// Every pair that is still to be checked.
     pub(super) fn pairs(&self) -> Vec<Pair> {
         self.needs.pairs()
     }
 
-    /// A turn begins with these user messages.
+    /// Begins a turn with these user messages.
     pub(super) fn begin(&mut self, keys: &[Arc<str>]) {
         self.needs.begin(keys);
         self.arriving = keys.to_vec();
     }
 
-    /// The provider compacted what a request showed; its summary is not yet in the history.
+    /// Notes that the provider compacted this prompt; its summary is not in the history yet.
     pub(super) fn provider_compacted(&mut self, shown: &[Arc<Block>]) {
         self.book.license_provider(MessageId(u32::MAX), shown);
     }
 
-    /// A normal request showed this. `answers` = the recorded reply that it was answered with, or
-    /// that its re-read stands before.
+    /// Notes the blocks of a normal request. `answers` = the recorded reply to it, or the reply
+    /// after a re-read.
     pub(super) fn shown(
         &mut self,
         seq: u64,
@@ -98,8 +97,8 @@ impl Retention {
         self.note_shown(seq);
     }
 
-    /// A call that fetches again the first fact that the next recorded reply needs and the context
-    /// no longer shows.
+    /// Call that fetches again the first fact that the next recorded reply needs and the context no
+    /// longer shows.
     pub(super) fn lost_at(&mut self, step: &str, request: &Request) -> Option<Reread> {
         let (by_user, by_step) = self.needs.due(step);
         if by_user.is_empty() && by_step.is_empty() {
@@ -127,7 +126,7 @@ impl Retention {
         })
     }
 
-    /// Looks at the facts that are needed now, in what the model was shown.
+    /// Checks the facts that are needed now against the blocks that the model was shown.
     fn measure_needs(&mut self, request: u64, step: &str, shown: &[Arc<Block>]) {
         for (key, facts, by_user) in self.needs.take(step) {
             self.look(request, &key, &facts, shown, newest_user(shown).filter(|_| by_user));
@@ -168,7 +167,7 @@ impl Retention {
         }
     }
 
-    /// What follows from what a request showed.
+    /// Updates the state after a request showed these blocks.
     fn note_shown(&mut self, seq: u64) {
         for key in std::mem::take(&mut self.arriving) {
             self.drift.said(&self.book.known, &key);
@@ -183,7 +182,7 @@ impl Retention {
         }
     }
 
-    /// The reply to the last normal request entered the history.
+    /// Adds the reply to the last normal request to the history.
     pub(super) fn recorded(&mut self, key: &str, message: MessageId) {
         let visible = std::mem::take(&mut self.visible);
         self.book.license(message, key, &visible);
@@ -196,15 +195,14 @@ impl Retention {
         results.iter().for_each(|r| self.drift.said(&book.known, r));
     }
 
-    /// Another session began and shows this: a summary that came with it may say what was visible
-    /// in the one before.
+    /// Begins another session: its summary may repeat facts that were visible in the one before.
     pub(super) fn crossed(&mut self, shown: &[Arc<Block>]) {
         self.book.license_summaries(shown, &self.lately);
         self.lately.fill(false);
     }
 
-    /// The context was made smaller: what that left of the facts.
-    pub(super) fn compacted(&mut self, before: &[Arc<Block>], after: &[Arc<Block>]) -> Kept {
+    /// Measures the facts that a compaction removed and kept.
+    pub(super) fn compacted(&mut self, before: &[Arc<Block>], after: &[Arc<Block>]) -> FactLosses {
         let old = self.book.seen(before, None);
         let old_verbatim = self.book.seen_verbatim(before);
         self.lately.iter_mut().zip(&old).for_each(|(l, s)| *l |= s.is_some());

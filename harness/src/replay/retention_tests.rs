@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::replay::observer::{Asked, Observer};
+use crate::replay::observer::{AnswerSource, Observer};
 use crate::replay::record::{Run, Stopped, measured};
 use ctxbench_core::block::CallRef;
 use ctxbench_core::compaction::CompactionKind;
@@ -74,7 +74,7 @@ fn run() -> RunRecord {
     let path = Path::recorded(&session, &Defaults::STATED);
     let (log, events) = Log::open();
     let shared = Arc::new(model.clone());
-    let known = Arc::new(known::Known::of(&session));
+    let known = Arc::new(session_cache::SessionCache::of(&session));
     let mut o = Observer::new(&session, known, &path, &shared, log);
     o.begun(&path, 0, None);
     let said = |n: usize| match &session.entries[n] {
@@ -86,7 +86,7 @@ fn run() -> RunRecord {
         o.request(
             &request(&model, blocks),
             &Ok(Reply::default()),
-            &Asked::Step(key.into()),
+            &AnswerSource::Step(key.into()),
             (0, 0),
             true,
         );
@@ -130,7 +130,7 @@ fn run() -> RunRecord {
         spec: &spec,
         model: &model,
         files: &FileRewinds::default(),
-        known: &Known::of(&scenario.session),
+        known: &SessionCache::of(&scenario.session),
         summariser: None,
         stopped: Stopped::default(),
     };

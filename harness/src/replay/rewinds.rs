@@ -1,4 +1,4 @@
-//! Whether a rewind shows what the product showed at that message.
+//! Compares the context after a rewind with the earlier one at that message.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use crate::rewind::targets;
 /// A view: tokens, and the hash of each block.
 type View = (u64, Vec<u64>);
 
-/// What a rewind shows, held against what was shown then.
+/// Context after a rewind, compared with the earlier one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Compared {
-    /// Tokens of the view then.
+    /// Tokens of the earlier context.
     pub(crate) then: Option<u64>,
     pub(crate) equal: Option<bool>,
 }
 
-/// Views at the messages that the session goes back to, by message: right after it was recorded,
-/// and when its turn was over.
+/// Contexts at the messages that the session rewinds to: after the message was recorded, and at the
+/// end of its turn.
 #[derive(Debug, Default)]
 pub(super) struct Rewinds {
     counting: Counting,
@@ -33,20 +33,20 @@ fn view(by: &Counting, blocks: &[Arc<Block>]) -> View {
 }
 
 impl Rewinds {
-    /// Nothing is kept for messages that nobody goes back to.
+    /// Other messages need no context.
     pub(super) fn new(session: &Session, counting: Counting) -> Self {
         let views = targets(session).into_iter().map(|t| (t, Vec::new())).collect();
         Rewinds { counting, views }
     }
 
-    /// A message was recorded, or its turn is over.
+    /// Notes a recorded message, or the end of its turn.
     pub(super) fn shown(&mut self, key: &str, blocks: &[Arc<Block>]) {
         if let Some(seen) = self.views.get_mut(key) {
             seen.push(view(&self.counting, blocks));
         }
     }
 
-    /// The context after a rewind, held against the views at that message.
+    /// Compares the context after a rewind with those at that message.
     pub(super) fn went_back(&self, to: &str, after: &[Arc<Block>]) -> Compared {
         let Some(seen) = self.views.get(to).filter(|v| !v.is_empty()) else {
             return Compared::default();

@@ -1,9 +1,9 @@
-//! What each run saves against the reference, which takes all finished runs.
+//! Savings of each run against the reference; needs all finished runs.
 
 use ctxbench_core::strategy::Standing;
 use ctxbench_reports::record::{RunRecord, Status, Summary};
 
-/// The runs with savings against the reference row of the same scenario and model.
+/// Adds savings against the reference row of the same scenario and model.
 pub fn with_savings(runs: Vec<RunRecord>) -> Vec<RunRecord> {
     let completed = |r: &&RunRecord| r.status == Status::Completed;
     let reference: Vec<(String, String, u64, f64)> = runs
@@ -17,7 +17,7 @@ pub fn with_savings(runs: Vec<RunRecord>) -> Vec<RunRecord> {
     let with = |r: RunRecord| {
         let mut same = reference.iter().filter(|(s, m, ..)| *s == r.scenario.id && *m == r.model);
         let Some((_, _, tokens, cost)) = same.next().filter(|_| completed(&&r)) else { return r };
-        // A recording that lacks counters was not as cheap as those that it has.
+        // A recording without some counters was dearer than the others show.
         let unbilled = r.compactions.iter().any(|c| c.cost_usd.is_none());
         if r.summary.steps_completed < r.summary.steps_total || unbilled {
             return r;

@@ -1,5 +1,5 @@
-//! Subagents at work: each is a conversation of its own with the same strategy, settings and model,
-//! through the same provider and by the same clock, begun when its caller's call is made.
+//! Runs subagents. Each is a separate conversation with the same strategy, settings and model, the
+//! same provider and the same clock; it begins with the call of its caller.
 
 use std::collections::{BTreeSet, HashSet};
 use std::future::Future;
@@ -12,22 +12,22 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use super::agents::DEEPEST;
-use super::crew::Crew;
 use super::events::Log;
-use super::known::Known;
 use super::recording::of_subagent;
+use super::session_cache::SessionCache;
+use super::subagent_index::SubagentIndex;
 use super::{Doors, Options, Scene, Start, play};
 use crate::summarise::SummaryDesk;
 
-/// The subagents of a replay. Shared by its worlds, since a subagent may start others.
+/// Subagents of a replay. Shared by its worlds, since a subagent may start others.
 pub(super) struct Subagents {
     scenario: Scenario,
     spec: Spec,
     model: Arc<Model>,
     options: Options,
     desk: SummaryDesk,
-    /// Of the whole session.
-    whole: Arc<Known>,
+    /// Analysis of the whole session.
+    whole: Arc<SessionCache>,
     doors: Doors,
     log: Log,
     started: Mutex<HashSet<usize>>,
@@ -48,17 +48,16 @@ impl Subagents {
         })
     }
 
-    fn crew(&self) -> &Crew {
-        self.whole.crew(&self.scenario.session)
+    fn subagent_index(&self) -> &SubagentIndex {
+        self.whole.subagent_index(&self.scenario.session)
     }
 
-    /// The calls of a window whose time is that of the agents that it waits for.
+    /// Calls of a window that wait for their subagents.
     pub(super) fn waited_in(&self, window: Option<&str>) -> HashSet<&str> {
-        self.crew().waited_in(window)
+        self.subagent_index().waited_in(window)
     }
 
-    /// A reply made these calls: runs the subagents that they start, all from this moment on.
-    /// Returns how long the caller waits, ms.
+    /// Runs the subagents that these calls of a reply start. Returns how long the caller waits, ms.
     pub(super) async fn called(
         self: &Arc<Self>,
         calls: &[Arc<str>],
@@ -66,24 +65,24 @@ impl Subagents {
         request: Option<u64>,
     ) -> Millis {
         let mut waits = 0;
-        let started = calls.iter().flat_map(|id| self.crew().called(id));
+        let started = calls.iter().flat_map(|id| self.subagent_index().called(id));
         // In the order in which they begin.
         for i in started.copied().collect::<BTreeSet<usize>>() {
             let took = self.clone().run(i, now, request).await;
-            waits = waits.max(if self.crew().all[i].waits { took } else { 0 });
+            waits = waits.max(if self.subagent_index().all[i].waits { took } else { 0 });
         }
         waits
     }
 
-    /// The main conversation is over: runs the subagents that no call could be found for.
+    /// Runs the subagents without a call, after the end of the main conversation.
     pub(super) async fn run_uncalled(self: &Arc<Self>, now: Millis) {
-        let all = &self.crew().all;
+        let all = &self.subagent_index().all;
         for i in (0..all.len()).filter(|&i| all[i].call.is_none()) {
             self.clone().run(i, now, None).await;
         }
     }
 
-    /// Runs one subagent, once; boxed, since it may start others. Returns how long it took, ms.
+    /// Runs one subagent, once; boxed, since it may start others. Returns its duration in ms.
     fn run(
         self: Arc<Self>,
         i: usize,
@@ -91,13 +90,13 @@ impl Subagents {
         request: Option<u64>,
     ) -> Pin<Box<dyn Future<Output = Millis> + Send>> {
         Box::pin(async move {
-            if self.crew().depths[i] > DEEPEST
+            if self.subagent_index().depths[i] > DEEPEST
                 || !self.started.lock().is_ok_and(|mut s| s.insert(i))
             {
                 return 0;
             }
-            let id = &self.crew().all[i].id;
-            let session = self.crew().windows.session(&self.scenario.session, id);
+            let id = &self.subagent_index().all[i].id;
+            let session = self.subagent_index().windows.session(&self.scenario.session, id);
             let model = of_subagent(&self.scenario, &session, &self.model, &self.options);
             let scene = Scene {
                 scenario: &self.scenario,
@@ -107,7 +106,7 @@ impl Subagents {
                 model: &model,
                 options: &self.options,
                 desk: &self.desk,
-                known: self.crew().known(i, &session),
+                known: self.subagent_index().known(i, &session),
                 keeps_events: false,
             };
             let start = Start { at_ms: now, by_request: request };

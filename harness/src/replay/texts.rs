@@ -1,4 +1,4 @@
-//! The texts of a session: what was said in it, by the id of the message or call.
+//! Texts of a session, by id of the message or call.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use ctxbench_core::fact::Fact;
 use ctxbench_core::session::{Entry, Session};
 
 /// Calls `found` with every text of a session and the id of its message or call; constant context
-/// has an empty id. The arguments of a call stand under the message that made it.
+/// has an empty id. Arguments of a call belong to the message that made it.
 pub(super) fn each<'a>(session: &'a Session, mut found: impl FnMut(&'a str, &str)) {
     for e in &session.entries {
         match e {
@@ -26,8 +26,8 @@ pub(super) fn each<'a>(session: &'a Session, mut found: impl FnMut(&'a str, &str
     }
 }
 
-/// What `of` makes of each fact of a session and the text in which it arises: the first there that
-/// holds one of its literals; `None` where none does.
+/// Applies `of` to each fact of a session and the first text under its id that contains one of its
+/// literals; `None` without such a text.
 pub(super) fn in_sources<T>(
     session: &Session,
     mut of: impl FnMut(&Fact, &str) -> T,
@@ -48,7 +48,7 @@ pub(super) fn in_sources<T>(
     made
 }
 
-/// Whether a text holds a literal of a fact, or enough words of one without literals.
+/// Whether a text contains a literal of a fact, or enough words of a fact without literals.
 fn holds(fact: &Fact, text: &str) -> bool {
     match fact.tokens.is_empty() {
         true => fact.occurs_in(text),

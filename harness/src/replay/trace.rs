@@ -1,4 +1,4 @@
-//! Trace lines: what each request showed, item by item.
+//! Trace lines: the content of each request, item by item.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -31,7 +31,7 @@ struct TraceLine<'a> {
     ttl: Ttl,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
-    /// Items that the provider has already, so that they are not sent.
+    /// Items that the provider stores, so that they are not sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     held: Option<usize>,
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -46,7 +46,7 @@ struct TraceLine<'a> {
     latency_ms: u64,
     common_prefix_tokens: u64,
     status: RequestStatus,
-    /// What a program that is the strategy said since the line before.
+    /// Messages of an external strategy since the previous line.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     said: Vec<String>,
 }
@@ -74,8 +74,8 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// Texts shorter than this stand beside every item, as in recorded cases; longer ones once, where
-/// their item first appears, so that everything shown can be read from the trace alone.
+/// Texts shorter than this are repeated with every item, as in recorded cases. Longer ones appear
+/// once, with the first occurrence of the item, so that the trace alone contains all texts.
 const SHORT: usize = 200;
 
 /// Writes trace lines; hashes each content once.
@@ -92,7 +92,7 @@ impl Tracer {
         Tracer { scenario, strategy, hashes: HashMap::new(), said: vec![] }
     }
 
-    /// The strategy said something, which stands in the next line.
+    /// Adds a message of the strategy to the next line.
     pub(super) fn said(&mut self, text: &str) {
         self.said.push(text.to_string());
     }

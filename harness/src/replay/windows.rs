@@ -1,17 +1,17 @@
-//! The windows of a session's subagents, each as a session of its own.
+//! Extracts the windows of a session's subagents, each as a separate session.
 
 use std::collections::{BTreeSet, HashMap};
 
 use ctxbench_core::calibration;
 use ctxbench_core::session::{AssistantEntry, Entry, Session, ToolEntry, UserEntry};
 
-use super::known::Known;
-use super::own_facts::OwnFacts;
+use super::fact_scope::OwnFacts;
+use super::session_cache::SessionCache;
 
-/// Where the entries of each window of a session stand, so that taking one out costs what is in it.
+/// Positions of the entries of each window, so that extracting one costs only its own size.
 #[derive(Debug, Default)]
 pub(super) struct Windows {
-    /// What is said to subagents and by them, and what is given to them alone.
+    /// Messages of subagents and to them, and entries for them alone.
     own: HashMap<String, Vec<usize>>,
     /// Memory files and the like, and the system prompt and tools of the main conversation.
     shared: Vec<usize>,
@@ -19,8 +19,8 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    /// `known` = what is known of the whole session.
-    pub(super) fn of(session: &Session, known: &Known) -> Windows {
+    /// `known` = analysis of the whole session.
+    pub(super) fn of(session: &Session, known: &SessionCache) -> Windows {
         let mut out = Windows { facts: OwnFacts::of(session, known), ..Windows::default() };
         for (i, e) in session.entries.iter().enumerate() {
             match (e, e.agent()) {
@@ -33,9 +33,9 @@ impl Windows {
         out
     }
 
-    /// The session of one subagent: its messages as a main conversation, under its own system prompt
-    /// and tools where the session gives them, else under those of the session; memory files and the
-    /// like are everybody's. Its facts are those that concern it ([`Windows::facts`]).
+    /// Session of one subagent: its messages as a main conversation, with its own system prompt and
+    /// tools or else those of the session. Memory files and the like are shared. Its facts are
+    /// those of [`Windows::facts`].
     pub(super) fn session(&self, session: &Session, id: &str) -> Session {
         let own = self.own.get(id).map_or(&[][..], Vec::as_slice);
         let gives = |kind: fn(&Entry) -> bool| own.iter().any(|&i| kind(&session.entries[i]));
@@ -56,7 +56,7 @@ impl Windows {
             .iter()
             .find_map(|e| if let Entry::Assistant(a) = e { a.model.clone() } else { None })
             .or(out.header.model);
-        // Its first request tells what the recording lacks of its own fixed part.
+        // Its first request shows how much text its fixed part lacks.
         if out.header.prefix_tokens.is_some() {
             let recorded = out.header.model.as_deref();
             let by = calibration::counting_of(recorded).for_visible_text();
@@ -66,7 +66,7 @@ impl Windows {
         out
     }
 
-    /// Of each fact of a subagent's session its place among those of the whole.
+    /// Index in the whole session of each fact of a subagent's session.
     pub(super) fn facts(&self, id: &str) -> &[usize] {
         self.facts.of_window(id)
     }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     fn windows(s: &Session) -> Windows {
-        Windows::of(s, &Known::of(s))
+        Windows::of(s, &SessionCache::of(s))
     }
 
     fn own(s: &Session, id: &str) -> Session {
@@ -109,7 +109,7 @@ mod tests {
         }
         let s = session(&lines.join("\n"));
         let all = subagents(&s);
-        // A look at all calls for each of them would be 8,000,000,000,000 steps.
+        // Searching all calls for each of them would take 8,000,000,000,000 steps.
         let waits = |i: usize| agent(&format!("x{i}"), Some((&format!("c{i}"), None)), true);
         assert!(all.iter().enumerate().all(|(i, a)| *a == waits(i)));
         assert!(depths(&all).iter().all(|d| *d == 1));

@@ -1,4 +1,4 @@
-//! The world of a replay: replies and tool results come from the session, whatever the context
+//! The world of a replay. Replies and tool results come from the session, whatever the context
 //! shows; time is virtual.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use ctxbench_core::engine::{Action, Event, Host, Incoming, Task, TimedEvent};
 use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, StopReason};
 use ctxbench_core::session::Millis;
 
-use super::observer::{Asked, Observer};
+use super::observer::{AnswerSource, Observer};
 use super::path::{Defaults, Move, Path, Step};
 use super::recording::text_of;
 use super::subagents::Subagents;
@@ -20,13 +20,13 @@ use crate::mock::{Door, PlannedReply};
 use crate::summarise::SummaryDesk;
 use ctxbench_scenarios::{FaultOn, ProviderFault};
 
-/// What the model says beyond the recorded path.
+/// Text of a reply beyond the recorded path.
 pub(crate) const NEUTRAL: &str = "Understood; nothing is left to do in this turn.";
 
-/// Failed turns in a row without a recorded step in between, after which the run is over.
-pub(crate) const MOST_FAILURES: u32 = 3;
+/// Failed turns in a row without a recorded step, after which the run ends.
+pub(crate) const MAX_FAILURES: u32 = 3;
 
-/// What the user says when a turn ended before all of it was said.
+/// Text of the user after a turn that ended too early.
 pub(crate) const GO_ON: &str = "Please go on.";
 
 struct Background {
@@ -36,14 +36,14 @@ struct Background {
 
 pub(super) struct ReplayWorld {
     moves: std::vec::IntoIter<Move>,
-    /// Replies of the present turn that are still to come, the next one last.
+    /// Remaining replies of the present turn, the next one last.
     steps: Vec<Step>,
     door: Box<dyn Door>,
     observer: Observer,
     now: Millis,
-    /// When the next thing happens, once somebody asked.
+    /// Time of the next event, once it was requested.
     due: Option<Millis>,
-    /// The present turn failed; the user will ask again.
+    /// Whether the present turn failed, so that the user asks again.
     failed: bool,
     failures: u32,
     rereads: bool,
@@ -51,20 +51,20 @@ pub(super) struct ReplayWorld {
     desk: SummaryDesk,
     /// Requests so far that faults count, by kind.
     counted: HashMap<FaultOn, u64>,
-    /// What the next recorded reply is: a step of the session, or something beyond it.
-    asked: Option<Asked>,
+    /// Next recorded reply: a step of the session, or one beyond it.
+    asked: Option<AnswerSource>,
     tasks: HashMap<u64, Background>,
     /// Results of the calls in flight.
     results: Vec<Incoming>,
     tools_ms: Millis,
     interventions: u32,
     over: bool,
-    /// Messages that recorded replies became, and the newest of them.
+    /// Messages of recorded replies, and the newest of them.
     replies: HashMap<Arc<str>, MessageId>,
     newest_reply: Arc<str>,
-    /// The subagents that calls may start.
+    /// Subagents that calls may start.
     subagents: Option<Arc<Subagents>>,
-    /// What the session calls itself.
+    /// Id of the session.
     id: String,
 }
 
@@ -107,13 +107,12 @@ impl ReplayWorld {
         ReplayWorld { id: id.to_string(), ..self }
     }
 
-    /// The session has subagents, or is one that began at this time.
+    /// Sets the subagents of the session and the start time in ms.
     pub(super) fn entered(self, subagents: Option<Arc<Subagents>>, now: Millis) -> Self {
         ReplayWorld { subagents, now, ..self }
     }
 
-    /// When the next thing happens. Decided once, so that what is done while waiting does not put
-    /// it off.
+    /// Time of the next event. Decided once, so that work done while waiting does not delay it.
     fn due(&mut self) -> Option<Millis> {
         if self.due.is_none() {
             let gap = match self.moves.as_slice().first() {
@@ -130,12 +129,12 @@ impl ReplayWorld {
         self.due
     }
 
-    /// What a normal request is answered with: the next recorded reply, a re-read before it, or a
-    /// neutral word after the last.
-    fn plan(&mut self, request: &Request) -> (PlannedReply, Asked) {
+    /// Answer to a normal request: the next recorded reply, a re-read before it, or a neutral text
+    /// after the last.
+    fn plan(&mut self, request: &Request) -> (PlannedReply, AnswerSource) {
         let Some(step) = self.steps.last() else {
             let parts = vec![Part::Text(NEUTRAL.into())];
-            return (PlannedReply::Say { parts, stop: StopReason::EndTurn }, Asked::Neutral);
+            return (PlannedReply::Say { parts, stop: StopReason::EndTurn }, AnswerSource::Neutral);
         };
         let step = step.clone();
         let lost = match self.rereads {
@@ -148,31 +147,31 @@ impl ReplayWorld {
                     parts: vec![Part::Call(again.call)],
                     stop: StopReason::ToolUse,
                 },
-                Asked::Reread { before: step.key, result: Box::new(again.result) },
+                AnswerSource::Reread { before: step.key, result: Box::new(again.result) },
             );
         }
         let calls = step.parts.iter().any(|p| matches!(p, Part::Call(_)));
         let stop = if calls { StopReason::ToolUse } else { StopReason::EndTurn };
-        (PlannedReply::Say { parts: step.parts, stop }, Asked::Step(step.key))
+        (PlannedReply::Say { parts: step.parts, stop }, AnswerSource::Step(step.key))
     }
 }
 
 impl ReplayWorld {
-    /// What a request is answered with that is not the agent's own work.
-    fn side_work(&self, purpose: Purpose) -> (PlannedReply, Asked) {
+    /// Answer to a request that is not the agent's own work.
+    fn side_work(&self, purpose: Purpose) -> (PlannedReply, AnswerSource) {
         let (parts, stop) = match purpose {
-            Purpose::Summary => return (PlannedReply::Summarise, Asked::Summary),
+            Purpose::Summary => return (PlannedReply::Summarise, AnswerSource::Summary),
             Purpose::Edit => (vec![Part::Text(self.edits().into())], StopReason::EndTurn),
             Purpose::Sample | Purpose::Ping => (vec![], StopReason::MaxTokens),
         };
-        (PlannedReply::Say { parts, stop }, Asked::Aside)
+        (PlannedReply::Say { parts, stop }, AnswerSource::Aside)
     }
 
-    /// What an editor writes: the edits of the recorded reply that has just been given, one after
-    /// the other, or that there are none.
+    /// Reply of an editor model: the edits of the newest recorded reply in order, or a statement
+    /// that there are none.
     fn edits(&self) -> String {
         let given = match (&self.asked, self.steps.last()) {
-            (Some(Asked::Step(key)), Some(step)) if step.key == *key => &step.parts[..],
+            (Some(AnswerSource::Step(key)), Some(step)) if step.key == *key => &step.parts[..],
             _ => &[],
         };
         let edit = |p: &Part| match p {
@@ -183,7 +182,7 @@ impl ReplayWorld {
         if edits.is_empty() { "Nothing to change.".into() } else { edits.join("\n") }
     }
 
-    /// What a fault of the scenario answers instead, and the time after which a refusal comes, ms.
+    /// Answer of a fault of the scenario, and the time until a refusal in ms.
     fn disturbed(&mut self, purpose: Purpose) -> Option<(PlannedReply, Millis)> {
         let on = match purpose {
             Purpose::Sample => FaultOn::Sample,
@@ -209,25 +208,24 @@ impl ReplayWorld {
         Some((plan, fault.after_ms))
     }
 
-    /// The answer to a request of a kind: as planned, or as a fault has it. What a fault says in
-    /// the place of a recorded reply is beyond the recorded path.
+    /// Answer to a request of a kind: as planned, or from a fault. A fault in place of a recorded
+    /// reply is beyond the recorded path.
     fn answer(
         &mut self,
         purpose: Purpose,
         plan: PlannedReply,
-        asked: Asked,
-    ) -> (PlannedReply, Asked, Millis) {
+        asked: AnswerSource,
+    ) -> (PlannedReply, AnswerSource, Millis) {
         match self.disturbed(purpose) {
             None => (plan, asked, 0),
             Some((plan @ PlannedReply::Say { .. }, late_ms)) if purpose == Purpose::Sample => {
-                (plan, Asked::Neutral, late_ms)
+                (plan, AnswerSource::Neutral, late_ms)
             }
             Some((plan, late_ms)) => (plan, asked, late_ms),
         }
     }
 
-    /// Sends a request. A summary that nobody could write is not the provider's failure to deal
-    /// with; the run ends with it.
+    /// Sends a request. A missing summary ends the run; it is not a failure of the provider.
     async fn ask(&mut self, request: &Request, plan: PlannedReply) -> Result<Reply, ModelError> {
         let result = self.door.send(request, plan, self.now).await;
         match self.desk.trouble() {
@@ -246,14 +244,14 @@ impl Host for ReplayWorld {
         if self.over {
             return None;
         }
-        // What was done while waiting may have taken longer than the wait.
+        // Work done while waiting may have taken longer than the wait.
         let arrives = self.due().unwrap_or(0).max(self.now);
         self.due = None;
-        // The turn failed, or ended with less said than was recorded: the user asks to go on.
+        // The turn failed or ended too early: the user asks to continue.
         let failed = std::mem::take(&mut self.failed);
         if !self.steps.is_empty() {
             self.failures += u32::from(!failed);
-            if self.failures >= MOST_FAILURES {
+            if self.failures >= MAX_FAILURES {
                 self.over = true;
                 return None;
             }
@@ -302,15 +300,15 @@ impl Host for ReplayWorld {
         let (plan, asked, late_ms) = self.answer(request.purpose, plan, asked);
         let result = self.ask(request, plan).await;
         if result.as_ref().is_err_and(|e| e.kind == ErrorKind::Ended) {
-            // Not sent: a spend limit, or nobody to write a summary. Nothing of it happened, and
-            // nobody asks to go on.
+            // Not sent, because of a spend limit or a missing summary. No event is logged, and the
+            // user does not ask to continue.
             self.over = true;
             return result;
         }
-        // A provider that stopped after its compaction has not said what was recorded.
+        // After its compaction the provider has not sent the recorded reply yet.
         let paused = request.purpose == Purpose::Sample
             && result.as_ref().is_ok_and(|r| r.stop == StopReason::Compaction);
-        let asked = if paused { Asked::Paused } else { asked };
+        let asked = if paused { AnswerSource::Paused } else { asked };
         let (started, took) = (self.now, result.as_ref().map_or(late_ms, |r| r.latency_ms));
         self.now = self.now.saturating_add(took);
         self.observer.request(request, &result, &asked, (started, took), true);
@@ -334,14 +332,14 @@ impl Host for ReplayWorld {
             }
             None => 0,
         };
-        // The calls of a reply run side by side.
+        // The calls of a reply run in parallel.
         self.now = self.now.saturating_add(tools_ms.max(waited));
         results
     }
 
     fn on_reply(&mut self, message: MessageId) {
         match self.asked.take() {
-            Some(Asked::Step(key)) => {
+            Some(AnswerSource::Step(key)) => {
                 self.failures = 0;
                 self.replies.insert(key.clone(), message);
                 self.newest_reply = key.clone();
@@ -351,7 +349,7 @@ impl Host for ReplayWorld {
                 }
                 self.observer.recorded(&key, message);
             }
-            Some(Asked::Reread { result, .. }) => {
+            Some(AnswerSource::Reread { result, .. }) => {
                 self.tools_ms = Defaults::STATED.tools_ms;
                 self.results = vec![*result];
                 self.observer.recorded("", message);
@@ -401,13 +399,13 @@ impl Host for ReplayWorld {
             self.now = done_at;
             self.observer.waited(waited);
         }
-        // The slot stays, so that numbers are not given twice.
+        // Keep the slot so that numbers stay unique.
         let slot = self.tasks.get_mut(&task.0)?;
         Some(std::mem::replace(&mut slot.result, Err(ModelError::ended())))
     }
 
     fn on_event(&mut self, event: &Arc<TimedEvent>) {
-        // Nobody asks to go on what cannot go on.
+        // The user does not ask to continue after a fatal failure.
         self.over |= matches!(event.event, Event::StrategyFailed(_));
         self.observer.noted(event);
     }

@@ -1,54 +1,53 @@
-//! Request for a summary: headings, tags, opening, focus, and texts to copy exactly.
+//! Instruction for a summary: headings, tags, opening, focus, and texts to copy exactly.
 
 use std::collections::HashSet;
 
 use super::sentences::{fold_key, heading, numbered, pieces};
 use super::topic::{self, Topic};
 
-/// How far texts may be shortened.
+/// Extent to which texts may be shortened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quote {
     /// Long sentences are cut.
     Shorten,
     /// Sentences with paths, names, numbers or errors stay whole.
     Literals,
-    /// Everything stays as it was said.
+    /// All texts stay unchanged.
     All,
 }
 
-/// A heading asked for.
+/// A requested heading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Heading {
-    /// The line to print.
+    /// Line in the summary.
     pub line: String,
-    /// Its name.
     pub name: String,
     /// Explanation of the heading in the instruction.
     pub note: String,
-    /// 1 = `#`; numbered ones are all alike.
+    /// Depth of the heading: 1 = `#`. Numbered headings all have the same depth.
     level: usize,
 }
 
 /// A parsed instruction.
 #[derive(Clone, Debug)]
 pub(super) struct Ask {
-    /// Headings in order; none = a plain list.
+    /// Headings in order. None = a plain list.
     pub headings: Vec<Heading>,
-    /// Answer between `<summary>` tags.
+    /// True if the answer is between `<summary>` tags.
     pub summary_tag: bool,
-    /// Thoughts between `<analysis>` tags first.
+    /// True if thoughts between `<analysis>` tags come first.
     pub analysis_tag: bool,
     /// Texts to copy exactly.
     pub quote: Quote,
-    /// Words of the focus.
+    /// Terms that the summary must focus on.
     pub focus: HashSet<String>,
-    /// Topics to dwell on: "focus on the errors".
+    /// Topics that the summary must focus on, such as "focus on the errors".
     pub topics: Vec<Topic>,
-    /// Opening of the summary.
+    /// First line of the summary.
     pub opening: Option<String>,
     /// Weight of recent text.
     pub recency: f32,
-    /// Keys of the instruction's own sentences, which must not come back in the summary.
+    /// Keys of the instruction's own sentences, which must not appear in the summary.
     pub own: HashSet<u64>,
 }
 
@@ -100,9 +99,9 @@ impl Ask {
         }
     }
 
-    /// The heading for each topic, in the order of [`Topic::ALL`].
+    /// Returns the heading for each topic, in the order of [`Topic::ALL`].
     pub fn places(&self) -> [usize; 10] {
-        // Each strength is needed often, and computing it reads the heading's text.
+        // Each strength is used often, and computing it reads the heading's text.
         let of = |h: usize| Topic::ALL.map(|t| (t, self.strength(h, t)));
         let all: Vec<[(Topic, f32); 10]> = (0..self.headings.len()).map(of).collect();
         let strength =
@@ -118,14 +117,14 @@ impl Ask {
 
     fn strength(&self, h: usize, t: Topic) -> f32 {
         let heading = &self.headings[h];
-        // A heading above deeper headings is a title for them.
+        // A heading before deeper headings is only their title.
         let title = self.headings.get(h + 1).is_some_and(|n| n.level > heading.level);
         topic::affinity(&heading.name, &heading.note, t) * if title { 0.1 } else { 1.0 }
     }
 }
 
-/// Headings that the instruction lists: `#` lines, inside `<template>` if there is one, else a
-/// numbered list of short names.
+/// Returns the headings in an instruction: `#` lines, inside `<template>` if there is one, or else
+/// a numbered list of short names.
 fn headings(instruction: &str) -> Vec<Heading> {
     let template = instruction
         .split_once("<template>")
@@ -140,7 +139,7 @@ fn collect(text: &str, parse: fn(&str) -> Option<Heading>) -> Vec<Heading> {
     let mut out: Vec<Heading> = Vec::new();
     for line in text.lines().map(str::trim) {
         match parse(line) {
-            // An example further down repeats the names.
+            // An example below repeats the names.
             Some(h) if out.iter().any(|o| o.name == h.name) => {}
             Some(h) => out.push(h),
             None => {
@@ -152,7 +151,7 @@ fn collect(text: &str, parse: fn(&str) -> Option<Heading>) -> Vec<Heading> {
         }
     }
     if let Some(o) = out.last_mut() {
-        // Text after the last heading is mostly about the whole answer.
+        // Text after the last heading is usually about the whole answer.
         o.note = o.note.lines().next().unwrap_or("").split(". ").next().unwrap_or("").to_string();
     }
     out
@@ -194,8 +193,7 @@ fn listed(line: &str) -> Option<Heading> {
     })
 }
 
-/// Plurals by which people ask for a sort of thing; the singular is mostly about one thing and not
-/// about the sort.
+/// Plurals that request a kind of content. The singular usually means a single thing.
 const TOPICS: [(&str, Topic); 10] = [
     ("errors", Topic::Error),
     ("failures", Topic::Error),
@@ -209,7 +207,7 @@ const TOPICS: [(&str, Topic); 10] = [
     ("todos", Topic::Next),
 ];
 
-/// Returns words after cues such as "focus on", and all words of the wishes.
+/// Returns the terms after cues such as "focus on", and all terms of the wishes.
 fn focus(instruction: &str, wishes: &str) -> HashSet<String> {
     const CUES: [&str; 10] = [
         "focus on",
@@ -238,7 +236,7 @@ fn focus(instruction: &str, wishes: &str) -> HashSet<String> {
     for cue in CUES {
         for (at, _) in low.match_indices(cue) {
             let rest = &low[at + cue.len()..];
-            // A cue that ends in a colon announces a paragraph, others a clause.
+            // A cue with a colon announces a paragraph, and other cues a clause.
             let end = if cue.ends_with(':') {
                 rest.trim_start().find("\n\n").map(|e| e + rest.len() - rest.trim_start().len())
             } else {
@@ -251,7 +249,7 @@ fn focus(instruction: &str, wishes: &str) -> HashSet<String> {
     out
 }
 
-/// Words that do not identify a subject.
+/// Terms that do not identify a subject.
 const STOP: [&str; 24] = [
     "that",
     "this",

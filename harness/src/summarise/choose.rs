@@ -1,9 +1,9 @@
-//! Chooses candidates under a budget.
+//! Selection of candidates under a token budget.
 
 use super::collect::Unit;
 use super::topic::Topic;
 
-/// The passes over the candidates.
+/// Passes over the candidates.
 #[derive(Clone, Copy)]
 enum Pass {
     Asked,
@@ -12,14 +12,14 @@ enum Pass {
     Rest,
 }
 
-/// Returns the indices of the chosen candidates, best first, with guessed tokens that stay within
-/// `budget` together.
+/// Returns the indices of the chosen candidates, best first. The sum of their estimated tokens is
+/// at most `budget`.
 ///
 /// Long candidates have less weight. Text on the user's focus comes first, within half of the
-/// budget: a model with such an instruction writes mainly of it, and does not drop the rest.
-/// ASSUMED; no figure is published. Then every topic gets its best candidate, so that no heading
-/// stays empty without need; then topics fill up within their shares; the rest is chosen by weight
-/// alone.
+/// budget: a model with such an instruction writes mainly about it, and does not drop the rest.
+/// This is an assumption; no figure is published. Then every topic gets its best candidate, so that
+/// no heading stays empty without need. Then topics fill up within their shares, and the rest is
+/// chosen by weight alone.
 pub(super) fn choose(units: &[Unit<'_>], budget: u64) -> Vec<usize> {
     let rank = |u: &Unit<'_>| u.score / (1.0 + u.tokens as f32 / 150.0);
     let mut order: Vec<usize> = (0..units.len()).collect();

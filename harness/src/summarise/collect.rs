@@ -1,4 +1,4 @@
-//! Turns the segments of a conversation into weighted candidates for the summary.
+//! Conversion of a conversation's segments to weighted candidates for the summary.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,39 +11,37 @@ use super::sentences::{Piece, clip, fold_key, guess_tokens, pieces};
 use super::tools::Tools;
 use super::topic::{self, Topic};
 
-/// A candidate.
+/// Candidate for the summary.
 #[derive(Clone, Debug)]
 pub(super) struct Unit<'a> {
-    /// Text.
     pub text: Cow<'a, str>,
-    /// Topic.
     pub topic: Topic,
-    /// How much it matters.
+    /// Weight of the candidate.
     pub score: f32,
-    /// Place in the conversation.
+    /// Position in the conversation.
     pub order: u64,
-    /// Guess at its tokens, list mark included.
+    /// Estimated tokens, including the list mark.
     pub tokens: u32,
-    /// Whether the user wrote it.
+    /// True if the user wrote it.
     pub user: bool,
-    /// Something was cut off at the end.
+    /// True if the end was cut off.
     pub cut: bool,
-    /// To be printed letter by letter.
+    /// True if the text is printed unchanged.
     pub raw: bool,
-    /// Whether the user asked the summary to focus on it.
+    /// True if the user asked the summary to focus on it.
     pub asked: bool,
 }
 
 /// Prefix of the user's text in a summary without headings.
 pub(super) const USER: &str = "User: ";
 
-/// Below this a sentence is not worth a line, even where there is room.
+/// Minimum weight of a candidate. Lighter ones are left out even if there is room.
 const MIN_SIMILARITY: f32 = 0.7;
-/// A longer user message contains pasted text: only its first and last sentences are the user's
-/// own, bytes.
+/// Length from which a user message counts as pasted text, bytes. Only its first and last sentences
+/// are the user's own.
 const PASTED: usize = 4_000;
 
-/// Collects the candidates.
+/// Collects the candidates of a conversation.
 pub(super) fn collect<'a>(segments: &[Segment<'a>], ask: &Ask) -> Vec<Unit<'a>> {
     let last = |who: Author| segments.iter().rposition(|s| s.who == who);
     let first_user = segments.iter().position(|s| s.who == Author::User);
@@ -93,7 +91,7 @@ struct Origin {
 struct Collector<'a, 'k> {
     ask: &'k Ask,
     units: Vec<Unit<'a>>,
-    /// Units by the key of their text, to avoid repetition.
+    /// Candidates by the key of their text, to avoid repetition.
     seen: HashMap<u64, usize>,
     tools: Tools<'a>,
     many_messages: bool,
@@ -117,7 +115,7 @@ impl<'a> Collector<'a, '_> {
         let asked = is_topic
             || self.ask.topics.iter().any(|t| t.is_in(cues))
             || !self.ask.focus.is_empty() && self.in_focus(&text);
-        // A unit of one topic alone comes before one that only partly has it.
+        // Candidates with only this topic come before those that also have others.
         score += if is_topic { 3.0 } else { 0.0 } + if asked { 1.5 } else { 0.0 };
         if score < MIN_SIMILARITY {
             return;
@@ -140,7 +138,7 @@ impl<'a> Collector<'a, '_> {
         let tokens = guess_tokens(&text) + 3;
         let unit = Unit { text, topic, score, order, tokens, user, cut, raw: false, asked };
         match self.seen.get(&key) {
-            // The place of the first mention, the weight of the strongest.
+            // Position of the first mention, and weight of the strongest.
             Some(&i) => {
                 let old = &mut self.units[i];
                 if score > old.score {
@@ -198,8 +196,8 @@ impl<'a> Collector<'a, '_> {
         let mut k = 0;
         pieces(text, |p| {
             let c = cues::parse(p.text);
-            // Products show these files again after a compaction, so they hardly need a place in
-            // the summary.
+            // Products restore these files after a compaction, so they need little room in the
+            // summary.
             let score = if c.has(Cues::RULE) && !p.code { 0.9 } else { 0.2 };
             k += 1;
             self.push(Cow::Borrowed(p.text), Topic::Constraint, score, place.order + k, false, c);
@@ -233,8 +231,8 @@ impl<'a> Collector<'a, '_> {
         });
     }
 
-    /// Carries an earlier summary forward, with slightly less weight than new text of the user:
-    /// repeatedly summarised text slowly fades.
+    /// Takes over an earlier summary with slightly less weight than new text of the user. Text that
+    /// is summarised repeatedly fades.
     fn summary(&mut self, text: &'a str, place: &Origin) {
         let text = match text.split_once("</analysis>") {
             Some((_, rest)) => rest,
@@ -250,7 +248,7 @@ impl<'a> Collector<'a, '_> {
             if p.heading {
                 topic = topic::of_heading(p.text);
             }
-            // A lead-in before the list, or a closing word after it, belongs to the product.
+            // A lead-in before the list, or a closing sentence after it, belongs to the product.
             if p.heading || !begun || (!p.listed && marked > plain) || p.text == "(none)" {
                 return;
             }
@@ -271,7 +269,7 @@ impl<'a> Collector<'a, '_> {
                 Topic::Request | Topic::Message => 0.9,
                 Topic::Decision => 0.6,
                 Topic::Error => 0.2,
-                // Old plans and old states are the first to be out of date.
+                // Old plans and states are the first to become outdated.
                 Topic::Next | Topic::Current => -0.6,
                 _ => 0.0,
             };
@@ -302,7 +300,7 @@ impl<'a> Collector<'a, '_> {
     }
 }
 
-/// Weight of paths, names and numbers.
+/// Returns the weight of paths, names and numbers.
 fn literals(c: Cues, each: f32) -> f32 {
     [Cues::PATH, Cues::NAME, Cues::NUMBER].into_iter().filter(|&l| c.has(l)).count() as f32 * each
 }
@@ -340,12 +338,13 @@ fn is_pasted(p: &Piece<'_>) -> bool {
     !p.listed && p.text.chars().next().is_none_or(|c| !typed(c))
 }
 
-/// Yes, thanks, good morning: short and without any feature.
+/// Returns whether a text is only courtesy, such as "yes" or "thanks": short and without any
+/// feature.
 fn is_courtesy(text: &str) -> bool {
     text.is_ascii() && text.len() < 14 && cues::parse(text) == Cues::default()
 }
 
-/// `src/a.ts` of `src/a.ts: edit_file ×2`.
+/// Returns the path at the start of a line: `src/a.ts` of `src/a.ts: edit_file ×2`.
 fn path_in_front(text: &str) -> Option<&str> {
     let (path, _) = text.split_once(": ")?;
     (!path.contains(' ') && cues::parse(path).has(Cues::PATH)).then_some(path)

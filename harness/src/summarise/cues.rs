@@ -1,5 +1,5 @@
-//! General features of a sentence: words that mark rules, decisions, errors and tasks; paths, names
-//! and numbers.
+//! General features of a sentence: marks of rules, decisions, errors and tasks; paths, names and
+//! numbers.
 
 use std::ops::BitOr;
 use std::sync::OnceLock;
@@ -11,17 +11,16 @@ use rapidhash::RapidHashMap as HashMap;
 pub(super) struct Cues(u16);
 
 impl Cues {
-    /// Must, never, only, please keep.
+    /// Marks of a rule: must, never, only, please keep.
     pub const RULE: Cues = Cues(1);
-    /// Because, found, decided.
+    /// Marks of a decision: because, found, decided.
     pub const DECISION: Cues = Cues(1 << 1);
-    /// Error, failed, refused.
+    /// Marks of an error: error, failed, refused.
     pub const ERROR: Cues = Cues(1 << 2);
-    /// Todo, next, remaining.
+    /// Marks of a task: todo, next, remaining.
     pub const TODO: Cues = Cues(1 << 3);
-    /// Added, changed, passed.
+    /// Marks of finished work: added, changed, passed.
     pub const DONE: Cues = Cues(1 << 4);
-    /// A question.
     pub const QUESTION: Cues = Cues(1 << 5);
     /// A path or file name.
     pub const PATH: Cues = Cues(1 << 6);
@@ -29,11 +28,11 @@ impl Cues {
     pub const NAME: Cues = Cues(1 << 7);
     /// A number of two digits or more.
     pub const NUMBER: Cues = Cues(1 << 8);
-    /// Totals, counts, results.
+    /// Marks of a total: total, count, result.
     pub const TOTAL: Cues = Cues(1 << 9);
-    /// Half of a comparison: expected, received, got.
+    /// Marks of one side of a comparison: expected, received, got.
     pub const COMPARED: Cues = Cues(1 << 10);
-    /// None, zero: takes back an error.
+    /// Marks that cancel an error: none, zero.
     pub const NONE: Cues = Cues(1 << 11);
     /// Announces an action without a statement: let me, I will read.
     pub const FILLER: Cues = Cues(1 << 12);
@@ -51,7 +50,7 @@ impl BitOr for Cues {
     }
 }
 
-/// Whole words in English, with the most common of German, French and Spanish.
+/// Cues in English, with the most common ones in German, French and Spanish.
 const WORDS: &[(Cues, &str)] = &[
     (
         Cues::RULE,
@@ -137,7 +136,7 @@ fn table() -> &'static HashMap<&'static [u8], Cues> {
     })
 }
 
-/// Longest word of the table in bytes.
+/// Length of the longest entry, bytes.
 const LONGEST: usize = 16;
 
 /// Returns the features of a sentence, in one pass.
@@ -175,7 +174,7 @@ pub(super) fn parse(text: &str) -> Cues {
     cues
 }
 
-/// Returns the features of a word's shape: path, name, number.
+/// Returns the features of a token's shape: path, name, number.
 fn shape(token: &str) -> Cues {
     let t = token.as_bytes();
     let (mut cues, mut digits, mut last) = (Cues::default(), 0, b' ');
@@ -202,7 +201,7 @@ fn shape(token: &str) -> Cues {
     if digits >= 2 { cues | Cues::NUMBER } else { cues }
 }
 
-/// Two to four letters to the end of the word, closing marks aside.
+/// Returns whether two to four letters follow up to the end of the token, except for closing marks.
 fn is_extension(rest: &[u8]) -> bool {
     let letters = rest.iter().take_while(|b| b.is_ascii_lowercase()).count();
     (2..=5).contains(&letters)

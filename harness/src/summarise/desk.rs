@@ -8,14 +8,14 @@ struct State {
     trouble: Option<String>,
 }
 
-/// Shared between the provider that writes summaries and the replay. A summary that could not be
-/// written is not an answer of the provider: the strategy would treat it as a failure to handle, so
-/// the replay checks this log and ends.
+/// Log shared between the provider that writes summaries and the replay. A summary that could not
+/// be written is not an answer of the provider: the strategy would treat it as a failure to handle.
+/// Therefore the replay checks this log and stops.
 #[derive(Clone, Debug, Default)]
 pub struct SummaryDesk(Arc<Mutex<State>>);
 
 impl SummaryDesk {
-    /// The number of the next summary, from 0.
+    /// Returns the number of the next summary, from 0.
     pub(crate) fn next(&self) -> u64 {
         self.0.lock().map_or(0, |mut s| {
             s.asked += 1;
@@ -23,7 +23,7 @@ impl SummaryDesk {
         })
     }
 
-    /// Notes that a summary could not be written; the first reason stays.
+    /// Records that a summary could not be written. The first reason is kept.
     pub(crate) fn fail(&self, why: &str) {
         if let Ok(mut s) = self.0.lock() {
             s.trouble.get_or_insert_with(|| why.to_string());
@@ -35,7 +35,7 @@ impl SummaryDesk {
         self.0.lock().is_ok_and(|s| s.asked > 0)
     }
 
-    /// Why a summary could not be written.
+    /// Returns the reason why a summary could not be written.
     pub fn trouble(&self) -> Option<String> {
         self.0.lock().ok().and_then(|s| s.trouble.clone())
     }

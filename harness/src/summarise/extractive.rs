@@ -1,4 +1,4 @@
-//! Default summariser: general rules applied to the prompt.
+//! Default summariser, which applies general rules to the prompt.
 
 use ctxbench_core::tokens::o200k;
 use ctxbench_provider::Prompt;
@@ -9,30 +9,30 @@ use super::collect::{Unit, collect};
 use super::read::{Author, ParsedPrompt, read};
 use super::render::render;
 
-/// Longest summary in tokens where the request allows more. Measured with Claude Code: 4,413 and
-/// 4,438 tokens from 187,000 and 222,000 (docs/sources/claude-code.md §1.3), a median of 4,382
+/// Maximum length of a summary if the request allows more, tokens. Measured with Claude Code: 4,413
+/// and 4,438 tokens from 187,000 and 222,000 (docs/sources/claude-code.md §1.3), a median of 4,382
 /// over 873 compactions (docs/sources/peers-and-metrics.md §1b).
 pub const MAX_TOKENS: u64 = 4_400;
-/// Shortest budget: below it headings alone would fill the summary.
+/// Minimum budget, tokens. Below it, headings alone would fill the summary.
 const MIN_TOKENS: u64 = 300;
-/// Tokens of conversation for one token of summary. Lies between the 2 % of the long sessions in
+/// Tokens of conversation per token of summary. This lies between the 2 % of the long sessions in
 /// [`MAX_TOKENS`] and the 9 % of the shortest one measured (61,895 to 5,706, same source).
 const RATIO: u64 = 20;
 
 /// Summary of an empty conversation.
 const NOTHING: &str = "Nothing has been said so far.";
 
-/// Tokens of a summary: a twentieth of the conversation within 300 and 4,400, and never more than
-/// the request allows.
+/// Returns the tokens of a summary: a twentieth of the conversation, at least 300 and at most
+/// 4,400, and never more than the request allows.
 ///
 /// The size of the conversation is its bytes / 4, because an exact count of a megabyte takes longer
-/// than everything else here.
+/// than the rest of the summary.
 pub fn budget(conversation_bytes: usize, max_tokens: Option<u64>) -> u64 {
     let own = (conversation_bytes as u64 / 4 / RATIO).clamp(MIN_TOKENS, MAX_TOKENS);
     max_tokens.map_or(own, |m| m.min(own))
 }
 
-/// Writes the summary.
+/// Writes the summary for a prompt.
 pub(super) fn write(prompt: &Prompt, max_tokens: Option<u64>) -> String {
     let reading = read(prompt);
     let ask = Ask::parse(&reading.instruction, &reading.wishes);
@@ -45,7 +45,7 @@ pub(super) fn write(prompt: &Prompt, max_tokens: Option<u64>) -> String {
 }
 
 impl ParsedPrompt<'_> {
-    /// Tokens that a summary of this may have.
+    /// Returns the size limit of the summary, tokens.
     pub(super) fn limit(&self, max_tokens: Option<u64>) -> u64 {
         budget(self.segments.iter().map(|s| s.text.len()).sum(), max_tokens)
     }
@@ -60,7 +60,7 @@ impl ParsedPrompt<'_> {
     }
 }
 
-/// The answer to an empty conversation.
+/// Returns the summary of an empty conversation.
 pub(super) fn nothing(mut ask: Ask, limit: u64) -> String {
     (ask.headings, ask.opening, ask.analysis_tag) = (Vec::new(), None, false);
     let text = if ask.summary_tag {
@@ -71,8 +71,8 @@ pub(super) fn nothing(mut ask: Ask, limit: u64) -> String {
     if o200k(&text) <= limit { text } else { cut(NOTHING, limit) }
 }
 
-/// Renders as much as fits. `pick(units, tokens)` chooses by guessed sizes; the guess is corrected
-/// by the exact count of the result.
+/// Renders as many candidates as fit. `pick(units, tokens)` chooses by estimated sizes, which are
+/// corrected by the exact count of the result.
 pub(super) fn fit(
     mut ask: Ask,
     units: &[Unit<'_>],
@@ -107,7 +107,7 @@ pub(super) fn fit(
         guess = (room as f64 * 0.985 * guessed.max(1) as f64 / real as f64) as u64;
     }
     while size > limit && !chosen.is_empty() {
-        // Drops the weakest, as many as the excess is likely to need.
+        // Drops the weakest candidates, as many as the excess probably requires.
         let mut excess = (size - limit) as i64;
         while excess > 0
             && let Some(i) = chosen.pop()
@@ -120,7 +120,7 @@ pub(super) fn fit(
     if size <= limit { text } else { cut(&text, limit) }
 }
 
-/// The beginning of a text that has at most `limit` tokens.
+/// Returns the beginning of a text with at most `limit` tokens.
 pub(super) fn cut(text: &str, limit: u64) -> String {
     let mut head = text;
     loop {

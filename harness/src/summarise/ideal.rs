@@ -1,6 +1,6 @@
-//! Summarisers that know the facts: an upper bound, exact or with stated losses.
+//! Summarisers with access to the facts. They give an upper bound, exact or with given losses.
 //!
-//! A fact is visible when each of its literals occurs verbatim in the conversation of the prompt.
+//! A fact is visible if each of its literals occurs verbatim in the conversation of the prompt.
 //! Invisible facts are never written, so a strategy cannot recover a dropped fact here.
 
 use std::borrow::Cow;
@@ -17,10 +17,10 @@ use super::topic::Topic;
 
 /// Default probability that `lossy` keeps a visible fact (our choice for a mid-range model).
 pub const KEEP: f64 = 0.8;
-/// Default share of the kept facts that `lossy` gets wrong (our choice).
+/// Default share of the kept facts that `lossy` distorts (our choice).
 pub const DISTORT: f64 = 0.05;
 
-/// Order in which facts are written when not all fit.
+/// Order of the facts, for summaries that do not have room for all of them.
 const RANK: [FactKind; 8] = [
     FactKind::Constraint,
     FactKind::Goal,
@@ -32,7 +32,8 @@ const RANK: [FactKind; 8] = [
     FactKind::Superseded,
 ];
 
-/// Every visible fact that fits, as a line of its literals. `rates` = (keep, distort) for losses.
+/// Returns the visible facts that fit, each as a line with its literals. `rates` = (keep, distort)
+/// for losses.
 pub(super) fn write(job: &Job<'_>, rates: Option<(f64, f64)>) -> String {
     let reading = read(job.prompt);
     let ask = Ask::parse(&reading.instruction, &reading.wishes);
@@ -62,13 +63,13 @@ pub(super) fn write(job: &Job<'_>, rates: Option<(f64, f64)>) -> String {
     fit(ask, &units, limit, &reading.thoughts(), by_kind)
 }
 
-/// Returns whether the conversation carries every literal. The empty second text disables the laxer
-/// ways of matching.
+/// Returns whether the conversation contains every literal. The empty second text disables the more
+/// lenient matching.
 fn visible(f: &Fact, said: &str) -> bool {
     !f.tokens.is_empty() && f.matches(said, "") == Match::Verbatim
 }
 
-/// All that fits, the kinds in the order of [`RANK`].
+/// Returns the candidates that fit, with kinds in the order of [`RANK`].
 fn by_kind(units: &[Unit<'_>], budget: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..units.len()).collect();
     order.sort_by(|&a, &b| units[b].score.total_cmp(&units[a].score));
@@ -82,7 +83,8 @@ fn by_kind(units: &[Unit<'_>], budget: u64) -> Vec<usize> {
     order
 }
 
-/// Returns the outcome of a visible fact: its literals, a wrong version of them, or nothing.
+/// Returns the form of a visible fact in the summary: its literals, a distorted version, or
+/// nothing.
 fn outcome<'a>(f: &'a Fact, job: &Job<'_>, rates: Option<(f64, f64)>) -> Option<Cow<'a, str>> {
     let exact = || f.tokens.join(" · ");
     let Some((keep, distort)) = rates else { return Some(exact().into()) };
@@ -96,14 +98,14 @@ fn outcome<'a>(f: &'a Fact, job: &Job<'_>, rates: Option<(f64, f64)>) -> Option<
     })
 }
 
-/// A number in [0, 1) that depends on seed, summary and fact alone.
+/// Returns a number in [0, 1) that depends only on seed, summary and fact.
 fn chance(job: &Job<'_>, fact: &str, what: &str) -> f64 {
     let h = content_hash(format!("{}/{}/{what}/{fact}", job.seed, job.index).as_bytes());
     (h >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// The last digit changed; without digits the last word dropped; of a single word its last
-/// character.
+/// Distorts a text: changes the last digit, or drops the last term if there is no digit, or drops
+/// the last character of a single term.
 fn distorted(text: &str) -> String {
     if let Some(at) = text.rfind(|c: char| c.is_ascii_digit()) {
         let digit = text.as_bytes()[at] - b'0';

@@ -1,18 +1,18 @@
 //! Substitutes for the model that writes summaries.
 //!
 //! Every strategy that summarises sends a prompt to a mock server, and this module answers it. The
-//! text of a real model would differ from run to run and would cost money, so the default is
+//! text of a real model would differ from run to run and would cost money. The default is therefore
 //! [`Summariser::Extractive`]: general rules that see only the decoded prompt and not the facts of
-//! a scenario. [`Summariser::Ideal`] and [`Summariser::Lossy`] know them and give an upper bound,
-//! exact or with stated losses. [`Summariser::Scripted`] repeats given texts, and
+//! a scenario. [`Summariser::Ideal`] and [`Summariser::Lossy`] use the facts and give an upper
+//! bound, exact or with given losses. [`Summariser::Scripted`] repeats given texts, and
 //! [`Summariser::Endpoint`] asks a real model once and repeats its recorded answer. All are
 //! deterministic.
 //!
-//! The extractive one cannot see facts by construction: its input is a [`Prompt`], a decoded
-//! request, which contains no facts.
+//! The extractive summariser cannot use facts, because its input is a [`Prompt`], a decoded request
+//! without facts.
 //!
-//! Size: `clamp(5 % of the conversation, 300, 4,400)` o200k tokens, never more than `max_tokens` has room for, see
-//! [`budget`].
+//! Size: `clamp(5 % of the conversation, 300, 4,400)` o200k tokens, and never more than
+//! `max_tokens`; see [`budget`].
 
 mod ask;
 mod choose;
@@ -56,31 +56,31 @@ pub use script::{Script, ScriptError, ScriptedText};
 /// Writer of the summaries.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Summariser {
-    /// General rules over the prompt; blind to facts.
+    /// General rules over the prompt, without access to the facts.
     #[default]
     Extractive,
-    /// Every fact that the prompt shows and that fits: an upper bound.
+    /// Every fact in the prompt that fits: an upper bound.
     Ideal,
-    /// Like `Ideal`, with losses by a seeded hash.
+    /// Like `Ideal`, but loses facts by a seeded hash.
     Lossy {
         /// Probability that a visible fact is kept.
         keep: f64,
-        /// Share of the kept facts that come out wrong.
+        /// Share of the kept facts that are distorted.
         distort: f64,
     },
-    /// Given texts, in this order; after the last one no summary can be written.
+    /// Given texts in this order. After the last one, no summary can be written.
     Scripted(Script),
-    /// A real model, recorded.
+    /// A real model with recorded answers.
     Endpoint(Arc<Endpoint>),
-    /// Summaries that were written before, in this order, and then those of another summariser.
+    /// Earlier summaries in this order, followed by those of another summariser.
     Again(Arc<[String]>, Box<Summariser>),
 }
 
 impl Summariser {
-    /// The names of the command line.
+    /// Names on the command line.
     pub const NAMES: [&'static str; 4] = ["extractive", "ideal", "lossy", "scripted"];
 
-    /// The name in reports.
+    /// Returns the name for reports.
     pub fn name(&self) -> Cow<'static, str> {
         match self {
             Summariser::Extractive => "extractive".into(),
@@ -92,7 +92,7 @@ impl Summariser {
         }
     }
 
-    /// Returns whether its text depends on the seed.
+    /// Returns whether the text depends on the seed.
     pub fn seeded(&self) -> bool {
         match self {
             Summariser::Again(_, then) => then.seeded(),
@@ -100,7 +100,7 @@ impl Summariser {
         }
     }
 
-    /// Returns the origin of its text, for a reader of the figures.
+    /// Returns a description of the text's origin for reports.
     pub fn origin(&self) -> String {
         match self {
             Summariser::Endpoint(_) => format!(
@@ -116,7 +116,8 @@ impl Summariser {
         }
     }
 
-    /// Returns it with its texts for one session and strategy, if it is scripted.
+    /// Resolves a scripted summariser to its texts for a session and strategy. Returns others
+    /// unchanged.
     pub fn read_for(&self, session: &Session, label: &str, strategy: &str) -> Summariser {
         match self {
             Summariser::Scripted(s) => {
@@ -142,8 +143,8 @@ impl std::error::Error for UnknownSummariser {}
 impl FromStr for Summariser {
     type Err = UnknownSummariser;
 
-    /// `lossy` takes the default rates [`KEEP`] and [`DISTORT`]; `scripted` the summaries of the
-    /// recording.
+    /// Parses a name. `lossy` uses the default rates [`KEEP`] and [`DISTORT`], and `scripted` the
+    /// summaries of the recording.
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         match name {
             "extractive" => Ok(Summariser::Extractive),
@@ -155,20 +156,20 @@ impl FromStr for Summariser {
     }
 }
 
-/// Instruction where the provider compacts by itself: on demand, or at its own threshold.
+/// Instruction for a compaction by the provider itself, on demand or at its own threshold.
 pub(crate) const ASK: &str =
     "Summarise the conversation so that the work can go on from the summary alone.";
 
-/// One summary to write.
+/// Request for a summary, with its context.
 #[derive(Clone, Copy, Debug)]
 pub struct Job<'a> {
-    /// The request as the server sees it.
+    /// Decoded request.
     pub prompt: &'a Prompt,
     /// Largest reply that the request allows, tokens.
     pub max_tokens: Option<u64>,
-    /// How the model that is asked counts them.
+    /// Token counting of the requested model.
     pub counting: Counting,
-    /// Facts of the scenario; only `Ideal` and `Lossy` see them.
+    /// Facts of the scenario, used only by `Ideal` and `Lossy`.
     pub facts: &'a [Fact],
     /// Seed of the run.
     pub seed: u64,
@@ -177,29 +178,28 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// o200k tokens that the largest reply may have.
+    /// Returns the size of the largest reply in o200k tokens.
     fn room(&self) -> Option<u64> {
         self.max_tokens.map(|n| self.counting.fitting(n))
     }
 }
 
-/// A summary.
+/// A summary with its stop reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Text.
     pub text: String,
-    /// Why they end.
+    /// Reason why the text ends.
     pub stop: StopReason,
 }
 
-/// Reason why there is no summary, for a person.
+/// Reason for a missing summary, as a message for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unwritten(pub String);
 
-/// Writes a summary.
+/// Writes a summary, or returns the reason why there is none.
 pub fn summarise(s: &Summariser, job: &Job<'_>) -> Result<Written, Unwritten> {
     let text = match s {
-        // It gets no facts: it can only keep facts that it finds itself.
+        // It has no access to the facts and can only keep those that it finds itself.
         Summariser::Extractive => extractive::write(job.prompt, job.room()),
         Summariser::Ideal => ideal::write(job, None),
         Summariser::Lossy { keep, distort } => ideal::write(job, Some((*keep, *distort))),

@@ -1,25 +1,23 @@
-//! The few lines of a tool result that a summary would mention: errors, totals, values. Real
-//! summaries hardly copy the rest.
+//! Lines of a tool result that a summary would mention: errors, totals, values. Real summaries
+//! hardly ever copy the rest.
 
 use super::cues::{self, Cues};
 
-/// Lines kept of one result.
+/// Maximum number of lines of a result.
 const MAX_OUTPUTS: usize = 3;
-/// Limit where the summary is to focus on values or errors, which outputs contain.
+/// Maximum if the summary must focus on values or errors, which outputs contain.
 const MAX_FOCUSED: usize = 12;
 
-/// A line worth mentioning.
+/// A line with its weight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WeighedLine<'a> {
-    /// Text.
     pub text: &'a str,
-    /// Its weight.
+    /// Weight of the line.
     pub score: f32,
-    /// Its features.
     pub cues: Cues,
 }
 
-/// The best lines of a result in their order: at most three, or twelve where they are `asked` for.
+/// Returns the best lines of a result in their order: at most three, or twelve with `asked`.
 pub(super) fn best_lines(text: &str, failed: bool, asked: bool) -> Vec<WeighedLine<'_>> {
     let most = if asked { MAX_FOCUSED } else { MAX_OUTPUTS };
     let mut best: Vec<(usize, WeighedLine<'_>)> = Vec::with_capacity(most + 1);
@@ -64,7 +62,7 @@ fn weigh(line: &str) -> Option<WeighedLine<'_>> {
     if c.has(Cues::NAME) || c.has(Cues::PATH) {
         score += 0.25;
     }
-    // An edit that reports itself; the list of files says it already.
+    // Confirmation of an edit. The list of files contains it already.
     if c.has(Cues::DONE) && c.has(Cues::PATH) && !c.has(Cues::ERROR) {
         score -= 0.8;
     }
@@ -74,7 +72,7 @@ fn weigh(line: &str) -> Option<WeighedLine<'_>> {
     (score >= 0.3).then_some(WeighedLine { text: line, score, cues: c })
 }
 
-/// Listed source: numbered lines, and lines that end or begin like statements.
+/// Returns whether a line is source code: it is numbered, or begins or ends like a statement.
 fn is_code(line: &str) -> bool {
     const BEGINS: [&str; 18] = [
         "import ", "export ", "const ", "let ", "var ", "fn ", "pub ", "def ", "class ", "return",
@@ -88,7 +86,7 @@ fn is_code(line: &str) -> bool {
             || rest.starts_with(" |")
             || rest.starts_with(": "));
     let ends = line.ends_with(['{', '}', ';', '(', ',', '[']) || line.ends_with("=>");
-    // `path:12:text`, the hit of a search.
+    // Hit of a search: `path:12:text`.
     let hit = line
         .split(':')
         .nth(1)
@@ -97,7 +95,8 @@ fn is_code(line: &str) -> bool {
     numbered || ends || hit || BEGINS.iter().any(|b| line.starts_with(b))
 }
 
-/// Stack frames, carets, rules, placeholders, tests that passed.
+/// Returns whether a line has no information: stack frames, carets, rules, placeholders, passed
+/// tests.
 fn is_noise(line: &str) -> bool {
     let letters = line.bytes().filter(|b| b.is_ascii_alphanumeric() || !b.is_ascii()).count();
     line.starts_with("at ")

@@ -1,8 +1,8 @@
-//! Finds the instruction and the conversation in a prompt.
+//! Extracts the instruction and the conversation from a prompt.
 //!
-//! Prompts of our own engine are labelled: its blocks have kinds, and a transcript marks its
+//! Prompts of ctxbench's engine are labelled: its blocks have kinds, and a transcript marks its
 //! quotations. Only a prompt of another program is interpreted by its text. Three shapes are known:
-//! the whole history followed by one user message with the instruction; one user message with a
+//! the whole history followed by a user message with the instruction; one user message with a
 //! transcript between tags, the instruction and perhaps the previous summary; and an instruction as
 //! the system message with a transcript under role headings.
 
@@ -14,37 +14,31 @@ use super::transcript;
 /// Author of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Author {
-    /// The user.
     User,
     /// Text that the product sent as the user: memory files, environment.
     Context,
-    /// The model.
     Assistant,
-    /// The model, thinking.
+    /// Reasoning of the model.
     Reasoning,
-    /// A tool call; the text is its arguments.
+    /// A tool call with its arguments as text.
     Call,
-    /// A tool result.
     Output,
-    /// An earlier summary.
     Summary,
 }
 
-/// One piece of the conversation.
+/// A piece of the conversation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment<'a> {
-    /// Author.
     pub who: Author,
-    /// Text.
     pub text: &'a str,
-    /// Name of the tool, where known.
+    /// Name of the tool, or empty if unknown.
     pub tool: &'a str,
-    /// A result that says it failed.
+    /// True if the result reports a failure.
     pub failed: bool,
 }
 
-/// Returns the author of a text of this kind. A user message may come from the program of a
-/// recording: then, too, the text decides.
+/// Returns the author of a text of this kind. A user message of a recording may be written by the
+/// program, so its text decides here too.
 fn author_of(kind: BlockKind, text: &str) -> Author {
     match kind {
         BlockKind::User | BlockKind::ReplayedUser | BlockKind::Image => user_or_other(text),
@@ -68,29 +62,29 @@ fn author_of(kind: BlockKind, text: &str) -> Author {
 }
 
 impl<'a> Segment<'a> {
-    /// A segment without a tool.
+    /// Creates a segment without a tool.
     pub fn new(who: Author, text: &'a str) -> Self {
         Segment { who, text, tool: "", failed: false }
     }
 }
 
-/// A prompt taken apart.
+/// Parts of a prompt.
 #[derive(Debug, Default)]
 pub(super) struct ParsedPrompt<'a> {
     /// Instruction for the summariser.
     pub instruction: String,
-    /// Wishes about summaries in the project's memory files.
+    /// Wishes for summaries in the project's memory files.
     pub wishes: String,
-    /// The conversation, oldest first.
+    /// Segments of the conversation, oldest first.
     pub segments: Vec<Segment<'a>>,
 }
 
-/// Tags that a product puts around the summary before.
+/// Tags of products around the previous summary.
 const PRIOR: [&str; 3] = ["prior-summary", "previous-summary", "earlier-summary"];
 /// Tags around a transcript.
 const TALK: [&str; 3] = ["conversation", "transcript", "history"];
 
-/// Takes a prompt apart.
+/// Splits a prompt into its parts.
 pub(super) fn read(prompt: &Prompt) -> ParsedPrompt<'_> {
     let beside = |i: &Item| matches!(i.role, Role::Instructions | Role::System | Role::Developer);
     let (fixed, said): (Vec<&Item>, Vec<&Item>) =
@@ -171,8 +165,7 @@ impl<'a> ParsedPrompt<'a> {
         }
     }
 
-    /// Takes the text apart with which a foreign program asks; `alone` = the request says nothing
-    /// else.
+    /// Splits the request text of a foreign program. `alone` = the request contains nothing else.
     fn foreign(&mut self, text: &'a str, alone: bool, system: impl Fn() -> String) {
         if let Some((before, inside, after)) = TALK.iter().find_map(|tag| cut_tag(text, tag)) {
             self.instruction = system() + "\n" + before + "\n";
@@ -191,8 +184,8 @@ impl<'a> ParsedPrompt<'a> {
     }
 }
 
-/// Text from the user's side is the user's own, a memory file or other context, or an earlier
-/// summary with a lead-in.
+/// Returns the author of a text from the user's side: the user, a memory file or other context, or
+/// an earlier summary with a lead-in.
 pub(super) fn user_or_other(text: &str) -> Author {
     let head = text.trim_start();
     let first = head.lines().next().unwrap_or("");
@@ -252,7 +245,7 @@ fn asks_for_summary(text: &str) -> bool {
     CUES.iter().any(|c| low.contains(c))
 }
 
-/// Returns `(before, inside, after)` of a tag; the last closing tag counts, because the
+/// Returns `(before, inside, after)` of a tag. The last closing tag counts, because the
 /// conversation may quote it.
 fn cut_tag<'a>(text: &'a str, tag: &str) -> Option<(&'a str, &'a str, &'a str)> {
     let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
@@ -274,7 +267,7 @@ fn take_prior<'a>(text: &'a str, segments: &mut Vec<Segment<'a>>) -> String {
     }
 }
 
-/// The part of a memory file under a heading such as `# Compact instructions`.
+/// Returns the part of a memory file under a heading such as `# Compact instructions`.
 fn compact_section(text: &str) -> Option<String> {
     let mut out = String::new();
     let mut inside = false;

@@ -1,4 +1,4 @@
-//! Prints chosen candidates under the headings asked for.
+//! Rendering of the chosen candidates under the requested headings.
 
 use super::ask::Ask;
 use super::collect::{USER, Unit};
@@ -42,7 +42,7 @@ fn headed(ask: &Ask, units: &[&Unit<'_>], out: &mut String) {
     for u in units {
         under[place(u.topic)].push(u);
     }
-    // Two headings about the next step: the second is for the very next one.
+    // If there are two headings about the next step, the second is for the immediate one.
     let next = place(Topic::Next);
     if let Some(second) =
         ask.second_next(next).filter(|&s| under[s].is_empty() && under[next].len() > 1)
@@ -71,7 +71,7 @@ fn plain(ask: &Ask, units: &[&Unit<'_>], out: &mut String) {
     for t in Topic::ALL {
         let before = out.len();
         for u in units.iter().filter(|u| u.topic == t) {
-            // An opening such as "I asked you" already names the author.
+            // An opening such as "I asked you" names the author already.
             line(u, ask.opening.is_none(), out);
         }
         if out.len() > before {

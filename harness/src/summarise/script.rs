@@ -1,4 +1,4 @@
-//! Given summaries: those of the recording, or those of a file.
+//! Given summaries from the recording or a file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use serde::Deserialize;
 /// Source of scripted summaries.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Script {
-    /// These texts in this order.
+    /// Texts in the order of their use.
     Texts(Vec<String>),
     /// Summaries of the session's `recorded_compaction` lines.
     Recorded,
-    /// A file, read.
+    /// Contents of a file.
     File(Arc<[ScriptedText]>),
 }
 
-/// A line of a file.
+/// A line of a file with summaries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptedText {
-    /// The summary.
+    /// Text of the summary.
     pub text: String,
-    /// For this strategy alone, by label or bare name.
+    /// Strategy that the summary is for, by label or name. `None` = all strategies.
     pub strategy: Option<String>,
 }
 
@@ -33,29 +33,27 @@ enum Written {
     Of { text: String, strategy: Option<String> },
 }
 
-/// Why a file of summaries cannot be used.
+/// Error of a file with summaries.
 #[derive(Debug, thiserror::Error)]
 pub enum ScriptError {
-    /// It cannot be opened.
+    /// The file cannot be opened.
     #[error("{path} cannot be read: {source}")]
     Io {
-        /// Which file.
         path: PathBuf,
         /// Error of the operating system.
         source: std::io::Error,
     },
-    /// A line is neither of the two forms.
+    /// A line has neither of the two forms.
     #[error(
         "{path}, line {line}: expected a JSON string or {{\"text\":\"…\",\"strategy\":\"…\"}} \
          (strategy may be left out)"
     )]
     Line {
-        /// Which file.
         path: PathBuf,
-        /// Line, from 1.
+        /// Line number, from 1.
         line: usize,
     },
-    /// No summary in it.
+    /// The file contains no summary.
     #[error("{0} contains no summary")]
     Empty(PathBuf),
 }
@@ -80,8 +78,8 @@ impl Script {
         }
     }
 
-    /// Returns the texts for one session and strategy, in order. Of a file: the lines with the
-    /// label; else those with the strategy's name; else those without a name.
+    /// Returns the texts for a session and strategy, in order. For a file, these are the lines with
+    /// the label, or else those with the strategy's name, or else those without a name.
     pub fn texts(&self, session: &Session, label: &str, strategy: &str) -> Vec<String> {
         match self {
             Script::Texts(t) => t.clone(),

@@ -1,19 +1,18 @@
-//! Lines and sentences of a text, and small tools on them.
+//! Splitting of texts into lines and sentences, and related functions.
 
-/// One sentence or line, without its list mark.
+/// A sentence or line without its list mark.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece<'a> {
-    /// Text.
     pub text: &'a str,
-    /// Between code fences.
+    /// True if it is between code fences.
     pub code: bool,
-    /// Whether it is an item of a list.
+    /// True if it is an item of a list.
     pub listed: bool,
-    /// A heading line: `# …`, or numbered with a colon at its end.
+    /// True if it is a heading: `# …`, or numbered with a colon at its end.
     pub heading: bool,
 }
 
-/// Cuts a text into pieces.
+/// Calls `f` with each piece of a text.
 pub(super) fn pieces<'a>(text: &'a str, mut f: impl FnMut(Piece<'a>)) {
     let mut code = false;
     for line in text.lines() {
@@ -35,7 +34,7 @@ pub(super) fn pieces<'a>(text: &'a str, mut f: impl FnMut(Piece<'a>)) {
     }
 }
 
-/// The name in a heading line.
+/// Returns the name in a heading line.
 pub(super) fn heading(line: &str) -> Option<&str> {
     if let Some(rest) = line.strip_prefix('#') {
         let rest = rest.trim_start_matches('#');
@@ -52,7 +51,7 @@ pub(super) fn numbered(line: &str) -> Option<&str> {
     ((1..=2).contains(&digits) && !rest.is_empty()).then_some(rest)
 }
 
-/// A line without its list or quotation mark, and whether there was one.
+/// Returns a line without its list or quotation mark, and whether it had one.
 pub(super) fn unlist(line: &str) -> (&str, bool) {
     for mark in ["- ", "* ", "• ", "+ ", "> "] {
         if let Some(rest) = line.strip_prefix(mark) {
@@ -62,7 +61,7 @@ pub(super) fn unlist(line: &str) -> (&str, bool) {
     numbered(line).map_or((line, false), |rest| (rest, true))
 }
 
-/// Cuts a line at the ends of its sentences.
+/// Calls `f` with each sentence of a line.
 pub(super) fn sentences<'a>(line: &'a str, mut f: impl FnMut(&'a str)) {
     let mut from = 0;
     let mut chars = line.char_indices().peekable();
@@ -109,7 +108,7 @@ fn is_abbreviation(before: &str) -> bool {
         )
 }
 
-/// A text on one line with single spaces, without tags that would close the summary.
+/// Returns a text on one line with single spaces and without tags that would close the summary.
 pub(super) fn tidy(text: &str) -> String {
     const TAGS: [&str; 4] = ["<summary>", "</summary>", "<analysis>", "</analysis>"];
     let mut out = String::with_capacity(text.len());
@@ -119,14 +118,14 @@ pub(super) fn tidy(text: &str) -> String {
         }
         out.push_str(word);
     }
-    // Removing one tag can put the halves of another together.
+    // Removing a tag can join the halves of another.
     while let Some(tag) = TAGS.iter().find(|t| out.contains(**t)) {
         out = out.replace(tag, "");
     }
     out
 }
 
-/// Shortens to about `most` characters at the end of a clause or word.
+/// Shortens a text to about `most` characters, at the end of a clause or word.
 pub(super) fn clip(text: &str, most: usize) -> &str {
     let Some((end, _)) = text.char_indices().nth(most) else { return text };
     let head = &text[..end];
@@ -135,8 +134,8 @@ pub(super) fn clip(text: &str, most: usize) -> &str {
     head[..at].trim_end_matches([',', ';', ' '])
 }
 
-/// Returns a hash of the letters and digits of a text in lower case: equal for sentences that read
-/// the same.
+/// Returns a hash of the letters and digits of a text in lower case. Sentences that differ only in
+/// other characters have the same hash.
 pub(super) fn fold_key(text: &str) -> u64 {
     let mut h: u64 = 0xcbf2_9ce4_8422_2325;
     for b in text.bytes().filter(|b| b.is_ascii_alphanumeric() || !b.is_ascii()) {
@@ -145,8 +144,8 @@ pub(super) fn fold_key(text: &str) -> u64 {
     h
 }
 
-/// A quick guess at o200k tokens: four ASCII bytes, or one character of another script, with a
-/// little for digits and punctuation.
+/// Estimates o200k tokens quickly: one per four ASCII bytes or per character of another script,
+/// with a little more for digits and punctuation.
 pub(super) fn guess_tokens(text: &str) -> u32 {
     let (mut plain, mut odd, mut wide) = (0u32, 0u32, 0u32);
     for b in text.bytes() {

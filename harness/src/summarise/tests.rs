@@ -67,7 +67,7 @@ fn output(result: &str) -> Item {
     )
 }
 
-/// A short session, then the instruction as the last message.
+/// Returns a short session with the instruction as the last message.
 fn session(instruction: &str) -> Prompt {
     prompt(vec![
         text(Role::Instructions, "You are a coding agent with tools.", 0),
@@ -98,7 +98,7 @@ fn session(instruction: &str) -> Prompt {
     ])
 }
 
-/// The same conversation as a transcript between tags.
+/// Returns a short session as a transcript between tags.
 fn transcript(prior: Option<&str>) -> Prompt {
     let before = prior.map_or("Write a fresh summary.\n\n".to_string(), |p| {
         format!("<prior-summary>\n{p}\n</prior-summary>\n\nMerge both.\n\n")
@@ -125,7 +125,7 @@ fn aider() -> Prompt {
 }
 
 fn job<'a>(prompt: &'a Prompt, facts: &'a [Fact]) -> Job<'a> {
-    // A block that costs only its text: limits are in o200k tokens.
+    // A block only costs its text, so limits are in o200k tokens.
     let counting = Counting { per_block: 0, ..Counting::O200K };
     Job { prompt, max_tokens: None, counting, facts, seed: 7, index: 0 }
 }
@@ -239,7 +239,7 @@ fn an_earlier_summary_is_carried_forward() {
         name hs_sid_v3 must not change";
     let s = write(&transcript(Some(prior)));
     assert!(s.contains("hs_sid_v3 must not change") && s.contains("17:30"), "{s}");
-    // As a message of the history, with the lead-in of the product, which stays out.
+    // As a message of the history with the product's lead-in, which is left out.
     let mut p = session(CODEX);
     let lead = "An assistant before you left the note below. Its note:\n- User: The cookie name \
         hs_sid_v3 must not change\n- Two\n- src/a.ts: edit_file ×2";
@@ -274,7 +274,7 @@ fn wishes_pull_what_they_name_into_a_small_summary() {
     assert!(with("Write a summary.\n\nThe user asks for this in particular: the kettle"));
 }
 
-/// Twelve values among two hundred decisions, of which a summary has room for a few.
+/// Twelve values among two hundred decisions. The summary has room for a few decisions.
 #[test]
 fn a_focus_on_a_sort_of_thing_holds_its_own_whatever_it_is_filed_under() {
     let decisions: String = (0..200)
@@ -365,7 +365,7 @@ fn ideal_holds_exactly_the_visible_facts() {
         fact("c", FactKind::Value, &["quay-2024b"]),
         fact("d", FactKind::Value, &["94 total", "nowhere"]),
         fact("e", FactKind::Todo, &["2026-03-31"]),
-        // Only in the system prompt, which is not part of the conversation.
+        // It occurs only in the system prompt, which is not part of the conversation.
         fact("f", FactKind::Value, &["coding agent"]),
     ];
     let p = session(SDK);
@@ -381,7 +381,7 @@ fn ideal_holds_exactly_the_visible_facts() {
 
 #[test]
 fn lossy_keeps_its_rates() {
-    // A zero at the end: a changed digit never makes another fact.
+    // Ends with a zero, so that a changed digit never gives another fact.
     let facts: Vec<Fact> = (0..2_000)
         .map(|i| fact(&format!("f{i}"), FactKind::Value, &[&format!("key{i:05}0")]))
         .collect();
@@ -391,7 +391,7 @@ fn lossy_keeps_its_rates() {
         text(Role::User, "Write a summary.", 2),
     ]);
     let (mut whole, mut lines) = (0, 0);
-    // 200 at a time, so that everything kept fits the budget.
+    // 200 at a time, so that all kept facts fit into the budget.
     for (n, part) in facts.chunks(200).enumerate() {
         let j = Job { index: n as u64, ..job(&p, part) };
         let s = words(&Summariser::Lossy { keep: 0.8, distort: 0.1 }, &j);
@@ -484,13 +484,13 @@ fn scripts_come_from_the_recording_or_from_a_file() {
     assert_eq!(file.texts(&session, "aider", "aider"), ["all"]);
 }
 
-/// The extractive summariser can be handed a request and a limit, and nothing else: this line does
-/// not compile if it takes facts.
+/// The extractive summariser takes only a request and a limit. This line does not compile if it
+/// takes facts.
 const BLIND: fn(&Prompt, Option<u64>) -> String = extractive::write;
 
 #[test]
 fn the_extractive_summariser_cannot_see_facts() {
-    // Its sources do not name the types or modules of facts.
+    // Its source code does not name the types or modules of facts.
     let sources = [
         ("extractive.rs", include_str!("extractive.rs")),
         ("ask.rs", include_str!("ask.rs")),
@@ -510,14 +510,14 @@ fn the_extractive_summariser_cannot_see_facts() {
             assert!(!source.contains(word), "{name} names {word}");
         }
     }
-    // And the same request makes the same summary, whatever is asked for later.
+    // The same request gives the same summary, regardless of later requests.
     let p = session(CLAUDE);
     let facts =
         [fact("a", FactKind::Error, &["got 302"]), fact("b", FactKind::Value, &["91 passed"])];
     assert_eq!(words(&Summariser::Extractive, &job(&p, &facts)), BLIND(&p, None));
 }
 
-/// Pieces that tend to break parsers.
+/// Fragments that tend to break parsers.
 fn odd() -> impl Strategy<Value = String> {
     let bits = prop::sample::select(vec![
         "# USER\n",

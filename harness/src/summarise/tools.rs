@@ -1,5 +1,5 @@
-//! Statements about the tool calls of a conversation: files and their changes, commands, the task
-//! list.
+//! Statements about the tool calls of a conversation: files and their changes, commands, and the
+//! task list.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::sentences::clip;
 use super::topic::Topic;
 
-/// Collects calls; one line per file and command, however often it was used.
+/// Collects calls, with one line per file and command.
 #[derive(Default)]
 pub(super) struct Tools<'a> {
     files: Vec<File<'a>>,
@@ -23,14 +23,14 @@ struct File<'a> {
     used: Vec<(&'a str, u32)>,
     edits: u32,
     note: Option<String>,
-    /// The line of an earlier summary.
+    /// Line in an earlier summary.
     earlier: Option<&'a str>,
     order: u64,
     fresh: f32,
 }
 
 impl<'a> Tools<'a> {
-    /// Takes a call.
+    /// Adds a tool call.
     pub fn call(&mut self, tool: &'a str, arguments: &'a str, order: u64, fresh: f32) {
         let name: String = tool
             .chars()
@@ -63,13 +63,13 @@ impl<'a> Tools<'a> {
         }
     }
 
-    /// Takes the line about a file from an earlier summary.
+    /// Adds the line about a file from an earlier summary.
     pub fn earlier(&mut self, path: &str, line: &'a str, order: u64) {
         let f = self.file(path.to_string(), order);
         self.files[f].earlier = Some(line);
     }
 
-    /// `(text, topic, weight, place)` of each line.
+    /// Returns `(text, topic, weight, position)` of each line.
     pub fn finish(self) -> Vec<(String, Topic, f32, u64)> {
         let mut out = Vec::new();
         for f in self.files {
@@ -150,7 +150,7 @@ impl<'a> Tools<'a> {
         }
     }
 
-    /// A newer list replaces an older one.
+    /// Replaces the task list by a newer one.
     fn tasks(&mut self, arguments: &str, order: u64) {
         let mut found = Vec::new();
         match field(arguments, &["items", "todos", "plan", "tasks"]) {
@@ -191,7 +191,7 @@ fn is_done(status: &str) -> bool {
     ["completed", "done", "[x]", "✓", "✔", "cancelled"].iter().any(|d| low.contains(d))
 }
 
-/// Files that a call names: in a field, or in the lines of a patch.
+/// Returns the files that a call names in a field or in the lines of a patch.
 fn paths(arguments: &str) -> Vec<String> {
     match string(
         arguments,
@@ -206,7 +206,7 @@ fn patched(text: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for mark in ["*** Update File: ", "*** Add File: ", "*** Delete File: "] {
         for (at, _) in text.match_indices(mark).take(50) {
-            // The patch may still be inside a JSON string, where a line ends with a backslash and
+            // The patch may still be inside a JSON string, in which a line break is a backslash and
             // an n.
             let path = text[at + mark.len()..].split(['\n', '\\', '"']).next().unwrap_or("").trim();
             if !path.is_empty() && path.len() <= 200 && !out.iter().any(|p| p == path) {
@@ -217,7 +217,7 @@ fn patched(text: &str) -> Vec<String> {
     out
 }
 
-/// The first of these fields that is a string, or the joined strings of a list.
+/// Returns the first of these fields that is a string, or the joined strings of a list.
 fn string(arguments: &str, keys: &[&str]) -> Option<String> {
     match field(arguments, keys)? {
         Value::String(s) => Some(s),
@@ -228,7 +228,7 @@ fn string(arguments: &str, keys: &[&str]) -> Option<String> {
     }
 }
 
-/// Reads one field without parsing the whole, which may be long or cut off.
+/// Parses a single field. The whole may be long or truncated.
 fn field(arguments: &str, keys: &[&str]) -> Option<Value> {
     keys.iter().find_map(|key| {
         let quoted = format!("\"{key}\"");

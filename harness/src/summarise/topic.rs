@@ -1,4 +1,4 @@
-//! Topics of sentences, and which heading a topic belongs under.
+//! Topics of sentences, and assignment of topics to headings.
 
 use super::cues::Cues;
 
@@ -9,21 +9,21 @@ pub(super) enum Topic {
     Request,
     /// Other text of the user.
     Message,
-    /// Rules and preferences.
+    /// Rules and preferences of the user.
     Constraint,
-    /// Choices, causes, findings.
+    /// Decisions, causes and findings.
     Decision,
-    /// Finished work.
+    /// Work that is finished.
     Progress,
-    /// Last activity.
+    /// Most recent activity.
     Current,
-    /// Failures.
+    /// Errors and failures.
     Error,
     /// Files and their changes.
     File,
-    /// Numbers, names, results.
+    /// Numbers, names and results.
     Value,
-    /// Remaining work.
+    /// Work that remains.
     Next,
 }
 
@@ -85,7 +85,7 @@ impl Topic {
     }
 }
 
-/// Beginnings of words in headings, the topic that they indicate and its weight.
+/// Stems of terms in headings, with their topic and its weight.
 const STEMS: &[(&str, Topic, f32)] = &[
     ("goal", Topic::Request, 3.0),
     ("objective", Topic::Request, 3.0),
@@ -151,7 +151,7 @@ const STEMS: &[(&str, Topic, f32)] = &[
     ("step", Topic::Next, 0.5),
 ];
 
-/// Returns how strongly a heading indicates a topic: its name counts six times as much as its
+/// Returns how strongly a heading indicates a topic. Its name counts six times as much as its
 /// explanation.
 pub(super) fn affinity(name: &str, note: &str, topic: Topic) -> f32 {
     let score = |text: &str| {
@@ -166,7 +166,7 @@ pub(super) fn affinity(name: &str, note: &str, topic: Topic) -> f32 {
     6.0 * score(name) + score(note)
 }
 
-/// The topic that a heading names best.
+/// Returns the topic that fits a heading's name best.
 pub(super) fn of_heading(name: &str) -> Option<Topic> {
     let best = Topic::ALL
         .into_iter()
@@ -175,8 +175,8 @@ pub(super) fn of_heading(name: &str) -> Option<Topic> {
     best.filter(|b| b.1 > 0.0).map(|b| b.0)
 }
 
-/// For each topic in the order of [`Topic::ALL`] the heading to write it under. `strength(heading,
-/// topic)` is an affinity.
+/// Returns the heading of each topic, in the order of [`Topic::ALL`]. `strength(heading, topic)` is
+/// their affinity.
 pub(super) fn places(headings: usize, strength: impl Fn(usize, Topic) -> f32) -> [usize; 10] {
     let best = |t: Topic| {
         let mut best = None;

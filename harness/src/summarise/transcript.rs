@@ -1,8 +1,8 @@
-//! Splits a transcript, the conversation as one text, into segments.
+//! Splitting of a transcript, the conversation as a single text, into segments.
 
 use super::read::{Author, Segment, user_or_other};
 
-/// A line that says who speaks next: who, tool, and where its own text begins.
+/// A line that announces a speaker: the author, the tool, and the start of the text on this line.
 struct Marker<'a> {
     who: Author,
     tool: &'a str,
@@ -10,14 +10,14 @@ struct Marker<'a> {
     text_at: usize,
 }
 
-/// Returns the position of the first line that names a speaker: the text begins with one, or
-/// contains a `[User]:`.
+/// Returns the position of the first line that names a speaker. The text must begin with such a
+/// line or contain a `[User]:`.
 pub(super) fn first_marker(text: &str) -> Option<usize> {
     let mut at = 0;
     let mut begun = false;
     for line in text.split_inclusive('\n') {
         let marked = marker(line).is_some();
-        // A `# USER` further down may be a heading of the instruction; a bracket with a colon
+        // A `# USER` further down may be a heading of the instruction. A bracket with a colon
         // cannot.
         if marked && (!begun || line.starts_with('[')) {
             return Some(at);
@@ -28,7 +28,7 @@ pub(super) fn first_marker(text: &str) -> Option<usize> {
     None
 }
 
-/// Splits at the markers and adds the segments. Text before the first marker counts as the user's.
+/// Splits a transcript at the markers. Text before the first marker is the user's.
 pub(super) fn split<'a>(text: &'a str, out: &mut Vec<Segment<'a>>) {
     let mut open: (Author, &str, bool, usize) = (Author::User, "", false, 0);
     let mut headed = false;
@@ -75,8 +75,8 @@ fn push<'a>(
     }
 }
 
-/// Products without tools write results as text of the user: a line `name:` or `name failed:` in
-/// front.
+/// Returns whether a user text begins with `name:` or `name failed:`, which products without tools
+/// write before a result.
 fn names_a_result(text: &str) -> bool {
     let first = text.lines().next().unwrap_or("").trim_end();
     let Some(name) = first.strip_suffix(':') else { return false };
@@ -89,7 +89,7 @@ fn is_tool_name(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
 }
 
-/// The same products write calls as lines `name {…}` of the assistant.
+/// Splits calls off an assistant text. Products without tools write calls as lines `name {…}`.
 fn split_calls<'a>(text: &'a str, out: &mut Vec<Segment<'a>>) {
     let (mut from, mut at) = (0, 0);
     for line in text.split_inclusive('\n') {
@@ -109,7 +109,8 @@ fn split_calls<'a>(text: &'a str, out: &mut Vec<Segment<'a>>) {
     }
 }
 
-/// `[User]: …`, `[Assistant tool call]: …`, or a heading line such as `# USER` and `# RESULT grep`.
+/// Parses `[User]: …`, `[Assistant tool call]: …`, or a heading line such as `# USER` or `# RESULT
+/// grep`.
 fn marker(line: &str) -> Option<Marker<'_>> {
     match line.as_bytes().first()? {
         b'[' => bracketed(line),

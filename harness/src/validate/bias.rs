@@ -1,31 +1,30 @@
-//! Compares our token counts with the provider's: the growth of a prompt from one call to the next,
-//! and our count of the added content.
+//! Comparison of our token counts with the provider's: the growth of a prompt from one call to the
+//! next, and our count of the added content.
 
 use serde::Serialize;
 
 use super::calls::Calls;
 use super::content::{Counted, Kind};
 
-/// Share of one kind of content from which a call's growth counts for that kind.
+/// Minimum share of one kind of content in a call's growth. Calls above it count for that kind.
 const MOSTLY: f64 = 0.8;
-/// Smallest compared growth, tokens. Smaller growth measures the overhead of a message instead of
-/// its text.
+/// Minimum growth for a comparison, tokens. Smaller growth measures the overhead of a message
+/// instead of its text.
 const SMALLEST: u64 = 100;
 
-/// Provider against ours for one kind of content.
+/// Ratio of the provider's counts to ours for one kind of content.
 #[derive(Clone, Debug, Serialize)]
 pub struct KindBias {
-    /// Kind.
     pub kind: Kind,
     /// Number of calls with growth of at least 80 % of this kind.
     pub calls: usize,
     /// Our count of the added content, tokens.
     pub ours: u64,
-    /// The provider's, tokens.
+    /// Growth by the provider's counters, tokens.
     pub provider: u64,
-    /// provider ÷ ours; above 1 = we count too little. `None` without calls.
+    /// provider ÷ ours. Above 1 = our counts are too low. `None` without calls.
     pub ratio: Option<f64>,
-    /// Median of the ratio over calls: not moved by hidden content of single calls.
+    /// Median of the ratio over calls, which hidden content of single calls does not affect.
     pub median: Option<f64>,
     /// Median of (provider − per-block part of the fit) ÷ ours: the bias of the text itself.
     pub net: Option<f64>,
@@ -40,20 +39,20 @@ pub struct Fit {
     pub per_block: f64,
 }
 
-/// The bias of a recording.
+/// Bias of our counts for a recording.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bias {
-    /// Calls that could be compared.
+    /// Number of compared calls.
     pub calls: usize,
     /// Our count of the added content, tokens.
     pub ours: u64,
-    /// The provider's, tokens.
+    /// Growth by the provider's counters, tokens.
     pub provider: u64,
-    /// provider ÷ ours over all of them.
+    /// provider ÷ ours over all compared calls.
     pub ratio: Option<f64>,
-    /// Text and overhead apart; `None` with fewer than ten calls.
+    /// Text and overhead, fitted separately. `None` with fewer than ten calls.
     pub fit: Option<Fit>,
-    /// By kind.
+    /// Bias by kind of content.
     pub kinds: Vec<KindBias>,
     /// Factor applied to our counts for `error_after_pct`.
     pub factor: f64,
@@ -65,17 +64,18 @@ pub struct Bias {
     pub error_after_pct: Option<f64>,
 }
 
-/// Which factor our counts are multiplied by.
+/// Calibration of our counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Calibration {
-    /// Factor and overhead fitted to this recording.
+    /// Factor and overhead, fitted to this recording.
     Auto,
-    /// A given factor, no overhead.
+    /// A given factor without overhead.
     Factor(f64),
 }
 
-/// Compares the growth of each call. Skipped: calls after a compaction or a step back, other
-/// models, content that cannot be counted (images, sealed thinking), and growth below 100 tokens.
+/// Compares the growth of each call. Skips calls after a compaction or a step back, calls of other
+/// models, content that cannot be counted (images, encrypted reasoning), and growth below 100
+/// tokens.
 pub fn bias(r: &Calls, calibration: Calibration) -> Bias {
     let previous = r.previous();
     let mut samples: Vec<Sample> = Vec::new();
@@ -152,8 +152,8 @@ struct Sample {
 }
 
 /// Fits `grown = factor · ours + per_block · blocks` by least squares. Each call has the weight 1 /
-/// grown², so small and large calls count alike. The second pass drops calls with an error above
-/// three times the median: they contain text that the file lacks.
+/// grown², so small and large calls count equally. The second pass drops calls with an error above
+/// three times the median, because they contain text that the file lacks.
 fn fit(samples: &[Sample]) -> Option<Fit> {
     const FEWEST: usize = 10;
     let solve = |of: &[&Sample]| {
@@ -199,8 +199,8 @@ mod tests {
 
     #[test]
     fn the_fit_finds_the_factor_and_the_overhead() {
-        // Made with 1.25 per token and 8 per block, and one call with 10,000 hidden tokens that
-        // must not move it.
+        // Generated with 1.25 per token and 8 per block, and one call with 10,000 hidden tokens,
+        // which must not affect the fit.
         let sample = |ours: u64, blocks: f64, hidden: u64| Sample {
             added: Counted::default(),
             ours,

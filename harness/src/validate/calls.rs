@@ -1,7 +1,7 @@
-//! The model calls of a recording: the provider's counters of each call, and the content before it.
+//! Model calls of a recording: the provider's counters of each call, and the content before it.
 //!
-//! The steps that a format's reader found come in file order; the builder finds which earlier call
-//! each call's prompt continues, by the parents that the lines name.
+//! The steps from a format's reader are in file order. The builder determines the earlier call that
+//! each call's prompt continues, by the parents of the lines.
 
 use std::collections::HashMap;
 
@@ -13,71 +13,70 @@ use ctxbench_scenarios::formats::{Input, Piece, Recording, Reply, Step, View, Wh
 
 use super::content::Counted;
 
-/// A [`NoteKind`] with its place.
+/// A [`NoteKind`] with its position.
 #[derive(Clone, Debug)]
 pub struct Note {
-    /// Problem that the note can explain.
+    /// Problem that the note may explain.
     pub kind: NoteKind,
-    /// Line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// For people.
+    /// Description for the user.
     pub text: String,
 }
 
-/// A compaction that the file records.
+/// A recorded compaction.
 #[derive(Clone, Debug)]
 pub struct Boundary {
-    /// Line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Tokens before, as the program counted.
+    /// Tokens before the compaction, counted by the program.
     pub pre_tokens: Option<u64>,
-    /// Tokens after, as the program counted.
+    /// Tokens after the compaction, counted by the program.
     pub post_tokens: Option<u64>,
-    /// When the request that wrote the summary was sent at the earliest, ms.
+    /// Earliest possible time of the summary request, ms.
     pub asked_ms: Option<i64>,
 }
 
-/// One call.
+/// A call of a model.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Line of its first part, from 1.
+    /// Line number of the first part, from 1.
     pub line: usize,
-    /// Which conversation of the file: the main one, or a subagent's.
+    /// Conversation in the file: the main one, or a subagent's.
     pub conversation: String,
-    /// Model that answered.
     pub model: String,
-    /// When the request can have been sent at the earliest: time of the last thing it had to
-    /// contain, ms since 1970.
+    /// Earliest possible time of the request, ms since 1970. This is the time of the newest content
+    /// in it.
     pub sent_ms: Option<i64>,
-    /// When the first part of the reply was there, ms since 1970.
+    /// Time of the first part of the reply, ms since 1970.
     pub began_ms: Option<i64>,
-    /// The provider's counters.
     pub counters: Counters,
-    /// The call that this prompt continues.
+    /// Index of the call that this prompt continues.
     pub before: Option<usize>,
-    /// The compaction that this context begins with, where nothing was called since.
+    /// Index of the compaction at the beginning of this context, if no call followed it yet.
     pub boundary: Option<usize>,
-    /// Nothing in the file names the previous call; the call is taken to continue the conversation.
+    /// True if the file names no previous call, so that the call is assumed to continue the
+    /// conversation.
     pub adopted: bool,
-    /// Identity of the end of the prompt: two calls that end with the same line ask the same again.
+    /// Identity of the end of the prompt. Two calls that end with the same line are repetitions.
     pub key: u64,
-    /// Content blocks of the reply.
+    /// Number of content blocks in the reply.
     pub reply_blocks: usize,
     /// Number of thinking blocks among them.
     pub thoughts: usize,
-    /// The user said something since the call before, and no tool result came with it.
+    /// True if the user sent a message since the previous call, without a tool result.
     pub begins_turn: bool,
-    /// Content blocks that came in since the call before.
+    /// Number of content blocks added since the previous call.
     pub input_blocks: usize,
     /// Our count of the reply.
     pub reply: Counted,
     /// Our count of the content added since the previous call.
     pub inputs: Counted,
-    /// Evidence between the conversation's previous call and this one.
+    /// Notes since the conversation's previous call.
     pub notes: Vec<Note>,
 }
 
-/// The calls of a recording.
+/// All calls of a recording.
 #[derive(Clone, Debug)]
 pub struct Calls {
     /// Name of the format.
@@ -86,15 +85,15 @@ pub struct Calls {
     pub calls: Vec<Call>,
     /// Compactions in file order.
     pub boundaries: Vec<Boundary>,
-    /// Which way the calls went.
+    /// Route of the calls.
     pub route: Route,
     /// Warnings of the reader.
     pub warnings: Vec<String>,
 }
 
 impl Calls {
-    /// The calls of a recording. A broken line is an error, because the calls around it would be
-    /// compared wrongly; one that breaks off at the end is not.
+    /// Returns the calls of a recording. A broken line is an error, because calls around it would
+    /// be compared incorrectly. A truncated last line is not an error.
     pub(super) fn from_recording(
         format: &'static str,
         recording: &Recording,
@@ -122,14 +121,14 @@ impl Calls {
         })
     }
 
-    /// The call before each call in its conversation, in file order.
+    /// Returns the previous call of each call in its conversation, in file order.
     pub fn previous(&self) -> Vec<Option<usize>> {
         let mut last: HashMap<&str, usize> = HashMap::new();
         self.calls.iter().enumerate().map(|(i, c)| last.insert(&c.conversation, i)).collect()
     }
 }
 
-/// The conversation of everything outside subagents.
+/// Name of the main conversation.
 const MAIN: &str = "main";
 
 #[derive(Clone, Copy)]
@@ -155,7 +154,7 @@ struct Pending {
     last_stamp: Option<i64>,
 }
 
-/// Position of a line: its name, the name of the previous line in the conversation, its time.
+/// Position of a line: its name, the name of the previous line in the conversation, and its time.
 #[derive(Clone, Debug, Default)]
 struct At {
     line: usize,
@@ -164,7 +163,7 @@ struct At {
     stamp: Option<i64>,
 }
 
-/// One part of a reply, with the counters of the whole.
+/// Part of a reply, with the counters of the whole reply.
 struct ReplyPart {
     at: At,
     conversation: String,
@@ -178,7 +177,7 @@ struct ReplyPart {
     counted: Counted,
 }
 
-/// A reply with parts and without its counters yet.
+/// A reply with parts that has no counters yet.
 #[derive(Default)]
 struct Open {
     began: Option<i64>,
@@ -200,7 +199,7 @@ struct Builder {
 }
 
 impl Builder {
-    /// Takes a step in; an error says which counter is none.
+    /// Adds a step. An error names an invalid counter.
     fn step(&mut self, step: &Step) -> Result<(), String> {
         let at = At {
             line: step.line,
@@ -279,7 +278,7 @@ impl Builder {
         }
     }
 
-    /// A line that is only a link of the chain.
+    /// Adds a line that is only a link in the chain.
     fn link(&mut self, at: &At) {
         self.node(at, NodeKind::Other);
     }
@@ -295,14 +294,14 @@ impl Builder {
         p.last_stamp = at.stamp.or(p.last_stamp);
     }
 
-    /// Evidence for the next call of a conversation.
+    /// Adds a note for the next call of a conversation.
     fn note(&mut self, at: &At, conversation: &str, kind: NoteKind, text: &str) {
         self.link(at);
         let note = Note { kind, line: at.line, text: text.to_string() };
         self.pending.entry(conversation.to_string()).or_default().notes.push(note);
     }
 
-    /// A compaction.
+    /// Adds a compaction.
     fn boundary(
         &mut self,
         at: &At,
@@ -312,13 +311,13 @@ impl Builder {
     ) {
         let p = self.pending.entry(conversation.to_string()).or_default();
         let asked_ms = p.last_stamp.or(at.stamp);
-        // Content before the compaction is in the summary and not in the next prompt.
+        // Content before the compaction is in the summary, and not in the next prompt.
         *p = Pending { last_stamp: at.stamp, ..Pending::default() };
         self.boundaries.push(Boundary { line: at.line, pre_tokens, post_tokens, asked_ms });
         self.node(at, NodeKind::Boundary(self.boundaries.len() - 1));
     }
 
-    /// A part of a reply. Those of one response are one call, counted once.
+    /// Adds a part of a reply. Parts of one response form one call, which is counted once.
     fn reply(&mut self, line: ReplyPart) {
         if let Some(&i) = self.responses.get(&line.response) {
             let call = &mut self.calls[i];
@@ -365,9 +364,9 @@ impl Builder {
         self.latest.insert(line.conversation, i);
     }
 
-    /// Returns the call or compaction that the prompt of a reply continues: the nearest one up the
-    /// chain of parents. If the chain leaves the file, it is the last call of the conversation:
-    /// programs that resume a session do not always name the parent.
+    /// Returns the call or compaction that the prompt of a reply continues, the nearest one up the
+    /// chain of parents. If the chain leaves the file, this is the last call of the conversation,
+    /// because programs that resume a session do not always name the parent.
     fn ancestor(&self, line: &ReplyPart) -> (Option<usize>, Option<usize>, bool, Option<i64>) {
         let mut next = line.at.parent.as_ref();
         let stamp = next.and_then(|p| self.nodes.get(p)).and_then(|n| n.stamp);

@@ -1,5 +1,4 @@
-//! Why a prefix was not served as the call before had left it: causes by evidence in the file, else
-//! "unexplained".
+//! Causes of cache misses, by evidence in the file. Without evidence, a miss is "unexplained".
 
 use std::collections::HashMap;
 
@@ -10,33 +9,33 @@ use serde::Serialize;
 use super::calls::{Call, Calls, Note, NoteKind, Route};
 use super::predict::{Options, Predicted, cached_part, rule_of};
 
-/// Kinds of causes.
+/// Cause of a cache miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// Idle for longer than entries live.
+    /// The idle time exceeded the lifetime of cache entries.
     Lifetime,
-    /// Another model: models share no entries.
+    /// Another model was used. Models do not share entries.
     Model,
-    /// A compaction is recorded in between.
+    /// A compaction was recorded in between.
     Compaction,
-    /// Earlier content changed, or the conversation went back.
+    /// Earlier content changed, or the conversation was rewound.
     Edit,
     /// A request parameter or the client changed.
     Settings,
-    /// A request without counters is in between.
+    /// A request without counters was sent in between.
     Uncounted,
-    /// A new turn, and the model's provider leaves the thinking of the one before out.
+    /// A new turn began, and the model's provider drops the reasoning of the previous turn.
     Thinking,
-    /// More blocks came in than a read looks back.
+    /// More blocks were added than a read looks back.
     Lookback,
-    /// Sent before the reply before had begun.
+    /// The call was sent before the previous reply began.
     Concurrent,
     /// The calls went through a gateway.
     Gateway,
-    /// Served although its lifetime was over.
+    /// The prefix was read although its lifetime was over.
     Outlived,
-    /// Nothing in the file explains it.
+    /// The file contains no evidence.
     Unexplained,
 }
 
@@ -60,18 +59,18 @@ impl Cause {
     }
 }
 
-/// A call with a prefix that was not served as written, or that was predicted wrongly.
+/// A call with a prefix that was not read as written, or that was predicted incorrectly.
 #[derive(Clone, Debug, Serialize)]
 pub struct Miss {
-    /// Line of the call, from 1.
+    /// Line number of the call, from 1.
     pub line: usize,
-    /// Line of the call before it in the conversation.
+    /// Line number of the previous call in the conversation.
     pub after_line: usize,
-    /// Which conversation.
+    /// Name of the conversation.
     pub conversation: String,
-    /// Model.
     pub model: String,
-    /// From the first part of the reply before to the request, s; `None` without time stamps.
+    /// Time from the first part of the previous reply to the request, s. `None` without time
+    /// stamps.
     pub gap_s: Option<f64>,
     /// Tokens that the previous call left in the cache.
     pub left: u64,
@@ -79,18 +78,17 @@ pub struct Miss {
     pub read: u64,
     /// Tokens that the simulator predicted to be read.
     pub predicted_read: u64,
-    /// It was predicted to the token.
+    /// True if the prediction was exact.
     pub predicted: bool,
-    /// Why.
     pub cause: Cause,
     /// Evidence in the file.
     pub evidence: String,
 }
 
-/// Tokens that a read looks back on Anthropic's side, in positions.
+/// Number of positions that a read looks back on Anthropic's side.
 const LOOKBACK: usize = 20;
 
-/// The miss of call `i` after call `p`, if there is one.
+/// Returns the miss of call `i` after call `p`, if any.
 pub(super) fn miss(
     r: &Calls,
     i: usize,
@@ -234,11 +232,11 @@ fn dropped_thinking<'a>(r: &'a Calls, call: &Call) -> Option<&'a Call> {
     first
 }
 
-/// The counters of a recording, to look for those of an unexplained call among them.
+/// Index of the counters in a recording, for finding those of an unexplained call.
 pub(super) struct Index {
-    /// Lines of calls by the number of tokens that they left, in file order.
+    /// Lines of calls by the number of tokens that they left in the cache, in file order.
     left: HashMap<u64, Vec<usize>>,
-    /// First line of a call after a compaction by the number of tokens that it read.
+    /// First line of a call after a compaction, by the number of tokens that it read.
     compacted: HashMap<u64, usize>,
 }
 

@@ -1,5 +1,5 @@
-//! Compares real compactions of a recording with ours: our Claude Code replays the session in a
-//! window that never fills, and compacts where the real program did.
+//! Comparison of recorded compactions with ours: our Claude Code strategy replays the session in a
+//! window that is never full, and compacts where the real program did.
 
 use ctxbench_core::model::{self, DEFAULT_MODEL};
 use ctxbench_core::session::{Entry, Session, Trigger};
@@ -14,27 +14,27 @@ use crate::replay::Options;
 /// Strategy that is compared with the recorded program.
 pub const STRATEGY: &str = "claude-code";
 
-/// A window that no session fills: compactions come from the recording alone.
+/// Window that no session fills, tokens. All compactions come from the recording.
 const NEVER_FULL: u64 = 100_000_000;
 
-/// One compaction on both sides, tokens.
+/// A recorded compaction and ours, tokens.
 #[derive(Clone, Debug, Serialize)]
 pub struct CompactionPair {
-    /// Line of the boundary.
+    /// Line number of the boundary.
     pub line: usize,
-    /// Prompt of the last call before, by the counters.
+    /// Prompt of the last call before the compaction, by the counters.
     pub recorded_before: Option<u64>,
-    /// Size before the compaction, as noted by the program.
+    /// Size before the compaction, by the program's own count.
     pub recorded_pre_tokens: Option<u64>,
-    /// Prompt of the first call after, by the counters.
+    /// Prompt of the first call after the compaction, by the counters.
     pub recorded_after: Option<u64>,
-    /// Our context before.
+    /// Size of our context before the compaction.
     pub ours_before: Option<u64>,
-    /// Our context after.
+    /// Size of our context after the compaction.
     pub ours_after: Option<u64>,
 }
 
-/// The recorded compactions of a recording with ours; nothing is replayed where there are none.
+/// Compares the recorded compactions with ours. Replays nothing if there are none.
 pub async fn compare_compactions(read: &Read) -> Vec<CompactionPair> {
     let Calls { calls, boundaries, .. } = &read.calls;
     let mut out: Vec<CompactionPair> = boundaries
@@ -73,7 +73,8 @@ pub async fn compare_compactions(read: &Read) -> Vec<CompactionPair> {
     out
 }
 
-/// The session up to its last compaction, with each recorded one turned into a command to compact.
+/// Returns the session up to its last compaction, with each recorded compaction turned into a
+/// command.
 fn asked_to_compact(mut session: Session) -> Session {
     let is_recorded = |e: &Entry| matches!(e, Entry::RecordedCompaction(_));
     let end = session.entries.iter().rposition(is_recorded).map_or(0, |i| i + 1);

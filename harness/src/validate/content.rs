@@ -3,24 +3,24 @@
 use ctxbench_core::tokens::o200k;
 use serde::Serialize;
 
-/// Kinds of content that are compared with the provider's counts.
+/// Kind of content for the comparison of counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Text of the user and the model, including thinking.
     Prose,
-    /// Source code.
+    /// Program source code.
     Code,
-    /// JSON: arguments of tool calls, structured results.
+    /// JSON, such as arguments of tool calls and structured results.
     Json,
     /// Other output of tools.
     ToolOutput,
-    /// Text of which a fifth or more of the letters are not Latin.
+    /// Text with at least a fifth of its letters not Latin.
     NonLatin,
 }
 
 impl Kind {
-    /// In the order of the tables.
+    /// All kinds in the order of the tables.
     pub const ALL: [Kind; 5] =
         [Kind::Prose, Kind::Code, Kind::Json, Kind::ToolOutput, Kind::NonLatin];
 
@@ -41,18 +41,18 @@ impl Kind {
 pub struct Counted {
     /// Tokens per kind, in the order of [`Kind::ALL`].
     pub tokens: [u64; 5],
-    /// Images, opaque thinking and the like: parts that cannot be counted.
+    /// Number of parts that cannot be counted, such as images and encrypted reasoning.
     pub unknown: usize,
 }
 
 impl Counted {
-    /// Adds another count.
+    /// Adds the counts of `o`.
     pub fn add(&mut self, o: &Counted) {
         self.tokens.iter_mut().zip(o.tokens).for_each(|(a, b)| *a += b);
         self.unknown += o.unknown;
     }
 
-    /// All kinds together.
+    /// Returns the sum over all kinds.
     pub fn total(&self) -> u64 {
         self.tokens.iter().sum()
     }
@@ -103,9 +103,9 @@ fn is_json(text: &str) -> bool {
     wrapped && serde_json::from_str::<serde::de::IgnoredAny>(t).is_ok()
 }
 
-/// A third of the lines look like code: they end in `{`, `}`, `;`, `(`, `)`, `,`, `:` or ` do`, or
-/// begin with a keyword or a comment sign. Line numbers in front, as reading tools put them, do not
-/// count.
+/// Returns whether at least a third of the lines look like code: they end in `{`, `}`, `;`, `(`,
+/// `)`, `,`, `:` or ` do`, or begin with a keyword or a comment sign. Line numbers in front, as
+/// added by tools that read files, are ignored.
 fn is_code(text: &str) -> bool {
     const STARTS: [&str; 22] = [
         "def ",
@@ -175,7 +175,7 @@ mod tests {
         );
         assert_eq!(kind_of(|c| c.output("{\"a\": [1, 2]}")), Kind::Json);
         assert_eq!(kind_of(|c| c.call("read", "{\"path\":\"a.rs\"}")), Kind::Json);
-        // One accented word does not make a text foreign.
+        // A single accented word does not count as a foreign text.
         assert_eq!(
             kind_of(|c| c.words("The café and the naïve façade are fine terms.")),
             Kind::Prose

@@ -27,99 +27,100 @@ pub use cause::{Cause, Miss};
 pub use content::Kind;
 pub use predict::{Options, Predicted};
 
-/// A call with both sides.
+/// Counters of a call and their prediction, tokens.
 #[derive(Clone, Debug, Serialize)]
 pub struct CallLine {
-    /// Line, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Which conversation.
+    /// Name of the conversation.
     pub conversation: String,
-    /// Model.
     pub model: String,
-    /// Counters: neither read nor written, tokens.
+    /// Input neither read nor written, by the counters.
     pub input: u64,
-    /// Counters: read.
+    /// Tokens read from the cache, by the counters.
     pub read: u64,
-    /// Counters: written.
+    /// Tokens written to the cache, by the counters.
     pub write: u64,
-    /// Predicted read; `None` where no cache rule is known for the model.
+    /// Predicted tokens read. `None` if the model has no known cache rule.
     pub predicted_read: Option<u64>,
-    /// Predicted write.
+    /// Predicted tokens written.
     pub predicted_write: Option<u64>,
-    /// Follows a call of the same conversation and model.
+    /// True if the call follows another one of the same conversation and model.
     pub compared: bool,
-    /// Reads and writes agree to the token.
+    /// True if reads and writes are predicted exactly.
     pub exact: bool,
 }
 
 /// Input cost of the compared calls with a known price, USD.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct InputCost {
-    /// By the counters.
+    /// Cost by the counters.
     pub counters_usd: f64,
-    /// By the prediction.
+    /// Cost by the prediction.
     pub predicted_usd: f64,
-    /// The prediction with every prompt 2 % smaller.
+    /// Predicted cost with every prompt 2 % smaller.
     pub minus_2_pct_usd: f64,
-    /// The prediction with every prompt 2 % larger.
+    /// Predicted cost with every prompt 2 % larger.
     pub plus_2_pct_usd: f64,
-    /// Calls without a price list.
+    /// Number of calls without known prices.
     pub unpriced_calls: usize,
 }
 
-/// Providers that hit in steps end hits a few steps early; how many still count as near.
+/// Maximum number of steps between a hit and its prediction that counts as near. Providers that
+/// cache in steps hit a few steps too early.
 const NEAR_STEPS: u64 = 4;
 
-/// Everything found in one recording.
+/// Result of validating a recording.
 #[derive(Clone, Debug, Serialize)]
 pub struct Validated {
-    /// As the user named it.
+    /// Path as the user named it.
     pub file: String,
-    /// Format.
+    /// Name of the recording format.
     pub format: String,
-    /// `direct`, `gateway` or `unknown`.
+    /// Route of the calls: `direct`, `gateway` or `unknown`.
     pub route: String,
-    /// Why.
+    /// Evidence for the route.
     pub route_evidence: String,
-    /// Calls with counters.
+    /// Number of calls with counters.
     pub calls: usize,
-    /// Calls that follow one of the same conversation and model.
+    /// Number of calls that follow one of the same conversation and model.
     pub compared: usize,
-    /// Of these, predicted to the token.
+    /// Number of compared calls that are predicted exactly.
     pub exact: usize,
     /// Number of calls with `read = read + write of the previous call`.
     pub law: usize,
-    /// Of these, hits that are right but for at most four steps of the provider's hits (OpenAI: 512
-    /// tokens); the exact ones among them.
+    /// Number of compared calls with hits at most four of the provider's steps (OpenAI: 512 tokens)
+    /// away from the prediction, including the exact ones.
     pub near: usize,
-    /// Of these, right but for the size of the system part, which nothing had shown before.
+    /// Number of compared calls that are right except for the size of the system part, which was
+    /// not yet known.
     pub size_unknown: usize,
-    /// Read by the compared calls, predicted.
+    /// Predicted tokens read by the compared calls.
     pub read_predicted: u64,
-    /// By the counters.
+    /// Tokens read by the compared calls, by the counters.
     pub read_actual: u64,
-    /// Written by the compared calls, predicted; `None` where writes have no price and are not
+    /// Predicted tokens written by the compared calls. `None` if writes have no price and are not
     /// reported.
     pub write_predicted: Option<u64>,
-    /// By the counters.
+    /// Tokens written by the compared calls, by the counters.
     pub write_actual: Option<u64>,
-    /// Misses by cause.
+    /// Number of misses by cause.
     pub causes: BTreeMap<Cause, usize>,
-    /// Each miss.
+    /// All misses in file order.
     pub misses: Vec<Miss>,
-    /// Token counts.
+    /// Bias of our token counts.
     pub bias: Bias,
-    /// Dollars.
+    /// Input cost of the compared calls.
     pub cost: InputCost,
-    /// Real compactions and ours.
+    /// Recorded compactions and ours.
     pub compactions: Vec<compaction::CompactionPair>,
-    /// Every call.
+    /// All calls with counters.
     pub lines: Vec<CallLine>,
     /// Warnings of the reader.
     pub warnings: Vec<String>,
 }
 
-/// One session of a recording: its calls, and how to make the session of it.
+/// Session of a recording, with its calls.
 pub struct Read {
     pub calls: Calls,
     recording: Recording,
@@ -157,7 +158,7 @@ pub fn read(source: &Source<'_>, mut sink: impl FnMut(Result<Read, InputError>))
 }
 
 impl Read {
-    /// The session that the recording ended with.
+    /// Returns the session at the end of the recording.
     pub(super) fn session(&self) -> Option<Session> {
         let made = self.format.session(self.recording.clone(), &self.file);
         made.ok().map(|loaded| loaded.session)
@@ -172,8 +173,8 @@ impl Read {
     }
 }
 
-/// Compares predictions with counters. [`Validated::compactions`] stays empty;
-/// [`compaction::compare_compactions`] fills it.
+/// Compares predictions with counters. Leaves [`Validated::compactions`] empty; see
+/// [`compaction::compare_compactions`].
 pub fn validate(r: &Calls, file: &str, options: Options, calibration: Calibration) -> Validated {
     let predicted = predict::predict(r, options, predict::MAX_CALLS);
     let previous = r.previous();
@@ -287,11 +288,12 @@ pub fn validate(r: &Calls, file: &str, options: Options, calibration: Calibratio
     v
 }
 
-/// Fewest calls without a reason that make a pattern, and their share of the compared ones.
+/// Minimum number of calls without a reason that form a pattern, and their minimum share of the
+/// compared calls.
 const PATTERN: (usize, f64) = (3, 0.1);
 
-/// Classifies the route by the counters if no identifiers name it: one cache serves recent writes,
-/// several caches at one address do so only by chance.
+/// Classifies the route by the counters if no ids identify it. With a single cache, recent writes
+/// are read. With several caches at one address, this happens only by chance.
 fn judge_by_pattern(v: &mut Validated) {
     let odd = v.causes.get(&Cause::Unexplained).copied().unwrap_or(0);
     if odd < PATTERN.0 || (odd as f64) < PATTERN.1 * v.compared as f64 {
@@ -337,12 +339,12 @@ impl InputCost {
 }
 
 impl Validated {
-    /// Exactly right ÷ compared, per cent.
+    /// Returns the share of compared calls that are predicted exactly, per cent.
     pub fn exact_pct(&self) -> Option<f64> {
         (self.compared > 0).then(|| 100.0 * self.exact as f64 / self.compared as f64)
     }
 
-    /// Returns whether the call counts for `--min`. Gateways are reported separately.
+    /// Returns whether the recording counts for `--min`. Gateways are reported separately.
     pub fn counts(&self) -> bool {
         self.route != "gateway"
     }

@@ -18,30 +18,30 @@ use ctxbench_provider::{Prefix, PromptCache};
 
 use super::calls::{Call, Calls};
 
-/// How to predict.
+/// Options of the prediction.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Entries expire.
+    /// True if cache entries expire.
     pub lifetimes: bool,
-    /// Lifetime if the recording does not state one.
+    /// Lifetime of cache entries if the recording does not contain it.
     pub ttl: Ttl,
 }
 
-/// A call as predicted, tokens.
+/// Prediction of a call, tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Predicted {
-    /// Read.
+    /// Tokens read from the cache.
     pub read: u64,
     /// Tokens written to the cache, at the write price.
     pub write: u64,
-    /// Neither.
+    /// Tokens neither read nor written.
     pub input: u64,
-    /// Only the system part can have been read, and its size was not known before.
+    /// True if only the system part can have been read, and its size was not yet known.
     pub size_unknown: bool,
 }
 
-/// Returns the caching rule of a model, and whether the catalogue has this model or only another
-/// one of its family.
+/// Returns the caching rule of a model, and whether the catalogue contains this model or only
+/// another one of its family.
 pub fn rule_of(model: &str) -> Option<(CacheRule, bool)> {
     if let Some(m) = model::find_recorded(model) {
         return Some((m.cache, true));
@@ -59,8 +59,8 @@ pub fn cached_part(call: &Call, rule: &CacheRule) -> u64 {
 }
 
 /// Maximum number of calls that a compared prompt may continue without a compaction. Each prompt is
-/// built from scratch, so the work is at most this times the number of calls. No context window is
-/// large enough for more.
+/// built from scratch, so the total work is at most this number times the number of calls. No
+/// context window has room for more.
 pub(super) const MAX_CALLS: usize = 5_000;
 
 /// Returns the number of calls that the prompt of each call continues.
@@ -73,7 +73,7 @@ pub(super) fn depths(recording: &Calls) -> Vec<usize> {
     depths
 }
 
-/// Predicts every call, in file order; `None` where no rule is known for the model, or its prompt
+/// Predicts every call, in file order. `None` if the model has no known rule, or the call's prompt
 /// continues more than `longest` calls.
 pub fn predict(recording: &Calls, options: Options, longest: usize) -> Vec<Option<Predicted>> {
     let mut run = Run {
@@ -91,9 +91,9 @@ pub fn predict(recording: &Calls, options: Options, longest: usize) -> Vec<Optio
 
 #[derive(Clone, Copy, Default)]
 struct System {
-    /// As a counter has shown it.
+    /// Size as seen in a counter.
     known: Option<u64>,
-    /// Until then.
+    /// Estimate until the size is known.
     guess: u64,
 }
 
@@ -112,8 +112,7 @@ impl<'a> Run<'a> {
         let whole = cached_part(call, &rule);
         let key = (call.conversation.as_str(), call.model.as_str());
         if previous.is_none_or(|p| self.recording.calls[p].model != call.model) {
-            // The part that others had written; if unknown, the prompt without our count of the
-            // messages.
+            // The part written by others. If unknown, the prompt without our count of the messages.
             let rest = whole.saturating_sub(call.inputs.total());
             let guess = if call.counters.read > 0 { call.counters.read } else { rest };
             self.systems.entry(key).or_insert(System { known: None, guess });
@@ -128,8 +127,8 @@ impl<'a> Run<'a> {
         let effective = if self.options.lifetimes { rule } else { rule.without_lifetimes() };
         let sent = |c: &Call| c.sent_ms.or(c.began_ms).unwrap_or(0).max(0) as u64;
         let all = self.prefixes(i, system, ttl, &rule);
-        // The request that wrote the summary showed the prompt before and so kept it alive; it is
-        // not in the file.
+        // The request for the summary contained the previous prompt and so refreshed its entry. It
+        // is not in the file.
         if let (Some(b), Some(p)) = (call.boundary, previous)
             && self.recording.calls[p].model == call.model
         {
@@ -174,7 +173,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The calls that a prompt continues, oldest first.
+    /// Returns the calls that a prompt continues, oldest first.
     fn path(&self, i: usize) -> Vec<usize> {
         let mut path = Vec::new();
         let mut at = self.recording.calls[i].before;
@@ -186,7 +185,8 @@ impl<'a> Run<'a> {
         path
     }
 
-    /// Place on a call's path, itself included, from which thinking is shown to its model.
+    /// Returns the position on a call's path (including the call) from which its model is shown
+    /// reasoning.
     fn newest_turn(&self, i: usize, path: &[usize]) -> usize {
         let calls = &self.recording.calls;
         if model::keeps_thinking(&calls[i].model) {
@@ -209,8 +209,8 @@ impl<'a> Run<'a> {
         let mut size =
             system.known.unwrap_or(system.guess).min(whole).min(cached_part(first, rule));
         let newest_turn = self.newest_turn(i, &path);
-        // A call of an earlier turn counted thinking that is dropped now. The first prompt of the
-        // next turn has no thinking and contains this one.
+        // A call of an earlier turn counted reasoning that is now dropped. The first prompt of the
+        // next turn has no reasoning and contains this one.
         let mut sizes: Vec<u64> = path.iter().map(|&c| cached_part(&calls[c], rule)).collect();
         for n in (1..=newest_turn.min(path.len().saturating_sub(1))).rev() {
             sizes[n - 1] = sizes[n - 1].min(sizes[n]);
@@ -262,7 +262,7 @@ mod tests {
 
     use super::*;
 
-    /// A recording of Claude Code in which each call continues the one before.
+    /// Returns a recording of Claude Code in which each call continues the previous one.
     fn chain(calls: usize) -> Calls {
         let (mut text, mut parent) = (String::new(), "null".to_string());
         for i in 0..calls {
@@ -295,11 +295,11 @@ mod tests {
     #[test]
     fn the_limit_is_told() {
         let mut calls = chain(3);
-        // Copies of the last call, each continuing the one before it.
+        // Copies of the last call, each continuing the previous one.
         for i in 3..MAX_CALLS + 3 {
             let mut next = calls.calls[2].clone();
             next.before = Some(i - 1);
-            // A model without a known rule, so nothing is predicted.
+            // Without a known rule, calls of this model are not predicted.
             next.model = "mystery".into();
             calls.calls.push(next);
         }

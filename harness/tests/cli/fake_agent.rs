@@ -312,15 +312,15 @@ fn drive_reports_agreement_and_ranks_neither_row() {
     let out = drive(&here, &format!("login-bug ten-compactions {agent}"), 0);
     let want = "codex against real-fake-good-acp: input ";
     let text = out.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    let glance = text.rsplit("At a glance").next().unwrap();
-    assert!(glance.contains(want), "{glance}");
+    let conclusion = text.rsplit("Conclusion:").next().unwrap();
+    assert!(conclusion.contains(want), "{conclusion}");
     let title = "Our implementations beside the real programs";
     assert!(text.contains(title), "{text}");
     // The figures are only in that table.
     assert!(!text.contains("largest prompt, tokens"), "{text}");
     assert!(here.read("ctxbench-out/drive.md").contains("| largest prompt, tokens |"));
     for word in ["cheapest", "◆ codex", "◆ real"] {
-        assert!(!glance.contains(word), "{word}: {glance}");
+        assert!(!conclusion.contains(word), "{word}: {conclusion}");
     }
     let (page, page_of) = (here.read("ctxbench-out/index.html"), "Our implementations beside");
     assert!(page.contains(want) && page.contains(page_of));

@@ -1,9 +1,8 @@
-//! What a product's own knobs would have changed on its recorded sessions, and whether that is
-//! enough to advise one.
+//! Estimates the effect of a product's settings on its recorded sessions, and decides whether to
+//! advise a change.
 //!
-//! Each value is held alone against the product as it is set now, session by session
-//! (`reports/src/stats/`). A change is advised only if it saves dollars or needs beyond what chance
-//! explains and loses none of the other beyond that.
+//! Each value is compared with the present settings, session by session (`reports/src/stats/`). A
+//! change is advised only if it saves cost or needs beyond chance and loses neither beyond chance.
 
 mod agree;
 mod text;
@@ -19,64 +18,64 @@ use crate::{fmt, front, lost};
 
 pub use agree::{WITHIN, disagreement};
 
-/// One value of one knob.
+/// One value of one setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
-    /// Label of the row that was run with it.
+    /// Label of its row.
     pub label: String,
     /// Name of our setting.
     pub setting: String,
     /// Its value.
     pub value: String,
-    /// What to write into the product's configuration.
+    /// Text for the product's configuration.
     pub line: String,
-    /// Where that goes.
+    /// Place of that text.
     pub place: String,
-    /// Where the product's makers document it.
+    /// Documentation by the makers of the product.
     pub documented: String,
 }
 
-/// A session of the product that was looked at and not used.
+/// A session of the product that was not used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LeftOut {
     /// Its id.
     pub session: String,
-    /// Why, as the end of a sentence.
+    /// Reason, as the end of a sentence.
     pub why: String,
 }
 
-/// What was run for one product.
+/// Rows that were run for one product.
 #[derive(Clone, Debug)]
 pub struct Tried<'a> {
-    /// Label of the product as it is set now.
+    /// Label of the present settings.
     pub product: &'a str,
-    /// The values that were tried.
+    /// Values that were tried.
     pub changes: Vec<Change>,
-    /// The rows of the sessions that can be used: the product as it is set now, and each change.
+    /// Rows of the usable sessions: the present settings, and each change.
     pub runs: &'a [RunRecord],
-    /// What these sessions cost by the provider's counters, USD.
+    /// Cost of these sessions by the provider's counters, USD.
     pub recorded_usd: f64,
-    /// The sessions that cannot.
+    /// Sessions that cannot be used.
     pub left_out: Vec<LeftOut>,
-    /// What these figures cannot show, as sentences.
+    /// Limits of these figures, as sentences.
     pub limits: Vec<String>,
 }
 
-/// What can be said.
+/// Outcome of the comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Decision {
     /// No session can be used.
     NoSession,
-    /// No value changes a request of any session.
+    /// No value changes a request in any session.
     NothingChanges,
-    /// No value changes anything in ten sessions.
+    /// No value changes any request in ten sessions.
     TooFew,
     /// No value is better beyond chance.
     NoChange,
-    /// What is better in one is worse in the other, or that cannot be told.
+    /// Every gain comes with a loss, or the sessions do not decide.
     Trade,
-    /// The row of this label is advised.
+    /// The row with this label is advised.
     Change(String),
 }
 
@@ -89,69 +88,68 @@ pub struct Sums {
     pub waited_ms: u64,
     /// Needs that ask for memory.
     pub needs: usize,
-    /// Of these, those whose fact was gone.
+    /// Needs with a fact that was gone.
     pub lost: usize,
     /// Compactions of every kind.
     pub compactions: u64,
 }
 
-/// What a value changed.
+/// Effect of one value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
     /// The value.
     #[serde(flatten)]
     pub change: Change,
-    /// It changes something, and no other value, nor the present setting, is at least as good in
-    /// cost and needs kept and better in one.
+    /// Whether it is on the Pareto front of cost and needs kept, together with the present
+    /// settings.
     pub front: bool,
-    /// Sessions that it and the present setting both finished without a broken rule: all sums and
-    /// figures are over these.
+    /// Sessions that both finished without a broken rule. All sums and figures are over these.
     pub finished: usize,
-    /// Of these, those in which any request differs.
+    /// Sessions in which any request differs.
     pub differs: usize,
-    /// As it is set now.
+    /// Sums with the present settings.
     pub now: Sums,
-    /// With the value.
+    /// Sums with the value.
     pub then: Sums,
-    /// The change session by session, and what may be said of it.
+    /// Change per session, with its verdict.
     pub figures: Vec<Figure>,
 }
 
-/// What a person learns of one product.
+/// Report for one product.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Advice {
-    /// The product as it is set now: name, version and settings.
+    /// Product with its present settings: name, version and settings.
     pub product: String,
     pub decision: Decision,
-    /// The decision in words.
+    /// Decision, as a sentence.
     pub sentence: String,
     /// Sessions used.
     pub sessions: usize,
-    /// Their models.
+    /// Models of the sessions.
     pub models: Vec<String>,
-    /// What they cost by the provider's counters, USD: how near the model comes.
+    /// Cost by the provider's counters, USD; shows the accuracy of the model.
     pub recorded_usd: f64,
-    /// The middle of what a session costs as it is set now, USD.
+    /// Median cost of a session with the present settings, USD.
     pub median_usd: Option<f64>,
-    /// All sessions, as it is set now.
+    /// Sums over all sessions with the present settings.
     pub now: Sums,
     pub changes: Vec<Outcome>,
     pub left_out: Vec<LeftOut>,
     pub limits: Vec<String>,
 }
 
-/// What holds for every figure.
+/// Remarks on all figures.
 const LIMITS: [&str; 2] = [
     "Modelled: a simulated provider and cache, and summaries made of the session's own sentences \
      instead of by a model. What the agent would have done otherwise afterwards is not known.",
     "Each value alone; combinations are not tried.",
 ];
 
-/// Where a value was picked for what it shows.
+/// Remark for a value that was selected by its result.
 const PICKED: &str = "The value was picked on the sessions that it is told of, so expect less on \
                       others.";
 
-/// What a person learns of a product from what was run.
+/// Builds the report of a product from its rows.
 pub fn advise(tried: Tried<'_>) -> Advice {
     let Tried { product, changes, runs, recorded_usd, left_out, mut limits } = tried;
     let now: Vec<&RunRecord> = of(runs, product).collect();
@@ -208,7 +206,7 @@ impl Sums {
     }
 }
 
-/// Labels of the rows that no other beats, among those that finished every session.
+/// Labels on the Pareto front, among those that finished every session.
 fn on_front(d: &Differences) -> BTreeSet<&str> {
     let most = d.strategies.iter().map(|s| s.sessions).max().unwrap_or(0);
     let point = |s: &StrategyDifference| -> Option<Vec<f64>> {
@@ -326,7 +324,7 @@ fn decide(
     (Decision::Trade, text)
 }
 
-/// A change with what may be said of it.
+/// A change with its verdict.
 fn said(figure: &Figure, metric: &Metric) -> String {
     let interval = stats::interval(figure, metric).map(|i| format!(" {i}")).unwrap_or_default();
     let change = format!("{} {}{interval}", metric.name, stats::change(figure, metric));

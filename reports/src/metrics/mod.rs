@@ -1,6 +1,6 @@
-//! Metrics: what a run is measured by. [`METRICS`] has a row for each, with everything that a report
-//! must know of it; `summary.csv`, `--max` and `--min`, the tables, the gate, comparisons and formats
-//! for other programs follow from it.
+//! Metrics of a run. [`METRICS`] has a row for each, with everything that reports need: the columns
+//! of `summary.csv`, `--max` and `--min`, tables, gate, comparisons and formats for other programs
+//! all follow from it.
 
 mod table;
 mod unit;
@@ -30,63 +30,62 @@ pub enum Cell {
     Na,
 }
 
-/// A column of `summary.csv`, and where else it is shown.
+/// A column of `summary.csv`, and the other views that show it.
 ///
-/// In every view that shows it a metric has a place: views are sorted by these, and those of one
-/// view lie ten apart, so that another finds room between them.
+/// Each view sorts its metrics by their rank in it. Ranks are ten apart, so that another metric
+/// fits between.
 pub(crate) struct Metric {
-    /// Name of the column, and of the metric for `--max` and `--min`.
+    /// Name of the column, also for `--max` and `--min`.
     pub(crate) column: &'static str,
     kind: Kind,
     read: fn(&RunRecord) -> Cell,
     pub(crate) unit: Unit,
     /// Whether it can be below 0.
     signed: bool,
-    /// Only a replay knows it.
+    /// Whether only a replay can measure it.
     replayed: bool,
     pub(crate) better: Better,
-    /// Words for people, without the unit.
+    /// Name for people, without the unit.
     pub(crate) name: &'static str,
-    /// What it means, for a reader who meets it for the first time; empty for words.
+    /// Meaning, for readers who see it for the first time; empty for text.
     pub(crate) help: &'static str,
-    /// The tables of strategies.
+    /// Heading in the tables of strategies.
     pub(crate) scored: Rank<Score>,
-    /// What Markdown folds away below a table: the heading.
+    /// Heading in the details that Markdown folds away below a table.
     pub(crate) detail: Rank<&'static str>,
     /// An axis of the Pareto front. Only metrics with [`Metric::judged`] may be.
     pub(crate) on_front: bool,
     /// Shown where there is room for few metrics: plots of swept settings, narrow tables of
     /// differences. Only metrics with [`Metric::judged`] may be.
     pub(crate) headline: bool,
-    /// Differences over sessions.
+    /// Whether differences over sessions are judged.
     pub(crate) judged: Rank<()>,
-    /// `ctxbench compare`: the weight of one unit of change, or of one per cent, by which rows are
-    /// sorted.
+    /// Weight in `ctxbench compare` of one unit of change, or of one per cent, for sorting rows.
     pub(crate) compared: Rank<f64>,
     pub(crate) gated: Rank<Gate>,
-    /// Where it stands in a row of a baseline.
+    /// Column in a row of a baseline.
     pub(crate) stored: Rank<Stored>,
     pub(crate) bmf: Option<When>,
     pub(crate) github_benchmark: Rank<When>,
 }
 
-/// Where a view shows a metric, and what else it must know of it.
+/// Rank of a metric in a view, with the data that the view needs.
 pub(crate) type Rank<T> = Option<(u16, T)>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Tells runs apart: known even where nothing ran.
+    /// Identifies the run; known even if nothing ran.
     Key,
     Word,
     Number,
 }
 
-/// Which way is better.
+/// Direction in which a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
     Lower,
     Higher,
-    /// Neither good nor bad by itself: no best value, no verdict.
+    /// Neutral: no best value and no verdict.
     Neither,
 }
 
@@ -97,7 +96,7 @@ pub(crate) struct Score {
 }
 
 impl Score {
-    /// The heading in one line.
+    /// Heading in one line.
     pub(crate) fn title(&self) -> String {
         match self.head[0].strip_suffix('-') {
             Some(part) => format!("{part}{}", self.head[1]),
@@ -106,49 +105,49 @@ impl Score {
     }
 }
 
-/// What the gate allows.
+/// Tolerance of the gate.
 pub(crate) struct Gate {
     pub(crate) name: &'static str,
     pub(crate) slack: Slack,
-    /// Worse than allowed fails; else it is only noted.
+    /// Whether a violation fails the gate, or is only noted.
     pub(crate) decides: bool,
 }
 
-/// Whether a row of a baseline has it.
+/// Whether every row of a baseline has the figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
     /// A baseline without it is refused.
     Always,
-    /// Some runs have none.
+    /// Some runs have no value.
     WhereKnown,
 }
 
-/// How much worse than its baseline a figure may get.
+/// Amount by which a figure may be worse than its baseline.
 #[derive(Clone, Copy)]
 pub(crate) enum Slack {
-    /// In the unit of the column.
+    /// Absolute, in the unit of the column.
     By(f64),
-    /// Of the baseline.
+    /// Per cent of the baseline.
     Percent(f64),
 }
 
-/// Which runs have a value in formats of other programs.
+/// Runs with a value in formats of other programs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
     Always,
-    /// It means something only for a run that finished.
+    /// Only runs that finished.
     Finished,
 }
 
 impl Better {
-    /// How much better `new` is than `base`.
+    /// Improvement of `new` over `base`.
     pub(crate) fn gain(self, base: f64, new: f64) -> f64 {
         if self == Better::Lower { base - new } else { new - base }
     }
 }
 
 impl Slack {
-    /// In the unit of the column.
+    /// Tolerance in the unit of the column.
     pub(crate) fn of(self, base: f64) -> f64 {
         match self {
             Slack::By(x) => x,
@@ -164,9 +163,10 @@ impl When {
 }
 
 impl Metric {
-    /// The cell as it was measured, whether or not the pair can exist.
+    /// Measured value, whether or not the pair can exist.
     pub(crate) fn measured(&self, r: &RunRecord) -> Cell {
-        // A recording does not tell which pause was for a compaction, nor what was shown twice.
+        // A recording does not show which pause was for a compaction, nor which text was shown
+        // twice.
         match r.strategy.standing {
             Standing::Recorded if self.replayed => Cell::Na,
             _ => (self.read)(r),
@@ -187,17 +187,17 @@ impl Metric {
         self.cell(r).number().filter(|x| x.is_finite())
     }
 
-    /// The numbers that it can be.
+    /// Range of valid numbers.
     pub(crate) fn range(&self) -> RangeInclusive<f64> {
         (if self.signed { f64::NEG_INFINITY } else { 0.0 })..=self.unit.most()
     }
 
-    /// The number for people, `n/a` when there is none.
+    /// Value for people, `n/a` without one.
     pub(crate) fn text(&self, r: &RunRecord) -> String {
         self.value(r).map_or("n/a".into(), |x| self.unit.show(x))
     }
 
-    /// The name by itself, without the unit: that of the table, or the words of the column.
+    /// Name without the unit: the heading of the table, or the name of the column.
     pub(crate) fn title(&self) -> String {
         let scored = self.scored.as_ref().map(|(_, s)| s.title());
         let title = scored.unwrap_or_else(|| self.name.replace('_', " "));
@@ -210,7 +210,7 @@ impl Metric {
         format!("{}{}", self.name, self.unit.suffix())
     }
 
-    /// The text of the best value among the runs that can win; `None` when fewer than two differ.
+    /// Text of the best value among the runs that can win; `None` when fewer than two differ.
     pub(crate) fn best(&self, runs: &[&RunRecord]) -> Option<String> {
         let mut values: Vec<f64> =
             runs.iter().filter(|r| r.can_win()).filter_map(|r| self.value(r)).collect();
@@ -235,12 +235,12 @@ impl Cell {
     }
 }
 
-/// What may stand in a cell.
+/// Conversion to a cell.
 pub(crate) trait ToCell {
     fn cell(&self) -> Cell;
 }
 
-/// Cells of values: an expression each.
+/// Implements [`ToCell`]: one expression per type.
 macro_rules! cells {
     ($($kind:ty: $x:ident => $cell:expr;)*) => {
         $(impl ToCell for $kind {
@@ -297,7 +297,7 @@ impl RunRecord {
     }
 }
 
-/// What a view shows, in its order.
+/// Metrics of a view, in its order.
 pub(crate) fn shown<T>(
     place: impl Fn(&'static Metric) -> &'static Rank<T>,
 ) -> Vec<(&'static Metric, &'static T)> {
@@ -317,21 +317,21 @@ pub(crate) fn numbers() -> impl Iterator<Item = &'static Metric> + Clone {
     METRICS.iter().filter(|m| m.kind == Kind::Number)
 }
 
-/// The metric of that name, or names near it.
+/// Metric of that name; the error suggests similar names.
 pub(crate) fn find(name: &str) -> Result<&'static Metric, String> {
     named(name, numbers())
 }
 
-/// What the cells of a column can hold.
+/// Contents of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Holds {
-    /// Words only.
+    /// Text only.
     Words,
     /// Numbers of this range and `n/a`.
     Numbers(RangeInclusive<f64>),
 }
 
-/// What a column of `summary.csv` can hold; the error is names near it.
+/// Contents of a column of `summary.csv`; the error suggests similar names.
 pub fn column(name: &str) -> Result<Holds, String> {
     named(name, METRICS.iter()).map(|m| match m.kind {
         Kind::Number => Holds::Numbers(m.range()),
@@ -339,7 +339,7 @@ pub fn column(name: &str) -> Result<Holds, String> {
     })
 }
 
-/// A range of numbers in words.
+/// Describes a range of numbers.
 pub fn in_words(range: &RangeInclusive<f64>) -> String {
     match (*range.start(), *range.end()) {
         (f64::NEG_INFINITY, f64::INFINITY) => "any number".into(),

@@ -1,8 +1,7 @@
-//! How much of each session fits into the page. Words give way first, then curves.
+//! Divides the size limit of the page among sessions. Texts are dropped first, then curves.
 //!
-//! Each session may take an equal share of what is left when its turn comes, so small ones leave
-//! room for those behind them. The first [`Part`] that fits into the share is taken; where none
-//! does, the session keeps its figures and loses what happened in it.
+//! Each session may use an equal share of the remaining bytes, so small ones leave room for later
+//! ones. It gets the first [`Part`] that fits; if none does, it keeps only its figures.
 
 use super::chunk::{self, Part};
 use super::overview::Overview;
@@ -24,11 +23,11 @@ pub(super) struct Packed {
 impl Packed {
     /// For chunks that take at most `room` bytes together.
     pub(super) fn new(room: usize) -> Packed {
-        // What the page says of parts that were left out takes room, too.
+        // The note about omitted parts takes room, too.
         Packed { left: room.saturating_sub(NOTE), ..Packed::default() }
     }
 
-    /// Packs the next session, the first of so many that are still to come.
+    /// Packs the next session, the first of `left` remaining ones.
     pub(super) fn add(&mut self, block: &Block<'_>, overview: &Overview<'_>, to_come: usize) {
         let share = (self.left / to_come).saturating_sub(AROUND);
         let parts = Part::ALL.into_iter().filter(|_| share > 0);
@@ -47,7 +46,7 @@ impl Packed {
 const NOTE: usize = 1_000;
 
 impl Packed {
-    /// What was left out, for a reader; empty = nothing.
+    /// Note about omitted parts, for readers; empty if there are none.
     pub(super) fn note(&self) -> String {
         let count = |part: Option<Part>| self.parts.iter().filter(|p| **p == part).count();
         let told = [
@@ -64,7 +63,7 @@ impl Packed {
         format!(
             "So that this page stays below {} MB, it holds some of its {} sessions in part: {}. \
              results.json has everything.",
-            super::MOST_BYTES / 1_000_000,
+            super::MAX_BYTES / 1_000_000,
             self.parts.len(),
             told.join(", ")
         )

@@ -20,17 +20,17 @@ use crate::record::{
 };
 use crate::view::{self, Block};
 
-/// How much of a session stands in the page: words give way before figures.
+/// Detail of a session in the page: texts are dropped before figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Part {
     /// All that the results hold.
     Whole,
-    /// Words cut to [`SHORT`] characters.
+    /// Texts cut to [`SHORT`] characters.
     Short,
-    /// No words.
+    /// Without texts.
     NoTexts,
-    /// No words, and at most [`POINTS`] requests of a run.
+    /// Without texts, and with at most [`POINTS`] requests per run.
     Thin,
 }
 
@@ -39,7 +39,7 @@ impl Part {
     pub(super) const ALL: [Part; 4] = [Part::Whole, Part::Short, Part::NoTexts, Part::Thin];
 }
 
-/// Longest text of a session whose words are cut, characters.
+/// Maximum length of a text of a shortened session, characters.
 const SHORT: usize = 240;
 
 /// Most requests of a run that is drawn by some of them.
@@ -75,7 +75,7 @@ struct Run<'a> {
     needs: Vec<Need<'a>>,
 }
 
-/// Requests of the main conversation that were answered; what grows is stored as differences.
+/// Answered requests of the main conversation; growing values are stored as differences.
 #[derive(Default, Serialize)]
 struct Series {
     step: Vec<i64>,
@@ -149,7 +149,7 @@ struct Need<'a> {
     compactions: u64,
 }
 
-/// Texts by number, each once: strategies on one session share most words.
+/// Distinct texts by number: strategies on one session share most texts.
 struct Texts {
     part: Part,
     all: Vec<String>,
@@ -179,7 +179,7 @@ impl Texts {
     }
 }
 
-/// The session as JSON, deflated with a zlib header, in base64: the same bytes for the same records.
+/// Session as JSON, deflated with a zlib header, in base64; deterministic.
 pub(super) fn pack(block: &Block<'_>, overview: &Overview<'_>, part: Part) -> String {
     let mut packed = ZlibEncoder::new(Vec::new(), Compression::default());
     let json = json(block, overview, part);

@@ -33,11 +33,11 @@ use overview::Overview;
 pub(crate) const FORMAT: Format = Format { name: "html", prints: true, make: Make::Rows(write) };
 
 /// Most bytes of a page, so that it passes as an attachment.
-const MOST_BYTES: usize = 20_000_000;
+const MAX_BYTES: usize = 20_000_000;
 
 const STYLE: &str = include_str!("page.css");
 
-/// One script of files with a thought each; they share what they declare.
+/// One script of several files in a shared scope.
 const SCRIPT: &str = concat!(
     include_str!("dom.js"),
     include_str!("state.js"),
@@ -55,7 +55,7 @@ fn write(stored: &Stored<'_>, looks: &Looks, files: &mut dyn Files) -> Result<()
     write_page(stored, looks, "", files)
 }
 
-/// Writes the page. `matrix_md` is a Markdown table of what the systems do, or empty.
+/// Writes the page. `matrix_md` is a Markdown table of the features of the systems, or empty.
 pub(crate) fn write_page(
     stored: &Stored<'_>,
     looks: &Looks,
@@ -101,7 +101,7 @@ fn page(stored: &Stored<'_>, looks: &Looks, matrix_md: &str) -> Result<String, R
             script type="module" { (PreEscaped(SCRIPT)) }
         })
     };
-    let room = MOST_BYTES.saturating_sub(frame(&Packed::default()).len());
+    let room = MAX_BYTES.saturating_sub(frame(&Packed::default()).len());
     let mut packed = Packed::new(room);
     let mut left = blocks.len();
     let mut naming = Naming::of(results);
@@ -136,7 +136,7 @@ fn document(body: &Markup) -> String {
     markup.into_string()
 }
 
-/// Where the script draws sessions × strategies.
+/// Element in which the script draws sessions × strategies.
 fn sessions(left_out: &str) -> Markup {
     html! {
         section aria-labelledby="sessions" {
@@ -148,7 +148,7 @@ fn sessions(left_out: &str) -> Markup {
     }
 }
 
-/// Nothing is fetched, and nothing runs but this script and these styles.
+/// The page fetches no resources and runs only this script and these styles.
 fn policy() -> String {
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     format!(
@@ -159,7 +159,7 @@ fn policy() -> String {
     )
 }
 
-/// JSON that may stand in a script element, whatever its texts hold.
+/// JSON that is safe within a script element, whatever its texts contain.
 fn embedded(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("plain data always serialises").replace('<', "\\u003c")
 }

@@ -19,7 +19,7 @@ use crate::{fmt, front};
 /// The data of all views but one session's own.
 #[derive(Serialize)]
 pub(super) struct Overview<'a> {
-    /// What the mark of the front means.
+    /// Explanation of the mark of the front.
     front: &'static str,
     metrics: Vec<MetricInfo>,
     strategies: Vec<Strategy>,
@@ -35,11 +35,11 @@ struct MetricInfo {
     column: &'static str,
     title: String,
     suffix: &'static str,
-    /// How its numbers are written.
+    /// Number format.
     kind: &'static str,
     better: &'static str,
     help: &'static str,
-    /// Whether it stands in the tables of strategies.
+    /// Whether it is a column of the tables of strategies.
     scored: bool,
 }
 
@@ -54,7 +54,7 @@ struct Strategy {
 #[derive(Serialize)]
 struct Group {
     name: String,
-    /// What changes are taken from, in words.
+    /// Baseline of the changes, as text.
     against: String,
     x: Axis,
     y: Axis,
@@ -74,16 +74,16 @@ struct Point {
     same: Vec<usize>,
     x: Option<f64>,
     y: Option<f64>,
-    /// Points of needs kept below what it is held against.
+    /// Points of needs kept below the baseline.
     loss: Option<f64>,
     cost: String,
     kept: String,
     front: bool,
-    /// Held against others: it compacted, and finished as many sessions as any.
+    /// Whether it is compared with others: it compacted, and finished as many sessions as any.
     counted: bool,
     /// A product.
     product: bool,
-    /// What else is to be known.
+    /// Further remarks.
     told: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ struct Session {
 struct Row {
     /// Place in `strategies`.
     s: usize,
-    /// How it ended, if not well.
+    /// Outcome, if it did not finish.
     #[serde(skip_serializing_if = "Option::is_none")]
     end: Option<String>,
     /// Rules that it broke.
@@ -114,7 +114,7 @@ struct Row {
     broken: u64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     front: bool,
-    /// The second row of a product, which competes with nobody.
+    /// Whether it is the second row of a product, which does not compete.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     beside: bool,
     /// Values in the order of `metrics`.
@@ -143,7 +143,7 @@ impl<'a> Overview<'a> {
         }
     }
 
-    /// As it stands in the page.
+    /// JSON of the page.
     pub(super) fn json(&self) -> String {
         embedded(self)
     }
@@ -220,7 +220,7 @@ impl MetricInfo {
 }
 
 impl Group {
-    /// `None` where nothing can be compared.
+    /// `None` if there is nothing to compare.
     fn of(terms: &Terms<'_, '_>, places: &BTreeMap<&str, usize>) -> Option<Group> {
         let evidence = terms.evidence();
         let d = stats::by_yardstick(&evidence)?;
@@ -277,7 +277,7 @@ impl Group {
     }
 }
 
-/// Where a point lies: the mean change; in a single session the figure itself.
+/// Position of a point: the mean change; in a single session the figure itself.
 fn own(figure: &Figure, d: &Differences) -> Option<f64> {
     let x = if d.sessions == 1 { figure.own_mean } else { figure.mean };
     x.filter(|x| x.is_finite())
@@ -328,7 +328,7 @@ impl Session {
     }
 }
 
-/// Whole numbers without a point: there are many.
+/// Serialises integers without a decimal point: there are many.
 fn number(x: f64) -> Option<Number> {
     let x = rounded(x);
     let is_whole = x.fract() == 0.0 && x.abs() < 1e15;

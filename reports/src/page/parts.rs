@@ -1,4 +1,5 @@
-//! What the page says without its script: what was compared, what is broken, the conclusion, and the
+//! Parts of the page that need no script: the compared sessions, the failures, the conclusion, and
+//! the
 //! tables over sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,10 +17,10 @@ use crate::{fmt, metrics, view};
 /// More failures than this are counted, not listed; the sessions show the others.
 const LISTED: usize = 200;
 
-/// Of these, how many stand there without being asked for.
+/// Number of these that are expanded.
 const FIRST: usize = 2;
 
-/// What was compared, in a line.
+/// One line with the compared sessions.
 pub(super) fn compared(results: &Results) -> String {
     let count =
         |n: usize, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
@@ -36,22 +37,22 @@ pub(super) fn compared(results: &Results) -> String {
     parts.join(" · ")
 }
 
-/// The conclusion with what is broken, and the chart beside it.
+/// Conclusion and failures, next to the chart.
 pub(super) fn first_screen(sections: &[Section<'_>]) -> Markup {
     html! {
         div.first {
             section aria-label="The conclusion" {
-                @for s in sections { @if let Section::Glance(g) = s {
+                @for s in sections { @if let Section::Conclusion(g) = s {
                     h2 { (clean(&g.heading)) }
                     @for s in &g.sentences { p.sentences { (clean(s)) } }
                     @for l in g.lines.iter().filter(|l| l.alarm) {
-                        p.alarm { strong { (l.what) } ": " (clean(&l.text)) }
+                        p.alarm { strong { (l.label) } ": " (clean(&l.text)) }
                     }
                     details open[g.sentences.is_empty()] {
                         summary { "Who is first in what" }
                         div.wide tabindex="0" role="region" aria-label="Who is first in what" {
                             table { tbody { @for l in &g.lines { tr {
-                                th scope="row" { (l.what) } td.note { (clean(&l.text)) }
+                                th scope="row" { (l.label) } td.note { (clean(&l.text)) }
                             } } } }
                         }
                     }
@@ -104,14 +105,14 @@ fn section(section: &Section<'_>, results: &Results) -> Markup {
             html! { h2 { "How to read this" } (help(assumptions)) }
         }
         // The first screen has them, and the script draws each session.
-        Section::Failures(_) | Section::Glance(_) | Section::Scores(_) => html! {},
+        Section::Failures(_) | Section::Conclusion(_) | Section::Scores(_) => html! {},
     }
 }
 
 /// A cell of more characters is broken into lines.
 const LONG: usize = 32;
 
-/// What may be wider than the window scrolls in a box of its own.
+/// Wide content scrolls in its own box.
 fn wide(name: &str, table: &Markup) -> Markup {
     html! { div.wide tabindex="0" role="region" aria-label=(name) { (table) } }
 }
@@ -134,7 +135,8 @@ fn sheet(s: &Sheet) -> Markup {
     html! { h2 { (clean(&s.title)) } p.terms { (clean(&s.note)) } (wide(&clean(&s.title), &table)) }
 }
 
-/// What the strategies differ by over all sessions, with intervals. With one session a line.
+/// Differences between the strategies over all sessions, with intervals. A line if there is one
+/// session.
 fn differences(results: &Results, found: &[Differences]) -> Markup {
     let missing = stats::missing(results, found);
     html! { @if missing.is_some() || !found.is_empty() {
@@ -187,7 +189,7 @@ fn difference_table(d: &Differences) -> Markup {
     } }
 }
 
-/// What is said of any strategy in a metric: a column without a word only takes room.
+/// Columns with a verdict for any strategy; an empty one only takes room.
 struct Said {
     interval: bool,
     bill: bool,
@@ -221,7 +223,7 @@ fn help(assumptions: &BTreeMap<String, String>) -> Markup {
     }
 }
 
-/// A text in which what stands between backticks is code.
+/// Renders text between backticks as code.
 fn code(text: &str) -> Markup {
     html! { @for (i, part) in text.split('`').enumerate() {
         @if i % 2 == 0 { (part) } @else { code { (part) } }

@@ -1,4 +1,4 @@
-//! The page as bytes; what it does in a browser is tried by `.ci/page`.
+//! The page as bytes; `.ci/page` tests it in a browser.
 
 use std::io::Read;
 
@@ -17,7 +17,7 @@ fn of(results: &Results) -> String {
     page(&Stored::new(results, &results.runs).unwrap(), &Looks::default(), matrix).unwrap()
 }
 
-/// What a script element of that id holds.
+/// Content of the script element with that id.
 fn held<'a>(page: &'a str, id: &str) -> Option<&'a str> {
     let begin = page.find(&format!("<script id=\"{id}\""))?;
     let begin = begin + page[begin..].find('>')? + 1;
@@ -74,7 +74,7 @@ fn nothing_is_fetched_and_nothing_else_runs() {
     for part in ["src=", "url(", "@import", "style=\"", "onclick=\"", "https://", "<svg"] {
         assert!(!page.contains(part), "{part}");
     }
-    // An address that is no link: the name space of SVG.
+    // An address that is not a link: the SVG name space.
     assert_eq!(page.matches("http://").count(), 1);
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text));
     let between = |begin: &str, end: &str| {
@@ -118,13 +118,13 @@ fn every_metric_comes_with_its_words_and_every_run_with_its_figures() {
     assert_eq!(v[at("compactions")], run.compactions.len());
     assert!((v[at("cost_usd")].as_f64().unwrap() - run.summary.cost_usd).abs() < 1e-6);
     assert!(v[at("cost_estimate_usd")].is_null());
-    // The overflown row says so in words, the broken one how often.
+    // The overflown row has its outcome as text, the broken one its number of failures.
     let none = rows.iter().find(|r| r.get("end").is_some()).unwrap();
     assert!(none["end"].as_str().unwrap().starts_with("died at step"));
     assert!(rows.iter().any(|r| r["broken"] == 1));
 }
 
-/// A run whose only fact a compaction took away.
+/// A run with one fact that a compaction removed.
 fn forgetful() -> Results {
     let mut results = sample::results();
     for r in results.runs.iter_mut().filter(|r| !r.compactions.is_empty()) {
@@ -207,7 +207,7 @@ fn several_models_and_like_names_have_links_of_their_own() {
     assert!(labels.contains(&"codex") && labels.contains(&"codex (2)"), "{labels:?}");
 }
 
-/// Words that do not repeat, as a generator without state makes them.
+/// Texts without repetition, from a stateless generator.
 fn words(seed: u64, count: usize) -> String {
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut out = String::new();
@@ -220,7 +220,7 @@ fn words(seed: u64, count: usize) -> String {
     out
 }
 
-/// As many runs as a large benchmark has, each with `steps` requests and words of its own.
+/// As many runs as a large benchmark, each with `steps` requests and its own texts.
 fn large(sessions: u64, strategies: u64, steps: u64) -> Results {
     let labels = ["reference", "codex", "aider", "opencode", "openoxide", "claude-code"];
     let mut results = Results { version: 1, generator: "ctxbench".into(), ..Results::default() };
@@ -276,7 +276,8 @@ fn words_give_way_first_where_the_page_would_be_too_large() {
         .map(|part| chunk::pack(&blocks[0], &overview, part).len())
         .collect();
     assert!(sizes.is_sorted_by(|a, b| a > b), "{sizes:?}");
-    // Room for all, for about two thirds of the words, for the curves alone, and for nothing.
+    // Room for everything, for about two thirds of the texts, for the curves only, and for no
+    // session.
     let packed = |room: usize| {
         let mut packed = Packed::new(room);
         blocks.iter().enumerate().for_each(|(i, b)| packed.add(b, &overview, blocks.len() - i));
@@ -303,7 +304,7 @@ fn four_thousand_runs_stay_below_the_limit() {
     if let Some(file) = std::env::var_os("CTXBENCH_LARGE_PAGE") {
         std::fs::write(file, &page).unwrap();
     }
-    assert!(page.len() <= MOST_BYTES, "{} bytes", page.len());
+    assert!(page.len() <= MAX_BYTES, "{} bytes", page.len());
     assert!(page.contains("So that this page stays below 20 MB"));
     let data = data(&page);
     assert_eq!(data["blocks"].as_array().unwrap().len(), 200);

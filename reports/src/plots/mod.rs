@@ -142,7 +142,7 @@ mod tests {
         let mut results = sample::results();
         results.runs[0].scenario.title = "a <b> & \"c\" \u{0} ]]>".into();
         let drawn = plots(&results).unwrap();
-        assert_eq!(drawn.len(), 5);
+        assert_eq!(drawn.len(), KINDS.len());
         for p in &drawn {
             well_formed(&p.svg).unwrap_or_else(|e| panic!("{}: {e}", p.file));
             assert!(p.svg.contains("x&lt;&amp;&quot;y"), "{} lacks the hostile label", p.file);
@@ -297,8 +297,8 @@ mod tests {
             let head = p.svg.lines().nth(1).unwrap_or("");
             assert!(head.starts_with("<title>") && head.ends_with("</title>"), "{}", p.file);
         }
-        let points = drawn[4].svg.matches("<circle").count();
+        let points = drawn[3].svg.matches("<circle").count();
         assert!(points > sample::LABELS.len(), "marks and what they tell");
-        assert!(drawn[4].svg.contains("<title>x&lt;&amp;&quot;y: cost $ "));
+        assert!(drawn[3].svg.contains("<title>x&lt;&amp;&quot;y: cost $ "));
     }
 }

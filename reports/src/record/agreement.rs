@@ -2,18 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Our implementation of an agent that was driven, on the session as that lived it: the same
-/// product a second time, so it competes with nobody.
+/// Link from the row of our implementation to the agent that was driven. It is a second row of the
+/// same product and does not compete.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Beside {
     /// The label of the agent's own row.
     pub row: String,
-    /// How far the two agree; `None` = one of them did not come to the end of the session.
+    /// Agreement of the two; `None` if one of them did not finish the session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<Agreement>,
 }
 
-/// Two rows of one session held together.
+/// Comparison of two rows of one session.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Agreement {
     /// Figure by figure.
@@ -26,23 +26,23 @@ pub struct Agreement {
     pub first_difference: Option<TwoRequests>,
 }
 
-/// The same of both.
+/// A value of both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Two<T> {
-    /// Of the agent.
+    /// Value of the agent.
     pub real: T,
-    /// Of our implementation.
+    /// Value of our implementation.
     pub ours: T,
 }
 
-/// A figure of both; `None` = unknown.
+/// A figure of both; `None` if unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TwoFigures {
-    /// What it is, with its unit.
+    /// Name, with its unit.
     pub what: String,
-    /// Of the agent.
+    /// Value of the agent.
     pub real: Option<f64>,
-    /// Of our implementation.
+    /// Value of our implementation.
     pub ours: Option<f64>,
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use ctxbench_core::session::Millis;
 
-/// How the race of a background summary ended.
+/// Outcome of a background summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
@@ -18,9 +18,9 @@ pub enum Fate {
     LateProceeded,
     /// It was given up before it was needed, or the session ended first.
     Cancelled,
-    /// It came, and what it covers no longer stood as it was: thrown away.
+    /// The history that it covers had changed: discarded.
     Stale,
-    /// No usable summary came.
+    /// No usable summary was returned.
     Failed,
 }
 
@@ -52,8 +52,8 @@ pub struct BackgroundRecord {
     /// Virtual time of that, ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_ms: Option<Millis>,
-    /// How long the conversation waited for it, ms.
+    /// Time that the conversation waited for it, ms.
     pub waited_ms: Millis,
-    /// How the race ended.
+    /// Outcome.
     pub fate: Fate,
 }

@@ -1,4 +1,4 @@
-//! What each compaction took, cost and left.
+//! Size, cost and effect of each compaction.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,10 +23,10 @@ pub struct CompactionRecord {
     pub at_ms: Millis,
     /// Context before, tokens.
     pub before_tokens: u64,
-    /// Context after, tokens; `None` = it was recorded, and nothing tells.
+    /// Context after, tokens; `None` if a recording does not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_tokens: Option<u64>,
-    /// Tokens behind the first change, which the prompt cache cannot serve any more.
+    /// Tokens after the first change, which the prompt cache can no longer serve.
     pub invalidated_tokens: u64,
     /// Tokens of the summary, if one was written.
     pub summary_tokens: u64,
@@ -34,22 +34,21 @@ pub struct CompactionRecord {
     /// below.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_ms: Option<Millis>,
-    /// USD of its own calls; `None` = it was recorded, and nothing tells.
+    /// Cost of its own calls, USD; `None` if a recording does not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// Facts that left the verbatim context.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub facts_lost_verbatim: Option<u64>,
-    /// Of these, how many the summary or restoration carries.
+    /// Lost facts that the summary or restoration carries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub facts_carried: Option<u64>,
-    /// Later calls needed until it has paid for itself; `None` = what it took is not known.
+    /// Later calls until it pays for itself; `None` if its cost is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub break_even_calls: Option<BreakEven>,
     /// Calls that followed before the next compaction, the one that it was made for included.
     pub calls_after: u64,
-    /// Whether these were more than break-even takes; `None` = not yet, and the run was broken off
-    /// before it could tell.
+    /// Whether these exceed the break-even; `None` if not yet, and the run was interrupted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paid_off: Option<bool>,
     /// Facts established so far that are still needed later.
@@ -59,11 +58,10 @@ pub struct CompactionRecord {
     /// curve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retained_pct: Option<f64>,
-    /// What stood in the context before and does not after, by kind, the most tokens first; empty =
-    /// nothing, or not known.
+    /// Blocks removed from the context by kind, most tokens first; empty if none, or unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub went: Vec<Portion>,
-    /// What stands there after and did not before.
+    /// Blocks added to the context.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub came: Vec<Portion>,
 }
@@ -72,9 +70,9 @@ pub struct CompactionRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BreakEven {
-    /// It saves nothing.
+    /// It saves no tokens.
     Never,
-    /// So many.
+    /// Number of calls.
     #[serde(untagged)]
     Calls(f64),
 }
@@ -89,16 +87,16 @@ impl BreakEven {
     }
 }
 
-/// Blocks of one kind, with the words of the largest.
+/// Blocks of one kind, with excerpts of the largest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Portion {
-    /// Kind of block, and what was done to it: `output`, `output cleared`.
+    /// Kind of block and its change: `output`, `output cleared`.
     pub kind: String,
-    /// How many.
+    /// Number of blocks.
     pub blocks: u64,
     /// All of them, tokens.
     pub tokens: u64,
-    /// The largest, the largest first; empty = the run had used up its room for words.
+    /// Excerpts, the largest block first; empty if the run had no room left for excerpts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub texts: Vec<BlockText>,
 }
@@ -109,7 +107,7 @@ pub struct BlockText {
     /// The tool, of a call or a result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The whole block, tokens.
+    /// Size of the whole block, tokens.
     pub tokens: u64,
     /// A summary up to [`SUMMARY_TEXT`] characters, anything else up to
     /// [`EXCERPT`](super::EXCERPT).

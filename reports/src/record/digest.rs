@@ -1,5 +1,5 @@
-//! A row without what happened inside it: what reports over many sessions need of a run's requests
-//! and compactions, when these themselves are not held. Some three kilobytes instead of a hundred.
+//! A row without requests, compactions, facts and texts, but with the totals that reports over many
+//! sessions need: about three kilobytes instead of a hundred.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -19,10 +19,10 @@ pub struct Digest {
     spend: Vec<Vec<String>>,
 }
 
-/// The requests of a run by their figures: equal for two runs that sent the same.
+/// Hash of the figures of all requests: equal for two runs that sent the same requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sent {
-    /// How many.
+    /// Number of requests.
     pub(crate) requests: usize,
     figures: u64,
 }
@@ -36,8 +36,9 @@ pub(crate) struct SummaryCalls {
 }
 
 impl RunRecord {
-    /// The row without requests, facts and texts, with what reports over all sessions need of them.
-    /// Compactions stay where a sheet lists them: in what was recorded, and beside it.
+    /// The row without requests, facts and texts, with the totals that reports over all sessions
+    /// need. Compactions stay where a sheet lists them: in recorded rows and in those of the same
+    /// product.
     pub fn digested(mut self) -> RunRecord {
         if self.digest.is_some() {
             return self;
@@ -80,15 +81,15 @@ impl RunRecord {
         Sent { requests: self.requests.len(), figures: hash.finish() }
     }
 
-    /// What summaries took: those that a strategy asked for, and those that the provider wrote
-    /// inside a request.
+    /// Tokens and cost of summaries: those that a strategy requested, and those that the provider
+    /// wrote within a request.
     pub(crate) fn summary_calls(&self) -> SummaryCalls {
         if let Some(d) = &self.digest {
             return d.summaries;
         }
         let own = |q: &RequestRecord| match q.purpose {
             Purpose::Summary => (q.input_tokens + q.output_tokens, q.cost_usd),
-            // What the provider did inside it.
+            // Work of the provider within the request.
             _ => (q.compaction_tokens, q.compaction_usd),
         };
         SummaryCalls {
@@ -97,7 +98,7 @@ impl RunRecord {
         }
     }
 
-    /// Tokens before and after all compactions together of which both are known.
+    /// Sums of tokens before and after all compactions with both sizes.
     pub(crate) fn sizes_at_compactions(&self) -> (u64, u64) {
         if let Some(d) = &self.digest {
             return d.sizes;
@@ -115,7 +116,7 @@ impl RunRecord {
         )
     }
 
-    /// Replies of the main conversation before each compaction, where these are held.
+    /// Replies of the main conversation before each compaction, if the requests are present.
     pub(crate) fn replies_before_compactions(&self) -> Option<&[usize]> {
         self.digest.as_ref().map(|d| &*d.replies)
     }
@@ -132,7 +133,7 @@ mod tests {
     use crate::record::Results;
     use crate::{sample, stats, table};
 
-    /// Several sessions, one with what was recorded beside its product, and several seeds.
+    /// Several sessions, one with a recorded row next to its product, and several seeds.
     fn results() -> Results {
         let mut results = sample::results();
         for id in ["second", "third"] {

@@ -1,4 +1,4 @@
-//! Facts at their needs, and what became of each over a run.
+//! Facts at their needs, and their history over a run.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use ctxbench_core::fact::{FactKind, Match};
 
-/// What kind of block carries a fact; where several do, the last of these counts.
+/// Kind of block that carries a fact; if there are several, the last of these counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
@@ -17,7 +17,7 @@ pub enum Place {
     Memory,
     /// A file that was shown again.
     Restored,
-    /// The part of the history that stands as it was.
+    /// Unchanged part of the history.
     Verbatim,
 }
 
@@ -30,11 +30,11 @@ pub struct FactRecord {
     pub kind: FactKind,
     /// The needing message.
     pub need: String,
-    /// Replies from the last time that a tool or a user showed it; `None` = only the agent said it
+    /// Replies since a tool or a user showed it last; `None` = only the agent stated it
     /// in this window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<u64>,
-    /// Whether what showed it last, or else the reply in which it arises, belongs to an earlier
+    /// Whether its last showing, or else the reply in which it arises, belongs to an earlier
     /// session of the project.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub across: bool,
@@ -48,11 +48,11 @@ pub struct FactRecord {
     pub exposed: Option<bool>,
     /// Number of the request at the need; `None` = the run did not get there.
     pub request: Option<u64>,
-    /// How well the context carried it.
+    /// Quality of the match in the context.
     pub found: Match,
     /// Which kind of block carried it.
     pub place: Place,
-    /// The fact was gone and an older value that it replaced was there.
+    /// Whether the fact was gone and an older value that it replaced was there.
     pub stale: bool,
     /// The fact and an older value that it replaced were both there.
     #[serde(default)]
@@ -60,7 +60,7 @@ pub struct FactRecord {
     /// A summary asserted something else in the fact's place.
     #[serde(default)]
     pub contradicted: bool,
-    /// The fact was gone and stood in a summary in altered form.
+    /// Whether the fact was gone and a summary contained it in altered form.
     #[serde(default)]
     pub drifted: bool,
     /// It arises in another window than the needing one and was never said there, so that no
@@ -74,17 +74,17 @@ pub struct FactRecord {
 /// Longest text in a [`FactLife`], characters.
 pub const EXCERPT: usize = 200;
 
-/// What became of a fact. Texts are cut to [`EXCERPT`] characters.
+/// History of a fact. Texts are cut to [`EXCERPT`] characters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FactLife {
     /// Fact id.
     pub fact: String,
-    /// Literals that carry it; of a fact without any the stems of what it says.
+    /// Its literals; of a fact without any, the stems of its text.
     pub tokens: Vec<String>,
-    /// The session's id of the message or call in which it first stands.
+    /// Id of the message or call that states it first.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub arises: String,
-    /// The words around it there.
+    /// Excerpt of its source.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub text: Arc<str>,
     /// The first request that showed it; `None` = no request did.
@@ -102,7 +102,7 @@ pub struct FactMove {
     pub compaction: u64,
     pub from: Place,
     pub to: Place,
-    /// The words around it before.
+    /// Excerpt from before.
     pub before: Arc<str>,
     /// The words around it after; where it is gone, the line of a summary nearest to the words
     /// before. Empty = no such line.

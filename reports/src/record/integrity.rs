@@ -1,4 +1,4 @@
-//! Hard failures: what no provider would answer and no person would accept.
+//! Hard failures: requests that no provider would answer and no user would accept.
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ pub struct IntegrityFailure {
     /// Number of the request that shows it.
     pub request: u64,
     pub rule: Rule,
-    /// What was found, for a person.
+    /// Details, for people.
     pub detail: String,
 }
 
-/// What may not happen, in the order of the words.
+/// Broken rule, ordered by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Rule {
     #[serde(rename = "a compaction stop not handled")]

@@ -1,4 +1,4 @@
-//! Measured records: plain data that replay writes and reports read. Nothing in here depends on the
+//! Measured records: plain data that a replay writes and reports read. They never depend on the
 //! machine or the wall clock.
 
 mod agreement;
@@ -31,17 +31,17 @@ pub use facts::{EXCERPT, FactLife, FactMove, FactRecord, Place};
 pub use integrity::{IntegrityFailure, Rule};
 pub use restarts::{CodeRewind, KeptBy, ResumeFile, ResumeRecord, RewindRecord};
 
-/// Version of `results.json`; a file of another version is refused.
+/// Version of `results.json`; readers refuse a file of any other version.
 pub const RESULTS_VERSION: u32 = 1;
 
-/// Everything one `run` measured.
+/// Everything that one `run` measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// [`RESULTS_VERSION`].
     pub version: u32,
     /// Name and version of the program that wrote it.
     pub generator: String,
-    /// Assumptions of the models behind modelled numbers, by name.
+    /// Assumptions of the models that produce modelled numbers, by name.
     pub assumptions: BTreeMap<String, String>,
     /// One per scenario × strategy × model × summariser × seed, in sorted order.
     pub runs: Vec<RunRecord>,
@@ -56,59 +56,60 @@ pub struct RunRecord {
     pub strategy: StrategyInfo,
     /// Model name.
     pub model: String,
-    /// Who wrote its summaries; `None` = none was asked for, so that the row is the same under
+    /// Writer of the summaries. `None` when no summary was requested; the row is then the same for
     /// every summariser.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summariser: Option<String>,
-    /// Seed, where the run was repeated with several; `None` = it was not, or nothing in it is
-    /// seeded.
+    /// Seed of a run that was repeated with several seeds. `None` when it was not repeated or does
+    /// not depend on the seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// Context window used, tokens, scale applied.
     pub window: u64,
-    /// How it ended.
+    /// Outcome of the run.
     pub status: Status,
-    /// What went wrong, for a person.
+    /// Reason of a failure, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// A remark for the table, such as "never triggered".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What it is held against, where it is our implementation of an agent that was driven.
+    /// The row of the real agent that this row of our implementation is compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<Beside>,
-    /// The figures of one row.
+    /// Figures of the row.
     pub summary: Summary,
     /// Every request, those of subagents after those of the main conversation, each in order.
     pub requests: Vec<RequestRecord>,
     /// Every compaction of the main conversation in order.
     pub compactions: Vec<CompactionRecord>,
-    /// Every background summary in the order in which they were asked for.
+    /// Every background summary, in the order of their requests.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundRecord>,
     /// Every (fact, need) pair.
     pub facts: Vec<FactRecord>,
-    /// What became of every fact of the session, with short texts.
+    /// History of every fact of the session, with short excerpts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lives: Vec<FactLife>,
     /// Every point at which a strategy decided that the context was too large.
     pub triggers: Vec<TriggerRecord>,
     /// Hard failures.
     pub integrity: Vec<IntegrityFailure>,
-    /// What the instructions of a manual compaction did; `None` where the session or the product
-    /// has none.
+    /// Effect of the instructions of a manual compaction; `None` if the session or the product has
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steering: Option<Steering>,
     /// Every rewind of the session in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rewinds: Vec<RewindRecord>,
-    /// What became of the session at each restart, a row per format of the product.
+    /// State of the session after each restart, a row per session format of the product.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resume: Vec<ResumeRecord>,
-    /// Every subagent in the order in which they begin in the session.
+    /// Every subagent, in the order in which they begin.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub delegation: Vec<Delegation>,
-    /// What is left of the requests and compactions of a row that is held without them; in no file.
+    /// Totals that replace the requests and compactions of a row without them. Never stored in a
+    /// file.
     #[serde(skip)]
     pub digest: Option<Box<Digest>>,
 }
@@ -122,22 +123,22 @@ pub struct ScenarioInfo {
     pub title: String,
     /// Multiplies the window and every absolute token constant.
     pub scale: f64,
-    /// Why it is there.
+    /// Reason why the scenario exists.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
     /// Its tags; recordings have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// Recorded rather than scripted.
+    /// Whether it was recorded rather than scripted.
     pub recorded: bool,
-    /// The product that was recorded, where the recording holds the provider's counters: the name
-    /// of its format.
+    /// The recorded product (name of its format), if the recording contains the provider's
+    /// counters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
-    /// It tests one mechanism and holds too few facts to compare strategies by.
+    /// Whether it tests one mechanism and has too few facts to compare strategies.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mechanism: bool,
-    /// What an importer or loader had to say.
+    /// Warnings of an importer or loader.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
@@ -145,25 +146,24 @@ pub struct ScenarioInfo {
 /// The strategy of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StrategyInfo {
-    /// Name, with the settings that were given: `codex:auto_compact_limit=90000`.
+    /// Name and given settings: `codex:auto_compact_limit=90000`.
     pub label: String,
-    /// The settings that were given, as in the label.
+    /// The given settings, as in the label.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub given: BTreeMap<String, String>,
     /// Bare name.
     pub name: String,
-    /// Version of the program that it follows.
+    /// Version of the program that it models.
     pub version: String,
-    /// The program that ran as it is, name and version; none = what is modelled here.
+    /// Name and version of a real program that ran unmodified; `None` for a modelled strategy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// A whole agent was driven: its requests are its own, and no waiting is modelled.
+    /// Whether a whole agent was driven: it makes its own requests, and no waiting is modelled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub driven: bool,
     /// All settings with their values, scale applied.
     pub settings: BTreeMap<String, String>,
-    /// A product, a control row, what cannot exist in reality, or what was recorded: flags in
-    /// files.
+    /// Product, control, hypothetical or recorded row; stored as flags.
     #[serde(flatten, with = "standing")]
     pub standing: Standing,
 }
@@ -200,38 +200,38 @@ mod standing {
     }
 }
 
-/// The same run with and without the instructions that the user gave with manual compactions
+/// One run with and one without the instructions that the user gave for manual compactions
 /// (`/compact focus on …`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Steering {
-    /// (fact, need) pairs that the instructions ask for.
+    /// (fact, need) pairs that the instructions request.
     pub asked: u64,
-    /// Retention of these with the instructions, per cent.
+    /// Retention of these pairs with the instructions, per cent.
     pub asked_with_pct: f64,
-    /// And without them.
+    /// Retention of these pairs without the instructions, per cent.
     pub asked_without_pct: f64,
-    /// Pairs that they do not ask for, needed after the same compaction.
+    /// Pairs that the instructions do not mention, needed after the same compaction.
     pub others: u64,
-    /// Retention of these with the instructions, per cent; `None` = there are none.
+    /// Retention of the other pairs with the instructions, per cent; `None` if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others_with_pct: Option<f64>,
-    /// And without them.
+    /// Retention of the other pairs without the instructions, per cent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub others_without_pct: Option<f64>,
 }
 
-/// How a run ended.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Every recorded step was taken.
     #[default]
     Completed,
-    /// The window was full and nothing made room.
+    /// The window was full, and the strategy did not make room.
     Overflow,
     /// The strategy gave up.
     Failed,
-    /// It went on without progress.
+    /// It sent requests without progress.
     Livelock,
     /// The session or the machinery failed.
     Error,
@@ -240,7 +240,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// The word in files.
+    /// Name of the status in files.
     pub fn word(self) -> &'static str {
         match self {
             Status::Completed => "completed",
@@ -253,7 +253,7 @@ impl Status {
     }
 }
 
-/// The figures of one row. `None` = not applicable or unknown, never 0.
+/// Figures of one row. `None` means not applicable or unknown, never 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Recorded steps taken.
@@ -280,7 +280,7 @@ pub struct Summary {
     pub saved_pct: Option<f64>,
     /// USD, summary calls included.
     pub cost_usd: f64,
-    /// USD with the visible output where the counted one is a stub; only of what was recorded.
+    /// USD with the visible output where the counted output is a stub; only for recorded rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_estimate_usd: Option<f64>,
     /// `1 − cost / that of reference`, per cent.
@@ -295,26 +295,26 @@ pub struct Summary {
     pub blocked_ms: u64,
     /// Virtual length of the session, ms.
     pub total_ms: u64,
-    /// Share of the needs that ask for memory whose fact stood in the context, per cent.
+    /// Share of the needs that ask for memory with a fact that was in the context, per cent.
     #[serde(default)]
     pub needs_kept_pct: Option<f64>,
-    /// Share of these needs at which a request had removed or changed what showed the fact last,
-    /// per cent.
+    /// Share of these needs before which a request had removed or changed the last showing of the
+    /// fact, per cent.
     #[serde(default)]
     pub exposed_pct: Option<f64>,
-    /// Share of the exposed needs whose fact stood in the context all the same, per cent.
+    /// Share of the exposed needs with a fact that was still in the context, per cent.
     #[serde(default)]
     pub kept_exposed_pct: Option<f64>,
-    /// Of the facts that compactions took out of the verbatim context, the share that the summary
-    /// or restoration carries, per cent.
+    /// Share of the facts removed from the verbatim context by compactions that the summary or
+    /// restoration carries, per cent.
     pub summary_retention_pct: Option<f64>,
-    /// Tokens of modelled re-reads, as the product cut them.
+    /// Tokens of modelled re-reads, as the product truncated them.
     pub reread_tokens: u64,
     /// Requests beyond the recorded path.
     pub extra_requests: u64,
     /// Times the provider refused a prompt as too long.
     pub provider_overflows: u64,
-    /// Times a person had to step in.
+    /// Times the user had to step in.
     pub user_interventions: u64,
     /// Mean of believed − billed tokens at the triggers.
     pub trigger_error_tokens: Option<f64>,
@@ -322,13 +322,12 @@ pub struct Summary {
     pub integrity_failures: u64,
 }
 
-/// Name of the row of what was recorded.
+/// Label of the row of recorded figures.
 pub const AS_RECORDED: &str = "as-recorded";
 
 impl RunRecord {
-    /// How far a row can be trusted: `recorded` = the provider's counters; `real` = a program that
-    /// ran as it is, on the simulated provider; `model` = our implementation of a product on the
-    /// same.
+    /// Trust level of a row: `recorded` = the provider's counters; `real` = an unmodified program
+    /// on the simulated provider; `model` = our implementation of a product on the same provider.
     pub fn trust(&self) -> &'static str {
         match self.strategy.standing {
             Standing::Recorded => "recorded",
@@ -347,37 +346,35 @@ impl RunRecord {
         (!pairs.is_empty()).then(|| 100.0 * kept as f64 / pairs.len() as f64)
     }
 
-    /// A product, and no second row of one that is there itself.
+    /// Whether it is a product, and not our second row of an agent that was driven.
     pub fn is_product(&self) -> bool {
         self.strategy.standing == Standing::Contender && self.beside.is_none()
     }
 
-    /// A product, on a pair that can exist.
+    /// Whether it is a product on a pair that can exist.
     pub fn is_contender(&self) -> bool {
         self.is_product() && self.status != Status::NotApplicable
     }
 
-    /// Hard failures, by whichever of the two counts is larger.
+    /// Number of integrity failures; the larger of the two counts.
     pub fn broken_rules(&self) -> u64 {
         self.summary.integrity_failures.max(self.integrity.len() as u64)
     }
 
-    /// Went through to the end and broke no rule: its figures measure the whole session as it could
-    /// have happened. A run that died measures less work, and one that broke a rule measures what no
-    /// provider would have answered.
+    /// Whether the run completed and broke no rule, so that its figures measure the whole session.
+    /// A run that ended early measures less work, and one that broke a rule measures requests that
+    /// no provider would have answered.
     pub fn is_whole(&self) -> bool {
         self.status == Status::Completed && self.broken_rules() == 0
     }
 
-    /// Whether its session may decide who is better. Every ranking asks this: best values, ranks
-    /// over sessions, differences over sessions. A test of a mechanism may not; what it shows is
-    /// whether that mechanism holds.
+    /// Whether its session may decide which strategy is better. Sessions that test a mechanism may
+    /// not.
     pub fn is_evidence(&self) -> bool {
         !self.scenario.mechanism
     }
 
-    /// Only such rows can be best. A row that never compacted shows what the others are compared
-    /// with, and is no winner among them.
+    /// Whether the row may have the best value of a metric. A row that never compacted may not.
     pub fn can_win(&self) -> bool {
         let compacted = self.summary.compactions > 0;
         self.is_evidence() && self.is_contender() && self.is_whole() && compacted
@@ -392,33 +389,32 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// One request: the numbers of a trace line.
+/// Figures of one request, as in a trace line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestRecord {
-    /// Number in the run, from 0; those of the main conversation come first, then those of each
-    /// subagent.
+    /// Number in the run, from 0: the main conversation first, then each subagent.
     pub seq: u64,
-    /// The subagent whose window it was made in; `None` = the main conversation.
+    /// Subagent that made the request; `None` for the main conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Arc<str>>,
-    /// Why it was made.
+    /// Purpose of the request.
     pub purpose: Purpose,
-    /// When, for summaries.
+    /// Phase of a summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
     /// Model asked.
     pub model: Arc<str>,
-    /// Recorded step that it was made for, from 0; steps before the first reply are 0.
+    /// Recorded step that it serves, from 0; 0 before the first reply.
     pub step: u64,
-    /// Beyond the recorded path.
+    /// Whether it is beyond the recorded path.
     pub extra: bool,
     /// All input tokens billed.
     pub input_tokens: u64,
-    /// Of these, read from the cache.
+    /// Input tokens read from the cache.
     pub cache_read: u64,
-    /// Of these, written to the cache.
+    /// Input tokens written to the cache.
     pub cache_write: u64,
-    /// Of these, for an hour instead of five minutes.
+    /// Tokens written to the cache with a lifetime of one hour instead of five minutes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cache_write_1h: u64,
     /// Output tokens billed.
@@ -426,30 +422,30 @@ pub struct RequestRecord {
     /// Size of the prompt shown, tokens; differs from `input_tokens` when the provider compacts on
     /// its side.
     pub context_tokens: u64,
-    /// USD.
+    /// Cost in USD.
     pub cost_usd: f64,
-    /// Of this, for a compaction that the provider made inside the request, USD.
+    /// Part of the cost for a compaction that the provider made inside the request, USD.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub compaction_usd: f64,
     /// Input and output of that compaction, tokens.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub compaction_tokens: u64,
-    /// Of the latency, for that compaction, ms.
+    /// Part of the latency for that compaction, ms.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub compaction_ms: Millis,
     /// Virtual start, ms.
     pub at_ms: Millis,
-    /// Modelled latency, ms; of a request that was refused, the time until the refusal came.
+    /// Modelled latency, ms; of a refused request, the time until the refusal.
     pub latency_ms: Millis,
-    /// Tokens that the prompt shares at its beginning with the request of the same conversation
-    /// before it.
+    /// Tokens that the prompt shares at its beginning with the previous request of the same
+    /// conversation.
     pub common_prefix_tokens: u64,
-    /// Tokens of the request before that were shown again and not served by the cache.
+    /// Tokens of the previous request that were sent again and not read from the cache.
     pub invalidated_tokens: u64,
-    /// Of these, because the cache's lifetime was over.
+    /// Invalidated tokens because the cache entry had expired.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub invalidated_expired_tokens: u64,
-    /// Of these, because something before them had changed.
+    /// Invalidated tokens because an earlier part of the prompt had changed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub invalidated_changed_tokens: u64,
     pub status: RequestStatus,
@@ -464,7 +460,7 @@ pub enum RequestStatus {
     Failed(ErrorKind),
 }
 
-/// The name of a unit variant in files.
+/// Name of a unit variant in files.
 pub(crate) fn word<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(s)) => s,

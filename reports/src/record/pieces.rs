@@ -31,7 +31,7 @@ macro_rules! pieces {
 }
 
 impl RunRecord {
-    /// Every piece, always in the same order.
+    /// Calls `f` with every piece, always in the same order.
     pub(crate) fn pieces<E>(&self, take: &mut TakePiece<'_, E>) -> Result<(), E> {
         pieces!(
             self,

@@ -1,11 +1,11 @@
-//! What became of a session that its user took back, or opened again.
+//! Sessions that the user rewound or reopened.
 
 use serde::{Deserialize, Serialize};
 
 use ctxbench_core::engine::RewindStatus;
 use ctxbench_core::session::{Millis, RewindMode};
 
-/// How a product keeps files for a rewind.
+/// Way in which a product stores files for a rewind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum KeptBy {
     #[default]
@@ -23,7 +23,7 @@ pub struct RewindRecord {
     pub seq: u64,
     /// The session's id of the message.
     pub to: String,
-    /// What the session asks for.
+    /// Requested mode.
     pub mode: RewindMode,
     pub status: RewindStatus,
     /// Number of the next request.
@@ -37,9 +37,9 @@ pub struct RewindRecord {
     /// Context that the product had at that message, tokens; `None` when the conversation does not
     /// go back.
     pub context_then: Option<u64>,
-    /// Whether the context after is that one, block by block.
+    /// Whether the context afterwards equals the earlier one, block by block.
     pub context_equal: Option<bool>,
-    /// The files, where they go back and the session says what is on disk.
+    /// Restored files, if files are restored and the session contains the files on disk.
     pub code: Option<CodeRewind>,
 }
 
@@ -51,17 +51,17 @@ pub struct CodeRewind {
     pub tracked: u64,
     /// Files that had changed since the prompt, or that the restoration changed, tracked or not.
     pub changed: u64,
-    /// Of the changed ones, those that equal their state at the prompt afterwards.
+    /// Changed files that equal their state at the prompt afterwards.
     pub restored: u64,
-    /// Of the changed ones, the others: the blind spot, by path.
+    /// Changed files that were not restored, by path.
     pub missed: Vec<String>,
     /// Files that were refused or failed.
     pub refused: u64,
-    /// `restored ÷ changed`, per cent; `None` = nothing had changed.
+    /// `restored ÷ changed`, per cent; `None` if no file had changed.
     pub success_pct: Option<f64>,
-    /// What checkpoints by edit tools keep of this session up to here, bytes.
+    /// Storage of checkpoints by edit tools so far, bytes.
     pub edit_tools_bytes: u64,
-    /// What shadow git keeps of it, bytes before compression; `None` = there is no git.
+    /// Storage of shadow git so far, bytes before compression; `None` without git.
     pub shadow_git_bytes: Option<u64>,
 }
 
@@ -72,13 +72,13 @@ pub struct ResumeRecord {
     pub restart: u64,
     /// Messages of the conversation that the context showed before.
     pub messages: u64,
-    /// The product shows the same conversation afterwards, by its own rules.
+    /// Whether the product shows the same conversation afterwards, by its own rules.
     pub shown_equal: bool,
     /// Summary requests between the restart and the first answer.
     pub resume_summary_calls: u64,
     /// Waiting for them, ms, modelled.
     pub resume_blocked_ms: u64,
-    /// What a file gave back; `None` = the product keeps none, or it failed.
+    /// Data restored from a file; `None` if the product has none, or if it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<ResumeFile>,
     /// Why there are no figures of a file, for a person.
@@ -87,34 +87,34 @@ pub struct ResumeRecord {
 }
 
 impl ResumeRecord {
-    /// No format and no failure of one: the product leaves a session to whoever embeds it.
+    /// Whether the product has no format and leaves storage to the embedding program.
     pub fn keeps_nothing(&self) -> bool {
         self.file.is_none() && self.error.is_none()
     }
 }
 
-/// What one format gave back.
+/// Data restored from one format.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResumeFile {
     /// Name of the format.
     pub format: String,
     /// Bytes on disk.
     pub stored_bytes: u64,
-    /// Bytes that loading had to read: whole files, or the rows that were looked at.
+    /// Bytes read while loading: whole files, or the examined rows.
     pub bytes_read: u64,
-    /// Messages of the context of which nothing came back.
+    /// Messages of the context that were lost.
     pub lost: u64,
-    /// Messages that came back with other words, in part, or in somebody else's mouth.
+    /// Messages that were restored with other text, in part, or with another role.
     pub garbled: u64,
-    /// Messages that came back though the context no longer showed them.
+    /// Restored messages that the context no longer showed.
     pub surplus: u64,
-    /// The very same context came back.
+    /// Whether exactly the same context was restored.
     pub context_equal: bool,
     /// Of the facts said before the restart, those that stand somewhere in what the format holds,
     /// per cent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recoverable_pct: Option<f64>,
-    /// What was found damaged.
+    /// Remarks on damage.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }

@@ -5,32 +5,32 @@ use std::collections::BTreeMap;
 
 use super::Results;
 
-/// Name of the assumption that says how tokens are calibrated.
+/// Name of the assumption with the calibration of tokens.
 pub const CALIBRATION: &str = "calibration";
 /// Name of the assumption that says which memory files stand in the prompts beside the sessions'
 /// own.
 pub const MEMORY: &str = "memory files";
-/// Name of the assumption that says which price table was used.
+/// Name of the assumption with the price table.
 pub const PRICES: &str = "price table";
-/// Beginning of the assumptions that say how a model's tokens are counted.
+/// Prefix of the assumptions with the counting of each model's tokens.
 pub(crate) const TOKENS: &str = "tokens of ";
 
-/// Name of the assumption that says how a model's tokens are counted.
+/// Name of the assumption with the counting of a model's tokens.
 pub fn tokens_of(model: &str) -> String {
     format!("{TOKENS}{model}")
 }
 
-/// The yardstick of results, as their assumptions tell it.
+/// Yardstick of results, according to their assumptions.
 pub type Yardstick = BTreeMap<String, String>;
 
-/// That of results.
+/// Reads the yardstick of results.
 pub fn of(results: &Results) -> Yardstick {
     let part = |name: &str| name == CALIBRATION || name == PRICES || name.starts_with(TOKENS);
     let all = results.assumptions.iter().filter(|(name, _)| part(name));
     all.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// In what two differ; a model that only one of them knows is no difference.
+/// Differences between two; a model that only one of them has is not a difference.
 pub fn differences(base: &Yardstick, new: &Yardstick) -> Vec<String> {
     let names = base.keys().chain(new.keys().filter(|n| !base.contains_key(*n)));
     let told = |y: &Yardstick, name: &str| y.get(name).map_or("not stated".into(), String::clone);

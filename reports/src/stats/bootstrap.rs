@@ -8,9 +8,9 @@ use super::Sampling;
 /// Nominal coverage.
 pub(crate) const LEVEL: f64 = 0.95;
 
-/// Fewest sessions for an interval. With three no interval within the data can cover more than 75 %
-/// (all lie on one side of the mean in one of four samples), with five skewed differences this one
-/// covers 83 to 89 %; from eight on it keeps near its promise.
+/// Fewest sessions for an interval. With three, no interval within the data can cover more than 75
+/// % (all lie on one side of the mean in one of four samples); with five skewed differences this
+/// one covers 83 to 89 %; from eight on it is near its nominal coverage.
 pub(crate) const MIN_SESSIONS: usize = 8;
 
 /// Spread below this share of the largest deviation is rounding.
@@ -25,23 +25,22 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// The studentised (bootstrap-t) interval: sessions are drawn with replacement, each draw gives
-/// `t = (its mean − the mean) ÷ its standard error`, the 2.5 % and 97.5 % quantiles of `t` are laid
-/// off from the mean in standard errors of the sample, and neither end leaves the range of the
-/// differences seen.
+/// Studentised (bootstrap-t) interval. Sessions are drawn with replacement; each draw gives `t =
+/// (its mean − the mean) ÷ its standard error`. The 2.5 % and 97.5 % quantiles of `t`, in standard
+/// errors of the sample, give both ends, which are limited to the range of the observed
+/// differences.
 ///
-/// Why not the plain percentile interval: it is too narrow for few sessions and blind to skew.
-/// Measured on 2,000 samples each, a nominal 95 % interval covered (percentile / the same widened
-/// as for Student's t / Student's t / this one): eight normal differences 89 / 95 / 95 / 95 %,
-/// eight exponential ones 83 / 90 / 89 / 94 %, eight log-normal ones 78 / 85 / 83 / 90 %, eight of
-/// which half are zero 81 / 87 / 84 / 94 %. Costs and waiting are of the last three kinds. The
-/// price is width.
+/// The plain percentile interval is too narrow for few sessions and ignores skew. Measured on 2,000
+/// samples each, a nominal 95 % interval covered (percentile / the same widened as for Student's t
+/// / Student's t / this one): eight normal differences 89 / 95 / 95 / 95 %, eight exponential ones
+/// 83 / 90 / 89 / 94 %, eight log-normal ones 78 / 85 / 83 / 90 %, eight of which half are zero 81
+/// / 87 / 84 / 94 %. Costs and waiting resemble the last three. This interval is wider in return.
 ///
-/// Why within the range: where nearly all sessions are alike, many draws have next to no spread,
-/// and a quantile of `t` says anything up to infinity; a mean beyond every difference seen is then
-/// a claim of the method and not of the data.
+/// The ends stay within the range because, if nearly all sessions are alike, many draws have almost
+/// no spread and a quantile of `t` can be infinite. A mean beyond every observed difference would
+/// come from the method and not from the data.
 ///
-/// `None` below [`MIN_SESSIONS`] and where nothing varies.
+/// `None` below [`MIN_SESSIONS`] or without variation.
 pub(crate) fn interval(differences: &[f64], plan: &Sampling) -> Option<Interval> {
     let n = differences.len();
     if n < MIN_SESSIONS {
@@ -85,7 +84,7 @@ fn standard_error(sum: f64, squares: f64, n: usize) -> f64 {
     if variance <= ROUNDING { 0.0 } else { (variance / (n - 1.0)).sqrt() }
 }
 
-/// Infinite when the draw has no spread but lies off the mean.
+/// Infinite when the draw has no spread but differs from the mean.
 fn studentised(sum: f64, squares: f64, n: usize) -> f64 {
     let mean = sum / n as f64;
     if mean.abs() <= ROUNDING { 0.0 } else { mean / standard_error(sum, squares, n) }
@@ -142,8 +141,8 @@ mod tests {
 
     #[test]
     fn sessions_that_are_nearly_alike_give_no_end_beyond_what_was_seen() {
-        // 35 % of the draws miss the one that differs and have no spread: unbounded upwards, were
-        // it not for the range.
+        // 35 % of the draws miss the one that differs and have no spread: unbounded upwards without
+        // the range limit.
         let mut lone = [0.0; 12];
         lone[3] = 5.0;
         let found = interval(&lone, &PLAN).unwrap();

@@ -1,4 +1,4 @@
-//! The figures that are compared over sessions, and what is known of each.
+//! Figures that are compared over sessions.
 
 use crate::record::RunRecord;
 use serde::Serialize;
@@ -9,52 +9,53 @@ use super::runs::Pair;
 use super::verdict::{self, Sample, Verdict};
 use crate::metrics::{self, Metric};
 
-/// The metrics that are compared, in reading order.
+/// Compared metrics, in reading order.
 pub(crate) fn judged() -> impl Iterator<Item = &'static Metric> {
     metrics::shown(|m| &m.judged).into_iter().map(|(m, ())| m)
 }
 
-/// Sums of the same dollars in another order differ by less.
+/// Tolerance for the same sum of dollars in another order.
 const ROUNDING: f64 = 1e-9;
 
-/// How a session's change is told.
+/// Scale of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scale {
-    /// Strategy ÷ baseline − 1, per cent. Averaged as logarithms, so that a long session weighs no
-    /// more than a short one and no mean or interval falls below −100 %.
+    /// Strategy ÷ baseline − 1, per cent. Averaged as logarithms, so that long and short sessions
+    /// have equal weight and no mean or interval falls below −100 %.
     Ratio,
-    /// Strategy − baseline, in the unit of the column: shares, and amounts that are 0 on one side.
+    /// Strategy − baseline, in the unit of the column: for shares, and for amounts that are 0 on
+    /// one side.
     Difference,
 }
 
-/// A strategy against its baseline in one figure, over sessions.
+/// Comparison of a strategy with its baseline in one figure, over sessions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
     /// Column of `summary.csv`.
     pub column: &'static str,
-    /// What `mean`, `median` and `interval` are in.
+    /// Scale of `mean`, `median` and `interval`.
     pub scale: Scale,
     /// Sessions with a number on both sides.
     pub sessions: usize,
-    /// Of these, those in which the strategy compacted. Where it did in none the figure says nothing
-    /// of it.
+    /// Sessions in which the strategy compacted. With none, the figure is not meaningful.
     pub compacted: usize,
-    /// Plain mean of the baseline over them, in the unit of the column; `None` without a session.
+    /// Arithmetic mean of the baseline over them, in the unit of the column; `None` without a
+    /// session.
     pub base_mean: Option<f64>,
-    /// The strategy's; the long sessions decide it, as they decide a bill.
+    /// Arithmetic mean of the strategy; dominated by the long sessions, like a bill.
     pub own_mean: Option<f64>,
-    /// Mean change of a session; of ratios the geometric one.
+    /// Mean change per session; geometric for ratios.
     pub mean: Option<f64>,
-    /// Change of the session in the middle.
+    /// Median change per session.
     pub median: Option<f64>,
-    /// Bootstrap interval of the mean, 95 %; from eight sessions on.
+    /// 95 % bootstrap interval of the mean; from eight sessions on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
-    /// Sign-flip test, two-sided, this comparison alone.
+    /// p-value of the two-sided sign-flip test of this comparison alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p: Option<f64>,
-    /// The same after Holm's correction over the strategies compared.
+    /// p-value after Holm's correction over the compared strategies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p_holm: Option<f64>,
     /// What may be said.
@@ -62,14 +63,14 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// Whether its change is told in per cent of the baseline.
+    /// Whether its change is given in per cent of the baseline.
     pub(crate) fn is_relative(&self) -> bool {
         self.scale == Scale::Ratio
     }
 }
 
-/// Every figure of every strategy, judged together: a list of pairs per strategy in, a list of
-/// figures per strategy out.
+/// Judges every figure of every strategy. Takes a list of pairs per strategy and returns a list of
+/// figures per strategy.
 pub(super) fn figures(strategies: &[Vec<Pair<'_>>]) -> Vec<Vec<Figure>> {
     let mut out: Vec<Vec<Figure>> = strategies.iter().map(|_| Vec::new()).collect();
     for metric in judged() {
@@ -77,7 +78,7 @@ pub(super) fn figures(strategies: &[Vec<Pair<'_>>]) -> Vec<Vec<Figure>> {
             .iter()
             .map(|pairs| pairs.iter().filter_map(|p| Values::of(metric, p)).collect())
             .collect();
-        // One for all strategies, or they could not be put in order.
+        // All strategies use the same scale, so that they can be ordered.
         let relative = metric.unit.is_relative() && values.iter().flatten().all(Values::has_ratio);
         let scale = if relative { Scale::Ratio } else { Scale::Difference };
         let samples: Vec<Sample> = values.iter().map(|v| sample(scale, v)).collect();
@@ -141,7 +142,7 @@ fn sample(scale: Scale, values: &[Values<'_>]) -> Sample {
 }
 
 impl Scale {
-    /// A session's change as it is averaged and tested.
+    /// Change of a session as it is averaged and tested.
     fn change(self, base: f64, own: f64) -> f64 {
         match self {
             _ if (own - base).abs() < ROUNDING => 0.0,
@@ -150,7 +151,7 @@ impl Scale {
         }
     }
 
-    /// Such a change, or a mean of them, as it is told.
+    /// Converts such a change, or a mean of them, for display.
     fn told(self, change: f64) -> f64 {
         match self {
             Scale::Ratio => change.exp_m1() * 100.0,
@@ -164,7 +165,7 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> Option<f64> {
     (n > 0).then(|| values.sum::<f64>() / n as f64)
 }
 
-/// The median; of an even number the mean of the two in the middle.
+/// Median; with an even number the mean of the middle two.
 pub(crate) fn middle(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let n = values.len();
@@ -211,14 +212,14 @@ mod tests {
         // Shares change by points: −10, 0, −30.
         assert_eq!((kept.scale, kept.median), (Scale::Difference, Some(-10.0)));
         assert!(near(kept.mean, -40.0 / 3.0));
-        // Nobody waits in the baseline, so there is no ratio: 0, 8 and 1 s.
+        // The baseline never waits, so there is no ratio: 0, 8 and 1 s.
         assert_eq!((waited.scale, waited.mean), (Scale::Difference, Some(3_000.0)));
         assert_eq!(waited.median, Some(1_000.0));
     }
 
     #[test]
     fn waiting_on_both_sides_is_a_ratio_and_an_even_median_lies_between() {
-        // ½, 1 (nobody waited) and 2, 8: logarithms −1, 0, 1, 3 of 2; mean ¾, median ½.
+        // ½, 1 (neither waited) and 2, 8: logarithms −1, 0, 1, 3 to base 2; mean ¾, median ½.
         let found = of(&[
             (run(1.0, 9.0, 4_000), run(1.0, 9.0, 2_000)),
             (run(1.0, 9.0, 0), run(1.0, 9.0, 0)),

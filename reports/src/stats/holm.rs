@@ -1,11 +1,10 @@
-//! Holm's step-down correction: many strategies are compared at once, and the best of many looks
-//! good by chance.
+//! Holm's step-down correction for comparing many strategies at once.
 
 /// Adjusted p-values in the order given: the i-th smallest of m times `m − i + 1`, never below a
 /// smaller one's, at most 1.
 ///
-/// Calling a difference real where the adjusted value is at most 5 % keeps the chance of even one
-/// false call in the family at 5 %, however the strategies depend on each other.
+/// If adjusted values up to 5 % are significant, the family-wise error rate is at most 5 %, for any
+/// dependence between the strategies.
 pub(crate) fn adjusted(ps: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..ps.len()).collect();
     order.sort_by(|a, b| ps[*a].total_cmp(&ps[*b]));

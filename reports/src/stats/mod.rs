@@ -1,9 +1,9 @@
-//! Differences over sessions: what a strategy changes in a session, how sure that is, and whether
-//! it may be called better or worse.
+//! Differences over sessions: the change per session, its uncertainty, and the verdict better or
+//! worse.
 //!
 //! The session is the sampling unit: requests or facts of one session depend on each other and
-//! count once. Strategies are deterministic, so intervals and tests speak about the choice of
-//! sessions and about nothing else. Everything is seeded: the same records give the same bytes.
+//! count once. Strategies are deterministic, so intervals and tests only concern the choice of
+//! sessions. All random draws are seeded: the same records give the same bytes.
 
 mod bootstrap;
 mod figures;
@@ -20,7 +20,7 @@ pub use figures::{Figure, Scale};
 pub use sessions::{Differences, Heavy, StrategyDifference};
 pub use verdict::Verdict;
 
-/// Fewest recordings in which a row compacted for a verdict about it.
+/// Fewest recordings in which a row compacted for a verdict.
 pub(crate) use verdict::MIN_SESSIONS;
 
 pub(crate) use figures::{judged, middle};
@@ -30,16 +30,16 @@ pub(crate) use show::{
     seen, verdict, word,
 };
 
-/// How much is drawn, and from which seed.
+/// Number of random draws, and their seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sampling {
     /// Resamples of a bootstrap interval.
     pub(crate) resamples: usize,
-    /// Random sign patterns of a test with more sessions than can be gone through.
+    /// Random sign patterns of a test with too many sessions for all patterns.
     pub(crate) draws: usize,
-    /// Beginning of both streams.
+    /// Seed of both random streams.
     pub(crate) seed: u64,
 }
 
-/// What reports use. The seed is arbitrary, and fixed so that a report can be made again.
+/// Plan of all reports. The seed is arbitrary, and fixed so that reports are reproducible.
 pub(crate) const PLAN: Sampling = Sampling { resamples: 10_000, draws: 20_000, seed: 20_260_101 };

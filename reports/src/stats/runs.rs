@@ -1,4 +1,4 @@
-//! Runs by strategy and session, and the pairs that they make.
+//! Pairs of runs by strategy and session.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,20 +15,19 @@ pub(super) struct Pair<'a> {
     pub(super) seen: Seen,
 }
 
-/// What makes a session speak about a strategy.
+/// Criterion for sessions that are informative about a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// That it compacted.
+    /// The strategy compacted.
     Own,
-    /// That it compacted in either of two results.
+    /// It compacted in either of two results.
     Either,
-    /// That any request differs: one product with two settings, not all of which are about
-    /// compaction.
+    /// Any request differs: one product with two settings, not all of which concern compaction.
     Differs,
 }
 
 impl Pair<'_> {
-    /// Whether the session speaks about the strategy.
+    /// Whether the session is informative about the strategy.
     pub(super) fn compacted(&self) -> bool {
         let did = |r: &RunRecord| r.summary.compactions > 0;
         match self.seen {
@@ -43,7 +42,7 @@ impl Pair<'_> {
     }
 }
 
-/// Runs of one model by label and session. Of a row that stands twice the first counts.
+/// Runs of one model by label and session. Of duplicate rows the first counts.
 pub(super) struct Runs<'a>(pub(super) BTreeMap<&'a str, BTreeMap<&'a str, &'a RunRecord>>);
 
 impl<'a> Runs<'a> {
@@ -67,7 +66,7 @@ impl<'a> Runs<'a> {
         all.filter(|r| r.scenario.recorded).map(|r| r.scenario.id.as_str()).collect()
     }
 
-    /// The label under which a strategy ran, the plain one first.
+    /// Label of a strategy, the plain one first.
     pub(super) fn label(&self, name: &str) -> Option<&'a str> {
         self.0
             .iter()
@@ -102,7 +101,7 @@ pub(super) fn pairs<'a>(
     own.iter().filter_map(pair).collect()
 }
 
-/// By the figures of requests and of what came of them.
+/// Hash of the figures of requests and of their results.
 pub(super) fn sent_the_same(one: &[Pair<'_>], other: &[Pair<'_>]) -> bool {
     let same = |a: &RunRecord, b: &RunRecord| {
         std::ptr::eq(a, b)

@@ -1,4 +1,5 @@
-//! What is compared: strategies of one run by session and model, or one strategy in two results.
+//! Pairs of rows to compare: strategies of one run by session and model, or one strategy in two
+//! results.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,30 +11,30 @@ use super::figures::{Figure, figures, judged};
 use super::runs::{Pair, Runs, Seen, pairs, sent_the_same};
 use crate::{seeds, view};
 
-/// Every strategy against one baseline with one model.
+/// Comparison of every strategy with one baseline, for one model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Differences {
     /// Model name.
     pub model: String,
-    /// Label of the strategy that the others are held against; `base` between two results.
+    /// Label of the baseline; `base` between two results.
     pub baseline: String,
-    /// Sessions that there are with this model, usable or not.
+    /// Number of sessions with this model, usable or not.
     pub sessions: usize,
-    /// Of these, recordings.
+    /// Number of recordings among them.
     pub recordings: usize,
-    /// The session that makes half or more of the baseline's sum, else the two largest; empty
-    /// between two results.
+    /// Session with at least half of the baseline's sum, or else the two largest; empty between two
+    /// results.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub heaviest: Vec<Heavy>,
-    /// A row per strategy; none below two sessions.
+    /// A row per strategy; empty with fewer than two sessions.
     pub strategies: Vec<StrategyDifference>,
 }
 
-/// A session by its part in the baseline's sum.
+/// A session by its share of the baseline's sum.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Heavy {
     pub session: String,
-    /// Of what: `cost_usd`; `input_tokens` where nothing has a price.
+    /// Column of the sum: `cost_usd`, or `input_tokens` without prices.
     pub column: &'static str,
     pub share_pct: f64,
 }
@@ -43,19 +44,19 @@ pub struct Heavy {
 pub struct StrategyDifference {
     /// Its label.
     pub strategy: String,
-    /// Others that sent the same requests in every session: one row, judged once.
+    /// Other strategies with the same requests in every session; judged once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub same: Vec<String>,
     /// Sessions that it and the baseline finished without a broken rule.
     pub sessions: usize,
-    /// Of these, those in which it compacted.
+    /// Sessions among these in which it compacted.
     pub compacted: usize,
-    /// Cost, tokens, retention, waiting.
+    /// Cost, tokens, needs kept, waiting.
     pub figures: Vec<Figure>,
 }
 
 impl Differences {
-    /// The row of a label, its own or one that it shares.
+    /// Row of a label, its own or a shared one.
     pub(crate) fn row(&self, label: &str) -> Option<&StrategyDifference> {
         let own =
             |s: &&StrategyDifference| s.strategy == label || s.same.iter().any(|l| l == label);
@@ -63,10 +64,10 @@ impl Differences {
     }
 }
 
-/// Per model: every product against `reference` and, where that exceeds a real window, against
-/// `sliding-window` too.
+/// Per model: every product against `reference` and, if that exceeds a real window, also against
+/// `sliding-window`.
 ///
-/// Over the sessions that are evidence. A model without `reference` in them has no entry.
+/// Uses the sessions that are evidence. A model without `reference` has no entry.
 pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
     let results = &*seeds::averaged(results);
     let blocks = view::blocks(results);
@@ -94,9 +95,9 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
     out
 }
 
-/// Every product of these runs, which are of one model and one summariser, against one yardstick:
-/// `reference`, or without it the product that finished most sessions, which then has a row, too.
-/// One session is enough.
+/// Every product of these runs, of one model and one summariser, against one baseline: `reference`,
+/// or without it the product that finished most sessions, which then has a row, too. One session is
+/// enough.
 pub(crate) fn by_yardstick(records: &[&RunRecord]) -> Option<Differences> {
     let runs = Runs::of(records.iter().copied());
     let labels = runs.products();
@@ -106,8 +107,8 @@ pub(crate) fn by_yardstick(records: &[&RunRecord]) -> Option<Differences> {
 }
 
 /// Every product of these runs against one of them, which has a row, too: one product with several
-/// settings, each session with a model of its own. `compacted` counts the sessions in which any
-/// request differs: not every setting is about compaction.
+/// settings, each session with its own model. `compacted` counts the sessions in which any request
+/// differs, because not every setting concerns compaction.
 pub(crate) fn by_settings(records: &[&RunRecord], baseline: &str) -> Option<Differences> {
     let runs = Runs::of(records.iter().copied());
     let models: BTreeSet<&str> = records.iter().map(|r| r.model.as_str()).collect();
@@ -117,8 +118,8 @@ pub(crate) fn by_settings(records: &[&RunRecord], baseline: &str) -> Option<Diff
     Some(against(&runs, &models, known, &labels, Seen::Differs))
 }
 
-/// Per model: every strategy of `new` against itself in `base`, over the sessions of both, tests of
-/// a mechanism too: nobody is ranked.
+/// Per model: every strategy of `new` against itself in `base`, over the sessions of both,
+/// including tests of a mechanism.
 pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
     let (base, new) = (&*seeds::averaged(base), &*seeds::averaged(new));
     let models: Vec<&str> = view::models(base).intersection(&view::models(new)).copied().collect();
@@ -141,8 +142,8 @@ pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
     models.into_iter().map(of_model).collect()
 }
 
-/// A row per strategy, or per several that sent the same requests: the same data twice would make
-/// the family larger and nothing more certain.
+/// A row per strategy, or per group that sent the same requests: duplicate data would enlarge the
+/// family without adding evidence.
 fn rows<'a>(labels: &[&str], pairs: impl Fn(&str) -> Vec<Pair<'a>>) -> Vec<StrategyDifference> {
     let mut names: Vec<Vec<String>> = Vec::new();
     let mut distinct: Vec<Vec<Pair<'a>>> = Vec::new();
@@ -409,7 +410,7 @@ mod tests {
         assert_eq!(codex.same, ["zeta"]);
         assert_eq!(codex.figures[0].p_holm, Some(2.0 / 4096.0), "a family of one");
         assert!(found[0].strategies.iter().all(|s| s.strategy != "zeta"));
-        // One request that differs parts them: two members.
+        // One different request separates them: two members.
         let last = results.runs.len() - 1;
         results.runs[last].requests[0].cache_read += 1;
         let found = over_sessions(&results);
@@ -432,7 +433,7 @@ mod tests {
         };
         assert_eq!(with([1.0, 6.0, 2.0, 1.0]), [heavy("s02", 60.0)]);
         assert_eq!(with([4.0, 1.0, 2.0, 3.0]), [heavy("s01", 40.0), heavy("s04", 30.0)]);
-        // Nothing has a price: tokens, of which the sample has as many in every session.
+        // Without prices, tokens decide; the sample has equal numbers in every session.
         assert_eq!(
             with([0.0; 4]).iter().map(|h| h.column).collect::<Vec<_>>(),
             ["input_tokens"; 2]

@@ -1,4 +1,4 @@
-//! How differences are told: the words that every report shares.
+//! Formats differences, for all reports.
 
 use crate::record::Results;
 
@@ -8,7 +8,7 @@ use super::{Differences, Figure, StrategyDifference, Verdict};
 use crate::fmt;
 use crate::metrics::Metric;
 
-/// What the section says, for a reader who meets it for the first time.
+/// Help text of the section.
 pub(crate) const HELP: &str = "strategy against baseline, session by session, over those that both \
     finished without a broken rule: the mean change, its 95 % bootstrap interval (from eight \
     sessions) and the change of the session in the middle. Amounts change by a ratio, in per cent, \
@@ -21,19 +21,19 @@ pub(crate) const HELP: &str = "strategy against baseline, session by session, ov
     Strategies are deterministic: both speak about the choice of sessions only, and sessions that \
     resemble each other count as if they did not";
 
-/// What a table is about, in one line.
+/// Title of a table.
 pub(crate) fn heading(d: &Differences) -> String {
     let baseline = fmt::one_line(&d.baseline);
     format!("Differences from {baseline}, mean change per session, {}", fmt::one_line(&d.model))
 }
 
-/// How much the sessions allow to be said, and which of them weigh most.
+/// Verdicts that the sessions allow, and the heaviest sessions.
 pub(crate) fn caption(d: &Differences) -> String {
     let told = heaviest(d).filter(|_| d.sessions > 1).map(|told| format!("; heaviest: {told}"));
     allowed(d) + &told.unwrap_or_default()
 }
 
-/// How much the sessions allow to be said.
+/// Verdicts that the sessions allow.
 pub(crate) fn allowed(d: &Differences) -> String {
     let n = d.sessions;
     let mut out = match (n, d.recordings) {
@@ -57,7 +57,7 @@ pub(crate) fn allowed(d: &Differences) -> String {
     out
 }
 
-/// The sessions that weigh most, with their share.
+/// Heaviest sessions, with their shares.
 pub(crate) fn heaviest(d: &Differences) -> Option<String> {
     let of = match d.heaviest.first()?.column {
         "cost_usd" => "dollars",
@@ -76,14 +76,14 @@ impl Differences {
     }
 }
 
-/// The strategy, or all that sent the same requests.
+/// Name of the strategy, or of all that sent the same requests.
 pub(crate) fn name(row: &StrategyDifference) -> String {
     let all: Vec<String> =
         std::iter::once(&row.strategy).chain(&row.same).map(|s| fmt::one_line(s)).collect();
     all.join(" = ")
 }
 
-/// The word of a verdict; empty where only the difference is told.
+/// Label of a verdict; empty for a difference only.
 pub(crate) fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Better => "BETTER",
@@ -94,7 +94,7 @@ pub(crate) fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The word on a figure. Where nothing was compacted, that nothing differs says nothing.
+/// Label of the verdict on a figure; without compactions, equality is not meaningful.
 pub(crate) fn verdict(figure: &Figure) -> &'static str {
     match figure.verdict {
         Verdict::Equal if figure.compacted == 0 => "n/a",
@@ -102,12 +102,12 @@ pub(crate) fn verdict(figure: &Figure) -> &'static str {
     }
 }
 
-/// The mean change, signed, with its unit.
+/// Mean change, signed, with its unit.
 pub(crate) fn change(figure: &Figure, metric: &Metric) -> String {
     known(figure, figure.mean).map_or("n/a".into(), |x| told(figure, metric, x))
 }
 
-/// What is told of a figure; where nothing was compacted and nothing differs, nothing.
+/// Value to display; `None` if the strategy neither compacted nor differed.
 fn known(figure: &Figure, told: Option<f64>) -> Option<f64> {
     told.filter(|_| figure.compacted > 0 || figure.verdict != Verdict::Equal)
 }
@@ -120,8 +120,8 @@ fn told(figure: &Figure, metric: &Metric, x: f64) -> String {
     if text == "±0" { text } else { text + unit }
 }
 
-/// What lies between two rows, from the first to the second, by their mean changes against one
-/// baseline: the measure that orders them.
+/// Difference from one row to another, by their mean changes against one baseline, the measure that
+/// orders them.
 pub(crate) fn apart(from: &Figure, to: &Figure, metric: &Metric) -> Option<String> {
     let (a, b) = (from.mean?, to.mean?);
     let between = match to.scale {
@@ -131,26 +131,26 @@ pub(crate) fn apart(from: &Figure, to: &Figure, metric: &Metric) -> Option<Strin
     between.is_finite().then(|| format!("{} {}", metric.name, told(to, metric, between)))
 }
 
-/// The change of the session in the middle.
+/// Median change per session.
 pub(crate) fn median(figure: &Figure, metric: &Metric) -> String {
     known(figure, figure.median).map_or("n/a".into(), |x| told(figure, metric, x))
 }
 
-/// The change of the sum, where that is another question.
+/// Change of the sum, if it differs from the mean change.
 pub(crate) fn bill(figure: &Figure) -> Option<String> {
     let (own, base) = (figure.own_mean?, figure.base_mean.filter(|b| *b > 0.0)?);
     let pct = || fmt::signed((own / base - 1.0) * 100.0, fmt::pct);
     (figure.scale == Scale::Ratio && figure.sessions > 1).then(|| format!("{} %", pct()))
 }
 
-/// The interval, if there is one.
+/// Interval, if there is one.
 pub(crate) fn interval(figure: &Figure, metric: &Metric) -> Option<String> {
     figure
         .interval
         .map(|i| format!("[{}, {}]", told(figure, metric, i.low), told(figure, metric, i.high)))
 }
 
-/// Everything about one figure in one cell.
+/// All data of one figure in one cell.
 pub(crate) fn cell(figure: &Figure, metric: &Metric) -> String {
     if figure.sessions == 0 {
         return "n/a".into();
@@ -173,7 +173,7 @@ pub(crate) fn seen(row: &StrategyDifference) -> String {
     format!("{}/{}", row.compacted, row.sessions)
 }
 
-/// Why there is no table, although there are several sessions.
+/// Reason for a missing table, although there are several sessions.
 pub(crate) fn missing(results: &Results, found: &[Differences]) -> Option<&'static str> {
     let first = results.runs.first()?;
     let several = results.runs.iter().any(|r| r.scenario.id != first.scenario.id);

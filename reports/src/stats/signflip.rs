@@ -1,22 +1,22 @@
-//! The paired sign-flip test: were the labels of each pair exchanged at random, how often would the
-//! mean be as far from 0?
+//! Paired sign-flip test: the probability that the mean is as far from 0 if the labels of each pair
+//! are exchanged at random.
 
 use ctxbench_core::rng::SplitMix64;
 
 use super::Sampling;
 
-/// Up to so many sessions all sign patterns are gone through: 2^19, the mirror images left out.
+/// Maximum number of sessions for enumerating all sign patterns: 2^19 without mirror images.
 const EXACT: usize = 20;
 
-/// Two patterns whose sums differ by less than this share of Σ|d| are equally far: sums of the same
-/// numbers in another order round differently.
+/// Relative tolerance for sums, as a share of Σ|d|: sums of the same numbers in another order round
+/// differently.
 const TIE: f64 = 1e-9;
 
 /// Two-sided p-value of "each difference is as likely to have the other sign"; statistic: |mean|.
 ///
-/// Exact up to 20 sessions, where it is a multiple of `2^(1 − n)`. Beyond, random patterns, and
-/// `(1 + hits) ÷ (1 + draws)`, so that the observed pattern counts itself and the test never
-/// promises more than it has drawn.
+/// Exact up to 20 sessions, as a multiple of `2^(1 − n)`. Beyond that, random patterns, with p =
+/// `(1 + hits) ÷ (1 + draws)`: the observed pattern counts itself, so the test never claims more
+/// than it has drawn.
 pub(crate) fn p_value(differences: &[f64], plan: &Sampling) -> f64 {
     let n = differences.len();
     if n == 0 {
@@ -98,7 +98,8 @@ mod tests {
     #[test]
     fn darwins_maize() {
         // Fisher (1935), The Design of Experiments §21: 15 pairs, eighths of an inch; 863 of 32,768
-        // patterns are as far on one side, ties of the observed sum included, hence 1,726 on both.
+        // patterns are as far on one side, including ties with the observed sum, hence 1,726 on
+        // both.
         let darwin = [
             49.0, -67.0, 8.0, 16.0, 6.0, 23.0, 28.0, 41.0, 14.0, 29.0, 56.0, 24.0, 75.0, 60.0,
             -48.0,
@@ -110,8 +111,8 @@ mod tests {
     fn random_patterns_agree_with_all_of_them() {
         let twenty: Vec<f64> = (0..20).map(|i| f64::from(i * 7 % 20) - 6.0).collect();
         let exact = p_value(&twenty, &PLAN);
-        // Six sessions without a difference change nothing about the distribution, but they make
-        // 26.
+        // Six sessions without a difference do not change the distribution, but make it 26
+        // sessions.
         let longer: Vec<f64> = twenty.iter().copied().chain([0.0; 6]).collect();
         let drawn = p_value(&longer, &PLAN);
         let deviation = (exact * (1.0 - exact) / PLAN.draws as f64).sqrt();
@@ -120,7 +121,7 @@ mod tests {
             "{exact} {drawn}"
         );
         assert!(exact > 0.0 && exact < 0.2, "{exact}: a case with something to miss");
-        // Nothing drawn is as far: the observed pattern alone counts.
+        // No drawn pattern is as far: only the observed pattern counts.
         assert_eq!(p_value(&[1.0; 40], &PLAN), 1.0 / 20_001.0);
     }
 

@@ -1,6 +1,6 @@
-//! Intervals and verdicts held against synthetic sessions whose truth is known: how often does a 95
-//! % interval cover it, and how often is a verdict given where there is no difference? Seeded;
-//! fewer draws than in a report, the same code.
+//! Tests intervals and verdicts on synthetic sessions with known truth: coverage of a 95 %
+//! interval, and rate of verdicts without a difference. Seeded; fewer draws than in a report, the
+//! same code.
 
 use std::f64::consts::TAU;
 
@@ -40,8 +40,7 @@ const SHAPES: [(&str, Draw, f64); 4] = [
     ("log-normal", |s| s.normal().exp(), 1.648_721_270_700_128),
 ];
 
-/// Of the intervals that are shown, the share that holds the true mean; and the share that is
-/// shown.
+/// Share of the shown intervals that contain the true mean, and share of the trials that show one.
 fn coverage(draw: Draw, truth: f64, n: usize) -> (f64, f64) {
     let plan = Sampling { resamples: 399, ..PLAN };
     let mut source = Source(SplitMix64::named("coverage"));
@@ -59,8 +58,8 @@ fn coverage(draw: Draw, truth: f64, n: usize) -> (f64, f64) {
 #[test]
 #[ignore = "nightly: slow"]
 fn shown_intervals_cover_what_they_promise() {
-    // Lowest coverage accepted for (n, shape); 2,000 trials vary by 1.5 points. What is short of 95
-    // % are tails that eight sessions do not hold.
+    // Lowest accepted coverage for (n, shape); 2,000 trials vary by 1.5 points. The deficit comes
+    // from tails that eight sessions lack.
     let floors: [(usize, [f64; 4]); 3] = [
         (8, [0.93, 0.915, 0.91, 0.87]),
         (10, [0.935, 0.92, 0.93, 0.885]),
@@ -85,10 +84,9 @@ fn three_or_five_sessions_have_no_interval() {
     assert_eq!([3, 5].map(|n| coverage(|s| s.normal(), 0.0, n).1), [0.0, 0.0]);
 }
 
-/// The share of trials in which any of eight strategies gets a verdict, and the share of the
-/// first's.
+/// Share of trials in which any of eight strategies gets a verdict, and share for the first one.
 ///
-/// What sessions have in common moves all strategies; `one` makes the own part of a difference;
+/// A common part of each session moves all strategies; `one` draws the own part of a difference;
 /// `effect` is added to the first strategy.
 fn verdicts(one: Draw, effect: f64, n: usize) -> (f64, f64) {
     let plan = Sampling { draws: 999, resamples: 399, ..PLAN };
@@ -116,7 +114,7 @@ fn verdicts(one: Draw, effect: f64, n: usize) -> (f64, f64) {
 #[ignore = "nightly: slow"]
 fn false_verdicts_stay_below_five_per_cent_of_families() {
     for n in [3, 5, 10, 30] {
-        // Symmetric: what the test promises. Heavy tails (a normal times a log-normal size) are
+        // Symmetric, as the test assumes. Heavy tails (a normal times a log-normal size) are
         // symmetric too.
         for (name, one) in
             [("normal", (|s| s.normal()) as Draw), ("heavy", |s| s.normal() * s.normal().exp())]
@@ -132,7 +130,7 @@ fn false_verdicts_stay_below_five_per_cent_of_families() {
 #[test]
 #[ignore = "nightly: slow"]
 fn skew_about_a_mean_of_zero_costs_what_the_method_page_says() {
-    // Not a null hypothesis of the test: the rare large difference makes the mean 0 and is often
+    // Not a null hypothesis of the test: rare large differences make the mean 0 and are often
     // missing. One in eight families at ten sessions.
     for (n, most) in [(10, 0.15), (30, 0.12)] {
         let (any, _) = verdicts(|s| -s.uniform().ln() - 1.0, 0.0, n);
@@ -144,7 +142,7 @@ fn skew_about_a_mean_of_zero_costs_what_the_method_page_says() {
 #[test]
 #[ignore = "nightly: slow"]
 fn real_differences_are_found() {
-    // Effects of 2 and 1 where the difference of a session varies by √1.25 = 1.12.
+    // Effects of 2 and 1 if the difference of a session varies by √1.25 = 1.12.
     for (n, effect, least) in [(10, -2.0, 0.8), (30, -1.0, 0.8)] {
         let (_, first) = verdicts(|s| s.normal(), effect, n);
         println!("n = {n}, effect {effect}: found in {:.1} %", first * 100.0);

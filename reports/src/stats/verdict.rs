@@ -1,4 +1,4 @@
-//! From differences to a word.
+//! Derives verdicts from differences.
 
 use serde::Serialize;
 
@@ -6,14 +6,14 @@ use super::bootstrap::Interval;
 use super::{Sampling, holm, signflip};
 use crate::metrics::Better;
 
-/// Fewest recordings *in which a strategy compacted* for a verdict on it: ten differences of one
-/// sign have p = 2/1024, which a family of 25 strategies can still bear.
+/// Fewest recordings *in which a strategy compacted* for a verdict: ten differences of one sign
+/// have p = 2/1024, which is significant in a family of up to 25 strategies.
 pub(crate) const MIN_SESSIONS: usize = 10;
 
-/// Chance of even one false verdict among the strategies of a family.
+/// Family-wise error rate.
 pub(crate) const ALPHA: f64 = 0.05;
 
-/// What may be said about a difference.
+/// Verdict on a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -25,8 +25,8 @@ pub enum Verdict {
     Unresolved,
     /// Not different in any session.
     Equal,
-    /// Compacted in fewer than ten recordings, or a figure that is neither good nor bad: a
-    /// difference and nothing more.
+    /// Only the difference is reported: the strategy compacted in fewer than ten recordings, or the
+    /// metric has no direction.
     DifferenceOnly,
 }
 
@@ -34,36 +34,35 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Judged {
     pub(crate) verdict: Verdict,
-    /// Of this test alone; `None` where none was made.
+    /// p-value of this test alone; `None` without a test.
     pub(crate) p: Option<f64>,
     /// After Holm's correction over the family.
     pub(crate) p_holm: Option<f64>,
 }
 
-/// What is known of one strategy in one figure.
+/// Changes of one strategy in one figure.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample {
     /// Change per session.
     pub(crate) changes: Vec<f64>,
-    /// Of these, the changes of recordings. Scripted sessions are no draws: they retell one story.
+    /// Changes of recordings only. Scripted sessions are not a sample: they repeat one story.
     pub(crate) recorded: Vec<f64>,
     /// Recordings in which it compacted.
     pub(crate) exposed: usize,
-    /// Of the mean of `changes`.
+    /// Interval of the mean of `changes`.
     pub(crate) interval: Option<Interval>,
 }
 
 /// Judges one figure of several strategies.
 ///
-/// A verdict needs both: the corrected test, and an interval (where there is one) on the same side
-/// of 0, so that no word contradicts the interval printed beside it. The second rarely decides.
-/// Neither sees a tail that the sessions do not hold: the test asks whether differences are as
-/// likely to have either sign, and where they are skewed about a mean of 0 it gives too many
-/// verdicts (`simulation.rs`).
+/// A verdict needs the corrected test and, if there is an interval, the same sign of both its ends,
+/// so that it never contradicts the printed interval. The interval rarely decides. Neither detects
+/// tails that the sessions lack: the test assumes symmetric differences, and skewed differences
+/// with mean 0 give too many verdicts (`simulation.rs`).
 ///
-/// A strategy without any difference is no member of the family. Whether it is one depends on the
-/// sizes of its differences alone, and the test holds the sizes fixed, so leaving it out costs
-/// nothing of the test's promise.
+/// A strategy without any difference is not a member of the family. Membership depends only on the
+/// sizes of the differences, which the test holds fixed, so leaving it out does not weaken the
+/// test.
 pub(crate) fn judge(strategies: &[Sample], better: Better, plan: &Sampling) -> Vec<Judged> {
     let equal = |d: &[f64]| !d.is_empty() && d.iter().all(|x| *x == 0.0);
     let tested =
@@ -139,7 +138,7 @@ mod tests {
         let sample = Sample { interval: Some(across), ..Sample::exposed(falling(10), &PLAN) };
         let found = judge(&[sample], Better::Lower, &PLAN);
         assert_eq!((found[0].verdict, found[0].p), (Verdict::Unresolved, Some(2.0 / 1024.0)));
-        // Ten differences of one size have no spread and no interval; the test alone decides.
+        // Ten equal differences have no spread and no interval; the test alone decides.
         assert_eq!(verdicts(&[vec![-5.0; 10]], Better::Lower), [Verdict::Better]);
     }
 
@@ -160,7 +159,7 @@ mod tests {
             judged(&[of(4, 21), of(9, 21), of(10, 21), of(10, 10), of(0, 0)], Better::Lower),
             [none, none, better, better, none]
         );
-        // Scripted sessions add nothing to the test: ten recordings of one sign.
+        // Scripted sessions do not enter the test: ten recordings of one sign.
         assert_eq!(judge(&[of(10, 10)], Better::Lower, &PLAN)[0].p, Some(2.0 / 1024.0));
     }
 
@@ -175,7 +174,7 @@ mod tests {
                 .iter()
                 .all(|v| *v == Verdict::Unresolved)
         );
-        // Strategies without a difference make no family larger.
+        // Strategies without a difference do not enlarge the family.
         let mut with_idle = vec![falling(10); 25];
         with_idle.extend(vec![vec![0.0; 10]; 9]);
         assert_eq!(

@@ -1,8 +1,8 @@
-//! Which figures stand behind a strategy.
+//! Selects the figures in the table of strategies.
 
 use crate::metrics::{self, Metric};
 
-/// What decides, for a terminal that has no room for more.
+/// Headline figures, for narrow terminals.
 const DECIDE: [&str; 6] =
     ["compactions", "saved_pct", "cost_usd", "cost_saved_pct", "blocked_ms", "needs_kept_pct"];
 
@@ -19,21 +19,21 @@ pub enum Columns {
     Named(Vec<&'static str>),
 }
 
-/// A list of columns that was not understood.
+/// Error in a list of columns.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColumnsError {
-    /// No such column, or one of words.
+    /// No such column, or a text column.
     #[error("there is no column of figures `{column}`; {hint}")]
     Unknown {
-        /// What was given.
+        /// Given name.
         column: String,
         /// Names near it.
         hint: String,
     },
-    /// The same column twice.
+    /// Duplicate column.
     #[error("`{0}` stands twice")]
     Twice(&'static str),
-    /// Nothing was named.
+    /// Empty list.
     #[error("name at least one column of summary.csv, such as cost_usd,needs_kept_pct")]
     Empty,
 }
@@ -63,7 +63,7 @@ pub(super) struct Column {
 }
 
 impl Columns {
-    /// What is shown in lines of so many characters.
+    /// Columns that fit into lines of this width.
     pub(super) fn at(&self, width: usize) -> Vec<Column> {
         match self {
             Columns::Fitting if width < ROOM => DECIDE.iter().filter_map(|n| named(n)).collect(),
@@ -104,7 +104,7 @@ mod tests {
         let shown = |width| Columns::Fitting.at(width).len();
         assert_eq!((shown(80), shown(99)), (6, 6));
         assert_eq!(shown(100), metrics::scores().len());
-        // Each has a heading of its own.
+        // Each has its own heading.
         let scored: Vec<&str> = metrics::scores().iter().map(|(m, _)| m.column).collect();
         assert!(DECIDE.iter().all(|c| scored.contains(c)));
     }

@@ -1,4 +1,4 @@
-//! What the strategies differ by over all sessions.
+//! Differences between the strategies over all sessions.
 
 use comfy_table::Cell;
 
@@ -78,7 +78,7 @@ fn difference_table(d: &Differences, width: usize) -> Vec<String> {
         };
         grid::draw(head, rows, |i| (left(i), 0))
     };
-    // What the other columns leave is known once they are drawn.
+    // The room left by the other columns is known once they are drawn.
     let wide = |lines: Vec<String>| lines.iter().map(|l| l.chars().count()).max().unwrap_or(0);
     let all = wide(draw(SHORTEST, true)) <= width;
     let longest = d.strategies.iter().map(|r| stats::name(r).chars().count()).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! One table of a block: which columns stand in it, and how wide the flexible ones are.
+//! Layout of one table of a block: its columns, and the widths of the flexible ones.
 
 use comfy_table::Cell;
 
@@ -8,16 +8,16 @@ use crate::record::RunRecord;
 use crate::view::{self, Block, Scored};
 use crate::{fmt, front, grid};
 
-/// What a row shows and how wide its two flexible columns are.
+/// Cells of a row, and the widths of its two flexible columns.
 pub(super) struct Layout<'a> {
     columns: &'a [Column],
     figures: Vec<Vec<String>>,
-    /// What stands behind each label: the mark of the front, or nothing.
+    /// Mark after each label: on the front, or empty.
     marks: Vec<String>,
     label: usize,
     /// Spaces between columns.
     gap: usize,
-    /// 0 = notes stand below the table.
+    /// 0 = notes are below the table.
     notes: usize,
 }
 

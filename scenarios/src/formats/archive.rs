@@ -36,7 +36,7 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// Whether bytes are the beginning of a zip file: a member, or the end record of an empty archive.
+/// Returns whether bytes are the beginning of a zip file: a member, or the end record of an empty archive.
 pub(super) fn begins(start: &[u8]) -> bool {
     matches!(start, [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..])
 }

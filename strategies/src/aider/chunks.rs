@@ -60,9 +60,9 @@ impl<T: Clone> Chunks<T> {
     }
 
     /// Returns the positions of the items that are followed by a cache breakpoint: the last example
-    /// (or the last item of the system prompt if there are no examples), the repository map (or the
-    /// last read-only file if there is no map), and the last editable file. The history lies
-    /// between the second and the third breakpoint.
+    /// (or the last item of the system prompt without examples), the repository map (or the last
+    /// read-only file without a map), and the last editable file. The history lies between the
+    /// second and the third breakpoint.
     pub fn breakpoints(&self) -> Vec<usize> {
         let end = |part: usize| self.parts()[..=part].iter().map(|p| p.len()).sum::<usize>();
         let last = |part: usize| (!self.parts()[part].is_empty()).then(|| end(part) - 1);
@@ -71,7 +71,7 @@ impl<T: Clone> Chunks<T> {
     }
 
     /// Returns the number of items up to and including the last breakpoint, which is the content of
-    /// a keep-alive request. Returns the number of all items if there is no breakpoint.
+    /// a keep-alive request. Without breakpoints, returns the number of all items.
     pub fn cacheable(&self) -> usize {
         self.breakpoints().last().map_or(self.parts().iter().map(|p| p.len()).sum(), |i| i + 1)
     }

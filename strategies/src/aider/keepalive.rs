@@ -18,7 +18,7 @@ pub(crate) struct KeepAlive {
     /// No further ones while the program runs.
     forbidden: bool,
     request: Option<Request>,
-    /// Requests sent whose answers may not have arrived. The conversation does not wait for them.
+    /// Requests sent, possibly without an answer yet. The conversation does not wait for them.
     sent: Vec<(Task, Request)>,
 }
 

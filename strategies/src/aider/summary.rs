@@ -144,7 +144,7 @@ pub struct SplitRules {
     /// Plans the summary of a list. Parameters: sizes in tokens, whether each message is the
     /// model's, budget, size limit of the head, and depth.
     pub plan: fn(&[u64], &[bool], f64, i64, u32) -> SummaryPlan,
-    /// Whether a summary and its tail fit. Parameters: their tokens and the budget.
+    /// Returns whether a summary and its tail fit. Parameters: their tokens and the budget.
     pub fits: fn(f64, f64) -> bool,
 }
 
@@ -163,7 +163,7 @@ pub fn history_budget(window: u64, least: u64, most: u64) -> f64 {
     (window as f64 / 16.0).max(least as f64).min(most as f64)
 }
 
-/// Whether the history is larger than `max_tokens`.
+/// Returns whether the history is larger than `max_tokens`.
 pub fn too_big(messages: &[Message], max_tokens: f64, count: &dyn Count) -> bool {
     messages.iter().map(|m| count.one(m)).sum::<u64>() as f64 > max_tokens
 }

@@ -390,8 +390,8 @@ fn a_prompt_of_exactly_the_window_is_a_question() {
 fn a_declined_message_is_sent_with_the_next_one() {
     let actions =
         vec![user("m", &"word ".repeat(150)), user("n", &"word ".repeat(20)), user("o", "word")];
-    // The first turn fits, also with the second. The third follows a reply of 100 words and does
-    // not fit, but is kept.
+    // The first turn fits, also with the second. The third follows a 100-word reply and does not
+    // fit, but is kept.
     let replies = vec![says(&"word ".repeat(100))];
     let p = play("aider:oversize=decline", 0.001, Script { actions, replies, ..Script::default() });
     assert_eq!((p.requests.len(), p.interventions(), p.failures().len()), (1, 2, 2));
@@ -574,7 +574,7 @@ fn a_failed_summary_of_a_restored_history_empties_it_as_released() {
 
 #[test]
 fn as_described_every_turn_is_history_and_the_swap_is_atomic() {
-    // Turns without an edit, with 100 words per message and a budget of 500. Five or more messages
+    // Turns without an edit, with 100-word messages and a budget of 500. Five or more messages
     // exceed the budget, and two are kept.
     let actions: Vec<_> = (0..5).map(|i| user(&format!("m{i}"), &"word ".repeat(100))).collect();
     let replies: Vec<_> = (0..5).map(|_| says(&"word ".repeat(100))).collect();

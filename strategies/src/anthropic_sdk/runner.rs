@@ -68,7 +68,7 @@ pub(crate) struct Runner {
     paused: bool,
     /// Length of the view before a refused reply, which the history does not keep.
     refused_at: Option<usize>,
-    /// Whether the last reply of the turn ended with calls that are not run. `None` until that
+    /// True if the last reply of the turn ended with calls that are not run. `None` until that
     /// reply.
     last: Option<bool>,
     /// The caller appended the reply itself, so that results of its calls are its affair too.

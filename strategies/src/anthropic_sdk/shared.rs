@@ -49,7 +49,7 @@ impl Iterations {
         self.done += 1;
     }
 
-    /// Whether the turn has reached its limit of replies.
+    /// Returns whether the turn has reached its limit of replies.
     pub(crate) fn over(&self) -> bool {
         self.most.is_some_and(|most| self.done >= most)
     }

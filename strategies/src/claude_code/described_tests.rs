@@ -106,7 +106,7 @@ fn the_first_tier_clears_before_every_request() {
 
 #[test]
 fn the_second_tier_cuts_the_unsent_end_only() {
-    // Two results of 900 words make about 2,300 tokens of four bytes, over a threshold of 1,670.
+    // Two 900-word results make about 2,300 tokens of four bytes, over a threshold of 1,670.
     let p = play("claude-code@described-002", 0.01, script(&[900, 900, 10], vec![]));
     assert!(p.compactions().contains(&"tail_cut"));
     let samples = p.of(Purpose::Sample);
@@ -122,7 +122,7 @@ fn the_second_tier_cuts_the_unsent_end_only() {
 
 #[test]
 fn the_third_tier_uses_notes_before_it_calls_for_a_summary() {
-    // Results of 260 words: cutting the newest one does not free enough, so the third tier runs.
+    // 260-word results: cutting the newest one does not free enough, so the third tier runs.
     let p: Played =
         play("claude-code@described-002:micro_keep=99", 0.01, script(&[260; 9], vec![]));
     assert!(p.compactions().contains(&"session_memory"), "{:?}", p.compactions());

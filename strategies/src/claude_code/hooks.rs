@@ -23,7 +23,7 @@ impl Hooks {
         Hooks { before: s.hook_before.clone(), after: s.hook_after.clone(), blocks: s.hook_blocks }
     }
 
-    /// Whether a compaction is blocked: a manual one (`by_hand`) or an automatic one.
+    /// Returns whether a compaction is blocked: a manual one (`by_hand`) or an automatic one.
     pub fn block(&self, by_hand: bool) -> bool {
         match self.blocks {
             HookBlocks::Nothing => false,
@@ -33,7 +33,7 @@ impl Hooks {
         }
     }
 
-    /// Whether a hook adds instructions; a summary prepared without them is not used.
+    /// Returns whether a hook adds instructions; a summary prepared without them is not used.
     pub fn instructs(&self) -> bool {
         self.before.is_some()
     }

@@ -53,7 +53,7 @@ impl Deleted {
     }
 }
 
-/// Whether the provider supports clearing tool results on the server.
+/// Returns whether the provider supports clearing tool results on the server.
 pub(crate) fn provider_deletes(s: &Engine) -> bool {
     s.model.capabilities.context_editing
 }

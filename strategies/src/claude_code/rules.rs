@@ -45,8 +45,8 @@ impl LevelRule {
     }
 }
 
-/// Whether old results of a tool may be cleared. This is allowed for results that can be requested
-/// again or have an effect on disk (docs/sources/claude-code.md §1.2, grade C).
+/// Returns whether old results of a tool may be cleared. This is allowed for results that can be
+/// requested again or have an effect on disk (docs/sources/claude-code.md §1.2, grade C).
 pub fn is_compactable(name: &str) -> bool {
     let f = folded(name);
     let named = matches!(
@@ -110,8 +110,8 @@ pub struct OutputRule {
 }
 
 impl OutputRule {
-    /// Whether the output of a tool is too long. The output of a file read is never saved to
-    /// another file (ours; the sources speak of tool results in general).
+    /// Returns whether the output of a tool is too long. The output of a file read is never saved
+    /// to another file (ours; the sources speak of tool results in general).
     pub fn too_long(&self, tool: &str, bytes: usize) -> bool {
         if is_read(tool) {
             return false;

@@ -505,7 +505,7 @@ fn at_the_limit_only_the_provider_starts_a_compaction() {
 #[test]
 fn five_files_come_back_within_each_limit() {
     // The limits of docs/sources/claude-code.md §1.4 at a hundredth: five files, 50 tokens each,
-    // 500 in total. The session has seven reads of 30 words, about 38 tokens of four bytes each.
+    // 500 in total. The session has seven 30-word reads, about 38 tokens of four bytes each.
     let restored = |spec: &str| {
         let actions =
             vec![user("m", "go"), Action::Compact { instructions: None }, user("n", "on")];
@@ -701,7 +701,7 @@ fn notes_take_the_place_of_a_summary_without_a_call() {
     let last = p.requests.last().unwrap();
     let at = last.blocks.iter().position(|b| b.kind == BlockKind::Summary).unwrap();
     assert!(last.blocks[at].text.contains("NOTES"));
-    // One read of 300 words has about 380 tokens, so a second one would exceed 400.
+    // A 300-word read has about 380 tokens, so a second one would exceed 400.
     assert_eq!(last.blocks[at + 1].kind, BlockKind::Assistant);
     assert!(ctxbench_core::context::orphans(&last.blocks).results.is_empty());
     // Off by default: the same session calls for a summary.

@@ -74,7 +74,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         summary_prefix: prefix.as_str().into(),
     };
     let mut given = Given::default();
-    // Outputs of a case are given as they entered the history, after the program's own cutting.
+    // The outputs of a case are already cut by the program.
     given.set("tool_output_tokens", 0);
     for (ours, theirs) in [
         ("remote", "remote"),
@@ -170,7 +170,8 @@ fn retained(c: &Context, input: Value) -> Result<Value, Fault> {
     Ok(kept.into_iter().map(|(_, parts)| json!(parts)).collect())
 }
 
-/// An item of the history by its size: its text in the newest version, its JSON form before.
+/// An item of the history by size: of its text in the newest version, of its JSON form in older
+/// ones.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Item {
@@ -239,7 +240,7 @@ fn limit(c: &Context, input: Value) -> Result<Value, Fault> {
     Ok(json!(effective_limit(release(c)?, i.context_window, i.configured_limit)))
 }
 
-/// Place of a check; the rule is the same everywhere.
+/// Position of a check. The rule is the same at all positions.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Point {

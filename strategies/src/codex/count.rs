@@ -7,30 +7,30 @@ use ctxbench_core::tokens::json_escapes;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Release {
-    /// 0.63: whole JSON of an item; checks after every response.
+    /// 0.63: the whole JSON of an item; checks after every response.
     V063,
-    /// 0.104: whole JSON of an item; checks before a turn and between steps.
+    /// 0.104: the whole JSON of an item; checks before a turn and between steps.
     V104,
-    /// 0.169: text of an item only.
+    /// 0.169: only the text of an item.
     V169,
 }
 
-/// Bytes counted for an image (docs/sources/codex.md §3).
+/// Bytes that an image counts as (docs/sources/codex.md §3).
 const IMAGE_BYTES: u64 = 7_373;
 
-/// Tokens of one item that is one block.
+/// Estimates the tokens of an item with a single block.
 pub fn estimate_item(release: Release, b: &Block) -> u64 {
     estimate_group(release, std::iter::once(b))
 }
 
-/// Tokens of items, each rounded up on its own. Base instructions are not among them.
+/// Estimates the tokens of items, each rounded up separately. Base instructions are not included.
 pub fn estimate_items(release: Release, blocks: &[Arc<Block>]) -> u64 {
     let items = item_groups(blocks).filter(|g| g[0].kind != BlockKind::Base);
     items.map(|g| estimate_group(release, g.iter().map(|b| &**b))).sum()
 }
 
-/// Blocks that are one item: the texts and images of one user message, a tool output and the images
-/// that came with it.
+/// Groups blocks into items: the texts and images of one user message, or a tool output and its
+/// images.
 pub(crate) fn item_groups(blocks: &[Arc<Block>]) -> impl Iterator<Item = &[Arc<Block>]> {
     blocks.chunk_by(|a, b| {
         let joins = match a.kind {
@@ -51,30 +51,31 @@ fn estimate_group<'a>(release: Release, mut item: impl Iterator<Item = &'a Block
     let Some(first) = item.next() else { return 0 };
     let bytes = match release {
         Release::V169 => visible_bytes(first) + item.map(visible_bytes).sum::<u64>(),
-        // One more content part each, and a comma.
+        // Each further content part adds a comma.
         _ => json_bytes(first) + item.map(|b| 1 + part_bytes(b)).sum::<u64>(),
     };
     bytes_estimate(bytes)
 }
 
-/// Bytes of an item as tokens: of its text in 0.169, of its JSON form before.
+/// Converts the bytes of an item to tokens: the bytes of its text in 0.169, of its JSON form
+/// before.
 pub fn bytes_estimate(bytes: u64) -> u64 {
     bytes.div_ceil(4)
 }
 
-/// Encrypted reasoning: three quarters of the base64 length less a constant 650.
+/// Estimates the tokens of encrypted reasoning. Its bytes are three quarters of the base64 length
+/// minus 650.
 pub fn encrypted_estimate(len: u64) -> u64 {
     bytes_estimate((len * 3 / 4).saturating_sub(650))
 }
 
-/// The estimate of base instructions and items together, as the program reports it after a
-/// compaction.
+/// Estimates base instructions and items together, as the program reports them after a compaction.
 pub fn history_estimate(base_bytes: u64, items: impl IntoIterator<Item = u64>) -> u64 {
     bytes_estimate(base_bytes) + items.into_iter().sum::<u64>()
 }
 
-/// Tokens in use: the last total, the blocks added after the model's last item, and encrypted
-/// reasoning before the last user message. 0.63 counts only the last total.
+/// Returns the tokens in use: the last total, the blocks added after the model's last item, and
+/// encrypted reasoning before the last user message. 0.63 counts only the last total.
 pub fn active_tokens(
     release: Release,
     last_total: u64,
@@ -92,8 +93,8 @@ pub fn must_compact(active: u64, limit: Option<u64>) -> bool {
     limit.is_some_and(|l| active >= l)
 }
 
-/// `min(configured, 90 % of the window)`; 0.63 takes the configured value unchanged and has no
-/// default (docs/sources/codex.md §1.2).
+/// Returns `min(configured, 90 % of the window)`. 0.63 uses the configured value unchanged and has
+/// no default (docs/sources/codex.md §1.2).
 pub fn effective_limit(release: Release, window: u64, configured: Option<u64>) -> Option<u64> {
     match release {
         Release::V063 => configured,
@@ -101,8 +102,8 @@ pub fn effective_limit(release: Release, window: u64, configured: Option<u64>) -
     }
 }
 
-/// The window that the program reports and fits remote compactions into: 95 %
-/// (docs/sources/codex.md §1.2).
+/// Returns the usable window, 95 % of the window, which the program reports and to which it fits
+/// remote compactions (docs/sources/codex.md §1.2).
 pub(crate) fn usable_window(window: u64) -> u64 {
     window * 95 / 100
 }
@@ -118,7 +119,7 @@ fn visible_bytes(b: &Block) -> u64 {
     }
 }
 
-/// Length of the compact JSON form, without ids of items.
+/// Returns the length of the compact JSON form, without item IDs.
 fn json_bytes(b: &Block) -> u64 {
     let escaped = |t: &str| serde_escape(t);
     let call = b.call.as_ref();
@@ -150,7 +151,7 @@ fn json_bytes(b: &Block) -> u64 {
     }
 }
 
-/// The JSON form of a block's content parts, commas between them.
+/// Returns the length of a block's content parts as JSON, including the commas between them.
 fn part_bytes(b: &Block) -> u64 {
     if let Some(m) = &b.media {
         return r#"{"type":"input_image","image_url":}"#.len() as u64 + serde_escape(&m.url);
@@ -164,7 +165,7 @@ fn part_bytes(b: &Block) -> u64 {
     parts.iter().sum::<u64>() + parts.len() as u64 - 1
 }
 
-/// Length of a text as a JSON string, quotes included.
+/// Returns the length of a text as a JSON string, including quotes.
 fn serde_escape(text: &str) -> u64 {
     text.len() as u64 + json_escapes(text) + 2
 }
@@ -209,7 +210,8 @@ mod tests {
                 image.build(MessageId(m), vec![]),
             ]
         };
-        // docs/sources/codex.md §3: an image is 7,373 bytes; with three of text 7,376 = 4 × 1,844.
+        // docs/sources/codex.md §3: an image is 7,373 bytes; with a text of 3 bytes 7,376 = 4 ×
+        // 1,844.
         assert_eq!(estimate_items(Release::V169, &message(1)), 1_844);
         assert_eq!(estimate_items(Release::V169, &[message(1), message(2)].concat()), 3_688);
         let json = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"abc"},{"type":"input_image","image_url":"data:x"}]}"#;

@@ -1,4 +1,4 @@
-//! Codex CLI's cuts: tool outputs as they enter the history, and user messages that a compaction
+//! Codex CLI's cuts of tool outputs that enter the history, and of user messages that a compaction
 //! keeps (docs/sources/codex.md §1.4, §3).
 
 use ctxbench_core::block::{BlockKind, Draft, Form};
@@ -12,16 +12,16 @@ use super::settings::{CodexSettings, ToolOutputPolicy};
 /// Limit on tool output, in the unit of the model's policy (docs/sources/codex.md §3).
 const OUTPUT_LIMIT: u64 = 10_000;
 
-/// Unit of the limit on tool output.
+/// Limit on tool output with its unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputPolicy {
     Bytes(u64),
-    /// Tokens of four bytes.
+    /// Tokens, counted as four bytes each.
     Tokens(u64),
 }
 
 impl OutputPolicy {
-    /// The limit at recording: a fifth more (docs/sources/codex.md §3).
+    /// Returns the limit at recording, which is 20 % higher (docs/sources/codex.md §3).
     pub fn at_recording(self) -> Self {
         let more = |n: u64| (n * 6).div_ceil(5);
         match self {
@@ -31,9 +31,9 @@ impl OutputPolicy {
     }
 }
 
-/// The limit on tool output that the settings ask for; `None` = outputs stay whole. A configured
-/// limit is in tokens and worth four bytes each where the policy is in bytes (docs/sources/codex.md
-/// §3).
+/// Returns the limit on tool output from the settings; `None` = outputs are not cut. A configured
+/// limit is in tokens and counts as four bytes per token if the policy is in bytes
+/// (docs/sources/codex.md §3).
 pub fn output_policy(s: &CodexSettings, scale: f64) -> Option<OutputPolicy> {
     let given = s.tool_output_tokens;
     if given == Some(0) {
@@ -46,7 +46,7 @@ pub fn output_policy(s: &CodexSettings, scale: f64) -> Option<OutputPolicy> {
     })
 }
 
-/// A tool output cut as this version cuts it.
+/// Cuts a tool output according to this version.
 pub fn cut_draft(release: Release, policy: Option<OutputPolicy>, mut raw: Draft) -> Draft {
     if let (BlockKind::Output, Some(policy)) = (raw.kind, policy) {
         let cut = cut_on_arrival(release, &raw.text, policy);
@@ -58,8 +58,8 @@ pub fn cut_draft(release: Release, policy: Option<OutputPolicy>, mut raw: Draft)
     raw
 }
 
-/// The user messages that a compaction keeps, oldest first, each with its place and its text parts
-/// (docs/sources/codex.md §1.4).
+/// Selects the user messages that a compaction keeps, oldest first, each with its index and its
+/// text parts (docs/sources/codex.md §1.4).
 pub fn retained_user_messages(
     release: Release,
     messages: &[&str],
@@ -89,7 +89,7 @@ pub fn cut_message(release: Release, text: &str, tokens: u64) -> Vec<String> {
     if release == Release::V169 { parts } else { vec![parts.concat()] }
 }
 
-/// A tool output as it enters the history: cut in the middle, with a header that says so. Only
+/// Cuts a tool output that enters the history in the middle, and adds a header that says so. Only
 /// 0.169 adds the line with the token count (fn_output_truncation of 0.63 and 0.169; the output of
 /// a_midturn in 0.104).
 pub fn cut_output(release: Release, text: &str, policy: OutputPolicy) -> String {
@@ -105,14 +105,15 @@ pub fn cut_output(release: Release, text: &str, policy: OutputPolicy) -> String 
     format!("{header}{short}")
 }
 
-/// The second cut, when an output is recorded: without a header (docs/sources/codex.md §3).
+/// Applies the second cut, made when an output is recorded: without a header (docs/sources/codex.md
+/// §3).
 pub fn cut_record(text: &str, policy: OutputPolicy) -> String {
     shortened(text, policy).unwrap_or_else(|| text.to_string())
 }
 
-/// Applies both cuts of one output under the model's policy. The command tool of 0.104 cuts to
-/// 10,000 tokens whatever the policy is; only the record follows it (a_midturn: 40,000 bytes are
-/// cut to 12,000).
+/// Applies both cuts of one output under the model's policy. The command tool of 0.104 always cuts
+/// to 10,000 tokens. Only the record follows the policy (a_midturn: 40,000 bytes are cut to
+/// 12,000).
 pub fn cut_on_arrival(release: Release, text: &str, policy: OutputPolicy) -> String {
     let first = match (release, policy) {
         (Release::V104, OutputPolicy::Bytes(n)) => OutputPolicy::Tokens(n),
@@ -121,7 +122,7 @@ pub fn cut_on_arrival(release: Release, text: &str, policy: OutputPolicy) -> Str
     cut_record(&cut_output(release, text, first), policy.at_recording())
 }
 
-/// Head, marker and tail; `None` when the text fits.
+/// Joins head, marker and tail; `None` if the text fits.
 fn shortened(text: &str, policy: OutputPolicy) -> Option<String> {
     let budget = match policy {
         OutputPolicy::Bytes(n) => n,

@@ -1,11 +1,11 @@
-//! Codex CLI as two documents describe it.
+//! Codex CLI according to two published descriptions.
 //!
 //! `codex@described-000` is docs/sources/chat-history.md §3.4 and docs/sources/token-budgeting.md
-//! §3: no summary; when the estimate is above 95 % of the window the oldest items are removed until
-//! it fits. `codex@described-002` is docs/sources/login-bug.md §2: a model receives the
-//! conversation with a short prompt; the system prompt, the verbatim user messages and an assistant
-//! message with the note remain. Anything else follows the release: tool outputs are cut on
-//! arrival, a call is removed together with its result, and the fixed blocks are always shown.
+//! §3: there is no summary. If the estimate exceeds 95 % of the window, the oldest items are
+//! removed until it fits. `codex@described-002` is docs/sources/login-bug.md §2: a model receives
+//! the conversation with a short prompt. The system prompt, the verbatim user messages and an
+//! assistant message with the note remain. Anything else follows the release: tool outputs are cut
+//! on arrival, a call is removed together with its result, and the fixed blocks are always shown.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use super::items::{SummaryRequest, kept_users, remove_item, sample_request, show
 use super::settings::CodexSettings;
 use super::words::CodexWords;
 
-/// The estimate of both documents is that of the JSON form (docs/sources/token-budgeting.md §3.1).
+/// Both documents estimate the JSON form (docs/sources/token-budgeting.md §3.1).
 const RELEASE: Release = Release::V104;
 
-/// Reaction of an account to a full context.
+/// Reaction of a description to a full context.
 enum Variant {
     Trim,
     Handoff { prompt: Arc<str>, configured: Option<u64>, budget: u64 },
@@ -40,12 +40,12 @@ pub(crate) struct Described {
 }
 
 impl Described {
-    /// Oldest items go, and nothing is summarised.
+    /// Removes the oldest items, without a summary.
     pub(crate) fn trims(s: &CodexSettings, scale: f64) -> Self {
         Self::of(Variant::Trim, s, scale)
     }
 
-    /// A note as a message of the assistant.
+    /// Replaces the context with a note as a message of the assistant.
     pub(crate) fn hands_over(s: &CodexSettings, words: CodexWords, scale: f64) -> Self {
         let variant = Variant::Handoff {
             prompt: words.summary_prompt,
@@ -84,7 +84,8 @@ impl Described {
         }
     }
 
-    /// Removes the oldest items until the estimate is at most `most` or nothing may go any more.
+    /// Removes the oldest items until the estimate is at most `most` or nothing more can be
+    /// removed.
     fn trim(&mut self, s: &mut Engine, check: &'static str, most: u64) {
         let mut estimate = self.estimate(s);
         if estimate <= most {
@@ -140,8 +141,9 @@ impl Described {
         }
     }
 
-    /// The whole conversation and the prompt, which is shorter by its oldest items where it is
-    /// refused as too long; the answer and the user's messages take its place.
+    /// Requests the note for the whole conversation. If the request is refused as too long, it is
+    /// repeated without the oldest items. The note and the user's messages replace the
+    /// conversation.
     async fn hand_off(&mut self, s: &mut Engine, phase: Phase) -> Result<(), String> {
         let Variant::Handoff { prompt, budget, .. } = &self.variant else { return Ok(()) };
         let prompt = ephemeral_block(BlockKind::SummaryPrompt, Role::User, prompt.clone());
@@ -163,8 +165,8 @@ impl Described {
 }
 
 /// Removes the oldest item with its partner, and the model's messages before the next user message.
-/// Providers require a user message in first place, which the accounts ignore, so the newest one
-/// stays, as does a note. Returns false if there is nothing to remove.
+/// Providers require a user message first, which the descriptions ignore, so the newest one is
+/// kept. A note is kept too. Returns false if there is nothing to remove.
 fn drop_oldest(items: &mut Vec<Arc<Block>>) -> bool {
     let newest = items.iter().rfind(|b| b.kind == BlockKind::User).map(|b| b.message);
     let stays = |b: &Block| match b.kind {
@@ -199,7 +201,7 @@ impl Strategy for Described {
     }
 
     async fn on_user(&mut self, s: &mut Engine, msg: &Incoming) -> Flow {
-        // Trimming waits until the message is there, which must fit too.
+        // Trimming happens after the message arrived, because the message must fit too.
         if matches!(self.variant, Variant::Trim) {
             return Flow::Proceed;
         }
@@ -222,7 +224,7 @@ impl Strategy for Described {
     }
 
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
-        // The reply itself is counted and recorded next.
+        // The reply itself is counted and will be recorded next.
         self.counted = Some((reply.usage.total(), s.context.blocks().len() + reply.parts.len()));
         Flow::Proceed
     }
@@ -259,7 +261,7 @@ impl Strategy for Described {
         _instructions: Option<&str>,
     ) -> Result<(), Unsupported> {
         match self.variant {
-            // Nothing in the description can be asked for.
+            // The description has no manual compaction.
             Variant::Trim => Err(Unsupported),
             Variant::Handoff { .. } => {
                 let _ = self.hand_off(s, Phase::StandaloneTurn).await;

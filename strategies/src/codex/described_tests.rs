@@ -60,7 +60,8 @@ fn the_login_bug_session_becomes_four_messages() {
     );
     let p = play("codex@described-002", 1.0, Script { summaries: vec![says("NOTE")], ..script });
     let summary = p.of(Purpose::Summary)[0];
-    // "hand the entire conversation to an LLM": 26 messages in the article; its last reply is ours.
+    // "hand the entire conversation to an LLM": 26 messages in the article; its last reply is added
+    // here.
     assert!(summary.tools.is_none());
     assert_eq!(summary.blocks.iter().filter(|b| b.kind == BlockKind::Output).count(), 8);
     let last = p.requests.len() - 1;
@@ -83,7 +84,7 @@ fn used(text: &str, total: u64) -> Answer {
 #[test]
 fn a_note_that_leaves_too_little_room_is_followed_by_head_trimming() {
     // 40,000 bytes of the first message are about 10,000 tokens, above the limit of 9,000; the
-    // second stays.
+    // second message is kept.
     let big = "x".repeat(40_000);
     let script = Script {
         actions: vec![user("1", &big), user("2", "U2"), user("3", "U3")],
@@ -108,7 +109,7 @@ fn above_95_per_cent_the_oldest_go_without_a_summary() {
         };
         play("codex@described-000", 1.0, script)
     };
-    // The third message's JSON form is 76 bytes, 19 tokens: at 189,981 it just fits.
+    // The third message's JSON form is 76 bytes, which are 19 tokens: at 189,981 it just fits.
     let json = r#"{"type":"message","role":"user","content":[{"type":"input_text","text":"U3"}]}"#;
     let third = (json.len() as u64).div_ceil(4);
     let fits = play(190_000 - third);
@@ -117,7 +118,7 @@ fn above_95_per_cent_the_oldest_go_without_a_summary() {
     assert_eq!(p.compactions(), ["trim_oldest"]);
     assert!(p.of(Purpose::Summary).is_empty());
     let texts: Vec<&str> = shown(&p, 2).into_iter().map(|(_, t)| t).collect();
-    // The reply to the removed message would come first, which no provider takes.
+    // The reply to the removed message would come first, which providers refuse.
     assert_eq!(texts, ["base", "U2", "r2", "U3"]);
 }
 
@@ -154,6 +155,6 @@ fn a_refused_request_loses_its_oldest_items_and_is_sent_again() {
     let texts = |i: usize| shown(&p, i).into_iter().map(|(_, t)| t.to_string()).collect::<Vec<_>>();
     assert_eq!(texts(1), ["base", "U1", "r1", "U2"]);
     assert_eq!(texts(2), ["base", "U2"]);
-    // Nothing is left that could go.
+    // Nothing more can be removed.
     assert_eq!((p.requests.len(), p.failures().len()), (3, 1));
 }

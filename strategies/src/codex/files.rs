@@ -1,4 +1,5 @@
-//! Codex's memory files: AGENTS.md from the root of the project down (docs/sources/codex.md §9).
+//! Codex's memory files: AGENTS.md from the root of the project down to the working directory
+//! (docs/sources/codex.md §9).
 
 use std::path::Path;
 
@@ -9,9 +10,10 @@ use toml::{Table, Value};
 
 use crate::descriptor::{Named, SettingsFile, Version};
 
-/// Names in the order in which a folder is asked for them: the first one there is read.
+/// Names in order of preference. Of each folder only the first existing file is read.
 const NAMES: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
-/// Setting and its default: bytes of all files of a project (docs/sources/codex.md §9).
+/// Name and default of the setting that limits the bytes of all files of a project
+/// (docs/sources/codex.md §9).
 const MAX_BYTES: (&str, usize) = ("project_doc_max_bytes", 32 * 1024);
 const FALLBACKS: &str = "project_doc_fallback_filenames";
 
@@ -53,7 +55,7 @@ pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
     let mut out = LoadedFiles::default();
     let home = request.folders.home.join(".codex");
     let settings = settings(&home.join("config.toml"), &mut out.notes);
-    // A person's own file is outside of the limit.
+    // The user's own file does not count towards the limit.
     for name in NAMES {
         let path = home.join(name);
         if let Some(text) = read(&path, &mut out.notes).filter(|t| !t.trim().is_empty()) {

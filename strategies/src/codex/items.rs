@@ -14,7 +14,7 @@ use ctxbench_core::tokens::bytes_div4_up;
 use super::count::{Release, estimate_items, item_groups};
 use super::cut::cut_message;
 
-/// The output of a call that never got one (docs/sources/codex.md §3).
+/// Output of a call without an output (docs/sources/codex.md §3).
 const ABORTED: &str = "aborted";
 /// Placeholder for a tool output that does not fit into the provider's compaction
 /// (docs/sources/codex.md §2).
@@ -73,7 +73,7 @@ fn paired(blocks: &[Arc<Block>]) -> bool {
     open.is_empty()
 }
 
-/// Base instructions where this version puts them, then the context.
+/// Shows the base instructions at this version's position, then the context.
 pub(crate) fn show_fixed(release: Release, s: &mut Engine) {
     let role = if release == Release::V169 { Role::Developer } else { Role::Instructions };
     for b in &s.fixed.base.clone() {
@@ -84,25 +84,25 @@ pub(crate) fn show_fixed(release: Release, s: &mut Engine) {
     }
 }
 
-/// A normal request as the program sends it.
+/// Builds a normal request as the program sends it.
 pub(crate) fn sample_request(s: &Engine) -> Request {
     let blocks = normalised(s.context.blocks());
     let breakpoints = if s.default_breakpoints { default_breakpoints(&blocks) } else { Vec::new() };
     Request { blocks, breakpoints, ..s.sample_request() }
 }
 
-/// A summary request: the history and a prompt, or a trigger where the provider compacts.
+/// A summary request: the history with a prompt, or with a trigger if the provider compacts.
 pub(crate) struct SummaryRequest {
     pub(crate) prompt: Arc<Block>,
-    /// The provider compacts: tools are shown, and a refusal is final.
+    /// True if the provider compacts: the request then includes tools, and a refusal is final.
     pub(crate) remote: bool,
-    /// Further attempts after a passing failure.
+    /// Maximum retries after transient failures.
     pub(crate) retries: u64,
 }
 
 impl SummaryRequest {
-    /// A request refused as too long is repeated without its oldest item (docs/sources/codex.md
-    /// §1.5, §2).
+    /// Sends the request. If it is refused as too long, it is repeated without its oldest item
+    /// (docs/sources/codex.md §1.5, §2).
     pub(crate) async fn send(
         &self,
         s: &mut Engine,
@@ -131,15 +131,16 @@ impl SummaryRequest {
     }
 }
 
-/// Removes the first item that is not the base, with the partner of a call or output; false when
-/// nothing is left.
+/// Removes the first item that is not the base, and the partner of a call or output. Returns false
+/// if nothing is left.
 pub(crate) fn remove_first(items: &mut Vec<Arc<Block>>) -> bool {
     let Some(first) = items.iter().position(|b| b.kind != BlockKind::Base) else { return false };
     remove_item(items, first);
     true
 }
 
-/// Removes the item that begins at a place, all its parts, and the partner of a call or output.
+/// Removes the item that begins at an index with all its parts, and the partner of a call or
+/// output.
 pub(crate) fn remove_item(items: &mut Vec<Arc<Block>>, at: usize) {
     let size = |items: &[Arc<Block>]| item_groups(items).next().map_or(1, <[_]>::len);
     let end = at + size(&items[at..]);
@@ -153,8 +154,8 @@ pub(crate) fn remove_item(items: &mut Vec<Arc<Block>>, at: usize) {
     }
 }
 
-/// Before the provider compacts: while the estimate is above the usable window, tool outputs at the
-/// end lose their text; the walk stops at the first other item (docs/sources/codex.md §2, 0.169).
+/// Blanks tool outputs at the end, before the provider compacts, while the estimate exceeds the
+/// usable window. Stops at the first other item (docs/sources/codex.md §2, 0.169).
 pub(crate) fn blank_trailing_outputs(
     release: Release,
     items: &mut [Arc<Block>],
@@ -214,7 +215,8 @@ pub(crate) fn kept_users(
     messages.into_iter().zip(kept).filter_map(keep).collect()
 }
 
-/// A message as this version stores it after a compaction: its blocks, or one text.
+/// Returns a message in the form that this version stores after a compaction: its blocks, or one
+/// text.
 fn as_kept(release: Release, message: &[Arc<Block>]) -> Option<Vec<Arc<Block>>> {
     if release == Release::V169 {
         return Some(message.to_vec());
@@ -232,8 +234,8 @@ fn as_kept(release: Release, message: &[Arc<Block>]) -> Option<Vec<Arc<Block>>> 
     }
 }
 
-/// Spends the tokens on the texts of one message in order; the one that does not fit is cut in the
-/// middle, later ones go, images stay.
+/// Spends a token budget on the texts of one message in order. The first text that does not fit is
+/// cut in the middle, later ones are dropped, and images are kept.
 fn cut_blocks(release: Release, message: &[Arc<Block>], mut tokens: u64) -> Vec<Arc<Block>> {
     let mut out = Vec::new();
     for b in message {
@@ -264,8 +266,8 @@ fn cut_block(release: Release, b: &Arc<Block>, tokens: u64) -> Arc<Block> {
     })
 }
 
-/// The history after a compaction: base, user messages, context where this version puts it, the
-/// summary last (docs/sources/codex.md §0).
+/// Builds the history after a compaction: base, user messages, context at this version's position,
+/// and the summary last (docs/sources/codex.md §0).
 pub(crate) fn layout(
     release: Release,
     before: &[Arc<Block>],
@@ -336,8 +338,8 @@ mod tests {
         let history = [of(Call, "a"), of(Call, "b"), of(Output, "b"), of(Output, "a")];
         assert!(paired(&history));
         assert_eq!(texts(&normalised(&history)), ["a", "b", "b", "a"]);
-        // An output again is kept with its call, and more calls at once than are counted are paired
-        // all the same.
+        // A repeated output is kept with its call. Even more open calls than can be tracked are
+        // paired.
         let again = [of(Call, "a"), of(Output, "a"), of(Output, "a")];
         assert_eq!((paired(&again), normalised(&again).len()), (false, 3));
         let ids: Vec<String> = (0..100).map(|n| n.to_string()).collect();
@@ -368,7 +370,7 @@ mod tests {
     #[test]
     fn outputs_at_the_end_are_blanked_until_the_rest_fits() {
         use BlockKind::{Call, Output, User};
-        // 4,000 bytes and the id are 1,001 tokens each; the placeholder and the id are 16.
+        // 4,000 bytes and the ID are 1,001 tokens each; the placeholder and the ID are 16.
         let long = "x".repeat(4_000);
         let history = || {
             let outputs = ["a", "b", "c"].map(|id| call(Output, id, &long));
@@ -387,12 +389,12 @@ mod tests {
         assert_eq!(blanked(1, 3_007), [4_000, 4_000, 61]);
         assert_eq!(blanked(1_000, 3_007), [4_000, 61, 61]);
         assert_eq!(blanked(9_000, 3_007), [61, 61, 61]);
-        // An output that something else follows is left alone.
+        // An output before another item is not changed.
         let mut items = history();
         items.push(block(User, 2, "U2"));
         blank_trailing_outputs(Release::V169, &mut items, 9_000, 3_007);
         assert_eq!(items[6].text.len(), 4_000);
-        // Before 0.169 output and call go.
+        // Before 0.169 output and call are removed.
         let mut items = history();
         drop_trailing_outputs(
             Release::V104,

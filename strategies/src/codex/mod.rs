@@ -1,6 +1,6 @@
 //! Codex CLI: the user's messages and one handoff summary replace the whole history.
 //!
-//! `program.rs` follows the releases, `described.rs` two published accounts.
+//! `program.rs` follows the releases, `described.rs` follows two published descriptions.
 
 mod conform;
 mod count;

@@ -1,4 +1,4 @@
-//! Codex: a rollout per session (docs/sources/codex.md §4).
+//! Codex: one rollout per session (docs/sources/codex.md §4).
 //!
 //! A compaction is a line with the complete new history, so any context can be expressed. Reading
 //! starts at the newest such line.
@@ -93,7 +93,7 @@ impl Persistence for Codex {
     }
 }
 
-/// A message as items: texts and images together, everything else an item each.
+/// Converts a message to items: texts and images together, each other part as a separate item.
 fn items(said: &StoredMessage) -> Vec<Item> {
     let role = match said.role {
         Role::Assistant => "assistant",
@@ -154,8 +154,8 @@ fn item(p: &Part) -> Option<Item> {
     })
 }
 
-/// Items as messages: consecutive items of the assistant are one message. An output names no tool;
-/// its call does.
+/// Converts items to messages: consecutive items of the assistant are one message. An output does
+/// not name its tool; the call does.
 fn said(items: &[Item]) -> Vec<StoredMessage> {
     let mut out: Vec<StoredMessage> = Vec::new();
     let mut names: std::collections::HashMap<&str, &str> = std::collections::HashMap::new();

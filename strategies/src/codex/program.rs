@@ -1,9 +1,9 @@
-//! Codex CLI as released: 0.169, 0.104 and 0.63 (docs/sources/codex.md, sections named at the
-//! constants).
+//! Codex CLI as released: 0.169, 0.104 and 0.63 (docs/sources/codex.md; comments name the
+//! sections).
 //!
-//! One layer: when the tokens in use reach the limit, the same model gets the complete history and
-//! a prompt, without tools. The answer, after a constant prefix, replaces everything except user
-//! messages (newest first, 20,000 tokens, the last one cut in the middle).
+//! There is one layer: when the tokens in use reach the limit, the same model gets the complete
+//! history and a prompt, without tools. The answer, after a constant prefix, replaces everything
+//! except user messages (newest first, 20,000 tokens, the last one cut in the middle).
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use super::items::{
 use super::settings::{CodexSettings, LimitScope};
 use super::words::CodexWords;
 
-/// Largest number of further attempts that can be set (docs/sources/codex.md §1.5).
+/// Maximum number of retries that can be configured (docs/sources/codex.md §1.5).
 const MAX_RETRIES: u64 = 100;
 /// Maximum number of retries if the provider compacts (docs/sources/codex.md §2).
 const MAX_REMOTE_RETRIES: u64 = 2;
@@ -42,11 +42,11 @@ pub(crate) struct Program {
     prompt: Arc<str>,
     prefix: Arc<str>,
     counted: Count,
-    /// Input of the first response since the last compaction, as the provider counted it.
+    /// Input tokens of the first response since the last compaction, counted by the provider.
     prefix_tokens: Option<u64>,
-    /// Opened again since the last user message.
+    /// Whether the session was opened again since the last user message.
     reopened: bool,
-    /// The rollout: the lines that a resume would read.
+    /// The rollout: the lines that a resume reads.
     log: Vec<Record<Arc<Block>>>,
     /// Number of context blocks in the log.
     logged: usize,
@@ -74,8 +74,8 @@ impl Program {
         effective_limit(self.release, s.model.window, self.settings.auto_compact_limit)
     }
 
-    /// Last total + estimates of the items after the last one the model made + encrypted reasoning
-    /// before the last user message.
+    /// Returns the tokens in use: the last total, estimates of the items after the model's last
+    /// item, and encrypted reasoning before the last user message.
     fn active(&self, s: &Engine) -> u64 {
         let blocks = s.context.blocks();
         let after = blocks.iter().rposition(|b| is_model_made(b)).map_or(blocks.len(), |i| i + 1);
@@ -126,7 +126,7 @@ impl Program {
         }
         let answer = match last_text(&reply) {
             Some(a) => a,
-            // Only here an empty answer is an error (docs/sources/codex.md §1.1).
+            // An empty answer is an error only in this phase (docs/sources/codex.md §1.1).
             None if phase == Phase::PostTurn => return Err("the summary was empty".into()),
             None => last_assistant(s).unwrap_or_default(),
         };
@@ -136,7 +136,7 @@ impl Program {
         self.replace(s, phase, "handoff", summary)
     }
 
-    /// Replaces the context by the provider's opaque item; it must be the only one of its kind
+    /// Replaces the context with the provider's opaque item. There must be exactly one
     /// (docs/sources/codex.md §2).
     fn remote_replacement(
         &mut self,
@@ -152,7 +152,7 @@ impl Program {
             return Err("the provider's answer does not hold exactly one compaction".into());
         };
         let origin = origins(s.context.blocks());
-        // Anthropic's item is readable, OpenAI's is not.
+        // Anthropic's item is readable, but OpenAI's is not.
         let readable = s.model.provider == Provider::Anthropic;
         let block = s.synthetic(BlockKind::Compaction, Role::Assistant, "", origin);
         let block =
@@ -172,8 +172,8 @@ impl Program {
         // Calls go together with their results, so the edit is always valid.
         s.compacted(CompactionKind::Summarise, mechanism, phase, blocks)
             .map_err(|e| e.to_string())?;
-        // Local compactions leave their result in the rollout only in 0.169 (docs/sources/codex.md
-        // §4).
+        // In releases before 0.169, local compactions do not store their result in the rollout
+        // (docs/sources/codex.md §4).
         let stored = self.settings.remote || self.release == Release::V169;
         let replacement = stored.then(|| s.context.blocks().to_vec());
         self.log.push(Record::Compacted { summary, replacement });
@@ -195,8 +195,8 @@ impl Program {
         layout(self.release, before, context, users, summary.clone())
     }
 
-    /// Requests the summary. A request refused as too long is repeated without its oldest item; a
-    /// remote one was fitted before, and a refusal is final (docs/sources/codex.md §1.5, §2).
+    /// Requests the summary. A request refused as too long is repeated without its oldest item. A
+    /// remote request was already fitted, so a refusal is final (docs/sources/codex.md §1.5, §2).
     async fn summarise(&mut self, s: &mut Engine, phase: Phase) -> Result<Reply, String> {
         let mut items = s.context.blocks().to_vec();
         let asked = if self.settings.remote {
@@ -217,7 +217,8 @@ impl Program {
         };
         match asked.send(s, phase, items).await {
             Ok(reply) => {
-                // Compaction by the provider is not counted (docs/sources/codex.md §1.1).
+                // The tokens of a compaction by the provider are not counted (docs/sources/codex.md
+                // §1.1).
                 let counted = if self.settings.remote { 0 } else { reply.usage.total() };
                 self.counted.session += counted;
                 Ok(reply)
@@ -237,12 +238,12 @@ impl Program {
         }))
     }
 
-    /// The program's own estimate of base and history.
+    /// Estimates base and history as the program does.
     fn estimate_context(&self, s: &Engine) -> u64 {
         self.base_tokens(s) + estimate_items(self.release, s.context.blocks())
     }
 
-    /// Takes note of tokens, as a `token_count` line does.
+    /// Records token counters, as a `token_count` line does.
     fn count(&mut self, count: Count) {
         self.counted = count;
         self.log.push(Record::Counted(count));
@@ -286,7 +287,7 @@ fn is_model_made(b: &Block) -> bool {
     )
 }
 
-/// The last message of an answer that says anything.
+/// Returns the last non-empty message of an answer.
 fn last_text(reply: &Reply) -> Option<String> {
     let text = |p: &Part| match p {
         Part::Text(t) if !t.is_empty() => Some(t.to_string()),
@@ -321,8 +322,8 @@ impl Strategy for Program {
     async fn on_restart(&mut self, s: &mut Engine) {
         self.write_down(s);
         let counted = self.reopen(s);
-        // 0.63 drops the count (docs/sources/codex.md §1.1); every version determines the size of
-        // the prefix again (§1.2).
+        // 0.63 discards the count (docs/sources/codex.md §1.1). Every version determines the size
+        // of the prefix again (§1.2).
         self.counted = counted.filter(|_| self.release != Release::V063).unwrap_or_default();
         self.prefix_tokens = None;
         self.reopened = true;
@@ -332,7 +333,7 @@ impl Strategy for Program {
         self.write_down(s);
         self.log.push(Record::TurnStarted);
         if std::mem::take(&mut self.reopened) && self.release == Release::V104 {
-            // This version shows the context again after a resume, and counts it
+            // This version shows the context again after a resume and counts it
             // (docs/sources/codex.md §8).
             for b in &s.fixed.context.clone() {
                 s.context.push(b.clone());
@@ -345,8 +346,8 @@ impl Strategy for Program {
             if self.release == Release::V169 {
                 s.record_user(self, msg);
             } else {
-                // 0.104 records the message only after the compaction: the model never sees it, our
-                // log does.
+                // 0.104 records the message only after the compaction. The model never sees it, but
+                // our log contains it.
                 s.history.append(msg.key.clone(), Role::User, msg.parts.clone(), false);
             }
             return Flow::FailTurn(e);
@@ -392,7 +393,7 @@ impl Strategy for Program {
         let active = self.active(s);
         if self.settings.post_turn_percent > 0 && active >= threshold {
             s.trigger("post_turn", active, threshold);
-            // A failure here must leave the finished turn alone (docs/sources/codex.md §1.1).
+            // A failure here must not affect the finished turn (docs/sources/codex.md §1.1).
             let _ = self.compaction(s, Phase::PostTurn).await;
         }
     }
@@ -408,7 +409,7 @@ impl Strategy for Program {
         taken_back.dedup();
         self.log.push(Record::RolledBack { turns: taken_back.len() });
         self.reopen(s);
-        // The program rewinds whole turns; a session may ask for part of one.
+        // The program rewinds whole turns, but a session may ask for part of one.
         let said = |b: &Block| {
             b.message > to
                 && !b.origin.is_empty()
@@ -417,7 +418,7 @@ impl Strategy for Program {
         let kept: Vec<Arc<Block>> =
             s.context.blocks().iter().filter(|b| !said(b)).cloned().collect();
         if kept.len() < s.context.blocks().len() && s.context.set(kept).is_ok() {
-            // To a resume this is like a compaction: from here on the history is this.
+            // For a resume this is a compaction: the history continues from this view.
             let replacement = Some(s.context.blocks().to_vec());
             let summary = Draft::synthetic(BlockKind::Marker, Role::User, "").build(to, vec![]);
             self.log.push(Record::Compacted { summary, replacement });

@@ -10,14 +10,14 @@ use crate::conform::record::{As, Asked, Heard, Piece, Reading, Recording, jsonl_
 
 pub(super) const RECORDING: Recording = Recording { notes, read, texts_apart: false };
 
-/// Size of the base instructions in its estimates, which need not be that of those it sends
-/// (docs/sources/codex.md §3).
+/// Name of the recorded size of the base instructions in the program's estimates, which may differ
+/// from the size on the wire (docs/sources/codex.md §3).
 const ESTIMATE: &str = "estimate_bytes";
 
-/// Longest first line of a session file that is read, bytes.
+/// Maximum length of the first line of a session file that is read, in bytes.
 const MAX_META: u64 = 4 << 20;
 
-/// Reads the base instructions from its session file.
+/// Reads the size of the base instructions from the session file.
 fn notes(scratch: &Path) -> Map<String, Value> {
     let found = jsonl_in(&scratch.join("codex/sessions")).iter().find_map(|log| base_bytes(log));
     found.map(|n| (ESTIMATE.to_string(), n.into())).into_iter().collect()
@@ -60,7 +60,7 @@ fn read(heard: &Heard<'_>) -> Reading {
     }
     let sizes = [
         ("summary_prompt_bytes", prompt),
-        // The line break between prefix and body is the program's, not the prefix's.
+        // The line break between prefix and body does not belong to the prefix.
         ("summary_prefix_bytes", prefix.map(|p| p.len() - 1)),
     ];
     out.constants.extend(sizes.into_iter().filter_map(|(k, n)| Some((k.to_string(), json!(n?)))));
@@ -74,7 +74,7 @@ fn summary_prefix<'a>(heard: &Heard<'a>) -> Option<&'a str> {
     texts.find_map(|t| heard.summaries.iter().find_map(|s| before(t, s)))
 }
 
-/// The line or lines before a summary with which a message ends.
+/// Returns the lines before a summary at the end of a message.
 fn before<'a>(text: &'a str, summary: &str) -> Option<&'a str> {
     let prefix = text.strip_suffix(summary).filter(|_| !summary.is_empty())?;
     prefix.ends_with('\n').then_some(prefix)
@@ -100,7 +100,7 @@ fn sorted(p: &Piece<'_>, first: bool, prefix: Option<&str>, summaries: &[&str]) 
     }
 }
 
-/// The phase of a compaction, as the program labels its request.
+/// Returns the phase of a compaction from the label of its request.
 fn phase(r: &Asked<'_>) -> Option<String> {
     let label: Value = serde_json::from_str(r.label?).ok()?;
     Some(label.get("compaction")?.get("phase")?.as_str()?.to_string())

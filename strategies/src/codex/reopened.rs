@@ -1,5 +1,5 @@
-//! A rollout on disk, reopened: the contents of a resumed session, by the rules of the version that
-//! wrote it (docs/sources/codex.md §4).
+//! A rollout on disk, reopened: the contents of the resumed session by the rules of the version
+//! that wrote it (docs/sources/codex.md §4).
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -14,8 +14,7 @@ use serde_json::Value;
 use super::count::Release;
 use super::rollout::{prompt, resume};
 
-/// Budget for the user's messages where a compaction is carried out again, tokens
-/// (docs/sources/codex.md §1.4).
+/// Token budget for the user's messages when a compaction is repeated (docs/sources/codex.md §1.4).
 const USER_MESSAGE_TOKENS: u64 = 20_000;
 
 /// State of a reopened session.
@@ -30,20 +29,20 @@ pub struct Reopened {
     pub lines: BTreeMap<String, u64>,
     /// Descriptions of the unreadable lines.
     pub unreadable: Vec<String>,
-    /// Compactions in the file, those that were taken back among them.
+    /// Number of compactions in the file, including those that were taken back.
     pub compactions: u64,
     /// The compaction from which the session continues.
     pub base: Option<Base>,
-    /// Lines that were taken back.
+    /// Number of lines that were taken back.
     pub taken_back: u64,
     /// Contents of the next request, in order.
     pub items: Vec<Shown>,
-    /// Commits of the working tree that are kept and never shown.
+    /// Number of stored commits of the working tree, which are never shown.
     pub ghosts: u64,
-    /// Tokens in use as last counted; `None` where no line says.
+    /// Tokens in use at the last count; `None` if no line contains it.
     pub in_use: Option<u64>,
-    /// Tokens from which it compacts: 90 % of the window, of which the program reports 95 %. `None`
-    /// if no line states the window, and for 0.63, which has no limit by default.
+    /// Compaction threshold in tokens: 90 % of the window, of which the program reports 95 %.
+    /// `None` if no line states the window, and for 0.63, which has no limit by default.
     pub limit: Option<u64>,
 }
 
@@ -104,7 +103,7 @@ impl Reopened {
         }
     }
 
-    /// Sum of the tokens of all items.
+    /// Returns the total tokens of all items.
     pub fn tokens(&self) -> u64 {
         self.items.iter().map(|i| i.tokens).sum()
     }
@@ -115,8 +114,8 @@ impl Reopened {
     }
 }
 
-/// Rules of a version. A version between two observed ones gets the older rules, since a newer file
-/// has all that these need.
+/// Returns the rules of a version. A version between two observed ones gets the older rules,
+/// because a newer file contains everything that these need.
 fn release(version: &str) -> Release {
     let minor = version.strip_prefix("0.").and_then(|rest| rest.split('.').next()?.parse().ok());
     match minor {
@@ -126,7 +125,7 @@ fn release(version: &str) -> Release {
     }
 }
 
-/// The version that was observed.
+/// Returns the name of the observed version.
 fn rules(release: Release) -> &'static str {
     match release {
         Release::V063 => "0.63",
@@ -142,7 +141,7 @@ fn compactions(rollout: &Rollout) -> impl Iterator<Item = &ctxbench_kit::rollout
     })
 }
 
-/// Items that the program showed before the first user message.
+/// Returns the items that the program showed before the first user message.
 fn context(rollout: &Rollout) -> Vec<Item> {
     let items = rollout.lines.iter().filter_map(|l| match &l.payload {
         Payload::ResponseItem(i) => Some(i),
@@ -169,8 +168,8 @@ fn base(rollout: &Rollout) -> (Option<Base>, u64) {
     (newest(true).into_iter().chain(newest(false)).max_by_key(|b| b.line), back as u64)
 }
 
-/// Window of the newest line that states one, in tokens: the reported number is 95 % of it
-/// (docs/sources/codex.md §1.2).
+/// Returns the window of the newest line that states one, in tokens. The reported number is 95 % of
+/// it (docs/sources/codex.md §1.2).
 fn window(rollout: &Rollout) -> Option<u64> {
     let reported = |payload: &Payload| match payload {
         Payload::EventMsg(Event::TaskStarted { rest }) => {

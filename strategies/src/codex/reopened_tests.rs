@@ -26,15 +26,15 @@ fn a_session_of_0_169_goes_on_from_its_newest_history() {
             "user: Tides of Skagen ",
             "summary: Handoff from the",
             "assistant: The cause is tid",
-            // The turn before this one was taken back.
+            // The previous turn was taken back.
             "user: Undo that, I wan",
             "assistant: tide/table_test.",
         ]
     );
-    // Start, message, call, output, reply and counters; the settings and the copies for the screen
-    // are read by no resume.
+    // Start, message, call, output, reply and counters. A resume does not read the settings or the
+    // copies for the screen.
     assert_eq!(r.taken_back, 6);
-    // 272,000 less a tenth; 95 % of it are reported.
+    // 272,000 less 10 %; the program reports 95 % of the window.
     assert_eq!((r.in_use, r.limit, r.compacts()), (Some(5_050), Some(244_800), Some(false)));
     assert_eq!((r.lines["world_state"], r.lines["turn_context"]), (2, 4));
 }
@@ -62,7 +62,7 @@ fn a_session_of_0_104_is_compacted_again() {
     assert_eq!((r.in_use, r.compacts()), (Some(245_050), Some(true)));
 }
 
-/// A cut of a recording: nothing was compacted, so everything that was said comes back.
+/// An excerpt of a recording without a compaction, so all messages are restored.
 #[test]
 fn a_recorded_session_comes_back_whole() {
     let r = read("recordings/codex/codemie-rollout-019e1625.jsonl");

@@ -1,9 +1,10 @@
 //! A Codex session on disk: writes the strategy's log as lines of a rollout, and reads a rollout as
 //! a history.
 //!
-//! Ghost snapshots are visible only here (docs/sources/codex.md §1.4): the old versions commit the
-//! working tree and keep the commit as an item of the history. No prompt shows it, so no request
-//! depends on it; a compaction moves those items after the summary, where a resume must find them.
+//! Only this module handles ghost snapshots (docs/sources/codex.md §1.4): the old versions commit
+//! the working tree and keep the commit as an item of the history. Prompts do not contain it, so no
+//! request depends on it. A compaction moves those items after the summary, where a resume must
+//! find them.
 //! 0.169 drops them.
 
 use std::sync::Arc;
@@ -46,7 +47,7 @@ pub fn lines(log: &[Record<Arc<Block>>]) -> Vec<Payload> {
                 ..Compacted::default()
             })),
             Record::Item { item, .. } => {
-                // Blocks of one message follow each other in the log and are one line.
+                // Consecutive blocks of one message form one line.
                 let mut blocks = vec![item.clone()];
                 while let Some(Record::Item { item, .. }) = log.get(at) {
                     blocks.push(item.clone());
@@ -59,7 +60,7 @@ pub fn lines(log: &[Record<Arc<Block>>]) -> Vec<Payload> {
     out
 }
 
-/// Blocks as items of the Responses API; the base is none of them.
+/// Converts blocks to items of the Responses API, without the base.
 pub fn items(blocks: &[Arc<Block>]) -> Vec<Item> {
     item_groups(blocks).filter(|g| g[0].kind != BlockKind::Base).map(item).collect()
 }
@@ -115,8 +116,8 @@ fn parts(b: &Block) -> Vec<Content> {
     b.parts().map(part).collect()
 }
 
-/// Reads the history from which a resume in a version continues. `context` is shown again where a
-/// compaction left no replacement; `is_summary` distinguishes a summary from a user message.
+/// Reads the history from which a version continues after a resume. `context` is shown again after
+/// a compaction without a replacement. `is_summary` distinguishes a summary from a user message.
 pub fn resume(
     release: Release,
     rollout: &Rollout,
@@ -183,7 +184,7 @@ mod tests {
         Rollout { lines: payloads.into_iter().map(line).collect(), unreadable: Vec::new() }
     }
 
-    /// Written to a file and read again.
+    /// Writes a rollout to a file and reads it again.
     fn stored(payloads: Vec<Payload>) -> Rollout {
         use ctxbench_kit::rollout::{SessionMeta, Writer};
         let home =

@@ -3,8 +3,8 @@
 ctxbench_core::settings! {
     /// Settings, each with the source of its default.
     pub(crate) struct CodexSettings {
-        /// tokens in use from which it compacts; auto = 90 % of the window, which is also the cap
-        /// (0.63: none by itself, and no cap)
+        /// tokens in use at which it compacts; auto = 90 % of the window, which is also the cap
+        /// (0.63: no automatic compaction, and no cap)
         auto_compact_limit: limit = auto, "docs/sources/codex.md §1.2, \
             model_auto_compact_token_limit";
         /// tokens that the limit counts: all in use, or those beyond the first input that the
@@ -28,12 +28,12 @@ ctxbench_core::settings! {
         /// bytes for all others
         tool_output_policy: choice ToolOutputPolicy { Tokens = "tokens", Bytes = "bytes" } = Tokens,
             "docs/sources/codex.md §3, truncation_policy of bundled and of unknown models";
-        /// per cent of the window from which a finished turn is followed by a compaction (0.169
+        /// per cent of the window at which a finished turn is followed by a compaction (0.169
         /// only); 0 = off
         post_turn_percent: percent = 0,
             "docs/sources/codex.md §1.1, model_post_turn_compact_threshold_percent";
-        /// further attempts after a request that failed for another reason than its length, 100 at
-        /// most; 2 at most where the provider compacts
+        /// retries of a request that failed for another reason than its length, at most 100; at
+        /// most 2 if the provider compacts
         stream_retries: count = 5, "docs/sources/codex.md §1.5 and §2, stream_max_retries";
         /// the provider compacts: a trigger item instead of a prompt, an opaque item instead of a
         /// summary

@@ -6,7 +6,7 @@ use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Usage};
 use crate::Spec;
 use crate::testing::{Answer, Played, Script, back_to, calls, play, says, too_long, user};
 
-/// A text reply with the tokens that the provider counts.
+/// Builds a text reply with the given token counters.
 fn used(text: &str, input: u64, output: u64) -> Answer {
     says(text).map(|r| Reply { usage: Usage { input, output, ..Usage::default() }, ..r })
 }
@@ -24,7 +24,7 @@ fn opaque(text: &str) -> Answer {
     Ok(Reply { parts: vec![Part::Compaction(Some(text.into()))], ..Reply::default() })
 }
 
-/// Two turns, the first of which ends over a limit of 5,000 tokens.
+/// Two turns. The first one exceeds a limit of 5,000 tokens.
 fn over_after_first() -> Script {
     Script {
         actions: vec![user("1", "U1"), user("2", "U2"), user("3", "U3")],
@@ -48,8 +48,8 @@ fn kinds(p: &Played, request: usize) -> String {
 
 #[test]
 fn a_compaction_that_breaks_off_is_tried_as_often_as_set() {
-    // docs/sources/codex.md §1.5: one attempt and as many more; then the turn fails and nothing is
-    // replaced.
+    // docs/sources/codex.md §1.5: one attempt plus this number of retries; then the turn fails and
+    // nothing is replaced.
     let tries = |setting: &str, failures: usize| {
         let summaries = (0..failures).map(|_| broken()).collect();
         let p = play(
@@ -60,7 +60,7 @@ fn a_compaction_that_breaks_off_is_tried_as_often_as_set() {
         let failed = p.failures().len();
         (p.of(Purpose::Summary).len(), failed)
     };
-    // The third turn tries again, and then there is an answer.
+    // The third turn tries again and gets an answer.
     assert_eq!(tries(",stream_retries=2", 3), (4, 1));
     assert_eq!(tries(",stream_retries=0", 1), (2, 1));
     assert_eq!(tries("", 5), (6, 0));
@@ -79,14 +79,14 @@ fn a_normal_request_is_tried_again_too() {
     };
     assert_eq!(requests("codex:stream_retries=2"), (3, 0));
     assert_eq!(requests("codex:stream_retries=1"), (2, 1));
-    // The largest value is not cut.
+    // The largest value is accepted unchanged.
     assert_eq!(requests("codex@described-002:stream_retries=4294967295"), (3, 0));
 }
 
 #[test]
 fn the_size_of_the_base_decides_whether_the_next_turn_compacts_again() {
-    // docs/sources/codex.md §1.1: a limit of 5,000 and 20,903 bytes of base, 5,226 tokens: after
-    // the compaction the session is still over.
+    // docs/sources/codex.md §1.1: with a limit of 5,000 and 20,903 bytes of base, which are 5,226
+    // tokens, the session exceeds the limit even after the compaction.
     let summaries = |setting: &str| {
         let actions =
             vec![user("1", "U1"), Action::Compact { instructions: None }, user("2", "U2")];
@@ -121,8 +121,8 @@ fn the_provider_keeps_as_many_user_messages_as_set() {
 
 #[test]
 fn a_full_window_counts_what_the_session_had_not_used_of_it() {
-    // docs/sources/codex.md §1.1: of a window of 200,000 the program takes 190,000 for usable. The
-    // message that was refused is a token more.
+    // docs/sources/codex.md §1.1: of a window of 200,000 the program uses 190,000. The refused
+    // message adds one token.
     let said = || user("u", "U");
     let summaries = |before: &[Action], used_by: &[u64], summary: u64, after: &[Action]| {
         let (before, after) = (before.to_vec(), after.to_vec());
@@ -137,7 +137,7 @@ fn a_full_window_counts_what_the_session_had_not_used_of_it() {
     };
     assert_eq!(summaries(&[said()], &[40_001], 0, &[]), 1);
     assert_eq!(summaries(&[said()], &[40_002], 0, &[]), 0);
-    // More than a window in all: nothing is left.
+    // More than a window in total: nothing is left.
     let two = [said(), said()];
     assert_eq!(summaries(&two, &[100_000, 100_000], 0, &[]), 0);
     // The summary of a manual compaction counts too: 10 + 39,990 leave 150,000. The view then has
@@ -145,7 +145,7 @@ fn a_full_window_counts_what_the_session_had_not_used_of_it() {
     let compacted = [said(), Action::Compact { instructions: None }];
     assert_eq!(summaries(&compacted, &[10], 39_990, &[]), 2);
     assert_eq!(summaries(&compacted, &[10], 39_991, &[]), 1);
-    // The count is the session's, also when it is opened again.
+    // The count belongs to the session and is kept after a restart.
     assert_eq!(summaries(&[said()], &[40_001], 0, &[Action::Restart]), 1);
     assert_eq!(summaries(&two, &[100_000, 100_000], 0, &[Action::Restart]), 0);
 }
@@ -165,14 +165,14 @@ fn the_provider_is_asked_three_times_at_most_and_a_refusal_is_final() {
     // turn sends another request.
     assert_eq!(summaries(vec![broken(), broken(), broken(), opaque("X")]), (4, 1));
     assert_eq!(summaries(vec![too_long(9, 8), opaque("X")]), (2, 1));
-    // Not exactly one compaction in the answer.
+    // The answer contains a number of compactions other than one.
     assert_eq!(summaries(vec![says("words"), opaque("X")]), (2, 1));
 }
 
 #[test]
 fn the_limit_can_count_what_came_after_the_prefix() {
     // docs/sources/codex.md §1.2: active tokens minus the first input of the window; 95 % of the
-    // window stops it all the same.
+    // window is a limit in any case.
     let compactions = |scope: &str, first: u64, second: u64| {
         let script = Script {
             replies: vec![used("r1", first, 50), used("r2", second, 50), used("r3", 9, 1)],
@@ -219,7 +219,7 @@ fn tool_output_is_cut_in_the_unit_of_the_policy() {
     assert!(output("codex").contains("…6724 tokens truncated…"));
     assert!(output("codex:tool_output_tokens=500").contains("…16224 tokens truncated…"));
     assert!(output("codex:tool_output_policy=bytes").contains("…56893 chars truncated…"));
-    // A configured limit is worth four bytes a token.
+    // A configured limit counts four bytes per token.
     assert!(
         output("codex:tool_output_policy=bytes,tool_output_tokens=2500")
             .contains("…56893 chars truncated…")
@@ -237,14 +237,14 @@ fn an_empty_summary_after_a_turn_changes_nothing_and_elsewhere_takes_the_last_re
         summaries: vec![empty()],
         ..Script::default()
     };
-    // docs/sources/codex.md §1.1: an error after the turn, and only there.
+    // docs/sources/codex.md §1.1: an error only in the compaction after the turn.
     let p = play("codex:post_turn_percent=15", 1.0, script());
     assert_eq!(kinds(&p, 2), "B U1 r1 U2");
     assert!(p.failures().is_empty());
     let p = play("codex:auto_compact_limit=30000", 1.0, script());
     assert_eq!(p.requests[2].blocks[2].kind, BlockKind::Summary);
     assert!(p.requests[2].blocks[2].text.ends_with("\nr1"));
-    // The older versions have no such compaction, and say so.
+    // The older versions have no such compaction and return an error.
     let refused = Spec::parse("codex@0.104:post_turn_percent=15").unwrap_err().to_string();
     assert!(refused.contains("belongs to 0.169"), "{refused}");
 }
@@ -288,7 +288,7 @@ fn a_restart_shows_the_same_history() {
             Script { actions, replies, summaries, memory: vec!["C"], ..Script::default() }
         };
         let separator = if spec.contains(':') { "," } else { ":" };
-        // A budget that cuts the first message, so that the old versions must cut it again.
+        // The budget cuts the first message, so the old versions must cut it again.
         let spec = format!(
             "{spec}{separator}auto_compact_limit=5000,user_message_tokens=1,remote_user_tokens=1"
         );
@@ -307,8 +307,8 @@ fn going_back_past_a_compaction_brings_the_old_history_back() {
     script.actions = vec![user("1", "U1"), user("2", "U2"), back_to("1"), user("3", "U3")];
     let p = play("codex:auto_compact_limit=5000", 1.0, script);
     assert_eq!(kinds(&p, 2), "B C U1 S U2");
-    // The session asks for the first message without its reply; the compaction of the second turn
-    // went with that turn.
+    // The session rewinds to the first message without its reply. The compaction of the second turn
+    // is removed with that turn.
     assert_eq!(kinds(&p, 3), "B C U1 U3");
 }
 

@@ -9,11 +9,11 @@ pub(crate) enum CodexVersion {
     Program(Release),
     /// Trims the oldest items and never summarises.
     Trims,
-    /// Hands a note over as a message of the assistant.
+    /// Replaces the history with a note as a message of the assistant.
     HandsOver,
 }
 
-/// A compaction after a turn came with 0.169.
+/// Only 0.169 compacts after a turn.
 const OLDER: Reads = Reads::AllBut(&["post_turn_percent"]);
 
 impl Versions for CodexVersion {

@@ -25,7 +25,7 @@ pub struct Conformance {
     pub functions: &'static [Function],
     /// Members of results that summarise the other members in a label.
     pub labels: &'static [Label],
-    /// Replay of recorded sessions; `None` = there is no program to record.
+    /// Replay of recorded sessions. `None` = the program cannot be recorded.
     pub replay: Option<Replay>,
 }
 
@@ -102,7 +102,7 @@ pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
 pub struct Replay {
     /// Members of a case's settings.
     pub settings: Shape,
-    /// Whether any request parameter may appear among the settings.
+    /// True if any request parameter may appear among the settings.
     pub parameters: bool,
     /// Members of a case's constants.
     pub constants: Shape,
@@ -146,7 +146,7 @@ pub struct SetUp {
     pub model: Model,
     /// Request parameters of the program's caller.
     pub params: Map<String, Value>,
-    /// Whether usage reports cache reads and writes separately instead of within the input.
+    /// True if usage reports cache reads and writes separately instead of within the input.
     pub cache_beside_input: bool,
     /// A caller acts while the program handles a reply: a `compact` is the caller's, and calls run
     /// only where the stop reason says so.

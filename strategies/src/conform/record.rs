@@ -68,7 +68,7 @@ pub struct Piece<'a> {
     /// wrote it.
     pub kind: BlockKind,
     pub texts: Vec<&'a str>,
-    /// Whether it contains text of the session.
+    /// True if it contains text of the session.
     pub said: bool,
 }
 
@@ -148,7 +148,7 @@ pub struct Reading {
     pub outcome: Map<String, Value>,
     /// Requests carry the largest reply that they allow.
     pub limits_replies: bool,
-    /// Whether usage reports cache reads and writes separately instead of within the input.
+    /// True if usage reports cache reads and writes separately instead of within the input.
     pub cache_beside_input: bool,
 }
 

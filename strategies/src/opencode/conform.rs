@@ -61,7 +61,7 @@ const SETTINGS: Shape = &[
     must("wire", OneOf(&["openai-chat", "anthropic"])),
 ];
 
-/// Named as the strategy's settings are.
+/// Named as in the strategy's settings.
 const COMPACTION: Shape = &[
     null("auto", Flag),
     null("prune", Flag),
@@ -85,7 +85,8 @@ const CONSTANT: Shape = &[
     may("placeholder", Word),
 ];
 
-/// Size of the constant text around a message that 1.3 repeats; the cases name it in prose only.
+/// Size in bytes of the constant text around a message that 1.3 repeats. The cases state it only in
+/// prose.
 const WRAPPER_BYTES: usize = 133;
 
 fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
@@ -146,7 +147,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         caller_acts: false,
         view: View {
             numbered: Some(if anthropic { "anthropic-messages" } else { "openai-chat" }),
-            // On this wire the system prompt is a message, too.
+            // On this wire the system prompt is a message too.
             unnumbered: usize::from(!anthropic),
             prompts: prompts([intro, first, prior_open, prior_close, template]),
             ..View::default()
@@ -154,7 +155,7 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
     })
 }
 
-/// Without a summary before it, and with one.
+/// Builds the prompts without and with a previous summary.
 fn prompts([intro, first, prior_open, prior_close, template]: [String; 5]) -> Vec<PromptForm> {
     use PromptPiece::{Constant, Prior, Transcript};
     let form = |pieces| PromptForm { variant: None, pieces };
@@ -183,7 +184,7 @@ impl From<ModelInput> for Limits {
     }
 }
 
-/// Settings in the notation of the program's configuration; missing ones have their defaults.
+/// Settings in the notation of the program's configuration, with the program's defaults.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Compaction {

@@ -1,4 +1,4 @@
-//! OpenCode's messages as texts: their JSON form and their transcript.
+//! JSON form and transcript of OpenCode's messages.
 
 use std::sync::Arc;
 
@@ -120,10 +120,10 @@ struct Stored {
 enum StoredPart {
     Text {
         text: String,
-        /// Kept from the model.
+        /// Whether the part is hidden from the model.
         #[serde(default)]
         ignored: bool,
-        /// Made by the program; shown like any other.
+        /// The program added the part; it is shown like any other.
         #[serde(default, rename = "synthetic")]
         _synthetic: bool,
     },
@@ -173,7 +173,7 @@ enum Status {
 }
 
 impl StoredPart {
-    /// The blocks of the `nth` part.
+    /// Returns the blocks of the `nth` part.
     fn blocks(self, nth: usize, user: bool) -> Vec<Arc<Block>> {
         match self {
             StoredPart::Text { ignored: true, .. } => vec![],
@@ -203,7 +203,7 @@ impl StoredPart {
     }
 }
 
-/// Gives a part without a type that of its content, as the parts of a user's message have it.
+/// Adds the type to a part without one, as in the parts of a user's message.
 fn typed(part: &mut Value) {
     if let Some(part) = part.as_object_mut().filter(|p| !p.contains_key("type")) {
         let kind = if part.contains_key("text") { "text" } else { "file" };

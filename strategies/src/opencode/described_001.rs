@@ -2,11 +2,11 @@
 //! `opencode@described-001`; `program.rs` follows the releases.
 //!
 //! Before a request the tokens of the last reply are compared with the window minus the largest
-//! reply, "100 % overflow". Beyond it the model gets everything so far with a plain request for a
-//! summary, and the summary becomes the first message. After a turn, results of old tool calls are
-//! cleared: the last two user turns and the newest 40,000 tokens stay, and 20,000 tokens or less
-//! are left alone. Only the summary stays, nothing is repeated, no tool is exempt. The account does
-//! not mention a provider that refuses a prompt, so the turn fails then.
+//! reply, "100 % overflow". Above it, the model gets the whole conversation with a plain request
+//! for a summary, and the summary becomes the first message. After a turn, results of old tool
+//! calls are cleared. The last two user turns and the newest 40,000 tokens stay, and clearing must
+//! free more than 20,000 tokens. Only the summary stays, nothing is repeated, no tool is exempt.
+//! The description does not mention a provider that refuses a prompt, so the turn fails then.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use super::words::OpenCodeWords;
 pub(crate) struct Described {
     auto: bool,
     prune: Option<PruneRule>,
-    /// Largest reply that is reckoned with.
+    /// Output limit that is subtracted from the window, tokens.
     cap: u64,
     system: Arc<str>,
     prompt: Arc<str>,
@@ -36,7 +36,8 @@ pub(crate) struct Described {
     count: u64,
 }
 
-/// Input, cached input and output. Tokens written to a cache are forgotten in this description.
+/// Returns the input, cached input and output tokens. This description ignores tokens written to a
+/// cache.
 fn count(u: &Usage) -> u64 {
     u.input + u.cache_read + u.output
 }

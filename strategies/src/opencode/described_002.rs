@@ -1,12 +1,12 @@
 //! OpenCode according to docs/sources/login-bug.md §4, `opencode@described-002`; `program.rs`
 //! follows the releases.
 //!
-//! Step 1 hides: results of old tool calls become invisible, not placeholders, if that frees more
-//! than 20,000 tokens; the newest 40,000 tokens, the last two user turns and `skill` always stay.
-//! Step 2, if that is not enough: a hidden agent writes a summary under five headings in the user's
-//! language, everything else is removed, and the last user message is always sent again. The
-//! account does not say when a step is due, so the release's formula decides. A call is hidden with
-//! its result, because no provider takes one without the other.
+//! Step 1 hides results of old tool calls, without placeholders, if that frees more than 20,000
+//! tokens. The newest 40,000 tokens, the last two user turns and results of `skill` always stay.
+//! Step 2 follows if that is not enough: a hidden agent writes a summary under five headings in the
+//! user's language, everything else is removed, and the last user message is sent again. The
+//! description does not say when a step is due, so the release's formula decides. A call is hidden
+//! with its result, because providers refuse one without the other.
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl Described {
         usable(limits(s), self.reserved, self.cap, self.buffer)
     }
 
-    /// Step 1: returns the tokens that it frees.
+    /// Runs step 1. Returns the freed tokens.
     fn step_1(&self, s: &mut Engine, phase: Phase) -> u64 {
         let Some(rule) = self.hide else { return 0 };
         let blocks = s.context.blocks();
@@ -71,12 +71,12 @@ impl Described {
             .filter(|b| !b.call_id().is_some_and(|id| ids.contains(&id)))
             .cloned()
             .collect();
-        // Call and result go together, so the edit is always valid.
+        // Calls and results are removed together, so the edit is always valid.
         let _ = s.compacted(CompactionKind::Drop, "hide", phase, view);
         hidden.iter().map(|(_, tokens)| tokens).sum()
     }
 
-    /// Step 2: false if no summary could be had.
+    /// Runs step 2. Returns false if there is no summary.
     async fn step_2(&self, s: &mut Engine, phase: Phase) -> bool {
         let most = max_output(limits(s), self.cap);
         let asked = WholeSummary { system: &self.system, prompt: &self.headings, most };
@@ -93,12 +93,13 @@ impl Described {
         if left < self.usable(s) {
             return Flow::Proceed;
         }
-        // The last message is sent again, and the model continues with it even if it had answered.
+        // The last message is sent again and the model continues with it, even if it was already
+        // answered.
         if self.step_2(s, phase).await { Flow::Again } else { Flow::Proceed }
     }
 }
 
-/// The newest message of the user, as it is sent again.
+/// Returns the newest message of the user, which is sent again.
 fn last_user_message(talk: &[Arc<Block>]) -> Vec<Arc<Block>> {
     let by_user = |b: &&Arc<Block>| matches!(b.kind, BlockKind::User | BlockKind::ReplayedUser);
     let Some(newest) = talk.iter().rfind(by_user).map(|b| b.message) else { return Vec::new() };

@@ -30,7 +30,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: ManualCompaction::Plain,
-    // Revert takes messages and files back together (docs/sources/opencode.md §7).
+    // A revert restores messages and files together (docs/sources/opencode.md §7).
     rewind: Rewind { conversation: true, code: Some(SnapshotKind::ShadowGit), summaries: false },
     formats: &[crate::opencode::persist_tables::FORMAT, crate::opencode::persist_files::FORMAT],
     conform: crate::opencode::conform::CONFORMANCE,

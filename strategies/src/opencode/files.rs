@@ -1,5 +1,5 @@
-//! OpenCode's memory files: one name in each parent folder, a global file, those of the settings,
-//! and those of subfolders when a file there is read (docs/sources/opencode.md §11).
+//! OpenCode's memory files: one file name in each parent folder, a global file, the files listed in
+//! the settings, and those of subfolders when a file there is read (docs/sources/opencode.md §11).
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::own_settings::{UserSetting, ValueKind, extract};
 
 const NAMES: [&str; 2] = ["opencode.json", "opencode.jsonc"];
 
-/// Comments and commas at the end are allowed under both names (docs/sources/opencode.md §12).
+/// Both names allow comments and trailing commas (docs/sources/opencode.md §12).
 pub(crate) const SETTINGS: SettingsFile =
     SettingsFile { folder: ".opencode", names: &NAMES, read: own_settings };
 
@@ -74,7 +74,7 @@ pub(super) fn load(_: Version, request: &LoadRequest<'_>) -> LoadedFiles {
     out
 }
 
-/// The first of the names in a folder, unless it is shown already.
+/// Adds the first existing file of a folder, unless it is already shown.
 fn for_folder(request: &LoadRequest<'_>, folder: &Path, when: Activation, out: &mut LoadedFiles) {
     let mut paths = OPENCODE_NAMES.iter().map(|n| folder.join(n));
     let Some(path) = paths.find(|p| is_file(p, &mut out.notes)) else { return };

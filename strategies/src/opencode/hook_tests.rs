@@ -46,7 +46,7 @@ fn context_stands_behind_the_template() {
     for (plain, hooked) in plain.iter().zip(&hooked) {
         assert_eq!(*hooked, format!("{plain}\n\nName the port"));
     }
-    // 1.3 has the conversation as messages and the prompt alone at the end.
+    // 1.3 sends the conversation as messages, and the prompt alone at the end.
     let (plain, hooked) =
         (asked(&twice("opencode@1.3")), asked(&twice("opencode@1.3:hook_context=Name the port")));
     assert_eq!(hooked[0], format!("{}\n\nName the port", plain[0]));
@@ -66,13 +66,13 @@ fn a_prompt_replaces_the_template_and_forgets_the_summary_before() {
 
 #[test]
 fn nobody_asks_to_go_on_where_a_plugin_says_no() {
-    // The turn ends with the summary: the next request is that of the next message.
+    // The turn ends with the summary, so the next request belongs to the next message.
     let p = twice("opencode:autocontinue=false");
     let samples = p.of(Purpose::Sample);
     assert_eq!(samples.len(), 2);
     assert_eq!(kinds(samples[1]), [Base, Marker, Summary, User]);
     assert_eq!(twice("opencode").of(Purpose::Sample).len(), 4);
-    // In the middle of its work the agent stops there, too.
+    // The agent stops even in the middle of its work.
     let script = |spec: &str| {
         let script = Script {
             actions: vec![user("1", "one"), user("2", "two")],
@@ -90,7 +90,7 @@ fn nobody_asks_to_go_on_where_a_plugin_says_no() {
 
 #[test]
 fn a_prompt_that_is_sent_again_needs_nobody_to_ask() {
-    // The refused message itself is repeated, whatever a plugin says.
+    // The refused message itself is repeated, regardless of the plugin.
     let script = || Script {
         actions: vec![user("1", "one"), user("2", "two")],
         replies: vec![says("done 1"), too_long(2_100, 2_000), says("done 2")],

@@ -17,17 +17,17 @@ use super::rules::{
     PruneMessage, PruneResult, Stored, TurnSpan, filter_compacted, transcript_output,
 };
 
-/// Placeholder of a cleared result: the marker on the wire (docs/sources/opencode.md §1).
+/// Placeholder of a cleared result, as sent to the provider (docs/sources/opencode.md §1).
 pub const CLEARED: &str = "[Old tool result content cleared]";
 
-/// Result of a call that was interrupted: the marker on the wire (docs/sources/opencode.md §5).
+/// Result of an interrupted call, as sent to the provider (docs/sources/opencode.md §5).
 const INTERRUPTED: &str = "[Tool execution was interrupted]";
 
 pub struct LogMessage {
-    /// Facts that decide whether it is sent.
+    /// Facts that decide whether the message is sent.
     pub stored: Stored,
     pub blocks: Vec<Arc<Block>>,
-    /// Tokens that the provider reported with it; 0 = none.
+    /// Tokens that the provider reported with the message; 0 = none.
     pub used: u64,
 }
 
@@ -69,7 +69,7 @@ impl LogMessage {
         e
     }
 
-    /// A summary that failed.
+    /// Builds a failed summary.
     pub fn failed_summary(s: &mut Engine, parent: MessageId, finished: bool) -> Self {
         let id = s.history.append("", Role::Assistant, vec![], true);
         let mut e = LogMessage::of(id, false, vec![]);
@@ -82,7 +82,7 @@ impl LogMessage {
         self.stored.id
     }
 
-    /// From the user's side.
+    /// Returns true if the message is on the user's side.
     pub fn is_user(&self) -> bool {
         self.stored.user
     }
@@ -92,7 +92,7 @@ impl LogMessage {
         self.stored.marker.is_some()
     }
 
-    /// The text parts, blank line between.
+    /// Joins the text parts with blank lines.
     pub fn text(&self) -> String {
         self.blocks
             .iter()
@@ -102,12 +102,12 @@ impl LogMessage {
             .join("\n\n")
     }
 
-    /// A finished summary of a compaction.
+    /// Returns true if the message is a finished summary of a compaction.
     pub fn is_summary(&self) -> bool {
         self.stored.summary && self.stored.finished && !self.stored.error
     }
 
-    /// History parts that it covers.
+    /// Returns the history parts that the message covers.
     pub fn origin(&self) -> Origins {
         origins(&self.blocks)
     }
@@ -130,7 +130,8 @@ impl LogMessage {
         blocks.map(|b| if b.media.is_some() { note(&b) } else { b }).collect()
     }
 
-    /// UTF-16 length of its model messages as JSON, commas between them included, and their number.
+    /// Returns the UTF-16 length of the message's model messages as JSON, including the commas
+    /// between them, and their number.
     fn json_len(&self) -> (u64, u64) {
         let outputs: Vec<&Arc<Block>> =
             self.blocks.iter().filter(|b| b.kind == BlockKind::Output).collect();
@@ -168,8 +169,8 @@ impl LogMessage {
     }
 }
 
-/// Texts of a user message that follow each other become one block of several parts, since the
-/// program sends a message whole and a wire takes separate texts for separate messages.
+/// Merges consecutive texts of a user message into one block of several parts. The program sends a
+/// message as a whole, while a wire treats separate texts as separate messages.
 fn merge_texts(blocks: Vec<Arc<Block>>) -> Vec<Arc<Block>> {
     let is_text = |b: &Block| b.kind == BlockKind::User && b.media.is_none();
     let mut out: Vec<Arc<Block>> = Vec::new();
@@ -244,19 +245,19 @@ fn result_line(blocks: &[Arc<Block>]) -> (&'static str, String) {
     (tag, transcript_output(&text.join("\n")))
 }
 
-/// Text for a file that cannot be shown (docs/sources/opencode.md §3.2.6, §3.3).
+/// Formats the note for a file that cannot be shown (docs/sources/opencode.md §3.2.6, §3.3).
 pub fn attachment_note(b: &Block) -> String {
     let (mime, name) =
         b.media.as_ref().map_or(("file", None), |m| (m.media_type.as_str(), m.name.as_deref()));
     format!("[Attached {mime}: {}]", name.unwrap_or("file"))
 }
 
-/// Arguments as `JSON.stringify` writes them; a text that is not JSON stays as it is.
+/// Formats arguments as `JSON.stringify` does. A text that is not JSON does not change.
 fn stringify(arguments: &str) -> Cow<'_, str> {
     Json::read(arguments).map_or(Cow::Borrowed(arguments), |json| Cow::Owned(json.write()))
 }
 
-/// UTF-16 length of one model message as compact JSON, its parts' lengths given.
+/// Returns the UTF-16 length of one model message as compact JSON, given the lengths of its parts.
 pub fn message_len(role: &str, parts: impl Iterator<Item = u64>) -> u64 {
     let parts: Vec<u64> = parts.collect();
     r#"{"role":"","content":[]}"#.len() as u64
@@ -265,7 +266,7 @@ pub fn message_len(role: &str, parts: impl Iterator<Item = u64>) -> u64 {
         + (parts.len() as u64).saturating_sub(1)
 }
 
-/// UTF-16 length of a part of a model message as compact JSON.
+/// Returns the UTF-16 length of a part of a model message as compact JSON.
 pub fn part_len(b: &Block) -> u64 {
     let (id, name) = b.call.as_ref().map_or(("", ""), |c| (&*c.id, &*c.name));
     match b.kind {
@@ -324,7 +325,7 @@ impl Log {
         self.entries.len()
     }
 
-    /// Takes over the messages recorded since the last call, in time proportional to their number.
+    /// Appends the messages recorded since the last call, in time proportional to their number.
     /// Returns whether a message is sent differently from the engine's view.
     pub fn sync(&mut self, s: &Engine) -> bool {
         let end = s.history.messages().len() as u32;
@@ -375,13 +376,13 @@ impl Log {
         changed
     }
 
-    /// Adds a message that the strategy made.
+    /// Adds a message that the strategy created.
     pub fn push(&mut self, e: LogMessage) {
         self.synced = self.synced.max(e.id().0 + 1);
         self.entries.push(e);
     }
 
-    /// A reply that never came, because the provider refused the prompt or failed.
+    /// Adds a failed reply, after the provider refused the prompt or failed.
     pub fn push_failed_reply(&mut self, s: &mut Engine) {
         let parent = self.newest_user();
         let id = s.history.append("", Role::Assistant, vec![], true);
@@ -397,7 +398,7 @@ impl Log {
         }
     }
 
-    /// The newest message of the model that came to an end, among those that are sent.
+    /// Returns the newest finished message of the model, among those that are sent.
     pub fn newest_finished(&self) -> Option<&LogMessage> {
         let sent = filter_compacted(&self.stored());
         sent.into_iter()
@@ -417,8 +418,8 @@ impl Log {
         self.entries.retain(|e| e.id() <= to);
     }
 
-    /// Gives calls without a result an error result, as they are sent then. Returns whether there
-    /// were any.
+    /// Adds an error result to each call without a result, as the next request sends it. Returns
+    /// whether there were such calls.
     pub fn close_calls(&mut self, s: &mut Engine) -> bool {
         let Some(e) = self.entries.iter_mut().rev().find(|e| !e.is_user()) else { return false };
         let has_result = |id: Option<&str>| {
@@ -448,7 +449,7 @@ impl Log {
         self.entries.iter().map(|e| e.stored).collect()
     }
 
-    /// The newest message from the user's side.
+    /// Returns the newest message on the user's side.
     pub fn newest_user(&self) -> Option<MessageId> {
         self.entries.iter().rev().find(|e| e.stored.user).map(LogMessage::id)
     }
@@ -465,7 +466,7 @@ impl Log {
         }
     }
 
-    /// Clears one tool result: the `nth` of a message.
+    /// Clears the `nth` tool result of a message.
     pub fn clear(&mut self, i: usize, nth: usize) {
         let mut outputs = self.entries[i].blocks.iter_mut().filter(|b| b.kind == BlockKind::Output);
         if let Some(b) = outputs.nth(nth) {
@@ -473,7 +474,7 @@ impl Log {
         }
     }
 
-    /// The turns among these messages with the estimates of their suffixes.
+    /// Returns the turns among these messages with the estimates of their suffixes.
     pub fn turns(&self, messages: &[usize]) -> Vec<TurnSpan> {
         let starts: Vec<usize> = (0..messages.len())
             .filter(|&k| self[messages[k]].is_user() && !self[messages[k]].is_marker())
@@ -490,7 +491,7 @@ impl Log {
             .collect()
     }
 
-    /// These messages as one text.
+    /// Formats these messages as one text.
     pub fn transcript(&self, messages: &[usize]) -> Transcript {
         let mut out = Transcript::default();
         for t in messages.iter().map(|&i| self[i].transcript()).filter(|t| !t.is_empty()) {
@@ -503,13 +504,14 @@ impl Log {
     }
 }
 
-/// A tool result with the placeholder in its place.
+/// Replaces the text of a tool result with the placeholder.
 pub fn cleared(result: &Block) -> Arc<Block> {
     result.with_text(Form::Cleared, CLEARED)
 }
 
-/// Estimate of a list of messages as JSON, brackets and commas included: length / 4, half up. Of
-/// each entry the length of its model messages, commas between them included, and their number.
+/// Estimates a list of messages as JSON, brackets and commas included: length / 4, rounded half up.
+/// Each entry is the length of a message's model messages, including commas between them, and their
+/// number.
 pub fn estimate_list(lens: &[(u64, u64)]) -> u64 {
     let shown: Vec<u64> = lens.iter().filter(|(_, n)| *n > 0).map(|(l, _)| *l).collect();
     let len = 2 + shown.iter().sum::<u64>() + (shown.len() as u64).saturating_sub(1);

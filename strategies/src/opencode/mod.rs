@@ -1,8 +1,8 @@
 //! OpenCode: a summary after a marker message replaces the head of the session; the newest steps
 //! stay.
 //!
-//! `program.rs` follows the releases; `described_001.rs` and `described_002.rs` two published
-//! accounts.
+//! `program.rs` follows the releases; `described_001.rs` and `described_002.rs` follow two
+//! published descriptions.
 
 mod conform;
 mod conform_texts;

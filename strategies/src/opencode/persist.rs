@@ -4,8 +4,8 @@
 //! A call and its result are one `tool` part of the assistant's message, which is rewritten when
 //! the result arrives. Pruning sets `state.time.compacted` in it and keeps the output. A compaction
 //! is a user message with a `compaction` part and an assistant message with `summary: true`; only
-//! both together cut, and `tail_start_id` names the first message kept after them. The marker's
-//! text in a prompt is stored next to its part, because the caller chooses it.
+//! the two together hide older messages, and `tail_start_id` names the first message kept after
+//! them. The marker's text in a prompt is stored next to its part, because the caller chooses it.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use crate::persist::{
     BEGIN_MS, JournalEntry, Loaded, PersistError, Persistence, StoredMessage, pruned,
 };
 
-/// The one session of a folder.
+/// ID of the only session of a folder.
 pub(super) const SESSION: &str = "ses_000000000000ctxbenchsession";
 
 /// Storage of the objects.
 pub(super) trait Drawer: Send {
-    /// Stores a message or changes it.
+    /// Stores or updates a message.
     fn put_message(&mut self, id: &str, at: u64, info: &Value) -> Result<(), PersistError>;
-    /// Stores a part or changes it.
+    /// Stores or updates a part.
     fn put_part(
         &mut self,
         id: &str,
@@ -34,10 +34,9 @@ pub(super) trait Drawer: Send {
         at: u64,
         part: &Value,
     ) -> Result<(), PersistError>;
-    /// Messages with their parts before an id, newest first, as many as are read at a time; with
-    /// the bytes read.
+    /// Returns a page of messages with their parts before an ID, newest first, and the bytes read.
     fn page(&self, before: Option<&str>) -> Result<(Vec<Stored>, u64), PersistError>;
-    /// Damaged objects, for people.
+    /// Describes damaged objects.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
@@ -54,7 +53,8 @@ pub(super) struct Stored {
 
 pub(super) struct OpenCode<D> {
     drawer: D,
-    /// Virtual time, ms, and ids given in this ms (docs/sources/opencode.md §7).
+    /// Virtual time in ms. Each ID advances it by 1 ms, so no two IDs are equal
+    /// (docs/sources/opencode.md §7).
     clock: u64,
     seed: u64,
     /// Current view: each message with the id of its stored message.
@@ -65,7 +65,7 @@ impl<D: Drawer> OpenCode<D> {
     pub(super) fn new(drawer: D, seed: u64) -> Result<Self, PersistError> {
         let mut out = OpenCode { drawer, clock: BEGIN_MS, seed, shown: Vec::new() };
         let (newest, _) = out.drawer.page(None)?;
-        // Later than all stored times.
+        // The clock starts after all stored times.
         out.clock = newest.iter().flat_map(times).max().unwrap_or(BEGIN_MS);
         out.shown = read(&out.drawer)?.0;
         Ok(out)
@@ -122,7 +122,7 @@ impl<D: Drawer> OpenCode<D> {
         Ok(())
     }
 
-    /// A result came: the newest call of that id gets it.
+    /// Adds a result to the newest call with this ID.
     fn finish(&mut self, call: &str, output: &str, failed: bool) -> Result<(), PersistError> {
         self.change_tool(call, |state| {
             *field(state, "status") = if failed { "error" } else { "completed" }.into();
@@ -229,11 +229,11 @@ impl<D: Drawer> Persistence for OpenCode<D> {
     }
 }
 
-/// Milliseconds that fit into an id: of 48 bits 12 count within one.
+/// Number of milliseconds that fit in an ID: 12 of the 48 bits count within one millisecond.
 const ID_MS: u64 = 1 << 36;
 
-/// Times of a message: its creation, and those in its ids and its parts' ids. The parts' are later
-/// than the message's.
+/// Returns the times of a message: its creation, and those in its IDs and its parts' IDs. Times of
+/// parts are later than those of the message.
 fn times(m: &Stored) -> impl Iterator<Item = u64> + '_ {
     // A time of more than 48 bits is invalid.
     let created = m.info["time"]["created"].as_u64().filter(|t| *t < 1 << 48).unwrap_or(BEGIN_MS);
@@ -241,7 +241,8 @@ fn times(m: &Stored) -> impl Iterator<Item = u64> + '_ {
     std::iter::once(created).chain(ids.filter_map(move |id| time_in(id, created)))
 }
 
-/// The time in an id, of which the high bits are left out: the one nearest to another time.
+/// Returns the time in an ID. An ID lacks the high bits, so the result is the matching time that is
+/// nearest to `near`.
 fn time_in(id: &str, near: u64) -> Option<u64> {
     let digits = id.split_once('_')?.1.get(..12)?;
     let low = u64::from_str_radix(digits, 16).ok()? >> 12;
@@ -258,8 +259,8 @@ fn time_in(id: &str, near: u64) -> Option<u64> {
 fn read(drawer: &impl Drawer) -> Result<(Vec<(StoredMessage, String)>, u64), PersistError> {
     let mut kept: Vec<Stored> = Vec::new();
     let (mut before, mut bytes) = (None::<String>, 0);
-    // Of the newest finished compaction: its marker, and once that was met the message at which its
-    // tail begins.
+    // Marker of the newest finished compaction, and the message at which its tail begins, once the
+    // marker was found.
     let (mut marker, mut tail) = (None::<String>, None::<String>);
     let mut pair: Vec<Stored> = Vec::new();
     'read: loop {
@@ -369,7 +370,8 @@ fn part(p: &Part) -> Option<Value> {
     })
 }
 
-/// Roles other than user and assistant, which the product does not store as messages.
+/// Returns the name of a system or developer role, which the product does not store as messages.
+/// `None` = any other role.
 fn spoken(role: Role) -> Option<&'static str> {
     match role {
         Role::System | Role::Instructions => Some("system"),
@@ -394,7 +396,7 @@ mod tests {
     use super::super::persist_tables::Tables;
     use super::*;
 
-    /// Dies at a write, as a program that is killed there.
+    /// Fails at a write, as a program that is killed there.
     struct Dying {
         tables: Tables,
         writes: usize,

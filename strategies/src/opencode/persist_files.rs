@@ -2,9 +2,10 @@
 //! `storage/session/<project>/<session>.json`, `storage/message/<session>/<message>.json`,
 //! `storage/part/<message>/<part>.json`.
 //!
-//! A file is written in place, so a crash or a full disk leaves an unreadable one: it is skipped
-//! with a note. A result that does not fit loses the call in the same file. Names sort by time, so
-//! loading starts with the newest as in the tables; the folders have to be listed completely.
+//! Files are written in place, so a crash or a full disk can leave an unreadable file, which is
+//! skipped with a note. A result that does not fit loses the call in the same file. Names sort by
+//! time, so loading starts with the newest as in the tables; the folders have to be listed
+//! completely.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -21,7 +22,7 @@ pub(crate) const FORMAT: Format = Format {
     open: |dir, seed| Ok(Box::new(OpenCode::new(Files::open(dir)?, seed)?)),
 };
 
-/// Messages read at a time, as in the tables.
+/// Number of messages read at a time, as in the tables.
 const PAGE: usize = 50;
 
 struct Files {

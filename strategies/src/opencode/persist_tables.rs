@@ -1,7 +1,7 @@
 //! OpenCode's tables (docs/sources/opencode.md §7, docs/sources/chat-history.md §4.1): `session`,
 //! `message`, `part`, each with JSON, in write-ahead mode.
 //!
-//! Keys cascade: deleting a session deletes its messages and parts, for good. Messages are read
+//! Keys cascade: deleting a session permanently deletes its messages and parts. Messages are read
 //! newest first, 50 at a time.
 
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(crate) const FORMAT: Format = Format {
     open: |dir, seed| Ok(Box::new(OpenCode::new(Tables::open(dir)?, seed)?)),
 };
 
-/// Messages read at a time (docs/sources/opencode.md §7).
+/// Number of messages read at a time (docs/sources/opencode.md §7).
 const PAGE: usize = 50;
 
 const TABLES: &str = "

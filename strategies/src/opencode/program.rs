@@ -1,6 +1,6 @@
-//! OpenCode as released: 1.18, and 1.3 (docs/sources/opencode.md, sections named at the constants).
+//! OpenCode as released: 1.18, and 1.3 (docs/sources/opencode.md; comments name the sections).
 //!
-//! Two layers: old tool results are cleared after a turn (only if switched on). When the usage that
+//! There are two layers. Old tool results are cleared after a turn, if enabled. When the usage that
 //! the provider reported reaches the usable window, a summary request with a separate system prompt
 //! gets the head as one text transcript; a synthetic message then asks the model to continue.
 
@@ -28,30 +28,30 @@ use super::words::OpenCodeWords;
 
 pub(crate) struct Program {
     settings: OpenCodeSettings,
-    /// 1.3: the summariser gets the whole conversation, and no tail stays.
+    /// True for 1.3: the summariser gets the whole conversation, and no tail stays.
     old: bool,
     prune: bool,
     rule: PruneRule,
-    /// Limits of the summary model where it is another one.
+    /// Limits of the summary model if it differs from the session's model.
     summary_limits: Option<Limits>,
     cap: u64,
     buffer: u64,
     words: OpenCodeWords,
     log: Log,
     last_count: u64,
-    /// Number of blocks of the view that the newest count covers; none after the view was changed.
+    /// Number of blocks of the view that the newest count covers; `None` after the view changed.
     counted: Option<usize>,
-    /// A compaction that was asked for and never finished.
+    /// A requested compaction that did not finish.
     pending: Option<Task>,
 }
 
-/// A compaction as its marker stores it.
+/// A compaction in the form in which its marker stores it.
 #[derive(Clone, Copy)]
 struct Task {
     marker: MessageId,
     /// True if the program started the compaction itself, so that it asks the model to continue.
     auto: bool,
-    /// The provider had refused the request.
+    /// True if the provider refused the request.
     overflow: bool,
 }
 
@@ -99,7 +99,7 @@ impl Program {
         overflows(self.settings.auto, s.model.window, self.usable(s), count)
     }
 
-    /// Stores a marker and carries the compaction out.
+    /// Stores a marker and runs the compaction.
     async fn compaction(
         &mut self,
         s: &mut Engine,
@@ -115,8 +115,8 @@ impl Program {
     }
 
     /// Summarises the head, keeps the tail, and shows the result (docs/sources/opencode.md §3.2,
-    /// §3.3). The parent is the marker, or the newest user message where the compaction was left
-    /// over from before it.
+    /// §3.3). The parent is the marker, or the newest user message if the compaction is older than
+    /// that message.
     async fn process(
         &mut self,
         s: &mut Engine,
@@ -158,7 +158,7 @@ impl Program {
             // A refusal for length ends the summary message; anything else leaves it open and the
             // task pending (docs/sources/opencode.md §3.4).
             Ok(_) => Some(false),
-            // Nothing failed where the session is simply over.
+            // The end of the session is not a failure.
             Err(e) if e.kind == ErrorKind::Ended => return Outcome::Stop,
             Err(e) => Some(is_overflow(&e)),
         };
@@ -190,7 +190,7 @@ impl Program {
         outcome
     }
 
-    /// Sends a summary request, again where it failed in passing.
+    /// Sends a summary request. Retries transient failures.
     async fn ask(&self, s: &mut Engine, request: &Request) -> Result<Reply, ModelError> {
         let mut retries = 0;
         loop {
@@ -201,14 +201,14 @@ impl Program {
         }
     }
 
-    /// Position of the nearest earlier user message, if another one precedes it.
+    /// Returns the position of the nearest earlier user message, if another one precedes it.
     fn replay_point(&self, messages: &[usize]) -> Option<usize> {
         let real = |&i: &usize| self.log[i].is_user() && !self.log[i].is_marker();
         let at = messages.iter().rposition(real)?;
         messages[..at].iter().any(real).then_some(at)
     }
 
-    /// The user message again, as one message with its parts; files become notes.
+    /// Repeats a user message as one message with its parts. Files become notes.
     fn replay(&mut self, s: &mut Engine, i: usize) {
         let parts = self.log[i].blocks.iter().flat_map(|b| match b.media {
             Some(_) => vec![attachment_note(b)],
@@ -362,7 +362,7 @@ impl Program {
         Flow::FailTurn(e.to_string())
     }
 
-    /// The loop is left because a compaction failed.
+    /// Ends the loop after a failed compaction.
     fn stop(&mut self, s: &mut Engine) -> Flow {
         self.prune(s);
         Flow::FailTurn(
@@ -406,8 +406,8 @@ impl Strategy for Program {
                 Outcome::Answered => Flow::EndTurn,
             };
         }
-        // A step that was within another window, or one that a rewind brought back
-        // (docs/sources/opencode.md §2b).
+        // The step was made in another window or restored by a rewind (docs/sources/opencode.md
+        // §2b).
         let newest = self.log.newest_finished().map(|e| (e.stored.summary, e.used));
         let usable = self.usable(s);
         let (check, believed, limit) = match (newest, self.settings.proactive) {
@@ -430,8 +430,8 @@ impl Strategy for Program {
 
     fn request(&mut self, s: &Engine) -> Request {
         let mut r = s.sample_request();
-        // 1.3 wraps a user message that arrived while it was at work, until a reply has come
-        // (docs/sources/opencode.md §10, 1.3.2).
+        // 1.3 wraps a user message that arrived while the model was working, until a reply has
+        // arrived (docs/sources/opencode.md §10, 1.3.2).
         if let (true, Some(b)) =
             (self.old, r.blocks.last_mut().filter(|b| b.kind == BlockKind::ReplayedUser))
         {

@@ -74,7 +74,7 @@ fn is_summary(p: &Piece<'_>, summaries: &[&str]) -> bool {
 fn read(heard: &Heard<'_>) -> Reading {
     let anthropic = heard.wire == "anthropic-messages";
     let mut out = Reading {
-        // On the chat wire the system prompt is a message, too.
+        // On the chat wire the system prompt is a message too.
         numbered: Some(usize::from(!anthropic)),
         limits_replies: true,
         cache_beside_input: anthropic,
@@ -149,7 +149,7 @@ fn sorted(
     As::Said(p.kind)
 }
 
-/// A summary prompt taken apart, with fillers for the program's own messages in it.
+/// Splits a summary prompt into its parts, with fillers for the program's own messages.
 fn prompt(text: &str, placeholders: &[(&str, String)]) -> Option<As> {
     let [open, close] = CONVERSATION;
     let (_, rest) = text.split_once(open)?;
@@ -207,7 +207,7 @@ mod tests {
             ]
         );
         let As::Prompt { transcript, prior, .. } = &out.requests[3].1[1] else { panic!() };
-        // Of the program's message in the transcript only the size is kept.
+        // The transcript contains only the size of the program's message.
         let s1 = vec![Segment::Said("S1".into())];
         assert_eq!((transcript.as_str(), prior), ("[User]: <conti", &s1));
         assert_eq!(out.constants["continue"]["bytes"], 6);

@@ -1,4 +1,5 @@
-//! Prompts, breakpoints and parts that OpenCode and its accounts send in addition to the messages.
+//! Prompts, breakpoints and parts that OpenCode and its descriptions send in addition to the
+//! messages.
 
 use std::sync::Arc;
 
@@ -11,12 +12,13 @@ use ctxbench_core::strategy;
 
 use super::rules::Limits;
 
-/// Limits of the session's model.
+/// Returns the limits of the session's model.
 pub(crate) fn limits(s: &Engine) -> Limits {
     Limits { context: s.model.window, output: s.model.max_output, input: s.model.input_limit }
 }
 
-/// Parts as one text with the places where the second and further ones begin.
+/// Concatenates parts. Returns the text and the positions at which the second and later parts
+/// begin.
 pub(crate) fn joined(parts: Vec<String>) -> (String, Vec<usize>) {
     let mut at = 0;
     let ends = parts.iter().map(|t| {
@@ -33,8 +35,8 @@ pub(crate) fn is_fixed(b: &Block) -> bool {
     strategy::is_fixed(b) || b.kind == BlockKind::File
 }
 
-/// Anthropic only: the first two system messages and the last two others (docs/sources/opencode.md
-/// §6).
+/// Returns the breakpoints, which only Anthropic needs: the first two system messages and the last
+/// two other messages (docs/sources/opencode.md §6).
 pub(crate) fn breakpoints(s: &Engine, blocks: &[Arc<Block>]) -> Vec<usize> {
     if s.model.provider != Provider::Anthropic {
         return Vec::new();
@@ -56,7 +58,7 @@ pub(crate) fn breakpoints(s: &Engine, blocks: &[Arc<Block>]) -> Vec<usize> {
     systems.into_iter().chain(last).collect()
 }
 
-/// A summary of the whole conversation as the older descriptions have it: a system prompt, the
+/// Summary of the whole conversation according to the older descriptions: a system prompt, the
 /// messages, a request for a summary.
 pub(crate) struct WholeSummary<'a> {
     /// System prompt of the agent that summarises.

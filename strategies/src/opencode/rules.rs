@@ -26,7 +26,7 @@ pub const OUTPUT_CAP: u64 = 32_000;
 /// COMPACTION_BUFFER).
 pub const BUFFER: u64 = 20_000;
 
-/// `min(output, cap)`, or the cap when that is 0.
+/// Returns `min(output, cap)`, or the cap if that is 0.
 pub fn max_output(limits: Limits, cap: u64) -> u64 {
     match limits.output.min(cap) {
         0 => cap,
@@ -34,7 +34,7 @@ pub fn max_output(limits: Limits, cap: u64) -> u64 {
     }
 }
 
-/// Tokens that may be used before a compaction.
+/// Returns the tokens that may be used before a compaction.
 pub fn usable(limits: Limits, reserved: Option<u64>, cap: u64, buffer: u64) -> u64 {
     let out = max_output(limits, cap);
     if limits.context == 0 {
@@ -52,8 +52,8 @@ pub fn overflows(auto: bool, context: u64, usable: u64, count: u64) -> bool {
     auto && context != 0 && count >= usable
 }
 
-/// Tokens of a step to compare with the window: the provider's total, or the sum of the parts if
-/// the total is missing or 0 (docs/sources/opencode.md §2).
+/// Returns the tokens of a step to compare with the window: the provider's total, or the sum of the
+/// parts if the total is missing or 0 (docs/sources/opencode.md §2).
 pub fn used(usage: &Usage) -> u64 {
     let parts = || usage.prompt().saturating_add(usage.output);
     usage.reported_total.filter(|n| *n > 0).unwrap_or_else(parts)
@@ -79,7 +79,7 @@ const TOO_LONG: &[&str] = &[
     "token limit exceeded",
 ];
 
-/// Messages that are about the rate and not about the length.
+/// Messages about the request rate and not about the length.
 const ABOUT_RATE: &[&str] = &["rate limit", "too many requests", "throttl", "per minute"];
 
 /// Returns true if the provider refused a prompt for its length (docs/sources/opencode.md §3.1).
@@ -89,7 +89,7 @@ pub fn is_overflow(e: &ModelError) -> bool {
     e.is_overflow() || (!says(ABOUT_RATE) && says(TOO_LONG))
 }
 
-/// Most further attempts of a request that failed in passing (docs/sources/opencode.md §3.1).
+/// Maximum retries of a request after transient failures (docs/sources/opencode.md §3.1).
 pub const RETRIES: u32 = 5;
 
 /// Returns true if a failed request is sent again: rate limits, time-outs, server errors and broken
@@ -144,19 +144,19 @@ pub fn select_tail(turns: &[TurnSpan], tail_turns: Option<i64>, budget: u64) -> 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored {
     pub id: MessageId,
-    /// From the user's side.
+    /// True for a message on the user's side.
     pub user: bool,
     /// A marker of a compaction, with the start of its verbatim tail.
     pub marker: Option<Option<MessageId>>,
     /// The user message that an assistant message answers.
     pub parent: Option<MessageId>,
     pub summary: bool,
-    /// It came to an end.
+    /// True if the message is complete.
     pub finished: bool,
     pub error: bool,
 }
 
-/// Which stored messages are sent, in which order, as indexes (docs/sources/opencode.md §4).
+/// Returns the indexes of the stored messages to send, in order (docs/sources/opencode.md §4).
 pub fn filter_compacted(messages: &[Stored]) -> Vec<usize> {
     let mut done: Vec<MessageId> = Vec::new();
     let mut until: Option<MessageId> = None;
@@ -204,7 +204,7 @@ fn tail_behind_summary(messages: &[Stored], order: &[usize]) -> Option<Vec<usize
 
 /// Tools with results that are never cleared (docs/sources/opencode.md §1).
 pub const PRUNE_EXEMPT: &[&str] = &["skill"];
-/// Newest user messages from which on nothing is cleared (docs/sources/opencode.md §1).
+/// Number of newest user turns in which nothing is cleared (docs/sources/opencode.md §1).
 const PRUNE_TURNS: usize = 2;
 
 /// Facts about a tool result for [`prune`].
@@ -212,7 +212,7 @@ const PRUNE_TURNS: usize = 2;
 pub struct PruneResult<'a> {
     pub tool: &'a str,
     pub output: &'a str,
-    /// It did not fail.
+    /// True if the call did not fail.
     pub completed: bool,
     pub cleared: bool,
 }
@@ -220,20 +220,20 @@ pub struct PruneResult<'a> {
 /// Facts about a stored message for [`prune`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PruneMessage<'a> {
-    /// From the user's side.
+    /// True for a message on the user's side.
     pub user: bool,
     pub summary: bool,
     /// Tool results in order.
     pub results: Vec<PruneResult<'a>>,
 }
 
-/// The pruning rule that the settings describe: exactly the minimum is not worth it
+/// Builds the pruning rule from the settings. Results that free exactly the minimum are not cleared
 /// (docs/sources/opencode.md §1).
 pub fn prune_rule(s: &OpenCodeSettings) -> PruneRule {
     PruneRule { protect: s.prune_protect, minimum: s.prune_minimum, minimum_suffices: false }
 }
 
-/// The size of a tool's result as the settings measure it.
+/// Returns the size function for tool results that the settings select.
 pub fn size_of(count: Count) -> fn(&str) -> u64 {
     match count {
         Count::Characters => utf16_div4_round,
@@ -241,8 +241,9 @@ pub fn size_of(count: Count) -> fn(&str) -> u64 {
     }
 }
 
-/// Which results of which `size` are cleared after a turn, as message and place among its results,
-/// oldest first (docs/sources/opencode.md §1). Without a rule none.
+/// Returns the results to clear after a turn, as message index and index among its results, oldest
+/// first (docs/sources/opencode.md §1). `size` measures a result. Without a rule nothing is
+/// cleared.
 pub fn prune(
     messages: &[PruneMessage<'_>],
     rule: Option<PruneRule>,
@@ -295,10 +296,11 @@ pub fn prune_view(blocks: &[Arc<Block>], rule: PruneRule, exempt: &[&str]) -> Ve
     chosen.into_iter().map(|k| (at[k], utf16_div4_round(&blocks[at[k]].text))).collect()
 }
 
-/// Longest tool result in a transcript, UTF-16 units (docs/sources/opencode.md §3.2.6).
+/// Maximum length of a tool result in a transcript, in UTF-16 units (docs/sources/opencode.md
+/// §3.2.6).
 pub const TRANSCRIPT_OUTPUT: usize = 2_000;
 
-/// A tool result line of a transcript.
+/// Formats a tool result for a transcript.
 pub fn transcript_output(text: &str) -> String {
     match head_cut(text, TRANSCRIPT_OUTPUT) {
         Some(head) => format!("{head}\n[truncated]"),
@@ -329,7 +331,8 @@ mod tests {
 
     #[test]
     fn a_tokenizer_sees_what_characters_do_not() {
-        // A rare character is a quarter of a token by its length, and at least one to a tokenizer.
+        // A rare character is a quarter of a token by its length, but at least one token to a
+        // tokenizer.
         let output = "鑰".repeat(100);
         let result = PruneResult { tool: "read", output: &output, completed: true, cleared: false };
         let said = |user, results| PruneMessage { user, summary: false, results };

@@ -7,7 +7,7 @@ ctxbench_core::settings! {
         auto: flag = true, "docs/sources/opencode.md §2, compaction.auto";
         /// clear old tool results after a turn; auto = off in 1.18, on in 1.3
         prune: flag = auto, "docs/sources/opencode.md §1: off unless set in 1.18";
-        /// newest tool results that pruning leaves
+        /// newest tool results that are not pruned
         prune_protect: tokens = 40_000, "docs/sources/opencode.md §1, PRUNE_PROTECT";
         /// pruning must free more than this
         prune_minimum: tokens = 20_000, "docs/sources/opencode.md §1, PRUNE_MINIMUM";

@@ -127,7 +127,7 @@ fn reserved_counts_where_the_model_has_an_input_limit() {
     assert_eq!(on("claude-sonnet-4-5", "reserved=72k", 1_679), 0);
 }
 
-/// A turn with this many reads of 200 tokens, then two turns without.
+/// A turn with `n` reads of 200 tokens, then three turns without.
 fn reads(tool: &str, n: usize) -> Script {
     let mut replies: Vec<Answer> =
         (0..n).map(|i| using(calls("", &i.to_string(), tool, "{}"), 100)).collect();
@@ -148,7 +148,8 @@ fn cleared(spec: &str, tool: &str, n: usize) -> usize {
 
 #[test]
 fn pruning_leaves_the_newest_results_and_needs_a_gain() {
-    // docs/sources/opencode.md §1 at 0.01: 400 tokens stay, more than 200 must go.
+    // docs/sources/opencode.md §1 at scale 0.01: 400 tokens are kept, and more than 200 must be
+    // freed.
     assert_eq!(cleared("opencode:", "read", 5), 0, "off unless asked for");
     assert_eq!(cleared("opencode:prune=true", "read", 5), 3);
     assert_eq!(cleared("opencode:prune=true", "read", 3), 0, "exactly 200 is not more");
@@ -168,7 +169,7 @@ fn pruning_leaves_the_newest_results_and_needs_a_gain() {
 
 #[test]
 fn pruning_follows_a_failed_turn_too() {
-    // docs/sources/opencode.md §1: when the loop is left, however.
+    // docs/sources/opencode.md §1: pruning follows every end of the loop.
     let mut script = reads("read", 5);
     script.replies[7] = failure(ErrorKind::Invalid, 400, "no such tool");
     assert_eq!(play("opencode:prune=true", SCALE, script).compactions(), ["prune"]);
@@ -361,7 +362,7 @@ fn a_replayed_message_keeps_its_parts_through_a_second_refusal() {
     let samples = p.of(Purpose::Sample);
     assert_eq!(kinds(samples[2]), [Base, Marker, Summary, ReplayedUser]);
     assert_eq!(kinds(samples[3]), [Base, Marker, Summary, Continue]);
-    // With a turn in the tail the repeated message is repeated once more.
+    // With a turn in the tail the repeated message is repeated again.
     let mut script = picture();
     script.actions.insert(1, user("1b", "two"));
     script.replies.insert(1, says("done 2"));
@@ -402,8 +403,8 @@ fn the_old_release_wraps_what_it_repeats_until_it_has_answered() {
 
 #[test]
 fn a_compaction_left_over_from_a_refusal_repeats_what_was_refused() {
-    // docs/sources/opencode.md §3.2.2: nearest real user message before the parent, which is the
-    // new one here.
+    // docs/sources/opencode.md §3.2.2: the nearest real user message before the parent, which here
+    // is the new message.
     let script = Script {
         actions: vec![user("1", "one"), user("2", "two"), user("3", "ten")],
         replies: vec![says("done 1"), too_long(2_100, 2_000), says("on")],
@@ -418,8 +419,8 @@ fn a_compaction_left_over_from_a_refusal_repeats_what_was_refused() {
 
 #[test]
 fn a_manual_compaction_asks_for_nothing_afterwards() {
-    // docs/sources/opencode.md §3.1, s8. One that failed is made up for by the next prompt, which
-    // gets the summary for an answer.
+    // docs/sources/opencode.md §3.1, s8. A failed compaction is repeated at the next prompt, which
+    // the summary then answers.
     let script = |summaries| Script {
         actions: vec![user("1", "one"), Action::Compact { instructions: None }, user("2", "two")],
         replies: vec![says("done 1"), says("done 2")],
@@ -434,12 +435,12 @@ fn a_manual_compaction_asks_for_nothing_afterwards() {
 
 #[test]
 fn going_back_behind_a_compaction_undoes_it() {
-    // docs/sources/opencode.md §7: marker and summary go too.
+    // docs/sources/opencode.md §7: marker and summary are removed too.
     let mut script = three_turns(1_680);
     script.actions.extend([back_to("2"), user("4", "ten")]);
     let p = play("opencode", SCALE, script);
     assert_eq!(kinds(last(&p)), [Base, User, Assistant, User, User]);
-    // A step brought back that is over the window is compacted before the next (§2b).
+    // A restored step that exceeds the window is compacted before the next one (§2b).
     let script = Script {
         actions: vec![user("1", "one"), back_to("c1"), user("2", "two")],
         replies: vec![using(calls("", "c1", "read", "{}"), 1_680), says("on"), says("end")],
@@ -493,8 +494,8 @@ fn what_a_call_returned_stands_beside_it_in_every_form() {
 
 #[test]
 fn as_described_001() {
-    // docs/sources/opencode-vs-claude-code.md §2: count > context − output, strictly; judged before
-    // the next request; nothing but the summary after it.
+    // docs/sources/opencode-vs-claude-code.md §2: count > context − output, strictly; checked
+    // before the next request; only the summary remains.
     let spec = "opencode@described-001";
     let with = |total| {
         let mut s = three_turns(total);
@@ -533,14 +534,14 @@ fn as_described_001() {
         [3, 3, 0]
     );
     assert_eq!(cleared("opencode@described-001:prune=false", "read", 5), 0);
-    // Nothing is said about a refusal.
+    // The description does not mention refusals.
     let replies = vec![too_long(2_100, 2_000), says("never")];
     let p =
         play(spec, SCALE, Script { actions: vec![user("1", "one")], replies, ..Script::default() });
     assert_eq!((p.failures().len(), p.requests.len()), (1, 1));
 }
 
-/// Seven reads of 200 tokens in the first turn; the third turn fills the window.
+/// Five reads of 200 tokens in the first turn; the third turn fills the window.
 fn filled(tool: &str, total: u64) -> Script {
     let mut s = reads(tool, 5);
     s.replies[7] = using(says("full"), total);
@@ -557,8 +558,8 @@ fn as_described_002() {
     assert_eq!(p.compactions(), ["hide"]);
     let count = |r: &Request, kind| r.blocks.iter().filter(|b| b.kind == kind).count();
     assert_eq!((count(last(&p), Call), count(last(&p), Output)), (2, 2));
-    // Step 2: hiding frees 600, and 2,280 less 600 are 1,680, still too many. Five headings, then
-    // the last user message again.
+    // Step 2: hiding frees 600, and 2,280 less 600 are 1,680, which is still too large. The request
+    // asks for five headings, then the last user message is sent again.
     let p = play(spec, SCALE, filled("read", 2_280));
     assert_eq!(p.compactions(), ["hide", "summary"]);
     let after = p.of(Purpose::Sample)[8];

@@ -31,7 +31,7 @@ crate::words::words! {
 }
 
 impl OpenCodeWords {
-    /// With the headings asked for: the program's own, or the five sections of
+    /// Selects the headings: the program's own, or the five sections of
     /// docs/sources/opencode-vs-claude-code.md §8.
     pub(crate) fn headed(self, prompt: Prompt) -> Self {
         match prompt {
@@ -65,8 +65,8 @@ impl OpenCodeWords {
         out
     }
 
-    /// The summary request around a transcript and the summary before it (docs/sources/opencode.md
-    /// §3.2.7).
+    /// Builds the summary request around a transcript and the previous summary
+    /// (docs/sources/opencode.md §3.2.7).
     pub(crate) fn prompt(&self, transcript: &Transcript, prior: Option<&str>) -> Transcript {
         let ask = |words: &str| Transcript::quoted(BlockKind::SummaryPrompt, words);
         let mut out = ask(&self.intro);

@@ -1,7 +1,7 @@
-//! The blueprint's figures, and that each of them changes a request. At scale 0.01
-//! claude-sonnet-4-5 has a window of 2,000 tokens; its provider clears but does not summarise, so
-//! the tiers here are at work. The gate is (2,000 − 320) · 0.95 = 1,596, the budget of finished
-//! turns min(2,000 · 0.0625, 82) = 82.
+//! Tests of the blueprint's figures: each figure must affect a request. At scale 0.01
+//! claude-sonnet-4-5 has a window of 2,000 tokens. Its provider clears but does not summarise, so
+//! the blueprint's own tiers apply. The gate is (2,000 − 320) · 0.95 = 1,596, and the budget of
+//! finished turns is min(2,000 · 0.0625, 82) = 82.
 
 use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_core::request::{ClearTrigger, Purpose, Request, ServerEdit};
@@ -58,11 +58,11 @@ fn defaults_are_the_blueprints() {
     for (got, value, section) in shares {
         assert_eq!(got, value, "{section}");
     }
-    // docs/sources/openoxide.md §2.6: clear_at_least is an Option; awareness is offered, not forced.
+    // docs/sources/openoxide.md §2.6: clear_at_least is an Option; awareness is optional.
     assert_eq!((s.clear_at_least, s.awareness), (None, false));
 }
 
-/// Lines of a long map that are shown.
+/// Returns the number of shown lines of a long map.
 fn map_lines(settings: &str) -> usize {
     let script = Script {
         actions: vec![user("1", "x")],
@@ -156,13 +156,13 @@ fn blueprint_compaction_strategy_tier_2_weak_model() {
         outputs: vec!["z".repeat(600)],
         ..Script::default()
     };
-    // 2,000 bytes of a result, 4,000 with the setting, at 0.01.
+    // 2,000 bytes of a result at scale 0.01, or 4,000 with the setting.
     assert_eq!(asked("", script), ("claude-haiku-4-5".into(), 20));
     assert_eq!(asked("transcript_output=4k", again()).1, 40);
     assert_eq!(asked("weak_model=gpt-5-mini", again()).0, "gpt-5-mini");
 }
 
-/// A turn with this many reads of 200 tokens, then three turns without.
+/// A turn with `n` reads of 200 tokens, then three turns without.
 fn reads(n: usize) -> Script {
     let mut replies: Vec<Answer> =
         (0..n).map(|i| calls("", &i.to_string(), "read", "{}")).collect();
@@ -181,7 +181,7 @@ fn cleared(r: &Request) -> usize {
 
 #[test]
 fn blueprint_compaction_algorithm_phase_1() {
-    // 400 tokens stay, 200 must go, exactly 200 do; two user turns are left alone.
+    // 400 tokens are kept, and at least 200 must be freed; two user turns are not cleared.
     let after = |settings: &str, n: usize, sample: usize| {
         let p = play(&format!("openoxide:phases=two,{settings}"), SCALE, reads(n));
         cleared(p.of(Purpose::Sample)[n + sample])
@@ -207,7 +207,7 @@ fn gone(settings: &str) -> Vec<usize> {
 
 #[test]
 fn what_is_referred_to_stays_where_importance_decides() {
-    // 400 tokens stay: two reads of 200.
+    // 400 tokens are kept, which are two reads of 200.
     assert_eq!(gone("prune_order=age"), [0, 1, 2]);
     assert_eq!(gone(""), [0, 1, 2], "age is the default");
     assert_eq!(gone("prune_order=importance"), [1, 2, 3], "the first is named later");

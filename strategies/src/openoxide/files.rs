@@ -30,10 +30,10 @@ static LAYOUT: Layout = Layout {
     rules: ".openoxide/rules",
     local: "OPENOXIDE.local.md",
     below: &[(Level::Project, OF_FOLDERS[0]), (Level::Project, OF_FOLDERS[1])],
-    // docs/sources/opencode-vs-claude-code.md §5 has such a list.
+    // docs/sources/opencode-vs-claude-code.md §5 describes such a list.
     settings: Some(".openoxide/settings.json"),
     projects: ".openoxide/projects",
-    // AutoMemoryConfig.index_line_limit; the blueprint has no limit of bytes.
+    // AutoMemoryConfig.index_line_limit. The blueprint has no limit in bytes.
     index: IndexLimit { lines: 200, bytes: None },
 };
 

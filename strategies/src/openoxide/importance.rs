@@ -10,18 +10,18 @@ use ctxbench_core::block::{Block, BlockKind};
 /// Importance of a result, lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
-    /// Nothing speaks for it.
+    /// No sign of importance.
     Plain,
     /// A later message or call mentions a name that this result was the first to contain.
     Used,
-    /// The tool failed: without it the failure is tried again.
+    /// The tool failed. Without the result the model may repeat the failure.
     Error,
 }
 
 /// Minimum length of a name in bytes. Shorter ones match by chance.
 const SHORTEST: usize = 6;
 
-/// The rank of the results at these positions of a view.
+/// Returns the ranks of the results at these positions of a view.
 pub fn importance(blocks: &[Arc<Block>], places: &[usize]) -> HashMap<usize, Rank> {
     let mut ranks: HashMap<usize, Rank> = places
         .iter()

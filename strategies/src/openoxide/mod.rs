@@ -49,7 +49,7 @@ use crate::scoped::Scoped;
 
 pub use crate::openoxide::words::DESCRIPTOR;
 
-/// The provider refuses a smaller trigger (docs/sources/anthropic-api.md §2.3), tokens.
+/// Minimum trigger that the provider accepts, in tokens (docs/sources/anthropic-api.md §2.3).
 const MIN_COMPACT_TRIGGER: u64 = 50_000;
 /// Maximum retries after a transient failure, as in Codex and OpenCode. The blueprint does not
 /// specify a number.
@@ -60,7 +60,7 @@ pub(crate) const RETRIES: u32 = 5;
 pub(crate) enum OxideVersion {
     /// The tiers of this module.
     Blueprint,
-    /// The provider, as far as it can.
+    /// The provider, as far as possible.
     ProviderSide,
 }
 
@@ -157,21 +157,22 @@ pub(crate) struct OpenOxide {
     pub(crate) scale: f64,
     pub(crate) words: OxideWords,
     reminders: Reminders,
-    /// Map, memory and files as shown.
+    /// Repository map, memory and files, as shown.
     pinned: PromptChunks,
-    /// Memory files for some paths: shown as long as the call that brought them.
+    /// Memory files that apply to some paths. Each is shown as long as the call that made it
+    /// appear.
     scoped: Scoped,
     /// Summary that is being written in the background.
     pub(crate) job: Option<Job>,
-    /// Each view under the newest message that it showed.
+    /// Earlier views, each with its newest message.
     undo: UndoStack,
-    /// The provider stopped after its compaction.
+    /// Whether the provider stopped after its compaction.
     paused: bool,
-    /// The provider is asked to make room.
+    /// Whether the provider is asked to make room.
     provider_side: bool,
 }
 
-/// The ways to make room, cheapest first.
+/// Ways to make room, cheapest first.
 #[derive(Clone, Copy)]
 enum Tier {
     Prune,
@@ -182,7 +183,7 @@ enum Tier {
 const TIERS: [Tier; 3] = [Tier::Prune, Tier::History, Tier::Session];
 
 impl OpenOxide {
-    /// The older form (docs/sources/openoxide.md §1.3).
+    /// Returns true for the older form (docs/sources/openoxide.md §1.3).
     pub(crate) fn two_phases(&self) -> bool {
         self.settings.phases == Phases::Two
     }
@@ -199,7 +200,7 @@ impl OpenOxide {
         let cap = self.budget.history_cap(s.model.window);
         let parts = PromptChunks::split(s.context.blocks(), open).demand();
         let given = self.budget.allocate(s.model.window, &Demand { chat_history: cap, ..parts });
-        // With no room at all the gate's tiers decide, which need a size to aim at.
+        // Without any room the gate's tiers decide. They need a target size.
         given.ok().map(|a| a.chat_history).filter(|n| *n > 0).unwrap_or(cap)
     }
 
@@ -229,7 +230,7 @@ impl OpenOxide {
         chunks.all_messages()
     }
 
-    /// The last gate: the next request, counted by the provider or exactly.
+    /// Checks the size of the next request, counted by the provider or exactly, before it is sent.
     async fn gate(&mut self, s: &mut Engine) -> Result<(), BudgetError> {
         let request = self.request(s);
         let total = s.count(&request).await;
@@ -291,7 +292,7 @@ impl OpenOxide {
         }
     }
 
-    /// Before a turn's first reply or between its steps.
+    /// Returns the phase of a request: before a turn's first reply, or between its steps.
     fn moment(s: &Engine) -> Phase {
         let blocks = s.context.blocks();
         match (newest_user(blocks).last(), blocks.last()) {
@@ -328,7 +329,7 @@ impl Strategy for OpenOxide {
     }
 
     async fn on_restart(&mut self, s: &mut Engine) {
-        // A background summary dies with the program.
+        // A background summary ends with the program.
         self.cancel(s);
     }
 

@@ -1,4 +1,4 @@
-//! A summary from a message or up to one, as the person asks for it.
+//! Tests of a user's summary from a message on, or up to a message.
 
 use ctxbench_core::engine::{Action, Event, RewindStatus};
 use ctxbench_core::request::Purpose;

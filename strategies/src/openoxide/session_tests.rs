@@ -11,7 +11,7 @@ const MINE: &str = "# CLAUDE.md\n\nmine\n\n## Next steps\n- ask Ada";
 const SUMMARY: &str = "## Goal\n- a till\n## Decisions and why\n- keep SQLite: it is there\n\
     ## Exact values to keep\n- 7443\n## Next steps\n- (none)\n- Ask  Ada";
 
-/// Two compactions with the same summary, then a session that says one thing.
+/// Two compactions with the same summary, then a new session with one message.
 fn two_sessions(spec: &str) -> Played {
     let long = "word ".repeat(400);
     let compact = || Action::Compact { instructions: None };
@@ -52,7 +52,7 @@ fn lasting_facts_go_to_the_memory_file_and_stand_in_the_next_session() {
     let expected =
         [(BlockKind::Context, merged.to_string()), (BlockKind::User, "and now?".to_string())];
     assert_eq!(last(&played), expected, "once each, what a person wrote as it was");
-    // The session that wrote them has them in its summary: its prefix stays as it was.
+    // The session that wrote these facts has them in its summary, so its prefix does not change.
     let second = &played.of(Purpose::Sample)[1].blocks;
     assert!(second.iter().any(|b| &*b.text == MINE));
     assert_eq!(played.of(Purpose::Summary).len(), 2, "no request more");

@@ -1,5 +1,5 @@
-//! OpenOxide: the two summaries, of finished turns by the weak model and of the whole session by
-//! the session's own.
+//! OpenOxide's two summaries: of finished turns by the weak model, and of the whole session by the
+//! session's own model.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ impl OpenOxide {
         let text =
             text.draft(BlockKind::SummaryPrompt, Role::User).build(MessageId(u32::MAX), vec![]);
         let mut request = s.summary_request(when, vec![base, text], false);
-        // Nothing will ask for this prefix again.
+        // The prefix of this request is not used again.
         request.breakpoints.clear();
         request.model = s.model.named(&model);
         request.max_tokens = Some(cap);
@@ -129,8 +129,8 @@ impl OpenOxide {
         self.job = Some(Job { task, request, covered, depth: 0, mechanism: "session_summary" });
     }
 
-    /// Puts a finished background summary in place; with `wait`, after waiting for it. True if the
-    /// view changed.
+    /// Puts a finished background summary in place; with `wait`, after waiting for it. Returns true
+    /// if the view changed.
     pub(crate) async fn settle(&mut self, s: &mut Engine, wait: bool, phase: Phase) -> bool {
         let mut changed = false;
         while let Some(job) = self.job.take() {
@@ -139,7 +139,7 @@ impl OpenOxide {
                 None if wait => break,
                 None => {
                     if phase != Phase::PostTurn {
-                        // A request is about to be built: it shows the longer context.
+                        // The next request is built without the summary.
                         s.missed(job.task);
                     }
                     self.job = Some(job);
@@ -211,7 +211,8 @@ impl OpenOxide {
         Some(self.summary_block(s, text, &covered))
     }
 
-    /// Old history now: the summary under way, else a fresh one, waited for.
+    /// Summarises old history now: waits for the running summary, or starts a new one and waits for
+    /// it.
     pub(crate) async fn history_now(&mut self, s: &mut Engine, phase: Phase) -> bool {
         if self.settle(s, true, phase).await {
             return true;
@@ -221,7 +222,7 @@ impl OpenOxide {
             && self.settle(s, true, phase).await
     }
 
-    /// The whole session now, by the session's own model. The last user message stays as it is.
+    /// Summarises the whole session now with its own model. The last user message stays verbatim.
     pub(crate) async fn session_now(
         &mut self,
         s: &mut Engine,
@@ -322,8 +323,8 @@ impl OpenOxide {
         }
     }
 
-    /// A view with a closing instruction; where it is larger than `room` less the reply, its
-    /// oldest groups stay out.
+    /// Builds the request for a session summary: a view with a closing instruction. If it is larger
+    /// than `room` less the reply, the oldest groups are left out.
     fn session_request(
         &self,
         s: &Engine,
@@ -365,7 +366,7 @@ impl OpenOxide {
             }
         }
         shown.push(last);
-        // Tools stay, so that the request reads the conversation's cached prefix.
+        // Keeps the tools, so that the request reads the conversation's cached prefix.
         let mut request = s.summary_request(phase, shown, true);
         request.max_tokens = Some(self.budget.output_reserve);
         Some(request)

@@ -174,7 +174,7 @@ fn finished_turns_over_their_budget_are_summarised_beside_the_conversation() {
         ("claude-haiku-4-5", Some(Phase::Background), Some(82))
     );
     assert!(s[0].blocks[1].text.contains("# USER\nword"));
-    // The newest half of the budget stays as it was said: the reply, but not the long message.
+    // The newest half of the budget stays verbatim: the reply, but not the long message.
     assert_eq!(kinds(p.samples()[1]), [Base, Summary, Assistant, User]);
     assert_eq!(p.compactions(), [("history_summary", Phase::Background)]);
 }
@@ -184,7 +184,7 @@ fn a_summary_that_is_not_ready_holds_nobody_up() {
     let turns = vec![user("u1", &words(100)), user("u2", "next"), user("u3", "more")];
     let mut script = Script::new(turns, vec![says("done"), says("fine"), says("good")])
         .with_summaries(&["short"]);
-    // Looked for before the second request and after its turn.
+    // The summary is polled before the second request and after its turn.
     script.looks = 2;
     let p = play("", script);
     assert_eq!(kinds(p.samples()[1]), [Base, User, Assistant, User]);
@@ -220,7 +220,7 @@ fn clearing_comes_first_and_needs_no_model() {
         calls("", "c", "read", "{}"),
         says("3"),
     ];
-    // A history budget of 600 keeps the second tier out of the way.
+    // A history budget of 600 keeps the second tier inactive.
     let script = Script::new(turns, replies).with_outputs(&[500, 400, 700]);
     let p = play("chat_history_max=600k,chat_history_fraction=1", script);
     assert_eq!(p.compactions(), [("prune", Phase::MidTurn)]);
@@ -354,7 +354,7 @@ fn the_provider_is_asked_only_by_its_version_and_only_for_what_it_can() {
     };
     assert_eq!(edits("openoxide", "claude-sonnet-4-6"), 0);
     assert_eq!(edits("openoxide@provider-side", "claude-sonnet-4-6"), 2);
-    // This model's provider clears and does not compact.
+    // This model's provider clears but does not compact.
     assert_eq!(edits("openoxide@provider-side", "claude-sonnet-4-5"), 1);
     let unfit = |spec: &str, model: &str| {
         Spec::parse(spec).unwrap().unfit(ctxbench_core::model::find(model).unwrap())
@@ -396,7 +396,7 @@ fn going_back_behind_a_compaction_brings_the_history_back() {
     assert_eq!(p.view(), [(Base, "base".into()), (User, "word ".into())]);
     let turns = vec![user("u1", &words(100)), user("u2", "next"), back_to("u2")];
     let p = play("", Script::new(turns, vec![says("done"), says("fine")]));
-    // The compaction was made with this message in view, so it stays.
+    // The compaction was made with this message in the view, so it is kept.
     assert_eq!(p.view().iter().map(|v| v.0).collect::<Vec<_>>(), [Base, Summary, Assistant, User]);
 }
 
@@ -428,7 +428,7 @@ fn two_phases_have_no_third() {
     let mechanisms = |p: &Played| p.compactions().iter().map(|(m, _)| *m).collect::<Vec<_>>();
     assert_eq!(mechanisms(&play("", short())), ["history_summary"]);
     assert_eq!(mechanisms(&play("phases=two", short())), [""; 0]);
-    // The summary is written by the session's own model, not by the weak one.
+    // The session's own model writes the summary, not the weak model.
     let long = Script::new(turns(), vec![says(&words(1_000)), says("fine")]);
     let p = play("phases=two", long);
     assert_eq!(mechanisms(&p), ["session_summary"]);

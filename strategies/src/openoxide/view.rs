@@ -1,4 +1,4 @@
-//! OpenOxide: questions about the view, and the conversation as text for the weak model.
+//! OpenOxide: functions on the view, and the conversation as text for the weak model.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub fn is_conversation(b: &Block) -> bool {
         )
 }
 
-/// The conversation before a position.
+/// Returns the conversation before a position.
 pub fn conversation(blocks: &[Arc<Block>], before: usize) -> Vec<Arc<Block>> {
     blocks[..before].iter().filter(|b| is_conversation(b)).cloned().collect()
 }
@@ -44,12 +44,12 @@ fn user_messages(blocks: &[Arc<Block>]) -> Vec<usize> {
     out
 }
 
-/// Position at which the newest user message begins.
+/// Returns the position at which the newest user message begins.
 pub fn newest_turn(blocks: &[Arc<Block>]) -> Option<usize> {
     user_messages(blocks).pop()
 }
 
-/// The newest user message as the user wrote it.
+/// Returns the blocks of the newest user message, as the user wrote it.
 pub fn newest_user(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
     let Some(at) = newest_turn(blocks) else { return Vec::new() };
     blocks[at..]
@@ -59,7 +59,7 @@ pub fn newest_user(blocks: &[Arc<Block>]) -> Vec<Arc<Block>> {
         .collect()
 }
 
-/// Newest history message that a view shows.
+/// Returns the newest history message in a view.
 pub fn newest_message(blocks: &[Arc<Block>]) -> Option<MessageId> {
     blocks.iter().flat_map(|b| b.origin.iter().map(|o| o.message)).max()
 }
@@ -70,9 +70,9 @@ pub fn server_compaction(blocks: &[Arc<Block>]) -> Option<usize> {
     blocks.iter().rposition(|b| b.kind == BlockKind::Compaction && !b.text.is_empty())
 }
 
-/// Positions of the tool results that clearing takes: beyond the protected newest or most important
-/// ones, before the newest `keep_turns` turns. Results of those turns are not counted, as in
-/// OpenCode (docs/sources/openoxide.md §1.3).
+/// Returns the positions of the tool results to clear: before the newest `keep_turns` turns, except
+/// the newest or most important ones that are protected. Results of the newest turns do not count
+/// as protected, as in OpenCode (docs/sources/openoxide.md §1.3).
 pub fn prunable(
     blocks: &[Arc<Block>],
     rule: PruneRule,
@@ -90,7 +90,7 @@ pub fn prunable(
         (0..end).rev().filter(|&i| blocks[i].kind == BlockKind::Output).collect();
     if order == PruneOrder::Importance {
         let ranks = importance(blocks, &places);
-        // Stable: among equals the newest comes first.
+        // The sort is stable: results of equal rank stay newest first.
         places.sort_by_key(|i| std::cmp::Reverse(ranks[i]));
     }
     let steps = places.iter().map(|&i| {
@@ -111,7 +111,7 @@ pub fn head_end(history: &[Arc<Block>], cap: u64, readable: u64, output_bytes: u
     let starts = group_starts(history);
     let mut end = suffix_within(history, &starts, cap / 2, |b| bytes_div4_down(&b.text))
         .unwrap_or(history.len());
-    // A head that is nothing but the summary before would be summarised for ever
+    // A head that consists only of the previous summary would be summarised endlessly
     // (docs/sources/aider.md §1.1, depth).
     if end == 1 && history[0].kind == BlockKind::Summary {
         end = history.len();
@@ -129,8 +129,8 @@ pub fn head_end(history: &[Arc<Block>], cap: u64, readable: u64, output_bytes: u
     if last == 1 && history[0].kind == BlockKind::Summary { 0 } else { last }
 }
 
-/// The conversation as one text under role headings; tool results cut to `output_bytes`, thinking
-/// left out.
+/// Formats the conversation as one text under role headings. Tool results are cut to
+/// `output_bytes`, and reasoning is left out.
 pub fn transcript(blocks: &[Arc<Block>], output_bytes: usize) -> Transcript {
     let mut out = Transcript::default();
     for b in blocks {
@@ -161,8 +161,9 @@ pub fn transcript(blocks: &[Arc<Block>], output_bytes: usize) -> Transcript {
 /// Path of the agent's own memory index (docs/sources/openoxide.md §1.7: `auto_memory`).
 const MEMORY_INDEX: &str = "/memory/MEMORY.md";
 
-/// A memory file as it is loaded: of the agent's own index the first `lines` lines, everything else
-/// whole. A memory block is a heading with the path, an empty line and the text.
+/// Returns a memory file in the form in which it is loaded: the first `lines` lines of the agent's
+/// own index, or any other file in full. A memory block is a heading with the path, an empty line
+/// and the text.
 pub fn memory_index(b: &Arc<Block>, lines: usize) -> Arc<Block> {
     let is_index = b.kind == BlockKind::Context
         && b.text.lines().next().is_some_and(|l| l.ends_with(MEMORY_INDEX));

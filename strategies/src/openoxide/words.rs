@@ -41,8 +41,8 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: ManualCompaction::WithInstructions,
-    // docs/sources/openoxide.md §1.8: files by edit tools, and a summary from a point. Up to a
-    // point is ours.
+    // docs/sources/openoxide.md §1.8: files changed by edit tools, and a summary from a message on.
+    // The summary up to a message is our addition.
     rewind: Rewind { conversation: true, code: Some(SnapshotKind::EditTools), summaries: true },
     formats: OURS,
     conform: Conformance::NONE,
@@ -82,7 +82,7 @@ what is in them\n## Errors and how they were solved\n\
 ## Exact values to keep\n## Next steps\nCopy paths, commands, numbers and error texts exactly. \
 Leave a heading empty rather than inventing something. Text only, no tools.";
 
-/// The sections of a session summary that outlast it: wishes, decisions, files and open tasks
+/// Sections of a session summary that outlast the session: wishes, decisions, files and open tasks
 /// (docs/sources/opencode-vs-claude-code.md §10.3).
 pub(super) const DURABLE: [&str; 4] = [
     "Constraints and wishes of the user",

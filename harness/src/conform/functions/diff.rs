@@ -63,7 +63,7 @@ fn is_digest(o: &Map<String, Value>) -> bool {
     o.len() == 2 && o.contains_key("bytes") && o.contains_key("sha256")
 }
 
-/// Both texts around their first differing character, on one line each.
+/// Returns the parts of both texts around the first different character, each on one line.
 pub fn shorten(expected: &str, got: &str) -> (String, String) {
     let same = expected.chars().zip(got.chars()).take_while(|(a, b)| a == b).count();
     (window(expected, same), window(got, same))

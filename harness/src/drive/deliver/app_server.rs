@@ -62,7 +62,8 @@ impl AppServer {
         }
     }
 
-    /// The next message that is not a question; questions are declined, since approvals are off.
+    /// Returns the next message that is not a question. Questions are declined, since approvals are
+    /// off.
     async fn next(&mut self) -> Result<Value, Stopped> {
         loop {
             let message = self.child.receive().await?;
@@ -103,7 +104,7 @@ impl Channel for AppServer {
         self.turn("turn/start", json!({"threadId": self.thread, "input": input})).await
     }
 
-    /// The method takes no instructions.
+    /// The method has no parameter for instructions.
     async fn compact(&mut self, _instructions: Option<&str>) -> Result<Option<Turn>, Stopped> {
         self.turn("thread/compact/start", json!({"threadId": self.thread})).await.map(Some)
     }

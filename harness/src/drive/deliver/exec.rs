@@ -1,4 +1,4 @@
-//! A process per turn, which the next one resumes.
+//! Starts a process for each turn, which resumes the previous one.
 
 use async_trait::async_trait;
 

@@ -1,4 +1,4 @@
-//! Lines typed at a prompt, as in a terminal.
+//! Types lines at a prompt, as in a terminal.
 
 use async_trait::async_trait;
 
@@ -35,12 +35,12 @@ impl Lines {
     async fn typed(&mut self, words: &str) -> Result<Turn, Stopped> {
         let text = match &self.around {
             Some([before, after]) if words.contains('\n') => {
-                // The end mark in a message would turn the rest into commands.
+                // An end mark inside a message would turn the rest into commands.
                 let apart: Vec<&str> = words.split(after.as_str()).collect();
                 let words = apart.join(" ");
                 format!("{before}\n{words}\n{after}\n")
             }
-            // One line is one message.
+            // Each line is a message.
             _ => format!("{}\n", words.replace(['\r', '\n'], " ")),
         };
         self.child.write(text.as_bytes()).await?;

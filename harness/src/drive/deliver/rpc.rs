@@ -11,7 +11,7 @@ use crate::drive::scratch::Scratch;
 pub(super) struct Rpc {
     child: Child,
     calls: u64,
-    /// How its compactions ended.
+    /// Outcomes of its compactions.
     told: Vec<Value>,
 }
 
@@ -24,7 +24,7 @@ impl Rpc {
         Ok(Rpc { child: Child::start(command, scratch, patience)?, calls: 0, told: Vec::new() })
     }
 
-    /// The next message; how a compaction ended is kept, but for the summary.
+    /// Returns the next message, and keeps the outcome of a compaction without its summary.
     async fn receive(&mut self) -> Result<Value, Stopped> {
         let mut message = self.child.receive().await?;
         if message["type"] == "compaction_end" {

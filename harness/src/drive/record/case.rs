@@ -15,11 +15,11 @@ use crate::drive::plan::Delivery;
 use crate::drive::{Driven, Exchange, Purpose, words};
 use crate::hash::sha256;
 
-/// Longest text that a case shows instead of its hash, bytes.
+/// Maximum length of a text that a case contains instead of its hash, bytes.
 const MAX_TEXT_BYTES: usize = 200;
 
-/// A session as a case; `None` where nothing was asked. `resumes` = every turn is a process of its
-/// own.
+/// Builds the case of a session. Returns `None` if the agent sent no request. With `resumes`, every
+/// turn is a separate process.
 pub(super) fn build(
     driven: &Driven,
     recording: &Recording,
@@ -88,7 +88,7 @@ pub(super) fn build(
     })
 }
 
-/// How each message of the user ended.
+/// Returns the outcome of each user message: `done` or `error`.
 fn ends(driven: &Driven) -> Vec<&'static str> {
     let moves = driven.plan.moves.iter().enumerate();
     let said = moves.filter(|(_, step)| matches!(step.what, Delivery::Say(_)));
@@ -96,7 +96,7 @@ fn ends(driven: &Driven) -> Vec<&'static str> {
     said.map(|(i, _)| if failed(i) { "error" } else { "done" }).collect()
 }
 
-/// Texts that entered the history, and those of the session.
+/// Returns the texts that entered the history, and those of the session.
 fn sent_texts<'a>(
     driven: &'a Driven,
     exchanges: &[&'a Exchange],
@@ -148,7 +148,7 @@ impl Items {
         })
     }
 
-    /// Numbers as a case lists them: those that follow each other as their first and last.
+    /// Lists numbers as a case does, with the first and last number of a run.
     fn listed(numbers: &[usize]) -> Vec<Value> {
         let runs = numbers.chunk_by(|a, b| a + 1 == *b);
         let run = |r: &[usize]| match r {
@@ -261,7 +261,7 @@ impl Writer<'_> {
         Value::Object(out)
     }
 
-    /// Summaries by the model.
+    /// Returns a summary by the model with its masked form.
     fn summary(&self, text: &str) -> String {
         let ours = self.shown.masked.of_summary(text, &self.summaries);
         ours.map_or_else(|| super::mask::masked(text, ""), str::to_string)
@@ -275,7 +275,7 @@ impl Writer<'_> {
         all.iter().map(one).collect()
     }
 
-    /// A text, or its hash where it is long or the program's own.
+    /// Describes a text by itself, or by its hash if it is long or written by the program.
     fn describe_text(&self, text: &str) -> Map<String, Value> {
         let (name, value) = match self.shown.masked.get(text) {
             Some(t) if t.len() < MAX_TEXT_BYTES => ("text", t.to_string()),
@@ -285,7 +285,7 @@ impl Writer<'_> {
         Map::from_iter([(name.to_string(), Value::from(value))])
     }
 
-    /// Texts of the program before the conversation, which every request contains.
+    /// Returns the texts of the program before the conversation, which every request contains.
     fn fixed(&self, exchanges: &[&Exchange], asked: &[Asked<'_>]) -> Vec<Value> {
         let first = |summary: bool| {
             let at = asked.iter().position(|a| a.summary == summary)?;
@@ -311,7 +311,7 @@ impl Writer<'_> {
             ("count".to_string(), tools.map_or(0, |t| t.len()).into()),
         ];
         out.push(told.into_iter().chain(self.reading.tools.clone()).collect());
-        // A program may have other instructions for its summaries.
+        // A program may use other instructions for its summaries.
         if let Some((_, summary, sorts)) = first(true) {
             let bases = |head: Vec<(&Piece<'_>, BlockKind)>| -> Vec<Vec<String>> {
                 let base = head.into_iter().filter(|(_, k)| *k == BlockKind::Base);
@@ -330,7 +330,7 @@ impl Writer<'_> {
     }
 }
 
-/// The constants with which a request begins.
+/// Returns the constants at the beginning of a request.
 fn head<'a, 'b>(asked: &'a Asked<'b>, sorts: &[As]) -> Vec<(&'a Piece<'b>, BlockKind)> {
     let both = asked.pieces.iter().zip(sorts);
     let constant = |(p, s): (&'a Piece<'b>, &As)| match s {

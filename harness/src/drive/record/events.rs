@@ -17,7 +17,7 @@ pub(super) struct SentTexts<'a> {
     pub(super) said: HashMap<usize, Vec<&'a str>>,
     /// Output of each call, by its id.
     pub(super) outputs: HashMap<&'a str, &'a str>,
-    /// Whether usage counts cached input separately.
+    /// True if usage counts cached input separately.
     pub(super) cache_beside_input: bool,
 }
 

@@ -1,8 +1,7 @@
 //! Records a drive as a conformance case and checks it against our implementation.
 //!
 //! A case contains the text of the session and no text by the agent: its prompts are described by
-//! their size, and text that it adds around messages is masked (`mask`). The parts of a request
-//! that our
+//! their size, and text that it adds around messages is masked (`mask`).
 
 mod case;
 mod events;
@@ -23,39 +22,39 @@ use super::{Driven, Exchange, Purpose};
 use crate::conform::{self, Case, CaseError, Verdict};
 use crate::hash::sha256;
 
-/// Why no case was written.
+/// Error that prevents the recording of a case.
 #[derive(Debug, Error)]
 pub enum RecordError {
     /// No strategy implements the agent, or its cases are not sessions.
     #[error("{agent}: {why}, so no case of it can be recorded")]
     NoCases {
-        /// The agent's name.
+        /// Name of the agent.
         agent: String,
         why: &'static str,
     },
-    /// The agent did not come to the end.
+    /// The agent did not reach the end of the session.
     #[error("the agent did not reach the end of the session: {0}")]
     Stopped(String),
-    /// Cases are kept by the version that they are of.
+    /// The version is unknown, which is part of the case's path.
     #[error("it is not known of which version the case would be: {0}")]
     NoVersion(String),
-    /// It asked its model nothing.
+    /// The agent sent no request to its model.
     #[error("the agent sent no request, so there is nothing to record")]
     Silent,
     /// The file cannot be written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The folder cannot be made.
+    /// The folder cannot be created.
     #[error("{}: {why}", path.display())]
     Folder {
-        /// Which.
+        /// Path of the folder.
         path: PathBuf,
         why: std::io::Error,
     },
     /// The written case is invalid.
     #[error("{}: {why}", path.display())]
     Case {
-        /// The file.
+        /// Path of the written file.
         path: PathBuf,
         why: CaseError,
     },
@@ -68,18 +67,17 @@ impl RecordError {
     }
 }
 
-/// A case that was written.
+/// Case that was written to a file.
 #[derive(Debug)]
 pub struct Written {
-    /// Its file.
     pub path: PathBuf,
-    /// Its size.
+    /// Size of the file, bytes.
     pub bytes: usize,
-    /// How our implementation does on it.
+    /// Result of our implementation for this case.
     pub verdict: Verdict,
 }
 
-/// How sessions of an agent become cases.
+/// Returns the conversion of an agent's sessions to cases.
 fn recording(agent: &str, strategy: Option<&Spec>) -> Result<&'static Recording, RecordError> {
     let none = |why| RecordError::NoCases { agent: agent.to_string(), why };
     let spec = strategy.ok_or_else(|| none("its description names no `strategy`"))?;
@@ -96,7 +94,7 @@ pub(super) fn notes(agent: &str, strategy: Option<&Spec>, scratch: &Path) -> Map
 }
 
 impl Driven {
-    /// Writes a case into a folder, below the strategy and version, and
+    /// Writes a case into a folder named after strategy and version, and runs it.
     pub fn record(&self, agent: &Agent, session: &str, dir: &Path) -> Result<Written, RecordError> {
         let name = file_name(session, agent, self);
         let case = self.case(agent, &name)?;
@@ -133,13 +131,13 @@ impl Driven {
     }
 }
 
-/// Returns the name of a session's case. A session that is not built-in has a hash in its name,
-/// since a recording is private data
+/// Returns the file name of a session's case. For sessions that are not built in, it contains a
+/// hash instead of the name, because recordings are private data.
 fn file_name(session: &str, agent: &Agent, driven: &Driven) -> String {
     let built_in = ctxbench_scenarios::builtin::IDS.contains(&session);
     let mut name =
         if built_in { session.to_string() } else { format!("session-{}", &sha256(session)[..12]) };
-    // Several descriptions may be of one product.
+    // Several descriptions may use the same strategy.
     if driven.strategy.as_ref().is_none_or(|s| s.descriptor.name != agent.name) {
         name += &format!("-{}", agent.name);
     }
@@ -152,7 +150,7 @@ fn file_name(session: &str, agent: &Agent, driven: &Driven) -> String {
     files::safe_name(&name)
 }
 
-/// The agent's own work and its summaries.
+/// Returns the exchanges of the agent's work and its summaries.
 fn counted(exchanges: &[Exchange]) -> Vec<&Exchange> {
     let own = |e: &&Exchange| matches!(e.purpose, Purpose::Work | Purpose::Summary);
     exchanges.iter().filter(own).filter(|e| e.prompt.is_some()).collect()

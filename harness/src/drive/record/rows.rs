@@ -1,4 +1,4 @@
-//! The items of a request as a case counts them: content parts of one message together.
+//! Items of a request as a case counts them: content parts, grouped by message.
 
 use ctxbench_core::block::{BlockKind, Role};
 use ctxbench_provider::{Content, Item, Prompt};
@@ -7,6 +7,7 @@ use ctxbench_strategies::conform::record::Piece;
 use crate::drive::plan::{Delivery, Step};
 
 /// Minimum length of a message that is searched for in a longer text, bytes. Shorter ones match by
+/// chance.
 const MIN_WITHIN_BYTES: usize = 16;
 /// Length of the beginning by which a truncated message is recognised, bytes.
 const BEGINNING: usize = 200;

@@ -2,13 +2,13 @@
 
 use hyper::Uri;
 
-/// API of a real server. Only plain text under two roles is sent and read, in a form that older
-/// servers also know, so this is less than a wire of the simulated providers.
+/// API of a real server. Only plain text with two roles is sent and read, in a form that older
+/// servers also support, so this is less than a wire of the simulated providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// Anthropic Messages.
+    /// Anthropic's Messages API.
     Anthropic,
-    /// OpenAI Chat Completions.
+    /// OpenAI's Chat Completions API.
     OpenAi,
 }
 
@@ -20,42 +20,41 @@ pub struct Address {
     model: Option<String>,
 }
 
-/// Address that cannot be used. The message never repeats the address, which may contain a
-/// password.
+/// Unusable address. The message never repeats the address, which may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// Not an address at all.
+    /// The text is not an address.
     #[error(
         "not a usable URL ({0}); expected one such as openai+http://localhost:8080/v1#MODEL or \
          anthropic+https://host#MODEL"
     )]
     Syntax(String),
-    /// Neither prefix nor path says which wire.
+    /// Neither prefix nor path identifies the API.
     #[error(
         "the URL does not say how to ask; put anthropic+ or openai+ in front, or give a path that \
          ends in /messages or /chat/completions"
     )]
     Wire,
-    /// `user:password@host`.
+    /// The address contains `user:password@`.
     #[error(
         "the URL contains a user name or password; give a key in the environment variable {} instead",
         super::KEY_VARIABLE
     )]
     Login,
-    /// `?…`
+    /// The address contains a query, `?…`.
     #[error(
         "the URL contains a query; put the model after #, a key into the environment variable {}",
         super::KEY_VARIABLE
     )]
     Query,
-    /// No model after `#`.
+    /// The address has no model after `#`.
     #[error("no model after the # of the URL; expected the name of a model")]
     Model,
 }
 
 impl Address {
-    /// Parses an address. Its path is completed as for the products' base addresses: `/v1/messages`
-    /// for Anthropic, `/chat/completions` for OpenAI; a complete path stays.
+    /// Parses an address. The path is completed with `/v1/messages` for Anthropic or
+    /// `/chat/completions` for OpenAI, as for the products' base addresses, unless it is complete.
     pub fn parse(text: &str) -> Result<Address, AddressError> {
         let (place, model) = match text.split_once('#') {
             Some((_, "")) => return Err(AddressError::Model),
@@ -112,7 +111,7 @@ impl Address {
         Ok(Address { dialect, url, model })
     }
 
-    /// How to ask.
+    /// Returns the API of the server.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
@@ -122,12 +121,12 @@ impl Address {
         &self.url
     }
 
-    /// The host alone.
+    /// Returns the host.
     pub fn host(&self) -> &str {
         self.url.host().unwrap_or_default()
     }
 
-    /// The model to ask for; `None` = the one that each request names.
+    /// Returns the model of the address. `None` = the model of each request is used.
     pub fn model(&self) -> Option<&str> {
         self.model.as_deref()
     }

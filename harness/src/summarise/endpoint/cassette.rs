@@ -1,8 +1,8 @@
-//! The cassette: every answer of a model server once, by the hash of its request.
+//! Cassette: the answers of a model server by the hash of the request, each once.
 //!
-//! A file of JSON lines, a header and the entries sorted by hash, so that the order of the requests
-//! does not matter. After each new answer it is rewritten to a temporary file that replaces it:
-//! paid answers survive an interrupted run.
+//! The file contains JSON lines: a header and the entries sorted by hash, so that the order of the
+//! requests does not matter. After each new answer it is rewritten to a temporary file that
+//! replaces it. Paid answers therefore survive an interrupted run.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use ctxbench_core::files;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Version of the file.
+/// Version of the file format.
 const VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
@@ -22,63 +22,61 @@ struct Head {
     version: u32,
 }
 
-/// One recorded answer.
+/// A recorded answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recorded {
     /// SHA-256 of the request, see `Question::hash`.
     pub request: String,
-    /// The model that was asked for.
+    /// Name of the requested model.
     pub model: String,
     /// Largest reply allowed, tokens.
     pub max_tokens: u64,
     /// Reply, with secrets redacted.
     pub reply: String,
-    /// Stop reason, as in its wire.
+    /// Stop reason as sent by the server.
     pub stop: String,
     /// Counters of the endpoint, unchanged.
     #[serde(default)]
     pub usage: Value,
 }
 
-/// Why a cassette cannot be used.
+/// Error that prevents the use of a cassette.
 #[derive(Debug, thiserror::Error)]
 pub enum CassetteError {
     /// The file cannot be opened.
     #[error("the cassette {path} cannot be read: {source}")]
     Io {
-        /// Which file.
         path: PathBuf,
         /// Error of the operating system.
         source: std::io::Error,
     },
-    /// Something in it is not as it should be.
+    /// A line is invalid.
     #[error("the cassette {path}, line {line}: {message}")]
     Line {
-        /// Which file.
         path: PathBuf,
-        /// Line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Problem.
+        /// Description of the problem.
         message: String,
     },
-    /// It has to be there and is not.
+    /// The file does not exist, but is required.
     #[error("the cassette {0} does not exist, and an offline run needs it")]
     Missing(PathBuf),
 }
 
-/// Answers by request.
+/// Recorded answers by request.
 #[derive(Debug)]
 pub struct Cassette {
     path: PathBuf,
     entries: Mutex<BTreeMap<String, Recorded>>,
-    /// A gate per request, so that two threads with the same question get the same answer and it is
+    /// A gate per request. If two threads send the same request, both get the same answer, which is
     /// paid for once.
     gates: Mutex<HashMap<String, Arc<Mutex<()>>>>,
 }
 
 impl Cassette {
-    /// Opens a cassette; a file that does not exist is an empty one, except offline.
+    /// Opens a cassette. A missing file is an empty cassette, except offline.
     pub fn open(path: &Path, offline: bool) -> Result<Cassette, CassetteError> {
         let entries = match files::read_text(path) {
             Ok(text) => parse(&text).map_err(|(line, message)| CassetteError::Line {
@@ -95,8 +93,8 @@ impl Cassette {
         Ok(Cassette { path: path.into(), entries: Mutex::new(entries), gates: Mutex::default() })
     }
 
-    /// Returns the answer to a request: the recorded one, or the result of `ask`, which is
-    /// recorded. A failure is not recorded.
+    /// Returns the answer to a request: the recorded one, or the result of `ask`, which is then
+    /// recorded. Failures are not recorded.
     pub(super) fn answer(
         &self,
         hash: &str,
@@ -127,7 +125,7 @@ fn line(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("strings and numbers always serialise") + "\n"
 }
 
-/// Entries, or the line that is wrong and why.
+/// Parses the entries. An error contains the line number and the reason.
 fn parse(text: &str) -> Result<BTreeMap<String, Recorded>, (usize, String)> {
     let mut lines =
         text.lines().enumerate().map(|(i, l)| (i + 1, l)).filter(|(_, l)| !l.trim().is_empty());

@@ -1,4 +1,4 @@
-//! Summaries of recorded programs as entries of a cassette: the same request in a run gets the same
+//! Import of recorded programs' summaries into a cassette. The same request in a run gets the same
 //! answer.
 
 use ctxbench_core::request::StopReason;
@@ -34,7 +34,7 @@ pub fn keep(cassette: &Cassette, summaries: &[Summarised]) -> Result<usize, Stri
     Ok(new)
 }
 
-/// A word that `wire::stop` reads.
+/// Returns the value that `wire::stop` parses to this stop reason.
 fn word(stop: StopReason) -> &'static str {
     match stop {
         StopReason::MaxTokens | StopReason::WindowExceeded => "max_tokens",

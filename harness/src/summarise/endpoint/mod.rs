@@ -1,10 +1,10 @@
-//! Summaries of a real model at an OpenAI- or Anthropic-compatible address, recorded once and
+//! Summaries by a real model at an OpenAI- or Anthropic-compatible address, recorded once and
 //! replayed without a network.
 //!
-//! The key of a request is the hash of everything that decides its answer (model, messages, output
-//! limit), so the address, the wire and the order of the runs do not matter: the same cassette
-//! gives the same bytes. The simulated provider bills the run; the real one's counters are only
-//! stored in the cassette.
+//! The key of a request is the hash of everything that determines its answer (model, messages,
+//! output limit). The address, the wire and the order of the runs do not matter: the same cassette
+//! gives the same bytes. The simulated provider bills the run. The counters of the real provider
+//! are only stored in the cassette.
 
 mod address;
 mod cassette;
@@ -27,15 +27,16 @@ pub use address::{Address, AddressError};
 pub use cassette::{Cassette, CassetteError};
 pub use kept::keep;
 
-/// Environment variable that is the only source of the key. The key is only sent in a header.
+/// Environment variable with the API key. No other source is read, and the key is only sent in a
+/// header.
 pub const KEY_VARIABLE: &str = "CTXBENCH_SUMMARIZER_KEY";
 
-/// A key, which never prints itself.
+/// API key. Its debug form does not contain the key.
 #[derive(Clone)]
 pub struct Key(String);
 
 impl Key {
-    /// The key of the environment, if one is set.
+    /// Returns the key of the environment, if it is set.
     pub fn from_environment() -> Option<Key> {
         std::env::var(KEY_VARIABLE)
             .ok()
@@ -56,16 +57,16 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Why an endpoint cannot be set up.
+/// Error that prevents the use of an endpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum SetUpError {
-    /// The key would travel in the clear.
+    /// The key would be sent unencrypted.
     #[error(
         "{KEY_VARIABLE} is set, and {0} is reached over http from outside this machine; a key \
          travels over https only"
     )]
     Bare(String),
-    /// A character that no header takes.
+    /// The key contains a character that is not allowed in a header.
     #[error(
         "the key in {KEY_VARIABLE} holds characters that cannot stand in a header; is there a line \
          break in it?"
@@ -82,7 +83,7 @@ pub struct Endpoint {
     offline: bool,
 }
 
-/// The same model asked through the same cassette gives the same summaries.
+/// Endpoints with the same model and the same cassette give the same summaries.
 impl PartialEq for Endpoint {
     fn eq(&self, o: &Self) -> bool {
         self.name() == o.name() && Arc::ptr_eq(&self.cassette, &o.cassette)
@@ -90,7 +91,7 @@ impl PartialEq for Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint; `offline` = answers come from the cassette or not at all.
+    /// Creates an endpoint. With `offline`, all answers come from the cassette.
     pub fn new(
         address: Address,
         key: Option<Key>,
@@ -106,13 +107,13 @@ impl Endpoint {
         Ok(Endpoint { address, key, cassette, offline })
     }
 
-    /// The name in reports: the model; without the address, which may change while the answers
-    /// stay.
+    /// Returns the name for reports: the model without the address, which may change while the
+    /// answers stay the same.
     pub fn name(&self) -> String {
         self.address.model().map_or("endpoint".to_string(), |m| format!("endpoint:{m}"))
     }
 
-    /// The recorded answer, or a new one, which is recorded.
+    /// Returns the recorded answer, or a new one, which is recorded.
     pub(super) fn write(&self, job: &Job<'_>) -> Result<Written, Unwritten> {
         let question = wire::Question::new(job.prompt, job.max_tokens, self.address.model());
         let hash = question.hash();
@@ -127,8 +128,8 @@ impl Endpoint {
         Ok(Written { stop: wire::stop(&entry.stop), text: entry.reply })
     }
 
-    /// Asks over the network. Everything that comes back is cleaned of secrets before anybody sees
-    /// it.
+    /// Sends the request over the network. Secrets are removed from everything that the server
+    /// returns.
     fn ask(&self, question: &wire::Question, hash: &str) -> Result<cassette::Recorded, String> {
         let clean = |text: &str| without_secrets(text, self.key.as_ref().map(|k| k.0.as_str()));
         let headers =
@@ -157,7 +158,8 @@ impl Endpoint {
     }
 }
 
-/// A summary of a long conversation takes minutes; later, the server is considered dead.
+/// A summary of a long conversation takes minutes. After this time, the server counts as
+/// unreachable.
 const LIMITS: Limits = Limits { timeout: Duration::from_secs(600), bytes: 16 << 20 };
 
 /// Maximum length of a reported refusal, characters.

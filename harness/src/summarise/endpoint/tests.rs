@@ -1,4 +1,4 @@
-//! Endpoints against a server in this process: recording, replay, failures, secrets.
+//! Tests of endpoints with a server in this process: recording, replay, failures, secrets.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -124,7 +124,7 @@ async fn anthropic_is_recorded_once_and_replayed_without_a_network() {
     let first = ask(&live, &p).unwrap();
     assert_eq!(first, Written { text: "Port 8443.".into(), stop: StopReason::MaxTokens });
     assert_eq!(ask(&live, &p).unwrap(), first);
-    // Another address without a server: the answer is in the cassette.
+    // A different address without a server. The answer comes from the cassette.
     let replay = endpoint("openai+http://127.0.0.1:1/v1", &file, None, true);
     assert_eq!(ask(&replay, &p).unwrap(), first);
     let entry: Value = serde_json::from_str(file.text().lines().nth(1).unwrap()).unwrap();
@@ -171,7 +171,7 @@ async fn what_is_not_recorded_is_an_error_that_names_the_request() {
     let offline = endpoint("anthropic+https://api.anthropic.com", &file, None, true);
     let why = ask(&offline, &p).unwrap_err().0;
     assert!(why.contains(&hash) && why.contains("offline"), "{why}");
-    // Port 1 of this machine, without a server.
+    // Port 1 of this machine, where no server listens.
     let dead = endpoint("anthropic+http://127.0.0.1:1", &file, None, false);
     let why = ask(&dead, &p).unwrap_err().0;
     assert!(why.contains(&hash) && why.contains("could not be reached"), "{why}");
@@ -377,7 +377,7 @@ fn what_counts_as_a_secret() {
         (r#"{"x-api-key":"0123456789"}"#, r#"{"x-api-key":"[redacted]"}"#),
         ("use sk-proj-abcdefghijklmnop now", "use [redacted] now"),
         ("AKIAIOSFODNN7EXAMPLE", "[redacted]"),
-        // Words, paths, short values and near misses stay.
+        // Plain prose, paths, short values and similar texts stay.
         ("Bearer authentication is checked", "Bearer authentication is checked"),
         (
             "the sk-learn package; ghp_x; task-list-of-twenty-and-more-characters",

@@ -1,8 +1,8 @@
 //! Summary request in the format of a real server, and its answer.
 //!
-//! The conversation travels as text under two roles: tool calls, results and images as lines of it.
-//! A server would refuse calls without their definitions, results without their calls and thinking
-//! without its signature, and a summary needs none of that machinery.
+//! The conversation is sent as text with two roles. Tool calls, results and images become lines of
+//! the text. A server would refuse calls without their definitions, results without their calls and
+//! reasoning without its signature, and a summary needs none of these.
 
 use ctxbench_core::block::Role;
 use ctxbench_core::request::StopReason;
@@ -14,11 +14,11 @@ use super::address::Dialect;
 use crate::hash::sha256;
 use crate::summarise::ASK;
 
-/// Limit of the reply where the request has none, tokens (our choice): above any measured summary
+/// Output limit for requests without one, tokens (our choice): above any measured summary
 /// (`extractive::MAX_TOKENS`), and accepted by every provider.
 const DEFAULT_MAX_TOKENS: u64 = 8_192;
 
-/// Version of the Messages API that requests name.
+/// Version of the Messages API in requests.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
 /// Inserted before a conversation that begins with the model, which servers refuse.
@@ -30,7 +30,7 @@ pub(super) struct Message {
     content: String,
 }
 
-/// Fields that decide the answer. Their order is that of the hashed text.
+/// Fields that determine the answer, in the order of the hashed text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Question {
     pub(super) max_tokens: u64,
@@ -38,7 +38,7 @@ pub(super) struct Question {
     pub(super) model: String,
 }
 
-/// Answer of a server.
+/// Answer of a server with its counters.
 #[derive(Debug, PartialEq)]
 pub(super) struct ServerReply {
     pub(super) text: String,
@@ -77,14 +77,14 @@ impl Question {
         Question { max_tokens: max_tokens.unwrap_or(DEFAULT_MAX_TOKENS), messages, model }
     }
 
-    /// SHA-256 of `{"max_tokens":…,"messages":[{"role":…,"content":…},…],"model":…}` in
+    /// Returns the SHA-256 of `{"max_tokens":…,"messages":[{"role":…,"content":…},…],"model":…}` in
     /// hexadecimal.
     pub(super) fn hash(&self) -> String {
         let text = serde_json::to_string(self).expect("strings and numbers always serialise");
         sha256(&text)
     }
 
-    /// The body of the request.
+    /// Returns the body of the request.
     pub(super) fn body(&self, dialect: Dialect, host: &str) -> Vec<u8> {
         let body = match dialect {
             Dialect::Anthropic => {
@@ -100,8 +100,8 @@ impl Question {
                 body
             }
             Dialect::OpenAi => {
-                // OpenAI's newer models refuse the older name, other servers do not know the newer
-                // one.
+                // OpenAI's newer models refuse the older name, and other servers do not support the
+                // newer one.
                 let limit =
                     if host == "api.openai.com" { "max_completion_tokens" } else { "max_tokens" };
                 json!({ "model": self.model, limit: self.max_tokens, "messages": self.messages })
@@ -111,7 +111,7 @@ impl Question {
     }
 }
 
-/// One item as text.
+/// Formats an item as text.
 fn words(item: &Item) -> String {
     match &*item.content {
         Content::Text(t) | Content::Compaction { text: t, .. } => t.to_string(),
@@ -140,7 +140,7 @@ pub(super) fn headers(dialect: Dialect, key: Option<&str>) -> Vec<(&'static str,
     }
 }
 
-/// Reads an answer.
+/// Parses an answer.
 pub(super) fn read(dialect: Dialect, body: &str) -> Result<ServerReply, String> {
     let v: Value = serde_json::from_str(body)
         .map_err(|e| format!("the answer of the endpoint is not JSON: {e}"))?;

@@ -103,9 +103,9 @@ struct Chat {
     line: usize,
     started: String,
     blocks: Vec<Block>,
-    /// Whether a blank line followed the newest block.
+    /// A blank line followed the newest block.
     parted: bool,
-    /// Whether a text of the program continues on the next line.
+    /// A text of the program continues on the next line.
     open: bool,
 }
 

@@ -12,7 +12,7 @@ use super::{RecordedLine, flag, str_of, string};
 pub(super) struct Conversations {
     /// Lines in file order.
     pub(super) lines: Vec<Spoken>,
-    /// Subagents whose messages appear only in progress lines, each with the call that started it.
+    /// Subagents with messages in progress lines only, each with the call that started it.
     pub(super) repeated: BTreeMap<String, String>,
     /// The file is the transcript of one subagent.
     pub(super) of_subagent: bool,

@@ -105,7 +105,7 @@ pub struct Passed {
 pub struct Body {
     /// Length of the whole body, bytes.
     pub bytes: usize,
-    /// Number of the exchange whose body has the same beginning and end.
+    /// Number of the exchange that shares the beginning and end of its body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub like: Option<u64>,
     /// Length of the shared beginning, bytes.

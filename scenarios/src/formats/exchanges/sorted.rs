@@ -281,8 +281,8 @@ const SHORTEST: usize = 20;
 /// Minimum length of a line of a reply that is searched for separately, bytes.
 const SHORTEST_LINE: usize = 16;
 
-/// Returns whether a text contains a reply, or most of its lines. Programs remove reasoning and
-/// tags from a summary.
+/// Returns whether a text contains a reply, or at least two of its lines with 30 % of their text.
+/// Programs remove reasoning and tags from a summary.
 fn holds(text: &str, reply: &Reply) -> bool {
     let said: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
     let said = said.join("\n");

@@ -177,7 +177,7 @@ impl Events {
             .filter_map(|(n, m)| Some((str_of(&m.object, "id")?, n)))
             .collect();
         let mut out = Events::default();
-        // The newest call that is not a reply, and compactions whose reply is not yet known.
+        // The newest call that is not a reply, and compactions without their reply so far.
         let mut aside: Option<Call> = None;
         let mut waiting: Vec<Compacted> = Vec::new();
         let mut known = HashSet::new();

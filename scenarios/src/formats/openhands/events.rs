@@ -61,7 +61,7 @@ struct Reader {
     said: HashSet<String>,
     /// Ids of calls, by the ids of their events.
     calls: HashMap<u64, String>,
-    /// Whether the user requested a condensation.
+    /// The user requested a condensation.
     asked: bool,
 }
 

@@ -78,7 +78,7 @@ struct Reader {
     steps: Vec<Step>,
     /// Responses with counters that were used already.
     counted: HashSet<String>,
-    /// Whether the user requested a condensation.
+    /// The user requested a condensation.
     asked: bool,
     /// Number of replies without a response id.
     unnamed: usize,

@@ -16,7 +16,7 @@ use super::{ATTEMPTS, Program, as_text, has_edit};
 const EDITORS: &[(&str, &str)] = &[("claude-opus-4-6", "claude-sonnet-4-5"), ("o3", "gpt-4.1")];
 
 impl Program {
-    /// Whether a reply is passed to the editor. A reply with an edit always is. Without
+    /// Returns whether a reply is passed to the editor. A reply with an edit always is. Without
     /// `auto_accept`, the user declines all others. With it, the answer to a question is passed on
     /// as well. A reply with tool calls that are not edits is not yet complete, and a reply after
     /// an edit only closes a turn that has ended in the program.

@@ -129,8 +129,8 @@ impl Program {
         Self::most_input(&s.model)
     }
 
-    /// Whether a prompt is sent. If it does not fit, the user is asked, regardless of the model
-    /// that receives it (docs/sources/aider.md §1.2, `check_tokens`).
+    /// Returns whether a prompt is sent. If it does not fit, the user is asked, regardless of the
+    /// model that receives it (docs/sources/aider.md §1.2, `check_tokens`).
     fn sends(&self, s: &mut Engine, blocks: &[Arc<Block>], believed: u64, limit: u64) -> bool {
         if believed < limit || (believed == limit && !self.behaviour.full_is_oversize) {
             return true;

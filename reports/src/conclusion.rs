@@ -1,5 +1,4 @@
-//! The conclusion in a few lines: broken rules first, then who is cheapest, forgets least and waits
-//! longest, and what of it is real.
+//! Conclusion of a report: failures first, then the Pareto front with its statistics.
 
 use std::collections::BTreeSet;
 
@@ -14,69 +13,69 @@ use crate::stats::{self, Differences, StrategyDifference, Verdict};
 use crate::terms::{Terms, terms};
 use crate::view::{self, Block};
 
-/// What is said of one model (and one summariser, where there are several).
+/// Conclusion for one model (and one summariser, if there are several).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Glance {
-    /// What it is about.
+pub(crate) struct Conclusion {
     pub(crate) heading: String,
-    /// In reading order.
-    pub(crate) lines: Vec<GlanceLine>,
-    /// The same as up to three sentences: who is on the front, what is at stake, how sure it is.
+    pub(crate) lines: Vec<ConclusionLine>,
+    /// Up to three sentences: the front, the trade-off along it, and the verdicts.
     pub(crate) sentences: Vec<String>,
-    /// Labels of the rows on the front over these sessions, the cheapest first.
+    /// Labels on the Pareto front over these sessions, the cheapest first.
     pub(crate) front: Vec<String>,
 }
 
-/// One thing to know.
+/// A labelled line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct GlanceLine {
-    /// The question, in two words.
-    pub(crate) what: &'static str,
-    /// The answer.
+pub(crate) struct ConclusionLine {
+    pub(crate) label: &'static str,
     pub(crate) text: String,
-    /// Whether it must be read before anything else.
+    /// Whether it reports a failure.
     pub(crate) alarm: bool,
 }
 
-/// The conclusions, in the order of the blocks.
-pub(crate) fn glances(results: &Results) -> Vec<Glance> {
+/// Conclusions in the order of the blocks.
+pub(crate) fn conclusions(results: &Results) -> Vec<Conclusion> {
     let blocks = view::blocks(results);
-    let glance = |terms: &Terms<'_, '_>| {
+    let conclusion = |terms: &Terms<'_, '_>| {
         let own = &terms.blocks;
-        let sessions = fmt::sessions(own.len());
-        let mut lines = vec![broken(own)];
-        for (what, text) in recorded::told(own).into_iter().flatten() {
-            lines.push(line(what, text));
+        let count = fmt::sessions(own.len());
+        let mut lines = vec![failures(own)];
+        for (label, text) in recorded::cost_lines(own).into_iter().flatten() {
+            lines.push(line(label, text));
         }
-        let agreed = agreement::told(own);
+        let agreed = agreement::sentences(own);
         let (evidence, tests): (Vec<&Block<'_>>, Vec<&Block<'_>>) =
             own.iter().copied().partition(|b| b.first().is_evidence());
-        let held = stats::by_yardstick(&terms.evidence());
-        lines.extend(left_out(&tests));
-        lines.extend(held.iter().map(|d| line("real", real(d))));
-        // Of a drive it is the conclusion; who of the programs is cheaper stands in the lines.
+        let differences = stats::by_yardstick(&terms.evidence());
+        lines.extend(not_compared(&tests));
+        lines.extend(differences.iter().map(|d| line("verdicts", verdicts(d))));
+        // A drive concludes with the agreement of our implementation and the real agent.
         let sentences = match agreed.is_empty() {
-            true => held.as_ref().and_then(|d| told(d, &product_labels(&evidence))),
+            true => differences.as_ref().and_then(|d| sentences(d, &product_labels(&evidence))),
             false => Some(agreed),
         };
-        let front = held.iter().flat_map(|d| front::pooled(d, &product_labels(&evidence)).front);
+        let front =
+            differences.iter().flat_map(|d| front::pooled(d, &product_labels(&evidence)).front);
         let front = front.flat_map(|s| std::iter::once(&s.strategy).chain(&s.same).cloned());
-        Glance {
-            heading: format!("At a glance: {sessions}, {}", terms.name()),
+        Conclusion {
+            heading: format!("Conclusion: {count}, {}", terms.name()),
             lines,
             sentences: sentences.unwrap_or_default(),
             front: front.collect(),
         }
     };
-    terms(&blocks).iter().map(glance).filter(|g| g.lines.len() > 1).collect()
+    terms(&blocks).iter().map(conclusion).filter(|c| c.lines.len() > 1).collect()
 }
 
 /// Products that broke a rule or did not finish, with the number of sessions.
-fn broken(blocks: &[&Block<'_>]) -> GlanceLine {
+fn failures(blocks: &[&Block<'_>]) -> ConclusionLine {
     let counted = |failed: &dyn Fn(&RunRecord) -> bool| -> Vec<String> {
         let count = |label: &&str| sessions(blocks, label).filter(|r| failed(r)).count();
-        let mut found: Vec<(&str, usize)> =
-            labels(blocks).into_iter().map(|l| (l, count(&l))).filter(|(_, n)| *n > 0).collect();
+        let mut found: Vec<(&str, usize)> = product_labels(blocks)
+            .into_iter()
+            .map(|l| (l, count(&l)))
+            .filter(|(_, n)| *n > 0)
+            .collect();
         found.sort_by_key(|(label, n)| (std::cmp::Reverse(*n), *label));
         let several = blocks.len() > 1;
         found
@@ -99,25 +98,15 @@ fn broken(blocks: &[&Block<'_>]) -> GlanceLine {
     }
     let alarm = !parts.is_empty();
     if alarm && blocks.len() > 1 {
-        parts.push("in brackets: in how many sessions".into());
+        parts.push("number of sessions in parentheses".into());
     }
-    GlanceLine {
-        what: "broken",
-        text: if alarm { parts.join("; ") } else { "nothing; every product finished".into() },
+    ConclusionLine {
+        label: "failures",
+        text: if alarm { parts.join("; ") } else { "none".into() },
         alarm,
     }
 }
 
-fn labels<'a>(blocks: &[&Block<'a>]) -> BTreeSet<&'a str> {
-    blocks
-        .iter()
-        .flat_map(|b| b.runs.iter().copied())
-        .filter(|r| r.is_contender())
-        .map(|r| r.strategy.label.as_str())
-        .collect()
-}
-
-/// Labels of the products.
 fn product_labels<'a>(blocks: &[&Block<'a>]) -> BTreeSet<&'a str> {
     let runs = blocks.iter().flat_map(|b| b.runs.iter().copied());
     runs.filter(|r| r.is_contender()).map(|r| r.strategy.label.as_str()).collect()
@@ -132,24 +121,24 @@ fn sessions<'a>(blocks: &[&Block<'a>], label: &str) -> impl Iterator<Item = &'a 
     own.into_iter()
 }
 
-/// The sessions that nobody is ranked by.
-fn left_out(tests: &[&Block<'_>]) -> Option<GlanceLine> {
+/// Sessions that do not enter the comparison.
+fn not_compared(tests: &[&Block<'_>]) -> Option<ConclusionLine> {
     let which = match tests.len() {
         0 => return None,
         1 => "1 session that tests one mechanism".to_string(),
         n => format!("{n} sessions that test one mechanism each"),
     };
-    let text = format!("{which}; what they show stands in their own tables");
-    Some(line("no ranks", text))
+    let text = format!("{which}; see their tables");
+    Some(line("not compared", text))
 }
 
-fn line(what: &'static str, text: String) -> GlanceLine {
-    GlanceLine { what, text, alarm: false }
+fn line(label: &'static str, text: String) -> ConclusionLine {
+    ConclusionLine { label, text, alarm: false }
 }
 
-/// Up to three sentences to decide by; none below two products that compacted. `labels` = the
+/// Up to three sentences; `None` with fewer than two products that compacted. `labels` = the
 /// products.
-fn told(d: &Differences, labels: &BTreeSet<&str>) -> Option<Vec<String>> {
+fn sentences(d: &Differences, labels: &BTreeSet<&str>) -> Option<Vec<String>> {
     let pooled = front::pooled(d, labels);
     let front = &pooled.front;
     let (first, last) = (front.first()?, front.last()?);
@@ -218,14 +207,14 @@ fn told(d: &Differences, labels: &BTreeSet<&str>) -> Option<Vec<String>> {
         )
     });
     let sure = match d.sessions {
-        1 => "One session decides nothing about others.".to_string(),
-        _ => format!("How sure that is: {}.", real(d)),
+        1 => "One session does not predict others.".to_string(),
+        _ => format!("Verdicts: {}.", verdicts(d)),
     };
     Some(std::iter::once(choice).chain(stake).chain([sure]).collect())
 }
 
-/// What may be said about the sessions as a sample.
-fn real(d: &Differences) -> String {
+/// Verdicts over the sessions, or the reason for their absence.
+fn verdicts(d: &Differences) -> String {
     if !d.has_verdicts() {
         return stats::allowed(d);
     }
@@ -280,64 +269,60 @@ mod tests {
         Results { runs, ..Results::default() }
     }
 
-    fn line(results: &Results, what: &str) -> GlanceLine {
-        let all = glances(results);
+    fn line(results: &Results, label: &str) -> ConclusionLine {
+        let all = conclusions(results);
         assert_eq!(all.len(), 1);
         all[0]
             .lines
             .iter()
-            .find(|l| l.what == what)
+            .find(|l| l.label == label)
             .cloned()
-            .unwrap_or_else(|| panic!("no line {what}: {all:?}"))
+            .unwrap_or_else(|| panic!("no line {label}: {all:?}"))
     }
 
     #[test]
     fn products_that_all_finished_have_no_failures() {
         let r = sessions();
         assert_eq!(
-            line(&r, "real").text,
+            line(&r, "verdicts").text,
             "2 sessions: differences only; scripted ones retell one story"
         );
         assert_eq!(
-            line(&r, "broken"),
-            GlanceLine {
-                what: "broken",
-                text: "nothing; every product finished".into(),
-                alarm: false
-            }
+            line(&r, "failures"),
+            ConclusionLine { label: "failures", text: "none".into(), alarm: false }
         );
     }
 
     #[test]
-    fn a_test_of_a_mechanism_ranks_nobody_and_its_failures_are_told() {
+    fn mechanism_test_is_not_compared_but_its_failures_are_listed() {
         let mut r = sessions();
         for run in r.runs.iter_mut().filter(|r| r.scenario.id == "two") {
             run.scenario.mechanism = true;
         }
         r.runs[5].status = Status::Overflow;
-        assert!(line(&r, "no ranks").text.starts_with("1 session that tests one mechanism"));
-        assert!(line(&r, "broken").text.contains("not finished by b (1)"));
+        assert!(line(&r, "not compared").text.starts_with("1 session that tests one mechanism"));
+        assert!(line(&r, "failures").text.contains("not finished by b (1)"));
         assert!(!r.runs[4].can_win() && r.runs[1].can_win());
     }
 
     #[test]
-    fn broken_rules_come_first_and_what_one_did_not_finish_takes_nothing_from_the_others() {
+    fn broken_rules_come_first() {
         let mut r = sessions();
         r.runs[4].integrity.push(IntegrityFailure {
             rule: Rule::OverTheWindow,
             request: 1,
             detail: String::new(),
         });
-        let first = &glances(&r)[0].lines[0];
+        let first = &conclusions(&r)[0].lines[0];
         assert!(
             first.alarm
-                && first.text == "INTEGRITY FAILURES of a (1); in brackets: in how many sessions",
+                && first.text == "INTEGRITY FAILURES of a (1); number of sessions in parentheses",
             "{first:?}"
         );
     }
 
     #[test]
-    fn whoever_fails_everywhere_or_never_compacted_is_not_ranked() {
+    fn product_that_fails_everywhere_is_listed_as_a_failure() {
         let mut r = sessions();
         for session in ["one", "two"] {
             let mut dead = run(session, "dead", 0.1, 100.0, 0);
@@ -348,8 +333,8 @@ mod tests {
             r.runs.push(idle);
         }
         assert_eq!(
-            line(&r, "broken").text,
-            "not finished by dead (2); in brackets: in how many sessions"
+            line(&r, "failures").text,
+            "not finished by dead (2); number of sessions in parentheses"
         );
     }
 
@@ -358,17 +343,17 @@ mod tests {
         let mut r = sessions();
         let two = r.runs.iter_mut().filter(|r| r.scenario.id == "two");
         two.for_each(|r| r.summary.needs_kept_pct = None);
-        let said = &glances(&r)[0].sentences[0];
+        let said = &conclusions(&r)[0].sentences[0];
         assert!(said.contains("b (cost −77.8 %, needs kept −30.0 pp in 1 of them)"), "{said}");
     }
 
     #[test]
-    fn three_sentences_say_who_what_is_at_stake_and_how_sure() {
+    fn sentences_name_front_trade_off_and_verdicts() {
         let mut r = sessions();
-        // Dearer than b and keeps less.
+        // Dearer than b, and keeps less.
         r.runs.extend([run("one", "c", 3.0, 60.0, 0), run("two", "c", 3.0, 60.0, 0)]);
         assert_eq!(
-            glances(&r)[0].sentences,
+            conclusions(&r)[0].sentences,
             [
                 "Of 3 products that compacted and finished 2 of 2 sessions, 2 are on the front, \
                  the cheapest first, by the mean change against reference: a (cost −86.4 %, needs \
@@ -377,10 +362,10 @@ mod tests {
                 // 2 ÷ √1.5 = 1.633; 80 − 40.
                 "From the cheapest on average, a, to the one that keeps most, b: cost +63.3 %, needs kept \
                  +40.0 pp.",
-                "How sure that is: 2 sessions: differences only; scripted ones retell one story.",
+                "Verdicts: 2 sessions: differences only; scripted ones retell one story.",
             ]
         );
-        // Who died in one session is not compared.
+        // A row that failed in one session is not compared.
         let mut died = r.clone();
         died.runs.iter_mut().filter(|r| r.strategy.label != "b").for_each(|r| {
             if r.scenario.id == "one" && r.strategy.label != "reference" {
@@ -388,12 +373,12 @@ mod tests {
             }
         });
         assert_eq!(
-            glances(&died)[0].sentences[0],
+            conclusions(&died)[0].sentences[0],
             "Only b compacted and finished 2 of 2 sessions; 2 that finished fewer are not compared."
         );
         r.runs.retain(|r| r.scenario.id == "one" && r.strategy.label != "b");
         assert_eq!(
-            glances(&r)[0].sentences[..2],
+            conclusions(&r)[0].sentences[..2],
             [
                 "Of 2 products that compacted, 2 are on the front, the cheapest first: a (cost \
                  $1.000, needs kept 50.0 %), c (cost $3.000, needs kept 60.0 %).",
@@ -404,17 +389,17 @@ mod tests {
     }
 
     #[test]
-    fn without_a_reference_a_product_is_the_yardstick() {
+    fn without_reference_a_product_is_the_baseline() {
         let mut r = sessions();
         r.runs.retain(|r| r.strategy.label != "reference");
         // b: √(2/1 · 2/1.5) = 1.633.
-        let said = &glances(&r)[0].sentences[0];
+        let said = &conclusions(&r)[0].sentences[0];
         assert!(said.contains("by the mean change against a: a (cost ±0"), "{said}");
         assert!(said.contains("b (cost +63.3 %"), "{said}");
     }
 
     #[test]
-    fn twelve_recordings_tell_what_is_real() {
+    fn twelve_recordings_give_verdicts() {
         let mut r = Results::default();
         for i in 0..12 {
             let id = format!("s{i:02}");
@@ -425,18 +410,18 @@ mod tests {
             ]);
         }
         assert_eq!(
-            line(&r, "real").text,
+            line(&r, "verdicts").text,
             "12 sessions: differences only; scripted ones retell one story"
         );
         r.runs.iter_mut().for_each(|r| r.scenario.recorded = true);
         let told = "against reference: cost better: a; needs kept worse: a, b; waited worse: a, b";
-        assert_eq!(line(&r, "real").text, told);
+        assert_eq!(line(&r, "verdicts").text, told);
         // b compacted in nine of them.
         r.runs.iter_mut().filter(|r| r.strategy.label == "b").take(3).for_each(|r| {
             r.summary.compactions = 0;
         });
         assert_eq!(
-            line(&r, "real").text,
+            line(&r, "verdicts").text,
             "against reference: cost better: a; needs kept worse: a; waited worse: a"
         );
     }

@@ -1,4 +1,5 @@
-//! Which facts of a session concern each subagent's window, so that a window costs what is in it.
+//! Selects the facts of each subagent's window, so that the cost of a window depends on its own
+//! facts.
 
 use std::collections::BTreeSet;
 
@@ -7,19 +8,19 @@ use ctxbench_core::fact::FactKind;
 use ctxbench_core::session::{Entry, Session};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::known::Known;
+use super::session_cache::SessionCache;
 
-/// The facts that arise, are needed or are said in a window, by their place in the session. Others
-/// are never looked for there.
+/// Facts that arise, are needed or are stated in a window, by index in the session. Others are
+/// never searched for there.
 #[derive(Debug, Default)]
 pub(super) struct OwnFacts {
     by_window: HashMap<String, Vec<usize>>,
-    /// What every window has: facts of memory files and the like, and the first goal.
+    /// Facts of every window: those of memory files and the like, and the first goal.
     shared: Vec<usize>,
 }
 
 impl OwnFacts {
-    pub(super) fn of(session: &Session, known: &Known) -> OwnFacts {
+    pub(super) fn of(session: &Session, known: &SessionCache) -> OwnFacts {
         let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
         for (i, f) in session.facts.iter().enumerate() {
             for id in f.needs.iter().chain([&f.arises]) {
@@ -49,14 +50,14 @@ impl OwnFacts {
         OwnFacts { by_window, shared: shared.into_iter().collect() }
     }
 
-    /// The facts of a window, in the order of the session.
+    /// Facts of a window, in session order.
     pub(super) fn of_window(&self, agent: &str) -> &[usize] {
         self.by_window.get(agent).unwrap_or(&self.shared)
     }
 }
 
-/// The facts that an entry says, however it is shown.
-fn said(e: &Entry, known: &Known) -> Vec<usize> {
+/// Facts that an entry states, in any form.
+fn said(e: &Entry, known: &SessionCache) -> Vec<usize> {
     let mut out = Vec::new();
     match e {
         Entry::System { text, .. } | Entry::RepoMap { text, .. } => {

@@ -1,5 +1,5 @@
-//! What became of every fact: where it was said, and the compactions that moved it, with the words
-//! around it before and after.
+//! History of every fact: its source, and the compactions that moved it, with excerpts from before
+//! and after.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use super::events::{Event, Log};
 use super::facts::{FactBook, Sighting, place, readable};
 use super::texts;
 
-/// Most moves that are kept of a fact: the first ones.
+/// Maximum number of recorded moves per fact; later ones are dropped.
 const MOVES: usize = 8;
 
-/// Shortest word by which two texts are compared, in characters.
+/// Shortest word for comparing two texts, in characters.
 const WORD: usize = 4;
 
-/// What was told of each fact so far.
-pub(super) struct Histories {
+/// Recorded events of each fact so far.
+pub(super) struct FactTimelines {
     shown: Vec<bool>,
     moves: Vec<usize>,
 }
 
-impl Histories {
+impl FactTimelines {
     pub(super) fn new(facts: usize) -> Self {
-        Histories { shown: vec![false; facts], moves: vec![0; facts] }
+        FactTimelines { shown: vec![false; facts], moves: vec![0; facts] }
     }
 
-    /// A request showed these facts.
+    /// Notes the facts that a request showed.
     pub(super) fn shown(&mut self, request: u64, seen: &[Option<Sighting>], log: &Log) {
         for (fact, (shown, seen)) in self.shown.iter_mut().zip(seen).enumerate() {
             if seen.is_some() && !std::mem::replace(shown, true) {
@@ -40,7 +40,7 @@ impl Histories {
         }
     }
 
-    /// A compaction changed the context from `before` to `after`.
+    /// Notes the facts that a compaction moved.
     pub(super) fn compacted(
         &mut self,
         compaction: u64,
@@ -88,16 +88,16 @@ impl Histories {
     }
 }
 
-/// Words that moves tell, each text once: many facts stand in the same place.
+/// Excerpts of moves, each stored once: many facts are in the same place.
 #[derive(Default)]
-pub(super) struct Told {
-    /// By a fact and the hash of a block that carries it.
+pub(super) struct ExcerptCache {
+    /// By fact and by hash of the block.
     around: RapidHashMap<(usize, u64), Arc<str>>,
     texts: RapidHashSet<Arc<str>>,
 }
 
-impl Told {
-    /// The words around the fact of this number in a block that carries it.
+impl ExcerptCache {
+    /// Excerpt around the fact with this index in a block.
     pub(super) fn around(&mut self, number: usize, fact: &Fact, block: &Block) -> Arc<str> {
         let key = (number, block.hash);
         if let Some(words) = self.around.get(&key) {
@@ -118,7 +118,7 @@ impl Told {
     }
 }
 
-/// What the session says of each fact.
+/// Source of each fact in the session.
 pub(super) fn lives(session: &Session) -> Vec<FactLife> {
     let life = |(f, text): (&Fact, Option<String>)| FactLife {
         fact: f.id.clone(),
@@ -130,7 +130,7 @@ pub(super) fn lives(session: &Session) -> Vec<FactLife> {
     session.facts.iter().zip(texts::in_sources(session, around)).map(life).collect()
 }
 
-/// Adds what became of a fact by an event of its conversation.
+/// Adds an event to the history of its fact.
 pub(super) fn tell(lives: &mut [FactLife], event: Event) {
     match event {
         Event::Shown { fact, request } => lives[fact].first_shown = Some(request),
@@ -139,8 +139,7 @@ pub(super) fn tell(lives: &mut [FactLife], event: Event) {
     }
 }
 
-/// The words around a fact in a text that carries it: around its first literal, or the line that is
-/// most like it.
+/// Excerpt of a text around the first literal of a fact, or its most similar line.
 pub(super) fn around(fact: &Fact, text: &str) -> String {
     if let Some((at, token)) =
         fact.tokens.iter().find_map(|t| text.find(t.as_str()).map(|at| (at, t)))
@@ -154,17 +153,17 @@ pub(super) fn around(fact: &Fact, text: &str) -> String {
     }
 }
 
-/// The line of a summary that has most words of a fact, and among equals of the words once around
-/// it; empty when none has any.
+/// Line of a summary with most words of a fact, then with most words of its earlier excerpt; empty
+/// if no line has any.
 fn nearest(fact: &Fact, before: &str, summaries: &Lines<'_>) -> String {
     let line = summaries.like(&words(&fact.tokens.join(" ")), &words(before));
     line.map(|l| window(l, 0, 0)).unwrap_or_default()
 }
 
-/// Lines by their words: many facts are looked for in the lines of one summary.
+/// Lines indexed by word: many facts are looked up in the lines of one summary.
 struct Lines<'a> {
     lines: Vec<&'a str>,
-    /// Which of them have a word, in order.
+    /// Lines that contain a word, in order.
     with: HashMap<String, Vec<usize>>,
 }
 
@@ -178,14 +177,14 @@ impl<'a> Lines<'a> {
         Lines { lines, with }
     }
 
-    /// The line with most of the wanted words, then of the others, the first of equals; `None` when
-    /// no line has any.
+    /// The first line with most of the wanted words, then most of the other words; `None` if no
+    /// line has any.
     fn like(&self, wanted: &HashSet<String>, others: &HashSet<String>) -> Option<&'a str> {
         let mut shared: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
         let lines = |word| self.with.get(word).into_iter().flatten();
         wanted.iter().flat_map(lines).for_each(|i| shared.entry(*i).or_default().0 += 1);
         others.iter().flat_map(lines).for_each(|i| shared.entry(*i).or_default().1 += 1);
-        // Of equals the last one that is looked at wins.
+        // Of equal lines `max_by_key` returns the last one.
         let (line, _) = shared.into_iter().rev().max_by_key(|(_, shared)| *shared)?;
         Some(self.lines[line])
     }
@@ -196,8 +195,8 @@ fn words(text: &str) -> HashSet<String> {
     parts.filter(|w| w.chars().count() >= WORD).map(str::to_lowercase).collect()
 }
 
-/// At most [`EXCERPT`] characters of a text with the bytes `from..to` in their middle, white space
-/// as single spaces.
+/// Cuts a text to at most [`EXCERPT`] characters around the bytes `from..to`, with white space
+/// collapsed.
 fn window(text: &str, from: usize, to: usize) -> String {
     let inside = text[from..to].chars().count();
     let each_side = EXCERPT.saturating_sub(inside.min(EXCERPT) + 2) / 2;

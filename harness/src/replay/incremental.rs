@@ -1,11 +1,11 @@
-//! Rows of blocks that grow at their end, so that only what is new in one is looked at.
+//! Incremental processing of block lists that grow at their end.
 
 use std::sync::Arc;
 
 use ctxbench_core::block::{Block, BlockKind};
 
-/// Takes `new` for the row after `old`. Returns from which block on it is to be looked at: behind the
-/// old ones where these begin it, else from the first.
+/// Replaces `old` by `new`. Returns the index of the first block to process: the first new one if
+/// `new` extends `old`, else 0.
 pub(super) fn follow(old: &mut Vec<Arc<Block>>, new: &[Arc<Block>]) -> usize {
     let begins = old.len() <= new.len() && old.iter().zip(new).all(|(a, b)| Arc::ptr_eq(a, b));
     if !begins {
@@ -25,7 +25,7 @@ pub(super) struct Special {
 }
 
 impl Special {
-    /// Looks at the next request.
+    /// Processes the next request.
     pub(super) fn follow(&mut self, blocks: &[Arc<Block>]) {
         let from = follow(&mut self.blocks, blocks);
         let any = |kind: BlockKind| blocks[from..].iter().any(|b| b.kind == kind);

@@ -1,4 +1,4 @@
-//! Where each needed fact was shown last, and whether a request took that away before the need.
+//! Finds the last showing of each needed fact, and whether a request removed it before the need.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use ctxbench_scenarios::autofacts::GAP;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::facts::FactBook;
-use super::known::Known;
 use super::path::Path;
+use super::session_cache::SessionCache;
 
-/// A user message or a tool's result that carries a fact.
+/// A user message or tool result that states a fact.
 #[derive(Clone, Debug)]
 struct Showing {
     key: Arc<str>,
-    /// Replies before it.
+    /// Number of replies before it.
     at: usize,
 }
 
@@ -25,27 +25,27 @@ struct Showing {
 #[derive(Clone, Debug)]
 pub(super) struct Last {
     showing: Showing,
-    /// Number of the reply that needs it, or that follows the needing user message; from 1.
+    /// Number of the reply that needs it, or that answers the user message; from 1.
     need: usize,
     /// Whether a user message needs it.
     by_user: bool,
-    /// The reply before the need says it, which no request can leave out.
+    /// Whether the reply before the need states the fact; no request can omit that reply.
     at_hand: bool,
 }
 
 impl Last {
-    /// The session's id of the showing.
+    /// Id of the showing in the session.
     pub(super) fn key(&self) -> &Arc<str> {
         &self.showing.key
     }
 
-    /// Replies from the showing to the need.
+    /// Number of replies from the showing to the need.
     pub(super) fn gap(&self) -> usize {
         self.need - self.showing.at
     }
 
-    /// Whether memory is asked for: a reply needs what was shown long before, and the reply just
-    /// before does not repeat it; or a question of the user's needs it.
+    /// Whether the need asks for memory: a user message needs the fact, or a reply needs a fact
+    /// that was shown long before and that the reply just before does not repeat.
     pub(super) fn counts(&self) -> bool {
         self.by_user || self.gap() >= GAP && !self.at_hand
     }
@@ -53,19 +53,19 @@ impl Last {
 
 /// The last showings before all needs on a path.
 pub(super) struct Showings {
-    /// By the need: facts in order, each with its last showing.
+    /// By need: facts in order, each with its last showing.
     last: HashMap<Arc<str>, Vec<(usize, Last)>>,
     /// Numbers of the replies, from 1.
     replies: HashMap<Arc<str>, usize>,
 }
 
 impl Showings {
-    pub(super) fn new(path: &Path, known: &Known) -> Showings {
+    pub(super) fn new(path: &Path, known: &SessionCache) -> Showings {
         let mut walk = Walk::of(known);
         for m in &path.moves {
             if let Action::User(message) = &m.action {
-                // A message is no showing for itself. Those that were answered together are one,
-                // known by the first of them.
+                // A message does not show a fact to itself. Messages that were answered together
+                // count as one, known by the first.
                 let (own, others) = m.keys.split_at(m.keys.len().min(1));
                 own.iter().for_each(|key| walk.needs(key, true));
                 walk.shows(&message.key, &said(&message.parts));
@@ -80,35 +80,35 @@ impl Showings {
         Showings { last: walk.last, replies: walk.numbers }
     }
 
-    /// The last showing of a fact before a need; `None` = nobody but the agent said it, or it is
-    /// not needed there.
+    /// Last showing of a fact before a need; `None` if only the agent stated it, or if it is not
+    /// needed there.
     pub(super) fn last(&self, fact: usize, need: &str) -> Option<&Last> {
         let facts = self.last.get(need)?;
         let at = facts.binary_search_by_key(&fact, |(fact, _)| *fact).ok()?;
         Some(&facts[at].1)
     }
 
-    /// The number of a recorded reply.
+    /// Number of a recorded reply.
     fn number(&self, step: &str) -> Option<usize> {
         self.replies.get(step).copied()
     }
 }
 
-/// A walk along a path.
+/// State of a walk along a path.
 struct Walk<'a> {
-    known: &'a Known,
+    known: &'a SessionCache,
     /// Facts that each message needs, in order.
     needing: HashMap<&'a str, Vec<usize>>,
-    /// Replies so far.
+    /// Number of replies so far.
     count: usize,
-    /// Of each fact the newest showing, and the newest reply that says it.
+    /// Newest showing of each fact, and the newest reply that states it.
     newest: Vec<(Option<Showing>, Option<usize>)>,
     last: HashMap<Arc<str>, Vec<(usize, Last)>>,
     numbers: HashMap<Arc<str>, usize>,
 }
 
 impl<'a> Walk<'a> {
-    fn of(known: &'a Known) -> Walk<'a> {
+    fn of(known: &'a SessionCache) -> Walk<'a> {
         let mut needing: HashMap<&str, Vec<usize>> = HashMap::new();
         for (i, fact) in known.facts[..known.measured].iter().enumerate() {
             fact.needs.iter().for_each(|need| needing.entry(need).or_default().push(i));
@@ -123,7 +123,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A message comes that needs facts.
+    /// Adds a message that needs facts.
     fn needs(&mut self, key: &Arc<str>, by_user: bool) {
         let Some(facts) = self.needing.get(&**key) else { return };
         let last = |fact: &usize| {
@@ -150,7 +150,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The session's own facts that a text carries.
+    /// Facts of the session that a text states.
     fn carried(&self, text: &str) -> Vec<usize> {
         let carried = self.known.carried(text);
         carried.facts().map(|(fact, _)| fact).filter(|f| *f < self.newest.len()).collect()
@@ -164,26 +164,26 @@ fn said(parts: &[Part]) -> Cow<'_, str> {
     }
 }
 
-/// A need whose fact is looked after from the last showing on.
+/// A need with a fact that is tracked from its last showing on.
 struct Watched {
     fact: usize,
     need: Arc<str>,
     last: Last,
-    /// A request was held against it.
+    /// Whether a request was compared with it.
     looked_at: bool,
 }
 
-/// What requests took away of what had been shown.
+/// Tracks which showings requests removed.
 pub(super) struct Exposure {
     showings: Arc<Showings>,
-    /// Not yet shown, the next one at the end.
+    /// Needs with a showing that is still to come, the next one last.
     coming: Vec<Watched>,
-    /// Shown and still needed, and in place so far.
+    /// Needs with a showing that is unchanged so far.
     intact: Vec<Watched>,
     exposed: HashMap<(Arc<str>, usize), bool>,
     /// Messages of the recorded replies, by number.
     replies: HashMap<usize, MessageId>,
-    /// Those that were recorded since the last request.
+    /// Replies since the last request.
     recorded: Vec<usize>,
     /// [`FactBook::losses`] at the last request.
     losses: u64,
@@ -211,7 +211,7 @@ impl Exposure {
         }
     }
 
-    /// A recorded reply entered the history.
+    /// Adds a recorded reply to the history.
     pub(super) fn recorded(&mut self, step: &str, message: MessageId) {
         if let Some(number) = self.showings.number(step) {
             self.replies.insert(number, message);
@@ -219,7 +219,7 @@ impl Exposure {
         }
     }
 
-    /// A request showed this and was answered with a recorded reply.
+    /// Checks a request that was answered with a recorded reply.
     pub(super) fn request(&mut self, step: &str, shown: &[Arc<Block>], book: &mut FactBook) {
         let Some(number) = self.showings.number(step) else { return };
         while self.coming.last().is_some_and(|w| w.last.showing.at < number) {
@@ -231,8 +231,8 @@ impl Exposure {
         let recorded = std::mem::take(&mut self.recorded);
         let stands = |w: &Watched| {
             let at = w.last.showing.at;
-            // What stood still stands if nothing left the context and it is looked for in the same
-            // stretch as before.
+            // Showings are unchanged if no block left the context and the same stretch is searched
+            // as before.
             if w.looked_at && grown && !recorded.contains(&at) && !recorded.contains(&(at + 1)) {
                 return true;
             }
@@ -242,7 +242,7 @@ impl Exposure {
             book.said_in(w.fact).iter().any(|m| between(*m))
         };
         intact.retain_mut(|w| {
-            // A need is looked at in the request that is answered with it, too.
+            // Also check a need in the request that it answers.
             let intact = stands(w);
             let over = !intact || w.last.need <= number;
             if over {
@@ -253,8 +253,8 @@ impl Exposure {
         });
     }
 
-    /// Whether the block that showed a fact last was gone or changed in some request up to the
-    /// need; `None` = nobody but the agent said it.
+    /// Whether the last showing of a fact was removed or changed in a request up to the need;
+    /// `None` if only the agent stated it.
     pub(super) fn exposed(&self, need: &str, fact: usize) -> Option<bool> {
         self.exposed.get(&(Arc::from(need), fact)).copied()
     }
@@ -267,7 +267,7 @@ mod tests {
     use ctxbench_core::block::{BlockKind, Draft, Role};
     use ctxbench_core::session::Session;
 
-    /// Nine replies; the tool shows the port behind the first and the third, the last two need it.
+    /// Nine replies. The tool shows the port after the first and the third; the last two need it.
     fn session() -> Session {
         let mut lines = vec![r#"{"type":"session","version":1,"id":"s"}"#.to_string()];
         lines.push(r#"{"type":"user","id":"u1","text":"go"}"#.into());
@@ -287,7 +287,7 @@ mod tests {
     }
 
     fn showings(session: &Session) -> Showings {
-        Showings::new(&Path::recorded(session, &Defaults::STATED), &Known::of(session))
+        Showings::new(&Path::recorded(session, &Defaults::STATED), &SessionCache::of(session))
     }
 
     #[test]
@@ -313,7 +313,7 @@ mod tests {
             let mut exposure = Exposure::new(Arc::new(showings(&session)), pairs.into_iter());
             let mut book = FactBook::new(&session);
             for n in 1..=9_u32 {
-                // A reply is message 2n, its result 2n + 1: c1 is 3, c3 is 7.
+                // Reply n is message 2n, its result 2n + 1: c1 is 3, c3 is 7.
                 let c3 = if n == 5 { at_the_fifth } else { "port 8443" };
                 let shown = [block("port 8443", 3), block(c3, 7)];
                 exposure.request(&format!("a{n}"), &shown, &mut book);

@@ -1,5 +1,5 @@
-//! What is known of a session whatever it is replayed with, its facts above all: found out once per
-//! session, for all strategies, models and seeds.
+//! Analysis of a session, mainly of its facts. Computed once per session and shared by all
+//! strategies, models and seeds.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -14,56 +14,56 @@ use ctxbench_core::tokens::content_hash;
 use ctxbench_reports::record::FactLife;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::altered::{Frames, said_words, words_before};
-use super::crew::Crew;
-use super::histories::{self, Told};
+use super::fact_errors::{ErrorPatterns, said_words, words_before};
+use super::fact_exposure::Showings;
+use super::fact_timeline::{self, ExcerptCache};
 use super::path::{Defaults, Path};
 use super::recording::{Unseen, tells_sizes, unseen};
-use super::showings::Showings;
+use super::subagent_index::SubagentIndex;
 use super::texts;
 
-/// The facts of a session, and what carries them.
-pub(super) struct Known {
-    /// The session's own.
+/// Facts of a session, and the matcher that finds them in texts.
+pub(super) struct SessionCache {
+    /// Facts of the session.
     pub(super) facts: Vec<Fact>,
-    /// How many are the session's own.
+    /// Number of facts.
     pub(super) measured: usize,
-    pub(super) frames: Frames,
-    /// Facts that each one replaced, directly or by way of others.
+    pub(super) frames: ErrorPatterns,
+    /// Facts that each one replaced, directly or indirectly.
     older: Vec<Vec<usize>>,
-    /// Facts in memory files, which a call may bring along without having them in its result.
+    /// Facts in memory files, which a call may restore although its result lacks them.
     pub(super) brought: HashSet<usize>,
-    /// Facts by the id under which they arise, but for those without one.
+    /// Facts by the id under which they arise; facts without an id are absent.
     arising: HashMap<String, Vec<usize>>,
     matcher: Matcher,
-    /// What texts carry, by their hash.
+    /// Facts in texts, by hash of the text.
     carried: Mutex<HashMap<u64, Arc<Carried>>>,
-    told: Mutex<Told>,
+    told: Mutex<ExcerptCache>,
     showings: OnceLock<Arc<Showings>>,
     lives: OnceLock<Vec<FactLife>>,
-    crew: OnceLock<Crew>,
-    /// By how tokens are counted.
+    subagent_index: OnceLock<SubagentIndex>,
+    /// By token counting.
     unseen: Mutex<Vec<(Counting, Arc<Unseen>)>>,
 }
 
-/// What a text carries.
+/// Facts in one text.
 #[derive(Debug)]
 pub(super) struct Carried {
-    /// Facts by their index, and how well. A long session has millions of these.
+    /// Index of each fact, and its match. A long session has millions of these.
     facts: Box<[(u32, Match)]>,
-    /// Hashes of its words with digits.
+    /// Hashes of the words with digits.
     pub(super) words: Box<[u64]>,
 }
 
 impl Carried {
-    /// Facts by their index, and how well.
+    /// Index of each fact, and its match.
     pub(super) fn facts(&self) -> impl Iterator<Item = (usize, Match)> + '_ {
         self.facts.iter().map(|&(fact, how)| (fact as usize, how))
     }
 }
 
-impl Known {
-    pub(super) fn of(session: &Session) -> Known {
+impl SessionCache {
+    pub(super) fn of(session: &Session) -> SessionCache {
         let facts = session.facts.clone();
         let measured = facts.len();
         let mut arising: HashMap<String, Vec<usize>> = HashMap::new();
@@ -75,11 +75,11 @@ impl Known {
             Entry::Memory { text, .. } => Some(matcher.find(text, &fold(text))),
             _ => None,
         });
-        Known {
+        SessionCache {
             older: older(&session.facts),
             brought: memory.flatten().map(|(fact, _)| fact).collect(),
             matcher,
-            frames: Frames::new(&session.facts, texts::in_sources(session, words_before)),
+            frames: ErrorPatterns::new(&session.facts, texts::in_sources(session, words_before)),
             arising,
             facts,
             measured,
@@ -87,29 +87,28 @@ impl Known {
             told: Mutex::default(),
             showings: OnceLock::new(),
             lives: OnceLock::new(),
-            crew: OnceLock::new(),
+            subagent_index: OnceLock::new(),
             unseen: Mutex::default(),
         }
     }
 
-    /// Where each needed fact was shown last. Here and below the session is the one that this is
-    /// known of.
+    /// Last showing of each needed fact. Here and below, pass the session that this analysis is of.
     pub(super) fn showings(&self, session: &Session) -> Arc<Showings> {
         let of_path = || Showings::new(&Path::recorded(session, &Defaults::STATED), self);
         self.showings.get_or_init(|| Arc::new(of_path())).clone()
     }
 
-    /// What the session says of each fact.
+    /// Source of each fact in the session.
     pub(super) fn lives(&self, session: &Session) -> &[FactLife] {
-        self.lives.get_or_init(|| histories::lives(session))
+        self.lives.get_or_init(|| fact_timeline::lives(session))
     }
 
-    /// The subagents.
-    pub(super) fn crew(&self, session: &Session) -> &Crew {
-        self.crew.get_or_init(|| Crew::of(session, self))
+    /// Subagents of the session.
+    pub(super) fn subagent_index(&self, session: &Session) -> &SubagentIndex {
+        self.subagent_index.get_or_init(|| SubagentIndex::of(session, self))
     }
 
-    /// What the recording lacks.
+    /// Text that the recording lacks.
     pub(super) fn unseen(
         &self,
         session: &Session,
@@ -128,7 +127,7 @@ impl Known {
         found
     }
 
-    /// What a text carries.
+    /// Facts in a text.
     pub(super) fn carried(&self, text: &str) -> Arc<Carried> {
         let key = content_hash(text.as_bytes());
         if let Some(known) = self.remembered().get(&key) {
@@ -142,25 +141,25 @@ impl Known {
     }
 
     fn remembered(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<Carried>>> {
-        // What stands in it is whole, whatever became of who put it there.
+        // The values are immutable, so a poisoned lock is harmless.
         self.carried.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The words around a fact in a block that carries it.
+    /// Excerpt around a fact in a block.
     pub(super) fn words_around(&self, fact: usize, block: &Block) -> Arc<str> {
         self.words().around(fact, &self.facts[fact], block)
     }
 
-    /// The text, shared with whoever tells the same.
+    /// The text, shared with equal ones.
     pub(super) fn told(&self, text: String) -> Arc<str> {
         self.words().once(text)
     }
 
-    fn words(&self) -> std::sync::MutexGuard<'_, Told> {
+    fn words(&self) -> std::sync::MutexGuard<'_, ExcerptCache> {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The facts that a text carries, not remembered.
+    /// Facts in a text, without caching.
     pub(super) fn carried_once(&self, text: &str) -> impl Iterator<Item = usize> + use<> {
         self.matcher.find(text, &fold(text)).into_iter().map(|(fact, _)| fact)
     }
@@ -170,7 +169,7 @@ impl Known {
         self.arising.get(id).map_or(&[], Vec::as_slice)
     }
 
-    /// Facts that this one of the session's own replaced.
+    /// Facts that this one replaced.
     pub(super) fn older(&self, fact: usize) -> &[usize] {
         &self.older[fact]
     }
@@ -178,16 +177,16 @@ impl Known {
 
 /// Analysis of one session, computed at its first use and shared by all runs of it.
 #[derive(Default)]
-pub(super) struct KnownSession(OnceLock<Arc<Known>>);
+pub(super) struct SessionCacheCell(OnceLock<Arc<SessionCache>>);
 
-impl KnownSession {
+impl SessionCacheCell {
     /// Returns the analysis of `session`; every call must pass the same session.
-    pub(super) fn of(&self, session: &Session) -> Arc<Known> {
-        self.0.get_or_init(|| Known::of(session).into()).clone()
+    pub(super) fn of(&self, session: &Session) -> Arc<SessionCache> {
+        self.0.get_or_init(|| SessionCache::of(session).into()).clone()
     }
 }
 
-/// Of each fact those that it replaced, directly or by way of others.
+/// For each fact, the facts that it replaced, directly or indirectly.
 fn older(facts: &[Fact]) -> Vec<Vec<usize>> {
     let mut replaced: HashMap<&str, Vec<usize>> = HashMap::new();
     for (i, f) in facts.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Facts that a summary carries wrongly: incomplete, or with something else in their place.
+//! Detects facts that a summary states wrongly: incomplete, or with another value.
 //!
-//! No judge reads along: a value counts as wrong only if it stands in the frame of a fact's value
-//! and was never said in what the model was shown, and a fact as incomplete if a line of the
-//! summary holds half of its pieces or more.
+//! The check needs no judge. A value counts as wrong only if it has the form and the context of a
+//! fact's value and the model was never shown it. A fact counts as incomplete if one line of the
+//! summary has at least half of its pieces.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
@@ -12,33 +12,33 @@ use ctxbench_core::matcher::{Found, Literals};
 use ctxbench_core::tokens::content_hash;
 use rapidhash::RapidHashSet;
 
-/// What is wrong with a fact in a summary.
+/// Errors of a fact in a summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Flaw {
-    /// Half of its pieces or more stand in one line.
+    /// One line has at least half of its pieces.
     pub(super) partial: bool,
-    /// Another value stands in its place.
+    /// Another value is in its place.
     pub(super) changed: bool,
-    /// The summary says what the fact forbids.
+    /// The summary states a literal that the fact forbids.
     pub(super) forbidden: bool,
 }
 
-/// How facts would be recognised in altered form. All are looked for together: a line of a summary
-/// costs its own size, however many facts there are.
-pub(super) struct Frames {
+/// Patterns that recognise wrong facts. All are searched at once: a line of a summary costs its own
+/// size, however many facts there are.
+pub(super) struct ErrorPatterns {
     facts: Vec<Frame>,
-    /// Everything that has to stand as a whole word, folded, by the numbers in the frames.
+    /// Literals that must match whole words, folded; patterns refer to them by index.
     literals: Literals,
-    /// The fact that each literal belongs to.
+    /// Fact of each literal.
     owners: Vec<usize>,
-    /// Values by their skeleton.
+    /// Values by skeleton.
     values: HashMap<String, Vec<Value>>,
 }
 
-/// How one fact would be recognised.
+/// Patterns of one fact.
 #[derive(Default)]
 struct Frame {
-    /// Words of its literals; a path is its folder and its file name.
+    /// Pieces of its literals: words, or folder and file name of a path.
     pieces: Range<usize>,
     forbids: Range<usize>,
 }
@@ -47,22 +47,22 @@ struct Frame {
 struct Value {
     fact: usize,
     word: String,
-    /// The word before it, in the literal or else where the fact arises.
+    /// Word before it in the literal, or else in the text where the fact arises.
     before: Option<String>,
-    /// The other literals of the fact.
+    /// Other literals of the fact.
     others: Range<usize>,
 }
 
-/// Letters from which the skeleton of a word is its own frame.
+/// Letters in a skeleton from which it identifies a value without further context.
 const OWN_FRAME: usize = 3;
-/// Shortest word that is a piece of a literal of several words, and shortest word before a number
-/// that frames it, in characters.
+/// Shortest word, in characters, that is a piece of a literal; and shortest word before a number
+/// that gives it context.
 const PIECE: usize = 4;
 const BEFORE: usize = 3;
 
-impl Frames {
-    /// The frames of facts; `before` = for each its [`words_before`].
-    pub(super) fn new(facts: &[Fact], before: Vec<Option<Vec<Option<String>>>>) -> Frames {
+impl ErrorPatterns {
+    /// Builds the patterns; `before` = [`words_before`] of each fact.
+    pub(super) fn new(facts: &[Fact], before: Vec<Option<Vec<Option<String>>>>) -> ErrorPatterns {
         let mut all = Collected::default();
         let mut values: HashMap<String, Vec<Value>> = HashMap::new();
         let mut frames = Vec::new();
@@ -95,11 +95,16 @@ impl Frames {
             let forbids = all.add(fact, f.forbids.iter().map(|t| fold(t)));
             frames.push(Frame { pieces, forbids });
         }
-        Frames { facts: frames, literals: Literals::new(&all.literals), owners: all.owners, values }
+        ErrorPatterns {
+            facts: frames,
+            literals: Literals::new(&all.literals),
+            owners: all.owners,
+            values,
+        }
     }
 
-    /// What is wrong with facts in a summary, by their index; `said` tells whether a word was said
-    /// in earnest.
+    /// Errors of facts in a summary, by index of the fact; `said` = whether the model was shown a
+    /// word.
     pub(super) fn flaws(&self, summary: &str, said: impl Fn(&str) -> bool) -> Vec<(usize, Flaw)> {
         let mut out: BTreeMap<usize, Flaw> = BTreeMap::new();
         for line in summary.lines().map(fold).filter(|l| !l.is_empty()) {
@@ -121,13 +126,13 @@ impl Frames {
         out.into_iter().filter(|(_, flaw)| *flaw != Flaw::default()).collect()
     }
 
-    /// The facts in whose frame a line has another value.
+    /// Facts with another value in their place in a line.
     fn changed(&self, line: &str, stand: &Found<'_>, said: impl Fn(&str) -> bool) -> Vec<usize> {
         let mut out = Vec::new();
         let mut before = "";
         for raw in words(line) {
             let preceding = std::mem::replace(&mut before, raw);
-            // The skeleton of a value has a row of digits.
+            // The skeleton of a value has digits.
             if digits(raw) == 0 {
                 continue;
             }
@@ -146,7 +151,7 @@ impl Frames {
     }
 }
 
-/// Literals on their way into an automaton.
+/// Literals collected for the automaton.
 #[derive(Default)]
 struct Collected {
     literals: Vec<String>,
@@ -168,7 +173,7 @@ pub(super) fn said_words(folded: &str) -> impl Iterator<Item = u64> + '_ {
     said.map(|w| content_hash(plain(w).as_bytes()))
 }
 
-/// Those of the [`words`] that have a digit, without a look at the others.
+/// The [`words`] with a digit, without examining the others.
 fn with_digits(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -181,17 +186,17 @@ fn with_digits(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Words with digits that were said, by hash.
+/// Hashes of words with digits that the model was shown.
 #[derive(Default)]
 pub(super) struct SaidWords(RapidHashSet<u64>);
 
 impl SaidWords {
-    /// Notes the words of a text ([`said_words`]).
+    /// Adds the words of a text ([`said_words`]).
     pub(super) fn note(&mut self, words: &[u64]) {
         self.0.extend(words);
     }
 
-    /// Whether a word was said.
+    /// Whether the model was shown a word.
     pub(super) fn holds(&self, word: &str) -> bool {
         self.0.contains(&content_hash(word.as_bytes()))
     }
@@ -210,8 +215,7 @@ fn pieces(token: &str) -> Vec<String> {
     }
 }
 
-/// Words of a folded text: letters, digits and the signs that hold names, paths and numbers
-/// together.
+/// Words of a folded text: letters, digits and the characters that join names, paths and numbers.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_apart).map(|w| w.trim_matches(is_sign)).filter(|w| !w.is_empty())
 }
@@ -220,12 +224,12 @@ fn is_sign(c: char) -> bool {
     matches!(c, '_' | '-' | '.' | '/' | ',')
 }
 
-/// Stands between two words.
+/// Whether a character separates words.
 fn is_apart(c: char) -> bool {
     !c.is_alphanumeric() && !is_sign(c)
 }
 
-/// `15,420` and `15_420` as `15420`; other words as they are.
+/// Returns `15,420` and `15_420` as `15420`; other words unchanged.
 fn plain(word: &str) -> String {
     let bytes = word.as_bytes();
     let digit = |i: usize| bytes.get(i).is_some_and(u8::is_ascii_digit);
@@ -235,7 +239,7 @@ fn plain(word: &str) -> String {
     word.char_indices().filter(kept).map(|(_, c)| c).collect()
 }
 
-/// A word with `#` for every row of digits.
+/// Returns a word with `#` for every run of digits.
 fn skeleton(word: &str) -> String {
     let mut out = String::new();
     for c in word.chars() {
@@ -256,21 +260,21 @@ fn letters(word: &str) -> usize {
     word.chars().filter(|c| c.is_alphabetic()).count()
 }
 
-/// Of each literal of a fact that begins with a number, the word before it in a text.
+/// For each literal that begins with a number, the word before it in a text.
 pub(super) fn words_before(fact: &Fact, source: &str) -> Vec<Option<String>> {
     let numbered = |t: &&String| words(&fold(t)).next().is_some_and(|w| digits(w) >= 2);
     let before = |t| Some(t).filter(numbered).and_then(|t| word_before(t, source));
     fact.tokens.iter().map(before).collect()
 }
 
-/// The word before the first place where a literal stands in a text.
+/// Word before the first occurrence of a literal in a text.
 fn word_before(token: &str, source: &str) -> Option<String> {
     let at = source.find(token)?;
     let line = source[..at].rsplit('\n').next().unwrap_or("");
     words(&fold(line)).last().map(str::to_string)
 }
 
-/// Whether a word may end beside this character.
+/// Whether a word may end next to this character.
 fn edge(c: Option<char>) -> bool {
     c.is_none_or(|c| !c.is_alphanumeric())
 }
@@ -286,7 +290,7 @@ mod tests {
 
     fn only(fact: Fact, source: &str, summary: &str, said: impl Fn(&str) -> bool) -> Flaw {
         let before = vec![Some(words_before(&fact, source))];
-        let flaws = Frames::new(&[fact], before).flaws(summary, said);
+        let flaws = ErrorPatterns::new(&[fact], before).flaws(summary, said);
         flaws.first().map(|(_, flaw)| *flaw).unwrap_or_default()
     }
 
