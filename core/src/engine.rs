@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::block::{Block, BlockKind, Draft, Form, MessageId, Origin, Origins, Role, total_tokens};
+use crate::block::{
+    Block, BlockForm, BlockKind, Draft, MessageId, Origin, Origins, Role, total_tokens,
+};
 use crate::compaction::CompactionKind;
 use crate::content::{Part, ToolCall};
 use crate::context::{Context, EditError};
@@ -514,7 +516,7 @@ impl Engine {
             _ => Part::Text(text.clone()),
         };
         let id = self.history.append("", role, vec![part], true);
-        Draft { form: Form::Synthetic, ..Draft::text(kind, role, text) }.build(id, origin)
+        Draft { form: BlockForm::Synthetic, ..Draft::text(kind, role, text) }.build(id, origin)
     }
 
     /// Removes everything after a message from the view. The history does not change.

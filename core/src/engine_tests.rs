@@ -10,7 +10,12 @@ impl Host for Nowhere {
         None
     }
     async fn send(&mut self, _: &Request) -> Result<Reply, ModelError> {
-        Err(ModelError { kind: ErrorKind::Ended, status: 0, code: None, message: String::new() })
+        Err(ModelError {
+            kind: ErrorKind::SessionEnd,
+            status: 0,
+            code: None,
+            message: String::new(),
+        })
     }
     async fn run(&mut self, _: &[ToolCall]) -> Vec<Incoming> {
         vec![]

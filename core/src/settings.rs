@@ -15,7 +15,7 @@ use crate::quantity::parse_quantity;
 
 /// Unit and range of a setting.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum SettingKind {
     /// A number of tokens up to [`MAX_AMOUNT`], multiplied by a scenario's `scale`, or a percentage
     /// of the model's context window.
     Tokens,
@@ -55,9 +55,9 @@ pub const MAX_COUNT: u64 = u32::MAX as u64;
 /// overflow.
 pub const MAX_AMOUNT: u64 = 1_000_000_000_000;
 
-impl Kind {
+impl SettingKind {
     fn is_scaled(self) -> bool {
-        matches!(self, Kind::Tokens | Kind::Limit | Kind::Bytes)
+        matches!(self, SettingKind::Tokens | SettingKind::Limit | SettingKind::Bytes)
     }
 }
 
@@ -118,7 +118,7 @@ pub struct Setting {
     /// Name on the command line.
     pub name: &'static str,
     /// Unit and range.
-    pub kind: Kind,
+    pub kind: SettingKind,
     pub default: DefaultValue,
     /// Effect of the setting, for lists and `--help`.
     pub help: &'static str,
@@ -291,12 +291,12 @@ impl Settings {
 
     /// Returns each setting that names a model, with the name.
     pub fn models(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.table.iter().filter(|s| matches!(s.kind, Kind::Model)).filter_map(|s| {
-            match self.values.get(s.name) {
+        self.table.iter().filter(|s| matches!(s.kind, SettingKind::Model)).filter_map(
+            |s| match self.values.get(s.name) {
                 Some(Value::Word(w)) if w != AUTO => Some((s.name, w.as_str())),
                 _ => None,
-            }
-        })
+            },
+        )
     }
 
     /// Returns the settings for a model with a window of `window` tokens: multiplies absolute token
@@ -311,7 +311,7 @@ impl Settings {
                 Value::OfWindow(pct) => scale_tokens(window, pct / 100.0),
                 _ => continue,
             };
-            *value = Value::Int(tokens.max(u64::from(s.kind == Kind::Limit)));
+            *value = Value::Int(tokens.max(u64::from(s.kind == SettingKind::Limit)));
         }
         out
     }
@@ -517,40 +517,46 @@ fn parse_value(setting: &Setting, given: &str) -> Result<Value, String> {
         return Ok(Value::Word(AUTO.into()));
     }
     match setting.kind {
-        Kind::Limit => match parse_value(&Setting { kind: Kind::Tokens, ..*setting }, given) {
-            Ok(Value::Int(n)) if n > 0 => Ok(Value::Int(n)),
-            Ok(Value::OfWindow(pct)) if pct >= MIN_PERCENT => Ok(Value::OfWindow(pct)),
-            _ => Err(format!(
-                "a number of tokens above 0 such as 40k, or {MIN_PERCENT}% to 100% of the window"
-            )),
-        },
-        Kind::Tokens if given.ends_with('%') => match given.trim_end_matches('%').parse::<f64>() {
-            Ok(pct) if (0.0..=100.0).contains(&pct) => Ok(Value::OfWindow(pct)),
-            _ => Err("a number of tokens such as 40k, or 0% to 100% of the window".to_string()),
-        },
-        Kind::Tokens | Kind::Bytes | Kind::Millis => parse_up_to(given, MAX_AMOUNT),
-        Kind::Count => parse_up_to(given, MAX_COUNT),
-        Kind::Whole => match given.parse::<i64>().map(|n| n.max(0).unsigned_abs()) {
+        SettingKind::Limit => {
+            match parse_value(&Setting { kind: SettingKind::Tokens, ..*setting }, given) {
+                Ok(Value::Int(n)) if n > 0 => Ok(Value::Int(n)),
+                Ok(Value::OfWindow(pct)) if pct >= MIN_PERCENT => Ok(Value::OfWindow(pct)),
+                _ => Err(format!(
+                    "a number of tokens above 0 such as 40k, or {MIN_PERCENT}% to 100% of the window"
+                )),
+            }
+        }
+        SettingKind::Tokens if given.ends_with('%') => {
+            match given.trim_end_matches('%').parse::<f64>() {
+                Ok(pct) if (0.0..=100.0).contains(&pct) => Ok(Value::OfWindow(pct)),
+                _ => Err("a number of tokens such as 40k, or 0% to 100% of the window".to_string()),
+            }
+        }
+        SettingKind::Tokens | SettingKind::Bytes | SettingKind::Millis => {
+            parse_up_to(given, MAX_AMOUNT)
+        }
+        SettingKind::Count => parse_up_to(given, MAX_COUNT),
+        SettingKind::Whole => match given.parse::<i64>().map(|n| n.max(0).unsigned_abs()) {
             Ok(n) if n <= MAX_COUNT => Ok(Value::Int(n)),
             _ => Err(format!("a whole number up to {MAX_COUNT}; below 0 means 0")),
         },
-        Kind::Percent => match given.strip_suffix('%').unwrap_or(given).parse::<u64>() {
+        SettingKind::Percent => match given.strip_suffix('%').unwrap_or(given).parse::<u64>() {
             Ok(n) if n <= 100 => Ok(Value::Int(n)),
             _ => Err("a whole number from 0 to 100".to_string()),
         },
-        Kind::Share => {
+        SettingKind::Share => {
             let (number, of) = given.strip_suffix('%').map_or((given, 1.0), |n| (n, 100.0));
             match number.parse::<f64>() {
                 Ok(x) if (0.0..=of).contains(&x) => Ok(Value::Real(x / of)),
                 _ => Err("a share between 0 and 1, or 0% to 100%".to_string()),
             }
         }
-        Kind::Flag => {
+        SettingKind::Flag => {
             given.parse::<bool>().map(Value::Flag).map_err(|_| "true or false".to_string())
         }
-        Kind::Choice(words) if words.contains(&given) => Ok(Value::Word(given.to_string())),
-        Kind::Choice(words) => Err(format!("one of {}", words.join(", "))),
-        Kind::Text | Kind::Model => Ok(Value::Word(given.to_string())),
+        SettingKind::Choice(words) if words.contains(&given) => Ok(Value::Word(given.to_string())),
+        SettingKind::Choice(words) => Err(format!("one of {}", words.join(", "))),
+        SettingKind::Text | SettingKind::Model => Ok(Value::Word(given.to_string())),
     }
 }
 
@@ -604,13 +610,13 @@ mod tests {
             row("keep"),
             Setting {
                 name: "keep",
-                kind: Kind::Count,
+                kind: SettingKind::Count,
                 default: DefaultValue::Int(3),
                 help: "newest results to keep, of any tool",
                 source: "b",
             }
         );
-        assert_eq!(row("mode").kind, Kind::Choice(&["a", "b"]));
+        assert_eq!(row("mode").kind, SettingKind::Choice(&["a", "b"]));
         assert_eq!(row("mode").default, DefaultValue::Word("a"));
     }
 

@@ -60,22 +60,22 @@ impl Hasher {
 
 /// Hash and size of the content of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Content {
+pub struct SessionContent {
     hash: [u8; 32],
     /// Size as JSON.
     pub bytes: u64,
 }
 
-impl Content {
+impl SessionContent {
     /// Hashes a session as it was read. Its name in the run does not matter.
-    pub fn new(scenario: &Scenario) -> Content {
+    pub fn new(scenario: &Scenario) -> SessionContent {
         let mut hasher = Hasher::default();
         let session = &scenario.session;
         hasher.json(&session.header);
         session.entries.iter().for_each(|e| hasher.json(e));
         session.facts.iter().for_each(|f| hasher.json(f));
         hasher.part(&(&scenario.faults, scenario.facts_found));
-        Content { hash: hasher.hash.finalize().into(), bytes: hasher.bytes }
+        SessionContent { hash: hasher.hash.finalize().into(), bytes: hasher.bytes }
     }
 }
 
@@ -137,7 +137,7 @@ impl Keys {
     }
 
     /// Adds the content and properties of one session.
-    pub fn of_session(&self, scenario: &Scenario, content: &Content) -> SessionKeys<'_> {
+    pub fn of_session(&self, scenario: &Scenario, content: &SessionContent) -> SessionKeys<'_> {
         let mut hash = self.common.clone();
         let s = scenario;
         hash.part(&(&s.id, &s.title, &s.why, &s.tags, s.scale, &s.warnings, content.hash));
@@ -214,7 +214,7 @@ mod tests {
                    seed| {
             let keys = Keys::new(program, options, &[]);
             let model = find(model).unwrap();
-            keys.of_session(s, &Content::new(s)).pair(spec, model, by, seed, false)
+            keys.of_session(s, &SessionContent::new(s)).pair(spec, model, by, seed, false)
         };
         let (plain, s, codex) = (Options::default(), scenario("a"), spec("codex"));
         let (extractive, lossy) =

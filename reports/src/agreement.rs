@@ -7,10 +7,10 @@ use ctxbench_core::request::Purpose;
 
 use crate::fmt;
 use crate::record::{
-    Agreement, Beside, RequestRecord, RequestStatus, RunRecord, Two, TwoFigures, TwoRequests,
+    Agreement, Counterpart, RequestRecord, RequestStatus, RunRecord, Two, TwoFigures, TwoRequests,
 };
 use crate::sheet::ByBlock;
-use crate::view::Block;
+use crate::view::ReportBlock;
 
 /// Tolerated difference of two prompts, as a share of the larger one.
 const SAME: f64 = 0.005;
@@ -156,7 +156,7 @@ pub(crate) const SHEET: ByBlock = ByBlock {
     rows: |r| r.beside.iter().map(row).collect(),
 };
 
-fn row(beside: &Beside) -> Vec<String> {
+fn row(beside: &Counterpart) -> Vec<String> {
     let cells = match &beside.agreement {
         Some(agreement) => agreement.cells(),
         None => vec!["n/a".into(); HEAD.len() - 1],
@@ -199,7 +199,7 @@ pub fn numbers(all: &[u64]) -> String {
 
 /// What a drive concludes with: for each of ours how far it agrees with the program itself, over
 /// all sessions.
-pub(crate) fn sentences(blocks: &[&Block<'_>]) -> Vec<String> {
+pub(crate) fn sentences(blocks: &[&ReportBlock<'_>]) -> Vec<String> {
     let mut pairs: BTreeMap<(&str, &str), Vec<Option<&Agreement>>> = BTreeMap::new();
     for r in blocks.iter().flat_map(|b| &b.runs) {
         if let Some(beside) = &r.beside {
@@ -294,7 +294,7 @@ mod tests {
         let real = run(session, "real-codex", real, at.0);
         let mut ours = run(session, "codex", ours, at.1);
         let agreement = Some(compared(&real, &ours));
-        ours.beside = Some(Beside { row: "real-codex".into(), agreement });
+        ours.beside = Some(Counterpart { row: "real-codex".into(), agreement });
         [real, ours]
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::record::{FactLife, FactMove, FactRecord, Place, Results, RunRecord, word};
+use crate::record::{FactLife, FactMove, FactPlace, FactRecord, Results, RunRecord, word};
 use ctxbench_core::fact::FactKind;
 use ctxbench_core::nearest;
 use serde::Serialize;
@@ -295,10 +295,10 @@ impl Moved<'_> {
         ));
         line(format!("    before{}", quoted(&m.before)));
         match (m.to, m.after.is_empty()) {
-            (Place::Nowhere, true) => {
+            (FactPlace::Nowhere, true) => {
                 line("    after: no line of a summary is near it".to_string())
             }
-            (Place::Nowhere, false) => {
+            (FactPlace::Nowhere, false) => {
                 line(format!("    after, the nearest words of a summary{}", quoted(&m.after)))
             }
             _ => line(format!("    after{}", quoted(&m.after))),
@@ -314,13 +314,13 @@ fn quoted(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": “{}”", fmt::one_line(text)) }
 }
 
-fn place(place: Place) -> &'static str {
+fn place(place: FactPlace) -> &'static str {
     match place {
-        Place::Verbatim => "verbatim history",
-        Place::Restored => "a restored file",
-        Place::Memory => "memory",
-        Place::Summary => "a summary",
-        Place::Nowhere => "nowhere",
+        FactPlace::Verbatim => "verbatim history",
+        FactPlace::Restored => "a restored file",
+        FactPlace::Memory => "memory",
+        FactPlace::Summary => "a summary",
+        FactPlace::Nowhere => "nowhere",
     }
 }
 
@@ -351,7 +351,7 @@ impl Needed<'_> {
         mark(n.contradicted, "a summary says something else");
         mark(n.drifted, "a summary has it in altered form");
         let found = match n.place {
-            Place::Nowhere => "absent".to_string(),
+            FactPlace::Nowhere => "absent".to_string(),
             p => format!("{} in {}", word(&n.found), place(p)),
         };
         let marks =
@@ -406,11 +406,11 @@ mod tests {
         let moved = |compaction, from| FactMove {
             compaction,
             from,
-            to: Place::Nowhere,
+            to: FactPlace::Nowhere,
             before: "ttl is 900".into(),
             after: "".into(),
         };
-        let moves = vec![moved(0, Place::Verbatim), moved(99, Place::Summary)];
+        let moves = vec![moved(0, FactPlace::Verbatim), moved(99, FactPlace::Summary)];
         run.lives = vec![FactLife {
             fact: "token-ttl".into(),
             arises: "c1".into(),
@@ -464,8 +464,8 @@ mod tests {
         (run.compactions[0].before_request, run.compactions[0].at_ms) = (1, 59_000);
         let moves = vec![FactMove {
             compaction: 0,
-            from: Place::Verbatim,
-            to: Place::Summary,
+            from: FactPlace::Verbatim,
+            to: FactPlace::Summary,
             ..FactMove::default()
         }];
         run.lives = vec![FactLife {

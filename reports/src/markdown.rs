@@ -6,17 +6,17 @@ use crate::record::Results;
 use ctxbench_core::strategy::Standing;
 
 use crate::fmt;
-use crate::formats::{Artifact, Format, Make, ReportError};
+use crate::formats::{Artifact, Make, ReportError, ReportFormat};
 use crate::plots::Looks;
 use crate::sections::{self, Section};
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
-use crate::view::{self, Block};
+use crate::view::{self, ReportBlock};
 use crate::{front, grid, metrics, seeds};
 
 /// The format for `report --format markdown`.
-pub(crate) const FORMAT: Format =
-    Format { name: "markdown", prints: true, make: Make::Figures(render) };
+pub(crate) const FORMAT: ReportFormat =
+    ReportFormat { name: "markdown", prints: true, make: Make::Figures(render) };
 
 /// A comment on GitHub has at most 65,536 characters; details are omitted rather than cut.
 const ROOM: usize = 60_000;
@@ -140,7 +140,7 @@ fn row(cells: &[String]) -> Vec<String> {
     cells.iter().map(|c| text(c)).collect()
 }
 
-fn scores(out: &mut String, block: &Block<'_>) {
+fn scores(out: &mut String, block: &ReportBlock<'_>) {
     let mut head = vec!["strategy".to_string(), "steps".into()];
     head.extend(metrics::scores().iter().map(|(_, s)| text(&s.title())));
     head.push("notes".into());
@@ -161,7 +161,7 @@ fn scores(out: &mut String, block: &Block<'_>) {
 }
 
 /// More columns; those without a number in any row are left out.
-fn folded(out: &mut String, block: &Block<'_>) {
+fn folded(out: &mut String, block: &ReportBlock<'_>) {
     let mut columns = metrics::shown(|m| &m.detail);
     columns.retain(|(m, _)| block.runs.iter().any(|r| m.value(r).is_some()));
     out.push_str("<details><summary>Facts kept by kind, waiting, tokens</summary>\n\n");

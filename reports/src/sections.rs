@@ -7,7 +7,7 @@ use crate::conclusion::{self, Conclusion};
 use crate::record::Results;
 use crate::sheet::Sheet;
 use crate::stats::{self, Differences};
-use crate::view::{self, Block};
+use crate::view::{self, ReportBlock};
 use crate::{agreement, delegation, recorded, resume, rewind, spend, steering, sweep};
 
 /// A part of a report with typed rows.
@@ -19,7 +19,7 @@ pub(crate) enum Section<'a> {
     /// Differences over sessions.
     Differences(Vec<Differences>),
     /// Strategies on one session.
-    Scores(Block<'a>),
+    Scores(ReportBlock<'a>),
     /// A small table below the scores.
     Sheet(Sheet),
     /// Explanation of the figures, and assumptions of the models by name.

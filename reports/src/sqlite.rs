@@ -7,13 +7,13 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use crate::csv::TABLES;
-use crate::formats::{Format, Make, ReportError};
+use crate::formats::{Make, ReportError, ReportFormat};
 use crate::metrics::Cell;
-use crate::stored::Stored;
+use crate::stored::StoredResults;
 
 /// The format for `report --format sqlite`.
-pub(crate) const FORMAT: Format =
-    Format { name: "sqlite", prints: false, make: Make::Database(DATABASE_FILE, write) };
+pub(crate) const FORMAT: ReportFormat =
+    ReportFormat { name: "sqlite", prints: false, make: Make::Database(DATABASE_FILE, write) };
 
 /// Name of the file in a results folder.
 pub(crate) const DATABASE_FILE: &str = "results.sqlite";
@@ -62,7 +62,7 @@ const BESIDE: &str = "
     CREATE TABLE results (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 ";
 
-pub(crate) fn write(stored: &Stored<'_>, path: &Path) -> Result<(), ReportError> {
+pub(crate) fn write(stored: &StoredResults<'_>, path: &Path) -> Result<(), ReportError> {
     let types = types(stored)?;
     let failed = |source| ReportError::Database { path: path.into(), source };
     let mut db = Connection::open(path).map_err(failed)?;
@@ -114,7 +114,7 @@ pub(crate) fn write(stored: &Stored<'_>, path: &Path) -> Result<(), ReportError>
 }
 
 /// Types of the columns of every table.
-fn types(stored: &Stored<'_>) -> Result<Vec<Vec<Type>>, ReportError> {
+fn types(stored: &StoredResults<'_>) -> Result<Vec<Vec<Type>>, ReportError> {
     let unknown = |t: &crate::csv::Table| vec![Type::Unknown; t.head(true).len()];
     let mut types: Vec<Vec<Type>> = TABLES.iter().map(unknown).collect();
     stored.sessions(&mut |session| {
@@ -164,7 +164,7 @@ mod tests {
         never.break_even_calls = Some(BreakEven::Never);
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("r.sqlite");
-        write(&Stored::new(&results, &results.runs).unwrap(), &path).unwrap();
+        write(&StoredResults::new(&results, &results.runs).unwrap(), &path).unwrap();
         let db = Connection::open(&path).unwrap();
         let mut back = vec![serde_json::json!({}); results.runs.len()];
         let sql = "SELECT run, field, at, value FROM records ORDER BY run, field, at";

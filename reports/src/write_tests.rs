@@ -4,7 +4,7 @@ use crate::row_cache::{Row, RowCache};
 use crate::sample;
 
 fn write_results(dir: &Path, results: &Results, matrix_md: &str) -> Result<(), WriteError> {
-    let stored = Stored::new(results, &results.runs)?;
+    let stored = StoredResults::new(results, &results.runs)?;
     let new = NewResults::create(dir)?;
     new.fill(&stored, &Looks::default(), matrix_md, &[], false)?;
     new.publish()

@@ -14,7 +14,7 @@ use ctxbench_kit::memory::{LoadRequest, LoadedFiles};
 use thiserror::Error;
 
 use crate::conform::Conformance;
-use crate::persist::{Format, OURS};
+use crate::persist::{OURS, PersistFormat};
 
 /// Answers to the comparison dimensions, a short phrase each.
 #[derive(Clone, Copy, Debug)]
@@ -146,13 +146,13 @@ impl Versions for () {
 
 /// Prompt texts of a product, declared with `words!` with our texts as defaults. Recorded cases
 /// replace them with fillers of the recorded length.
-pub trait Words: Default {
+pub trait PromptTexts: Default {
     /// Returns empty texts.
     fn blank() -> Self;
 }
 
 /// Texts of a product without texts.
-impl Words for () {
+impl PromptTexts for () {
     fn blank() -> Self {}
 }
 
@@ -264,7 +264,7 @@ pub trait Product: 'static {
     type Settings: SettingsTable;
 
     /// `()` if it has none.
-    type Words: Words;
+    type Words: PromptTexts;
 
     /// Returns the capability that a version with these settings requires.
     fn needs(version: Self::Version, settings: &Self::Settings) -> Option<Requirement>;
@@ -501,7 +501,7 @@ pub struct Descriptor {
     pub rewind: Rewind,
     /// Formats in which it stores sessions. Techniques and controls have none and are compared with
     /// our own store.
-    pub formats: &'static [Format],
+    pub formats: &'static [PersistFormat],
     /// Settings and functions with which recorded cases of the program are replayed.
     pub conform: Conformance,
     pub color: PlotColor,

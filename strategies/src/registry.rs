@@ -5,7 +5,7 @@ use crate::descriptor::{BuildRequest, Descriptor, Knob, SpecError, Version};
 use crate::sweep;
 use ctxbench_core::model::Model;
 use ctxbench_core::nearest;
-use ctxbench_core::settings::{Kind, Settings};
+use ctxbench_core::settings::{SettingKind, Settings};
 use ctxbench_core::strategy::Strategy;
 use std::sync::OnceLock;
 use thiserror::Error;
@@ -85,7 +85,7 @@ impl Spec {
     pub fn sweep(text: &str) -> Result<Vec<Spec>, SpecError> {
         let name = text.split([':', '@']).next().unwrap_or_default();
         let own = all().find(|d| d.name == name).map_or(&[][..], |d| d.factory.settings);
-        let is_text = |s: &str| own.iter().any(|k| k.name == s && k.kind == Kind::Text);
+        let is_text = |s: &str| own.iter().any(|k| k.name == s && k.kind == SettingKind::Text);
         sweep::expand(text, &is_text)?.iter().map(|s| Spec::parse(s)).collect()
     }
 

@@ -11,9 +11,9 @@ use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::session::{
     AssistantEntry, Entry, Header, RecordedUsage, Session, ToolEntry, UserEntry,
 };
-use ctxbench_scenarios::exports::{self, Lost};
+use ctxbench_scenarios::exports::{self, ExportLosses};
 use ctxbench_scenarios::formats::{self, Source};
-use ctxbench_scenarios::{Kind, jsonl, load_path, sniff};
+use ctxbench_scenarios::{InputKind, jsonl, load_path, sniff};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -191,7 +191,7 @@ fn arguments(call: &ToolCall, can: &Can) -> Value {
 }
 
 fn written(session: &Session, can: &Can) -> String {
-    (exports::by_name(can.names[0]).unwrap().write)(session, &mut Lost::default()).unwrap()
+    (exports::by_name(can.names[0]).unwrap().write)(session, &mut ExportLosses::default()).unwrap()
 }
 
 fn round_trip(session: &Session, can: &Can) -> Session {
@@ -214,7 +214,7 @@ fn recordings() -> Vec<(String, Session)> {
     let mut out = Vec::new();
     for file in ctxbench_core::files::walk(&data).unwrap() {
         let source = Source::at(&file);
-        let Some(Kind::Recording(name)) = sniff(&source) else { continue };
+        let Some(InputKind::Recording(name)) = sniff(&source) else { continue };
         formats::by_name(name).unwrap().import(&source, |one| {
             // A file next to a session may contain no session.
             if let Ok(one) = one {
@@ -470,7 +470,7 @@ fn exports_are_recognised_without_a_flag() {
     for can in &CAN {
         let path = dir.path().join(format!("{}.json", can.names[0]));
         std::fs::write(&path, written(&session, can)).unwrap();
-        assert_eq!(sniff(&Source::at(&path)), Some(Kind::Recording(can.names[1])));
+        assert_eq!(sniff(&Source::at(&path)), Some(InputKind::Recording(can.names[1])));
         let found = load_path(&path).unwrap();
         assert_eq!((found.scenarios.len(), found.scenarios[0].id.as_str()), (1, can.names[0]));
     }

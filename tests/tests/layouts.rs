@@ -1,6 +1,6 @@
 //! The context after a compaction, compared with the documented layout of each program.
 
-use ctxbench_core::block::{Block, BlockKind, Form};
+use ctxbench_core::block::{Block, BlockForm, BlockKind};
 use ctxbench_core::engine::Event;
 use ctxbench_core::model;
 use ctxbench_core::session::Entry;
@@ -138,7 +138,7 @@ fn every_automatic_trigger_can_fire_in_the_tight_window() {
 
 #[test]
 fn the_lighter_tiers_fire_on_the_marathon() {
-    let cleared = |c: &Compaction| c.after.iter().filter(|b| b.form == Form::Cleared).count();
+    let cleared = |c: &Compaction| c.after.iter().filter(|b| b.form == BlockForm::Cleared).count();
     for (strategy, mechanism) in [
         ("opencode:prune=true", "prune"),
         ("openoxide@provider-side", "clear_tool_uses"),
@@ -174,7 +174,7 @@ fn opencode_prunes_beyond_forty_thousand_tokens_and_leaves_two_turns() {
     let users: Vec<usize> =
         (0..prune.after.len()).filter(|&i| prune.after[i].kind == BlockKind::User).collect();
     let protected = users[users.len() - 2];
-    assert!(prune.after[protected..].iter().all(|b| b.form != Form::Cleared));
+    assert!(prune.after[protected..].iter().all(|b| b.form != BlockForm::Cleared));
 }
 
 #[test]

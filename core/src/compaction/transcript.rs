@@ -117,6 +117,6 @@ mod tests {
         let again = again.draft(BlockKind::SummaryPrompt, Role::User);
         assert_eq!(again.quoted().map(|(q, text)| (q.kind, text)).collect::<Vec<_>>(), want);
         let built = again.build(crate::block::MessageId(0), vec![]);
-        assert_eq!(built.with_text(crate::block::Form::Cleared, "gone").quotes, []);
+        assert_eq!(built.with_text(crate::block::BlockForm::Cleared, "gone").quotes, []);
     }
 }

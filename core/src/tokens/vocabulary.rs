@@ -119,8 +119,8 @@ impl Vocabulary {
 
     fn merge_long(&self, word: &[u8]) -> usize {
         let rank = |start: usize, end: usize| word.get(start..end).map_or(NONE, |p| self.rank(p));
-        let mut parts: Vec<Part> = (0..word.len())
-            .map(|at| Part { before: at.checked_sub(1), end: at + 1, pair: rank(at, at + 2) })
+        let mut parts: Vec<MergePart> = (0..word.len())
+            .map(|at| MergePart { before: at.checked_sub(1), end: at + 1, pair: rank(at, at + 2) })
             .collect();
         let ranked = parts.iter().enumerate().filter(|(_, p)| p.pair != NONE);
         let mut pairs: BinaryHeap<Reverse<u64>> =
@@ -161,7 +161,7 @@ fn queue_key(rank: u32, start: usize) -> u64 {
 }
 
 /// A part of a word during merging.
-struct Part {
+struct MergePart {
     /// Start of the previous part.
     before: Option<usize>,
     /// End of this part and start of the next.

@@ -12,7 +12,7 @@ use crate::run::Plan;
 use anyhow::bail;
 use ctxbench_core::plural::pluralize;
 use ctxbench_reports::advise::{
-    Advice, Change, LeftOut, Tried, advise as judge, disagreement, to_text,
+    Advice, LeftOut, SettingChange, Tried, advise as judge, disagreement, to_text,
 };
 use ctxbench_reports::one_line;
 use ctxbench_reports::record::RunRecord;
@@ -32,7 +32,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct AdviseArgs {
     /// Your recordings: files and folders, as for `run`, such as ~/.claude/projects
     #[arg(value_name = "SESSION|DIR")]
     inputs: Vec<String>,
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn advise(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
     crate::shutdown::exit_on_signals();
     if args.inputs.is_empty() {
         bail!("advise takes your recordings, such as: ctxbench advise ~/.claude/projects");
@@ -127,7 +127,7 @@ pub(crate) fn advise(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Returns the selected products with the user's settings; by default all with settings to try.
-fn products(args: &Args) -> anyhow::Result<Vec<Spec>> {
+fn products(args: &AdviseArgs) -> anyhow::Result<Vec<Spec>> {
     let with_knobs = || all().filter(|d| !d.knobs.is_empty()).map(|d| d.name);
     let named: Vec<String> = match &args.product[..] {
         [] => with_knobs().map(str::to_string).collect(),
@@ -214,7 +214,11 @@ impl Skipped {
     }
 }
 
-fn of_product(args: &Args, product: &Spec, sessions: Vec<Scenario>) -> anyhow::Result<Advice> {
+fn of_product(
+    args: &AdviseArgs,
+    product: &Spec,
+    sessions: Vec<Scenario>,
+) -> anyhow::Result<Advice> {
     let label = product.label();
     let mut plan = plan(args, sessions, vec![product.clone()]);
     let mut runs = records(&plan);
@@ -239,7 +243,7 @@ fn of_product(args: &Args, product: &Spec, sessions: Vec<Scenario>) -> anyhow::R
             let turned = product.clone().with(knob.setting, value)?;
             let given = turned.settings.given().find(|(name, _)| *name == knob.setting);
             let Some((_, value)) = given.filter(|_| turned.label() != label) else { continue };
-            changes.push(Change {
+            changes.push(SettingChange {
                 label: turned.label(),
                 setting: knob.setting.into(),
                 value: value.to_string(),
@@ -261,7 +265,7 @@ fn of_product(args: &Args, product: &Spec, sessions: Vec<Scenario>) -> anyhow::R
     Ok(judge(Tried { product: &label, changes, runs: &runs, recorded_usd, left_out, limits }))
 }
 
-fn plan(args: &Args, scenarios: Vec<Scenario>, specs: Vec<Spec>) -> Plan {
+fn plan(args: &AdviseArgs, scenarios: Vec<Scenario>, specs: Vec<Spec>) -> Plan {
     let options =
         Options { transport: Transport::Direct, window: args.window, ..Options::default() };
     let mut plan = Plan { scenarios, specs, options, ..Plan::default() };

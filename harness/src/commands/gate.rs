@@ -21,7 +21,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct GateArgs {
     /// Folder or results.json of a run
     results: PathBuf,
     /// File with the baseline
@@ -71,7 +71,7 @@ pub(crate) struct CompareArgs {
     map: Vec<String>,
 }
 
-pub(crate) fn gate(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn gate(args: &GateArgs) -> anyhow::Result<()> {
     super::private::keep([reports::results_file(&args.results)]);
     let results = reports::read_figures(&args.results)?;
     if args.store {
@@ -111,7 +111,7 @@ pub(crate) fn gate(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Stores the results as the baseline. Replaces only a baseline, of any version.
-fn store(args: &Args, results: &reports::record::Results) -> anyhow::Result<()> {
+fn store(args: &GateArgs, results: &reports::record::Results) -> anyhow::Result<()> {
     let path = &args.baseline;
     files::check_output(path, &[reports::results_file(&args.results)])?;
     match reports::read_baseline(path) {

@@ -110,40 +110,40 @@ impl Global {
 #[derive(Subcommand)]
 enum Command {
     /// Compare strategies on sessions
-    Run(Box<run::Args>),
+    Run(Box<run::RunArgs>),
     /// Show what other settings of your agent would have changed on your last sessions
-    Advise(advise::Args),
+    Advise(advise::AdviseArgs),
     /// List strategies, scenarios, models, agents or recorded sessions
-    List(Box<list::Args>),
+    List(Box<list::ListArgs>),
     /// Show a strategy's versions, settings, defaults and sources
     Show(list::ShowArgs),
     /// Convert recordings to sessions or to other formats
-    Import(import::Args),
+    Import(import::ImportArgs),
     /// Show the context before and after each compaction of a session
-    Compact(compact::Args),
+    Compact(compact::CompactArgs),
     /// Show the memory files that each product loads from a project
-    Memory(memory::Args),
+    Memory(memory::MemoryArgs),
     /// Check the strategies against recorded cases of the real programs
-    Conform(conform::Args),
+    Conform(conform::ConformArgs),
     /// Check predicted tokens and cache reads against a recording's counters
-    Validate(validate::Args),
+    Validate(validate::ValidateArgs),
     /// Drive an installed agent through sessions and compare it with its model
-    Drive(Box<drive::Args>),
+    Drive(Box<drive::DriveArgs>),
     /// Serve a mock model on loopback for any client
-    Serve(serve::Args),
+    Serve(serve::ServeArgs),
     /// Record the traffic between an agent and its provider
-    Record(record::Args),
+    Record(record::RecordArgs),
     /// Show where a fact was lost, with the text before and after
-    Explain(explain::Args),
+    Explain(explain::ExplainArgs),
     /// Show the differences between two results
     Compare(gate::CompareArgs),
     /// Fail when results are worse than a stored baseline
-    Gate(gate::Args),
+    Gate(gate::GateArgs),
     /// Write results in another format
-    Report(report::Args),
+    Report(report::ReportArgs),
     /// Print completions for a shell
     #[command(hide = true)]
-    Completions(completions::Args),
+    Completions(completions::CompletionsArgs),
     /// Print or write manual pages
     #[command(hide = true)]
     Man(completions::ManArgs),

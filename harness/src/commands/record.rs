@@ -12,7 +12,7 @@ use ctxbench_scenarios::formats::exchanges::{Header, VERSION};
 
 use super::serve::shutdown_signal;
 use crate::drive;
-use crate::recorder::{self, Program, Recorder, RecorderHandle, Upstream, Upstreams};
+use crate::recorder::{self, ChildProgram, Recorder, RecorderHandle, Upstream, Upstreams};
 use crate::serve::wall_clock;
 use ctxbench_core::plural::pluralize;
 
@@ -31,7 +31,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
-pub(crate) struct Args {
+pub(crate) struct RecordArgs {
     /// File for the recording; an existing file is not replaced
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-pub(crate) fn record(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn record(args: &RecordArgs) -> anyhow::Result<ExitCode> {
     let agent = args.agent.as_deref().map(drive::agent::find).transpose()?;
     let upstreams = match &args.upstream {
         Some(url) => Upstreams::single(Upstream::parse(url).context("--upstream")?),
@@ -110,7 +110,7 @@ fn file_name(program: &OsString) -> String {
     name.to_string_lossy().into_owned()
 }
 
-fn refused(args: &Args, e: &std::io::Error) -> anyhow::Error {
+fn refused(args: &RecordArgs, e: &std::io::Error) -> anyhow::Error {
     let out = args.out.display();
     match e.kind() {
         std::io::ErrorKind::AlreadyExists => {
@@ -130,10 +130,10 @@ fn refused(args: &Args, e: &std::io::Error) -> anyhow::Error {
 
 /// Starts the program with the proxy's address; `None` = the user starts programs.
 fn start(
-    args: &Args,
+    args: &RecordArgs,
     agent: Option<&drive::agent::Agent>,
     url: &str,
-) -> anyhow::Result<Option<Program>> {
+) -> anyhow::Result<Option<ChildProgram>> {
     let mut environment = BTreeMap::new();
     let mut arguments: Vec<OsString> = Vec::new();
     if let Some(agent) = agent {
@@ -167,7 +167,7 @@ fn start(
         (None, None) => return Ok(None),
     };
     arguments.extend(own);
-    Ok(Some(Program { name, arguments, environment }))
+    Ok(Some(ChildProgram { name, arguments, environment }))
 }
 
 /// Parses `NAME`, or `NAME=TEXT` with `{url}` in it.
@@ -189,7 +189,11 @@ fn variable(given: &str, url: &str) -> anyhow::Result<(String, String)> {
     Ok((name.to_string(), text))
 }
 
-async fn with_program(args: &Args, recorder: Recorder, program: &Program) -> anyhow::Result<u8> {
+async fn with_program(
+    args: &RecordArgs,
+    recorder: Recorder,
+    program: &ChildProgram,
+) -> anyhow::Result<u8> {
     if !args.quiet {
         tell!("recording through {} into {}", recorder.url(), args.out.display());
     }
@@ -216,7 +220,7 @@ fn remove_if_empty(out: &Path, witness: &RecorderHandle) {
     }
 }
 
-fn tell_end(args: &Args, witness: &RecorderHandle) -> anyhow::Result<()> {
+fn tell_end(args: &RecordArgs, witness: &RecorderHandle) -> anyhow::Result<()> {
     let told = witness.summary();
     let out = args.out.display();
     if let Some(why) = told.failed {

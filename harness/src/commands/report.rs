@@ -12,7 +12,9 @@ use crate::run::looks;
 use anyhow::{Context, bail};
 use ctxbench_core::files;
 use ctxbench_reports as reports;
-use ctxbench_reports::{Files, Folder, Format, ReportError, ResultsFile, Rows, Stored, Take};
+use ctxbench_reports::{
+    Files, OutputFolder, ReportError, ReportFormat, ResultsFile, Rows, StoredResults, Take,
+};
 
 use super::private;
 
@@ -23,7 +25,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct ReportArgs {
     /// Folder or results.json of a run
     results: PathBuf,
     /// Format (repeat): md, html, csv, json, sqlite, svg, table, junit, bmf, github-benchmark
@@ -37,7 +39,7 @@ pub(crate) struct Args {
     no_redact: bool,
 }
 
-pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<()> {
     let formats =
         args.format.iter().map(|name| reports::format(name)).collect::<Result<Vec<_>, _>>()?;
     if args.out.as_ref().is_some_and(|dir| dir.as_os_str() == "-") {
@@ -59,7 +61,7 @@ pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
         true => (&file, file.head.without_rows()),
         false => (&redacted, redacted.redactor.borrow_mut().results(&file.head).context(SECRETS)?),
     };
-    let stored = Stored::new(&head, rows)?;
+    let stored = StoredResults::new(&head, rows)?;
     if let Some(note) = redacted.redactor.borrow().note() {
         tell!("{note}; --no-redact keeps them");
     }
@@ -96,15 +98,15 @@ const MARKER_HEAD: &str = "ctxbench reports 1";
 /// Writes into a temporary folder first, so that each file is replaced as a whole. Never replaces a
 /// file that ctxbench did not write.
 fn write(
-    formats: &[&Format],
-    stored: &Stored<'_>,
+    formats: &[&ReportFormat],
+    stored: &StoredResults<'_>,
     dir: &Path,
     source: &Path,
 ) -> anyhow::Result<()> {
     let whole = |path: &Path| format!("making {}", path.display());
     std::fs::create_dir_all(dir).with_context(|| whole(dir))?;
     let scratch = files::temp_dir(dir)?;
-    let mut made = Folder::new(scratch.path(), true);
+    let mut made = OutputFolder::new(scratch.path(), true);
     for format in formats {
         format.write(stored, &looks(), &mut made)?;
     }
@@ -149,7 +151,7 @@ fn listed(dir: &Path) -> BTreeSet<String> {
     lines.filter(|_| is_ours).map(str::to_string).collect()
 }
 
-fn print(format: &Format, stored: &Stored<'_>) -> anyhow::Result<()> {
+fn print(format: &ReportFormat, stored: &StoredResults<'_>) -> anyhow::Result<()> {
     let mut out = Printed::default();
     match format.write(stored, &looks(), &mut out) {
         Err(ReportError::Io(e)) => super::check_printed(Err(e)),
@@ -172,7 +174,7 @@ impl Files for Printed {
             return Err(ReportError::Several(name.into()));
         }
         let (out, refused) = (io::BufWriter::new(io::stdout()), Rc::clone(&self.refused));
-        Ok(Box::new(Line { out, refused, last: b'\n' }))
+        Ok(Box::new(LineWriter { out, refused, last: b'\n' }))
     }
 
     fn place(&mut self, name: &str) -> Result<PathBuf, ReportError> {
@@ -181,13 +183,13 @@ impl Files for Printed {
 }
 
 /// Output that ends with a newline.
-struct Line {
+struct LineWriter {
     out: io::BufWriter<io::Stdout>,
     refused: Rc<Cell<bool>>,
     last: u8,
 }
 
-impl Write for Line {
+impl Write for LineWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.refused.get() {
             return Ok(bytes.len());

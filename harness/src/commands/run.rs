@@ -29,13 +29,13 @@ use ctxbench_core::session::Entry;
 use ctxbench_kit::monitor::SpendLimit;
 use ctxbench_reports as reports;
 use ctxbench_reports::record::{Results, RunRecord, Status};
-use ctxbench_reports::{Artifact, Columns, RowCache, Stored};
+use ctxbench_reports::{Artifact, Columns, RowCache, StoredResults};
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
 
 use super::corpus::{Choosing, Progress};
 use super::memory::FolderArgs;
-use super::otel::Export;
+use super::otel::MetricsExport;
 use super::private;
 use super::seeds::Seeds;
 use super::specs::Chosen;
@@ -55,7 +55,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct RunArgs {
     /// Sessions: session JSONL, scenario TOML, recordings of agents, any of these compressed (.gz,
     /// .zst, .zip), folders of them, names of built-in scenarios, or `all` built-in scenarios
     #[arg(value_name = "SESSION|SCENARIO|DIR")]
@@ -148,7 +148,7 @@ enum Door {
     Direct,
 }
 
-pub(crate) fn run(args: Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     // Hashing the binary takes a moment; sessions are listed meanwhile.
     let program = std::thread::spawn(keys::program);
     let (plan, listed) = plan(&args)?;
@@ -178,7 +178,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         cache_dir.display()
     )));
     let total = plan.pairs() as u64;
-    let (export, shown) = (Export::new(args.otel.as_ref()), Progress::new("rows", total, total));
+    let (export, shown) =
+        (MetricsExport::new(args.otel.as_ref()), Progress::new("rows", total, total));
     let program = program.join().unwrap_or_default();
     let mut rows = RunRows {
         keys: Keys::new(&program, &plan.options, &args.chosen.programs()),
@@ -226,7 +227,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         }
         return Ok(exported?);
     }
-    let stored = Stored::new(&head, &rows)?;
+    let stored = StoredResults::new(&head, &rows)?;
     let all = &stored.figures;
     for s in &plan.scenarios {
         let of_run = all.runs.iter().map(|r| &r.scenario);
@@ -276,7 +277,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 }
 
 /// Runs the checks that the options ask for.
-fn judged(args: &Args, plan: &Plan, all: &Results) -> anyhow::Result<()> {
+fn judged(args: &RunArgs, plan: &Plan, all: &Results) -> anyhow::Result<()> {
     if args.verify {
         // Expected values are for the default summarizer. Rows of other summarizers in the same run
         // are not checked.
@@ -304,7 +305,7 @@ fn judged(args: &Args, plan: &Plan, all: &Results) -> anyhow::Result<()> {
 }
 
 /// Prints the table or JSON.
-fn print_results(args: &Args, stored: &Stored<'_>) -> anyhow::Result<()> {
+fn print_results(args: &RunArgs, stored: &StoredResults<'_>) -> anyhow::Result<()> {
     let all = &stored.figures;
     if args.json {
         return super::print_with(|out| reports::write_json(stored, out));
@@ -369,7 +370,7 @@ fn own_models(spec: &Spec, model: &Model) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
+fn plan(args: &RunArgs) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
     let specs = args.chosen.specs()?;
     let swept = args.chosen.swept(&specs);
     if let Some(label) = twice(specs.iter().map(Spec::label)) {
@@ -455,7 +456,7 @@ pub(super) fn twice<T: Ord>(names: impl Iterator<Item = T>) -> Option<T> {
 }
 
 /// Returns true if an option needs the spend meter.
-fn watched(args: &Args) -> bool {
+fn watched(args: &RunArgs) -> bool {
     args.status.is_some() || !args.spend_limit.is_empty() || args.otel.is_some()
 }
 

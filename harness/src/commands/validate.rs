@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use crate::validate::{Calibration, Options, Validated, compaction, read, validate as compare};
+use crate::validate::{
+    Calibration, PredictOptions, Validated, compaction, read, validate as compare,
+};
 use ctxbench_core::files;
 use ctxbench_core::plural::pluralize;
 use ctxbench_core::request::Ttl;
@@ -19,7 +21,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct ValidateArgs {
     #[arg(required = true, value_name = "FILE")]
     #[arg(help = format!("Recordings of {}, or folders or archives of them", formats::titles()))]
     files: Vec<PathBuf>,
@@ -66,9 +68,9 @@ fn calibration(text: &str) -> Result<Calibration, String> {
         .ok_or_else(|| "expected auto or a factor above 0, such as 1.15".into())
 }
 
-pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn validate(args: &ValidateArgs) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-    let options = Options { lifetimes: !args.no_lifetimes, ttl: args.ttl };
+    let options = PredictOptions { lifetimes: !args.no_lifetimes, ttl: args.ttl };
     // Sessions of a file, and errors.
     let one = |source: &Source<'_>| -> Vec<anyhow::Result<Validated>> {
         let mut out = Vec::new();
@@ -241,7 +243,7 @@ fn json(all: &[Validated]) -> anyhow::Result<String> {
     Ok(serde_json::to_string_pretty(&out)?)
 }
 
-fn table(all: &[Validated], args: &Args) -> String {
+fn table(all: &[Validated], args: &ValidateArgs) -> String {
     let mut out = String::new();
     for v in all {
         file(&mut out, v);

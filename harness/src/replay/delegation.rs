@@ -13,11 +13,11 @@ use ctxbench_reports::record::{Delegation, FactRecord, RequestRecord, Status};
 use super::agents::Subagent;
 use super::needs::{Needs, unreached};
 use super::path::{Defaults, Path};
-use super::record::{ConversationRecord, Run};
+use super::record::{ConversationRecord, FinishedRun};
 
 /// A row for each subagent. `parts` = their conversations, `facts` = the pairs of all windows.
 pub(super) fn records(
-    run: &Run<'_>,
+    run: &FinishedRun<'_>,
     parts: &[Option<ConversationRecord>],
     facts: &[FactRecord],
 ) -> Vec<Delegation> {
@@ -122,7 +122,7 @@ impl<'a> Handed<'a> {
 
 /// Pairs of all windows.
 pub(super) fn facts(
-    run: &Run<'_>,
+    run: &FinishedRun<'_>,
     main: &ConversationRecord,
     parts: &[Option<ConversationRecord>],
 ) -> Vec<FactRecord> {

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Form};
+use ctxbench_core::block::{Block, BlockForm, BlockKind};
 use ctxbench_core::model::Counting;
-use ctxbench_reports::record::{BlockText, EXCERPT, Place, Portion, SUMMARY_TEXT};
+use ctxbench_reports::record::{BlockText, EXCERPT, FactPlace, Portion, SUMMARY_TEXT};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::facts::{place, readable};
@@ -32,7 +32,7 @@ fn middles<'a>(a: &'a [Arc<Block>], b: &'a [Arc<Block>]) -> (&'a [Arc<Block>], &
 /// Blocks only in the first of two contexts; each equal block of the second cancels one.
 fn only_in<'a>(these: &'a [Arc<Block>], others: &[Arc<Block>]) -> Vec<&'a Block> {
     let key = |b: &Block| (b.kind, b.form, b.hash);
-    let mut left: HashMap<(BlockKind, Form, u64), usize> = HashMap::new();
+    let mut left: HashMap<(BlockKind, BlockForm, u64), usize> = HashMap::new();
     others.iter().for_each(|b| *left.entry(key(b)).or_default() += 1);
     let gone = |b: &&Block| match left.get_mut(&key(b)) {
         Some(n) if *n > 0 => {
@@ -85,7 +85,7 @@ fn portions(blocks: Vec<&Block>, by: &Counting, room: &mut usize) -> Vec<Portion
 fn words(b: &Block, tokens: u64, room: &mut usize) -> Option<BlockText> {
     let all = recording::readable(readable(b));
     let text = match place(b) {
-        Place::Summary => cut(all.trim(), SUMMARY_TEXT),
+        FactPlace::Summary => cut(all.trim(), SUMMARY_TEXT),
         // Long blocks are not read to their end.
         _ => {
             let near: String = all.chars().take(2 * EXCERPT).collect();

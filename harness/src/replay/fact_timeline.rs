@@ -7,10 +7,10 @@ use std::sync::Arc;
 use ctxbench_core::block::Block;
 use ctxbench_core::fact::Fact;
 use ctxbench_core::session::Session;
-use ctxbench_reports::record::{EXCERPT, FactLife, FactMove, Place};
+use ctxbench_reports::record::{EXCERPT, FactLife, FactMove, FactPlace};
 use rapidhash::{RapidHashMap, RapidHashSet};
 
-use super::events::{Event, Log};
+use super::events::{EventLog, ReplayEvent};
 use super::facts::{FactBook, Sighting, place, readable};
 use super::texts;
 
@@ -32,10 +32,10 @@ impl FactTimelines {
     }
 
     /// Notes the facts that a request showed.
-    pub(super) fn shown(&mut self, request: u64, seen: &[Option<Sighting>], log: &Log) {
+    pub(super) fn shown(&mut self, request: u64, seen: &[Option<Sighting>], log: &EventLog) {
         for (fact, (shown, seen)) in self.shown.iter_mut().zip(seen).enumerate() {
             if seen.is_some() && !std::mem::replace(shown, true) {
-                log.note(Event::Shown { fact, request });
+                log.note(ReplayEvent::Shown { fact, request });
             }
         }
     }
@@ -47,7 +47,7 @@ impl FactTimelines {
         book: &mut FactBook,
         (before, old): (&[Arc<Block>], &[Option<Sighting>]),
         (after, new): (&[Arc<Block>], &[Option<Sighting>]),
-        log: &Log,
+        log: &EventLog,
     ) {
         let moved = |fact: usize| {
             let (from, to) = (old[fact].map(|s| s.place), new[fact].map(|s| s.place));
@@ -58,7 +58,7 @@ impl FactTimelines {
         }
         let carrying = [before, after].map(|blocks| book.carriers(blocks));
         let facts = &book.known.facts;
-        let summaries = after.iter().filter(|b| place(b) == Place::Summary);
+        let summaries = after.iter().filter(|b| place(b) == FactPlace::Summary);
         let summaries = Lines::of(summaries.flat_map(|b| readable(b).lines()));
         for (fact, moves) in self.moves.iter_mut().enumerate() {
             let (Some(from), to) = (old[fact].map(|s| s.place), new[fact].map(|s| s.place)) else {
@@ -83,7 +83,7 @@ impl FactTimelines {
                 before: words,
                 after: now,
             };
-            log.note(Event::FactMoved { fact, to: Box::new(to) });
+            log.note(ReplayEvent::FactMoved { fact, to: Box::new(to) });
         }
     }
 }
@@ -131,10 +131,10 @@ pub(super) fn lives(session: &Session) -> Vec<FactLife> {
 }
 
 /// Adds an event to the history of its fact.
-pub(super) fn tell(lives: &mut [FactLife], event: Event) {
+pub(super) fn tell(lives: &mut [FactLife], event: ReplayEvent) {
     match event {
-        Event::Shown { fact, request } => lives[fact].first_shown = Some(request),
-        Event::FactMoved { fact, to } => lives[fact].moves.push(*to),
+        ReplayEvent::Shown { fact, request } => lives[fact].first_shown = Some(request),
+        ReplayEvent::FactMoved { fact, to } => lives[fact].moves.push(*to),
         _ => {}
     }
 }

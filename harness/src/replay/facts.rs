@@ -13,7 +13,7 @@ use ctxbench_core::block::{Block, BlockKind, MessageId};
 use ctxbench_core::fact::Match;
 #[cfg(test)]
 use ctxbench_core::session::Session;
-use ctxbench_reports::record::Place;
+use ctxbench_reports::record::FactPlace;
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
 use super::fact_errors::{Flaw, SaidWords};
@@ -23,18 +23,18 @@ use super::session_cache::{Carried, SessionCache};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sighting {
     pub(super) tier: Match,
-    pub(super) place: Place,
+    pub(super) place: FactPlace,
 }
 
 /// Kind of place of a block.
-pub(super) fn place(b: &Block) -> Place {
+pub(super) fn place(b: &Block) -> FactPlace {
     match b.kind {
-        BlockKind::Summary | BlockKind::Compaction => Place::Summary,
-        BlockKind::File => Place::Restored,
+        BlockKind::Summary | BlockKind::Compaction => FactPlace::Summary,
+        BlockKind::File => FactPlace::Restored,
         BlockKind::Base | BlockKind::Context | BlockKind::RepoMap | BlockKind::Reminder => {
-            Place::Memory
+            FactPlace::Memory
         }
-        _ => Place::Verbatim,
+        _ => FactPlace::Verbatim,
     }
 }
 
@@ -45,7 +45,7 @@ fn is_reply(b: &Block) -> bool {
 
 /// Whether a block shows the verbatim text of a tool or the user.
 fn is_said(b: &Block) -> bool {
-    place(b) == Place::Verbatim && !is_reply(b)
+    place(b) == FactPlace::Verbatim && !is_reply(b)
 }
 
 /// Text of a block that the model can read. The mock's opaque compactions are included: the
@@ -65,7 +65,7 @@ pub(super) struct FactBook {
     carried: HashMap<u64, Arc<Carried>>,
     flaws: HashMap<u64, Arc<[(usize, Flaw)]>>,
     licences: Licences,
-    view: View,
+    view: FactView,
 }
 
 /// Facts that each reply and summary may restate. Consecutive sets are similar, so only their
@@ -92,7 +92,7 @@ impl Licences {
     /// Whether this sighting counts: text of the model, in replies and summaries alike, counts only
     /// if the fact was visible to it.
     fn counts(&self, b: &Block, fact: usize) -> bool {
-        !(is_reply(b) || place(b) == Place::Summary) || self.may_say(b.message, fact)
+        !(is_reply(b) || place(b) == FactPlace::Summary) || self.may_say(b.message, fact)
     }
 
     /// Sets the facts that a message may restate.
@@ -112,10 +112,10 @@ impl Licences {
 
 /// The context of the last look, and its facts.
 #[derive(Default)]
-struct View {
+struct FactView {
     blocks: Vec<Arc<Block>>,
     carried: Vec<Arc<Carried>>,
-    facts: Vec<Shown>,
+    facts: Vec<FactSightings>,
     best: Vec<Option<Sighting>>,
     /// Number of blocks of each message.
     messages: HashMap<MessageId, usize>,
@@ -126,18 +126,18 @@ struct View {
 
 /// Sightings of one fact.
 #[derive(Clone, Default)]
-struct Shown {
+struct FactSightings {
     /// Number of blocks per kind of sighting.
     ways: Vec<(Sighting, usize)>,
     /// Messages in which a tool or the user states it, once per block.
     said_in: Vec<MessageId>,
 }
 
-impl View {
+impl FactView {
     fn add(&mut self, b: &Block, carried: &Carried, licences: &Licences) {
         *self.messages.entry(b.message).or_default() += 1;
         let (place, said) = (place(b), is_said(b));
-        self.summaries += usize::from(place == Place::Summary);
+        self.summaries += usize::from(place == FactPlace::Summary);
         for (fact, tier) in carried.facts() {
             let shown = &mut self.facts[fact];
             if said {
@@ -163,7 +163,7 @@ impl View {
             }
         }
         let (place, said) = (place(b), is_said(b));
-        self.summaries -= usize::from(place == Place::Summary);
+        self.summaries -= usize::from(place == FactPlace::Summary);
         for (fact, tier) in carried.facts() {
             let shown = &mut self.facts[fact];
             if said && let Some(at) = shown.said_in.iter().position(|m| *m == b.message) {
@@ -199,8 +199,11 @@ fn same(a: &Arc<Block>, b: &Arc<Block>) -> bool {
 impl FactBook {
     pub(super) fn of(known: Arc<SessionCache>) -> Self {
         let n = known.facts.len();
-        let view =
-            View { facts: vec![Shown::default(); n], best: vec![None; n], ..View::default() };
+        let view = FactView {
+            facts: vec![FactSightings::default(); n],
+            best: vec![None; n],
+            ..FactView::default()
+        };
         FactBook {
             known,
             said: SaidWords::default(),
@@ -232,7 +235,7 @@ impl FactBook {
         let carried_by = |b: &Arc<Block>| {
             let first_seen = || {
                 let what = known.carried(readable(b));
-                if place(b) != Place::Summary {
+                if place(b) != FactPlace::Summary {
                     said.note(&what.words);
                 }
                 what
@@ -271,7 +274,7 @@ impl FactBook {
             return out;
         }
         let FactBook { known, said, flaws, .. } = self;
-        for b in blocks.iter().filter(|b| place(b) == Place::Summary) {
+        for b in blocks.iter().filter(|b| place(b) == FactPlace::Summary) {
             let found = flaws
                 .entry(b.hash)
                 .or_insert_with(|| known.frames.flaws(readable(b), |w| said.holds(w)).into());
@@ -332,9 +335,9 @@ impl FactBook {
     /// Best verbatim sighting of every fact in a context.
     pub(super) fn seen_verbatim(&mut self, blocks: &[Arc<Block>]) -> Vec<Option<Sighting>> {
         self.look_at(blocks);
-        let verbatim = |shown: &Shown| {
+        let verbatim = |shown: &FactSightings| {
             let ways = shown.ways.iter().map(|(way, _)| *way);
-            ways.filter(|way| way.place == Place::Verbatim).max()
+            ways.filter(|way| way.place == FactPlace::Verbatim).max()
         };
         self.view.facts.iter().map(verbatim).collect()
     }
@@ -363,7 +366,7 @@ impl FactBook {
     /// written. A known summary keeps its set, so a later restatement does not extend it.
     pub(super) fn license_summaries(&mut self, blocks: &[Arc<Block>], visible: &[bool]) -> bool {
         let mut any = false;
-        for b in blocks.iter().filter(|b| place(b) == Place::Summary) {
+        for b in blocks.iter().filter(|b| place(b) == FactPlace::Summary) {
             if !self.licences.of.contains_key(&b.message) {
                 any = true;
                 self.give(b.message, visible);

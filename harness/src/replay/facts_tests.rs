@@ -33,7 +33,7 @@ fn the_reply_in_which_a_fact_arises_may_say_it() {
     let mut book = book(&[fact("f", "use a mutex", "a7")]);
     book.license(MessageId(7), "a7", &[None]);
     let s = book.seen(&[block(BlockKind::Assistant, "we use a mutex", 7)], None);
-    assert_eq!(s[0].map(|s| s.place), Some(Place::Verbatim));
+    assert_eq!(s[0].map(|s| s.place), Some(FactPlace::Verbatim));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn by_definition(
     for b in blocks.iter().filter(|b| without != Some(b.message)) {
         for (i, f) in facts.iter().enumerate() {
             let tier = f.matches(&b.text, &ctxbench_core::fact::fold(&b.text));
-            let written = is_reply(b) || place(b) == Place::Summary;
+            let written = is_reply(b) || place(b) == FactPlace::Summary;
             if tier > Match::Absent && (!written || book.licences.may_say(b.message, i)) {
                 out[i] = out[i].max(Some(Sighting { tier, place: place(b) }));
             }
@@ -106,7 +106,7 @@ proptest! {
                     blocks[i] = block(KINDS[k], TEXTS[t], m);
                 }
                 Change::License(m, visible) => {
-                    let way = Sighting { tier: Match::Verbatim, place: Place::Verbatim };
+                    let way = Sighting { tier: Match::Verbatim, place: FactPlace::Verbatim };
                     let visible: Vec<_> = visible.iter().map(|v| v.then_some(way)).collect();
                     book.license(MessageId(m), "", &visible);
                 }
@@ -117,7 +117,7 @@ proptest! {
                 prop_assert_eq!(book.seen(&blocks, without), wanted);
             }
             let verbatim: Vec<Arc<Block>> =
-                blocks.iter().filter(|b| place(b) == Place::Verbatim).cloned().collect();
+                blocks.iter().filter(|b| place(b) == FactPlace::Verbatim).cloned().collect();
             let wanted = by_definition(&book, &facts, &verbatim, None);
             prop_assert_eq!(book.seen_verbatim(&blocks), wanted);
             for (f, fact) in facts.iter().enumerate() {

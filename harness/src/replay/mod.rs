@@ -58,16 +58,16 @@ use crate::rewind::FileRewinds;
 use crate::summarise::{Summariser, SummaryDesk};
 use crate::watch::{Observations, Watch, Watcher};
 
-use events::{Event, Log};
+use events::{EventLog, ReplayEvent};
 use observer::Observer;
-use record::{Run, Stopped};
+use record::{FinishedRun, Stopped};
 use recording::{counted_by, lifetime, met};
 pub(crate) use recording::{counting, text_of};
 use session_cache::{SessionCache, SessionCacheCell};
 use subagents::Subagents;
 use trace::Tracer;
 
-pub use path::{Defaults, Move, Path, Step};
+pub use path::{Defaults, Move, Path, PathStep};
 pub(crate) use record::{not_run, scenario_info, took_manual};
 pub use resume::Loading;
 pub(crate) use rewinds::Compared;
@@ -156,7 +156,7 @@ pub async fn replay(
     model: &Model,
     options: &Options,
 ) -> Replayed {
-    replay_with(scenario, spec, model, options, &Shared::of(scenario)).await
+    replay_with(scenario, spec, model, options, &SessionCache::of(scenario)).await
 }
 
 /// Like [`replay`], but also returns the events and the log, which can be large.
@@ -166,28 +166,28 @@ pub async fn replay_in_full(
     model: &Model,
     options: &Options,
 ) -> FullReplay {
-    let shared = Shared::of(scenario);
+    let shared = SessionCache::of(scenario);
     let (replayed, engine) = replay_one(scenario, spec, model, options, &shared, true).await;
     let (_, _, events, history) = engine.expect("it was asked for").into_parts();
     FullReplay { replayed, events, history }
 }
 
 /// Data that all replays of a scenario share, computed once.
-pub(crate) struct Shared {
+pub(crate) struct SessionCache {
     /// The files of the session at its rewinds.
     files: Arc<FileRewinds>,
     known: SessionCacheCell,
 }
 
-impl Shared {
-    pub(crate) fn of(scenario: &Scenario) -> Shared {
+impl SessionCache {
+    pub(crate) fn of(scenario: &Scenario) -> SessionCache {
         let files = Arc::new(FileRewinds::replay(&scenario.session));
-        Shared { files, known: SessionCacheCell::default() }
+        SessionCache { files, known: SessionCacheCell::default() }
     }
 
     /// Data for the same scenario with other texts but the same files.
-    pub(crate) fn reworded(&self) -> Shared {
-        Shared { files: self.files.clone(), known: SessionCacheCell::default() }
+    pub(crate) fn reworded(&self) -> SessionCache {
+        SessionCache { files: self.files.clone(), known: SessionCacheCell::default() }
     }
 }
 
@@ -197,7 +197,7 @@ pub(crate) async fn replay_with(
     spec: &Spec,
     model: &Model,
     options: &Options,
-    shared: &Shared,
+    shared: &SessionCache,
 ) -> Replayed {
     replay_one(scenario, spec, model, options, shared, false).await.0
 }
@@ -210,7 +210,7 @@ async fn replay_one(
     spec: &Spec,
     model: &Model,
     options: &Options,
-    shared: &Shared,
+    shared: &SessionCache,
     in_full: bool,
 ) -> (Replayed, Option<Engine>) {
     let model = Arc::new(met(scenario, model, options));
@@ -239,7 +239,7 @@ async fn replay_one(
         Watcher::new(w, name, &model)
     });
     let doors = Doors { provider, watcher: watcher.clone() };
-    let (log, events) = Log::open();
+    let (log, events) = EventLog::open();
     let known = scene.known.clone();
     let alone = known.subagent_index(&scenario.session).is_empty();
     let subagents = (!alone).then(|| Subagents::new(&scene, doors.clone(), log.clone()));
@@ -250,7 +250,7 @@ async fn replay_one(
     drop(doors);
     let engine = in_full.then_some(engine);
     let seen = watcher.map(|w| w.take()).unwrap_or_default();
-    let run = Run {
+    let run = FinishedRun {
         scenario,
         spec,
         model: &model,
@@ -336,7 +336,7 @@ async fn play(
     door: Box<dyn Door>,
     subagents: Option<Arc<Subagents>>,
     start: Start,
-    log: Log,
+    log: EventLog,
 ) -> Engine {
     let Scene { scenario, session, agent, spec, model, options, desk, known, keeps_events } = scene;
     let waited = subagents.as_ref().map(|s| s.waited_in(*agent)).unwrap_or_default();
@@ -363,7 +363,7 @@ async fn play(
     engine.summary_model = options.summary_model.map(|m| Arc::new(m.clone()));
     let mut strategy = spec.build(scenario.scale, model.window);
     agent::run(&mut engine, &mut *strategy).await;
-    log.note(Event::Ended { at_ms: engine.now(), usd: engine.ledger.cost_usd() });
+    log.note(ReplayEvent::Ended { at_ms: engine.now(), usd: engine.ledger.cost_usd() });
     engine
 }
 

@@ -18,12 +18,12 @@ use ctxbench_provider::wire;
 use ctxbench_reports::record::{RequestRecord, RequestStatus, Rule};
 use rapidhash::{HashSetExt, RapidHashSet as HashSet};
 
-use super::compactions::Measure;
-use super::events::{Begun, Event, Log, Sent};
+use super::compactions::CompactionMeter;
+use super::events::{Begun, EventLog, ReplayEvent, SentRequest};
 use super::incremental::Special;
 use super::integrity::Integrity;
 use super::path::{Move, Path};
-use super::prefix::{Prefix, Served, Shared};
+use super::prefix::{Prefix, Served, SharedPrefix};
 use super::retention::Retention;
 use super::rewinds::Rewinds;
 use super::session_cache::SessionCache;
@@ -52,10 +52,10 @@ pub(super) enum AnswerSource {
 }
 
 pub(super) struct Observer {
-    log: Log,
+    log: EventLog,
     pub(super) retention: Retention,
     pub(super) rewinds: Rewinds,
-    compactions: Measure,
+    compactions: CompactionMeter,
     prefix: Prefix,
     integrity: Integrity,
     special: Special,
@@ -92,12 +92,12 @@ impl Observer {
         known: Arc<SessionCache>,
         path: &Path,
         model: &Arc<Model>,
-        log: Log,
+        log: EventLog,
     ) -> Self {
         Observer {
             retention: Retention::new(session, known, path, log.clone()),
             rewinds: Rewinds::new(session, model.counting),
-            compactions: Measure::with(model),
+            compactions: CompactionMeter::with(model),
             prefix: Prefix::default(),
             integrity: Integrity::of(wire::for_model(model)),
             special: Special::default(),
@@ -129,7 +129,7 @@ impl Observer {
     /// Notes the begin of a conversation; `by_request` is the request of the caller that started a
     /// subagent.
     pub(super) fn begun(&self, path: &Path, at_ms: Millis, by_request: Option<u64>) {
-        self.log.note(Event::Begun(Box::new(Begun {
+        self.log.note(ReplayEvent::Begun(Box::new(Begun {
             at_ms,
             by_request,
             steps: path.steps,
@@ -139,7 +139,7 @@ impl Observer {
 
     /// Notes the begin of a move of the session.
     pub(super) fn moved(&mut self, m: &Move) {
-        self.log.note(Event::Moved);
+        self.log.note(ReplayEvent::Moved);
         self.paused = None;
         self.restarts -= usize::from(matches!(m.action, Action::Restart));
         if matches!(m.action, Action::User(_)) {
@@ -162,21 +162,21 @@ impl Observer {
     pub(super) fn livelocked(&self) -> bool {
         let livelocked = self.requests >= self.most_requests;
         if livelocked {
-            self.log.note(Event::Livelocked);
+            self.log.note(ReplayEvent::Livelocked);
         }
         livelocked
     }
 
     pub(super) fn asked_to_go_on(&self) {
-        self.log.note(Event::AskedToGoOn);
+        self.log.note(ReplayEvent::AskedToGoOn);
     }
 
     pub(super) fn turn_failed(&self, reason: &str) {
-        self.log.note(Event::TurnFailed(reason.into()));
+        self.log.note(ReplayEvent::TurnFailed(reason.into()));
     }
 
     pub(super) fn waited(&self, ms: Millis) {
-        self.log.note(Event::Waited { ms });
+        self.log.note(ReplayEvent::Waited { ms });
     }
 
     /// Handles an event of the engine.
@@ -186,28 +186,30 @@ impl Observer {
             Noted::Compaction { before, after, .. } => {
                 let kept = self.retention.compacted(before, after);
                 let compacted = self.compactions.compacted(&noted, kept);
-                compacted.into_iter().for_each(|c| self.log.note(Event::Compacted(Box::new(c))));
+                compacted
+                    .into_iter()
+                    .for_each(|c| self.log.note(ReplayEvent::Compacted(Box::new(c))));
                 // Session stores need the compactions until the last restart.
                 if self.restarts == 0 {
                     return;
                 }
-                Event::Noted(noted)
+                ReplayEvent::Noted(noted)
             }
             Noted::Rewound { to, after, .. } => {
                 let compared = self.rewinds.went_back(to, after);
-                Event::Rewound(Box::new((noted, compared)))
+                ReplayEvent::Rewound(Box::new((noted, compared)))
             }
             Noted::ProgramLog(text) => {
                 if let Some(tracer) = &mut self.tracer {
                     tracer.said(text);
                 }
-                Event::Noted(noted)
+                ReplayEvent::Noted(noted)
             }
             Noted::NewSession { shown } => {
                 self.retention.crossed(shown);
-                Event::Noted(noted)
+                ReplayEvent::Noted(noted)
             }
-            _ => Event::Noted(noted),
+            _ => ReplayEvent::Noted(noted),
         });
     }
 
@@ -282,7 +284,7 @@ impl Observer {
             self.newest_sample = Some(self.requests);
         }
         let trace = self.tracer.as_mut().map(|t| t.line(request, &record));
-        self.log.note(Event::Request(Box::new(Sent {
+        self.log.note(ReplayEvent::Request(Box::new(SentRequest {
             record,
             compared: shared.earlier_tokens,
             blocked_ms,
@@ -303,7 +305,7 @@ impl Observer {
         reply: Option<&Reply>,
         inside: Option<(Inside, &[Arc<Block>])>,
         logical: &[Arc<Block>],
-    ) -> Shared {
+    ) -> SharedPrefix {
         let served = reply.map(|r| Served { read: r.usage.cache_read, expired: r.expired });
         let (Some((inside, summarised)), Some(served)) = (inside, served) else {
             return self.prefix.compare(request, logical, served);
@@ -390,7 +392,7 @@ impl Observer {
     pub(super) fn recorded(&mut self, key: &str, message: MessageId) {
         if !key.is_empty() {
             self.steps += 1;
-            self.log.note(Event::Step);
+            self.log.note(ReplayEvent::Step);
         }
         if self.reasoned.remove(&COMING) {
             self.reasoned.insert(message);

@@ -26,7 +26,7 @@ impl Defaults {
 
 /// One recorded reply with the results of its tools.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct PathStep {
     /// Id of the reply in the session.
     pub key: Arc<str>,
     /// Content of the reply.
@@ -47,7 +47,7 @@ pub struct Move {
     /// Ids of its user messages in the session.
     pub keys: Vec<Arc<str>>,
     /// Replies to user messages.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PathStep>,
 }
 
 /// The recorded path.
@@ -79,7 +79,7 @@ impl Path {
                 results.entry(&t.call_id).or_default().push(t);
             }
         }
-        let mut b = Builder {
+        let mut b = PathBuilder {
             defaults,
             waited,
             unseen,
@@ -116,7 +116,7 @@ impl Path {
     }
 }
 
-struct Builder<'a> {
+struct PathBuilder<'a> {
     defaults: &'a Defaults,
     /// Calls that wait for subagents.
     waited: &'a HashSet<&'a str>,
@@ -139,7 +139,7 @@ fn recorded_at(e: &Entry) -> Option<Millis> {
     }
 }
 
-impl Builder<'_> {
+impl PathBuilder<'_> {
     fn push(&mut self, action: Action, at: Option<Millis>, keys: Vec<Arc<str>>) {
         let idle = match action {
             Action::Idle { ms } => Some(ms),
@@ -216,7 +216,7 @@ impl Builder<'_> {
         let tools = calls.iter().filter(|c| !self.waited.contains(&*c.id)).count();
         let (all_ms, tools_ms) = (took(calls.len(), ended), took(tools, tools_ended));
         self.last_at = ended.or(a.at.or(self.last_at).map(|at| at.saturating_add(all_ms)));
-        let step = Step {
+        let step = PathStep {
             key: a.id.as_str().into(),
             parts: a.content().into_iter().filter(is_of_reply).collect(),
             results: returned,
@@ -229,7 +229,7 @@ impl Builder<'_> {
     }
 }
 
-impl Builder<'_> {
+impl PathBuilder<'_> {
     /// Text that the recording lacks joins the last incoming message and leaves the context
     /// together with it, but is not part of a result that could be cleared.
     fn unseen_before(&mut self, reply: &str) {

@@ -15,14 +15,14 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use super::conversation::{Conversation, conversations};
-use super::events::{Event, Logged};
+use super::events::{Logged, ReplayEvent};
 use super::session_cache::SessionCache;
 use super::subagent_index::SubagentIndex;
 use super::{Loading, background, compactions, delegation, fact_timeline, resume};
 use crate::rewind::{self, FileRewinds};
 
 /// A finished run.
-pub(super) struct Run<'a> {
+pub(super) struct FinishedRun<'a> {
     pub(super) scenario: &'a Scenario,
     pub(super) spec: &'a Spec,
     pub(super) model: &'a Model,
@@ -36,7 +36,7 @@ pub(super) struct Run<'a> {
     pub(super) stopped: Stopped,
 }
 
-impl Run<'_> {
+impl FinishedRun<'_> {
     pub(super) fn subagent_index(&self) -> &SubagentIndex {
         self.known.subagent_index(&self.scenario.session)
     }
@@ -95,7 +95,7 @@ impl ConversationRecord {
 }
 
 /// The record of a run by its log.
-pub(super) fn measured(run: &Run<'_>, log: Receiver<Logged>) -> Measured {
+pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Measured {
     let session = &run.scenario.session;
     let (main, agents) = conversations(log, run.subagent_index().all.len());
     let main = ConversationRecord::new(main, run.model, 0);
@@ -131,7 +131,7 @@ pub(super) fn measured(run: &Run<'_>, log: Receiver<Logged>) -> Measured {
     for (conversation, offset, of_main) in std::iter::once((conversation, 0, true)).chain(windows) {
         for event in conversation.0 {
             match event {
-                Event::Request(sent) => {
+                ReplayEvent::Request(sent) => {
                     trace.extend(sent.trace);
                     let seq = sent.record.seq + offset;
                     requests.push(RequestRecord { seq, ..sent.record });
@@ -234,7 +234,7 @@ pub(crate) fn not_run(
 
 /// Outcome of a run; a session with an unfinished subagent is not finished.
 fn played(
-    run: &Run<'_>,
+    run: &FinishedRun<'_>,
     main: &ConversationRecord,
     parts: &[Option<ConversationRecord>],
 ) -> (Status, Option<String>) {
@@ -268,7 +268,7 @@ impl Stopped {
 }
 
 fn integrity(
-    run: &Run<'_>,
+    run: &FinishedRun<'_>,
     main: &ConversationRecord,
     parts: &[Option<ConversationRecord>],
 ) -> Vec<IntegrityFailure> {
@@ -295,7 +295,7 @@ pub(crate) fn took_manual(record: &RunRecord) -> bool {
 
 /// Remark for the table.
 fn note(
-    run: &Run<'_>,
+    run: &FinishedRun<'_>,
     main: &ConversationRecord,
     parts: &[Option<ConversationRecord>],
 ) -> Option<String> {

@@ -8,21 +8,21 @@ use ctxbench_core::fact::Match;
 use ctxbench_core::host::Incoming;
 use ctxbench_core::request::Request;
 use ctxbench_core::session::Session;
-use ctxbench_reports::record::{FactRecord, Place};
+use ctxbench_reports::record::{FactPlace, FactRecord};
 
-use super::events::{Event, Log};
+use super::events::{EventLog, ReplayEvent};
 use super::fact_exposure::Exposure;
 use super::fact_losses::{FactLosses, LossTracker};
 use super::fact_timeline::FactTimelines;
 use super::facts::{FactBook, Sighting};
-use super::needs::{Needs, Pair, unreached};
+use super::needs::{NeededFact, Needs, unreached};
 use super::path::Path;
 use super::rereads::{Reread, Rereads};
 use super::session_cache::SessionCache;
 
 /// The facts of a session in one replay.
 pub(super) struct Retention {
-    log: Log,
+    log: EventLog,
     book: FactBook,
     needs: Needs,
     exposure: Exposure,
@@ -38,7 +38,12 @@ pub(super) struct Retention {
 }
 
 impl Retention {
-    pub(super) fn new(session: &Session, known: Arc<SessionCache>, path: &Path, log: Log) -> Self {
+    pub(super) fn new(
+        session: &Session,
+        known: Arc<SessionCache>,
+        path: &Path,
+        log: EventLog,
+    ) -> Self {
         let facts = known.facts.len();
         let showings = known.showings(session);
         let needs = Needs::new(session, path, showings.clone());
@@ -59,7 +64,7 @@ impl Retention {
     }
 
     /// Every pair that is still to be checked.
-    pub(super) fn pairs(&self) -> Vec<Pair> {
+    pub(super) fn pairs(&self) -> Vec<NeededFact> {
         self.needs.pairs()
     }
 
@@ -88,7 +93,7 @@ impl Retention {
             self.measure_needs(seq, step, logical);
         }
         if let Some(tokens) = self.rereads.shown(logical) {
-            self.log.note(Event::Reread { tokens });
+            self.log.note(ReplayEvent::Reread { tokens });
         }
         if let Some(result) = reread {
             self.rereads.asked(result);
@@ -151,7 +156,7 @@ impl Retention {
             let record = FactRecord {
                 request: Some(request),
                 found,
-                place: seen[f].map_or(Place::Nowhere, |s| s.place),
+                place: seen[f].map_or(FactPlace::Nowhere, |s| s.place),
                 stale: absent && old_there,
                 both: !absent && old_there,
                 contradicted: flaw.forbidden || flaw.changed,
@@ -163,7 +168,7 @@ impl Retention {
                     self.compactions_seen,
                 )
             };
-            self.log.note(Event::Needed(Box::new(record)));
+            self.log.note(ReplayEvent::Needed(Box::new(record)));
         }
     }
 

@@ -12,7 +12,7 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
 use super::agents::DEEPEST;
-use super::events::Log;
+use super::events::EventLog;
 use super::recording::of_subagent;
 use super::session_cache::SessionCache;
 use super::subagent_index::SubagentIndex;
@@ -29,12 +29,12 @@ pub(super) struct Subagents {
     /// Analysis of the whole session.
     whole: Arc<SessionCache>,
     doors: Doors,
-    log: Log,
+    log: EventLog,
     started: Mutex<HashSet<usize>>,
 }
 
 impl Subagents {
-    pub(super) fn new(scene: &Scene<'_>, doors: Doors, log: Log) -> Arc<Subagents> {
+    pub(super) fn new(scene: &Scene<'_>, doors: Doors, log: EventLog) -> Arc<Subagents> {
         Arc::new(Subagents {
             scenario: scene.scenario.clone(),
             spec: scene.spec.clone(),

@@ -13,7 +13,7 @@ use ctxbench_core::request::{ErrorKind, ModelError, Purpose, Reply, Request, Sto
 use ctxbench_core::session::Millis;
 
 use super::observer::{AnswerSource, Observer};
-use super::path::{Defaults, Move, Path, Step};
+use super::path::{Defaults, Move, Path, PathStep};
 use super::recording::text_of;
 use super::subagents::Subagents;
 use crate::mock::{Door, PlannedReply};
@@ -37,7 +37,7 @@ struct Background {
 pub(super) struct ReplayWorld {
     moves: std::vec::IntoIter<Move>,
     /// Remaining replies of the present turn, the next one last.
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
     door: Box<dyn Door>,
     observer: Observer,
     now: Millis,
@@ -287,7 +287,7 @@ impl Host for ReplayWorld {
         if self.observer.livelocked() {
             self.over = true;
             return Err(ModelError {
-                kind: ErrorKind::Ended,
+                kind: ErrorKind::SessionEnd,
                 status: 0,
                 code: None,
                 message: "no progress".into(),
@@ -299,7 +299,7 @@ impl Host for ReplayWorld {
         };
         let (plan, asked, late_ms) = self.answer(request.purpose, plan, asked);
         let result = self.ask(request, plan).await;
-        if result.as_ref().is_err_and(|e| e.kind == ErrorKind::Ended) {
+        if result.as_ref().is_err_and(|e| e.kind == ErrorKind::SessionEnd) {
             // Not sent, because of a spend limit or a missing summary. No event is logged, and the
             // user does not ask to continue.
             self.over = true;

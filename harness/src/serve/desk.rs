@@ -12,7 +12,7 @@ use ctxbench_provider::wire::{self, ALL, Wire};
 use super::errors;
 use super::limit::limit;
 use super::speaker::{Arrived, ModelAnswer, RequestOutcome, Speaker};
-use crate::mock::{Live, PlannedReply, ProviderModel, ProviderOptions, Store};
+use crate::mock::{ContentStore, Live, PlannedReply, ProviderModel, ProviderOptions};
 use crate::summarise::{Summariser, SummaryDesk};
 
 /// Writer of the summaries that the provider is asked for, and the facts it may use.
@@ -71,7 +71,7 @@ impl ServerState {
     }
 
     /// Returns the contents that clients stored.
-    pub(super) fn store(&mut self, wire: Wire) -> &mut Store {
+    pub(super) fn store(&mut self, wire: Wire) -> &mut ContentStore {
         self.account(wire).store()
     }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 #[derive(Debug, Default)]
-struct State {
+struct DeskState {
     asked: u64,
     trouble: Option<String>,
 }
@@ -12,7 +12,7 @@ struct State {
 /// be written is not an answer of the provider: the strategy would treat it as a failure to handle.
 /// Therefore the replay checks this log and stops.
 #[derive(Clone, Debug, Default)]
-pub struct SummaryDesk(Arc<Mutex<State>>);
+pub struct SummaryDesk(Arc<Mutex<DeskState>>);
 
 impl SummaryDesk {
     /// Returns the number of the next summary, from 0.

@@ -6,10 +6,10 @@ use crate::common;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use common::Folder;
+use common::CommandFolder;
 
 /// Runs the script in a folder with the example's files.
-fn act(here: &Folder, inputs: &[(&str, &str)]) -> Output {
+fn act(here: &CommandFolder, inputs: &[(&str, &str)]) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let example = root.join("examples/ci-gate");
     let session = "sessions/release-day.toml";
@@ -39,7 +39,7 @@ fn said(output: &Output) -> String {
 
 #[test]
 fn action_with_worse_results_fails_with_annotations() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let first = act(&here, &[]);
     assert!(first.status.success(), "{}", said(&first));
     assert!(said(&first).contains("::notice title=ctxbench gate::there is no baseline.json"));
@@ -61,7 +61,7 @@ fn action_with_worse_results_fails_with_annotations() {
 
 #[test]
 fn action_inputs_are_never_run_as_commands() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let hostile = "codex:x=$(touch pwned)`touch pwned`;touch pwned";
     let refused = act(&here, &[("STRATEGIES", hostile), ("SESSIONS", "$(touch pwned)")]);
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::process::Stdio;
 
 use common::replayed::run_with;
-use common::{Folder, jsonl};
+use common::{CommandFolder, jsonl};
 use ctxbench_harness::models;
 use ctxbench_harness::replay::Options;
 use ctxbench_harness::verify::{Verified, verify};
@@ -19,7 +19,7 @@ const FAST: &str =
     "run login-bug --strategy reference --strategy codex --strategy opencode --transport direct";
 
 /// Returns the first column of `list …`, up to the first empty line, without indented lines.
-fn names(here: &Folder, what: &str) -> Vec<String> {
+fn names(here: &CommandFolder, what: &str) -> Vec<String> {
     let out = here.run(&format!("list {what}")).ok().stdout;
     out.lines()
         .take_while(|l| !l.is_empty())
@@ -30,7 +30,7 @@ fn names(here: &Folder, what: &str) -> Vec<String> {
 
 #[test]
 fn default_run_covers_every_strategy_and_default_scenario() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let out = here.run("").ok();
     let strategies = names(&here, "strategies");
     for name in &strategies {
@@ -87,7 +87,7 @@ fn expected_answers_of_variants_are_met() {
 
 #[test]
 fn requests_and_compactions_add_up_to_the_summary() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run("run login-bug-tight --transport direct").ok();
     let (requests, compactions) =
         (here.csv("ctxbench-out/requests.csv"), here.csv("ctxbench-out/compactions.csv"));
@@ -115,7 +115,7 @@ fn requests_and_compactions_add_up_to_the_summary() {
 
 #[test]
 fn list_and_show_cover_strategies_scenarios_and_models() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let strategies = names(&here, "strategies");
     for name in "reference none keep-nothing sliding-window observation-masking aider codex \
         opencode claude-code anthropic-sdk openoxide"
@@ -233,7 +233,7 @@ fn codex_rollout() -> String {
 #[test]
 fn imported_recording_has_the_same_figures() {
     for (format, text) in [("claude-code", claude_transcript()), ("codex", codex_rollout())] {
-        let here = Folder::new();
+        let here = CommandFolder::new();
         here.write("rec.jsonl", text);
         here.run("import rec.jsonl -o session.jsonl").ok();
         let printed = here.run(&format!("import rec.jsonl --format {format}")).ok().stdout;
@@ -271,7 +271,7 @@ fn imported_recording_has_the_same_figures() {
 /// Imports every recording of the test data without flags, and runs it directly and as imported.
 #[test]
 fn recordings_of_every_format_import_and_run() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
     let all = [
         ("aider/read-only-files.aider.chat.history.md", 1),
@@ -313,7 +313,7 @@ fn recordings_of_every_format_import_and_run() {
 
 #[test]
 fn piped_session_has_the_same_figures() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     for text in [claude_transcript(), codex_rollout()] {
         here.write("stdin.jsonl", &text);
         let file = here.run("import stdin.jsonl").ok().stdout;
@@ -339,7 +339,7 @@ fn piped_session_has_the_same_figures() {
 
 #[test]
 fn import_to_folder_writes_one_file_per_session() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/recordings");
     let three = data.join("openhands/output.jsonl").display().to_string();
     here.write("rec.jsonl", claude_transcript());
@@ -371,7 +371,7 @@ fn import_to_folder_writes_one_file_per_session() {
 
 #[test]
 fn a_folder_of_sessions_runs_them_all() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("all/one.jsonl", claude_transcript());
     here.write("all/two.jsonl", codex_rollout());
     here.write("all/notes.txt", "not a session");
@@ -387,7 +387,7 @@ fn a_folder_of_sessions_runs_them_all() {
 
 #[test]
 fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run(&format!("{FAST} --out out")).ok();
     here.run("report out --format html -o -").fails_with(2).says(&["`-` is none"]);
     assert!(!here.path("-").exists());
@@ -440,7 +440,7 @@ fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
 
 #[test]
 fn compare_prints_changed_and_unchanged_rows() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let run = |limit: u32, out: &str| {
         here.run(&format!(
             "run login-bug --strategy reference --strategy codex --transport direct \
@@ -485,7 +485,7 @@ fn compare_prints_changed_and_unchanged_rows() {
 
 #[test]
 fn compact_shows_the_context_before_and_after() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let out = here.run("compact login-bug --strategy codex").ok();
     out.prints(&["before", "after", " → ", " tokens", "summary"]);
     // codex keeps the user's messages, so the first one is on both sides, and drops tool output.
@@ -506,7 +506,7 @@ fn compact_shows_the_context_before_and_after() {
 
 #[test]
 fn compact_at_a_turn_shows_every_strategy() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let at = "compact login-bug --at turn:2";
     let all: Value = serde_json::from_str(&here.run(&format!("{at} --json")).ok().stdout).unwrap();
     let rows = all["strategies"].as_array().unwrap();
@@ -542,7 +542,7 @@ fn compact_at_a_turn_shows_every_strategy() {
 
 #[test]
 fn json_on_standard_output_is_the_results_file() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let out = here.run(&format!("{FAST} --json --out out")).ok();
     let parsed: Value = serde_json::from_str(&out.stdout).unwrap();
     assert_eq!(parsed["runs"].as_array().unwrap().len(), 3);
@@ -551,7 +551,7 @@ fn json_on_standard_output_is_the_results_file() {
 
 #[test]
 fn closed_stdout_exits_with_0() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run(&format!("{FAST} --out out")).ok();
     for line in [
         "list strategies --matrix",
@@ -575,7 +575,7 @@ fn closed_stdout_exits_with_0() {
 
 #[test]
 fn output_to_a_pipe_has_no_colours() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     for out in [
         here.run(&format!("{FAST} --out out")).ok(),
         here.run(&format!("{FAST} --out out")).env("NO_COLOR", "1").ok(),
@@ -587,7 +587,7 @@ fn output_to_a_pipe_has_no_colours() {
 #[cfg(target_os = "linux")]
 #[test]
 fn output_to_a_terminal_has_colours_unless_no_color() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let run = here.run("").command();
     let program = run.get_program().to_string_lossy().into_owned();
     let on_a_terminal = |no_color: Option<&str>| {

@@ -1,26 +1,26 @@
 //! `ctxbench.toml`: options from a file, and the restrictions on a file that was found
 //! automatically.
 
-use crate::common::{Folder, Output};
+use crate::common::{CommandFolder, Output};
 
 /// Creates the example of docs/formats.md, with its file of models.
-fn documented() -> Folder {
+fn documented() -> CommandFolder {
     let formats = include_str!("../../../docs/formats.md");
     let section = formats.split_once("\n## Configuration\n").unwrap().1;
     let example = section.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("ctxbench.toml", example);
     here.write("own.toml", include_str!("../../../tests/data/models/own.toml"));
     here
 }
 
-fn with(text: &str) -> Folder {
-    let here = Folder::new();
+fn with(text: &str) -> CommandFolder {
+    let here = CommandFolder::new();
     here.write("ctxbench.toml", text);
     here
 }
 
-fn rows(here: &Folder, out: &str) -> Vec<String> {
+fn rows(here: &CommandFolder, out: &str) -> Vec<String> {
     let mut all: Vec<String> = here
         .csv(&format!("{out}/summary.csv"))
         .iter()
@@ -31,7 +31,7 @@ fn rows(here: &Folder, out: &str) -> Vec<String> {
 }
 
 /// Runs a command in a subfolder.
-fn inside(here: &Folder, folder: &str, line: &str) -> Output {
+fn inside(here: &CommandFolder, folder: &str, line: &str) -> Output {
     let mut command = here.run(line).command();
     let out = command.current_dir(here.path(folder)).output().unwrap();
     Output {
@@ -77,7 +77,7 @@ fn file_is_found_up_to_the_root_of_the_repository() {
 
 #[test]
 fn paths_of_a_named_file_are_relative_to_it() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("other/summaries.jsonl", "\"The port is 8443.\"\n");
     here.write(
         "other/mine.toml",
@@ -90,7 +90,7 @@ fn paths_of_a_named_file_are_relative_to_it() {
 
 #[test]
 fn named_file_sets_every_option() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write(
         "c.toml",
         "[gate]\nbaseline = \"base.json\"\n[run]\nno_rereads = false\njson = true\n",

@@ -5,7 +5,7 @@ use crate::common;
 use std::io::Write;
 use std::path::Path;
 
-use common::{Folder, jsonl};
+use common::{CommandFolder, jsonl};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ const PORT: &str = "id = \"port\"\n[[step]]\ntype = \"user\"\ntext = \"Which por
 
 #[test]
 fn archives_of_tar_are_named_and_not_read() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     // A header: the file name, and the magic number at byte 257.
     let mut tar = vec![0; 1024];
     tar[..9].copy_from_slice(b"one.jsonl");
@@ -60,7 +60,7 @@ fn archives_of_tar_are_named_and_not_read() {
 }
 
 /// Creates a folder tree as a user might have it.
-fn tree(here: &Folder, at: &str) {
+fn tree(here: &CommandFolder, at: &str) {
     let put = |name: &str, bytes: &[u8]| here.write(&format!("{at}/{name}"), bytes);
     put("2025/pi.jsonl.gz", &gzip(&data(PI)));
     put("2025/torn.jsonl.gz", &gzip(&data(PI))[..2_000]);
@@ -79,7 +79,7 @@ fn tree(here: &Folder, at: &str) {
 }
 
 /// Returns the lines of `list sessions --json`.
-fn listed(here: &Folder, line: &str) -> Vec<Value> {
+fn listed(here: &CommandFolder, line: &str) -> Vec<Value> {
     let out = here.run(&format!("list sessions --json {line}")).ok().stdout;
     out.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
 }
@@ -92,7 +92,7 @@ fn names(rows: &[Value]) -> Vec<String> {
 
 #[test]
 fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     tree(&here, "all");
     let rows = listed(&here, "all");
     assert_eq!(
@@ -152,7 +152,7 @@ fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
 /// Aider stores counters for some replies only, and its models are often retired.
 #[test]
 fn what_was_counted_of_a_part_and_priced_as_another_model_is_told() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let chat = "# aider chat started at 2024-08-06 08:55:14\n\n> Model: claude-3-5-sonnet-20240620 \
                 with diff edit format  \n\n#### hello\n\nHello!\n\n> Tokens: 5,000 sent, 3 received.  \n\n\
                 #### and you\n\nFine.\n";
@@ -170,7 +170,7 @@ fn what_was_counted_of_a_part_and_priced_as_another_model_is_told() {
 /// A shell's `**/*.jsonl` also names the files of subagents.
 #[test]
 fn files_of_subagents_that_are_named_too_count_once() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let main = data("recordings/claude-code/spotter-8463c716.jsonl");
     let agent = "recordings/claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl";
     here.write("s/spotter-8463c716.jsonl", main);
@@ -186,7 +186,7 @@ fn files_of_subagents_that_are_named_too_count_once() {
 #[cfg(unix)]
 #[test]
 fn a_path_that_is_a_pipe_is_read_once() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let made = std::process::Command::new("mkfifo").arg(here.path("pipe")).status().unwrap();
     assert!(made.success());
     let through = |bytes: Vec<u8>, line: &str| {
@@ -215,7 +215,7 @@ fn a_path_that_is_a_pipe_is_read_once() {
 #[cfg(unix)]
 #[test]
 fn what_a_shell_hands_over_is_no_number() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let chat =
         "{\"role\":\"user\",\"content\":\"hi\"}\n{\"role\":\"assistant\",\"content\":\"ho\"}\n";
     here.write("chat.jsonl", chat);
@@ -232,7 +232,7 @@ fn what_a_shell_hands_over_is_no_number() {
 
 #[test]
 fn everything_that_a_file_may_hold_may_come_through_standard_input() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let run = format!("run - {REPLAY}");
     here.run(&run).piped(PORT).ok();
     let out = here.run("list sessions --json -").piped(data("packed/tree.zip")).ok().stdout;
@@ -242,7 +242,7 @@ fn everything_that_a_file_may_hold_may_come_through_standard_input() {
 
 #[test]
 fn an_archive_that_breaks_off_is_said_to_by_every_command() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("torn.jsonl.gz", &gzip(&data(PI))[..2_000]);
     for (line, code) in [("import", 2), ("list sessions", 2), ("run", 2)] {
         let out = here.run(&format!("{line} torn.jsonl.gz")).fails_with(code);
@@ -279,7 +279,7 @@ fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
 
 #[test]
 fn what_of_an_archive_is_not_read_is_told() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let (one, two) = (session("one", "2026-01-01", 5), session("two", "2026-02-02", 9));
     let inner = zip(&[("a.jsonl", one.as_bytes())]);
     let log = data("packed/tree.zip");
@@ -309,7 +309,7 @@ fn what_of_an_archive_is_not_read_is_told() {
 
 #[test]
 fn numbers_that_no_session_has_are_told_and_fill_no_memory() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let line = |kind: &str, id: &str, parent: Value, message: Value| {
         json!({"type": kind, "uuid": id, "parentUuid": parent, "sessionId": "s", "requestId": id,
             "timestamp": "2026-01-01T00:00:00.000Z", "message": message})
@@ -340,7 +340,7 @@ fn numbers_that_no_session_has_are_told_and_fill_no_memory() {
 
 #[test]
 fn what_is_named_twice_counts_once_and_an_empty_archive_holds_nothing() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("s/pi.jsonl", data(PI));
     assert_eq!(names(&listed(&here, "s ./s/pi.jsonl s/pi.jsonl")), ["s/pi.jsonl pi"]);
     // The end of a directory without entries.
@@ -352,7 +352,7 @@ fn what_is_named_twice_counts_once_and_an_empty_archive_holds_nothing() {
 
 #[test]
 fn a_compressed_session_runs_as_the_session_does() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("plain/pi.jsonl", data(PI));
     here.write("packed/pi.jsonl.gz", gzip(&data(PI)));
     let mut results = Vec::new();
@@ -369,7 +369,7 @@ fn a_compressed_session_runs_as_the_session_does() {
 
 #[test]
 fn a_subagent_beside_a_compressed_session_belongs_to_it() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let root = "recordings/claude-code/spotter-8463c716";
     here.write("s/spotter.jsonl.gz", gzip(&data(&format!("{root}.jsonl"))));
     for agent in ["agent-a7be2f0", "agent-acompact-f46190"] {
@@ -384,7 +384,7 @@ fn a_subagent_beside_a_compressed_session_belongs_to_it() {
 
 #[test]
 fn damaged_sessions_do_not_end_a_run_or_an_import() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     tree(&here, "all");
     let out = here.run(&format!("run all {REPLAY}")).ok();
     out.says(&["note: all: 3 of 16 files are not sessions and are skipped", "torn.jsonl.gz:1: "]);
@@ -409,7 +409,7 @@ fn damaged_sessions_do_not_end_a_run_or_an_import() {
 
 #[test]
 fn sessions_are_chosen_alike_by_every_command() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     for n in 0..9 {
         let day = format!("2026-0{}-01", n + 1);
         here.write(&format!("a/d{}/s{n}.jsonl", n % 2), session(&format!("s{n}"), &day, 10 * n));

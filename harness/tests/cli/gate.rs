@@ -3,13 +3,13 @@
 
 use crate::common;
 
-use common::Folder;
+use common::CommandFolder;
 use serde_json::{Value, json};
 
 /// Creates results of three strategies on two scenarios in `out`, and their baseline in
 /// `base.json`.
-fn measured() -> Folder {
-    let here = Folder::new();
+fn measured() -> CommandFolder {
+    let here = CommandFolder::new();
     let strategies = "--strategy reference --strategy codex --strategy observation-masking";
     here.run(&format!("run login-bug login-bug-tight {strategies} --transport direct"))
         .arg("--out")
@@ -36,7 +36,7 @@ fn add(record: &mut Value, metric: &str, by: f64) {
 }
 
 /// Writes the results with one change for codex on login-bug-tight.
-fn changed(here: &Folder, change: impl FnOnce(&mut Value)) {
+fn changed(here: &CommandFolder, change: impl FnOnce(&mut Value)) {
     let mut results = here.json("out/results.json");
     change(record(&mut results, "login-bug-tight", "codex"));
     here.write("new.json", results.to_string());

@@ -1,13 +1,13 @@
 //! User-defined models, and recordings of models that are not listed.
 
-use crate::common::{Folder, jsonl};
+use crate::common::{CommandFolder, jsonl};
 use serde_json::json;
 
 /// The example of docs/formats.md.
 const OWN: &str = include_str!("../../../tests/data/models/own.toml");
 
-fn with_own() -> Folder {
-    let here = Folder::new();
+fn with_own() -> CommandFolder {
+    let here = CommandFolder::new();
     here.write("own.toml", OWN);
     here
 }
@@ -89,7 +89,7 @@ fn results_with_other_prices_are_not_compared() {
 
 #[test]
 fn errors_in_a_models_file_name_the_line() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run("list models --models none.toml").fails_with(2).says(&["--models", "none.toml"]);
     here.write("bad.toml", "[[model]]\nname = \"x\"\nlike = \"gpt-5\"\nwindo = 3\n");
     let out = here.run("list models --models bad.toml").fails_with(2);

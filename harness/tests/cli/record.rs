@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
-use common::Folder;
+use common::CommandFolder;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
@@ -102,13 +102,13 @@ fn interrupt(recorder: &mut Serving) {
     assert_eq!(recorder.child.wait().unwrap().code(), Some(0));
 }
 
-fn lines(here: &Folder, name: &str) -> Vec<Value> {
+fn lines(here: &CommandFolder, name: &str) -> Vec<Value> {
     here.read(name).lines().map(|l| serde_json::from_str(l).unwrap()).collect()
 }
 
 #[test]
 fn no_key_is_in_the_file_or_in_what_is_said() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     // An answer that repeats every secret, as some error messages do.
     let said = json!({"type": "error", "error": {"type": "authentication_error",
         "message": "canary-header-1 canary-bearer-2 canary-query-3 canary-cookie-4 canary-own-5"}});
@@ -145,7 +145,7 @@ fn no_key_is_in_the_file_or_in_what_is_said() {
 
 #[test]
 fn an_answer_streams_as_it_comes() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let (go_on, wait) = std::sync::mpsc::channel::<()>();
     let (url, _asked) = provider(move |stream| {
         let head =
@@ -173,7 +173,7 @@ fn an_answer_streams_as_it_comes() {
 
 #[test]
 fn what_breaks_off_is_kept_as_such() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let (url, _asked) = provider(|stream| {
         let head =
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n";
@@ -197,7 +197,7 @@ fn what_breaks_off_is_kept_as_such() {
 
 #[test]
 fn compressed_bodies_pass_through_and_are_kept_as_text() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let gzip = |bytes: &[u8]| {
         let mut packed = GzEncoder::new(Vec::new(), Compression::default());
         packed.write_all(bytes).unwrap();
@@ -229,7 +229,7 @@ fn compressed_bodies_pass_through_and_are_kept_as_text() {
 
 #[test]
 fn only_programs_on_this_machine_are_served() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let mut recorder = Serving::run(&here, "record --out r.jsonl --upstream http://127.0.0.1:9");
     for head in [
         POST.replace("localhost", "rebound.example"),
@@ -247,7 +247,7 @@ fn only_programs_on_this_machine_are_served() {
 
 #[test]
 fn the_program_decides_how_it_ends_and_where_it_is_told_to_send() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let out = here
         .run("record --out a.jsonl --upstream http://127.0.0.1:9 -- sh -c")
         .arg("echo $OPENAI_BASE_URL; echo $ANTHROPIC_BASE_URL; exit 7")
@@ -283,7 +283,7 @@ fn the_program_decides_how_it_ends_and_where_it_is_told_to_send() {
 
 #[test]
 fn ctrl_c_reaches_the_program_and_the_file_is_whole() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let mut command = here.run("record --out r.jsonl -- sh -c").command();
     // The program prints that it is ready and handles the signal itself. It waits for input that
     // never arrives.
@@ -306,7 +306,7 @@ fn ctrl_c_reaches_the_program_and_the_file_is_whole() {
 #[test]
 fn the_file_is_private_and_replaces_nothing() {
     use std::os::unix::fs::PermissionsExt;
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.run("record --out r.jsonl -- true").ok();
     let mode = std::fs::metadata(here.path("r.jsonl")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -329,7 +329,7 @@ fn the_file_is_private_and_replaces_nothing() {
 fn secrets_in_prompts_are_taken_out_when_that_is_asked_for() {
     let key = "AKIAIOSFODNN7EXAMPLQ";
     for redact in [false, true] {
-        let here = Folder::new();
+        let here = CommandFolder::new();
         let (url, _asked) = provider(|stream| {
             respond(
                 stream,
@@ -350,7 +350,7 @@ fn secrets_in_prompts_are_taken_out_when_that_is_asked_for() {
 
 #[test]
 fn a_recording_is_a_session_for_every_command() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let imported = here.run(&format!("import {RECORDING} --cassette c.jsonl")).ok();
     imported.says(&["1 summary, 1 of them new in c.jsonl"]);
     imported.prints(&[
@@ -387,7 +387,7 @@ fn the_official_clients_work_through_it() {
         ("openai_check.py", 16),
         ("openai_check.mjs", 13),
     ] {
-        let here = Folder::new();
+        let here = CommandFolder::new();
         let server = Serving::run(&here, "serve");
         let line = format!("record --out r.jsonl --upstream {}", server.url);
         let mut recorder = Serving::run(&here, &line);

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::common::Folder;
+use crate::common::CommandFolder;
 
 /// Random keys, assembled here so that secret scanners ignore this file.
 fn secrets() -> [String; 5] {
@@ -63,7 +63,7 @@ fn scripted() -> String {
 
 #[test]
 fn redacted_import_has_no_secrets() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("talk.json", conversation());
     let plain = here.run("import talk.json").ok();
     for secret in secrets() {
@@ -87,7 +87,7 @@ fn redacted_import_has_no_secrets() {
 
 #[test]
 fn report_has_no_secrets_by_default() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("mill.toml", scripted());
     here.run("run mill.toml --strategy none --transport direct --out out").ok();
     let [_, _, mail, home, _] = secrets();

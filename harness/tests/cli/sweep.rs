@@ -2,11 +2,11 @@
 
 use crate::common;
 
-use common::Folder;
+use common::CommandFolder;
 
 #[test]
 fn a_sweep_makes_a_row_for_each_value_and_a_table() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let out = here
         .run(
             "run login-bug --strategy reference --strategy codex \
@@ -48,7 +48,7 @@ fn a_sweep_makes_a_row_for_each_value_and_a_table() {
 /// Percentages of a share setting are that share. A text is a single value regardless of its form.
 #[test]
 fn shares_take_per_cent_and_texts_are_not_swept() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let labels = |strategy: &str| {
         let line = format!("run login-bug --strategy {strategy} --transport direct --out out");
         here.run(&line).ok();

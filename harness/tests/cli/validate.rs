@@ -4,7 +4,7 @@ use crate::common;
 
 use std::path::Path;
 
-use common::{Folder, Output};
+use common::{CommandFolder, Output};
 use serde_json::{Value, json};
 
 fn data(name: &str) -> String {
@@ -21,7 +21,7 @@ fn parsed(out: &Output) -> Value {
 
 /// Returns the only file of a result.
 fn file(line: &str) -> Value {
-    parsed(&Folder::new().run(&format!("validate --json {line}")).ok())["files"][0].clone()
+    parsed(&CommandFolder::new().run(&format!("validate --json {line}")).ok())["files"][0].clone()
 }
 
 /// Returns line, cause and predictability of every miss.
@@ -85,7 +85,7 @@ fn new_turn_is_served_up_to_the_dropped_thinking() {
     // The same calls by a model that keeps reasoning: both predictions are wrong, and so is the one
     // of line 10, because no prompt of such a model shrinks.
     let text = std::fs::read_to_string(data("claude-code-thinking.jsonl")).unwrap();
-    let folder = Folder::new();
+    let folder = CommandFolder::new();
     folder.write("kept.jsonl", text.replace("sonnet-4-5-20250929", "opus-4-6"));
     let f = parsed(&folder.run("validate --json kept.jsonl").ok())["files"][0].clone();
     let wrong: Vec<(u64, bool)> = misses(&f).iter().map(|m| (m.0, m.2)).collect();
@@ -119,7 +119,7 @@ fn gateways_are_reported_separately_and_do_not_count() {
     assert_eq!(misses(&f), [miss(4, "gateway", false)]);
     let both =
         format!("{} {}", data("claude-code-gateway.jsonl"), data("claude-code-one-hour.jsonl"));
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let all = parsed(&here.run(&format!("validate --json --min 100 {both}")).ok());
     assert_eq!((&all["counted"]["exact"], &all["gateways"]["compared"]), (&2.into(), &2.into()));
     // Without IDs the pattern decides: three of five compared calls read nothing or an older prefix
@@ -177,7 +177,7 @@ fn reply_with_a_provider_tool_is_one_call() {
     let user = json!({"role": "user", "content": "more"});
     let talk = json!({"model": "claude-sonnet-4-5", "messages": [user, reply("s1", 0, 3000), user,
         reply("s2", 3000, 200), user, reply("s3", 3200, 200)]});
-    let here = Folder::new();
+    let here = CommandFolder::new();
     here.write("searched.json", talk.to_string());
     // Each call reads the tokens that the previous one read and wrote.
     here.run("validate searched.json --min 100")
@@ -189,7 +189,7 @@ fn reply_with_a_provider_tool_is_one_call() {
 
 #[test]
 fn min_share_decides_the_exit_code() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let path = data("claude-code-known-misses.jsonl");
     // 6 of 8 = 75 %.
     here.run(&format!("validate {path} --min 75")).ok();
@@ -203,7 +203,7 @@ fn min_share_decides_the_exit_code() {
 
 #[test]
 fn bad_recording_names_file_line_and_expected_value() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let good = std::fs::read_to_string(data("claude-code-one-hour.jsonl")).unwrap();
     let lines: Vec<&str> = good.lines().collect();
     let refuses = |name: &str, content: &str, words: &[&str]| {
@@ -236,7 +236,7 @@ fn bad_recording_names_file_line_and_expected_value() {
 
 #[test]
 fn bad_file_in_a_folder_does_not_hide_others() {
-    let here = Folder::new();
+    let here = CommandFolder::new();
     let good = std::fs::read_to_string(data("claude-code-one-hour.jsonl")).unwrap();
     here.write("all/deep/er/good.jsonl", &good);
     here.write("all/notes.jsonl", "hello\n");

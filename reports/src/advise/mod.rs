@@ -20,7 +20,7 @@ pub use agree::{WITHIN, disagreement};
 
 /// One value of one setting.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Change {
+pub struct SettingChange {
     /// Label of its row.
     pub label: String,
     /// Name of our setting.
@@ -50,7 +50,7 @@ pub struct Tried<'a> {
     /// Label of the present settings.
     pub product: &'a str,
     /// Values that were tried.
-    pub changes: Vec<Change>,
+    pub changes: Vec<SettingChange>,
     /// Rows of the usable sessions: the present settings, and each change.
     pub runs: &'a [RunRecord],
     /// Cost of these sessions by the provider's counters, USD.
@@ -96,10 +96,10 @@ pub struct Sums {
 
 /// Effect of one value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct ChangeOutcome {
     /// The value.
     #[serde(flatten)]
-    pub change: Change,
+    pub change: SettingChange,
     /// Whether it is on the Pareto front of cost and needs kept, together with the present
     /// settings.
     pub front: bool,
@@ -133,7 +133,7 @@ pub struct Advice {
     pub median_usd: Option<f64>,
     /// Sums over all sessions with the present settings.
     pub now: Sums,
-    pub changes: Vec<Outcome>,
+    pub changes: Vec<ChangeOutcome>,
     pub left_out: Vec<LeftOut>,
     pub limits: Vec<String>,
 }
@@ -155,7 +155,7 @@ pub fn advise(tried: Tried<'_>) -> Advice {
     let now: Vec<&RunRecord> = of(runs, product).collect();
     let all: Vec<&RunRecord> = runs.iter().collect();
     let differences = stats::by_settings(&all, product);
-    let outcomes: Vec<Outcome> = match &differences {
+    let outcomes: Vec<ChangeOutcome> = match &differences {
         Some(d) => {
             let front = on_front(d);
             changes.into_iter().filter_map(|c| outcome(d, &front, product, c, runs)).collect()
@@ -223,16 +223,16 @@ fn outcome(
     d: &Differences,
     front: &BTreeSet<&str>,
     product: &str,
-    change: Change,
+    change: SettingChange,
     runs: &[RunRecord],
-) -> Option<Outcome> {
+) -> Option<ChangeOutcome> {
     let row = d.row(&change.label)?;
     let pairs: Vec<(&RunRecord, &RunRecord)> = of(runs, product)
         .filter_map(|now| Some((now, of(runs, &change.label).find(|r| is_of(r, now))?)))
         .filter(|(now, then)| now.is_whole() && then.is_whole())
         .collect();
     let (before, after): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
-    Some(Outcome {
+    Some(ChangeOutcome {
         front: row.compacted > 0 && front.contains(row.strategy.as_str()),
         finished: row.sessions,
         differs: row.compacted,
@@ -255,7 +255,7 @@ fn decide(
     d: &Differences,
     product: &str,
     compactions: u64,
-    outcomes: &[Outcome],
+    outcomes: &[ChangeOutcome],
 ) -> (Decision, String) {
     let name = fmt::one_line(product);
     let over = fmt::sessions(d.sessions);
@@ -275,16 +275,16 @@ fn decide(
         );
         return (Decision::TooFew, text);
     }
-    let words = |o: &Outcome| -> Vec<Verdict> {
+    let words = |o: &ChangeOutcome| -> Vec<Verdict> {
         deciding.iter().map(|(i, _)| o.figures[*i].verdict).collect()
     };
-    let better: Vec<&Outcome> =
+    let better: Vec<&ChangeOutcome> =
         outcomes.iter().filter(|o| words(o).contains(&Verdict::Better)).collect();
-    let free = |o: &&&Outcome| {
+    let free = |o: &&&ChangeOutcome| {
         let open = |v: &Verdict| matches!(v, Verdict::Worse | Verdict::DifferenceOnly);
         !words(o).iter().any(open) && o.finished == d.sessions
     };
-    let told = |o: &Outcome| {
+    let told = |o: &ChangeOutcome| {
         let parts: Vec<String> = deciding.iter().map(|(i, m)| said(&o.figures[*i], m)).collect();
         let finished = match d.sessions - o.finished {
             0 => String::new(),
@@ -292,8 +292,8 @@ fn decide(
         };
         parts.join(", ") + &finished
     };
-    let by_cost = |a: &&&Outcome, b: &&&Outcome| {
-        let cost = |o: &Outcome| deciding.first().and_then(|(i, _)| o.figures[*i].mean);
+    let by_cost = |a: &&&ChangeOutcome, b: &&&ChangeOutcome| {
+        let cost = |o: &ChangeOutcome| deciding.first().and_then(|(i, _)| o.figures[*i].mean);
         let (a, b) = (cost(a).unwrap_or(f64::MAX), cost(b).unwrap_or(f64::MAX));
         a.total_cmp(&b)
     };

@@ -10,15 +10,16 @@ use std::{io, iter};
 
 use ctxbench_core::strategy::Standing;
 
-use crate::formats::{Format, Make, ReportError};
+use crate::formats::{Make, ReportError, ReportFormat};
 use crate::metrics::{Cell, METRICS, ToCell};
 use crate::plots::Looks;
 use crate::record::{FactRecord, RunRecord};
-use crate::stored::{Files, Stored};
+use crate::stored::{Files, StoredResults};
 use crate::{fmt, seeds, spend};
 
 /// The format for `report --format csv`.
-pub(crate) const FORMAT: Format = Format { name: "csv", prints: false, make: Make::Rows(write) };
+pub(crate) const FORMAT: ReportFormat =
+    ReportFormat { name: "csv", prints: false, make: Make::Rows(write) };
 
 /// Name in the head, and what stands below it.
 type Column<T> = (&'static str, fn(&T) -> Cell);
@@ -140,7 +141,7 @@ impl Table {
 
 /// Every table in a file of its own; numbers have at most six decimals, unknown is `n/a`, and no
 /// text is a formula.
-fn write(stored: &Stored<'_>, _: &Looks, files: &mut dyn Files) -> Result<(), ReportError> {
+fn write(stored: &StoredResults<'_>, _: &Looks, files: &mut dyn Files) -> Result<(), ReportError> {
     let seeded = seeds::several(&stored.figures);
     let mut outs = Vec::new();
     for table in &TABLES {

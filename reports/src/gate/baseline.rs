@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use crate::json::{self, ReadError};
-use crate::metrics::{self, Metric, Stored};
+use crate::metrics::{self, BaselinePresence, Metric};
 use crate::{row_cache, view};
 
 /// Version of the baseline file; a file of another version is refused.
@@ -149,7 +149,7 @@ impl<'de> Deserialize<'de> for Figures {
         let mut out = Figures::default();
         for (metric, stored) in metrics::shown(|m| &m.stored) {
             match fields.get(metric.column) {
-                None | Some(Value::Null) if *stored == Stored::WhereKnown => {}
+                None | Some(Value::Null) if *stored == BaselinePresence::WhereKnown => {}
                 None | Some(Value::Null) => {
                     return Err(D::Error::custom(format!(
                         "a row has no `{}`, so the gate cannot check it; remove the file and \
@@ -204,8 +204,8 @@ mod tests {
         };
         for (metric, stored) in metrics::shown(|m| &m.stored) {
             match (lacking(metric.column), stored) {
-                (Ok(_), Stored::WhereKnown) => {}
-                (Err(e), Stored::Always) => {
+                (Ok(_), BaselinePresence::WhereKnown) => {}
+                (Err(e), BaselinePresence::Always) => {
                     assert!(e.contains(&format!("a row has no `{}`", metric.column)), "{e}")
                 }
                 (other, _) => panic!("{}: {other:?}", metric.column),

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::{Check, GateReport, Outcome};
-use crate::junit::{self, Case, Verdict};
+use crate::junit::{self, Case, TestVerdict};
 use crate::markdown;
 
 impl GateReport {
@@ -53,7 +53,7 @@ impl GateReport {
         for check in self.checks.iter().filter(|c| c.outcome != Outcome::Noted) {
             let verdict = match check.outcome {
                 Outcome::Fail => failed(&check.reason),
-                _ => Verdict::Ok,
+                _ => TestVerdict::Ok,
             };
             let case = Case { name: check.metric.clone(), verdict };
             match suites.last_mut().filter(|(row, _)| *row == check.row) {
@@ -65,8 +65,8 @@ impl GateReport {
     }
 }
 
-fn failed(text: &str) -> Verdict {
-    Verdict::Failed { kind: "gate", message: text.into(), text: text.into() }
+fn failed(text: &str) -> TestVerdict {
+    TestVerdict::Failed { kind: "gate", message: text.into(), text: text.into() }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use ctxbench_core::request::{Phase, Purpose};
 use ctxbench_core::session::RewindMode;
 use ctxbench_core::strategy::Standing;
 
-use crate::record::{KeptBy, Place, RequestStatus, RunRecord, Status, word};
+use crate::record::{FactPlace, KeptBy, RequestStatus, RunRecord, Status, word};
 
 pub(crate) use table::METRICS;
 pub(crate) use unit::Unit;
@@ -37,7 +37,7 @@ pub enum Cell {
 pub(crate) struct Metric {
     /// Name of the column, also for `--max` and `--min`.
     pub(crate) column: &'static str,
-    kind: Kind,
+    kind: ColumnKind,
     read: fn(&RunRecord) -> Cell,
     pub(crate) unit: Unit,
     /// Whether it can be below 0.
@@ -50,7 +50,7 @@ pub(crate) struct Metric {
     /// Meaning, for readers who see it for the first time; empty for text.
     pub(crate) help: &'static str,
     /// Heading in the tables of strategies.
-    pub(crate) scored: Rank<Score>,
+    pub(crate) scored: Rank<ScoreColumn>,
     /// Heading in the details that Markdown folds away below a table.
     pub(crate) detail: Rank<&'static str>,
     /// An axis of the Pareto front. Only metrics with [`Metric::judged`] may be.
@@ -64,7 +64,7 @@ pub(crate) struct Metric {
     pub(crate) compared: Rank<f64>,
     pub(crate) gated: Rank<Gate>,
     /// Column in a row of a baseline.
-    pub(crate) stored: Rank<Stored>,
+    pub(crate) stored: Rank<BaselinePresence>,
     pub(crate) bmf: Option<When>,
     pub(crate) github_benchmark: Rank<When>,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Metric {
 pub(crate) type Rank<T> = Option<(u16, T)>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ColumnKind {
     /// Identifies the run; known even if nothing ran.
     Key,
     Word,
@@ -90,12 +90,12 @@ pub(crate) enum Better {
 }
 
 /// A column of the tables of strategies.
-pub(crate) struct Score {
+pub(crate) struct ScoreColumn {
     /// Two lines of heading.
     pub(crate) head: [&'static str; 2],
 }
 
-impl Score {
+impl ScoreColumn {
     /// Heading in one line.
     pub(crate) fn title(&self) -> String {
         match self.head[0].strip_suffix('-') {
@@ -115,7 +115,7 @@ pub(crate) struct Gate {
 
 /// Whether every row of a baseline has the figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stored {
+pub(crate) enum BaselinePresence {
     /// A baseline without it is refused.
     Always,
     /// Some runs have no value.
@@ -174,7 +174,7 @@ impl Metric {
     }
 
     fn cell(&self, r: &RunRecord) -> Cell {
-        if r.status == Status::NotApplicable && self.kind != Kind::Key {
+        if r.status == Status::NotApplicable && self.kind != ColumnKind::Key {
             // Nothing ran, so nothing is 0.
             Cell::Na
         } else {
@@ -265,7 +265,7 @@ cells! {
     KeptBy: way => word(way).cell();
     Match: found => word(found).cell();
     Phase: phase => word(phase).cell();
-    Place: place => word(place).cell();
+    FactPlace: place => word(place).cell();
     Purpose: purpose => word(purpose).cell();
     RequestStatus: status => word(status).cell();
     RewindMode: mode => mode.word().cell();
@@ -308,13 +308,13 @@ pub(crate) fn shown<T>(
 }
 
 /// The columns of the tables of strategies.
-pub(crate) fn scores() -> Vec<(&'static Metric, &'static Score)> {
+pub(crate) fn scores() -> Vec<(&'static Metric, &'static ScoreColumn)> {
     shown(|m| &m.scored)
 }
 
 /// Every metric that is a number.
 pub(crate) fn numbers() -> impl Iterator<Item = &'static Metric> + Clone {
-    METRICS.iter().filter(|m| m.kind == Kind::Number)
+    METRICS.iter().filter(|m| m.kind == ColumnKind::Number)
 }
 
 /// Metric of that name; the error suggests similar names.
@@ -334,8 +334,8 @@ pub enum Holds {
 /// Contents of a column of `summary.csv`; the error suggests similar names.
 pub fn column(name: &str) -> Result<Holds, String> {
     named(name, METRICS.iter()).map(|m| match m.kind {
-        Kind::Number => Holds::Numbers(m.range()),
-        Kind::Key | Kind::Word => Holds::Words,
+        ColumnKind::Number => Holds::Numbers(m.range()),
+        ColumnKind::Key | ColumnKind::Word => Holds::Words,
     })
 }
 

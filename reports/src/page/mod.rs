@@ -20,17 +20,18 @@ use base64::prelude::BASE64_STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
-use crate::formats::{Format, Make, ReportError};
+use crate::formats::{Make, ReportError, ReportFormat};
 use crate::plots::Looks;
 use crate::sections::{self, Section};
-use crate::stored::{Files, Stored};
+use crate::stored::{Files, StoredResults};
 use crate::view::{self, Naming};
 use crate::{fmt, seeds};
 use budget::Packed;
 use overview::Overview;
 
 /// The format for `report --format html`.
-pub(crate) const FORMAT: Format = Format { name: "html", prints: true, make: Make::Rows(write) };
+pub(crate) const FORMAT: ReportFormat =
+    ReportFormat { name: "html", prints: true, make: Make::Rows(write) };
 
 /// Most bytes of a page, so that it passes as an attachment.
 const MAX_BYTES: usize = 20_000_000;
@@ -51,13 +52,17 @@ const SCRIPT: &str = concat!(
     include_str!("main.js"),
 );
 
-fn write(stored: &Stored<'_>, looks: &Looks, files: &mut dyn Files) -> Result<(), ReportError> {
+fn write(
+    stored: &StoredResults<'_>,
+    looks: &Looks,
+    files: &mut dyn Files,
+) -> Result<(), ReportError> {
     write_page(stored, looks, "", files)
 }
 
 /// Writes the page. `matrix_md` is a Markdown table of the features of the systems, or empty.
 pub(crate) fn write_page(
-    stored: &Stored<'_>,
+    stored: &StoredResults<'_>,
     looks: &Looks,
     matrix_md: &str,
     files: &mut dyn Files,
@@ -68,7 +73,7 @@ pub(crate) fn write_page(
     Ok(out.flush()?)
 }
 
-fn page(stored: &Stored<'_>, looks: &Looks, matrix_md: &str) -> Result<String, ReportError> {
+fn page(stored: &StoredResults<'_>, looks: &Looks, matrix_md: &str) -> Result<String, ReportError> {
     let results = &*seeds::averaged(&stored.figures);
     if results.runs.is_empty() {
         return Ok(document(&html! { main { p { "These results hold no runs." } } }));

@@ -13,7 +13,7 @@ use crate::plots::{self, Looks, Mark};
 use crate::record::{Results, RunRecord, Status};
 use crate::stats::{self, Differences, Figure, StrategyDifference};
 use crate::terms::{Terms, terms};
-use crate::view::{self, Block};
+use crate::view::{self, ReportBlock};
 use crate::{fmt, front};
 
 /// The data of all views but one session's own.
@@ -24,7 +24,7 @@ pub(super) struct Overview<'a> {
     metrics: Vec<MetricInfo>,
     strategies: Vec<Strategy>,
     groups: Vec<Group>,
-    blocks: Vec<Session>,
+    blocks: Vec<SessionOverview>,
     /// Place of each label in `strategies`.
     #[serde(skip)]
     places: BTreeMap<&'a str, usize>,
@@ -58,7 +58,7 @@ struct Group {
     against: String,
     x: Axis,
     y: Axis,
-    points: Vec<Point>,
+    points: Vec<FrontPoint>,
 }
 
 #[derive(Serialize)]
@@ -68,7 +68,7 @@ struct Axis {
 
 /// A strategy, or several that sent the same requests.
 #[derive(Serialize)]
-struct Point {
+struct FrontPoint {
     /// Place in `strategies`.
     s: usize,
     same: Vec<usize>,
@@ -89,7 +89,7 @@ struct Point {
 
 /// A session with one model and, where there are several, one summariser.
 #[derive(Serialize)]
-struct Session {
+struct SessionOverview {
     /// Unique, for links.
     name: String,
     title: String,
@@ -99,11 +99,11 @@ struct Session {
     tags: Vec<String>,
     model: String,
     window: Option<u64>,
-    rows: Vec<Row>,
+    rows: Vec<OverviewRow>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct OverviewRow {
     /// Place in `strategies`.
     s: usize,
     /// Outcome, if it did not finish.
@@ -126,7 +126,11 @@ fn is_zero(n: &u64) -> bool {
 }
 
 impl<'a> Overview<'a> {
-    pub(super) fn of(results: &'a Results, blocks: &[Block<'a>], looks: &Looks) -> Overview<'a> {
+    pub(super) fn of(
+        results: &'a Results,
+        blocks: &[ReportBlock<'a>],
+        looks: &Looks,
+    ) -> Overview<'a> {
         let labels = labels(blocks);
         let places: BTreeMap<&str, usize> =
             labels.iter().enumerate().map(|(i, r)| (*r, i)).collect();
@@ -138,7 +142,10 @@ impl<'a> Overview<'a> {
             metrics: metrics.iter().map(|m| MetricInfo::of(m)).collect(),
             strategies: strategies(results, &labels, looks, &mut taken),
             groups: terms(blocks).iter().filter_map(|t| Group::of(t, &places)).collect(),
-            blocks: blocks.iter().map(|b| Session::of(b, &metrics, &places, &mut names)).collect(),
+            blocks: blocks
+                .iter()
+                .map(|b| SessionOverview::of(b, &metrics, &places, &mut names))
+                .collect(),
             places,
         }
     }
@@ -155,7 +162,7 @@ impl<'a> Overview<'a> {
 }
 
 /// Every label once, in the order of the rows of the sessions.
-fn labels<'a>(blocks: &[Block<'a>]) -> Vec<&'a str> {
+fn labels<'a>(blocks: &[ReportBlock<'a>]) -> Vec<&'a str> {
     let mut seen = BTreeSet::new();
     let mut runs: Vec<&'a RunRecord> = blocks.iter().flat_map(|b| b.runs.iter().copied()).collect();
     runs.sort_by(|a, b| view::row_order(a, b));
@@ -252,7 +259,7 @@ impl Group {
                 told.push(format!("finished {} of {} sessions", s.sessions, d.sessions));
             }
             told.push(format!("compacted in {} of them", s.compacted));
-            Some(Point {
+            Some(FrontPoint {
                 s: places.get(s.strategy.as_str()).copied()?,
                 same: s.same.iter().filter_map(|l| places.get(l.as_str()).copied()).collect(),
                 x: value(cost).map(rounded),
@@ -298,15 +305,15 @@ fn words(figure: &Figure, metric: &Metric, d: &Differences) -> String {
     stats::change(figure, metric) + &interval
 }
 
-impl Session {
+impl SessionOverview {
     fn of(
-        block: &Block<'_>,
+        block: &ReportBlock<'_>,
         metrics: &[&Metric],
         places: &BTreeMap<&str, usize>,
         names: &mut BTreeSet<String>,
-    ) -> Session {
+    ) -> SessionOverview {
         let run = block.first();
-        let row = |(r, front): (&&RunRecord, bool)| Row {
+        let row = |(r, front): (&&RunRecord, bool)| OverviewRow {
             s: places.get(r.strategy.label.as_str()).copied().unwrap_or_default(),
             end: (r.status != Status::Completed).then(|| view::ending(r)).flatten(),
             broken: r.broken_rules(),
@@ -314,7 +321,7 @@ impl Session {
             beside: r.beside.is_some(),
             v: metrics.iter().map(|m| m.value(r).and_then(number)).collect(),
         };
-        Session {
+        SessionOverview {
             name: unique(block.name(), names),
             title: block.title(),
             terms: block.terms(),

@@ -156,8 +156,8 @@ fn differences(results: &Results, found: &[Differences]) -> Markup {
 
 fn difference_table(d: &Differences) -> Markup {
     let number = |x: Option<f64>| x.map_or(String::new(), fmt::exact);
-    let metrics: Vec<(&Metric, Said)> =
-        stats::judged().enumerate().map(|(i, m)| (m, Said::of(d, i, m))).collect();
+    let metrics: Vec<(&Metric, ShownColumns)> =
+        stats::judged().enumerate().map(|(i, m)| (m, ShownColumns::of(d, i, m))).collect();
     html! { table.sort {
         thead { tr {
             th scope="col" { "strategy" } th scope="col" { "compacted" }
@@ -190,16 +190,16 @@ fn difference_table(d: &Differences) -> Markup {
 }
 
 /// Columns with a verdict for any strategy; an empty one only takes room.
-struct Said {
+struct ShownColumns {
     interval: bool,
     bill: bool,
     verdict: bool,
 }
 
-impl Said {
-    fn of(d: &Differences, metric: usize, m: &Metric) -> Said {
+impl ShownColumns {
+    fn of(d: &Differences, metric: usize, m: &Metric) -> ShownColumns {
         let rows = || d.strategies.iter().map(|s| (s, &s.figures[metric]));
-        Said {
+        ShownColumns {
             interval: rows().any(|(_, f)| stats::interval(f, m).is_some()),
             bill: rows().any(|(_, f)| stats::bill(f).is_some()),
             verdict: rows().any(|(_, f)| !matches!(stats::verdict(f), "" | "n/a")),

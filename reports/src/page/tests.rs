@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::*;
 use crate::record::Results;
-use crate::record::{FactLife, FactMove, Place, RunRecord};
+use crate::record::{FactLife, FactMove, FactPlace, RunRecord};
 use crate::sample;
 
 fn of(results: &Results) -> String {
     let matrix = "# Title <x>\n\n| a | b |\n|---|---|\n| `c` | <u>d \\| e |\n";
-    page(&Stored::new(results, &results.runs).unwrap(), &Looks::default(), matrix).unwrap()
+    page(&StoredResults::new(results, &results.runs).unwrap(), &Looks::default(), matrix).unwrap()
 }
 
 /// Content of the script element with that id.
@@ -128,15 +128,15 @@ fn every_metric_comes_with_its_words_and_every_run_with_its_figures() {
 fn forgetful() -> Results {
     let mut results = sample::results();
     for r in results.runs.iter_mut().filter(|r| !r.compactions.is_empty()) {
-        r.facts[0].place = Place::Nowhere;
+        r.facts[0].place = FactPlace::Nowhere;
         r.lives = vec![FactLife {
             fact: "token-ttl".into(),
             tokens: vec!["900 s".into()],
             text: "the token lives 900 s".into(),
             moves: vec![FactMove {
                 compaction: 0,
-                from: Place::Verbatim,
-                to: Place::Nowhere,
+                from: FactPlace::Verbatim,
+                to: FactPlace::Nowhere,
                 before: "the token lives 900 s".into(),
                 after: "tokens expire".into(),
             }],
@@ -271,7 +271,7 @@ fn words_give_way_first_where_the_page_would_be_too_large() {
     let results = large(6, 4, 120);
     let blocks = view::blocks(&results);
     let overview = Overview::of(&results, &blocks, &Looks::default());
-    let sizes: Vec<usize> = chunk::Part::ALL
+    let sizes: Vec<usize> = chunk::Detail::ALL
         .into_iter()
         .map(|part| chunk::pack(&blocks[0], &overview, part).len())
         .collect();

@@ -2,7 +2,9 @@
 //! list beside them the names; those on the front are joined.
 
 use super::palette::Style;
-use super::sheet::{At, Fault, GREY, INK, Scale, Sheet, TEXT, axis_x, axis_y, sheet, text_width};
+use super::sheet::{
+    Anchor, Fault, GREY, INK, Scale, Sheet, TEXT, axis_x, axis_y, sheet, text_width,
+};
 use crate::fmt;
 
 const LEFT: i32 = 84;
@@ -19,7 +21,7 @@ pub(super) struct Cloud {
     pub(super) below: String,
     pub(super) x: Axis,
     pub(super) y: Axis,
-    pub(super) points: Vec<Point>,
+    pub(super) points: Vec<CloudPoint>,
     /// Names of what has no place.
     pub(super) without: Vec<String>,
 }
@@ -34,7 +36,7 @@ pub(super) struct Axis {
 }
 
 /// A row.
-pub(super) struct Point {
+pub(super) struct CloudPoint {
     pub(super) label: String,
     pub(super) at: (f64, f64),
     /// Both figures as text.
@@ -49,7 +51,7 @@ pub(super) struct Point {
 
 pub(super) fn draw(cloud: &Cloud) -> Result<String, Fault> {
     let points = &cloud.points;
-    let entry = |i: usize, p: &Point| format!("{}  {}", i + 1, p.label);
+    let entry = |i: usize, p: &CloudPoint| format!("{}  {}", i + 1, p.label);
     let names = points.iter().enumerate().map(|(i, p)| text_width(&entry(i, p), TEXT)).max();
     let names = names.unwrap_or(0).max(120);
     let wide = points.iter().flat_map(|p| &p.figures).map(|f| text_width(f, 14)).max();
@@ -87,35 +89,35 @@ pub(super) fn draw(cloud: &Cloud) -> Result<String, Fault> {
             s.tell(*at, 8, &told(cloud, p));
         }
         for (i, flag) in flags.iter().enumerate() {
-            s.text(flag.0, flag.1, At::Middle, TEXT, INK, &(i + 1).to_string())?;
+            s.text(flag.0, flag.1, Anchor::Middle, TEXT, INK, &(i + 1).to_string())?;
         }
         for (at, head) in columns.iter().zip([cloud.x.head, cloud.y.head]) {
-            s.text(*at, TOP - 16, At::Right, 14, GREY, head)?;
+            s.text(*at, TOP - 16, Anchor::Right, 14, GREY, head)?;
         }
         for (i, p) in points.iter().enumerate() {
             let row = TOP + 6 + i as i32 * LINE;
             mark(s, p, (list, row))?;
-            s.text(list + 30, row, At::Right, TEXT, INK, &(i + 1).to_string())?;
-            s.text(list + 38, row, At::Left, TEXT, INK, &p.label)?;
+            s.text(list + 30, row, Anchor::Right, TEXT, INK, &(i + 1).to_string())?;
+            s.text(list + 38, row, Anchor::Left, TEXT, INK, &p.label)?;
             for (at, figure) in columns.iter().zip(&p.figures) {
-                s.text(*at, row, At::Right, 14, INK, figure)?;
+                s.text(*at, row, Anchor::Right, 14, INK, figure)?;
             }
         }
         for (i, name) in cloud.without.iter().take(WITHOUT).enumerate() {
             let row = TOP + 18 + (points.len() + i) as i32 * LINE;
-            s.text(list + 38, row, At::Left, 14, GREY, &format!("{name}: n/a"))?;
+            s.text(list + 38, row, Anchor::Left, 14, GREY, &format!("{name}: n/a"))?;
         }
         Ok(())
     })
 }
 
-fn told(cloud: &Cloud, p: &Point) -> String {
+fn told(cloud: &Cloud, p: &CloudPoint) -> String {
     let front = if p.on_front { ", on the front" } else { "" };
     let [x, y] = &p.figures;
     format!("{}: {} {x}, {} {y}{front}", p.label, cloud.x.head, cloud.y.head)
 }
 
-fn mark(s: &Sheet<'_>, p: &Point, at: (i32, i32)) -> super::sheet::Drawn {
+fn mark(s: &Sheet<'_>, p: &CloudPoint, at: (i32, i32)) -> super::sheet::Drawn {
     if p.on_front {
         s.diamond(at, 10, p.style.color)?;
     }
@@ -123,7 +125,7 @@ fn mark(s: &Sheet<'_>, p: &Point, at: (i32, i32)) -> super::sheet::Drawn {
 }
 
 /// Steps from row to row of the front: no row lies above them.
-fn front_line(s: &Sheet<'_>, points: &[Point], x: Scale, y: Scale) -> super::sheet::Drawn {
+fn front_line(s: &Sheet<'_>, points: &[CloudPoint], x: Scale, y: Scale) -> super::sheet::Drawn {
     let mut front: Vec<(f64, f64)> = points.iter().filter(|p| p.on_front).map(|p| p.at).collect();
     front.sort_by(|a, b| a.0.total_cmp(&b.0));
     for pair in front.windows(2) {

@@ -8,10 +8,10 @@ use plotters::style::RGBColor;
 use super::palette::Styles;
 use super::rows::Names;
 use super::sheet::{
-    At, Drawn, Fault, GREY, INK, Scale, Sheet, TEXT, axis_x, axis_y, sheet, text_width,
+    Anchor, Drawn, Fault, GREY, INK, Scale, Sheet, TEXT, axis_x, axis_y, sheet, text_width,
 };
 use crate::fmt;
-use crate::view::Block;
+use crate::view::ReportBlock;
 
 const ALARM: RGBColor = RGBColor(178, 24, 43);
 const LEFT: i32 = 84;
@@ -22,7 +22,7 @@ const LINE: i32 = 22;
 /// out.
 const APART: usize = 12;
 
-pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> {
+pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, Fault> {
     let shown: Vec<&RunRecord> =
         block.runs.iter().copied().filter(|r| r.status != Status::NotApplicable).collect();
     let names = Names::of(block);
@@ -72,7 +72,7 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
             s.text(
                 LEFT + 6,
                 y.at(w) - 10,
-                At::Left,
+                Anchor::Left,
                 14,
                 ALARM,
                 &format!("window {}", fmt::tokens(w)),
@@ -155,15 +155,15 @@ fn key(s: &Sheet<'_>, shown: &[&RunRecord], names: &Names<'_>, styles: &Styles) 
     for (i, run) in shown.iter().enumerate() {
         let y = TOP + 8 + i as i32 * LINE;
         s.path(&[(left, y), (left + 30, y)], styles.of_run(run), 3)?;
-        s.text(left + 38, y, At::Left, TEXT, INK, &names.marked(run))?;
+        s.text(left + 38, y, Anchor::Left, TEXT, INK, &names.marked(run))?;
     }
     let y = TOP + 8 + shown.len() as i32 * LINE + 12;
     s.polygon(&[(left + 10, y - 4), (left + 20, y - 4), (left + 15, y + 4)], GREY)?;
-    s.text(left + 38, y, At::Left, 14, GREY, "compaction")?;
+    s.text(left + 38, y, Anchor::Left, 14, GREY, "compaction")?;
     s.cross((left + 15, y + LINE), 5, GREY)?;
-    s.text(left + 38, y + LINE, At::Left, 14, GREY, "died here")?;
+    s.text(left + 38, y + LINE, Anchor::Left, 14, GREY, "died here")?;
     if shown.iter().any(|r| too_dense(r)) {
-        s.text(left, y + 2 * LINE, At::Left, 14, GREY, "very frequent ones not marked")?;
+        s.text(left, y + 2 * LINE, Anchor::Left, 14, GREY, "very frequent ones not marked")?;
     }
     Ok(())
 }

@@ -18,19 +18,20 @@ pub use palette::Looks;
 
 use std::io::Write;
 
-use crate::formats::{Format, Make, ReportError};
-use crate::stored::{Files, Stored};
+use crate::formats::{Make, ReportError, ReportFormat};
+use crate::stored::{Files, StoredResults};
 use crate::sweep::Sweeps;
 use crate::terms::terms;
-use crate::view::{self, Block, Naming};
+use crate::view::{self, Naming, ReportBlock};
 use crate::{fmt, seeds};
 use palette::Styles;
 use sheet::Fault;
 
 /// The format for `report --format svg`.
-pub(crate) const FORMAT: Format = Format { name: "svg", prints: false, make: Make::Rows(write) };
+pub(crate) const FORMAT: ReportFormat =
+    ReportFormat { name: "svg", prints: false, make: Make::Rows(write) };
 
-type Draw = fn(&Block<'_>, &Styles) -> Result<String, Fault>;
+type Draw = fn(&ReportBlock<'_>, &Styles) -> Result<String, Fault>;
 
 /// Name in the file, the drawing.
 const KINDS: [(&str, Draw); 4] = [
@@ -43,7 +44,7 @@ const KINDS: [(&str, Draw); 4] = [
 /// Draws every plot: `plots/front.svg`, `plots/sweep-<strategy>-<setting>.svg`,
 /// `plots/<scenario>-<plot>.svg`.
 pub(crate) fn write(
-    stored: &Stored<'_>,
+    stored: &StoredResults<'_>,
     looks: &Looks,
     files: &mut dyn Files,
 ) -> Result<(), ReportError> {

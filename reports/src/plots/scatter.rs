@@ -2,14 +2,14 @@
 
 use crate::record::{RunRecord, Status};
 
-use super::cloud::{self, Axis, Cloud, Point};
+use super::cloud::{self, Axis, Cloud, CloudPoint};
 use super::palette::Styles;
 use super::rows::label;
 use super::sheet::Fault;
-use crate::view::Block;
+use crate::view::ReportBlock;
 use crate::{fmt, front};
 
-pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> {
+pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, Fault> {
     let front = front::of_block(block);
     let mut points = Vec::new();
     let mut without = Vec::new();
@@ -18,7 +18,7 @@ pub(super) fn draw(block: &Block<'_>, styles: &Styles) -> Result<String, Fault> 
             without.push(label(run));
             continue;
         };
-        points.push(Point {
+        points.push(CloudPoint {
             label: label(run),
             at: (cost, kept),
             figures: [fmt::usd(cost), fmt::pct(kept)],

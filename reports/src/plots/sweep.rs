@@ -1,7 +1,7 @@
 //! What the values of a setting cost, keep and make wait, below each other.
 
 use super::palette::{Dash, Style, Styles};
-use super::sheet::{At, Fault, GREY, GRID, INK, Scale, TEXT, axis_y, sheet, text_width};
+use super::sheet::{Anchor, Fault, GREY, GRID, INK, Scale, TEXT, axis_y, sheet, text_width};
 use crate::fmt;
 use crate::metrics::Metric;
 use crate::stats::{self, Figure};
@@ -26,7 +26,7 @@ struct Dot {
 }
 
 /// A curve's dots in one panel.
-struct Line {
+struct SweepLine {
     style: Style,
     dots: Vec<Dot>,
 }
@@ -69,7 +69,7 @@ pub(super) fn draw(
             &format!("{how}; diamonds = on the front of cost against needs kept"),
         )?;
         for (k, (i, metric)) in panels.iter().enumerate() {
-            let lines: Vec<Line> =
+            let lines: Vec<SweepLine> =
                 swept.curves.iter().map(|c| line(sweeps, c, *i, metric, styles, &x)).collect();
             let (min, max) = range(&lines);
             let y = Scale { min, max, start: bottom(k), length: -HEIGHT };
@@ -94,13 +94,13 @@ pub(super) fn draw(
             }
         }
         for value in &values {
-            s.text(x(value), foot + 14, At::Middle, 14, GREY, value)?;
+            s.text(x(value), foot + 14, Anchor::Middle, 14, GREY, value)?;
         }
-        s.text(LEFT + width / 2, foot + 38, At::Middle, TEXT, GREY, swept.setting)?;
+        s.text(LEFT + width / 2, foot + 38, Anchor::Middle, TEXT, GREY, swept.setting)?;
         for (i, c) in swept.curves.iter().enumerate().filter(|_| several) {
             let row = TOP + 10 + i as i32 * 22;
             s.disc((list, row), 5, style(c, styles).color, true)?;
-            s.text(list + 14, row, At::Left, TEXT, INK, &c.rest)?;
+            s.text(list + 14, row, Anchor::Left, TEXT, INK, &c.rest)?;
         }
         Ok(())
     })
@@ -128,7 +128,7 @@ fn line(
     metric: &Metric,
     styles: &Styles,
     x: &dyn Fn(&str) -> i32,
-) -> Line {
+) -> SweepLine {
     let one = sweeps.differences.sessions == 1;
     let dot = |(value, label): &(&str, &str)| {
         let (row, on_front) = sweeps.row(label);
@@ -147,7 +147,7 @@ fn line(
             told: format!("{value}: {} {said}{front}", metric.name),
         })
     };
-    Line { style: style(curve, styles), dots: curve.rows.iter().filter_map(dot).collect() }
+    SweepLine { style: style(curve, styles), dots: curve.rows.iter().filter_map(dot).collect() }
 }
 
 /// A change in the unit in which people read it.
@@ -167,7 +167,7 @@ fn unit(sweeps: &Sweeps<'_>, figure: usize, metric: &Metric) -> String {
 }
 
 /// All dots and intervals with a margin.
-fn range(lines: &[Line]) -> (f64, f64) {
+fn range(lines: &[SweepLine]) -> (f64, f64) {
     let all = || {
         lines.iter().flat_map(|l| &l.dots).flat_map(|d| {
             let (low, high) = d.interval.unwrap_or((d.y, d.y));

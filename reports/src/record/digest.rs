@@ -11,7 +11,7 @@ use crate::{recorded, spend};
 /// See [`RunRecord::digested`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Digest {
-    sent: Sent,
+    sent: RequestDigest,
     summaries: SummaryCalls,
     sizes: (u64, u64),
     has_curve: bool,
@@ -21,7 +21,7 @@ pub struct Digest {
 
 /// Hash of the figures of all requests: equal for two runs that sent the same requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub(crate) struct RequestDigest {
     /// Number of requests.
     pub(crate) requests: usize,
     figures: u64,
@@ -69,7 +69,7 @@ impl RunRecord {
         self
     }
 
-    pub(crate) fn sent(&self) -> Sent {
+    pub(crate) fn sent(&self) -> RequestDigest {
         if let Some(d) = &self.digest {
             return d.sent;
         }
@@ -78,7 +78,7 @@ impl RunRecord {
             (q.input_tokens, q.cache_read, q.cache_write, q.output_tokens).hash(&mut hash);
             q.cost_usd.to_bits().hash(&mut hash);
         }
-        Sent { requests: self.requests.len(), figures: hash.finish() }
+        RequestDigest { requests: self.requests.len(), figures: hash.finish() }
     }
 
     /// Tokens and cost of summaries: those that a strategy requested, and those that the provider

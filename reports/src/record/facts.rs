@@ -9,7 +9,7 @@ use ctxbench_core::fact::{FactKind, Match};
 /// Kind of block that carries a fact; if there are several, the last of these counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum FactPlace {
     #[default]
     Nowhere,
     Summary,
@@ -51,7 +51,7 @@ pub struct FactRecord {
     /// Quality of the match in the context.
     pub found: Match,
     /// Which kind of block carried it.
-    pub place: Place,
+    pub place: FactPlace,
     /// Whether the fact was gone and an older value that it replaced was there.
     pub stale: bool,
     /// The fact and an older value that it replaced were both there.
@@ -100,8 +100,8 @@ pub struct FactLife {
 pub struct FactMove {
     /// Number of the compaction in the run.
     pub compaction: u64,
-    pub from: Place,
-    pub to: Place,
+    pub from: FactPlace,
+    pub to: FactPlace,
     /// Excerpt from before.
     pub before: Arc<str>,
     /// The words around it after; where it is gone, the line of a summary nearest to the words

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::PLAN;
 use super::bootstrap::{self, Interval};
-use super::runs::Pair;
+use super::runs::RunPair;
 use super::verdict::{self, Sample, Verdict};
 use crate::metrics::{self, Metric};
 
@@ -71,7 +71,7 @@ impl Figure {
 
 /// Judges every figure of every strategy. Takes a list of pairs per strategy and returns a list of
 /// figures per strategy.
-pub(super) fn figures(strategies: &[Vec<Pair<'_>>]) -> Vec<Vec<Figure>> {
+pub(super) fn figures(strategies: &[Vec<RunPair<'_>>]) -> Vec<Vec<Figure>> {
     let mut out: Vec<Vec<Figure>> = strategies.iter().map(|_| Vec::new()).collect();
     for metric in judged() {
         let values: Vec<Vec<Values<'_>>> = strategies
@@ -109,14 +109,14 @@ pub(super) fn figures(strategies: &[Vec<Pair<'_>>]) -> Vec<Vec<Figure>> {
 
 /// One session in one metric.
 struct Values<'a> {
-    pair: &'a Pair<'a>,
+    pair: &'a RunPair<'a>,
     base: f64,
     own: f64,
 }
 
 impl<'a> Values<'a> {
     /// `None` unless both finished and have the figure.
-    fn of(metric: &Metric, pair: &'a Pair<'a>) -> Option<Values<'a>> {
+    fn of(metric: &Metric, pair: &'a RunPair<'a>) -> Option<Values<'a>> {
         let value = |r: &RunRecord| if r.is_whole() { metric.value(r) } else { None };
         Some(Values { pair, base: value(pair.base)?, own: value(pair.own)? })
     }
@@ -174,7 +174,7 @@ pub(crate) fn middle(mut values: Vec<f64>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::runs::Seen;
+    use super::super::runs::Exposure;
     use super::*;
     use crate::record::Status;
 
@@ -188,7 +188,8 @@ mod tests {
     }
 
     fn of(runs: &[(RunRecord, RunRecord)]) -> Vec<Figure> {
-        let pairs = runs.iter().map(|(base, own)| Pair { base, own, seen: Seen::Own }).collect();
+        let pairs =
+            runs.iter().map(|(base, own)| RunPair { base, own, seen: Exposure::Own }).collect();
         figures(&[pairs]).remove(0)
     }
 

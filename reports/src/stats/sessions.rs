@@ -8,7 +8,7 @@ use crate::record::{Results, RunRecord};
 use serde::Serialize;
 
 use super::figures::{Figure, figures, judged};
-use super::runs::{Pair, Runs, Seen, pairs, sent_the_same};
+use super::runs::{Exposure, RunPair, Runs, pairs, sent_the_same};
 use crate::{seeds, view};
 
 /// Comparison of every strategy with one baseline, for one model.
@@ -89,7 +89,7 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
         for baseline in [Some(reference), real].into_iter().flatten() {
             let mut labels = if several { runs.products() } else { vec![] };
             labels.retain(|l| *l != baseline);
-            out.push(against(&runs, model, baseline, &labels, Seen::Own));
+            out.push(against(&runs, model, baseline, &labels, Exposure::Own));
         }
     }
     out
@@ -103,7 +103,7 @@ pub(crate) fn by_yardstick(records: &[&RunRecord]) -> Option<Differences> {
     let labels = runs.products();
     let most = || labels.iter().copied().max_by_key(|l| (runs.finished(l), Reverse(*l)));
     let baseline = runs.label("reference").or_else(most)?;
-    Some(against(&runs, &records.first()?.model, baseline, &labels, Seen::Own))
+    Some(against(&runs, &records.first()?.model, baseline, &labels, Exposure::Own))
 }
 
 /// Every product of these runs against one of them, which has a row, too: one product with several
@@ -115,7 +115,7 @@ pub(crate) fn by_settings(records: &[&RunRecord], baseline: &str) -> Option<Diff
     let models = models.into_iter().collect::<Vec<_>>().join(", ");
     let labels = runs.products();
     let known = labels.iter().copied().find(|l| *l == baseline)?;
-    Some(against(&runs, &models, known, &labels, Seen::Differs))
+    Some(against(&runs, &models, known, &labels, Exposure::Differs))
 }
 
 /// Per model: every strategy of `new` against itself in `base`, over the sessions of both,
@@ -136,7 +136,9 @@ pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
             sessions,
             recordings: old.recordings().intersection(&new.recordings()).count(),
             heaviest: vec![],
-            strategies: rows(&labels, |label| pairs(&old.0[label], &new.0[label], Seen::Either)),
+            strategies: rows(&labels, |label| {
+                pairs(&old.0[label], &new.0[label], Exposure::Either)
+            }),
         }
     };
     models.into_iter().map(of_model).collect()
@@ -144,9 +146,9 @@ pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
 
 /// A row per strategy, or per group that sent the same requests: duplicate data would enlarge the
 /// family without adding evidence.
-fn rows<'a>(labels: &[&str], pairs: impl Fn(&str) -> Vec<Pair<'a>>) -> Vec<StrategyDifference> {
+fn rows<'a>(labels: &[&str], pairs: impl Fn(&str) -> Vec<RunPair<'a>>) -> Vec<StrategyDifference> {
     let mut names: Vec<Vec<String>> = Vec::new();
-    let mut distinct: Vec<Vec<Pair<'a>>> = Vec::new();
+    let mut distinct: Vec<Vec<RunPair<'a>>> = Vec::new();
     for label in labels {
         let own = pairs(label);
         match distinct.iter().position(|other| sent_the_same(other, &own)) {
@@ -158,7 +160,7 @@ fn rows<'a>(labels: &[&str], pairs: impl Fn(&str) -> Vec<Pair<'a>>) -> Vec<Strat
         }
     }
     let figures = figures(&distinct);
-    let row = |((mut names, pairs), figures): ((Vec<String>, Vec<Pair<'_>>), Vec<Figure>)| {
+    let row = |((mut names, pairs), figures): ((Vec<String>, Vec<RunPair<'_>>), Vec<Figure>)| {
         let whole = || pairs.iter().filter(|p| p.is_whole());
         StrategyDifference {
             strategy: names.remove(0),
@@ -177,7 +179,7 @@ fn against(
     model: &str,
     baseline: &str,
     labels: &[&str],
-    seen: Seen,
+    seen: Exposure,
 ) -> Differences {
     let strategies = rows(labels, |label| pairs(&runs.0[baseline], &runs.0[label], seen));
     Differences {

@@ -27,8 +27,8 @@ fn session() -> Session {
     jsonl::read(SESSION.as_bytes(), "s.jsonl").unwrap().session
 }
 
-fn written(name: &str) -> (Value, String, Lost) {
-    let mut lost = Lost::default();
+fn written(name: &str) -> (Value, String, ExportLosses) {
+    let mut lost = ExportLosses::default();
     let text = (by_name(name).unwrap().write)(&session(), &mut lost).unwrap();
     assert!(text.ends_with('\n') && text.lines().count() == 1, "{text}");
     (serde_json::from_str(&text).unwrap(), text, lost)
@@ -149,7 +149,7 @@ fn a_session_becomes_messages_of_anthropic() {
 
 #[test]
 fn our_own_form_loses_nothing_and_a_wrong_name_tells_the_nearest() {
-    let mut lost = Lost::default();
+    let mut lost = ExportLosses::default();
     let text = (by_name("session").unwrap().write)(&session(), &mut lost).unwrap();
     assert_eq!(
         (jsonl::read(text.as_bytes(), "s.jsonl").unwrap().session, lost.told()),
@@ -183,7 +183,7 @@ fn arguments_that_no_reader_takes_are_kept_as_text() {
         ("{\"a\":1e999}", "{\"arguments\":\"{\\\"a\\\":1e999}\"}"),
     ] {
         let call = ToolCall::new("c", "read", written);
-        let found = conversation::arguments(&call, &mut Lost::default());
+        let found = conversation::arguments(&call, &mut ExportLosses::default());
         assert_eq!(found.get(), expected.trim(), "{written}");
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::archive::{self, Archive, Member, Raw};
 use super::json;
 use super::unpack::{self, Damaged, Packing};
-use crate::error::{Fault, InputError};
+use crate::error::{InputError, LineFault};
 use crate::escapes;
 use crate::jsonl::numbered;
 
@@ -42,7 +42,7 @@ enum Location<'a> {
 }
 
 /// Encoding of a file's bytes.
-enum Form {
+enum Encoding {
     Plain,
     Packed(Packing),
     Zip,
@@ -94,7 +94,7 @@ impl<'a> Source<'a> {
     /// archive or compressed.
     pub fn path(&self) -> Option<&'a Path> {
         let path = self.place()?;
-        let plain = path.is_dir() || matches!(self.form(), Ok(Form::Plain) | Err(_));
+        let plain = path.is_dir() || matches!(self.form(), Ok(Encoding::Plain) | Err(_));
         plain.then_some(path)
     }
 
@@ -146,10 +146,10 @@ impl<'a> Source<'a> {
     /// Returns the zip archive, or `None` if the source is not one.
     pub fn archive(&self) -> Result<Option<Archive<'a>>, InputError> {
         match (&self.location, self.form()?) {
-            (Location::Alone(raw), Form::Zip) => Archive::open(&self.name, *raw).map(Some),
-            (Location::In(_), Form::Zip) => {
+            (Location::Alone(raw), Encoding::Zip) => Archive::open(&self.name, *raw).map(Some),
+            (Location::In(_), Encoding::Zip) => {
                 let (what, fix) = ("an archive in an archive is not read", "unpack it first");
-                Err(Fault::new(1, what, "a file that is not an archive", fix).at(&self.name))
+                Err(LineFault::new(1, what, "a file that is not an archive", fix).at(&self.name))
             }
             _ => Ok(None),
         }
@@ -159,12 +159,12 @@ impl<'a> Source<'a> {
     /// replaced.
     pub fn text(&self) -> Result<Cow<'a, str>, InputError> {
         let form = self.form()?;
-        if let (Location::Alone(Raw::Bytes(bytes)), Form::Plain) = (&self.location, &form) {
+        if let (Location::Alone(Raw::Bytes(bytes)), Encoding::Plain) = (&self.location, &form) {
             return Ok(decoded(Cow::Borrowed(bytes)));
         }
         let mut bytes = Vec::new();
         // The size of an uncompressed file is known.
-        let plain = matches!((&self.location, form), (Location::Alone(_), Form::Plain));
+        let plain = matches!((&self.location, form), (Location::Alone(_), Encoding::Plain));
         let most = if plain { u64::MAX } else { unpack::MAX_HELD_BYTES };
         self.open()?.take(most).read_to_end(&mut bytes).map_err(|e| self.unread(&e))?;
         if bytes.len() as u64 == most {
@@ -219,8 +219,8 @@ impl<'a> Source<'a> {
     /// Returns a stream of the unpacked bytes.
     pub fn open(&self) -> Result<Box<dyn BufRead + 'a>, InputError> {
         let packed = match self.form()? {
-            Form::Packed(packing) => Some(packing),
-            Form::Plain | Form::Zip => None,
+            Encoding::Packed(packing) => Some(packing),
+            Encoding::Plain | Encoding::Zip => None,
         };
         let raw = self.raw()?;
         Ok(match packed {
@@ -237,13 +237,13 @@ impl<'a> Source<'a> {
         raw.map_err(|e| self.unread(&e))
     }
 
-    fn form(&self) -> Result<Form, InputError> {
+    fn form(&self) -> Result<Encoding, InputError> {
         let mut start = Vec::new();
         self.raw()?.take(4).read_to_end(&mut start).map_err(|e| self.unread(&e))?;
         Ok(match Packing::detect(&start) {
-            Some(packing) => Form::Packed(packing),
-            None if archive::begins(&start) => Form::Zip,
-            None => Form::Plain,
+            Some(packing) => Encoding::Packed(packing),
+            None if archive::begins(&start) => Encoding::Zip,
+            None => Encoding::Plain,
         })
     }
 
@@ -280,10 +280,10 @@ pub type NumberedLine = Result<(usize, String), InputError>;
 
 pub(crate) fn unread(name: &str, line: usize, e: &io::Error) -> InputError {
     if let Some(e) = e.get_ref().and_then(|e| e.downcast_ref::<Damaged>()) {
-        return Fault::new(line, e.to_string(), e.expected.clone(), e.fix).at(name);
+        return LineFault::new(line, e.to_string(), e.expected.clone(), e.fix).at(name);
     }
     let what = format!("it cannot be read ({e})");
-    Fault::new(line, what, "a file that may be read", "check that it exists").at(name)
+    LineFault::new(line, what, "a file that may be read", "check that it exists").at(name)
 }
 
 /// Converts bytes to text, replacing invalid UTF-8.

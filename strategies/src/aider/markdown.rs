@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 /// Speaker of a passage in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Speaker {
+pub enum MarkdownSpeaker {
     /// The user; lines begin with `#### `.
     User,
     /// The model. Its lines are written unchanged.
@@ -16,13 +16,13 @@ pub enum Speaker {
     Tool,
 }
 
-impl Speaker {
+impl MarkdownSpeaker {
     /// Returns the name in recorded cases.
     pub fn word(self) -> &'static str {
         match self {
-            Speaker::User => "user",
-            Speaker::Assistant => "assistant",
-            Speaker::Tool => "tool",
+            MarkdownSpeaker::User => "user",
+            MarkdownSpeaker::Assistant => "assistant",
+            MarkdownSpeaker::Tool => "tool",
         }
     }
 }
@@ -34,9 +34,9 @@ pub fn append_start(file: &mut String, time: &str) {
 }
 
 /// Appends a passage of a speaker.
-pub fn append(file: &mut String, who: Speaker, text: &str) {
+pub fn append(file: &mut String, who: MarkdownSpeaker, text: &str) {
     match who {
-        Speaker::User => {
+        MarkdownSpeaker::User => {
             let lines: Vec<&str> = if text.is_empty() {
                 vec!["<blank>"]
             } else {
@@ -46,12 +46,12 @@ pub fn append(file: &mut String, who: Speaker, text: &str) {
             file.push_str(joined.trim_end_matches(is_space));
             file.push_str("  \n");
         }
-        Speaker::Assistant => {
+        MarkdownSpeaker::Assistant => {
             file.push('\n');
             file.push_str(text.trim_matches(is_space));
             file.push_str("\n\n");
         }
-        Speaker::Tool => {
+        MarkdownSpeaker::Tool => {
             let text = text.trim_matches(is_space);
             // Only a text with a line feed is split into lines. Then every kind of line end counts.
             if text.contains('\n') {
@@ -72,8 +72,11 @@ fn quote(file: &mut String, line: &str) {
 
 /// Reads a file as messages. Program output at the end of the file is never returned, not even with
 /// `include_tool`.
-pub fn split_chat_history_markdown(text: &str, include_tool: bool) -> Vec<(Speaker, String)> {
-    let mut read = Reader {
+pub fn split_chat_history_markdown(
+    text: &str,
+    include_tool: bool,
+) -> Vec<(MarkdownSpeaker, String)> {
+    let mut read = MarkdownReader {
         out: Vec::new(),
         user: String::new(),
         assistant: String::new(),
@@ -84,39 +87,39 @@ pub fn split_chat_history_markdown(text: &str, include_tool: bool) -> Vec<(Speak
             continue;
         }
         if let Some(rest) = line.strip_prefix("> ") {
-            read.flush(Speaker::Assistant);
-            read.flush(Speaker::User);
+            read.flush(MarkdownSpeaker::Assistant);
+            read.flush(MarkdownSpeaker::User);
             read.tool.push_str(rest);
         } else if let Some(rest) = line.strip_prefix("#### ") {
-            read.flush(Speaker::Assistant);
-            read.flush(Speaker::Tool);
+            read.flush(MarkdownSpeaker::Assistant);
+            read.flush(MarkdownSpeaker::Tool);
             read.user.push_str(rest);
         } else {
-            read.flush(Speaker::User);
-            read.flush(Speaker::Tool);
+            read.flush(MarkdownSpeaker::User);
+            read.flush(MarkdownSpeaker::Tool);
             read.assistant.push_str(line);
         }
     }
-    read.flush(Speaker::Assistant);
-    read.flush(Speaker::User);
-    read.out.retain(|(who, _)| include_tool || *who != Speaker::Tool);
+    read.flush(MarkdownSpeaker::Assistant);
+    read.flush(MarkdownSpeaker::User);
+    read.out.retain(|(who, _)| include_tool || *who != MarkdownSpeaker::Tool);
     read.out
 }
 
-struct Reader {
-    out: Vec<(Speaker, String)>,
+struct MarkdownReader {
+    out: Vec<(MarkdownSpeaker, String)>,
     user: String,
     assistant: String,
     tool: String,
 }
 
-impl Reader {
+impl MarkdownReader {
     /// Ends a message. Drops a message of only white space.
-    fn flush(&mut self, who: Speaker) {
+    fn flush(&mut self, who: MarkdownSpeaker) {
         let text = std::mem::take(match who {
-            Speaker::User => &mut self.user,
-            Speaker::Assistant => &mut self.assistant,
-            Speaker::Tool => &mut self.tool,
+            MarkdownSpeaker::User => &mut self.user,
+            MarkdownSpeaker::Assistant => &mut self.assistant,
+            MarkdownSpeaker::Tool => &mut self.tool,
         });
         if !text.chars().all(is_space) {
             self.out.push((who, text));
@@ -163,15 +166,15 @@ fn without_end(line: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::Speaker::{Assistant, Tool, User};
+    use super::MarkdownSpeaker::{Assistant, Tool, User};
     use super::*;
     use proptest::prelude::*;
 
-    fn read(text: &str, tool: bool) -> Vec<(Speaker, String)> {
+    fn read(text: &str, tool: bool) -> Vec<(MarkdownSpeaker, String)> {
         split_chat_history_markdown(text, tool)
     }
 
-    fn said(list: &[(Speaker, &str)]) -> Vec<(Speaker, String)> {
+    fn said(list: &[(MarkdownSpeaker, &str)]) -> Vec<(MarkdownSpeaker, String)> {
         list.iter().map(|(w, t)| (*w, (*t).to_string())).collect()
     }
 

@@ -95,7 +95,7 @@ fn wu2_neither_compacts_on_command_nor_answers_an_overflow() {
 #[test]
 fn the_first_tier_clears_before_every_request() {
     let p = play("claude-code@described-002", 1.0, script(&[10; 6], vec![]));
-    let cleared = |r: &Request| r.blocks.iter().filter(|b| b.form == Form::Cleared).count();
+    let cleared = |r: &Request| r.blocks.iter().filter(|b| b.form == BlockForm::Cleared).count();
     assert_eq!(
         p.requests.iter().filter(|r| r.purpose == Purpose::Sample).map(cleared).collect::<Vec<_>>(),
         [0, 0, 0, 0, 1, 2, 3]
@@ -116,7 +116,7 @@ fn the_second_tier_cuts_the_unsent_end_only() {
         "what was sent stays"
     );
     let end = cut.blocks.last().unwrap();
-    assert!(end.form == Form::Truncated && end.text.contains("cut to keep"));
+    assert!(end.form == BlockForm::Truncated && end.text.contains("cut to keep"));
     assert!(end.text.len() < 4_500 && end.text.len() > 450);
 }
 

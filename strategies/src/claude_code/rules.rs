@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Form};
+use ctxbench_core::block::{Block, BlockForm, BlockKind};
 use ctxbench_core::compaction::group_starts;
 use ctxbench_core::tokens::bytes_div4_up;
 
@@ -82,7 +82,7 @@ pub fn clearable(
     };
     let mut at: Vec<usize> = (0..blocks.len()).filter(|&i| may_go(&blocks[i])).collect();
     at.truncate(at.len().saturating_sub(keep));
-    at.retain(|&i| blocks[i].form != Form::Cleared);
+    at.retain(|&i| blocks[i].form != BlockForm::Cleared);
     let left = bytes_div4_up(placeholder);
     let saved = at.iter().map(|&i| bytes_div4_up(&blocks[i].text).saturating_sub(left)).sum();
     if at.is_empty() || saved < minimum { (Vec::new(), 0) } else { (at, saved) }
@@ -90,7 +90,7 @@ pub fn clearable(
 
 /// Returns the number of compactable results that are not cleared.
 pub fn active(blocks: &[Arc<Block>]) -> usize {
-    let stands = |b: &&Arc<Block>| b.form != Form::Cleared && b.kind == BlockKind::Output;
+    let stands = |b: &&Arc<Block>| b.form != BlockForm::Cleared && b.kind == BlockKind::Output;
     blocks
         .iter()
         .filter(stands)
@@ -131,7 +131,7 @@ impl OutputRule {
     pub fn too_much(&self, blocks: &[Arc<Block>], from: usize) -> Vec<usize> {
         let may_go = |b: &Block| {
             b.kind == BlockKind::Output
-                && b.form == Form::Verbatim
+                && b.form == BlockForm::Verbatim
                 && !b.call.as_ref().is_some_and(|c| is_read(&c.name))
         };
         let mut found: Vec<usize> = (from..blocks.len()).filter(|&i| may_go(&blocks[i])).collect();

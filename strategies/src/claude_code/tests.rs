@@ -1,4 +1,4 @@
-use ctxbench_core::block::{BlockKind, Form, MessageId};
+use ctxbench_core::block::{BlockForm, BlockKind, MessageId};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::Action;
 use ctxbench_core::request::{Phase, Purpose, Request, Ttl};
@@ -24,7 +24,7 @@ fn kinds(r: &Request) -> Vec<BlockKind> {
 }
 
 fn cleared(r: &Request) -> usize {
-    r.blocks.iter().filter(|b| b.form == Form::Cleared).count()
+    r.blocks.iter().filter(|b| b.form == BlockForm::Cleared).count()
 }
 
 // At scale 0.01 the window is 2,000 tokens, the threshold 1,670 and the warning level 1,470.
@@ -242,7 +242,7 @@ fn large_output_goes_to_a_file() {
     let out = p.requests[1].blocks.last().unwrap();
     assert_eq!(
         (out.form, &*out.text),
-        (Form::Truncated, "[60000 bytes of output, too large to show; saved to a file]")
+        (BlockForm::Truncated, "[60000 bytes of output, too large to show; saved to a file]")
     );
 }
 
@@ -270,14 +270,14 @@ fn results_of_one_reply_that_are_too_much_together_go_to_files_the_largest_first
     };
     let truncated = |p: &Played, request: usize| -> Vec<usize> {
         let outputs = p.requests[request].blocks.iter().filter(|b| b.kind == BlockKind::Output);
-        let gone = outputs.enumerate().filter(|(_, b)| b.form == Form::Truncated);
+        let gone = outputs.enumerate().filter(|(_, b)| b.form == BlockForm::Truncated);
         gone.map(|(i, _)| i).collect()
     };
     // 7 × 286 = 2,002 characters. The first is saved, and the later ones belong to another reply.
     let p = play("claude-code", [286; 7]);
     assert_eq!((truncated(&p, 1), truncated(&p, 2)), (vec![0], vec![0]));
     assert_eq!(p.compactions(), [""; 0]);
-    let gone = p.requests[1].blocks.iter().find(|b| b.form == Form::Truncated).unwrap();
+    let gone = p.requests[1].blocks.iter().find(|b| b.form == BlockForm::Truncated).unwrap();
     assert_eq!(&*gone.text, "[286 bytes of output, too large to show; saved to a file]");
     // 2,000 characters fit, and without the limit everything fits.
     assert_eq!(truncated(&play("claude-code", [286, 286, 286, 286, 286, 286, 284]), 1), [0; 0]);
@@ -323,7 +323,7 @@ fn the_provider_deletes_what_exceeds_twelve_results_and_the_prefix_goes_out_as_i
     assert_eq!(cleared(last), 0, "what is sent stays as it was");
     assert!(before.blocks.iter().zip(&last.blocks).all(|(a, b)| a.hash == b.hash));
     assert_eq!(
-        p.engine.context.blocks().iter().filter(|b| b.form == Form::Cleared).count(),
+        p.engine.context.blocks().iter().filter(|b| b.form == BlockForm::Cleared).count(),
         2,
         "what the model sees does not"
     );
@@ -664,11 +664,11 @@ fn long_output_of_shell_and_search_goes_to_a_file_sooner() {
     };
     assert_eq!(
         (form("claude-code", "bash", 30_001), form("claude-code:shell_chars=0", "bash", 30_001)),
-        (Form::Truncated, Form::Verbatim)
+        (BlockForm::Truncated, BlockForm::Verbatim)
     );
     assert_eq!(
         (form("claude-code", "Grep", 20_001), form("claude-code:search_chars=0", "Grep", 20_001)),
-        (Form::Truncated, Form::Verbatim)
+        (BlockForm::Truncated, BlockForm::Verbatim)
     );
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ctxbench_core::block::BlockKind::{
     Assistant, Base, Call, Compaction, CompactionTrigger, Context, Output, SummaryPrompt, User,
 };
-use ctxbench_core::block::{Block, BlockKind, Form, Role};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Role};
 use ctxbench_core::content::{Part, ToolCall};
 use ctxbench_core::engine::{Action, Event};
 use ctxbench_core::request::{
@@ -128,7 +128,7 @@ fn a_compaction_begins_with_what_the_provider_shows() {
     };
     let p = play_on(MODEL, "claude-code-api", 1.0, script);
     let shown = |blocks: &[Arc<Block>]| {
-        let line = |b: &Arc<Block>| (b.kind, b.form == Form::Cleared);
+        let line = |b: &Arc<Block>| (b.kind, b.form == BlockForm::Cleared);
         blocks.iter().skip(1).map(line).collect::<Vec<_>>()
     };
     let compacted = p.engine.events.iter().find_map(|e| match &e.event {

@@ -31,7 +31,7 @@ enum Variant {
     Handoff { prompt: Arc<str>, configured: Option<u64>, budget: u64 },
 }
 
-pub(crate) struct Described {
+pub(crate) struct DescribedCodex {
     variant: Variant,
     outputs: Option<OutputPolicy>,
     retries: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Described {
     counted: Option<(u64, usize)>,
 }
 
-impl Described {
+impl DescribedCodex {
     /// Removes the oldest items, without a summary.
     pub(crate) fn trims(s: &CodexSettings, scale: f64) -> Self {
         Self::of(Variant::Trim, s, scale)
@@ -56,7 +56,7 @@ impl Described {
     }
 
     fn of(variant: Variant, s: &CodexSettings, scale: f64) -> Self {
-        Described {
+        DescribedCodex {
             variant,
             outputs: output_policy(s, scale),
             retries: s.stream_retries,
@@ -190,7 +190,7 @@ fn drop_oldest(items: &mut Vec<Arc<Block>>) -> bool {
 }
 
 #[async_trait]
-impl Strategy for Described {
+impl Strategy for DescribedCodex {
     fn admit(&self, raw: Draft) -> Draft {
         cut_draft(RELEASE, self.outputs, raw)
     }

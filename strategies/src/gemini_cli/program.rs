@@ -8,14 +8,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Form, MessageId, Role};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, CallRef, Draft, MessageId, Role};
 use ctxbench_core::compaction::{CompactionKind, ephemeral_block, origins, unanswered};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::request::{ErrorKind, ModelError, Phase, Purpose, Reply, Request};
 use ctxbench_core::strategy::{self, Flow, Strategy, Unsupported};
 
-use super::contents::{Message, messages, side, stable_id};
+use super::contents::{ContentMessage, messages, side, stable_id};
 use super::preview::{masked, pretty};
 use super::resumed::Copies;
 use super::rules::{CutRule, MaskRule, cut_results, split, to_mask};
@@ -29,7 +29,7 @@ const SUMMARY_ATTEMPTS: u64 = 5;
 /// (docs/sources/gemini-cli.md §4).
 const STREAM_ATTEMPTS: u64 = 4;
 
-pub(crate) struct Program {
+pub(crate) struct GeminiCliProgram {
     settings: GeminiCliSettings,
     words: GeminiCliWords,
     /// Tokens of the last prompt as reported, or an estimate of the history.
@@ -55,9 +55,9 @@ impl From<ModelError> for Failure {
     }
 }
 
-impl Program {
+impl GeminiCliProgram {
     pub(crate) fn new(settings: GeminiCliSettings, words: GeminiCliWords) -> Self {
-        Program {
+        GeminiCliProgram {
             settings,
             words,
             count: 0,
@@ -184,7 +184,7 @@ impl Program {
     async fn snapshot(
         &self,
         s: &mut Engine,
-        head: &[Message],
+        head: &[ContentMessage],
         phase: Phase,
     ) -> Result<String, Failure> {
         let mut blocks = if s.fixed.summary_base.is_empty() {
@@ -246,7 +246,7 @@ impl Program {
             return;
         }
         let history = Self::history(s, pending);
-        let spread: Vec<Message> = messages(self.copies.spread(&history));
+        let spread: Vec<ContentMessage> = messages(self.copies.spread(&history));
         let rule =
             MaskRule { protect: self.settings.mask_protect, minimum: self.settings.mask_minimum };
         let chosen = to_mask(&spread, rule, &mut self.sizes);
@@ -261,7 +261,7 @@ impl Program {
             let file = format!("tool-outputs/{}_{}.txt", call.name, self.files);
             let whole = pretty(&b.text, b.is_error);
             let text = masked(&call.name, &b.text, &whole, &self.words.masked_note, &file);
-            let preview = b.with_text(Form::Cleared, text);
+            let preview = b.with_text(BlockForm::Cleared, text);
             if self.sizes.estimate([&preview]) < self.sizes.estimate([&*b]) {
                 *b = preview;
                 smaller = true;
@@ -330,7 +330,8 @@ fn pending(blocks: &[Arc<Block>]) -> usize {
 
 /// Replaces results with their cut versions. If a result has several copies, the newest one counts.
 fn take_over(blocks: &mut [Arc<Block>], cut: &[Arc<Block>]) {
-    let results = cut.iter().filter(|b| b.form == Form::Truncated && b.kind == BlockKind::Output);
+    let results =
+        cut.iter().filter(|b| b.form == BlockForm::Truncated && b.kind == BlockKind::Output);
     let by_call: HashMap<&str, &Arc<Block>> =
         results.filter_map(|b| Some((b.call_id()?, b))).collect();
     for b in blocks.iter_mut().filter(|b| b.kind == BlockKind::Output) {
@@ -363,7 +364,7 @@ fn is_retryable(e: &ModelError) -> bool {
 }
 
 #[async_trait]
-impl Strategy for Program {
+impl Strategy for GeminiCliProgram {
     async fn on_start(&mut self, s: &mut Engine) {
         (self.failed, self.again, self.empty) = (false, false, 0);
         self.copies = Copies::default();

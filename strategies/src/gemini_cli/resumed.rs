@@ -13,20 +13,20 @@ pub(super) struct Copies {
     /// Final numbers of copies, by call ID.
     settled: HashMap<String, usize>,
     /// Results that the file stores with their calls, by call ID.
-    stored: HashMap<String, Stored>,
+    stored: HashMap<String, ResumedState>,
     /// No results are stored with calls after a compression in this process.
     rewritten: bool,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Stored {
+struct ResumedState {
     /// Number of times that the session was resumed since the result was stored.
     resumed: usize,
     /// Number of results in the same message.
     together: usize,
 }
 
-impl Stored {
+impl ResumedState {
     /// The first resume reads both copies. At each later one, every call of a message adds all of
     /// the message's results.
     fn copies(self) -> usize {
@@ -42,7 +42,7 @@ impl Copies {
     /// Records the results of one message, given their call IDs.
     pub(super) fn recorded(&mut self, ids: &[String]) {
         if !self.rewritten {
-            let stored = Stored { resumed: 0, together: ids.len() };
+            let stored = ResumedState { resumed: 0, together: ids.len() };
             self.stored.extend(ids.iter().map(|id| (id.clone(), stored)));
         }
     }

@@ -7,7 +7,7 @@ use ctxbench_core::block::{Block, BlockKind};
 use ctxbench_core::json::Json;
 use ctxbench_core::tokens::{json_utf16_len, utf16_len};
 
-use super::contents::{Message, Side, stable_id};
+use super::contents::{ContentMessage, Side, stable_id};
 use super::preview::whole;
 
 /// Tokens that an image counts as (docs/sources/gemini-cli.md §1).
@@ -43,7 +43,7 @@ impl Sizes {
     }
 
     /// Returns the length of a message as compact JSON, in UTF-16 units.
-    pub(super) fn json_len(&mut self, message: &Message) -> u64 {
+    pub(super) fn json_len(&mut self, message: &ContentMessage) -> u64 {
         let role = if message.side == Side::User { "user" } else { "model" };
         let parts: u64 = message.parts.iter().map(|b| self.of(b).json).sum();
         r#"{"role":"","parts":[]}"#.len() as u64

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ops::Index;
 use std::sync::Arc;
 
-use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId, Origins, Role};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId, Origins, Role};
 use ctxbench_core::compaction::{Transcript, origins};
 use ctxbench_core::content::Part;
 use ctxbench_core::engine::Engine;
@@ -14,7 +14,7 @@ use ctxbench_core::tokens::{json_utf16_len, utf16_len};
 
 use super::request::joined;
 use super::rules::{
-    PruneMessage, PruneResult, Stored, TurnSpan, filter_compacted, transcript_output,
+    MessageView, PruneMessage, PruneResult, TurnSpan, filter_compacted, transcript_output,
 };
 
 /// Placeholder of a cleared result, as sent to the provider (docs/sources/opencode.md §1).
@@ -25,7 +25,7 @@ const INTERRUPTED: &str = "[Tool execution was interrupted]";
 
 pub struct LogMessage {
     /// Facts that decide whether the message is sent.
-    pub stored: Stored,
+    pub stored: MessageView,
     pub blocks: Vec<Arc<Block>>,
     /// Tokens that the provider reported with the message; 0 = none.
     pub used: u64,
@@ -34,7 +34,7 @@ pub struct LogMessage {
 impl LogMessage {
     fn of(id: MessageId, user: bool, blocks: Vec<Arc<Block>>) -> Self {
         LogMessage {
-            stored: Stored {
+            stored: MessageView {
                 id,
                 user,
                 marker: None,
@@ -74,7 +74,7 @@ impl LogMessage {
         let id = s.history.append("", Role::Assistant, vec![], true);
         let mut e = LogMessage::of(id, false, vec![]);
         e.stored =
-            Stored { parent: Some(parent), summary: true, finished, error: true, ..e.stored };
+            MessageView { parent: Some(parent), summary: true, finished, error: true, ..e.stored };
         e
     }
 
@@ -155,7 +155,7 @@ impl LogMessage {
             tool: b.call.as_ref().map_or("", |c| &c.name),
             output: &b.text,
             completed: !b.is_error,
-            cleared: b.form == Form::Cleared,
+            cleared: b.form == BlockForm::Cleared,
         });
         PruneMessage {
             user: self.is_user(),
@@ -236,7 +236,7 @@ pub fn message_transcript(user: bool, blocks: &[Arc<Block>]) -> Transcript {
 fn result_line(blocks: &[Arc<Block>]) -> (&'static str, String) {
     let o = &blocks[0];
     let tag = if o.is_error { "[Tool error]: " } else { "[Tool result]: " };
-    if o.is_error || o.form == Form::Cleared {
+    if o.is_error || o.form == BlockForm::Cleared {
         return (tag, o.text.to_string());
     }
     let files =
@@ -308,19 +308,19 @@ pub fn part_len(b: &Block) -> u64 {
 
 /// All stored messages, oldest first.
 #[derive(Default)]
-pub struct Log {
+pub struct MessageLog {
     entries: Vec<LogMessage>,
     synced: u32,
 }
 
-impl Index<usize> for Log {
+impl Index<usize> for MessageLog {
     type Output = LogMessage;
     fn index(&self, i: usize) -> &LogMessage {
         &self.entries[i]
     }
 }
 
-impl Log {
+impl MessageLog {
     pub fn count(&self) -> usize {
         self.entries.len()
     }
@@ -387,7 +387,7 @@ impl Log {
         let parent = self.newest_user();
         let id = s.history.append("", Role::Assistant, vec![], true);
         let mut e = LogMessage::of(id, false, vec![]);
-        e.stored = Stored { parent, finished: false, error: true, ..e.stored };
+        e.stored = MessageView { parent, finished: false, error: true, ..e.stored };
         self.push(e);
     }
 
@@ -409,7 +409,7 @@ impl Log {
 
     /// Clears the log: the session starts again after the messages recorded so far.
     pub fn clear_all(&mut self, s: &Engine) {
-        *self = Log { entries: Vec::new(), synced: s.history.messages().len() as u32 };
+        *self = MessageLog { entries: Vec::new(), synced: s.history.messages().len() as u32 };
     }
 
     /// Deletes all messages after this one, markers and summaries too (docs/sources/opencode.md §7,
@@ -445,7 +445,7 @@ impl Log {
     }
 
     /// Returns the facts that decide which messages are sent.
-    pub fn stored(&self) -> Vec<Stored> {
+    pub fn stored(&self) -> Vec<MessageView> {
         self.entries.iter().map(|e| e.stored).collect()
     }
 
@@ -506,7 +506,7 @@ impl Log {
 
 /// Replaces the text of a tool result with the placeholder.
 pub fn cleared(result: &Block) -> Arc<Block> {
-    result.with_text(Form::Cleared, CLEARED)
+    result.with_text(BlockForm::Cleared, CLEARED)
 }
 
 /// Estimates a list of messages as JSON, brackets and commas included: length / 4, rounded half up.

@@ -1,7 +1,7 @@
 //! OpenOxide's memory files (docs/sources/openoxide.md §1.7). Imports, the search above the working
 //! directory and a user's rule files work as in Claude Code, whose levels the blueprint adopts.
 
-use ctxbench_kit::memory::{IndexLimit, Layout, Level, Levels, LoadRequest, LoadedFiles};
+use ctxbench_kit::memory::{IndexLimit, Level, Levels, LoadRequest, LoadedFiles, MemoryLayout};
 
 use crate::descriptor::Version;
 
@@ -13,7 +13,7 @@ pub(super) const OF_FOLDERS: [&str; 3] = ["OPENOXIDE.md", "MEMORY.md", "CLAUDE.m
 /// last name.
 pub(super) const OF_PROJECT: [&str; 3] = ["OPENOXIDE.md", ".openoxide/MEMORY.md", "CLAUDE.md"];
 
-static LAYOUT: Layout = Layout {
+static LAYOUT: MemoryLayout = MemoryLayout {
     order: &[
         Level::Managed,
         Level::Project,

@@ -39,7 +39,7 @@ use ctxbench_kit::monitor::Reminders;
 
 use crate::openoxide::files::OF_FOLDERS;
 use crate::openoxide::settings::{OpenOxideSettings, Phases};
-use crate::openoxide::summary::Job;
+use crate::openoxide::summary::BackgroundSummary;
 use crate::openoxide::view::{
     fixed_chunks, is_conversation, memory_index, newest_message, newest_turn, newest_user,
     prunable, server_compaction,
@@ -163,7 +163,7 @@ pub(crate) struct OpenOxide {
     /// appear.
     scoped: Scoped,
     /// Summary that is being written in the background.
-    pub(crate) job: Option<Job>,
+    pub(crate) job: Option<BackgroundSummary>,
     /// Earlier views, each with its newest message.
     undo: UndoStack,
     /// Whether the provider stopped after its compaction.

@@ -12,16 +12,17 @@ use ctxbench_core::content::Part;
 use ctxbench_kit::store::{IdGenerator, LoadedMessage, NewPart, NewSession, Store, Ulid};
 
 use super::{
-    BEGIN_MS, Format, JournalEntry, Loaded, PersistError, Persistence, StoredMessage, jsonl, pruned,
+    BEGIN_MS, JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession,
+    StoredMessage, jsonl, pruned,
 };
 
-pub(super) const FORMAT: Format = Format {
+pub(super) const FORMAT: PersistFormat = PersistFormat {
     name: "ctxbench-store",
     about: "SQLite: messages, parts, boundaries, prune marks; loading stops at the newest boundary",
-    open: |dir, seed| Ok(Box::new(Ours::open(dir, seed)?)),
+    open: |dir, seed| Ok(Box::new(StoreFormat::open(dir, seed)?)),
 };
 
-struct Ours {
+struct StoreFormat {
     path: PathBuf,
     store: Store,
     session: Ulid,
@@ -30,8 +31,8 @@ struct Ours {
     shown: Vec<(StoredMessage, Vec<Ulid>)>,
 }
 
-impl Ours {
-    fn open(dir: &Path, seed: u64) -> Result<Ours, PersistError> {
+impl StoreFormat {
+    fn open(dir: &Path, seed: u64) -> Result<StoreFormat, PersistError> {
         std::fs::create_dir_all(dir).map_err(PersistError::io(dir, "make the folder"))?;
         let path = dir.join("sessions.db");
         let ticks = AtomicI64::new(BEGIN_MS as i64);
@@ -43,7 +44,8 @@ impl Ours {
             Some((id, _)) => *id,
             None => store.create_session(&NewSession::default())?,
         };
-        let mut out = Ours { path, store, session, clock: BEGIN_MS as i64, shown: Vec::new() };
+        let mut out =
+            StoreFormat { path, store, session, clock: BEGIN_MS as i64, shown: Vec::new() };
         out.refresh_shown()?;
         Ok(out)
     }
@@ -54,7 +56,7 @@ impl Ours {
     }
 }
 
-impl Persistence for Ours {
+impl Persistence for StoreFormat {
     fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
         self.clock += 1;
         match entry {
@@ -92,7 +94,7 @@ impl Persistence for Ours {
         Ok(())
     }
 
-    fn load(&self) -> Result<Loaded, PersistError> {
+    fn load(&self) -> Result<ReopenedSession, PersistError> {
         let before = self.store.bytes_read();
         let context = self
             .store
@@ -101,7 +103,11 @@ impl Persistence for Ours {
             .filter_map(said)
             .map(|(s, _)| s)
             .collect();
-        Ok(Loaded { context, bytes_read: self.store.bytes_read() - before, notes: Vec::new() })
+        Ok(ReopenedSession {
+            context,
+            bytes_read: self.store.bytes_read() - before,
+            notes: Vec::new(),
+        })
     }
 
     fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {

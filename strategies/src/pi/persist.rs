@@ -16,19 +16,21 @@ use serde_json::{Value, json};
 use super::summary::FileLists;
 use super::words::PiWords;
 use crate::persist::jsonl::{self, Appender};
-use crate::persist::{Format, JournalEntry, Loaded, PersistError, Persistence, StoredMessage};
+use crate::persist::{
+    JournalEntry, PersistError, PersistFormat, Persistence, ReopenedSession, StoredMessage,
+};
 
-pub(crate) const FORMAT: Format = Format {
+pub(crate) const FORMAT: PersistFormat = PersistFormat {
     name: "pi-jsonl",
     about: "one JSONL file per session, entries chained by parentId; a compaction names its tail",
-    open: |dir, seed| Ok(Box::new(Session::open(dir, seed)?)),
+    open: |dir, seed| Ok(Box::new(PiSession::open(dir, seed)?)),
 };
 
 const SESSION: &str = "00000000-0000-4000-8000-000000000001";
 const CWD: &str = "/work/project";
 const TIME: &str = "2023-11-14T22:13:20.000Z";
 
-struct Session {
+struct PiSession {
     path: PathBuf,
     file: Appender,
     seed: u64,
@@ -38,8 +40,8 @@ struct Session {
     shown: Vec<(String, StoredMessage)>,
 }
 
-impl Session {
-    fn open(dir: &Path, seed: u64) -> Result<Session, PersistError> {
+impl PiSession {
+    fn open(dir: &Path, seed: u64) -> Result<PiSession, PersistError> {
         let path = dir.join(".pi/agent/sessions/--work-project--");
         let path = path.join(format!("2023-11-14T22-13-20-000Z_{SESSION}.jsonl"));
         let mut file = Appender::open(&path)?;
@@ -51,7 +53,7 @@ impl Session {
         }
         let leaf = lines.iter().rev().find_map(entry_id).map(str::to_string);
         let shown = projected(&lines);
-        Ok(Session { path, file, seed, lines: lines.len() as u64, leaf, shown })
+        Ok(PiSession { path, file, seed, lines: lines.len() as u64, leaf, shown })
     }
 
     /// Writes an entry and returns its ID.
@@ -168,7 +170,7 @@ impl Session {
     }
 }
 
-impl Persistence for Session {
+impl Persistence for PiSession {
     fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
         match entry {
             JournalEntry::Message(said) => self.say(said),
@@ -176,10 +178,10 @@ impl Persistence for Session {
         }
     }
 
-    fn load(&self) -> Result<Loaded, PersistError> {
+    fn load(&self) -> Result<ReopenedSession, PersistError> {
         let (lines, notes) = jsonl::objects(&self.path)?;
         let context = projected(&lines).into_iter().map(|(_, s)| s).collect();
-        Ok(Loaded { context, bytes_read: self.size(), notes })
+        Ok(ReopenedSession { context, bytes_read: self.size(), notes })
     }
 
     fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {

@@ -41,7 +41,7 @@ impl Table {
     /// Returns the table with the additions and changes of a file.
     pub(super) fn with(mut self, file: &OwnFile) -> Result<Table, TomlError> {
         let listed: ModelFile = toml_file::read(&file.path, &file.text)?;
-        let reader = Reader { file, lines: Lines::new(&file.text) };
+        let reader = ModelFileReader { file, lines: Lines::new(&file.text) };
         let mut rules = table::rules();
         for (name, rule) in listed.cache {
             reader.cache(rule.get_ref(), rule.span().start)?;
@@ -76,12 +76,12 @@ fn changed_by(file: &OwnFile) -> String {
     format!("{name}, {:08x}", crate::tokens::content_hash(file.text.as_bytes()) >> 32)
 }
 
-struct Reader<'a> {
+struct ModelFileReader<'a> {
     file: &'a OwnFile,
     lines: Lines,
 }
 
-impl Reader<'_> {
+impl ModelFileReader<'_> {
     fn wrong(&self, at: usize, what: String) -> TomlError {
         TomlError { file: self.file.path.clone(), line: self.lines.line_at(at), what }
     }

@@ -13,10 +13,10 @@ use anyhow::{Context, anyhow, bail};
 use ctxbench_core::files;
 use ctxbench_core::plural;
 use ctxbench_core::session::{Entry, Session};
-use ctxbench_scenarios::exports::{self, Export, Lost};
+use ctxbench_scenarios::exports::{self, Export, ExportLosses};
 use ctxbench_scenarios::formats::{self, Format, Source, exchanges};
-use ctxbench_scenarios::{Kind, LoadError, sniff};
-use folder::Folder;
+use ctxbench_scenarios::{InputKind, LoadError, sniff};
+use folder::ImportFolder;
 
 use super::corpus::Choosing;
 use super::{input, private};
@@ -33,7 +33,7 @@ Examples:
 
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct ImportArgs {
     /// Recordings: files (also compressed), folders and archives; - reads standard input
     #[arg(required = true, value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
@@ -67,7 +67,7 @@ pub(crate) struct Args {
     cassette: Option<PathBuf>,
 }
 
-pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
     sessions(args)?;
     args.cassette.as_deref().map_or(Ok(()), |path| cassette(path, &args.files))
 }
@@ -90,7 +90,7 @@ fn cassette(path: &Path, files: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn sessions(args: &Args) -> anyhow::Result<()> {
+fn sessions(args: &ImportArgs) -> anyhow::Result<()> {
     let mut work = Work {
         export: exports::by_name(&args.to)?,
         format: match &*args.format {
@@ -111,7 +111,7 @@ fn sessions(args: &Args) -> anyhow::Result<()> {
     };
     private::keep(args.files.iter().filter(|f| !input::is_pipe(f)));
     if work.folder {
-        let mut folder = Folder::new(out);
+        let mut folder = ImportFolder::new(out);
         work.all(&args.files, &mut |one| {
             let path = folder.write(&one.id, one.ending, &one.text)?;
             let messages = plural::pluralize(one.messages, "message");
@@ -152,7 +152,7 @@ fn sessions(args: &Args) -> anyhow::Result<()> {
 }
 
 /// A session, ready to be written.
-struct Written {
+struct ImportedSession {
     id: String,
     text: String,
     ending: &'static str,
@@ -163,7 +163,7 @@ struct Written {
     beside: Vec<PathBuf>,
 }
 
-type Write<'a> = dyn FnMut(Written) -> anyhow::Result<()> + 'a;
+type Write<'a> = dyn FnMut(ImportedSession) -> anyhow::Result<()> + 'a;
 
 struct Work {
     export: &'static Export,
@@ -228,19 +228,20 @@ impl Work {
         // The reader reports unreadable files.
         let head = source.head().ok().filter(|head| head.members.is_none())?;
         // Detection uses the text, not only the extension.
-        let is_session = sniff(&Source::of_bytes(head.text.as_bytes(), "")) == Some(Kind::Session);
+        let is_session =
+            sniff(&Source::of_bytes(head.text.as_bytes(), "")) == Some(InputKind::Session);
         let as_it_is = self.export.name == "session" && !self.folder && self.redactor.is_none();
         let why = match sniff(&source) {
             _ if head.text.trim().is_empty() => {
                 return Some(LoadError::Empty { path: path.to_path_buf() }.into());
             }
             _ if head.is_tar() => return Some(LoadError::Tar { path: path.to_path_buf() }.into()),
-            Some(Kind::Session) if is_session && as_it_is => {
+            Some(InputKind::Session) if is_session && as_it_is => {
                 "already a session; `run` takes it as it is"
             }
-            Some(Kind::Session) if is_session => return None,
-            Some(Kind::Recording(_) | Kind::Scenario) => return None,
-            Some(Kind::Session) | None => {
+            Some(InputKind::Session) if is_session => return None,
+            Some(InputKind::Recording(_) | InputKind::Scenario) => return None,
+            Some(InputKind::Session) | None => {
                 "not a recording that is known here; --format says what it is, and `ctxbench \
                  import --help` lists the formats"
             }
@@ -302,13 +303,13 @@ impl Work {
         }
         let redacted = self.redactor.as_mut().map(|r| r.session(session)).transpose()?;
         let session = redacted.as_ref().unwrap_or(session);
-        let mut lost = Lost::default();
+        let mut lost = ExportLosses::default();
         let text =
             text(session, &mut lost).with_context(|| format!("writing the session of {shown}"))?;
         if let Some(lost) = lost.told() {
             tell!("note: {shown}: {title} cannot say: {lost}");
         }
-        write(Written {
+        write(ImportedSession {
             id: session.header.id.clone(),
             text,
             ending,

@@ -17,7 +17,7 @@ use ctxbench_scenarios::Scenario;
 
 use super::listed::SessionSummary;
 use crate::commands::corpus::Progress;
-use crate::commands::otel::Export;
+use crate::commands::otel::MetricsExport;
 
 pub(super) struct RunRows<'a> {
     pub(super) plan: Plan,
@@ -26,7 +26,7 @@ pub(super) struct RunRows<'a> {
     pub(super) cache: RowCache,
     /// Takes rows from the cache. Off when the run exports data that rows do not contain.
     pub(super) reuses_rows: bool,
-    pub(super) export: &'a Export,
+    pub(super) export: &'a MetricsExport,
     pub(super) shown: &'a Progress,
     /// Number of rows taken from the cache.
     pub(super) reused: AtomicUsize,

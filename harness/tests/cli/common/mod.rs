@@ -22,12 +22,12 @@ use tempfile::TempDir;
 pub use jsonl::jsonl;
 
 /// A temporary folder in which commands run.
-pub struct Folder(TempDir);
+pub struct CommandFolder(TempDir);
 
-impl Folder {
+impl CommandFolder {
     /// Creates an empty folder.
-    pub fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
+    pub fn new() -> CommandFolder {
+        CommandFolder(tempfile::tempdir().unwrap())
     }
 
     /// Returns the full path of a file in the folder.

@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 
 use super::super::recording::Recording;
 use super::super::{Sink, Source};
-use super::{Message, Stored, id_of, parent_of, reader};
-use crate::error::{Fault, InputError};
+use super::{MessageRow, StoredSession, id_of, parent_of, reader};
+use crate::error::{InputError, LineFault};
 use crate::escapes;
 
 /// Session in a store.
@@ -27,7 +27,7 @@ struct StoredSession {
 /// callers. A session that no caller includes is read separately.
 fn read_each(
     mut left: Vec<StoredSession>,
-    find: &mut dyn FnMut(&str) -> Result<Option<Stored>, InputError>,
+    find: &mut dyn FnMut(&str) -> Result<Option<StoredSession>, InputError>,
     sink: &mut Sink<'_>,
 ) {
     let mut told: HashSet<String> = HashSet::new();
@@ -87,7 +87,7 @@ pub(super) fn folder(root: &Path, sink: &mut Sink<'_>) {
     read_each(held, &mut find, sink);
 }
 
-fn of_folder(root: &Path, info: Map<String, Value>) -> Option<Stored> {
+fn of_folder(root: &Path, info: Map<String, Value>) -> Option<StoredSession> {
     let id = id_of(&info)?;
     let under = |kind: &str, id: &str| {
         let plain = Path::new(id).components().count() == 1;
@@ -97,10 +97,10 @@ fn of_folder(root: &Path, info: Map<String, Value>) -> Option<Stored> {
         let info = object(&path).ok()?;
         let id = id_of(&info)?;
         let parts = under("part", &id).iter().filter_map(|p| object(p).ok()).collect();
-        Some(Message { line, info, parts })
+        Some(MessageRow { line, info, parts })
     };
     let messages = (1..).zip(under("message", &id)).filter_map(message).collect();
-    Some(Stored { info, messages })
+    Some(StoredSession { info, messages })
 }
 
 /// Returns the entries of a folder sorted by name. Ids increase with time.
@@ -116,7 +116,7 @@ fn object(path: &Path) -> Result<Map<String, Value>, InputError> {
     let text = source.text()?;
     escapes::from_str(&text).map_err(|e| {
         let what = format!("not readable as JSON ({e})");
-        Fault::new(e.line().max(1), what, "an object that OpenCode wrote", "remove the file")
+        LineFault::new(e.line().max(1), what, "an object that OpenCode wrote", "remove the file")
             .at(source.name())
     })
 }
@@ -125,7 +125,7 @@ fn object(path: &Path) -> Result<Map<String, Value>, InputError> {
 pub(super) fn database(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let wrong = |what: String| {
         let expected = "a database of OpenCode, with the tables session, message and part";
-        Fault::new(1, what, expected, "close OpenCode, and copy it with its -wal file")
+        LineFault::new(1, what, expected, "close OpenCode, and copy it with its -wal file")
             .at(source.name())
     };
     let failed = |e: rusqlite::Error| wrong(format!("it cannot be read ({e})"));
@@ -195,9 +195,9 @@ impl Database {
         self.db.prepare(&sql)?.query_map([], held)?.collect()
     }
 
-    fn session(&self, id: &str) -> rusqlite::Result<Option<Stored>> {
+    fn session(&self, id: &str) -> rusqlite::Result<Option<StoredSession>> {
         let Some(info) = self.info(id)? else { return Ok(None) };
-        Ok(Some(Stored { info, messages: self.messages(id)? }))
+        Ok(Some(StoredSession { info, messages: self.messages(id)? }))
     }
 
     /// Returns the columns of a table, except those with names that are not UTF-8.
@@ -220,7 +220,7 @@ impl Database {
         self.db.prepare(&sql)?.query_map([id], object)?.next().transpose()
     }
 
-    fn messages(&self, session: &str) -> rusqlite::Result<Vec<Message>> {
+    fn messages(&self, session: &str) -> rusqlite::Result<Vec<MessageRow>> {
         let mut messages = self.db.prepare(
             "SELECT id, data FROM message WHERE session_id = ?1 ORDER BY time_created, id",
         )?;
@@ -237,7 +237,7 @@ impl Database {
             let info = info?;
             let id = id_of(&info).unwrap_or_default();
             let parts = parts.query_map([id], row)?.collect::<rusqlite::Result<Vec<_>>>()?;
-            out.push(Message { line, info, parts });
+            out.push(MessageRow { line, info, parts });
         }
         Ok(out)
     }

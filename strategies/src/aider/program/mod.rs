@@ -24,13 +24,13 @@ use crate::aider::described::{Contents, SPLIT_RULES};
 use crate::aider::keepalive::KeepAlive;
 use crate::aider::map::{cut_map, map_budget, map_tokens};
 use crate::aider::settings::{AiderSettings, Oversize, Reminder};
-use crate::aider::summary::{Count, Exact, Message, OBSERVED, SplitRules, history_budget};
+use crate::aider::summary::{ChatLine, Exact, OBSERVED, SplitRules, TokenCount, history_budget};
 use crate::aider::version::AiderVersion;
 use crate::aider::words::AiderWords;
 use ctxbench_core::compaction::tools::is_edit;
 
-use background::Pending;
-use counted::Counted;
+use background::PendingSummary;
+use counted::MessageTokens;
 
 /// Number of attempts at a request that fails temporarily. The pauses double from 0.25 s to a
 /// minute (docs/sources/aider.md §1.1).
@@ -39,7 +39,7 @@ const ATTEMPTS: u32 = 8;
 /// Differences between the program and its published description.
 struct Behaviour {
     split_rules: SplitRules,
-    count: &'static dyn Count,
+    count: &'static dyn TokenCount,
     /// True if the main model is used after the weak one fails.
     asks_main: bool,
     /// True if every turn becomes history, and not only one with an edit.
@@ -75,7 +75,7 @@ const DESCRIBED: Behaviour = Behaviour {
     shares_files: false,
 };
 
-pub(crate) struct Program {
+pub(crate) struct AiderProgram {
     settings: AiderSettings,
     as_released: bool,
     keep_alive: KeepAlive,
@@ -93,11 +93,11 @@ pub(crate) struct Program {
     created: Created,
     /// True if files were created or changed since the prompt was built.
     newer_files: bool,
-    pending: Option<Pending>,
-    counted: Counted,
+    pending: Option<PendingSummary>,
+    counted: MessageTokens,
 }
 
-impl Program {
+impl AiderProgram {
     pub(crate) fn new(
         version: AiderVersion,
         settings: AiderSettings,
@@ -105,7 +105,7 @@ impl Program {
         scale: f64,
     ) -> Self {
         let described = version == AiderVersion::Described003;
-        Program {
+        AiderProgram {
             as_released: version == AiderVersion::Released,
             keep_alive: KeepAlive::new(settings.keepalive_pings, settings.keepalive_delay_ms),
             scale,
@@ -117,7 +117,7 @@ impl Program {
             created: Created::default(),
             newer_files: false,
             pending: None,
-            counted: Counted::default(),
+            counted: MessageTokens::default(),
             settings,
         }
     }
@@ -359,22 +359,22 @@ fn as_text(mut raw: Draft) -> Draft {
     Draft { form: raw.form, opaque: raw.opaque, media: raw.media, as_list: raw.as_list, ..as_text }
 }
 
-fn message(blocks: &[Arc<Block>]) -> Message {
+fn message(blocks: &[Arc<Block>]) -> ChatLine {
     let role = if blocks[0].role == Role::Assistant { "assistant" } else { "user" };
     let mut text = Transcript::default();
     for (i, b) in blocks.iter().enumerate() {
         text.push(if i > 0 { "\n" } else { "" });
         text.show(b);
     }
-    Message::text(role, text)
+    ChatLine::text(role, text)
 }
 
-fn messages(blocks: &[Arc<Block>]) -> Vec<Message> {
+fn messages(blocks: &[Arc<Block>]) -> Vec<ChatLine> {
     groups(blocks).into_iter().map(|g| message(&blocks[g])).collect()
 }
 
 #[async_trait]
-impl Strategy for Program {
+impl Strategy for AiderProgram {
     fn admit(&self, raw: Draft) -> Draft {
         let call = raw.call.as_ref().filter(|_| raw.kind == BlockKind::Output);
         if self.settings.architect && call.is_some_and(|c| is_edit(&c.name)) {

@@ -9,7 +9,7 @@ use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{Phase, Ttl};
 use ctxbench_core::session::Millis;
 
-use super::Program;
+use super::ClaudeCodeProgram;
 use crate::claude_code::summary::{IfNotReady, Prepared};
 
 /// Interval between two checks whether the summary has arrived, ms; ours.
@@ -36,7 +36,7 @@ impl Pause {
     }
 }
 
-impl Program {
+impl ClaudeCodeProgram {
     /// Schedules a compaction at the end of a turn, if the settings and the conversation call for
     /// one.
     pub fn pause_begins(&mut self, s: &Engine) {

@@ -7,7 +7,7 @@ mod summarize_side;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ctxbench_core::block::{Block, BlockKind, Draft, Form, MessageId};
+use ctxbench_core::block::{Block, BlockForm, BlockKind, Draft, MessageId};
 use ctxbench_core::compaction::{CompactionKind, UndoStack, clear_outputs, is_reply};
 use ctxbench_core::engine::{Engine, Event, Incoming};
 use ctxbench_core::request::{ModelError, Phase, Reply, Request, Ttl};
@@ -24,7 +24,7 @@ use crate::claude_code::rules::{
     LevelRule, Levels, OutputRule, active, clearable, estimate, excess, last_messages,
 };
 use crate::claude_code::settings::{CacheTtl, ClaudeCodeSettings, Micro, Trigger};
-use crate::claude_code::summary::{IfNotReady, Prepared, Summaries, Written};
+use crate::claude_code::summary::{FinishedSummary, IfNotReady, Prepared, Summaries};
 use crate::claude_code::words::ClaudeCodeWords;
 use crate::scoped::Scoped;
 
@@ -58,7 +58,7 @@ pub(crate) fn summaries(
     }
 }
 
-pub(crate) struct Program {
+pub(crate) struct ClaudeCodeProgram {
     settings: ClaudeCodeSettings,
     rule: LevelRule,
     outputs: OutputRule,
@@ -68,11 +68,11 @@ pub(crate) struct Program {
     pub memory: SessionMemory,
     cleared: Arc<str>,
     notes_lead_in: Arc<str>,
-    pub state: State,
+    pub state: ProgramState,
 }
 
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct ProgramState {
     /// Tokens of the last reply's prompt and output, minus those cleared later; `None` after a
     /// compaction.
     pub reported: Option<u64>,
@@ -128,12 +128,12 @@ pub(crate) fn discount_cleared(
 fn to_file(d: &mut Draft) {
     d.text =
         format!("[{} bytes of output, too large to show; saved to a file]", d.text.len()).into();
-    d.form = Form::Truncated;
+    d.form = BlockForm::Truncated;
 }
 
-impl Program {
+impl ClaudeCodeProgram {
     pub fn new(s: ClaudeCodeSettings, words: ClaudeCodeWords) -> Self {
-        Program {
+        ClaudeCodeProgram {
             rule: LevelRule {
                 window: s.auto_compact_window,
                 reserve: s.output_reserve,
@@ -153,7 +153,7 @@ impl Program {
             memory: SessionMemory::of(&s, &words),
             cleared: words.cleared,
             notes_lead_in: words.notes_lead_in,
-            state: State::default(),
+            state: ProgramState::default(),
             settings: s,
         }
     }
@@ -299,7 +299,7 @@ impl Program {
         &mut self,
         s: &mut Engine,
         phase: Phase,
-        written: &Written,
+        written: &FinishedSummary,
         fixed: Vec<Arc<Block>>,
         history: &[Arc<Block>],
         keep: usize,
@@ -393,7 +393,7 @@ impl Program {
 }
 
 #[async_trait]
-impl Strategy for Program {
+impl Strategy for ClaudeCodeProgram {
     fn admit(&self, mut raw: Draft) -> Draft {
         if raw.kind == BlockKind::Output
             && self.outputs.too_long(raw.call.as_ref().map_or("", |c| &c.name), raw.text.len())
@@ -406,7 +406,7 @@ impl Strategy for Program {
     async fn on_start(&mut self, s: &mut Engine) {
         self.state.prepared.cancel(s);
         self.state.pause.cancel(s);
-        self.state = State::default();
+        self.state = ProgramState::default();
         self.memory.forget(s);
         cut_indexes(s);
         s.show_fixed();

@@ -8,10 +8,10 @@
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::Phase;
 
-use super::Program;
+use super::ClaudeCodeProgram;
 use crate::claude_code::settings::Resume;
 
-impl Program {
+impl ClaudeCodeProgram {
     /// Applies the user's choice if the reopened session offers one.
     pub(super) async fn offer(&mut self, s: &mut Engine) {
         let away = self.state.last_reply.map_or(0, |at| s.now().saturating_sub(at));

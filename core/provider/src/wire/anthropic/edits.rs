@@ -77,7 +77,7 @@ pub(crate) fn write(o: &mut Vec<u8>, e: &ServerEdit) {
 
 /// `context_management` of a request.
 #[derive(Deserialize)]
-pub(crate) struct Management {
+pub(crate) struct ContextManagement {
     #[serde(default)]
     edits: Vec<GivenEdit>,
 }
@@ -143,11 +143,12 @@ impl Inputs {
 
 /// Decodes the edits in raw parameters.
 pub(super) fn among(params: &serde_json::Map<String, serde_json::Value>) -> Vec<ServerEdit> {
-    let given = params.get("context_management").and_then(|g| Management::deserialize(g).ok());
+    let given =
+        params.get("context_management").and_then(|g| ContextManagement::deserialize(g).ok());
     given.and_then(|m| m.edits().ok()).unwrap_or_default()
 }
 
-impl Management {
+impl ContextManagement {
     /// Documented defaults: clear from 100,000 tokens and keep 3 tool uses, compact from 150,000, keep
     /// thinking.
     pub(crate) fn edits(self) -> Result<Vec<ServerEdit>, WireError> {

@@ -207,7 +207,7 @@ fn output(o: &mut Vec<u8>, b: &Block) {
 }
 
 #[derive(Deserialize)]
-struct Body<'a> {
+struct AnthropicRequest<'a> {
     model: Text,
     max_tokens: Option<u64>,
     #[serde(borrow)]
@@ -215,9 +215,9 @@ struct Body<'a> {
     #[serde(borrow)]
     system: Option<OneOrMany<ContentBlock<'a>>>,
     #[serde(borrow)]
-    messages: Vec<Message<'a>>,
+    messages: Vec<AnthropicMessage<'a>>,
     cache_control: Option<CacheControl>,
-    context_management: Option<edits::Management>,
+    context_management: Option<edits::ContextManagement>,
     compaction: Option<Instructions>,
     thread: Option<ThreadParam>,
 }
@@ -235,7 +235,7 @@ struct Instructions {
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct AnthropicMessage<'a> {
     #[serde(borrow)]
     role: Cow<'a, str>,
     #[serde(borrow)]
@@ -259,13 +259,13 @@ pub(crate) struct ContentBlock<'a> {
     #[serde(borrow, default)]
     pub(crate) content: Option<OneOrMany<ContentBlock<'a>>>,
     is_error: Option<bool>,
-    source: Option<Source>,
+    source: Option<MediaSource>,
     pub(crate) encrypted_content: Option<Text>,
     cache_control: Option<CacheControl>,
 }
 
 #[derive(Deserialize)]
-struct Source {
+struct MediaSource {
     media_type: Option<Text>,
     data: Option<Text>,
     url: Option<Text>,
@@ -276,7 +276,7 @@ const KNOWN_PARTS: &str =
 
 /// Decodes a request.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
-    let body: Body<'_> = json::parse(bytes)?;
+    let body: AnthropicRequest<'_> = json::parse(bytes)?;
     let mut items = Vec::with_capacity(body.messages.len() * 2 + 4);
     if let Some(system) = body.system {
         push(&mut items, Role::System, 0, system)?;
@@ -311,7 +311,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
         max_tokens: body.max_tokens,
         tools_cache: body.tools.and_then(|t| tools_breakpoint(t.get())),
         tools: body.tools.map(|t| Tools::from_json(t.to_owned())),
-        server_edits: body.context_management.map_or(Ok(Vec::new()), edits::Management::edits)?,
+        server_edits: body
+            .context_management
+            .map_or(Ok(Vec::new()), edits::ContextManagement::edits)?,
         thread: body.thread.map(|t| match t {
             ThreadParam::Create => PromptThread::Create,
             ThreadParam::Continue { previous_message_id: id } => PromptThread::Continue(id.0),
@@ -412,7 +414,7 @@ pub(crate) fn output_of(
     Ok((text.into(), image))
 }
 
-impl Source {
+impl MediaSource {
     fn media(self, kind: &str) -> Media {
         let given = or_empty(self.media_type).to_string();
         let url = match (self.url, self.data) {
@@ -427,10 +429,10 @@ impl Source {
 /// one.
 fn tools_breakpoint(tools: &str) -> Option<Ttl> {
     #[derive(Deserialize)]
-    struct Tool {
+    struct AnthropicTool {
         cache_control: Option<CacheControl>,
     }
     memchr::memmem::find(tools.as_bytes(), b"\"cache_control\"")?;
-    let tools: Vec<Tool> = serde_json::from_str(tools).ok()?;
+    let tools: Vec<AnthropicTool> = serde_json::from_str(tools).ok()?;
     tools.iter().rev().find_map(|t| t.cache_control).map(CacheControl::ttl)
 }

@@ -127,19 +127,19 @@ fn media(o: &mut Vec<u8>, m: &Media) {
 }
 
 #[derive(Deserialize)]
-struct Body<'a> {
+struct ChatRequest<'a> {
     model: Text,
     max_completion_tokens: Option<u64>,
     max_tokens: Option<u64>,
     #[serde(borrow)]
     tools: Option<&'a RawValue>,
     #[serde(borrow)]
-    messages: Vec<Message<'a>>,
+    messages: Vec<ChatMessage<'a>>,
 }
 
 /// A message of a request or reply.
 #[derive(Deserialize)]
-pub(crate) struct Message<'a> {
+pub(crate) struct ChatMessage<'a> {
     #[serde(borrow, default)]
     role: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -148,7 +148,7 @@ pub(crate) struct Message<'a> {
     #[serde(default)]
     reasoning_details: Vec<Details>,
     #[serde(default)]
-    tool_calls: Vec<Call>,
+    tool_calls: Vec<ChatCall>,
     tool_call_id: Option<Text>,
 }
 
@@ -158,7 +158,7 @@ struct Details {
 }
 
 #[derive(Deserialize)]
-struct Call {
+struct ChatCall {
     id: Text,
     function: Function,
 }
@@ -175,7 +175,7 @@ struct ContentPart<'a> {
     kind: Cow<'a, str>,
     text: Option<Text>,
     image_url: Option<Url>,
-    file: Option<File>,
+    file: Option<ChatFile>,
 }
 
 #[derive(Deserialize)]
@@ -184,7 +184,7 @@ struct Url {
 }
 
 #[derive(Deserialize)]
-struct File {
+struct ChatFile {
     file_data: Text,
 }
 
@@ -212,7 +212,7 @@ impl ContentPart<'_> {
 
 /// Decodes a request.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
-    let body: Body<'_> = json::parse(bytes)?;
+    let body: ChatRequest<'_> = json::parse(bytes)?;
     let mut items = Vec::with_capacity(body.messages.len() + 16);
     for (i, m) in body.messages.into_iter().enumerate() {
         let role = match &*m.role {
@@ -238,7 +238,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
     })
 }
 
-impl Message<'_> {
+impl ChatMessage<'_> {
     /// Returns the content in order.
     pub(crate) fn contents(self, role: Role) -> Result<Vec<Content>, WireError> {
         let mut found = Vec::with_capacity(2 + self.tool_calls.len());
@@ -271,7 +271,7 @@ impl Message<'_> {
                 }
             }
         }
-        let call = |c: Call| Content::Call {
+        let call = |c: ChatCall| Content::Call {
             id: c.id.0,
             name: c.function.name.0,
             arguments: c.function.arguments.0,

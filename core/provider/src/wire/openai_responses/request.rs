@@ -123,7 +123,7 @@ fn media(o: &mut Vec<u8>, m: &Media) {
 }
 
 #[derive(Deserialize)]
-struct Body<'a> {
+struct ResponsesRequest<'a> {
     model: Text,
     max_output_tokens: Option<u64>,
     instructions: Option<Text>,
@@ -131,11 +131,11 @@ struct Body<'a> {
     tools: Option<&'a RawValue>,
     #[serde(borrow)]
     input: OneOrMany<InputItem<'a>>,
-    context_management: Option<Vec<Management>>,
+    context_management: Option<Vec<CompactionManagement>>,
 }
 
 #[derive(Deserialize)]
-struct Management {
+struct CompactionManagement {
     #[serde(rename = "type")]
     kind: String,
     compact_threshold: Option<u64>,
@@ -176,7 +176,7 @@ pub(crate) struct ContentPart<'a> {
 
 /// Decodes a request.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
-    let body: Body<'_> = json::parse(bytes)?;
+    let body: ResponsesRequest<'_> = json::parse(bytes)?;
     let mut items = Vec::new();
     let mut tools: Vec<&RawValue> = body.tools.into_iter().collect();
     if let Some(t) = body.instructions {
@@ -195,7 +195,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Prompt, WireError> {
             }
         }
     }
-    let threshold = |m: &Management| m.compact_threshold.filter(|_| m.kind == "compaction");
+    let threshold =
+        |m: &CompactionManagement| m.compact_threshold.filter(|_| m.kind == "compaction");
     let edit = |trigger| ServerEdit::Compact { trigger, instructions: None, pause: false };
     Ok(Prompt {
         max_tokens: body.max_output_tokens,
