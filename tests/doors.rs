@@ -107,7 +107,7 @@ pub const DOORS: [Door; 23] = [
         let rollout = Rollout::parse(&lossy(b));
         records(&rollout.lines);
         rollout.resume(|kept, _| kept.to_vec());
-        drop(Reopened::of(&rollout));
+        drop(Reopened::from_rollout(&rollout));
     }),
     // Every product reads the settings file; its values are applied.
     ("settings file", |b| {

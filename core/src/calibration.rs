@@ -40,7 +40,9 @@ impl Calibrate {
 pub fn counting_of(recorded: Option<&str>) -> Counting {
     let Some(name) = recorded else { return Counting::O200K };
     let known = model::find_recorded(name).map(|m| m.counting);
-    known.or_else(|| model::provider_of(name).map(Counting::of)).unwrap_or(Counting::O200K)
+    known
+        .or_else(|| model::provider_of(name).map(Counting::for_provider))
+        .unwrap_or(Counting::O200K)
 }
 
 /// Tokens of the visible content of a recorded conversation.

@@ -469,7 +469,7 @@ impl Engine {
             let id = self.history.append(key, Role::Tool, parts, false);
             for (part, draft) in drafts {
                 let draft = strategy.on_result(self, id, draft).await;
-                self.show(id, part, draft);
+                self.push_part(id, part, draft);
             }
         }
         complete
@@ -485,13 +485,13 @@ impl Engine {
         let drafts = drafts(&parts, role);
         let id = self.history.append(key, role, parts, false);
         for (part, draft) in drafts {
-            self.show(id, part, strategy.admit(draft));
+            self.push_part(id, part, strategy.admit(draft));
         }
         id
     }
 
     /// Adds a part of a recorded message to the context.
-    fn show(&mut self, id: MessageId, part: u32, draft: Draft) {
+    fn push_part(&mut self, id: MessageId, part: u32, draft: Draft) {
         let own = Origins::from(vec![Origin { message: id, part }]);
         // The provider's summary replaces the whole request; a failed one replaces nothing.
         let says = draft.kind == BlockKind::Compaction && !draft.text.is_empty();

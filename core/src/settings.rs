@@ -317,7 +317,7 @@ impl Settings {
     }
 
     /// Returns the values that the user set, by name.
-    pub fn given(&self) -> impl Iterator<Item = (&'static str, &Value)> {
+    pub fn explicit(&self) -> impl Iterator<Item = (&'static str, &Value)> {
         self.given.iter().map(|(k, v)| (*k, v))
     }
 
@@ -482,18 +482,18 @@ macro_rules! settings {
     (@type model = $default:tt) => { std::sync::Arc<str> };
     (@type $number:ident = $default:tt) => { u64 };
 
-    (@kind tokens) => { $crate::settings::Kind::Tokens };
-    (@kind limit) => { $crate::settings::Kind::Limit };
-    (@kind bytes) => { $crate::settings::Kind::Bytes };
-    (@kind count) => { $crate::settings::Kind::Count };
-    (@kind whole) => { $crate::settings::Kind::Whole };
-    (@kind percent) => { $crate::settings::Kind::Percent };
-    (@kind share) => { $crate::settings::Kind::Share };
-    (@kind millis) => { $crate::settings::Kind::Millis };
-    (@kind flag) => { $crate::settings::Kind::Flag };
-    (@kind text) => { $crate::settings::Kind::Text };
-    (@kind model) => { $crate::settings::Kind::Model };
-    (@kind choice $choice:ident) => { $crate::settings::Kind::Choice($choice::WORDS) };
+    (@kind tokens) => { $crate::settings::SettingKind::Tokens };
+    (@kind limit) => { $crate::settings::SettingKind::Limit };
+    (@kind bytes) => { $crate::settings::SettingKind::Bytes };
+    (@kind count) => { $crate::settings::SettingKind::Count };
+    (@kind whole) => { $crate::settings::SettingKind::Whole };
+    (@kind percent) => { $crate::settings::SettingKind::Percent };
+    (@kind share) => { $crate::settings::SettingKind::Share };
+    (@kind millis) => { $crate::settings::SettingKind::Millis };
+    (@kind flag) => { $crate::settings::SettingKind::Flag };
+    (@kind text) => { $crate::settings::SettingKind::Text };
+    (@kind model) => { $crate::settings::SettingKind::Model };
+    (@kind choice $choice:ident) => { $crate::settings::SettingKind::Choice($choice::WORDS) };
 
     (@default $kind:ident $($choice:ident)? = auto) => { $crate::settings::DefaultValue::Auto };
     (@default choice $choice:ident = $default:ident) => {
@@ -572,7 +572,7 @@ mod tests {
     use super::*;
 
     crate::settings! {
-        struct Given {
+        struct TestSettings {
             /// tokens to keep
             protect: tokens = 40_000, "a";
             /// newest results to keep,
@@ -597,15 +597,15 @@ mod tests {
         }
     }
 
-    fn parse(text: &str) -> Result<Given, SettingError> {
-        Settings::parse("x", Given::TABLE, text).map(|s| Given::read(&s))
+    fn parse(text: &str) -> Result<TestSettings, SettingError> {
+        Settings::parse("x", TestSettings::TABLE, text).map(|s| TestSettings::read(&s))
     }
 
     #[test]
     fn settings_row_makes_field_and_table_entry() {
         let s = parse("").unwrap();
         assert_eq!((s.share, s.on, &*s.tools, s.model), (0.5, true, "none", None));
-        let row = |name: &str| *Given::TABLE.iter().find(|s| s.name == name).unwrap();
+        let row = |name: &str| *TestSettings::TABLE.iter().find(|s| s.name == name).unwrap();
         assert_eq!(
             row("keep"),
             Setting {
@@ -622,32 +622,33 @@ mod tests {
 
     #[test]
     fn models_lists_named_models_only() {
-        let s = Settings::parse("x", Given::TABLE, "model=claude-haiku-4-5").unwrap();
+        let s = Settings::parse("x", TestSettings::TABLE, "model=claude-haiku-4-5").unwrap();
         assert_eq!(s.models().collect::<Vec<_>>(), [("model", "claude-haiku-4-5")]);
-        assert_eq!(Settings::defaults(Given::TABLE).models().count(), 0);
+        assert_eq!(Settings::defaults(TestSettings::TABLE).models().count(), 0);
     }
 
     #[test]
     fn parse_overrides_defaults() {
-        let values = Settings::parse("x", Given::TABLE, "protect=10k, mode=b").unwrap();
-        let s = Given::read(&values);
+        let values = Settings::parse("x", TestSettings::TABLE, "protect=10k, mode=b").unwrap();
+        let s = TestSettings::read(&values);
         assert_eq!((s.protect, s.keep, s.limit, s.mode), (10_000, 3, None, Mode::Second));
         assert_eq!(values.given_text(), "mode=b,protect=10000");
     }
 
     #[test]
     fn applied_scales_tokens_only() {
-        let values = Settings::parse("x", Given::TABLE, "limit=1001").unwrap().applied(0.05, 0);
-        let s = Given::read(&values);
+        let values =
+            Settings::parse("x", TestSettings::TABLE, "limit=1001").unwrap().applied(0.05, 0);
+        let s = TestSettings::read(&values);
         assert_eq!((s.protect, s.keep, s.limit), (2_000, 3, Some(50)));
     }
 
     #[test]
     fn applied_converts_percent_of_window_to_tokens() {
-        let given = Settings::parse("x", Given::TABLE, "limit=62.5%").unwrap();
+        let given = Settings::parse("x", TestSettings::TABLE, "limit=62.5%").unwrap();
         assert_eq!(given.given_text(), "limit=62.5%");
         // The caller scales the window.
-        assert_eq!(Given::read(&given.applied(0.05, 10_000)).limit, Some(6_250));
+        assert_eq!(TestSettings::read(&given.applied(0.05, 10_000)).limit, Some(6_250));
         for wrong in ["limit=101%", "limit=-1%", "limit=%", "keep=50%", "limit=0%", "limit=0"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
@@ -658,16 +659,19 @@ mod tests {
         let e = parse("limit=0.0000001%").unwrap_err().to_string();
         assert!(e.contains("above 0 such as 40k, or 0.01% to 100% of the window"), "{e}");
         for (given, scale, window) in [("limit=0.01%", 1.0, 1_000), ("limit=5", 0.05, 10_000)] {
-            let given = Settings::parse("x", Given::TABLE, given).unwrap();
-            assert_eq!(Given::read(&given.applied(scale, window)).limit, Some(1));
+            let given = Settings::parse("x", TestSettings::TABLE, given).unwrap();
+            assert_eq!(TestSettings::read(&given.applied(scale, window)).limit, Some(1));
         }
     }
 
     #[test]
     fn percent_parses_with_and_without_sign() {
         for text in ["part=60", "part=60%"] {
-            let values = Settings::parse("x", Given::TABLE, text).unwrap();
-            assert_eq!((Given::read(&values).part, values.given_text()), (60, "part=60".into()));
+            let values = Settings::parse("x", TestSettings::TABLE, text).unwrap();
+            assert_eq!(
+                (TestSettings::read(&values).part, values.given_text()),
+                (60, "part=60".into())
+            );
         }
         for wrong in ["part=101%", "part=%", "part=6%%", "part=1.5%", "part=-1%"] {
             assert!(parse(wrong).is_err(), "{wrong}");
@@ -713,10 +717,10 @@ mod tests {
             (r#"keep=4,tools="""#, ""),
             (r#"keep=4,tools=say "hi""#, r#"say "hi""#),
         ] {
-            let values = Settings::parse("x", Given::TABLE, text).unwrap();
-            let s = Given::read(&values);
+            let values = Settings::parse("x", TestSettings::TABLE, text).unwrap();
+            let s = TestSettings::read(&values);
             assert_eq!((&*s.tools, s.keep), (tools, 4), "{text}");
-            let again = Settings::parse("x", Given::TABLE, &values.given_text()).unwrap();
+            let again = Settings::parse("x", TestSettings::TABLE, &values.given_text()).unwrap();
             assert_eq!(again, values, "{text}");
         }
     }

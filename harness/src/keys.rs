@@ -162,11 +162,16 @@ impl SessionKeys<'_> {
         named: bool,
     ) -> String {
         let mut hash = self.hash.clone();
-        let of = |(text, _): &&(String, String)| {
+        let from_scenario = |(text, _): &&(String, String)| {
             text.strip_prefix(spec.descriptor.name).is_some_and(|t| t.starts_with(['=', '@']))
         };
         let settings: Vec<_> = spec.settings.all().collect();
-        hash.part(&(spec.label(), spec.version.name, settings, self.keys.programs.iter().find(of)));
+        hash.part(&(
+            spec.label(),
+            spec.version.name,
+            settings,
+            self.keys.programs.iter().find(from_scenario),
+        ));
         hash.part(&(self.keys.memory.files(spec), model, named));
         // The answers of an endpoint are in its cassette.
         match summariser {

@@ -20,7 +20,7 @@ use ctxbench_strategies::{Spec, all};
 use crate::models;
 use crate::recorded;
 use crate::replay::{
-    self, Defaults, Options, Replayed, SessionCache, not_run, replay_with, with_savings,
+    self, Defaults, Options, Replayed, ScenarioCache, not_run, replay_with, with_savings,
 };
 use crate::steering;
 use crate::summarise::Summariser;
@@ -336,17 +336,17 @@ struct LoadedSession<'a> {
     at: usize,
     scenario: Cow<'a, Scenario>,
     broken: Option<String>,
-    shared: OnceLock<SessionCache>,
-    silenced: OnceLock<(Scenario, SessionCache)>,
+    shared: OnceLock<ScenarioCache>,
+    silenced: OnceLock<(Scenario, ScenarioCache)>,
 }
 
 impl LoadedSession<'_> {
-    fn shared(&self) -> &SessionCache {
-        self.shared.get_or_init(|| SessionCache::of(&self.scenario))
+    fn shared(&self) -> &ScenarioCache {
+        self.shared.get_or_init(|| ScenarioCache::from_scenario(&self.scenario))
     }
 
     /// Returns the session without the instructions of its user about summaries.
-    fn silenced(&self) -> &(Scenario, SessionCache) {
+    fn silenced(&self) -> &(Scenario, ScenarioCache) {
         let silenced = || (steering::silenced(&self.scenario), self.shared().reworded());
         self.silenced.get_or_init(silenced)
     }

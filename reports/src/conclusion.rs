@@ -150,7 +150,7 @@ fn sentences(d: &Differences, labels: &BTreeSet<&str>) -> Option<Vec<String>> {
         let of = |(i, m): &(usize, &Metric)| {
             let figure = &s.figures[*i];
             let said = match d.sessions {
-                1 => figure.own_mean.map_or("n/a".into(), |x| m.unit.say(x)),
+                1 => figure.own_mean.map_or("n/a".into(), |x| m.unit.describe(x)),
                 _ if figure.sessions < s.sessions => {
                     format!("{} in {} of them", stats::change(figure, m), figure.sessions)
                 }

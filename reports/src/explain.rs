@@ -257,7 +257,7 @@ impl Life<'_> {
             while let Some(m) = moves.next_if(|m| m.precedes(need)) {
                 m.write(self.windows, &mut line);
             }
-            line(format!("  needed by {} {}", one(&need.pair.need), need.told(self.windows)));
+            line(format!("  needed by {} {}", one(&need.pair.need), need.describe(self.windows)));
         }
         moves.for_each(|m| m.write(self.windows, &mut line));
         if self.life.is_some_and(|l| !l.arises.is_empty() && l.first_shown.is_some())
@@ -284,14 +284,14 @@ impl Moved<'_> {
 
     fn write(&self, windows: bool, line: &mut impl FnMut(String)) {
         let m = self.moved;
-        let from = place(m.from);
+        let from = place_name(m.from);
         let whose = if windows { OF_MAIN } else { "" };
         line(format!(
             "  compaction {} ({}){whose}, before request {}: {from} → {}",
             m.compaction,
             self.mechanism,
             self.before_request,
-            place(m.to)
+            place_name(m.to)
         ));
         line(format!("    before{}", quoted(&m.before)));
         match (m.to, m.after.is_empty()) {
@@ -314,7 +314,7 @@ fn quoted(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(": “{}”", fmt::one_line(text)) }
 }
 
-fn place(place: FactPlace) -> &'static str {
+fn place_name(place: FactPlace) -> &'static str {
     match place {
         FactPlace::Verbatim => "verbatim history",
         FactPlace::Restored => "a restored file",
@@ -326,7 +326,7 @@ fn place(place: FactPlace) -> &'static str {
 
 impl Needed<'_> {
     /// Describes the state of the fact; `windows` adds the window and the time of the request.
-    fn told(&self, windows: bool) -> String {
+    fn describe(&self, windows: bool) -> String {
         let n = self.pair;
         let Some(request) = n.request else {
             return "was never reached: the run ended before it".to_string();
@@ -352,7 +352,7 @@ impl Needed<'_> {
         mark(n.drifted, "a summary has it in altered form");
         let found = match n.place {
             FactPlace::Nowhere => "absent".to_string(),
-            p => format!("{} in {}", word(&n.found), place(p)),
+            p => format!("{} in {}", word(&n.found), place_name(p)),
         };
         let marks =
             if marks.is_empty() { String::new() } else { format!("; {}", marks.join("; ")) };

@@ -58,7 +58,7 @@ impl ReportFormat {
                 Ok(())
             }
             Make::Rows(write) => write(stored, looks, files),
-            Make::Database(name, write) => write(stored, &files.place(name)?),
+            Make::Database(name, write) => write(stored, &files.create_path(name)?),
         }
     }
 

@@ -36,7 +36,7 @@ fn render(results: &Results, _: &Looks) -> Result<Vec<Artifact>, ReportError> {
 
 fn entries(results: &Results, better: Better) -> Vec<BenchmarkEntry> {
     let results = &*view::told_apart(results);
-    let mut columns = metrics::shown(|m| &m.github_benchmark);
+    let mut columns = metrics::sorted_columns(|m| &m.github_benchmark);
     columns.retain(|(m, _)| m.better == better);
     let mut out = Vec::new();
     for run in results.runs.iter().filter(|r| r.status != Status::NotApplicable) {

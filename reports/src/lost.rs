@@ -56,7 +56,7 @@ pub(crate) fn of_run(run: &RunRecord) -> LostNeeds<'_> {
                 pair,
                 tokens: life.map_or(&[], |l| &l.tokens),
                 text: life.map_or("", |l| &l.text),
-                after: life.and_then(|l| gone(l, pair)).map_or("", |m| &m.after),
+                after: life.and_then(|l| last_loss(l, pair)).map_or("", |m| &m.after),
             }
         })
         .collect();
@@ -72,7 +72,7 @@ pub(crate) fn of_run(run: &RunRecord) -> LostNeeds<'_> {
 }
 
 /// Last compaction before a need that removed the fact.
-fn gone<'a>(life: &'a FactLife, pair: &FactRecord) -> Option<&'a FactMove> {
+fn last_loss<'a>(life: &'a FactLife, pair: &FactRecord) -> Option<&'a FactMove> {
     let before =
         |m: &&FactMove| m.to == FactPlace::Nowhere && m.compaction < pair.compactions_before;
     life.moves.iter().rfind(before)
@@ -88,7 +88,7 @@ pub fn to_text(all: &[LostNeeds<'_>]) -> String {
         // Writing to a string never fails.
         let _ = writeln!(out, "{}", run.heading());
         for need in &run.lost {
-            let _ = writeln!(out, "  {}", need.what());
+            let _ = writeln!(out, "  {}", need.description());
             for (what, words) in need.words() {
                 let _ = writeln!(out, "    {what}: “{words}”");
             }
@@ -119,7 +119,7 @@ impl LostNeeds<'_> {
 
 impl LostNeed<'_> {
     /// The fact and its need in one line.
-    pub(crate) fn what(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         let one = fmt::one_line;
         let tokens: Vec<String> = self.tokens.iter().map(|t| format!("“{}”", one(t))).collect();
         let request = match self.pair.request {

@@ -126,7 +126,7 @@ fn differences(out: &mut String, found: &[Differences]) {
         head.extend(stats::judged().map(|m| text(m.name)));
         let rows = d.strategies.iter().map(|row| {
             let figures = row.figures.iter().zip(stats::judged());
-            [text(&stats::name(row)), stats::seen(row)]
+            [text(&stats::name(row)), stats::describe_exposure(row)]
                 .into_iter()
                 .chain(figures.map(|(f, m)| text(&stats::cell(f, m))))
                 .collect()
@@ -162,7 +162,7 @@ fn scores(out: &mut String, block: &ReportBlock<'_>) {
 
 /// More columns; those without a number in any row are left out.
 fn folded(out: &mut String, block: &ReportBlock<'_>) {
-    let mut columns = metrics::shown(|m| &m.detail);
+    let mut columns = metrics::sorted_columns(|m| &m.detail);
     columns.retain(|(m, _)| block.runs.iter().any(|r| m.value(r).is_some()));
     out.push_str("<details><summary>Facts kept by kind, waiting, tokens</summary>\n\n");
     let heads = columns.iter().map(|(_, head)| (*head).to_string());

@@ -185,7 +185,7 @@ mod tests {
         run.requests.truncate(1);
         assert!(rows(&run).is_empty());
         run.requests[0].cost_usd = 0.0;
-        let text = csv::of("costs.csv", &Results { runs: vec![run], ..Results::default() });
+        let text = csv::csv_text("costs.csv", &Results { runs: vec![run], ..Results::default() });
         let line = text.lines().nth(1).unwrap();
         assert!(line.ends_with("n/a,large,1,0,0,1000,100,600,300,50,0,n/a,n/a"), "{line}");
     }

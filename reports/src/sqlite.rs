@@ -29,7 +29,7 @@ enum Type {
 }
 
 impl Type {
-    fn of(cell: &Cell) -> Type {
+    fn from_cell(cell: &Cell) -> Type {
         match cell {
             Cell::Na => Type::Unknown,
             Cell::Int(_) => Type::Integer,
@@ -57,7 +57,7 @@ impl Type {
 }
 
 /// A row may be larger than a session, so no string contains a whole row.
-const BESIDE: &str = "
+const SIDE_TABLES: &str = "
     CREATE TABLE records (run INTEGER NOT NULL, field TEXT NOT NULL, at INTEGER, value TEXT NOT NULL);
     CREATE TABLE results (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 ";
@@ -72,7 +72,7 @@ pub(crate) fn write(stored: &StoredResults<'_>, path: &Path) -> Result<(), Repor
         for (table, types) in TABLES.iter().zip(&types) {
             db.execute_batch(&create(table.name, &table.head(true), types, table.of_runs))?;
         }
-        db.execute_batch(BESIDE)
+        db.execute_batch(SIDE_TABLES)
     };
     begin().map_err(failed)?;
     let change = db.transaction().map_err(failed)?;
@@ -94,7 +94,7 @@ pub(crate) fn write(stored: &StoredResults<'_>, path: &Path) -> Result<(), Repor
                 let marks = vec!["?"; types.len() + 1].join(", ");
                 let sql = format!("INSERT INTO {} VALUES ({marks})", table.name);
                 let mut insert = change.prepare_cached(&sql).map_err(failed)?;
-                for row in table.whole(run, true) {
+                for row in table.write_all(run, true) {
                     let cells = row.into_iter().map(value);
                     let all = std::iter::once(Value::Integer(number)).chain(cells);
                     insert.execute(params_from_iter(all)).map_err(failed)?;
@@ -120,9 +120,9 @@ fn types(stored: &StoredResults<'_>) -> Result<Vec<Vec<Type>>, ReportError> {
     stored.sessions(&mut |session| {
         for run in session {
             for (table, types) in TABLES.iter().zip(&mut types) {
-                for row in table.whole(run, true) {
+                for row in table.write_all(run, true) {
                     for (known, cell) in types.iter_mut().zip(&row) {
-                        *known = known.with(Type::of(cell));
+                        *known = known.with(Type::from_cell(cell));
                     }
                 }
             }
@@ -195,7 +195,7 @@ mod tests {
             assert_eq!(&serde_json::from_value::<RunRecord>(back.take()).unwrap(), run);
         }
         for table in &csv::TABLES {
-            let text = csv::of(&format!("{}.csv", table.name), &results);
+            let text = csv::csv_text(&format!("{}.csv", table.name), &results);
             let mut reader = ::csv::Reader::from_reader(text.as_bytes());
             let head: Vec<String> = reader.headers().unwrap().iter().map(Into::into).collect();
             let quoted: Vec<String> = head.iter().map(|c| format!("\"{c}\"")).collect();

@@ -73,7 +73,7 @@ pub trait Files {
     fn create(&mut self, name: &str) -> Result<Box<dyn Write>, ReportError>;
 
     /// Path of a new file, for writers that open files themselves.
-    fn place(&mut self, name: &str) -> Result<PathBuf, ReportError>;
+    fn create_path(&mut self, name: &str) -> Result<PathBuf, ReportError>;
 }
 
 /// A folder on disk.
@@ -93,12 +93,12 @@ impl OutputFolder {
 
 impl Files for OutputFolder {
     fn create(&mut self, name: &str) -> Result<Box<dyn Write>, ReportError> {
-        let path = self.place(name)?;
+        let path = self.create_path(name)?;
         let file = File::create(&path).map_err(|e| unwritten(&path, e))?;
         Ok(Box::new(Named { out: BufWriter::new(file), path }))
     }
 
-    fn place(&mut self, name: &str) -> Result<PathBuf, ReportError> {
+    fn create_path(&mut self, name: &str) -> Result<PathBuf, ReportError> {
         let path = self.dir.join(name);
         let folder = path.parent().unwrap_or(&self.dir);
         // Do not create the folder itself again if it was removed.
@@ -182,7 +182,7 @@ impl Files for InMemory {
         Ok(Box::new(Bytes(bytes)))
     }
 
-    fn place(&mut self, name: &str) -> Result<PathBuf, ReportError> {
+    fn create_path(&mut self, name: &str) -> Result<PathBuf, ReportError> {
         Err(ReportError::NeedsFolder(name.into()))
     }
 }

@@ -131,7 +131,7 @@ fn block_lines(block: &ReportBlock<'_>, width: usize, columns: &[Column]) -> Vec
     for f in view::failures(block) {
         lines.extend(wrap(&format!("!! {f}"), width, "   ").into_iter().map(TableLine::Alarm));
     }
-    let layout = Layout::of(block, width, columns);
+    let layout = Layout::new(block, width, columns);
     let drawn = layout.draw(block);
     let rule =
         "─".repeat(drawn.iter().map(|l| l.chars().count()).max().unwrap_or(width).min(width));

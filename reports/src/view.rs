@@ -124,7 +124,7 @@ impl ReportBlock<'_> {
 
 /// Groups runs by scenario and model, in order of first appearance, then by summariser.
 pub(crate) fn blocks(results: &Results) -> Vec<ReportBlock<'_>> {
-    Naming::of(results).blocks(&results.runs)
+    Naming::from_results(results).blocks(&results.runs)
 }
 
 /// Names of blocks. They depend on all results; the blocks of one session after the other equal
@@ -136,7 +136,7 @@ pub(crate) struct Naming {
 }
 
 impl Naming {
-    pub(crate) fn of(results: &Results) -> Naming {
+    pub(crate) fn from_results(results: &Results) -> Naming {
         Naming {
             several_models: models(results).len() > 1,
             several_summarisers: summarisers(results).len() > 1,

@@ -29,7 +29,7 @@ impl Scoped {
     }
 
     /// Shows the files with a scope that a call in the view touches.
-    pub fn show(&self, s: &mut Engine) {
+    pub fn add_to_view(&self, s: &mut Engine) {
         for (scope, file) in &self.0 {
             let blocks = s.context.blocks();
             if !blocks.iter().any(|b| Arc::ptr_eq(b, file)) && touched(scope, blocks) {
@@ -48,7 +48,7 @@ impl Scoped {
         if kept.len() < blocks.len() {
             let _ = s.context.set(kept);
         }
-        self.show(s);
+        self.add_to_view(s);
     }
 }
 

@@ -363,22 +363,24 @@ fn torn_last_line_is_skipped_with_a_note() {
 
 #[test]
 fn two_writers_keep_all_entries() {
-    const EACH: u64 = 40;
+    const KILLS_PER_FORMAT: u64 = 40;
     for f in formats() {
         let dir = tempfile::tempdir().unwrap();
         drop((f.open)(dir.path(), 9).unwrap());
         let writers: Vec<KilledWriter> = [1, 2]
-            .map(|seed| KilledWriter::start(command(None, f.name, dir.path(), seed, EACH, true)))
+            .map(|seed| {
+                KilledWriter::start(command(None, f.name, dir.path(), seed, KILLS_PER_FORMAT, true))
+            })
             .into();
         for w in writers {
-            assert_eq!(w.finish(), (EACH, None), "{}", f.name);
+            assert_eq!(w.finish(), (KILLS_PER_FORMAT, None), "{}", f.name);
         }
         let p = (f.open)(dir.path(), 3).unwrap();
         assert_eq!(p.load().unwrap().notes, Vec::<String>::new(), "{}", f.name);
         let log = p.log().unwrap();
         for seed in [1, 2] {
             let mut script = CrashScript::new(seed, true);
-            (0..EACH).for_each(|_| drop(script.next()));
+            (0..KILLS_PER_FORMAT).for_each(|_| drop(script.next()));
             let of = |s: &&StoredMessage| matches!(&s.parts[..], [Part::Text(t), ..] if t.contains(&format!(" of {seed}")));
             let own: Vec<StoredMessage> = log.iter().filter(of).cloned().collect();
             let now = losses(&script.context, &own);
@@ -387,7 +389,7 @@ fn two_writers_keep_all_entries() {
                 // which message.
                 let text =
                     std::fs::read_to_string(dir.path().join(".aider.chat.history.md")).unwrap();
-                (0..EACH).for_each(|i| {
+                (0..KILLS_PER_FORMAT).for_each(|i| {
                     assert_eq!(
                         text.matches(&format!("message {i} of {seed}")).count(),
                         1,

@@ -84,7 +84,11 @@ struct Window {
 
 /// Returns the content of a session that a format can represent, by window. `model` applies to
 /// replies without one.
-fn said(session: &Session, can: &Can, model: &Option<String>) -> BTreeMap<Option<String>, Window> {
+fn window_contents(
+    session: &Session,
+    can: &Can,
+    model: &Option<String>,
+) -> BTreeMap<Option<String>, Window> {
     let mut out: BTreeMap<Option<String>, Window> = BTreeMap::new();
     // Window and message of each call, and its index in its reply.
     let mut calls: BTreeMap<String, (Option<String>, usize, usize)> = BTreeMap::new();
@@ -236,8 +240,8 @@ fn recordings_round_trip_through_every_format() {
             let back = round_trip(&session, can);
             let model = &session.header.model;
             similar(
-                &said(&back, can, model),
-                &said(&session, can, model),
+                &window_contents(&back, can, model),
+                &window_contents(&session, can, model),
                 &format!("{name} as {}", can.names[0]),
             );
         }
@@ -397,7 +401,7 @@ fn times_count_from_the_start_of_the_main_conversation() {
     ];
     let session = session_of(all, vec![], None);
     let back = round_trip(&session, &CAN[0]);
-    assert_eq!(said(&back, &CAN[0], &None), said(&session, &CAN[0], &None));
+    assert_eq!(window_contents(&back, &CAN[0], &None), window_contents(&session, &CAN[0], &None));
 }
 
 proptest! {
@@ -415,7 +419,7 @@ proptest! {
             }
             let back = round_trip(&session, can);
             let model = &session.header.model;
-            prop_assert_eq!(said(&back, can, model), said(&session, can, model), "{}", can.names[0]);
+            prop_assert_eq!(window_contents(&back, can, model), window_contents(&session, can, model), "{}", can.names[0]);
         }
     }
 }
@@ -429,10 +433,10 @@ proptest! {
         for can in &CAN {
             let back = round_trip(&session, can);
             let model = &session.header.model;
-            prop_assert_eq!(said(&back, can, model), said(&session, can, model), "{}", can.names[0]);
+            prop_assert_eq!(window_contents(&back, can, model), window_contents(&session, can, model), "{}", can.names[0]);
             // A second round trip changes nothing.
             let again = round_trip(&back, can);
-            prop_assert_eq!(said(&again, can, model), said(&back, can, model), "{}", can.names[0]);
+            prop_assert_eq!(window_contents(&again, can, model), window_contents(&back, can, model), "{}", can.names[0]);
         }
     }
 }

@@ -210,7 +210,7 @@ mod tests {
         source = "https://example.org"
     "#;
 
-    fn made(extra: &str) -> Outcome<toml::Table> {
+    fn parse_table(extra: &str) -> Outcome<toml::Table> {
         let file = format!(
             r#"{{"p/a": {{"max_input_tokens": 1000, "max_output_tokens": 24, "input_cost_per_token": 3e-6,
             "output_cost_per_token": 1.5e-5, "cache_read_input_token_cost": 3e-7,
@@ -229,8 +229,8 @@ mod tests {
 
     #[test]
     fn figures_come_from_the_price_file_and_ours_replace_them() {
-        let m =
-            made(r#", "deprecation_date": "2026-07-23", "source": "https://x.example""#).unwrap();
+        let m = parse_table(r#", "deprecation_date": "2026-07-23", "source": "https://x.example""#)
+            .unwrap();
         assert_eq!(
             (m["window"].as_integer(), m["input_limit"].as_integer()),
             (Some(1024), Some(1000))
@@ -254,12 +254,15 @@ mod tests {
                 "cache_read_input_token_cost_above_200k_tokens": {read}"#
             )
         };
-        let m = made(&tier("6e-7")).unwrap();
+        let m = parse_table(&tier("6e-7")).unwrap();
         let p = m["prices"].as_table().unwrap();
         assert_eq!(p["long_from"].as_integer(), Some(200_000));
         assert_eq!(p["long_input_factor"].as_float(), Some(2.0));
         assert_eq!(p["long_output_factor"].as_float(), Some(1.5));
-        assert!(made(&tier("3e-7")).unwrap_err().contains("cache_read"), "reads cost as before");
+        assert!(
+            parse_table(&tier("3e-7")).unwrap_err().contains("cache_read"),
+            "reads cost as before"
+        );
     }
 
     #[test]

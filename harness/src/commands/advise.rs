@@ -90,11 +90,11 @@ pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
         bail!(
             "no session to advise on; expected recordings of {} with the provider's counters{}",
             names.join(", "),
-            skipped.told().map(|l| format!("; {l}")).collect::<String>()
+            skipped.notes().map(|l| format!("; {l}")).collect::<String>()
         );
     }
     for remark in sessions.iter().flat_map(remarks).collect::<BTreeSet<String>>() {
-        tell!("note: {remark}");
+        report!("note: {remark}");
     }
     let mut by_product: Vec<Vec<Scenario>> = products.iter().map(|_| Vec::new()).collect();
     for s in sessions {
@@ -119,7 +119,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> anyhow::Result<()> {
         return super::print_data(&text);
     }
     let mut pages: Vec<String> = all.iter().map(to_text).collect();
-    let told: Vec<String> = skipped.told().collect();
+    let told: Vec<String> = skipped.notes().collect();
     if !told.is_empty() {
         pages.push(format!("Skipped: {}\n", told.join("; ")));
     }
@@ -205,7 +205,7 @@ struct Skipped(BTreeMap<String, Vec<String>>);
 const NAMED: usize = 3;
 
 impl Skipped {
-    fn told(&self) -> impl Iterator<Item = String> {
+    fn notes(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|(why, ids)| {
             let named: Vec<String> = ids.iter().take(NAMED).map(|id| one_line(id)).collect();
             let more = if ids.len() > NAMED { ", …" } else { "" };
@@ -241,7 +241,7 @@ fn of_product(
     for knob in product.knobs() {
         for value in knob.values {
             let turned = product.clone().with(knob.setting, value)?;
-            let given = turned.settings.given().find(|(name, _)| *name == knob.setting);
+            let given = turned.settings.explicit().find(|(name, _)| *name == knob.setting);
             let Some((_, value)) = given.filter(|_| turned.label() != label) else { continue };
             changes.push(SettingChange {
                 label: turned.label(),

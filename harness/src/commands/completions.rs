@@ -54,7 +54,7 @@ pub(crate) fn man(args: &ManArgs, root: Command) -> anyhow::Result<()> {
     let mut root = root.disable_help_subcommand(true);
     root.build();
     write_pages(&root, folder)?;
-    tell!("wrote a manual page per command into {}/", folder.display());
+    report!("wrote a manual page per command into {}/", folder.display());
     Ok(())
 }
 

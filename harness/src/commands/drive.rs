@@ -132,7 +132,7 @@ pub(crate) fn drive(args: &DriveArgs) -> anyhow::Result<()> {
         if !pages.text.is_empty() {
             super::print(&format!("\n{}", pages.text))?;
         }
-        tell!("Results written to {0}/ (open {0}/index.html)", args.out.display());
+        report!("Results written to {0}/ (open {0}/index.html)", args.out.display());
     }
     let real: Vec<RunRecord> = outcomes.into_iter().map(|o| o.real).collect();
     match failed_rows(&real).or_else(|| cases.and_then(Cases::differ)) {
@@ -157,14 +157,14 @@ fn interrupt_message(record: Option<&Path>) -> String {
 /// Drives one agent through one session. Every failure becomes its row.
 fn drive_one(session: &Scenario, ready: &Ready, cases: &mut Option<Cases>) -> DriveOutcome {
     let Ready { agent, options } = ready;
-    tell!("note: {} runs {}", agent.title, session.id);
+    report!("note: {} runs {}", agent.title, session.id);
     match drive::drive(session, agent, options) {
         Ok(driven) => {
             if let Some(folder) = &driven.kept {
-                tell!("note: its scratch folder is {}", folder.display());
+                report!("note: its scratch folder is {}", folder.display());
             }
             if let Err(why) = &driven.version {
-                tell!("note: {}: {why}; its row says `unknown`", agent.title);
+                report!("note: {}: {why}; its row says `unknown`", agent.title);
             }
             if let Some(cases) = cases {
                 cases.take(session, agent, &driven);

@@ -125,7 +125,7 @@ fn store(args: &GateArgs, results: &reports::record::Results) -> anyhow::Result<
         }
     }
     files::write(path, reports::Baseline::from_results(results).to_text())?;
-    tell!("stored {}", path.display());
+    report!("stored {}", path.display());
     Ok(())
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
     let mut base = reports::read_figures(&args.base)?;
     let mut new = reports::read_figures(&args.new)?;
     let called = mapped(&args.map, &mut base, &mut new)?;
-    let yardstick = reports::record::yardstick::of;
+    let yardstick = reports::record::yardstick::from_results;
     let other = reports::record::yardstick::differences(&yardstick(&base), &yardstick(&new));
     if !other.is_empty() {
         bail!(

@@ -242,7 +242,7 @@ pub(crate) fn matrix() -> String {
     out
 }
 
-pub(crate) fn show(args: &ShowArgs) -> anyhow::Result<()> {
+pub(crate) fn run_show(args: &ShowArgs) -> anyhow::Result<()> {
     let spec = specs::parse_one(&args.strategy)?;
     let d = spec.descriptor;
     let mut out = format!("{} {}\n{}\n", d.name, spec.version.name, d.summary);

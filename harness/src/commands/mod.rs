@@ -1,8 +1,8 @@
 //! The `ctxbench` command line, a file for each command.
 
 /// Writes a line to standard error.
-macro_rules! tell {
-    ($($line:tt)*) => { $crate::commands::say(&format!($($line)*)) };
+macro_rules! report {
+    ($($line:tt)*) => { $crate::commands::write_stderr(&format!($($line)*)) };
 }
 
 mod advise;
@@ -48,7 +48,7 @@ use ctxbench_scenarios::formats::Source;
 use ctxbench_scenarios::{LoadError, Scenario};
 use ctxbench_strategies::descriptor::Descriptor;
 
-pub(crate) use output::{check_printed, print, print_data, print_with, say};
+pub(crate) use output::{check_printed, print, print_data, print_with, write_stderr};
 
 #[derive(Parser)]
 #[command(
@@ -192,11 +192,11 @@ pub fn main(own: &'static [Descriptor]) -> ExitCode {
         Err(e) if !e.use_stderr() => return exit_code(check_printed(e.print())),
         Err(e) => {
             let _ = e.print();
-            note.iter().for_each(|note| say(note));
+            note.iter().for_each(|note| write_stderr(note));
             return ExitCode::from(2);
         }
     };
-    note.iter().for_each(|note| say(note));
+    note.iter().for_each(|note| write_stderr(note));
     match std::panic::catch_unwind(|| dispatch(cli)) {
         Ok(code) => code,
         // The panic has printed its message.
@@ -241,7 +241,7 @@ fn dispatch(cli: Cli) -> ExitCode {
         Command::Run(a) => run::run(*a),
         Command::Advise(a) => advise::advise(&a),
         Command::List(a) => list::list(&a),
-        Command::Show(a) => list::show(&a),
+        Command::Show(a) => list::run_show(&a),
         Command::Import(a) => import::import(&a),
         Command::Compact(a) => compact::compact(&a),
         Command::Memory(a) => memory::memory(&a),
@@ -268,11 +268,11 @@ fn exit_code(outcome: anyhow::Result<()>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) if e.is::<CheckFailed>() => {
-            tell!("{e}");
+            report!("{e}");
             ExitCode::from(1)
         }
         Err(e) => {
-            tell!("error: {}", error_chain(&e));
+            report!("error: {}", error_chain(&e));
             ExitCode::from(2)
         }
     }

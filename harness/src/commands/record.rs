@@ -69,7 +69,7 @@ pub(crate) fn record(args: &RecordArgs) -> anyhow::Result<ExitCode> {
         None => Upstreams::of_providers(|name| std::env::var(name).ok()).map_err(|e| anyhow!(e))?,
     };
     for upstream in upstreams.all().filter(|u| u.is_bare()) {
-        tell!("note: keys travel to {} over http, where others can read them", upstream.host());
+        report!("note: keys travel to {} over http, where others can read them", upstream.host());
     }
     let header = Header {
         version: VERSION,
@@ -195,7 +195,7 @@ async fn with_program(
     program: &ChildProgram,
 ) -> anyhow::Result<u8> {
     if !args.quiet {
-        tell!("recording through {} into {}", recorder.url(), args.out.display());
+        report!("recording through {} into {}", recorder.url(), args.out.display());
     }
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let passing = tokio::spawn(recorder.run(async move { drop(ended.await) }));
@@ -228,11 +228,11 @@ fn tell_end(args: &RecordArgs, witness: &RecorderHandle) -> anyhow::Result<()> {
     }
     if !args.quiet {
         match told.exchanges {
-            0 => tell!(
+            0 => report!(
                 "no request came through; does the program read one of the variables? (--env, \
                  --agent; see docs/record.md)"
             ),
-            n => tell!(
+            n => report!(
                 "{} in {out}; replay with: ctxbench run {out}",
                 pluralize(usize::try_from(n).unwrap_or(usize::MAX), "request")
             ),

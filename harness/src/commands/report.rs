@@ -63,7 +63,7 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<()> {
     };
     let stored = StoredResults::new(&head, rows)?;
     if let Some(note) = redacted.redactor.borrow().note() {
-        tell!("{note}; --no-redact keeps them");
+        report!("{note}; --no-redact keeps them");
     }
     match &args.out {
         None => formats.iter().try_for_each(|format| print(format, &stored)),
@@ -138,7 +138,7 @@ fn write(
         }
         let mut from = File::open(scratch.path().join(name)).with_context(|| whole(&path))?;
         files::write_with(&path, |out| io::copy(&mut from, out).map(drop))?;
-        tell!("wrote {}", path.display());
+        report!("wrote {}", path.display());
     }
     Ok(())
 }
@@ -177,7 +177,7 @@ impl Files for Printed {
         Ok(Box::new(LineWriter { out, refused, last: b'\n' }))
     }
 
-    fn place(&mut self, name: &str) -> Result<PathBuf, ReportError> {
+    fn create_path(&mut self, name: &str) -> Result<PathBuf, ReportError> {
         Err(ReportError::NeedsFolder(name.into()))
     }
 }

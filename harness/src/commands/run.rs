@@ -165,7 +165,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
         plan.scenarios.iter().zip(&listed).enumerate().filter(|(at, _)| plan.is_here(*at))
     {
         for w in s.warnings.iter().chain(&l.remarks) {
-            tell!("note: {}: {w}", s.id);
+            report!("note: {}: {w}", s.id);
         }
     }
     let begin = std::time::Instant::now();
@@ -205,15 +205,15 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     shown.clear();
     let reused = rows.reused.load(Ordering::Relaxed);
     if reused > 0 {
-        tell!("note: reused {} from {}", pluralize(reused, "row"), cache_dir.display());
+        report!("note: reused {} from {}", pluralize(reused, "row"), cache_dir.display());
     }
     let write_error = rows.write_error.lock().ok().and_then(|mut e| e.take());
     let not_cached = write_error.is_some();
     if let Some(e) = write_error {
-        tell!("note: a finished row could not be kept for later runs: {e}");
+        report!("note: a finished row could not be kept for later runs: {e}");
     }
     if let Some((part, parts)) = plan.shard {
-        tell!(
+        report!(
             "Part {part} of {parts}: {} in {}. The same command without --shard writes the results.",
             pluralize(rows.plan.pairs(), "row"),
             cache_dir.display()
@@ -233,7 +233,7 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
         let of_run = all.runs.iter().map(|r| &r.scenario);
         let more = of_run.filter(|r| r.id == s.id && r.warnings.len() > s.warnings.len());
         let more = more.take(1).flat_map(|r| &r.warnings[s.warnings.len()..]);
-        more.for_each(|w| tell!("note: {}: {w}", s.id));
+        more.for_each(|w| report!("note: {}: {w}", s.id));
     }
     // A failed extra file must not prevent the results from being written and shown.
     let mut failures = Vec::new();
@@ -263,13 +263,13 @@ pub(crate) fn run(args: RunArgs) -> anyhow::Result<()> {
     let written = failures.is_empty();
     failures.extend(print_results(&args, &stored).err());
     if written && !args.json {
-        tell!("Results written to {0}/ (open {0}/index.html)", args.out.display());
+        report!("Results written to {0}/ (open {0}/index.html)", args.out.display());
     }
     let judged = judged(&args, plan, all);
     let exported = export.finish();
     let mut failures = failures.into_iter();
     if let Some(first) = failures.next() {
-        failures.for_each(|e| tell!("error: {}", super::error_chain(&e)));
+        failures.for_each(|e| report!("error: {}", super::error_chain(&e)));
         return Err(first);
     }
     exported?;
@@ -299,7 +299,7 @@ fn judged(args: &RunArgs, plan: &Plan, all: &Results) -> anyhow::Result<()> {
                         strategy of this run";
             return Err(super::CheckFailed(none.into()).into());
         }
-        tell!("all {checks} expected answers were met");
+        report!("all {checks} expected answers were met");
     }
     failed_rows(&all.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
 }
@@ -401,7 +401,7 @@ fn plan(args: &RunArgs) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
         None if args.folders.is_set() => bail!("--home and --etc go with --memory"),
         None => Prefixes::default(),
     };
-    memory.notes().iter().for_each(|note| tell!("note: {note}"));
+    memory.notes().iter().for_each(|note| report!("note: {note}"));
     let plan = Plan {
         scenarios: sessions,
         specs,
@@ -432,7 +432,7 @@ fn plan(args: &RunArgs) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
     if swept {
         let (rows, runs) =
             (pluralize(plan.specs.len(), "strategy"), pluralize(plan.pairs(), "run"));
-        tell!("note: {rows}, {runs}");
+        report!("note: {rows}, {runs}");
     }
     for model in plan.all_models() {
         plan.specs.iter().try_for_each(|spec| own_models(spec, model))?;

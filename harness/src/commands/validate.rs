@@ -80,7 +80,7 @@ pub(crate) fn validate(args: &ValidateArgs) -> anyhow::Result<()> {
                 if !args.no_replay {
                     v.compactions = runtime.block_on(compaction::compare_compactions(&one));
                 }
-                v.warnings.iter().for_each(|w| tell!("note: {w}"));
+                v.warnings.iter().for_each(|w| report!("note: {w}"));
                 v
             }));
         });
@@ -107,7 +107,7 @@ pub(crate) fn validate(args: &ValidateArgs) -> anyhow::Result<()> {
             for one in found {
                 match one {
                     Ok(v) => all.push(v),
-                    Err(e) => tell!("skipped: {e:#}"),
+                    Err(e) => report!("skipped: {e:#}"),
                 }
             }
         });
@@ -137,7 +137,7 @@ pub(crate) fn validate(args: &ValidateArgs) -> anyhow::Result<()> {
     // Print the results before the first error.
     let mut bad = bad.into_iter();
     if let Some(first) = bad.next() {
-        bad.for_each(|e| tell!("error: {e:#}"));
+        bad.for_each(|e| report!("error: {e:#}"));
         return Err(first);
     }
     let (_, exact, compared) = counted(&all, Validated::counts);

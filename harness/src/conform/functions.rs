@@ -117,7 +117,7 @@ pub fn function_file(text: &str, name: &str) -> Result<FunctionVerdict, CaseErro
 fn find(file: &FunctionFile) -> Result<(&'static Function, &'static [Label], Context), CaseError> {
     let product = all().find(|d| d.name == file.agent);
     let Conformance { functions: table, labels, .. } =
-        product.map_or(Conformance::NONE, |d| d.conform);
+        product.map_or(Conformance::NO_CASES, |d| d.conform);
     if table.is_empty() {
         return Err(CaseError::Unknown { what: "agent", name: file.agent.clone() });
     }

@@ -392,12 +392,12 @@ fn key(path: &str, body: &[u8]) -> u64 {
 }
 
 impl Speaker for SharedDirector {
-    fn say(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
+    fn answer(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
         let mut d = self.lock();
         d.answer(arrived).unwrap_or_else(|why| Err(d.give_up(why)))
     }
 
-    fn given(&mut self) {
+    fn mark_delivered(&mut self) {
         let mut d = self.lock();
         let Some((hash, given)) = d.giving.take() else { return };
         d.now = d.now.saturating_add(given.tools_ms);

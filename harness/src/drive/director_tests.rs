@@ -52,12 +52,12 @@ fn send(director: &mut SharedDirector, id: u64, words: &str) -> RequestInProgres
         prompt: &prompt,
         thinking: false,
     };
-    let said = director.say(&arrived).map(|said| match said {
+    let said = director.answer(&arrived).map(|said| match said {
         ModelAnswer::Parts(parts) => parts.iter().filter_map(Part::as_text).collect(),
         ModelAnswer::Summary => "a summary".to_string(),
     });
     if said.is_ok() {
-        director.given();
+        director.mark_delivered();
     }
     RequestInProgress { id, body, said }
 }
@@ -170,7 +170,7 @@ fn what_a_request_is_for_does_not_depend_on_who_refuses_it() {
         let (wire, thinking) = (responses, false);
         let arrived =
             Arrived { id, wire, path, headers: &headers, body: &body, prompt: &prompt, thinking };
-        d.say(&arrived).ok().unwrap();
+        d.answer(&arrived).ok().unwrap();
         d.saw(RequestOutcome {
             id: id + 1,
             wire: Some(wire),

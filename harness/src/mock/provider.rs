@@ -158,7 +158,7 @@ impl ProviderModel {
     pub fn count(&self, prompt: &Prompt) -> (u64, Option<u64>) {
         let model = self.model(&prompt.model);
         // A client that asks for deleted contents gets the error when it uses them.
-        let whole = self.store.whole(prompt.clone(), 0);
+        let whole = self.store.expand(prompt.clone(), 0);
         let prompt = whole.as_ref().map_or(prompt, |(whole, _)| whole);
         let original = prompt.tools_tokens(&model.counting)
             + context_editing::prompt_tokens(&model, &prompt.server_edits, &prompt.items);
@@ -178,9 +178,9 @@ impl ProviderModel {
             return Err(self.wire.api().refusal(status, code, message));
         }
         let model = self.model(&prompt.model);
-        let (prompt, stored) = self.store.whole(prompt, now)?;
+        let (prompt, stored) = self.store.expand(prompt, now)?;
         self.stored = stored;
-        let whole = self.threads.whole(prompt)?;
+        let whole = self.threads.expand(prompt)?;
         let kept = whole.thread.is_some().then(|| whole.clone());
         let mut reply = self.answer_whole(whole, plan, now, &model)?;
         reply.expired = self.expired;

@@ -97,7 +97,7 @@ impl ContentStore {
     }
 
     /// Prepends stored contents to a prompt. Returns the prompt and the stored tokens.
-    pub fn whole(&self, prompt: Prompt, now: Millis) -> Result<(Prompt, u64), ModelError> {
+    pub fn expand(&self, prompt: Prompt, now: Millis) -> Result<(Prompt, u64), ModelError> {
         let Some(name) = &prompt.stored else { return Ok((prompt, 0)) };
         let stored = self.get(name, now)?;
         let (_, before) = self.kept.get(name).ok_or_else(missing)?;

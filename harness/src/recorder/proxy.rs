@@ -92,7 +92,7 @@ pub(super) async fn handle(
     let (path, header) = (head.uri.path(), |name: &str| head.headers.contains_key(name));
     let route = route(head.method.as_str(), path, &header);
     let api = route.api();
-    let Some(upstream) = shared.upstreams.of(api) else {
+    let Some(upstream) = shared.upstreams.get(api) else {
         let why = format!("no address of {} is known; give --upstream URL", api.name());
         return refusal(api, StatusCode::BAD_GATEWAY, &why);
     };

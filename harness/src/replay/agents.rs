@@ -45,7 +45,7 @@ pub(super) fn subagents(session: &Session) -> Vec<Subagent> {
     if all.is_empty() {
         return Vec::new();
     }
-    let calls = AgentCalls::of(session);
+    let calls = AgentCalls::from_session(session);
     all.iter().zip(calls.of_each(&all)).map(|(a, i)| a.started_by(i.map(|i| &calls.0[i]))).collect()
 }
 
@@ -113,7 +113,7 @@ struct FoundAgent<'a> {
     prompt: String,
 }
 
-struct AgentCall<'a> {
+struct PlacedCall<'a> {
     at: usize,
     caller: Option<&'a str>,
     id: String,
@@ -123,10 +123,10 @@ struct AgentCall<'a> {
     result: Option<usize>,
 }
 
-struct AgentCalls<'a>(Vec<AgentCall<'a>>);
+struct AgentCalls<'a>(Vec<PlacedCall<'a>>);
 
 impl<'a> AgentCalls<'a> {
-    fn of(session: &'a Session) -> Self {
+    fn from_session(session: &'a Session) -> Self {
         let result = |(i, e): (usize, &'a Entry)| match e {
             Entry::Tool(t) => Some((t.call_id.as_str(), i)),
             _ => None,
@@ -136,7 +136,7 @@ impl<'a> AgentCalls<'a> {
         let mut out = Vec::new();
         for (at, e) in session.entries.iter().enumerate() {
             let Entry::Assistant(a) = e else { continue };
-            out.extend(a.all_calls().into_iter().map(|c| AgentCall {
+            out.extend(a.all_calls().into_iter().map(|c| PlacedCall {
                 at,
                 caller: a.agent.as_deref(),
                 result: results.get(&*c.id).copied(),
@@ -228,7 +228,7 @@ impl<'a> Index<'a> {
 }
 
 impl FoundAgent<'_> {
-    fn started_by(&self, made: Option<&AgentCall<'_>>) -> Subagent {
+    fn started_by(&self, made: Option<&PlacedCall<'_>>) -> Subagent {
         let call =
             made.map(|m| AgentCall { id: m.id.clone(), caller: m.caller.map(str::to_string) });
         Subagent {
@@ -385,7 +385,13 @@ pub(super) mod tests {
                 let result = Some(pick(30)).filter(|r| *r > at);
                 let texts = (0..pick(3)).map(|_| format!("t{}", pick(4))).collect();
                 // Some ids are those of agents.
-                calls.push(AgentCall { at, caller: None, id: format!("{}", i % 7), texts, result });
+                calls.push(PlacedCall {
+                    at,
+                    caller: None,
+                    id: format!("{}", i % 7),
+                    texts,
+                    result,
+                });
             }
             let ids: Vec<String> = (0..10).map(|i| i.to_string()).collect();
             let mut first = 0;

@@ -17,7 +17,7 @@ use ctxbench_reports::record::{
 use super::conversation::Conversation;
 use super::exchange;
 use super::fact_losses::FactLosses;
-use super::facts::place;
+use super::facts::fact_place;
 
 /// Measurements of a compaction at the time when it happens, so that a run does not have to store
 /// the contexts.
@@ -63,7 +63,7 @@ impl CompactionMeter {
         let size = |blocks: &[Arc<Block>]| context_editing::prompt_tokens(&self.model, &[], blocks);
         let changed = &after[common_prefix(before, after)..];
         let again = &changed[..changed.len().saturating_sub(*new)];
-        let summaries = changed.iter().filter(|b| place(b) == FactPlace::Summary);
+        let summaries = changed.iter().filter(|b| fact_place(b) == FactPlace::Summary);
         let (went, came) = exchange::between(before, after, by, &mut self.room);
         Some(CompactionState {
             kind: *kind,

@@ -8,7 +8,7 @@ use ctxbench_core::model::Counting;
 use ctxbench_reports::record::{BlockText, EXCERPT, FactPlace, Portion, SUMMARY_TEXT};
 use rapidhash::{HashMapExt, RapidHashMap as HashMap};
 
-use super::facts::{place, readable};
+use super::facts::{fact_place, readable};
 use super::recording;
 use crate::inspect;
 
@@ -84,7 +84,7 @@ fn portions(blocks: Vec<&Block>, by: &Counting, room: &mut usize) -> Vec<Portion
 /// Excerpt of a block; `None` if it has no readable text, or if no room is left.
 fn words(b: &Block, tokens: u64, room: &mut usize) -> Option<BlockText> {
     let all = recording::readable(readable(b));
-    let text = match place(b) {
+    let text = match fact_place(b) {
         FactPlace::Summary => cut(all.trim(), SUMMARY_TEXT),
         // Long blocks are not read to their end.
         _ => {
@@ -128,7 +128,7 @@ mod tests {
         Draft::text(kind, Role::User, text).build(MessageId(0), vec![])
     }
 
-    fn told(all: &[Portion]) -> Vec<(&str, u64, Vec<&str>)> {
+    fn summarize(all: &[Portion]) -> Vec<(&str, u64, Vec<&str>)> {
         all.iter()
             .map(|p| (&*p.kind, p.blocks, p.texts.iter().map(|t| &*t.text).collect()))
             .collect()
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!((went[0].kind.as_str(), went[0].blocks), ("output", 2));
         assert_eq!(went[0].texts[0].text.chars().count(), EXCERPT);
         assert_eq!(went[0].texts[1].text, "a short result");
-        assert_eq!(told(&came), [("summary", 1, vec!["the login\nis mended"])]);
+        assert_eq!(summarize(&came), [("summary", 1, vec!["the login\nis mended"])]);
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_recorded_summary_is_kept_and_an_empty_one_is_none() {
         let kept = recorded_summary(Some(" what was done "), 4);
-        assert_eq!(told(&kept), [("summary", 1, vec!["what was done"])]);
+        assert_eq!(summarize(&kept), [("summary", 1, vec!["what was done"])]);
         assert_eq!(recorded_summary(Some("  "), 0), []);
     }
 }

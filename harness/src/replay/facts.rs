@@ -27,7 +27,7 @@ pub(super) struct Sighting {
 }
 
 /// Kind of place of a block.
-pub(super) fn place(b: &Block) -> FactPlace {
+pub(super) fn fact_place(b: &Block) -> FactPlace {
     match b.kind {
         BlockKind::Summary | BlockKind::Compaction => FactPlace::Summary,
         BlockKind::File => FactPlace::Restored,
@@ -45,7 +45,7 @@ fn is_reply(b: &Block) -> bool {
 
 /// Whether a block shows the verbatim text of a tool or the user.
 fn is_said(b: &Block) -> bool {
-    place(b) == FactPlace::Verbatim && !is_reply(b)
+    fact_place(b) == FactPlace::Verbatim && !is_reply(b)
 }
 
 /// Text of a block that the model can read. The mock's opaque compactions are included: the
@@ -92,7 +92,7 @@ impl Licences {
     /// Whether this sighting counts: text of the model, in replies and summaries alike, counts only
     /// if the fact was visible to it.
     fn counts(&self, b: &Block, fact: usize) -> bool {
-        !(is_reply(b) || place(b) == FactPlace::Summary) || self.may_say(b.message, fact)
+        !(is_reply(b) || fact_place(b) == FactPlace::Summary) || self.may_say(b.message, fact)
     }
 
     /// Sets the facts that a message may restate.
@@ -136,7 +136,7 @@ struct FactSightings {
 impl FactView {
     fn add(&mut self, b: &Block, carried: &Carried, licences: &Licences) {
         *self.messages.entry(b.message).or_default() += 1;
-        let (place, said) = (place(b), is_said(b));
+        let (place, said) = (fact_place(b), is_said(b));
         self.summaries += usize::from(place == FactPlace::Summary);
         for (fact, tier) in carried.facts() {
             let shown = &mut self.facts[fact];
@@ -162,7 +162,7 @@ impl FactView {
                 self.messages.remove(&b.message);
             }
         }
-        let (place, said) = (place(b), is_said(b));
+        let (place, said) = (fact_place(b), is_said(b));
         self.summaries -= usize::from(place == FactPlace::Summary);
         for (fact, tier) in carried.facts() {
             let shown = &mut self.facts[fact];
@@ -197,7 +197,7 @@ fn same(a: &Arc<Block>, b: &Arc<Block>) -> bool {
 }
 
 impl FactBook {
-    pub(super) fn of(known: Arc<SessionCache>) -> Self {
+    pub(super) fn new(known: Arc<SessionCache>) -> Self {
         let n = known.facts.len();
         let view = FactView {
             facts: vec![FactSightings::default(); n],
@@ -215,8 +215,8 @@ impl FactBook {
     }
 
     #[cfg(test)]
-    pub(super) fn new(session: &Session) -> Self {
-        FactBook::of(Arc::new(SessionCache::of(session)))
+    pub(super) fn from_session(session: &Session) -> Self {
+        FactBook::new(Arc::new(SessionCache::from_session(session)))
     }
 
     /// Updates the view to a context.
@@ -235,7 +235,7 @@ impl FactBook {
         let carried_by = |b: &Arc<Block>| {
             let first_seen = || {
                 let what = known.carried(readable(b));
-                if place(b) != FactPlace::Summary {
+                if fact_place(b) != FactPlace::Summary {
                     said.note(&what.words);
                 }
                 what
@@ -274,7 +274,7 @@ impl FactBook {
             return out;
         }
         let FactBook { known, said, flaws, .. } = self;
-        for b in blocks.iter().filter(|b| place(b) == FactPlace::Summary) {
+        for b in blocks.iter().filter(|b| fact_place(b) == FactPlace::Summary) {
             let found = flaws
                 .entry(b.hash)
                 .or_insert_with(|| known.frames.flaws(readable(b), |w| said.holds(w)).into());
@@ -293,7 +293,7 @@ impl FactBook {
         self.look_at(blocks);
         let mut best: Vec<Option<(Sighting, &Arc<Block>)>> = vec![None; self.known.facts.len()];
         for (b, carried) in blocks.iter().zip(&self.view.carried) {
-            let place = place(b);
+            let place = fact_place(b);
             for (fact, tier) in carried.facts() {
                 let way = Sighting { tier, place };
                 if best[fact].is_none_or(|(w, _)| way > w) && self.licences.counts(b, fact) {
@@ -305,7 +305,7 @@ impl FactBook {
     }
 
     /// Best sighting of every fact in a context, without the message `without`.
-    pub(super) fn seen(
+    pub(super) fn sightings(
         &mut self,
         blocks: &[Arc<Block>],
         without: Option<MessageId>,
@@ -322,7 +322,7 @@ impl FactBook {
                     let b = &view.blocks[k];
                     let found = view.carried[k].facts().filter(|(f, _)| *f == fact);
                     for (_, tier) in found.filter(|_| licences.counts(b, fact)) {
-                        let way = Sighting { tier, place: place(b) };
+                        let way = Sighting { tier, place: fact_place(b) };
                         ways.iter_mut().filter(|(w, _)| *w == way).for_each(|(_, n)| *n -= 1);
                     }
                 }
@@ -366,7 +366,7 @@ impl FactBook {
     /// written. A known summary keeps its set, so a later restatement does not extend it.
     pub(super) fn license_summaries(&mut self, blocks: &[Arc<Block>], visible: &[bool]) -> bool {
         let mut any = false;
-        for b in blocks.iter().filter(|b| place(b) == FactPlace::Summary) {
+        for b in blocks.iter().filter(|b| fact_place(b) == FactPlace::Summary) {
             if !self.licences.of.contains_key(&b.message) {
                 any = true;
                 self.give(b.message, visible);
@@ -378,7 +378,7 @@ impl FactBook {
     /// Lets the provider's compaction, not in the history yet, restate the facts that its prompt
     /// showed.
     pub(super) fn license_provider(&mut self, message: MessageId, shown: &[Arc<Block>]) {
-        let seen: Vec<bool> = self.seen(shown, None).iter().map(Option::is_some).collect();
+        let seen: Vec<bool> = self.sightings(shown, None).iter().map(Option::is_some).collect();
         self.give(message, &seen);
     }
 

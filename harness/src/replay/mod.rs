@@ -61,7 +61,7 @@ use crate::watch::{Observations, Watch, Watcher};
 use events::{EventLog, ReplayEvent};
 use observer::Observer;
 use record::{FinishedRun, Stopped};
-use recording::{counted_by, lifetime, met};
+use recording::{calibrated_model, counted_by, lifetime};
 pub(crate) use recording::{counting, text_of};
 use session_cache::{SessionCache, SessionCacheCell};
 use subagents::Subagents;
@@ -156,7 +156,7 @@ pub async fn replay(
     model: &Model,
     options: &Options,
 ) -> Replayed {
-    replay_with(scenario, spec, model, options, &SessionCache::of(scenario)).await
+    replay_with(scenario, spec, model, options, &ScenarioCache::from_scenario(scenario)).await
 }
 
 /// Like [`replay`], but also returns the events and the log, which can be large.
@@ -166,28 +166,28 @@ pub async fn replay_in_full(
     model: &Model,
     options: &Options,
 ) -> FullReplay {
-    let shared = SessionCache::of(scenario);
+    let shared = ScenarioCache::from_scenario(scenario);
     let (replayed, engine) = replay_one(scenario, spec, model, options, &shared, true).await;
     let (_, _, events, history) = engine.expect("it was asked for").into_parts();
     FullReplay { replayed, events, history }
 }
 
 /// Data that all replays of a scenario share, computed once.
-pub(crate) struct SessionCache {
+pub(crate) struct ScenarioCache {
     /// The files of the session at its rewinds.
     files: Arc<FileRewinds>,
     known: SessionCacheCell,
 }
 
-impl SessionCache {
-    pub(crate) fn of(scenario: &Scenario) -> SessionCache {
+impl ScenarioCache {
+    pub(crate) fn from_scenario(scenario: &Scenario) -> ScenarioCache {
         let files = Arc::new(FileRewinds::replay(&scenario.session));
-        SessionCache { files, known: SessionCacheCell::default() }
+        ScenarioCache { files, known: SessionCacheCell::default() }
     }
 
     /// Data for the same scenario with other texts but the same files.
-    pub(crate) fn reworded(&self) -> SessionCache {
-        SessionCache { files: self.files.clone(), known: SessionCacheCell::default() }
+    pub(crate) fn reworded(&self) -> ScenarioCache {
+        ScenarioCache { files: self.files.clone(), known: SessionCacheCell::default() }
     }
 }
 
@@ -197,7 +197,7 @@ pub(crate) async fn replay_with(
     spec: &Spec,
     model: &Model,
     options: &Options,
-    shared: &SessionCache,
+    shared: &ScenarioCache,
 ) -> Replayed {
     replay_one(scenario, spec, model, options, shared, false).await.0
 }
@@ -210,10 +210,10 @@ async fn replay_one(
     spec: &Spec,
     model: &Model,
     options: &Options,
-    shared: &SessionCache,
+    shared: &ScenarioCache,
     in_full: bool,
 ) -> (Replayed, Option<Engine>) {
-    let model = Arc::new(met(scenario, model, options));
+    let model = Arc::new(calibrated_model(scenario, model, options));
     let desk = SummaryDesk::default();
     let scene = Scene {
         scenario,
@@ -256,7 +256,7 @@ async fn replay_one(
         model: &model,
         files: &shared.files,
         known: &known,
-        summariser: desk.asked().then(|| options.summariser.name().into_owned()),
+        summariser: desk.was_asked().then(|| options.summariser.name().into_owned()),
         stopped: Stopped { unsummarised: desk.trouble(), refused: seen.refused.clone() },
     };
     let measured = record::measured(&run, events);

@@ -99,7 +99,7 @@ impl Observer {
             rewinds: Rewinds::new(session, model.counting),
             compactions: CompactionMeter::with(model),
             prefix: Prefix::default(),
-            integrity: Integrity::of(wire::for_model(model)),
+            integrity: Integrity::new(wire::for_model(model)),
             special: Special::default(),
             tracer: None,
             agent: None,
@@ -201,7 +201,7 @@ impl Observer {
             }
             Noted::ProgramLog(text) => {
                 if let Some(tracer) = &mut self.tracer {
-                    tracer.said(text);
+                    tracer.record_log(text);
                 }
                 ReplayEvent::Noted(noted)
             }
@@ -256,7 +256,7 @@ impl Observer {
             cache_write: billed.cache_write + billed.cache_write_1h,
             cache_write_1h: billed.cache_write_1h,
             output_tokens: billed.output,
-            context_tokens: reply.map_or_else(|| request.tokens(), shown),
+            context_tokens: reply.map_or_else(|| request.tokens(), visible_tokens),
             cost_usd: reply.map_or(0.0, |r| model::cost_of_reply(model, r).total()),
             compaction_usd: inside.map_or(0.0, |c| c.usd),
             compaction_ms: inside.map_or(0, |c| c.ms),
@@ -375,7 +375,7 @@ impl Observer {
             _ => (None, None),
         };
         let answers = answers.filter(|_| reply.is_some()).map(|k| &**k);
-        self.retention.shown(self.requests, logical, answers, reread);
+        self.retention.record_request(self.requests, logical, answers, reread);
         if let Some(b) = logical.iter().rfind(|b| b.kind == BlockKind::User) {
             self.newest_user = self.newest_user.max(Some(b.message));
         }
@@ -433,7 +433,7 @@ fn provider_compaction(model: &Model, reply: &Reply) -> Option<Inside> {
 }
 
 /// Tokens of the prompt that a reply answers; for a compaction, of the prompt that it summarises.
-fn shown(reply: &Reply) -> u64 {
+fn visible_tokens(reply: &Reply) -> u64 {
     match reply.usage.prompt() {
         0 => reply.billed.prompt(),
         own => own,

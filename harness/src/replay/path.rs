@@ -333,7 +333,7 @@ mod tests {
         path.moves.iter().map(|m| m.gap_ms).collect()
     }
 
-    fn said(at: Option<u64>) -> Entry {
+    fn system_entry(at: Option<u64>) -> Entry {
         Entry::Assistant(AssistantEntry {
             id: "a".into(),
             text: Some("yes".into()),
@@ -346,12 +346,17 @@ mod tests {
     fn a_pause_that_both_entry_and_times_tell_of_passes_once() {
         let idle = Entry::Idle { ms: 3_600_000, extra: Default::default() };
         assert_eq!(
-            gaps(vec![user("u1", 0), said(Some(5_000)), idle.clone(), user("u2", 3_625_000)]),
+            gaps(vec![
+                user("u1", 0),
+                system_entry(Some(5_000)),
+                idle.clone(),
+                user("u2", 3_625_000)
+            ]),
             [0, 0, 20_000]
         );
         // Times of a stopped clock leave no gap.
         assert_eq!(
-            gaps(vec![user("u1", 0), said(Some(5_000)), idle, user("u2", 25_000)]),
+            gaps(vec![user("u1", 0), system_entry(Some(5_000)), idle, user("u2", 25_000)]),
             [0, 0, 0]
         );
     }
@@ -362,7 +367,13 @@ mod tests {
             Entry::User(UserEntry { id: id.into(), text: Some("hi".into()), ..Default::default() })
         };
         assert_eq!(
-            gaps(vec![silent("u1"), said(None), silent("u2"), said(None), silent("u3")]),
+            gaps(vec![
+                silent("u1"),
+                system_entry(None),
+                silent("u2"),
+                system_entry(None),
+                silent("u3")
+            ]),
             [0, 30_000, 30_000]
         );
         // A step back subtracts the default time from the recorded gap.
@@ -373,7 +384,7 @@ mod tests {
             extra: Default::default(),
         };
         assert_eq!(
-            gaps(vec![user("u1", 0), said(Some(5_000)), back, user("u2", 60_000)]),
+            gaps(vec![user("u1", 0), system_entry(Some(5_000)), back, user("u2", 60_000)]),
             [0, 30_000, 25_000]
         );
         // Tools without a time: two seconds after the reply.

@@ -136,7 +136,7 @@ pub(super) fn measured(run: &FinishedRun<'_>, log: Receiver<Logged>) -> Measured
                     let seq = sent.record.seq + offset;
                     requests.push(RequestRecord { seq, ..sent.record });
                 }
-                event if of_main => fact_timeline::tell(&mut lives, event),
+                event if of_main => fact_timeline::apply_event(&mut lives, event),
                 _ => {}
             }
         }
@@ -201,7 +201,7 @@ fn strategy_info(spec: &Spec, program: Option<(String, String)>) -> StrategyInfo
         program: program.map(|(name, version)| format!("{name} {version}")).or_else(unknown),
         version: version.unwrap_or_else(|| spec.version.program.to_string()),
         label: spec.label(),
-        given: spec.settings.given().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
+        given: spec.settings.explicit().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
         name: spec.descriptor.name.to_string(),
         standing: spec.descriptor.standing,
         ..Default::default()

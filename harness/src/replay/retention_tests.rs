@@ -74,7 +74,7 @@ fn run() -> RunRecord {
     let path = Path::recorded(&session, &Defaults::STATED);
     let (log, events) = EventLog::open();
     let shared = Arc::new(model.clone());
-    let known = Arc::new(session_cache::SessionCache::of(&session));
+    let known = Arc::new(session_cache::SessionCache::from_session(&session));
     let mut o = Observer::new(&session, known, &path, &shared, log);
     o.begun(&path, 0, None);
     let said = |n: usize| match &session.entries[n] {
@@ -130,7 +130,7 @@ fn run() -> RunRecord {
         spec: &spec,
         model: &model,
         files: &FileRewinds::default(),
-        known: &SessionCache::of(&scenario.session),
+        known: &SessionCache::from_session(&scenario.session),
         summariser: None,
         stopped: Stopped::default(),
     };

@@ -30,7 +30,7 @@ pub(super) struct SubagentIndex {
 
 impl SubagentIndex {
     /// `whole` = the analysis of the session.
-    pub(super) fn of(session: &Session, whole: &SessionCache) -> SubagentIndex {
+    pub(super) fn from_session(session: &Session, whole: &SessionCache) -> SubagentIndex {
         let all = subagents(session);
         if all.is_empty() {
             return SubagentIndex::default();
@@ -48,7 +48,7 @@ impl SubagentIndex {
             depths: depths(&all),
             by_call,
             waited,
-            windows: Windows::of(session, whole),
+            windows: Windows::from_session(session, whole),
             known: all.iter().map(|_| OnceLock::new()).collect(),
             undelivered: undelivered(session, whole),
             all,
@@ -71,8 +71,8 @@ impl SubagentIndex {
     }
 
     /// Analysis of a subagent's window, which is this session.
-    pub(super) fn known(&self, agent: usize, window: &Session) -> Arc<SessionCache> {
-        self.known[agent].get_or_init(|| Arc::new(SessionCache::of(window))).clone()
+    pub(super) fn cache_for(&self, agent: usize, window: &Session) -> Arc<SessionCache> {
+        self.known[agent].get_or_init(|| Arc::new(SessionCache::from_session(window))).clone()
     }
 
     /// Whether a fact that arises in another window is stated in the window of a need before it. A

@@ -106,7 +106,7 @@ impl Subagents {
                 model: &model,
                 options: &self.options,
                 desk: &self.desk,
-                known: self.subagent_index().known(i, &session),
+                known: self.subagent_index().cache_for(i, &session),
                 keeps_events: false,
             };
             let start = Start { at_ms: now, by_request: request };

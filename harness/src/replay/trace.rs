@@ -93,7 +93,7 @@ impl Tracer {
     }
 
     /// Adds a message of the strategy to the next line.
-    pub(super) fn said(&mut self, text: &str) {
+    pub(super) fn record_log(&mut self, text: &str) {
         self.said.push(text.to_string());
     }
 

@@ -360,7 +360,7 @@ impl Host for ReplayWorld {
 
     fn on_view(&mut self, key: &str, blocks: &[Arc<Block>]) {
         let key = if key.is_empty() { &*self.newest_reply } else { key };
-        self.observer.rewinds.shown(key, blocks);
+        self.observer.rewinds.record_view(key, blocks);
     }
 
     fn message(&self, key: &str) -> Option<MessageId> {

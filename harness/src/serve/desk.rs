@@ -96,7 +96,7 @@ impl ServerState {
     ) -> Result<Reply, ModelError> {
         self.replies += 1;
         let (wire, number) = (arrived.wire, self.replies);
-        let plan = match self.speaker.say(arrived)? {
+        let plan = match self.speaker.answer(arrived)? {
             ModelAnswer::Summary => PlannedReply::Summarise,
             ModelAnswer::Parts(parts) => {
                 let counting = &self.account(wire).model(&prompt.model).counting;
@@ -107,7 +107,7 @@ impl ServerState {
         let mut reply = self.account(wire).answer(prompt, plan, now)?;
         // A provider that stopped after its compaction has not sent the planned reply.
         if reply.stop != StopReason::Compaction {
-            self.speaker.given();
+            self.speaker.mark_delivered();
         }
         reply.id.get_or_insert_with(|| wire.reply_id(number).into());
         Ok(reply)

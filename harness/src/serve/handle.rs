@@ -289,7 +289,7 @@ fn understood(
     let counting = model.as_ref().map(|m| m.counting).unwrap_or_default();
     prompt.tools = prompt.tools.take().and_then(speaker::compact);
     line.prompt(&prompt, &counting, &shared.log);
-    let asked = asked::asked(wire, path, body)?;
+    let asked = asked::reply_options(wire, path, body)?;
     let model = model?;
     prompt.model = model.name.clone();
     Ok((prompt, asked, model))

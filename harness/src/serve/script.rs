@@ -169,7 +169,7 @@ impl ReplyScript {
 }
 
 impl Speaker for ReplyScript {
-    fn say(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
+    fn answer(&mut self, arrived: &Arrived<'_>) -> Result<ModelAnswer, ModelError> {
         let offers = arrived.prompt.tools.is_some();
         self.tools_seen |= offers;
         self.giving = None;
@@ -189,7 +189,7 @@ impl Speaker for ReplyScript {
         Ok(ModelAnswer::Parts(parts))
     }
 
-    fn given(&mut self) {
+    fn mark_delivered(&mut self) {
         if let Some((key, at)) = self.giving.take() {
             self.gave(key, at);
         }

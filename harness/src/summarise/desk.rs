@@ -31,7 +31,7 @@ impl SummaryDesk {
     }
 
     /// Returns whether a summary was requested.
-    pub fn asked(&self) -> bool {
+    pub fn was_asked(&self) -> bool {
         self.0.lock().is_ok_and(|s| s.asked > 0)
     }
 

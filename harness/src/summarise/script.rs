@@ -28,7 +28,7 @@ pub struct ScriptedText {
 
 #[derive(Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
-enum ScriptedText {
+enum ScriptLine {
     Plain(String),
     Of { text: String, strategy: Option<String> },
 }
@@ -66,8 +66,8 @@ impl SummaryScript {
         let mut lines = Vec::new();
         for (i, l) in text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty()) {
             lines.push(match serde_json::from_str(l) {
-                Ok(ScriptedText::Plain(text)) => ScriptedText { text, strategy: None },
-                Ok(ScriptedText::Of { text, strategy }) => ScriptedText { text, strategy },
+                Ok(ScriptLine::Plain(text)) => ScriptedText { text, strategy: None },
+                Ok(ScriptLine::Of { text, strategy }) => ScriptedText { text, strategy },
                 Err(_) => return Err(ScriptError::Line { path: path.into(), line: i + 1 }),
             });
         }

@@ -416,7 +416,7 @@ fn what_our_own_engine_sent_is_not_guessed_from_its_text() {
     let mut all = Transcript::quoted(BlockKind::SummaryPrompt, "Sum this up:\n<conversation>\n");
     for (tag, draft) in &quoted {
         all.push(tag);
-        all.show(draft);
+        all.push_block(draft);
         all.push("\n");
     }
     all.append(&Transcript::quoted(

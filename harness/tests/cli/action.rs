@@ -32,7 +32,7 @@ fn act(here: &CommandFolder, inputs: &[(&str, &str)]) -> Output {
     action.output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     let both = [output.stdout.clone(), output.stderr.clone()].concat();
     String::from_utf8(both).unwrap()
 }
@@ -41,21 +41,23 @@ fn said(output: &Output) -> String {
 fn action_with_worse_results_fails_with_annotations() {
     let here = CommandFolder::new();
     let first = act(&here, &[]);
-    assert!(first.status.success(), "{}", said(&first));
-    assert!(said(&first).contains("::notice title=ctxbench gate::there is no baseline.json"));
+    assert!(first.status.success(), "{}", output_text(&first));
+    assert!(
+        output_text(&first).contains("::notice title=ctxbench gate::there is no baseline.json")
+    );
     let summary = here.read("summary.md");
     assert!(summary.contains("mine") && summary.contains("release-day"), "{summary}");
     assert_eq!(here.read("output"), "results=out\n");
 
     here.run("gate out --baseline baseline.json --store").ok();
     let same = act(&here, &[]);
-    assert!(same.status.success(), "{}", said(&same));
-    assert!(said(&same).contains("::notice title=ctxbench gate::gate passed"));
+    assert!(same.status.success(), "{}", output_text(&same));
+    assert!(output_text(&same).contains("::notice title=ctxbench gate::gate passed"));
     assert!(here.read("out/gate.xml").contains("<testsuite "));
 
     let worse = act(&here, &[("MAX", "cost_usd=0.000001"), ("MIN", "needs_kept_pct=0")]);
-    assert_eq!(worse.status.code(), Some(1), "{}", said(&worse));
-    assert!(said(&worse).contains("::error title=ctxbench gate::release-day × mine"));
+    assert_eq!(worse.status.code(), Some(1), "{}", output_text(&worse));
+    assert!(output_text(&worse).contains("::error title=ctxbench gate::release-day × mine"));
     assert!(here.read("summary.md").contains("## ctxbench gate failed"));
 }
 
@@ -64,6 +66,6 @@ fn action_inputs_are_never_run_as_commands() {
     let here = CommandFolder::new();
     let hostile = "codex:x=$(touch pwned)`touch pwned`;touch pwned";
     let refused = act(&here, &[("STRATEGIES", hostile), ("SESSIONS", "$(touch pwned)")]);
-    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    assert_eq!(refused.status.code(), Some(2), "{}", output_text(&refused));
     assert!(!here.path("pwned").exists());
 }

@@ -117,7 +117,7 @@ fn advice_on_few_sessions_is_undecided() {
     let told = "Too few sessions to say for claude-code: the value that changes most changes 3 of \
                 3 sessions, and a verdict needs 10. Below are differences only.";
     assert_eq!(out.stdout.lines().next(), Some(told));
-    out.says(&["2 sessions left out: 2 older"]);
+    out.stderr_contains(&["2 sessions left out: 2 older"]);
     assert!(out.stdout.contains("Each value alone; combinations are not tried."), "{}", out.stdout);
     let later = advice(&here, "--since 2026-03-05");
     assert_eq!(later["advice"][0]["sessions"], 1);

@@ -42,7 +42,7 @@ fn good() -> String {
 fn refuses(here: &CommandFolder, line: &str, words: &[&str]) -> Output {
     let before = here.files("");
     let out = here.run(line).fails_with(2);
-    out.says(words);
+    out.stderr_contains(words);
     assert_eq!(out.stdout, "", "`{line}` printed results");
     assert!(before == here.files(""), "`{line}` wrote something: {:?}", here.files("").keys());
     out
@@ -118,7 +118,7 @@ fn recording_with_torn_last_line_is_read_up_to_it() {
         jsonl(&[header(), user("u1", "read it"), call("a1", "c1"), result("c1", "const a = 1;")]);
     let out =
         accepts(&here, "cut.jsonl", &format!("{whole}{{\"type\":\"assistant\",\"id\":\"a2\",\"te"));
-    out.says(&["cut.jsonl:5", "breaks off"]);
+    out.stderr_contains(&["cut.jsonl:5", "breaks off"]);
     assert!(
         here.csv("out/summary.csv").iter().all(|r| r["steps_total"] == "1"),
         "{}",
@@ -131,7 +131,7 @@ fn recording_with_torn_last_line_is_read_up_to_it() {
         "\n",
         r#"{"type":"user","uuid":"3","parentUuid":"2","sessionId":"s","mess"#
     );
-    accepts(&here, "claude.jsonl", transcript).says(&["claude.jsonl:3", "breaks off"]);
+    accepts(&here, "claude.jsonl", transcript).stderr_contains(&["claude.jsonl:3", "breaks off"]);
 }
 
 #[test]
@@ -144,10 +144,18 @@ fn unpaired_calls_and_results_are_reported_and_run() {
         user("u2", "never mind"),
         reply("a2", "as you wish"),
     ];
-    accepts(&here, "call.jsonl", &jsonl(&lines)).says(&["call.jsonl:3", "c1", "no result"]);
+    accepts(&here, "call.jsonl", &jsonl(&lines)).stderr_contains(&[
+        "call.jsonl:3",
+        "c1",
+        "no result",
+    ]);
     let lines =
         [header(), user("u1", "read it"), result("ghost", "boo"), reply("a1", "what was that?")];
-    accepts(&here, "result.jsonl", &jsonl(&lines)).says(&["result.jsonl:3", "ghost", "left out"]);
+    accepts(&here, "result.jsonl", &jsonl(&lines)).stderr_contains(&[
+        "result.jsonl:3",
+        "ghost",
+        "left out",
+    ]);
 }
 
 #[test]
@@ -238,13 +246,13 @@ fn empty_or_repeated_standard_input_is_refused() {
     for line in ["run - --out out", "import -", "compact - --strategy codex"] {
         refuses(&here, line, &["cannot read standard input: nothing came through"]);
         let out = here.run(line).piped("no session at all\n").fails_with(2);
-        out.says(&["stdin: not a "]);
+        out.stderr_contains(&["stdin: not a "]);
         assert_eq!((out.stderr.lines().count(), out.stdout.as_str()), (1, ""), "{}", out.stderr);
     }
     let out = here.run("import - -").piped(claude()).fails_with(2);
-    out.says(&["can be read only once", "1 of 2 could not be imported"]);
+    out.stderr_contains(&["can be read only once", "1 of 2 could not be imported"]);
     let broken = good().replace("\"a1\"", "");
-    here.run("run - --out out").piped(&broken).fails_with(2).says(&["stdin:3"]);
+    here.run("run - --out out").piped(&broken).fails_with(2).stderr_contains(&["stdin:3"]);
 }
 
 /// A transcript of Claude Code.

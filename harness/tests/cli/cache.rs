@@ -53,14 +53,17 @@ fn shards_in_one_cache_are_assembled_to_the_whole() {
     let here = CommandFolder::new();
     let run = format!("{} {FOUR}", sessions(&here));
     here.run(&format!("{run} --out whole")).ok();
-    here.run(&format!("{run} --shard 1/3")).fails_with(2).says(&["--cache"]);
+    here.run(&format!("{run} --shard 1/3")).fails_with(2).stderr_contains(&["--cache"]);
     for part in ["1/3", "1+1/3", "3/3"] {
         let out = here.run(&format!("{run} --shard {part} --cache cache --out part")).ok();
-        out.says(&["of 3: ", " in cache. The same command without --shard writes the results."]);
+        out.stderr_contains(&[
+            "of 3: ",
+            " in cache. The same command without --shard writes the results.",
+        ]);
         assert!(!here.path("part").exists(), "a shard writes no results");
     }
     let known = rows(&here.path("cache")).len();
-    here.run(&format!("{run} --cache cache --out out")).ok().says(&["rows from cache"]);
+    here.run(&format!("{run} --cache cache --out out")).ok().stderr_contains(&["rows from cache"]);
     assert_eq!(rows(&here.path("cache")).len(), known, "nothing was left to compute");
     assert_same(&here, "whole", "out");
 }
@@ -70,7 +73,7 @@ fn cache_with_missing_shard_computes_its_rows() {
     let here = CommandFolder::new();
     let run = format!("{} {FOUR}", sessions(&here));
     here.run(&format!("{run} --shard 2/3 --cache cache")).ok();
-    here.run(&format!("{run} --cache cache --out out")).ok().says(&["rows from cache"]);
+    here.run(&format!("{run} --cache cache --out out")).ok().stderr_contains(&["rows from cache"]);
     here.run(&format!("{run} --out whole")).ok();
     assert_same(&here, "whole", "out");
 }
@@ -80,7 +83,9 @@ fn second_run_reuses_rows_of_unchanged_strategies_only() {
     let here = CommandFolder::new();
     let run = "run login-bug login-bug-tight --transport direct";
     here.run(&format!("{run} --strategy reference --strategy codex --out out")).ok();
-    here.run(&format!("{run} {FOUR} --out out")).ok().says(&["reused 4 rows from out/.rows"]);
+    here.run(&format!("{run} {FOUR} --out out"))
+        .ok()
+        .stderr_contains(&["reused 4 rows from out/.rows"]);
     here.run(&format!("{run} {FOUR} --out fresh")).ok();
     assert_same(&here, "out", "fresh");
     for changed in ["--window 100k", "--model gpt-5.4", "--calibrate off", "--no-rereads"] {
@@ -111,7 +116,7 @@ fn damaged_row_is_computed_again() {
     for bytes in damaged {
         std::fs::write(&files[0], &bytes).unwrap();
         let out = here.run(&format!("{line} --cache cache --out out")).ok();
-        out.says(&[&format!("reused {} rows from cache", files.len() - 1)]);
+        out.stderr_contains(&[&format!("reused {} rows from cache", files.len() - 1)]);
         assert_same(&here, "out", "fresh");
     }
 }
@@ -121,7 +126,7 @@ fn cache_in_foreign_folder_is_refused() {
     let here = CommandFolder::new();
     here.write("mine/thesis.tex", "years of work");
     let line = "run login-bug --strategy codex --transport direct --cache mine";
-    here.run(line).fails_with(2).says(&["is not a ctxbench cache"]);
+    here.run(line).fails_with(2).stderr_contains(&["is not a ctxbench cache"]);
     assert_eq!(here.files("mine").len(), 1);
 }
 

@@ -107,7 +107,7 @@ fn missing_items_are_refused_with_their_position() {
 }
 
 /// Puts a case into a folder of cases under a version and a name.
-fn put(here: &CommandFolder, version: &str, name: &str, change: impl FnOnce(&mut Value)) {
+fn write_case(here: &CommandFolder, version: &str, name: &str, change: impl FnOnce(&mut Value)) {
     let mut case = load(CODEX);
     case["version"] = version.into();
     case["name"] = name.into();
@@ -118,12 +118,12 @@ fn put(here: &CommandFolder, version: &str, name: &str, change: impl FnOnce(&mut
 #[test]
 fn differences_between_versions_are_printed() {
     let here = CommandFolder::new();
-    put(&here, "0.169.0", "one", |_| {});
-    put(&here, "0.169.0", "two", |_| {});
-    put(&here, "0.169.0", "gone", |_| {});
+    write_case(&here, "0.169.0", "one", |_| {});
+    write_case(&here, "0.169.0", "two", |_| {});
+    write_case(&here, "0.169.0", "gone", |_| {});
     // Ten comes after nine.
     for name in ["one", "two"] {
-        put(&here, "0.1000.0", name, |c| {
+        write_case(&here, "0.1000.0", name, |c| {
             *c = shared(c.clone(), true);
             c["constants"]["summary_prompt_bytes"] = 512.into();
             c["fixed"][3]["count"] = 9.into();
@@ -134,7 +134,7 @@ fn differences_between_versions_are_printed() {
             }
         });
     }
-    put(&here, "0.1000.0", "new", |_| {});
+    write_case(&here, "0.1000.0", "new", |_| {});
     let out = here.run("conform cases").fails_with(1).stdout;
     let want = "\
 codex 0.169.0 → 0.1000.0: 0 of 2 cases are the same

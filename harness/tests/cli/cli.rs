@@ -61,7 +61,7 @@ fn default_run_covers_every_strategy_and_default_scenario() {
         );
         assert_eq!(reference["saved_pct"].parse(), Ok(0.0), "{scenario}");
     }
-    out.says(&["ctxbench-out/"]);
+    out.stderr_contains(&["ctxbench-out/"]);
 }
 
 /// Expected answers for a strategy with settings or a version, which a run with default settings
@@ -296,7 +296,7 @@ fn recordings_of_every_format_import_and_run() {
             .arg("s.jsonl")
             .arg("--force")
             .ok()
-            .says(&["cannot tell"]);
+            .stderr_contains(&["cannot tell"]);
         let written = here.read("s.jsonl");
         let heads = written.lines().filter(|l| l.starts_with("{\"type\":\"session\"")).count();
         assert_eq!(heads, sessions, "{path}");
@@ -318,7 +318,7 @@ fn piped_session_has_the_same_figures() {
         here.write("stdin.jsonl", &text);
         let file = here.run("import stdin.jsonl").ok().stdout;
         let piped = here.run("import -").piped(&text).ok();
-        piped.says(&["note: recordings of"]);
+        piped.stderr_contains(&["note: recordings of"]);
         assert_eq!(piped.stdout, file.replace("stdin.jsonl", "stdin"));
         // A session from a pipe runs in the same way as from its file, with or without its facts.
         let how = "--strategy reference --strategy codex --transport direct --out";
@@ -345,7 +345,7 @@ fn import_to_folder_writes_one_file_per_session() {
     here.write("rec.jsonl", claude_transcript());
     let import = |out: &str| here.run("import rec.jsonl").arg(&three).arg("-o").arg(out);
     let out = import("all").ok();
-    out.says(&["4 sessions in all"]);
+    out.stderr_contains(&["4 sessions in all"]);
     assert_eq!(out.stdout.lines().count(), 4);
     assert_eq!(here.files("all").len(), 4, "{:?}", here.files("all").keys());
     // A second import writes the same files, also to another folder.
@@ -360,7 +360,7 @@ fn import_to_folder_writes_one_file_per_session() {
     assert_eq!(here.read("apart/rec-2.jsonl"), here.read("all/rec.jsonl"));
     // Exports to other formats work for sessions and for recordings.
     for (to, lost) in [("atif", "ATIF cannot say: "), ("openai", "chat messages cannot say: ")] {
-        here.run(&format!("import one.jsonl --to {to} -o {to}")).ok().says(&[lost]);
+        here.run(&format!("import one.jsonl --to {to} -o {to}")).ok().stderr_contains(&[lost]);
         assert_eq!(here.files(to).len(), 4);
         for file in here.files(to).into_keys() {
             here.run(&format!("import {to}/{file} -o back-{to}.jsonl --force")).ok();
@@ -389,7 +389,7 @@ fn a_folder_of_sessions_runs_them_all() {
 fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
     let here = CommandFolder::new();
     here.run(&format!("{FAST} --out out")).ok();
-    here.run("report out --format html -o -").fails_with(2).says(&["`-` is none"]);
+    here.run("report out --format html -o -").fails_with(2).stderr_contains(&["`-` is none"]);
     assert!(!here.path("-").exists());
     for format in FORMATS {
         let folder = format!("as-{}", format.name);
@@ -404,7 +404,7 @@ fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
         );
         let print = here.run(&format!("report out --format {}", format.name));
         if !format.prints {
-            print.fails_with(2).says(&["makes files; name a folder for them with -o"]);
+            print.fails_with(2).stderr_contains(&["makes files; name a folder for them with -o"]);
         } else {
             let [(_, bytes)] = written[..] else { panic!("{}: {written:?}", format.name) };
             let printed = print.ok().stdout;
@@ -434,7 +434,7 @@ fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
     // An invalid name among valid ones is reported before anything is written.
     here.run("report out --format md --format jnuit -o none")
         .fails_with(2)
-        .says(&["jnuit", "did you mean junit?"]);
+        .stderr_contains(&["jnuit", "did you mean junit?"]);
     assert!(!here.path("none").exists());
 }
 
@@ -468,11 +468,11 @@ fn compare_prints_changed_and_unchanged_rows() {
         ("codex=refrence", "the second results have no row of `refrence`; did you mean reference?"),
         ("codex", "--map codex: expected BASE=NEW, such as"),
     ] {
-        here.run(&format!("compare a b --map {map}")).fails_with(2).says(&[said]);
+        here.run(&format!("compare a b --map {map}")).fails_with(2).stderr_contains(&[said]);
     }
     here.run("compare a b --map codex=reference --map codex=codex")
         .fails_with(2)
-        .says(&["codex is already compared with reference"]);
+        .stderr_contains(&["codex is already compared with reference"]);
     // Each is compared with the other.
     let both = here.run("compare a a --map codex=reference --map reference=codex").ok();
     both.prints(&["codex → reference", "reference → codex"]);
@@ -528,9 +528,9 @@ fn compact_at_a_turn_shows_every_strategy() {
     page.prints(&["| codex |", "## codex", "### Before", "### After", "Our login page is broken"]);
     here.run("compact login-bug --at turn:90")
         .fails_with(2)
-        .says(&["turn:90 is not in the session, which has", "turns"]);
-    here.run("compact login-bug --at noon").fails_with(2).says(&["turn:N, step:N"]);
-    here.run("compact login-bug --instructions port").fails_with(2).says(&["--at"]);
+        .stderr_contains(&["turn:90 is not in the session, which has", "turns"]);
+    here.run("compact login-bug --at noon").fails_with(2).stderr_contains(&["turn:N, step:N"]);
+    here.run("compact login-bug --instructions port").fails_with(2).stderr_contains(&["--at"]);
     // Products without instructions for the command report it.
     let told = |name: &str| {
         let line = format!("{at} --strategy {name} --instructions port");

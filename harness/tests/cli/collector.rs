@@ -117,7 +117,7 @@ impl ReceivedMetrics {
         }
     }
 
-    fn of(&self, metric: &str, kind: &str) -> f64 {
+    fn value(&self, metric: &str, kind: &str) -> f64 {
         self.values.get(&(metric.to_string(), kind.to_string())).copied().unwrap_or_default()
     }
 }
@@ -146,13 +146,13 @@ fn collector_receives_usage_and_cost_of_a_run() {
     let row: serde_json::Value =
         serde_json::from_str(&here.read("ctxbench-out/results.json")).unwrap();
     let figure = |name: &str| row["runs"][0]["summary"][name].as_f64().unwrap();
-    let tokens = |kind| received.of("claude_code.token.usage", kind);
+    let tokens = |kind| received.value("claude_code.token.usage", kind);
     assert_eq!(tokens("output"), figure("output_tokens"));
     assert_eq!(tokens("cacheRead"), figure("cache_read_tokens"));
     assert_eq!(
         tokens("input") + tokens("cacheRead") + tokens("cacheCreation"),
         figure("input_tokens")
     );
-    let cost = received.of("claude_code.cost.usage", "");
+    let cost = received.value("claude_code.cost.usage", "");
     assert!((cost - figure("cost_usd")).abs() < 1e-9, "{cost} received");
 }

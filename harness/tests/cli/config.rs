@@ -85,7 +85,9 @@ fn paths_of_a_named_file_are_relative_to_it() {
     );
     here.run("run login-bug-tight --config other/mine.toml").ok();
     assert_eq!(rows(&here, "other/out"), ["codex claude-sonnet-4-6"]);
-    here.run("list models --config none.toml").fails_with(2).says(&["cannot read none.toml"]);
+    here.run("list models --config none.toml")
+        .fails_with(2)
+        .stderr_contains(&["cannot read none.toml"]);
 }
 
 #[test]
@@ -96,9 +98,11 @@ fn named_file_sets_every_option() {
         "[gate]\nbaseline = \"base.json\"\n[run]\nno_rereads = false\njson = true\n",
     );
     let out = here.run("--config c.toml login-bug --strategy none --transport direct").ok();
-    here.run("gate ctxbench-out --store --config c.toml").ok().says(&["stored base.json"]);
+    here.run("gate ctxbench-out --store --config c.toml")
+        .ok()
+        .stderr_contains(&["stored base.json"]);
     here.run("gate ctxbench-out --config=c.toml").ok();
-    here.run("gate ctxbench-out").fails_with(2).says(&["--baseline"]);
+    here.run("gate ctxbench-out").fails_with(2).stderr_contains(&["--baseline"]);
     assert!(out.stdout.starts_with('{'), "{}", out.stdout);
     assert!(out.stdout.contains("once per loss, whole, charged"), "re-reads are on");
 }
@@ -123,7 +127,11 @@ fn found_file_cannot_run_a_program_contact_a_server_or_write_a_file() {
         let here = with(text);
         let out = here.run("run login-bug-tight --strategy reference --transport direct");
         let out = out.fails_with(2);
-        out.says(&["error: ./ctxbench.toml:2: `", key, "run with --config ./ctxbench.toml"]);
+        out.stderr_contains(&[
+            "error: ./ctxbench.toml:2: `",
+            key,
+            "run with --config ./ctxbench.toml",
+        ]);
         assert!(!here.path("pwned").exists(), "{text}");
         assert!(!here.path("ctxbench-out").exists(), "{text}");
     }
@@ -144,7 +152,11 @@ fn found_file_that_others_may_change_is_refused() {
     for mode in [0o666, 0o664] {
         set(mode);
         let out = here.run("list strategies").fails_with(2);
-        out.says(&["./ctxbench.toml can be changed by other users", "chmod go-w", "--config none"]);
+        out.stderr_contains(&[
+            "./ctxbench.toml can be changed by other users",
+            "chmod go-w",
+            "--config none",
+        ]);
     }
     here.run("list strategies --config none").ok();
     here.run("list strategies --config ctxbench.toml").ok();

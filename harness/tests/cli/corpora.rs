@@ -49,13 +49,15 @@ fn archives_of_tar_are_named_and_not_read() {
     here.write("all/y.tar.xz", "unsupported format");
     let said = "x.tar.gz: a tar archive, which is not read; unpack it and name the folder";
     let run = here.run(&format!("run all {REPLAY}")).ok();
-    run.says(&["all: 2 of 3 files are not sessions", said, "y.tar.xz: a tar archive"]);
+    run.stderr_contains(&["all: 2 of 3 files are not sessions", said, "y.tar.xz: a tar archive"]);
     here.run("list sessions all").ok();
     for line in [&format!("run all/x.tar.gz {REPLAY}"), "import all/x.tar.gz"] {
-        here.run(line).fails_with(2).says(&[said]);
+        here.run(line).fails_with(2).stderr_contains(&[said]);
     }
     for line in ["validate all", "validate all/x.tar.gz"] {
-        here.run(line).fails_with(2).says(&["x.tar.gz:1: a tar archive, which is not read"]);
+        here.run(line)
+            .fails_with(2)
+            .stderr_contains(&["x.tar.gz:1: a tar archive, which is not read"]);
     }
 }
 
@@ -144,7 +146,7 @@ fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
     assert_eq!(row["steps"], messages.iter().filter(|m| m["role"] == "assistant").count());
     assert_eq!((&row["cost_usd"], &row["peak_is_counted"]), (&Value::Null, &json!(false)));
     let out = here.run("list sessions all").ok();
-    out.says(&["no session in 1 file", "package.json: not a known format"]);
+    out.stderr_contains(&["no session in 1 file", "package.json: not a known format"]);
     out.prints(&["error: all/2025/torn.jsonl.gz", "13 sessions, ", "; 2 cannot be read"]);
     assert_eq!(out.stdout.lines().count(), 1 + 13 + 2 + 1, "{}", out.stdout);
 }
@@ -164,7 +166,7 @@ fn what_was_counted_of_a_part_and_priced_as_another_model_is_told() {
                   claude-sonnet-4-5";
     assert_eq!(row["cost_notes"], json!([priced]));
     let out = here.run("list sessions a").ok();
-    out.prints(&["≥5000"]).says(&[&format!("note: {priced} (1 session)")]);
+    out.prints(&["≥5000"]).stderr_contains(&[&format!("note: {priced} (1 session)")]);
 }
 
 /// A shell's `**/*.jsonl` also names the files of subagents.
@@ -177,7 +179,9 @@ fn files_of_subagents_that_are_named_too_count_once() {
     here.write("s/spotter-8463c716/subagents/agent-a7be2f0.jsonl", data(agent));
     let both = "s/spotter-8463c716/subagents/agent-a7be2f0.jsonl ./s/spotter-8463c716.jsonl";
     assert_eq!(names(&listed(&here, both)), ["./s/spotter-8463c716.jsonl spotter-8463c716"]);
-    here.run(&format!("import {both} -o imported")).ok().says(&["1 session in imported"]);
+    here.run(&format!("import {both} -o imported"))
+        .ok()
+        .stderr_contains(&["1 session in imported"]);
     here.run(&format!("run {both} {REPLAY}")).ok();
     let rows = here.csv("out/summary.csv");
     assert_eq!(rows.iter().filter(|r| r["strategy"] == "reference").count(), 1);
@@ -301,10 +305,12 @@ fn what_of_an_archive_is_not_read_is_told() {
     assert!(
         error(&rows[1]).contains("unpack it first") && error(&rows[2]).contains(&deep("x.eval"))
     );
-    here.run(&format!("run twice.zip {REPLAY}")).ok().says(&[twice]);
+    here.run(&format!("run twice.zip {REPLAY}")).ok().stderr_contains(&[twice]);
     let told = [&deep("in.zip")[..], &deep("x.eval")];
-    here.run("import deep.zip -o out.jsonl").fails_with(2).says(&told);
-    here.run("validate twice.zip deep.zip").fails_with(2).says(&[twice, &deep("in.zip")]);
+    here.run("import deep.zip -o out.jsonl").fails_with(2).stderr_contains(&told);
+    here.run("validate twice.zip deep.zip")
+        .fails_with(2)
+        .stderr_contains(&[twice, &deep("in.zip")]);
 }
 
 #[test]
@@ -346,7 +352,9 @@ fn what_is_named_twice_counts_once_and_an_empty_archive_holds_nothing() {
     // The end of a directory without entries.
     here.write("empty.zip", [b"PK\x05\x06".as_slice(), &[0; 18]].concat());
     for line in ["run empty.zip", "import empty.zip"] {
-        here.run(line).fails_with(2).says(&["empty.zip: not a known format; expected a folder"]);
+        here.run(line)
+            .fails_with(2)
+            .stderr_contains(&["empty.zip: not a known format; expected a folder"]);
     }
 }
 
@@ -387,7 +395,10 @@ fn damaged_sessions_do_not_end_a_run_or_an_import() {
     let here = CommandFolder::new();
     tree(&here, "all");
     let out = here.run(&format!("run all {REPLAY}")).ok();
-    out.says(&["note: all: 3 of 16 files are not sessions and are skipped", "torn.jsonl.gz:1: "]);
+    out.stderr_contains(&[
+        "note: all: 3 of 16 files are not sessions and are skipped",
+        "torn.jsonl.gz:1: ",
+    ]);
     let rows = here.csv("out/summary.csv");
     let ran: Vec<&str> = rows
         .iter()
@@ -398,12 +409,15 @@ fn damaged_sessions_do_not_end_a_run_or_an_import() {
     // A file named on the command line may be damaged, but it must exist.
     here.run(&format!("run all/2025/torn.jsonl.gz all/2026/run.traj.json {REPLAY}"))
         .ok()
-        .says(&["error: all/2025/torn.jsonl.gz:1: the gzip data in it breaks off", "; left out"]);
+        .stderr_contains(&[
+            "error: all/2025/torn.jsonl.gz:1: the gzip data in it breaks off",
+            "; left out",
+        ]);
     here.run(&format!("run all/2025/torn.jsonl.gz {REPLAY}")).fails_with(2);
     here.run(&format!("run gone.jsonl all/2026/run.traj.json {REPLAY}")).fails_with(2);
     here.run("import all -o s.jsonl")
         .fails_with(2)
-        .says(&["error: all/2025/torn.jsonl.gz:1: ", " could not be imported"]);
+        .stderr_contains(&["error: all/2025/torn.jsonl.gz:1: ", " could not be imported"]);
     assert_eq!(listed(&here, "s.jsonl").len(), 13);
 }
 
@@ -424,7 +438,7 @@ fn sessions_are_chosen_alike_by_every_command() {
     assert_eq!(ids("a --min-tokens 85"), ["s8", "undated"]);
     assert_eq!(ids("a --since 2026-08-01"), ["s8", "s7"]);
     let out = here.run("list sessions a --since 2026-08-01 --min-tokens 85").ok();
-    out.says(&[
+    out.stderr_contains(&[
         "9 sessions left out: 1 with less than 85 tokens, 7 begun before 2026-08-01, 1 without a \
          date",
     ]);
@@ -435,7 +449,9 @@ fn sessions_are_chosen_alike_by_every_command() {
     assert!((1..9).any(|seed| ids(&format!("a/d0 a/d1 --sample 4 --seed {seed}")) != drawn));
     here.run("import b/d0 b/d1 --sample 4 --seed 7 -o s.jsonl").ok();
     assert_eq!(ids("s.jsonl"), drawn);
-    here.run(&format!("run b/d0 b/d1 --sample 4 --seeds 7 {REPLAY}")).ok().says(&["5 not drawn"]);
+    here.run(&format!("run b/d0 b/d1 --sample 4 --seeds 7 {REPLAY}"))
+        .ok()
+        .stderr_contains(&["5 not drawn"]);
     let mut ran: Vec<String> =
         here.csv("out/summary.csv").iter().map(|r| r["scenario"].clone()).collect();
     ran.dedup();
@@ -443,10 +459,10 @@ fn sessions_are_chosen_alike_by_every_command() {
     sorted.sort();
     assert_eq!(ran, sorted);
     // No session is left.
-    here.run(&format!("run a --since 2030-01-01 {REPLAY}"))
-        .fails_with(2)
-        .says(&["no session is left to run: 10 sessions left out: 9 begun before 2030-01-01"]);
-    here.run("list sessions a --since 1.1.2026").fails_with(2).says(&["YYYY-MM-DD"]);
-    here.run("list sessions").fails_with(2).says(&["takes files and folders"]);
-    here.run("list models a").fails_with(2).says(&["go with `list sessions`"]);
+    here.run(&format!("run a --since 2030-01-01 {REPLAY}")).fails_with(2).stderr_contains(&[
+        "no session is left to run: 10 sessions left out: 9 begun before 2030-01-01",
+    ]);
+    here.run("list sessions a --since 1.1.2026").fails_with(2).stderr_contains(&["YYYY-MM-DD"]);
+    here.run("list sessions").fails_with(2).stderr_contains(&["takes files and folders"]);
+    here.run("list models a").fails_with(2).stderr_contains(&["go with `list sessions`"]);
 }

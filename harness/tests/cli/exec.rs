@@ -182,7 +182,7 @@ fn invalid_program_is_refused_before_the_run() {
         ("mine=exec{exec.tries=2}:x", "unknown setting `exec.tries`"),
     ] {
         let out = here.run("run login-bug --strategy").arg(strategy).fails_with(2);
-        out.says(&[words]);
+        out.stderr_contains(&[words]);
     }
 }
 
@@ -228,7 +228,7 @@ fn transcript_over_input_results_or_other_file_changes_nothing() {
     for (file, code) in files.into_iter().zip([2, 2, 2, 1]) {
         let before = here.read(file);
         let out = here.run(&format!("{line} m=exec{{exec.transcript={file}}}:cat"));
-        out.fails_with(code).says(&["exec.transcript"]);
+        out.fails_with(code).stderr_contains(&["exec.transcript"]);
         assert_eq!(here.read(file), before, "{file}");
     }
 }

@@ -182,7 +182,11 @@ fn drive_hanging_agent_times_out() {
     here.write("small.jsonl", session());
     let agent = describe(&here, "hangs", "acp", "");
     let out = drive(&here, &format!("small.jsonl {agent} --timeout 1"), 1);
-    out.says(&["ended with an error: small × real-fake-hangs-acp", "for 1 s", "larger --timeout"]);
+    out.stderr_contains(&[
+        "ended with an error: small × real-fake-hangs-acp",
+        "for 1 s",
+        "larger --timeout",
+    ]);
     assert_eq!(row(&here, "fake-hangs-acp")["status"], "error");
 }
 
@@ -214,7 +218,7 @@ fn drive_agent_without_requests_has_no_second_row() {
         here.write("small.jsonl", session());
         let agent = describe(&here, how, "exec", "strategy = \"codex\"");
         let out = drive(&here, &format!("small.jsonl {agent}"), 1);
-        out.says(&["ended with an error: small × real-fake-"]);
+        out.stderr_contains(&["ended with an error: small × real-fake-"]);
         let rows = here.json("ctxbench-out/results.json")["runs"].as_array().unwrap().clone();
         let [row] = &rows[..] else { panic!("{how}: only our row is left") };
         assert_eq!(row["status"], "error", "{row}");
@@ -235,7 +239,7 @@ fn drive_crashing_agent_is_measured_up_to_the_crash() {
     assert_eq!((&row["status"], &row["summary"]["requests"]), (&json!("error"), &json!(2)));
     let note = row["note"].as_str().unwrap_or_default();
     assert!(!note.contains("never triggered"), "{note}");
-    out.says(&["ended with an error: small × real-fake-crashes-acp"]);
+    out.stderr_contains(&["ended with an error: small × real-fake-crashes-acp"]);
 }
 
 #[test]
@@ -263,7 +267,7 @@ fn drive_model_of_other_provider_is_refused() {
     let agent = describe(&here, "good", "acp", "");
     let line = format!("drive small.jsonl {agent} --model claude-sonnet-4-6");
     let out = here.run(&line).fails_with(2);
-    out.says(&["claude-sonnet-4-6", "openai", "supported models: gpt-5.5,"]);
+    out.stderr_contains(&["claude-sonnet-4-6", "openai", "supported models: gpt-5.5,"]);
     assert!(!here.path("ctxbench-out").exists());
 }
 
@@ -286,7 +290,10 @@ fn drive_agent_of_unknown_version_records_no_case() {
         let here = CommandFolder::new();
         let agent = asked_for_its_version(&here, program);
         let out = drive(&here, &format!("login-bug {agent} --record cases --timeout 1"), 1);
-        out.says(&[&format!("note: Fake agent: {told}"), "of which version the case would be"]);
+        out.stderr_contains(&[
+            &format!("note: Fake agent: {told}"),
+            "of which version the case would be",
+        ]);
         let row = row(&here, "fake-good-acp");
         assert!(row["note"].as_str().is_some_and(|n| n.contains(told)), "{row}");
         assert!(here.files("cases").is_empty());
@@ -442,12 +449,12 @@ fn drive_ended_by_signal_leaves_nothing() {
         // The agent itself sends the signal, in the middle of a turn.
         let out = drive(&here, &format!("small.jsonl {agent}"), code);
         nothing_is_made(&here);
-        out.says(&[
+        out.stderr_contains(&[
             "Interrupted. Results are written when every agent has finished; nothing was kept.",
         ]);
         let out = drive(&here, &format!("small.jsonl {agent} --record cases"), code);
         nothing_is_made(&here);
-        out.says(&["cases of finished agents are in cases."]);
+        out.stderr_contains(&["cases of finished agents are in cases."]);
     }
 }
 
@@ -559,7 +566,7 @@ fn drive_recorded_case_replays_without_text_of_agent() {
     let text = here.read(path);
     let case = here.json(path);
     let requests = case["requests"].as_array().unwrap().len();
-    out.says(&[&format!("{requests} of {requests} requests are ours")]);
+    out.stderr_contains(&[&format!("{requests} of {requests} requests are ours")]);
     let phases: Vec<&Value> = case["requests"]
         .as_array()
         .unwrap()
@@ -607,11 +614,11 @@ fn drive_recorded_difference_fails_the_check() {
     let here = CommandFolder::new();
     let agent = describe(&here, "forgets-nothing", "acp", "strategy = \"codex\"");
     let out = drive(&here, &format!("login-bug {agent} --record cases"), 1);
-    out.says(&["differ from our implementation", "ctxbench conform cases"]);
+    out.stderr_contains(&["differ from our implementation", "ctxbench conform cases"]);
     assert!(here.path("ctxbench-out/results.json").exists(), "the rows are there all the same");
     let none = describe(&here, "good", "exec", "");
     let out = drive(&here, &format!("login-bug {none} --record none"), 0);
-    out.says(&["its description names no `strategy`, so no case of it can be recorded"]);
+    out.stderr_contains(&["its description names no `strategy`, so no case of it can be recorded"]);
     assert!(here.files("none").is_empty());
 }
 

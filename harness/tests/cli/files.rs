@@ -24,7 +24,7 @@ fn session() -> String {
 #[track_caller]
 fn refuses(here: &CommandFolder, line: &str, words: &[&str]) {
     let before = here.files("");
-    here.run(line).fails_with(2).says(words);
+    here.run(line).fails_with(2).stderr_contains(words);
     assert!(before == here.files(""), "`{line}` changed something: {:?}", here.files("").keys());
 }
 
@@ -130,15 +130,17 @@ fn verify_without_checks_fails() {
     };
     let line = "run s.toml --strategy codex --transport direct --verify";
     here.write("s.toml", scenario("aider"));
-    here.run(line).fails_with(1).says(&["--verify checked nothing"]);
+    here.run(line).fails_with(1).stderr_contains(&["--verify checked nothing"]);
     here.write("s.toml", scenario("codx"));
-    here.run(line).fails_with(2).says(&["s.toml:5: [expect.codx]", "did you mean codex"]);
+    here.run(line)
+        .fails_with(2)
+        .stderr_contains(&["s.toml:5: [expect.codx]", "did you mean codex"]);
     // Only a run has the names of its external programs.
     here.run("run s.toml --strategy codex --transport direct").ok();
     for row in ["codex", "\"codex@0.169:auto_compact_limit=90k\""] {
         here.write("s.toml", scenario(row));
         let line = format!("{line} --strategy codex:auto_compact_limit=90000");
-        here.run(&line).ok().says(&["all 1 expected answers were met"]);
+        here.run(&line).ok().stderr_contains(&["all 1 expected answers were met"]);
     }
 }
 
@@ -256,7 +258,7 @@ fn gate_store_over_other_file_is_refused() {
     }
     here.write("empty.json", "");
     for name in ["new.json", "empty.json", "new.json"] {
-        here.run(&format!("gate out --baseline {name} --store")).ok().says(&["stored"]);
+        here.run(&format!("gate out --baseline {name} --store")).ok().stderr_contains(&["stored"]);
         here.run(&format!("gate out --baseline {name}")).ok();
     }
 }
@@ -267,10 +269,12 @@ fn dangling_link_is_refused_before_the_run() {
     symlink("nowhere", here.path("out")).unwrap();
     symlink("nowhere", here.path("t.jsonl")).unwrap();
     let line = "run login-bug --strategy reference --transport direct";
-    here.run(&format!("{line} --out out")).fails_with(2).says(&["out is a link to a folder"]);
+    here.run(&format!("{line} --out out"))
+        .fails_with(2)
+        .stderr_contains(&["out is a link to a folder"]);
     here.run(&format!("{line} --trace t.jsonl"))
         .fails_with(2)
-        .says(&["--trace", "t.jsonl is a link to nowhere, which does not exist"]);
+        .stderr_contains(&["--trace", "t.jsonl is a link to nowhere, which does not exist"]);
     assert!(!here.path("ctxbench-out").exists());
 }
 
@@ -294,11 +298,11 @@ fn run_with_errors_only_fails() {
     here.write("none.jsonl", "{\"type\":\"cassette\",\"version\":1}\n");
     let server = "--summarizer openai+http://127.0.0.1:9/v1#m --cassette offline:none.jsonl";
     let line = format!("run login-bug-tight --strategy codex --transport direct {server}");
-    here.run(&line).fails_with(1).says(&["login-bug-tight × ", "ended with an error"]);
+    here.run(&line).fails_with(1).stderr_contains(&["login-bug-tight × ", "ended with an error"]);
     assert_eq!(here.csv("ctxbench-out/summary.csv")[0]["status"], "error");
     // A strategy without summaries is measured, but the run still fails.
     let out = here.run(&format!("{line} --strategy reference")).fails_with(1);
-    out.says(&["ended with an error"]);
+    out.stderr_contains(&["ended with an error"]);
 }
 
 #[test]
@@ -309,21 +313,23 @@ fn report_replaces_only_reports_and_results() {
     here.write("site/plots/mine.txt", "mine");
     let before = here.files("site");
     let line = "report out --format csv --format html -o site";
-    here.run(line).fails_with(2).says(&[
+    here.run(line).fails_with(2).stderr_contains(&[
         "site/index.html",
         "was not made by ctxbench report",
         "-o",
     ]);
     assert_eq!(here.files("site"), before, "a file was written");
     std::fs::remove_file(here.path("site/index.html")).unwrap();
-    here.run(line).ok().says(&["wrote site/index.html", "wrote site/summary.csv"]);
+    here.run(line).ok().stderr_contains(&["wrote site/index.html", "wrote site/summary.csv"]);
     // A report replaces files of an earlier report.
     here.run(line).ok();
     assert_eq!(here.read("site/plots/mine.txt"), "mine");
     // A linked file belongs to the user too.
     here.write("mine.json", "{}");
     symlink(here.path("mine.json"), here.path("site/results.json")).unwrap();
-    here.run("report out --format json -o site").fails_with(2).says(&["site/results.json"]);
+    here.run("report out --format json -o site")
+        .fails_with(2)
+        .stderr_contains(&["site/results.json"]);
     assert_eq!(here.read("mine.json"), "{}");
     // A results folder lists the files of the run.
     here.run("report out --format html --format junit -o out").ok();
@@ -331,7 +337,7 @@ fn report_replaces_only_reports_and_results() {
     // A run does not write results into a folder of reports.
     here.run(&format!("run login-bug {TWO}").replace("--out out", "--out site"))
         .fails_with(2)
-        .says(&["site was not made by ctxbench"]);
+        .stderr_contains(&["site was not made by ctxbench"]);
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn killed_run_leaves_former_results_and_its_rows_for_the_next_run() {
 
     let line = format!("{RUN} --strategy none --cassette offline:c.jsonl");
     let line = format!("{line} --summarizer openai+http://127.0.0.1:9/v1#m");
-    here.run(&line).ok().says(&["reused 1 row from out/.rows"]);
+    here.run(&line).ok().stderr_contains(&["reused 1 row from out/.rows"]);
     let fresh = CommandFolder::new();
     fresh.write("c.jsonl", here.read("c.jsonl"));
     fresh.run(&line).ok();
@@ -161,7 +161,7 @@ fn run_with_full_disk_keeps_rows_for_the_next_run() {
     assert_eq!(code, Some(2), "{messages}");
     assert!(messages.contains("finished rows are kept in out/.rows"), "{messages}");
     assert!(!here.path("out/results.json").exists());
-    here.run(line).ok().says(&["reused 2 rows from out/.rows"]);
+    here.run(line).ok().stderr_contains(&["reused 2 rows from out/.rows"]);
     assert_eq!(results(&here), whole);
 }
 
@@ -184,7 +184,11 @@ fn outputs_with_full_disk_stay_as_before() {
 fn trace_with_full_disk_keeps_the_results() {
     let here = CommandFolder::new();
     let line = "run login-bug --strategy codex --transport direct --out out --trace /dev/full";
-    here.run(line).fails_with(2).says(&["--trace", "/dev/full", "; the results are in out"]);
+    here.run(line).fails_with(2).stderr_contains(&[
+        "--trace",
+        "/dev/full",
+        "; the results are in out",
+    ]);
     assert_eq!(here.csv("out/summary.csv").len(), 1);
 }
 

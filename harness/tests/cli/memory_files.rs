@@ -296,7 +296,7 @@ fn memory_bad_folder_fails_and_bad_file_is_noted() {
     ] {
         let out = here.run(line).fails_with(2);
         assert_eq!(out.stderr.lines().count(), 1, "{}", out.stderr);
-        out.says(&[message]);
+        out.stderr_contains(&[message]);
     }
     here.write("p/CLAUDE.md", b"caf\xe9");
     std::fs::create_dir(here.path("p/CLAUDE.local.md")).unwrap();
@@ -423,7 +423,7 @@ fn run_with_memory_has_project_files_in_prompts() {
     let line = format!("run needs.toml --transport direct --window 200k {strategies}");
     here.run(&format!("{line} --out without")).ok();
     let out = here.run(&format!("{line} --memory shop {FOLDERS} --out with")).ok();
-    out.says(&["note: claude-code: docs/terms.md: imports docs/flow.md"]);
+    out.stderr_contains(&["note: claude-code: docs/terms.md: imports docs/flow.md"]);
     // 11 files. All except the rule and the folder's file are loaded at the start.
     let summary = here.json("with/results.json")["assumptions"]["memory files"].to_string();
     let files = [
@@ -456,7 +456,7 @@ fn run_with_memory_has_project_files_in_prompts() {
     }
     here.run("run needs.toml --home home")
         .fails_with(2)
-        .says(&["--home and --etc go with --memory"]);
+        .stderr_contains(&["--home and --etc go with --memory"]);
     let out = here.run("run needs.toml --memory nowhere --home home").fails_with(2);
-    out.says(&["--memory: nowhere: no such folder"]);
+    out.stderr_contains(&["--memory: nowhere: no such folder"]);
 }

@@ -78,7 +78,7 @@ fn send(url: &str, head: &str, body: &[u8]) -> BufReader<TcpStream> {
     BufReader::new(stream)
 }
 
-fn whole(mut answer: BufReader<TcpStream>) -> String {
+fn read_answer(mut answer: BufReader<TcpStream>) -> String {
     let mut text = Vec::new();
     // A broken connection still delivers the earlier bytes.
     let _ = answer.read_to_end(&mut text);
@@ -121,7 +121,7 @@ fn no_key_is_in_the_file_or_in_what_is_said() {
     let head = POST.replace(" HTTP", "?beta=true&api_key=canary-query-3 HTTP")
         + "\r\nx-api-key: canary-header-1\r\nauthorization: Bearer canary-bearer-2\r\n\
            cookie: session=canary-cookie-4; x=y\r\nx-my-secret: canary-own-5\r\nx-other: canary-7";
-    let answer = whole(send(&recorder.url, &head, &asking("hello, canary-header-1")));
+    let answer = read_answer(send(&recorder.url, &head, &asking("hello, canary-header-1")));
     assert!(answer.contains("canary-query-3"), "the client sees the reply");
     interrupt(&mut recorder);
     let (head, body) = asked.join().unwrap();
@@ -162,7 +162,7 @@ fn an_answer_streams_as_it_comes() {
         assert!(answer.read_line(&mut seen).unwrap() > 0, "{seen}");
     }
     go_on.send(()).unwrap();
-    assert!(whole(answer).contains("message_stop"));
+    assert!(read_answer(answer).contains("message_stop"));
     interrupt(&mut recorder);
     let exchange = &lines(&here, "r.jsonl")[1];
     assert_eq!(exchange["reply"].as_str().unwrap(), format!("{SSE}{END}"), "byte for byte");
@@ -180,9 +180,9 @@ fn what_breaks_off_is_kept_as_such() {
         stream.write_all((head.to_string() + SSE).as_bytes()).unwrap();
     });
     let mut recorder = Serving::run(&here, &format!("record --out r.jsonl --upstream {url}"));
-    whole(send(&recorder.url, POST, &asking("hello")));
+    read_answer(send(&recorder.url, POST, &asking("hello")));
     // The provider has stopped.
-    let refused = whole(send(&recorder.url, POST, &asking("hello")));
+    let refused = read_answer(send(&recorder.url, POST, &asking("hello")));
     assert!(
         refused.starts_with("HTTP/1.1 502") && refused.contains("\"type\":\"error\""),
         "{refused}"
@@ -236,11 +236,11 @@ fn only_programs_on_this_machine_are_served() {
         format!("{POST}\r\norigin: https://page.example"),
         format!("{POST}\r\norigin: null"),
     ] {
-        let answer = whole(send(&recorder.url, &head, &asking("hello")));
+        let answer = read_answer(send(&recorder.url, &head, &asking("hello")));
         assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
     }
     let upgrade = POST.replace("POST", "GET") + "\r\nupgrade: websocket";
-    assert!(whole(send(&recorder.url, &upgrade, b"")).starts_with("HTTP/1.1 426"));
+    assert!(read_answer(send(&recorder.url, &upgrade, b"")).starts_with("HTTP/1.1 426"));
     interrupt(&mut recorder);
     assert_eq!(lines(&here, "r.jsonl").len(), 1, "it is not recorded");
 }
@@ -256,7 +256,7 @@ fn the_program_decides_how_it_ends_and_where_it_is_told_to_send() {
     let (openai, anthropic) = (told[0], told[1]);
     assert!(anthropic.starts_with("http://127.0.0.1:"), "{anthropic}");
     assert_eq!(openai, format!("{anthropic}/v1"));
-    out.says(&["recording through http://127.0.0.1:", "no request came through"]);
+    out.stderr_contains(&["recording through http://127.0.0.1:", "no request came through"]);
     let of = |env: &str, variable: &str| {
         let name = format!("{variable}.jsonl");
         let run = here.run(&format!("record --quiet --out {name} --env {env} -- sh -c"));
@@ -311,17 +311,23 @@ fn the_file_is_private_and_replaces_nothing() {
     let mode = std::fs::metadata(here.path("r.jsonl")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let before = here.read("r.jsonl");
-    here.run("record --out r.jsonl -- true").fails_with(2).says(&["r.jsonl is there already"]);
+    here.run("record --out r.jsonl -- true")
+        .fails_with(2)
+        .stderr_contains(&["r.jsonl is there already"]);
     assert_eq!(here.read("r.jsonl"), before);
     here.run("record --out x.jsonl -- no-such-program-here")
         .fails_with(2)
-        .says(&["no-such-program-here cannot be started"]);
+        .stderr_contains(&["no-such-program-here cannot be started"]);
     assert!(!here.path("x.jsonl").exists());
-    here.run("record --out no/x.jsonl -- true").fails_with(2).says(&["no/x.jsonl"]);
-    here.run("record --out x.jsonl --env A=b -- true").fails_with(2).says(&["{url}"]);
-    here.run("record --out x.jsonl --agent pi -- true").fails_with(2).says(&["[record]"]);
-    here.run("record --out x.jsonl --agent nobody -- true").fails_with(2).says(&["nobody"]);
-    here.run("record -- true").fails_with(2).says(&["--out"]);
+    here.run("record --out no/x.jsonl -- true").fails_with(2).stderr_contains(&["no/x.jsonl"]);
+    here.run("record --out x.jsonl --env A=b -- true").fails_with(2).stderr_contains(&["{url}"]);
+    here.run("record --out x.jsonl --agent pi -- true")
+        .fails_with(2)
+        .stderr_contains(&["[record]"]);
+    here.run("record --out x.jsonl --agent nobody -- true")
+        .fails_with(2)
+        .stderr_contains(&["nobody"]);
+    here.run("record -- true").fails_with(2).stderr_contains(&["--out"]);
     assert!(!here.path("x.jsonl").exists());
 }
 
@@ -340,7 +346,7 @@ fn secrets_in_prompts_are_taken_out_when_that_is_asked_for() {
         let more = if redact { " --redact" } else { "" };
         let mut recorder =
             Serving::run(&here, &format!("record --out r.jsonl --upstream {url}{more}"));
-        whole(send(&recorder.url, POST, &asking(&format!("use {key}"))));
+        read_answer(send(&recorder.url, POST, &asking(&format!("use {key}"))));
         interrupt(&mut recorder);
         assert_eq!(here.read("r.jsonl").contains(key), !redact);
         assert_eq!(lines(&here, "r.jsonl")[0]["redacted"] == true, redact);
@@ -352,7 +358,7 @@ fn secrets_in_prompts_are_taken_out_when_that_is_asked_for() {
 fn a_recording_is_a_session_for_every_command() {
     let here = CommandFolder::new();
     let imported = here.run(&format!("import {RECORDING} --cassette c.jsonl")).ok();
-    imported.says(&["1 summary, 1 of them new in c.jsonl"]);
+    imported.stderr_contains(&["1 summary, 1 of them new in c.jsonl"]);
     imported.prints(&[
         "\"format\":\"ctxbench-record\"",
         "\"agent\":\"agent-1\"",
@@ -366,7 +372,9 @@ fn a_recording_is_a_session_for_every_command() {
     assert_eq!(kept[1]["reply"], summary);
     assert_eq!(kept[1]["usage"], json!({"input_tokens": 831, "output_tokens": 70}));
     // A second import adds nothing.
-    here.run(&format!("import {RECORDING} --cassette c.jsonl")).ok().says(&["0 of them new"]);
+    here.run(&format!("import {RECORDING} --cassette c.jsonl"))
+        .ok()
+        .stderr_contains(&["0 of them new"]);
     here.run(&format!("validate {RECORDING}"))
         .ok()
         .prints(&["calls         10, compared 7, exactly right 7", "recorded 831 → 251"]);

@@ -17,7 +17,7 @@ fn secrets() -> [String; 5] {
 }
 
 /// Returns a shell output with every secret, which is needed much later.
-fn shown() -> String {
+fn sample_text() -> String {
     let [github, anthropic, mail, home, password] = secrets();
     format!(
         "GITHUB_TOKEN={github}\nANTHROPIC_API_KEY={anthropic}\ndb_password = \"{password}\"\n\
@@ -36,7 +36,7 @@ fn conversation() -> String {
     };
     let result = |id: usize, text: &str| json!({"role": "tool", "tool_call_id": format!("c{id}"), "content": text});
     let mut messages = vec![json!({"role": "user", "content": "Why is the build slow?"})];
-    messages.extend([call(0, "env"), result(0, &shown())]);
+    messages.extend([call(0, "env"), result(0, &sample_text())]);
     for id in 1..8 {
         messages.extend([call(id, "cargo build"), result(id, "Compiling the mill")]);
     }

@@ -147,12 +147,18 @@ fn serve_exits_with_0_on_a_signal() {
 #[test]
 fn invalid_serve_options_are_refused() {
     let here = CommandFolder::new();
-    here.run("serve --script nothing.jsonl").fails_with(2).says(&["nothing.jsonl"]);
-    here.run("serve --fault 0:500").fails_with(2).says(&["0:500"]);
-    here.run("serve --fault 1:nonsense").fails_with(2).says(&["nonsense"]);
-    here.run("serve --provider none").fails_with(2).says(&["anthropic", "openai", "gemini"]);
-    here.run("serve --log missing/log.jsonl").fails_with(2).says(&["missing/log.jsonl"]);
+    here.run("serve --script nothing.jsonl").fails_with(2).stderr_contains(&["nothing.jsonl"]);
+    here.run("serve --fault 0:500").fails_with(2).stderr_contains(&["0:500"]);
+    here.run("serve --fault 1:nonsense").fails_with(2).stderr_contains(&["nonsense"]);
+    here.run("serve --provider none").fails_with(2).stderr_contains(&[
+        "anthropic",
+        "openai",
+        "gemini",
+    ]);
+    here.run("serve --log missing/log.jsonl").fails_with(2).stderr_contains(&["missing/log.jsonl"]);
     let first = Serving::start(&here, "");
     let port = first.url.rsplit(':').next().unwrap();
-    here.run(&format!("serve --port {port}")).fails_with(2).says(&["cannot listen on", port]);
+    here.run(&format!("serve --port {port}"))
+        .fails_with(2)
+        .stderr_contains(&["cannot listen on", port]);
 }

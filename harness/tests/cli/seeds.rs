@@ -148,6 +148,6 @@ fn numbers_of_seeds_that_make_no_sense_are_bad_usage() {
         ("--seeds 9..0", "9..0"),
         ("--seeds 18446744073709551615", "such as 0..9"),
     ] {
-        here.run(&format!("{RUN} {arguments}")).fails_with(2).says(&[words]);
+        here.run(&format!("{RUN} {arguments}")).fails_with(2).stderr_contains(&[words]);
     }
 }

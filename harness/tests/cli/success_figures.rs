@@ -20,7 +20,7 @@ enum Figure {
 
 impl Figure {
     /// Returns the figure of a product on a scenario. `None` if the results have no such figure.
-    fn of(self, here: &CommandFolder, scenario: &str, product: &str) -> Option<f64> {
+    fn measure(self, here: &CommandFolder, scenario: &str, product: &str) -> Option<f64> {
         let rows = |file: &str| {
             let all = here.csv(&format!("out/{file}.csv")).into_iter();
             all.filter(|r| r["scenario"] == scenario && r["strategy"] == product)
@@ -131,7 +131,7 @@ fn products_reach_the_success_figures_of_the_documents() {
     here.run(&line).ok();
     for goal in GOALS {
         let reaches = |product: &&str| {
-            goal.figure.of(&here, goal.scenario, product).is_some_and(goal.is_reached)
+            goal.figure.measure(&here, goal.scenario, product).is_some_and(goal.is_reached)
         };
         let reached: Vec<&str> = PRODUCTS.into_iter().filter(reaches).collect();
         assert_eq!(reached, goal.reached_by, "{}, {:?}", goal.source, goal.figure);

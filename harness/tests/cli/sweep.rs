@@ -13,7 +13,7 @@ fn a_sweep_makes_a_row_for_each_value_and_a_table() {
              --strategy codex:auto_compact_limit=[100k,9k..12k/3k,50%] --transport direct",
         )
         .ok();
-    out.says(&["note: 6 strategies, 6 runs"]);
+    out.stderr_contains(&["note: 6 strategies, 6 runs"]);
     let at = out.stdout.find("codex: auto_compact_limit (").expect("a table of the setting");
     let values: Vec<&str> = out.stdout[at..]
         .lines()

@@ -136,7 +136,7 @@ fn gateways_are_reported_separately_and_do_not_count() {
     );
     here.run(&format!("validate --min 100 {}", data("claude-code-gateway.jsonl")))
         .fails_with(1)
-        .says(&["no calls to compare"]);
+        .stderr_contains(&["no calls to compare"]);
 }
 
 #[test]
@@ -193,7 +193,9 @@ fn min_share_decides_the_exit_code() {
     let path = data("claude-code-known-misses.jsonl");
     // 6 of 8 = 75 %.
     here.run(&format!("validate {path} --min 75")).ok();
-    here.run(&format!("validate {path} --min 75.1")).fails_with(1).says(&["6 of 8", "75.1"]);
+    here.run(&format!("validate {path} --min 75.1"))
+        .fails_with(1)
+        .stderr_contains(&["6 of 8", "75.1"]);
     here.run(&format!("validate {path}")).ok().prints(&[
         "exactly right 6 = 75.0 %",
         "lifetime 1",
@@ -208,7 +210,7 @@ fn bad_recording_names_file_line_and_expected_value() {
     let lines: Vec<&str> = good.lines().collect();
     let refuses = |name: &str, content: &str, words: &[&str]| {
         here.write(name, content);
-        here.run(&format!("validate {name}")).fails_with(2).says(words);
+        here.run(&format!("validate {name}")).fails_with(2).stderr_contains(words);
     };
     refuses(
         "noise.jsonl",
@@ -227,11 +229,13 @@ fn bad_recording_names_file_line_and_expected_value() {
         &["silent.jsonl:1", "no model call with counters"],
     );
     refuses("other.txt", "hello\n", &["other.txt:1", "`ctxbench validate --help` lists"]);
-    here.run("validate nowhere.jsonl").fails_with(2).says(&["nowhere.jsonl"]);
-    here.run(&format!("validate {} --min 200", data("pi.jsonl"))).fails_with(2).says(&["per cent"]);
+    here.run("validate nowhere.jsonl").fails_with(2).stderr_contains(&["nowhere.jsonl"]);
+    here.run(&format!("validate {} --min 200", data("pi.jsonl")))
+        .fails_with(2)
+        .stderr_contains(&["per cent"]);
     // A file that was cut while it was written is used up to the cut.
     here.write("cut.jsonl", format!("{good}{}", &lines[1][..40]));
-    here.run("validate cut.jsonl --min 100").ok().says(&["breaks off"]);
+    here.run("validate cut.jsonl --min 100").ok().stderr_contains(&["breaks off"]);
 }
 
 #[test]
@@ -244,11 +248,11 @@ fn bad_file_in_a_folder_does_not_hide_others() {
     here.run("validate all")
         .ok()
         .prints(&["good.jsonl (claude-code)"])
-        .says(&["skipped: all/notes.jsonl:1"]);
+        .stderr_contains(&["skipped: all/notes.jsonl:1"]);
     here.run("validate all/notes.jsonl nowhere.jsonl all/deep/er/good.jsonl")
         .fails_with(2)
         .prints(&["good.jsonl (claude-code)"])
-        .says(&["all/notes.jsonl:1", "nowhere.jsonl"]);
+        .stderr_contains(&["all/notes.jsonl:1", "nowhere.jsonl"]);
     // An archive is read like a folder.
     let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/packed/tree.zip");
     here.write("tree.zip", std::fs::read(packed).unwrap());
@@ -257,15 +261,17 @@ fn bad_file_in_a_folder_does_not_hide_others() {
         .prints(&[
             "tree.zip/claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl (claude-code)",
         ])
-        .says(&["skipped: tree.zip/messages/openai-chat.jsonl"]);
+        .stderr_contains(&["skipped: tree.zip/messages/openai-chat.jsonl"]);
     // This also applies to an archive in a folder.
     here.write("some/below/tree.zip", std::fs::read(here.path("tree.zip")).unwrap());
     here.run("validate some")
         .ok()
         .prints(&["some/below/tree.zip/claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl"])
-        .says(&["skipped: some/below/tree.zip/messages/openai-chat.jsonl"]);
+        .stderr_contains(&["skipped: some/below/tree.zip/messages/openai-chat.jsonl"]);
     here.write("empty/README.md", "");
-    here.run("validate empty").fails_with(2).says(&["no recording with counters among 0 files"]);
+    here.run("validate empty")
+        .fails_with(2)
+        .stderr_contains(&["no recording with counters among 0 files"]);
 }
 
 /// Excerpts of real sessions. A separate script counted the expected values: the bare law is true

@@ -163,7 +163,7 @@ pub fn advise(tried: Tried<'_>) -> Advice {
         None => Vec::new(),
     };
     let (decision, sentence) = match &differences {
-        Some(d) => decide(d, product, Sums::of(&now).compactions, &outcomes),
+        Some(d) => decide(d, product, Sums::from_runs(&now).compactions, &outcomes),
         None => (Decision::NoSession, without_sessions(product, left_out.len())),
     };
     limits.extend(LIMITS.map(str::to_string));
@@ -179,7 +179,7 @@ pub fn advise(tried: Tried<'_>) -> Advice {
         models: models.into_iter().map(str::to_string).collect(),
         recorded_usd,
         median_usd: stats::middle(now.iter().map(|r| r.summary.cost_usd).collect()),
-        now: Sums::of(&now),
+        now: Sums::from_runs(&now),
         changes: outcomes,
         left_out,
         limits,
@@ -192,7 +192,7 @@ pub fn to_text(advice: &Advice) -> String {
 }
 
 impl Sums {
-    fn of(runs: &[&RunRecord]) -> Sums {
+    fn from_runs(runs: &[&RunRecord]) -> Sums {
         runs.iter().fold(Sums::default(), |sums, r| {
             let lost = lost::of_run(r);
             Sums {
@@ -236,8 +236,8 @@ fn outcome(
         front: row.compacted > 0 && front.contains(row.strategy.as_str()),
         finished: row.sessions,
         differs: row.compacted,
-        now: Sums::of(&before),
-        then: Sums::of(&after),
+        now: Sums::from_runs(&before),
+        then: Sums::from_runs(&after),
         figures: row.figures.clone(),
         change,
     })
@@ -285,7 +285,8 @@ fn decide(
         !words(o).iter().any(open) && o.finished == d.sessions
     };
     let told = |o: &ChangeOutcome| {
-        let parts: Vec<String> = deciding.iter().map(|(i, m)| said(&o.figures[*i], m)).collect();
+        let parts: Vec<String> =
+            deciding.iter().map(|(i, m)| format_figure(&o.figures[*i], m)).collect();
         let finished = match d.sessions - o.finished {
             0 => String::new(),
             n => format!(", {} not finished", fmt::sessions(n)),
@@ -325,7 +326,7 @@ fn decide(
 }
 
 /// A change with its verdict.
-fn said(figure: &Figure, metric: &Metric) -> String {
+fn format_figure(figure: &Figure, metric: &Metric) -> String {
     let interval = stats::interval(figure, metric).map(|i| format!(" {i}")).unwrap_or_default();
     let change = format!("{} {}{interval}", metric.name, stats::change(figure, metric));
     match figure.verdict {

@@ -18,7 +18,7 @@ impl GateReport {
         }
         let worth = [("fail", Outcome::Fail), ("better", Outcome::Improved)];
         let rows: Vec<(&str, &Check)> =
-            worth.iter().flat_map(|(word, o)| self.of(*o).map(|c| (*word, c))).collect();
+            worth.iter().flat_map(|(word, o)| self.with_outcome(*o).map(|c| (*word, c))).collect();
         if !rows.is_empty() {
             out.push_str("\n| | row | figure | what |\n|---|---|---|---|\n");
             for (word, c) in rows {
@@ -32,7 +32,7 @@ impl GateReport {
                 );
             }
         }
-        let notes = self.of(Outcome::Noted).map(Check::told);
+        let notes = self.with_outcome(Outcome::Noted).map(Check::told);
         for (i, note) in notes.chain(self.remarks.iter().cloned()).enumerate() {
             let lead = if i == 0 { "\n" } else { "" };
             let _ = writeln!(out, "{lead}- {}", markdown::text(&note));

@@ -148,7 +148,7 @@ impl Better {
 
 impl Slack {
     /// Tolerance in the unit of the column.
-    pub(crate) fn of(self, base: f64) -> f64 {
+    pub(crate) fn allowance(self, base: f64) -> f64 {
         match self {
             Slack::By(x) => x,
             Slack::Percent(p) => base.abs() * p / 100.0,
@@ -194,7 +194,7 @@ impl Metric {
 
     /// Value for people, `n/a` without one.
     pub(crate) fn text(&self, r: &RunRecord) -> String {
-        self.value(r).map_or("n/a".into(), |x| self.unit.show(x))
+        self.value(r).map_or("n/a".into(), |x| self.unit.format_value(x))
     }
 
     /// Name without the unit: the heading of the table, or the name of the column.
@@ -215,7 +215,8 @@ impl Metric {
         let mut values: Vec<f64> =
             runs.iter().filter(|r| r.can_win()).filter_map(|r| self.value(r)).collect();
         values.sort_by(f64::total_cmp);
-        let (low, high) = (self.unit.show(*values.first()?), self.unit.show(*values.last()?));
+        let (low, high) =
+            (self.unit.format_value(*values.first()?), self.unit.format_value(*values.last()?));
         match self.better {
             _ if low == high => None,
             Better::Lower => Some(low),
@@ -298,7 +299,7 @@ impl RunRecord {
 }
 
 /// Metrics of a view, in its order.
-pub(crate) fn shown<T>(
+pub(crate) fn sorted_columns<T>(
     place: impl Fn(&'static Metric) -> &'static Rank<T>,
 ) -> Vec<(&'static Metric, &'static T)> {
     let mut found: Vec<(u16, &Metric, &T)> =
@@ -309,7 +310,7 @@ pub(crate) fn shown<T>(
 
 /// The columns of the tables of strategies.
 pub(crate) fn scores() -> Vec<(&'static Metric, &'static ScoreColumn)> {
-    shown(|m| &m.scored)
+    sorted_columns(|m| &m.scored)
 }
 
 /// Every metric that is a number.

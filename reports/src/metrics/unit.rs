@@ -50,7 +50,7 @@ impl Unit {
     }
 
     /// A number of the column as text, without its unit.
-    pub(crate) fn show(self, x: f64) -> String {
+    pub(crate) fn format_value(self, x: f64) -> String {
         let x = self.converted(x);
         match self {
             Unit::Tokens => fmt::tokens(x),
@@ -81,10 +81,10 @@ impl Unit {
     }
 
     /// A number within a sentence.
-    pub(crate) fn say(self, x: f64) -> String {
+    pub(crate) fn describe(self, x: f64) -> String {
         match self {
-            Unit::Usd => format!("${}", self.show(x)),
-            _ => format!("{}{}", self.show(x), self.suffix()),
+            Unit::Usd => format!("${}", self.format_value(x)),
+            _ => format!("{}{}", self.format_value(x), self.suffix()),
         }
     }
 

@@ -191,8 +191,11 @@ pub(super) fn pack(block: &ReportBlock<'_>, overview: &Overview<'_>, part: Detai
 fn json(block: &ReportBlock<'_>, overview: &Overview<'_>, part: Detail) -> String {
     let mut texts = Texts::new(part);
     let (facts, places) = facts(block, &mut texts);
-    let runs: Vec<RunChunk<'_>> =
-        block.runs.iter().map(|r| run(r, overview.place(r), &places, &mut texts)).collect();
+    let runs: Vec<RunChunk<'_>> = block
+        .runs
+        .iter()
+        .map(|r| run(r, overview.strategy_index(r), &places, &mut texts))
+        .collect();
     let chunk = Chunk { left: part, facts, runs, texts: &texts.all };
     serde_json::to_string(&chunk).expect("plain data always serialises")
 }

@@ -79,7 +79,7 @@ fn page(stored: &StoredResults<'_>, looks: &Looks, matrix_md: &str) -> Result<St
         return Ok(document(&html! { main { p { "These results hold no runs." } } }));
     }
     let blocks = view::blocks(results);
-    let overview = Overview::of(results, &blocks, looks);
+    let overview = Overview::new(results, &blocks, looks);
     let data = overview.json();
     let sections: Vec<Section<'_>> = sections::all(results).collect();
     let compared = parts::compared(results);
@@ -109,7 +109,7 @@ fn page(stored: &StoredResults<'_>, looks: &Looks, matrix_md: &str) -> Result<St
     let room = MAX_BYTES.saturating_sub(frame(&Packed::default()).len());
     let mut packed = Packed::new(room);
     let mut left = blocks.len();
-    let mut naming = Naming::of(results);
+    let mut naming = Naming::from_results(results);
     stored.sessions(&mut |session| {
         for block in naming.blocks(&seeds::as_one(session)) {
             packed.add(&block, &overview, left);

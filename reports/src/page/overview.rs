@@ -126,7 +126,7 @@ fn is_zero(n: &u64) -> bool {
 }
 
 impl<'a> Overview<'a> {
-    pub(super) fn of(
+    pub(super) fn new(
         results: &'a Results,
         blocks: &[ReportBlock<'a>],
         looks: &Looks,
@@ -141,7 +141,7 @@ impl<'a> Overview<'a> {
             front: front::HELP,
             metrics: metrics.iter().map(|m| MetricInfo::of(m)).collect(),
             strategies: strategies(results, &labels, looks, &mut taken),
-            groups: terms(blocks).iter().filter_map(|t| Group::of(t, &places)).collect(),
+            groups: terms(blocks).iter().filter_map(|t| Group::from_metric(t, &places)).collect(),
             blocks: blocks
                 .iter()
                 .map(|b| SessionOverview::of(b, &metrics, &places, &mut names))
@@ -156,7 +156,7 @@ impl<'a> Overview<'a> {
     }
 
     /// The place of a strategy; every label of the results has one.
-    pub(super) fn place(&self, run: &RunRecord) -> usize {
+    pub(super) fn strategy_index(&self, run: &RunRecord) -> usize {
         self.places.get(run.strategy.label.as_str()).copied().unwrap_or_default()
     }
 }
@@ -228,7 +228,7 @@ impl MetricInfo {
 
 impl Group {
     /// `None` if there is nothing to compare.
-    fn of(terms: &Terms<'_, '_>, places: &BTreeMap<&str, usize>) -> Option<Group> {
+    fn from_metric(terms: &Terms<'_, '_>, places: &BTreeMap<&str, usize>) -> Option<Group> {
         let evidence = terms.evidence();
         let d = stats::by_yardstick(&evidence)?;
         let products: BTreeSet<&str> = evidence
@@ -299,7 +299,7 @@ fn loss(kept: &Figure, d: &Differences) -> Option<f64> {
 
 fn words(figure: &Figure, metric: &Metric, d: &Differences) -> String {
     if d.sessions == 1 {
-        return figure.own_mean.map_or("n/a".into(), |x| metric.unit.say(x));
+        return figure.own_mean.map_or("n/a".into(), |x| metric.unit.describe(x));
     }
     let interval = stats::interval(figure, metric).map(|i| format!(" {i}")).unwrap_or_default();
     stats::change(figure, metric) + &interval

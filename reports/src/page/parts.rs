@@ -156,8 +156,10 @@ fn differences(results: &Results, found: &[Differences]) -> Markup {
 
 fn difference_table(d: &Differences) -> Markup {
     let number = |x: Option<f64>| x.map_or(String::new(), fmt::exact);
-    let metrics: Vec<(&Metric, ShownColumns)> =
-        stats::judged().enumerate().map(|(i, m)| (m, ShownColumns::of(d, i, m))).collect();
+    let metrics: Vec<(&Metric, ShownColumns)> = stats::judged()
+        .enumerate()
+        .map(|(i, m)| (m, ShownColumns::from_differences(d, i, m)))
+        .collect();
     html! { table.sort {
         thead { tr {
             th scope="col" { "strategy" } th scope="col" { "compacted" }
@@ -171,7 +173,7 @@ fn difference_table(d: &Differences) -> Markup {
         } }
         tbody { @for row in &d.strategies { tr {
             th scope="row" { (stats::name(row)) }
-            td data-v=(row.compacted) { (stats::seen(row)) }
+            td data-v=(row.compacted) { (stats::describe_exposure(row)) }
             @for (f, (m, said)) in row.figures.iter().zip(&metrics) {
                 @let p = f.p.zip(f.p_holm).map(|(p, holm)| format!(
                     "p = {}, after Holm {}; {}", fmt::exact(p), fmt::exact(holm), fmt::sessions(f.sessions)
@@ -197,7 +199,7 @@ struct ShownColumns {
 }
 
 impl ShownColumns {
-    fn of(d: &Differences, metric: usize, m: &Metric) -> ShownColumns {
+    fn from_differences(d: &Differences, metric: usize, m: &Metric) -> ShownColumns {
         let rows = || d.strategies.iter().map(|s| (s, &s.figures[metric]));
         ShownColumns {
             interval: rows().any(|(_, f)| stats::interval(f, m).is_some()),

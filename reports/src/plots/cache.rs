@@ -18,7 +18,7 @@ const PARTS: [(&str, RGBColor); 3] = [
 ];
 
 pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, Fault> {
-    let rows = Rows::of(block);
+    let rows = Rows::from_block(block);
     let width = rows.left + PANEL + 40;
     sheet(width, rows.bottom() + 56, &|s| {
         s.title(

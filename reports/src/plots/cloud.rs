@@ -7,7 +7,7 @@ use super::sheet::{
 };
 use crate::fmt;
 
-const LEFT: i32 = 84;
+const LEFT_MARGIN: i32 = 84;
 const TOP: i32 = 84;
 const WIDTH: i32 = 520;
 const LINE: i32 = 22;
@@ -60,15 +60,15 @@ pub(super) fn draw(cloud: &Cloud) -> Result<String, Fault> {
     let bottom = TOP + ((points.len() + without) as i32 * LINE + 80).max(360);
     let (x_min, x_max) = cloud.x.range;
     let (y_min, y_max) = cloud.y.range;
-    let x = Scale { min: x_min, max: x_max, start: LEFT, length: WIDTH };
+    let x = Scale { min: x_min, max: x_max, start: LEFT_MARGIN, length: WIDTH };
     let y = Scale { min: y_min, max: y_max, start: bottom, length: TOP - bottom };
-    let list = LEFT + WIDTH + 34;
+    let list = LEFT_MARGIN + WIDTH + 34;
     let columns = [1, 2].map(|i| list + names + 16 + column * i);
 
     sheet(columns[1] + 30, bottom + 54, &|s| {
         s.title(&cloud.title, &cloud.below)?;
         axis_x(s, x, TOP, bottom, fmt::exact, cloud.x.name)?;
-        axis_y(s, y, LEFT, LEFT + WIDTH, fmt::exact, cloud.y.name)?;
+        axis_y(s, y, LEFT_MARGIN, LEFT_MARGIN + WIDTH, fmt::exact, cloud.y.name)?;
         front_line(s, points, x, y)?;
         let places: Vec<(i32, i32)> = points.iter().map(|p| (x.at(p.at.0), y.at(p.at.1))).collect();
         for (p, at) in points.iter().zip(&places) {
@@ -80,13 +80,13 @@ pub(super) fn draw(cloud: &Cloud) -> Result<String, Fault> {
                 s.line((at.0, y.at(low)), (at.0, y.at(high)), color, 1)?;
             }
         }
-        let flags = spread(&places, (LEFT, TOP, LEFT + WIDTH, bottom));
+        let flags = spread(&places, (LEFT_MARGIN, TOP, LEFT_MARGIN + WIDTH, bottom));
         for ((p, at), flag) in points.iter().zip(&places).zip(&flags) {
             if (at.0 - flag.0).abs().max((at.1 - flag.1).abs()) > 20 {
                 s.line(*at, *flag, p.style.color, 1)?;
             }
             mark(s, p, *at)?;
-            s.tell(*at, 8, &told(cloud, p));
+            s.add_tooltip(*at, 8, &tooltip(cloud, p));
         }
         for (i, flag) in flags.iter().enumerate() {
             s.text(flag.0, flag.1, Anchor::Middle, TEXT, INK, &(i + 1).to_string())?;
@@ -111,7 +111,7 @@ pub(super) fn draw(cloud: &Cloud) -> Result<String, Fault> {
     })
 }
 
-fn told(cloud: &Cloud, p: &CloudPoint) -> String {
+fn tooltip(cloud: &Cloud, p: &CloudPoint) -> String {
     let front = if p.on_front { ", on the front" } else { "" };
     let [x, y] = &p.figures;
     format!("{}: {} {x}, {} {y}{front}", p.label, cloud.x.head, cloud.y.head)

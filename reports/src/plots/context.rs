@@ -14,7 +14,7 @@ use crate::fmt;
 use crate::view::ReportBlock;
 
 const ALARM: RGBColor = RGBColor(178, 24, 43);
-const LEFT: i32 = 84;
+const LEFT_MARGIN: i32 = 84;
 const TOP: i32 = 72;
 const WIDTH: i32 = 640;
 const LINE: i32 = 22;
@@ -47,10 +47,10 @@ pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, F
         .max(1.0)
         * 1.06;
     let steps = shown.iter().map(|r| r.summary.steps_total).max().unwrap_or(1).max(1) as f64;
-    let x = Scale { min: 0.0, max: steps, start: LEFT, length: WIDTH };
+    let x = Scale { min: 0.0, max: steps, start: LEFT_MARGIN, length: WIDTH };
     let y = Scale { min: 0.0, max, start: bottom, length: TOP - bottom };
 
-    sheet(LEFT + WIDTH + 20 + legend, bottom + 54, &|s| {
+    sheet(LEFT_MARGIN + WIDTH + 20 + legend, bottom + 54, &|s| {
         let cut = if all > max {
             format!("; the reference goes on to {}", fmt::tokens(all))
         } else {
@@ -66,11 +66,11 @@ pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, F
             &format!("{}{beyond}{cut}", block.terms()),
         )?;
         axis_x(s, x, TOP, bottom, fmt::exact, "step of the session")?;
-        axis_y(s, y, LEFT, LEFT + WIDTH, fmt::tick, "tokens in the prompt")?;
+        axis_y(s, y, LEFT_MARGIN, LEFT_MARGIN + WIDTH, fmt::tick, "tokens in the prompt")?;
         if let Some(w) = line {
-            s.line((LEFT, y.at(w)), (LEFT + WIDTH, y.at(w)), ALARM, 2)?;
+            s.line((LEFT_MARGIN, y.at(w)), (LEFT_MARGIN + WIDTH, y.at(w)), ALARM, 2)?;
             s.text(
-                LEFT + 6,
+                LEFT_MARGIN + 6,
                 y.at(w) - 10,
                 Anchor::Left,
                 14,
@@ -151,7 +151,7 @@ fn marks(s: &Sheet<'_>, run: &RunRecord, styles: &Styles, x: Scale, y: Scale) ->
 }
 
 fn key(s: &Sheet<'_>, shown: &[&RunRecord], names: &Names<'_>, styles: &Styles) -> Drawn {
-    let left = LEFT + WIDTH + 20;
+    let left = LEFT_MARGIN + WIDTH + 20;
     for (i, run) in shown.iter().enumerate() {
         let y = TOP + 8 + i as i32 * LINE;
         s.path(&[(left, y), (left + 30, y)], styles.of_run(run), 3)?;

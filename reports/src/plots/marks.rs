@@ -27,7 +27,7 @@ pub(crate) fn marks(results: &Results, looks: &Looks) -> BTreeMap<String, Mark> 
         None if color == REFERENCE => "reference",
         None => "control",
     };
-    let styles = Styles::of(results, looks);
+    let styles = Styles::from_results(results, looks);
     let mark = |(shape, (label, style)): (usize, (String, super::palette::Style))| {
         (label, Mark { shape, hue: named(style.color) })
     };

@@ -49,7 +49,7 @@ pub(crate) fn write(
     files: &mut dyn Files,
 ) -> Result<(), ReportError> {
     let results = &*seeds::averaged(&stored.figures);
-    let styles = Styles::of(results, looks);
+    let styles = Styles::from_results(results, looks);
     let mut add = |file: String, drawn: Result<String, Fault>| -> Result<(), ReportError> {
         let svg =
             drawn.map_err(|e| ReportError::Plot { plot: file.clone(), reason: e.to_string() })?;
@@ -63,14 +63,14 @@ pub(crate) fn write(
         if let Some(drawn) = pooled::draw(&terms, &styles) {
             add(format!("plots/front{suffix}.svg"), drawn)?;
         }
-        let Some(sweeps) = Sweeps::of(&terms) else { continue };
+        let Some(sweeps) = Sweeps::from_terms(&terms) else { continue };
         for swept in &sweeps.swept {
             let slug = fmt::slug(&format!("{}-{}", swept.name, swept.setting));
             let drawn = sweep::draw(&sweeps, swept, &terms.name(), &styles);
             add(format!("plots/sweep-{slug}{suffix}.svg"), drawn)?;
         }
     }
-    let mut naming = Naming::of(results);
+    let mut naming = Naming::from_results(results);
     stored.sessions(&mut |session| {
         for block in naming.blocks(&seeds::as_one(session)) {
             for (name, draw) in KINDS {
@@ -192,7 +192,7 @@ mod tests {
         let mut few = all.clone();
         few.runs
             .retain(|r| matches!(r.strategy.label.as_str(), "codex" | "opencode" | "reference"));
-        let (a, b) = (Styles::of(&all, &looks), Styles::of(&few, &looks));
+        let (a, b) = (Styles::from_results(&all, &looks), Styles::from_results(&few, &looks));
         for run in &few.runs {
             assert_eq!(a.of_run(run).color, b.of_run(run).color, "{}", run.strategy.label);
         }

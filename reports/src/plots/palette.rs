@@ -55,7 +55,7 @@ pub(super) struct Styles(pub(super) BTreeMap<String, Style>);
 impl Styles {
     /// Looks by label: bare names choose before names with settings, who asks for a hue before who
     /// does not; then first come, first served.
-    pub(super) fn of(results: &Results, looks: &Looks) -> Styles {
+    pub(super) fn from_results(results: &Results, looks: &Looks) -> Styles {
         let labels: BTreeSet<(bool, usize, &str)> = results
             .runs
             .iter()

@@ -26,7 +26,7 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    pub(super) fn of(block: &'a ReportBlock<'a>) -> Rows<'a> {
+    pub(super) fn from_block(block: &'a ReportBlock<'a>) -> Rows<'a> {
         let names = Names::of(block);
         let width = |r: &&RunRecord| text_width(&names.marked(r), TEXT);
         let widest = block.runs.iter().map(width).max().unwrap_or(0);

@@ -14,7 +14,7 @@ pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, F
     let mut points = Vec::new();
     let mut without = Vec::new();
     for (run, on_front) in block.runs.iter().zip(front) {
-        let Some((cost, kept)) = place(run) else {
+        let Some((cost, kept)) = position(run) else {
             without.push(label(run));
             continue;
         };
@@ -56,7 +56,7 @@ pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, F
     })
 }
 
-fn place(run: &RunRecord) -> Option<(f64, f64)> {
+fn position(run: &RunRecord) -> Option<(f64, f64)> {
     let kept = run.summary.needs_kept_pct.filter(|k| k.is_finite())?;
     (run.status != Status::NotApplicable && run.summary.cost_usd.is_finite())
         .then_some((run.summary.cost_usd, kept))

@@ -97,7 +97,7 @@ impl Sheet<'_> {
     }
 
     /// What a mark says to whoever points at it.
-    pub(super) fn tell(&self, (x, y): (i32, i32), radius: i32, text: &str) {
+    pub(super) fn add_tooltip(&self, (x, y): (i32, i32), radius: i32, text: &str) {
         let text = fmt::xml(&fmt::one_line(text));
         let circle = format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"{radius}\" fill-opacity=\"0\">");
         self.words.borrow_mut().marks += &format!("{circle}<title>{text}</title></circle>\n");

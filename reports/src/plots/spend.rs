@@ -13,7 +13,7 @@ const PANEL: i32 = 330;
 const GAP: i32 = 40;
 
 pub(super) fn draw(block: &ReportBlock<'_>, styles: &Styles) -> Result<String, Fault> {
-    let rows = Rows::of(block);
+    let rows = Rows::from_block(block);
     let width = rows.left + 2 * PANEL + GAP + 30;
     sheet(width, rows.bottom() + 56, &|s| {
         let below = format!(

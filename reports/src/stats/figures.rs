@@ -11,7 +11,7 @@ use crate::metrics::{self, Metric};
 
 /// Compared metrics, in reading order.
 pub(crate) fn judged() -> impl Iterator<Item = &'static Metric> {
-    metrics::shown(|m| &m.judged).into_iter().map(|(m, ())| m)
+    metrics::sorted_columns(|m| &m.judged).into_iter().map(|(m, ())| m)
 }
 
 /// Tolerance for the same sum of dollars in another order.
@@ -76,7 +76,7 @@ pub(super) fn figures(strategies: &[Vec<RunPair<'_>>]) -> Vec<Vec<Figure>> {
     for metric in judged() {
         let values: Vec<Vec<Values<'_>>> = strategies
             .iter()
-            .map(|pairs| pairs.iter().filter_map(|p| Values::of(metric, p)).collect())
+            .map(|pairs| pairs.iter().filter_map(|p| Values::from_pair(metric, p)).collect())
             .collect();
         // All strategies use the same scale, so that they can be ordered.
         let relative = metric.unit.is_relative() && values.iter().flatten().all(Values::has_ratio);
@@ -85,7 +85,7 @@ pub(super) fn figures(strategies: &[Vec<RunPair<'_>>]) -> Vec<Vec<Figure>> {
         let judged = verdict::judge(&samples, metric.better, &PLAN);
         for (i, (row, judged)) in out.iter_mut().zip(judged).enumerate() {
             let (values, sample) = (&values[i], &samples[i]);
-            let told = |x| scale.told(x);
+            let told = |x| scale.to_percent(x);
             row.push(Figure {
                 column: metric.column,
                 scale,
@@ -116,7 +116,7 @@ struct Values<'a> {
 
 impl<'a> Values<'a> {
     /// `None` unless both finished and have the figure.
-    fn of(metric: &Metric, pair: &'a RunPair<'a>) -> Option<Values<'a>> {
+    fn from_pair(metric: &Metric, pair: &'a RunPair<'a>) -> Option<Values<'a>> {
         let value = |r: &RunRecord| if r.is_whole() { metric.value(r) } else { None };
         Some(Values { pair, base: value(pair.base)?, own: value(pair.own)? })
     }
@@ -152,7 +152,7 @@ impl Scale {
     }
 
     /// Converts such a change, or a mean of them, for display.
-    fn told(self, change: f64) -> f64 {
+    fn to_percent(self, change: f64) -> f64 {
         match self {
             Scale::Ratio => change.exp_m1() * 100.0,
             Scale::Difference => change,

@@ -46,7 +46,7 @@ impl RunPair<'_> {
 pub(super) struct Runs<'a>(pub(super) BTreeMap<&'a str, BTreeMap<&'a str, &'a RunRecord>>);
 
 impl<'a> Runs<'a> {
-    pub(super) fn of(records: impl Iterator<Item = &'a RunRecord>) -> Runs<'a> {
+    pub(super) fn from_records(records: impl Iterator<Item = &'a RunRecord>) -> Runs<'a> {
         let mut out: BTreeMap<&str, BTreeMap<&str, &RunRecord>> = BTreeMap::new();
         for r in records {
             out.entry(r.strategy.label.as_str())

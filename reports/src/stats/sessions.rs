@@ -74,7 +74,7 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
     let mut out = Vec::new();
     for model in view::models(results) {
         let evidence = |r: &&RunRecord| r.model == model && r.is_evidence();
-        let runs = Runs::of(results.runs.iter().filter(evidence));
+        let runs = Runs::from_records(results.runs.iter().filter(evidence));
         let Some(reference) = runs.label("reference") else { continue };
         let too_large = blocks.iter().filter(|b| b.first().model == model).any(|b| {
             let peak = b
@@ -99,7 +99,7 @@ pub(crate) fn over_sessions(results: &Results) -> Vec<Differences> {
 /// or without it the product that finished most sessions, which then has a row, too. One session is
 /// enough.
 pub(crate) fn by_yardstick(records: &[&RunRecord]) -> Option<Differences> {
-    let runs = Runs::of(records.iter().copied());
+    let runs = Runs::from_records(records.iter().copied());
     let labels = runs.products();
     let most = || labels.iter().copied().max_by_key(|l| (runs.finished(l), Reverse(*l)));
     let baseline = runs.label("reference").or_else(most)?;
@@ -110,7 +110,7 @@ pub(crate) fn by_yardstick(records: &[&RunRecord]) -> Option<Differences> {
 /// settings, each session with its own model. `compacted` counts the sessions in which any request
 /// differs, because not every setting concerns compaction.
 pub(crate) fn by_settings(records: &[&RunRecord], baseline: &str) -> Option<Differences> {
-    let runs = Runs::of(records.iter().copied());
+    let runs = Runs::from_records(records.iter().copied());
     let models: BTreeSet<&str> = records.iter().map(|r| r.model.as_str()).collect();
     let models = models.into_iter().collect::<Vec<_>>().join(", ");
     let labels = runs.products();
@@ -125,8 +125,8 @@ pub(crate) fn between(base: &Results, new: &Results) -> Vec<Differences> {
     let models: Vec<&str> = view::models(base).intersection(&view::models(new)).copied().collect();
     let of_model = |model: &str| {
         let own = |r: &&RunRecord| r.model == model;
-        let old = Runs::of(base.runs.iter().filter(own));
-        let new = Runs::of(new.runs.iter().filter(own));
+        let old = Runs::from_records(base.runs.iter().filter(own));
+        let new = Runs::from_records(new.runs.iter().filter(own));
         let sessions = old.sessions().intersection(&new.sessions()).count();
         let mut labels: Vec<&str> = new.0.keys().copied().collect();
         labels.retain(|l| sessions > 1 && old.0.contains_key(l));

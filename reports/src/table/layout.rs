@@ -22,7 +22,7 @@ pub(super) struct Layout<'a> {
 }
 
 impl<'a> Layout<'a> {
-    pub(super) fn of(block: &ReportBlock<'_>, width: usize, columns: &'a [Column]) -> Layout<'a> {
+    pub(super) fn new(block: &ReportBlock<'_>, width: usize, columns: &'a [Column]) -> Layout<'a> {
         let gap = if width < 150 { 1 } else { 2 };
         let mark = |f: Scored| format!("{}{}", f.text, if f.best { '*' } else { ' ' });
         let figures: Vec<Vec<String>> = block

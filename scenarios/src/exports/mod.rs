@@ -65,7 +65,7 @@ impl ExportLosses {
     }
 
     /// Returns a readable list of the losses, or `None` if nothing is lost.
-    pub fn told(&self) -> Option<String> {
+    pub fn summary(&self) -> Option<String> {
         let all: Vec<String> = self.0.iter().map(|(what, n)| format!("{n} × {what}")).collect();
         (!all.is_empty()).then(|| all.join(", "))
     }

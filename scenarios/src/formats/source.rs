@@ -93,12 +93,12 @@ impl<'a> Source<'a> {
     /// Returns the path of an uncompressed file or folder, or `None` for sources in memory, in an
     /// archive or compressed.
     pub fn path(&self) -> Option<&'a Path> {
-        let path = self.place()?;
+        let path = self.disk_path()?;
         let plain = path.is_dir() || matches!(self.form(), Ok(Encoding::Plain) | Err(_));
         plain.then_some(path)
     }
 
-    fn place(&self) -> Option<&'a Path> {
+    fn disk_path(&self) -> Option<&'a Path> {
         match self.location {
             Location::Alone(Raw::Path(path)) => Some(path),
             _ => None,
@@ -107,8 +107,8 @@ impl<'a> Source<'a> {
 
     /// Returns the path that companion files lie next to. For a link, this is the path of its
     /// target.
-    pub fn beside(&self) -> Option<Cow<'a, Path>> {
-        let path = self.place().filter(|_| !self.alone)?;
+    pub fn folder(&self) -> Option<Cow<'a, Path>> {
+        let path = self.disk_path().filter(|_| !self.alone)?;
         let target = path.is_symlink().then(|| fs::canonicalize(path).ok()).flatten();
         Some(target.map_or(Cow::Borrowed(path), Cow::Owned))
     }
@@ -117,7 +117,7 @@ impl<'a> Source<'a> {
     pub fn head(&self) -> Result<Head, InputError> {
         let name = unpacked(&self.name).to_string();
         let mut head = Head { name, whole: true, ..Head::default() };
-        if let Some(folder) = self.place().filter(|p| p.is_dir()) {
+        if let Some(folder) = self.disk_path().filter(|p| p.is_dir()) {
             let list = || -> io::Result<Vec<String>> {
                 let name =
                     |e: io::Result<fs::DirEntry>| Ok(e?.file_name().to_string_lossy().into_owned());
@@ -136,7 +136,7 @@ impl<'a> Source<'a> {
         head.whole = (bytes.len() as u64) < HEAD_BYTES;
         head.text = decoded(Cow::Owned(bytes)).into_owned();
         if head.text.starts_with(DATABASE)
-            && let Some(path) = self.place()
+            && let Some(path) = self.disk_path()
         {
             head.text += &log_head(path);
         }
@@ -339,7 +339,7 @@ pub struct Head {
 
 impl Head {
     /// Creates a head from a complete text.
-    pub fn of(text: &str, name: &str) -> Head {
+    pub fn from_text(text: &str, name: &str) -> Head {
         Head { name: name.into(), text: text.into(), whole: true, ..Head::default() }
     }
 
@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn a_document_is_no_row_of_lines() {
-        let is = |t: &str| Head::of(t, "x").is_document();
+        let is = |t: &str| Head::from_text(t, "x").is_document();
         assert!(is("{\n \"a\": 1\n}") && is("[\n{}\n]"));
         assert!(!is("{\"a\":1}\n{\"a\":2}") && !is("{\"a\":1}") && !is("") && !is("text"));
     }
@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn an_archive_of_tar_is_known_by_its_header_or_its_name() {
         let header = |magic: &str| format!("{:\0<257}{magic}\0", "a/1.jsonl");
-        let is = |text: &str, name: &str| Head::of(text, name).is_tar();
+        let is = |text: &str, name: &str| Head::from_text(text, name).is_tar();
         assert!(is(&header("ustar"), "sessions") && !is(&header("other"), "sessions"));
         assert!(is("", "x.tar") && is("", "X.TGZ") && is("", "x.tar.xz") && !is("", "tar.jsonl"));
     }

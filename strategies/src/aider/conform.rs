@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::conform_texts::{cache_headers, roundtrip, split_markdown};
-use crate::conform::{CaseError, Conformance, Context, Function, Label, nullable, read};
+use crate::conform::{Conformance, Context, Function, Label, MemberError, nullable, read};
 
 /// Conformance data of Aider: recordings of its routines, but not of whole sessions.
 pub(crate) const CONFORMANCE: Conformance = Conformance {
@@ -52,17 +52,19 @@ struct MessageInput {
     content: Value,
 }
 
-fn messages(list: Vec<MessageInput>) -> Result<Vec<ChatLine>, CaseError> {
+fn messages(list: Vec<MessageInput>) -> Result<Vec<ChatLine>, MemberError> {
     let content = |v: Value| match v {
         Value::String(t) => Ok(LineContent::Text(t.into())),
         Value::Null => Ok(LineContent::Null),
         Value::Array(_) => Ok(LineContent::Parts(python_json(&v))),
-        other => Err(CaseError::Input(format!("a content is a text, a list or null, not {other}"))),
+        other => {
+            Err(MemberError::Input(format!("a content is a text, a list or null, not {other}")))
+        }
     };
     list.into_iter().map(|m| Ok(ChatLine { role: m.role, content: content(m.content)? })).collect()
 }
 
-fn written(list: &[ChatLine]) -> Result<Value, CaseError> {
+fn written(list: &[ChatLine]) -> Result<Value, MemberError> {
     list.iter()
         .map(|m| {
             let content = match &m.content {
@@ -85,7 +87,7 @@ enum Counter {
 }
 
 impl TokenCount for Counter {
-    fn one(&self, m: &ChatLine) -> u64 {
+    fn message_tokens(&self, m: &ChatLine) -> u64 {
         let chars = match (self, &m.content) {
             (Counter::Json, _) => m.json().chars().count(),
             (Counter::Content, LineContent::Text(t)) => t.chars().count(),
@@ -96,7 +98,7 @@ impl TokenCount for Counter {
     }
 
     fn list(&self, m: &[ChatLine]) -> u64 {
-        m.iter().map(|m| self.one(m)).sum()
+        m.iter().map(|m| self.message_tokens(m)).sum()
     }
 }
 
@@ -172,13 +174,13 @@ impl Summariser<'_> {
     }
 }
 
-fn constant<'a>(c: &'a Context, name: &str) -> Result<&'a str, CaseError> {
+fn constant<'a>(c: &'a Context, name: &str) -> Result<&'a str, MemberError> {
     let text = c.facts.get("constants").and_then(|o| o.get(name)).and_then(Value::as_str);
-    text.ok_or_else(|| CaseError::Input(format!("the file has no constant `{name}`")))
+    text.ok_or_else(|| MemberError::Input(format!("the file has no constant `{name}`")))
 }
 
-fn rules(c: &Context, max_tokens: f64, models: &[Model]) -> Result<SummaryRules, CaseError> {
-    let first = models.first().ok_or_else(|| CaseError::Input("no models".into()))?;
+fn rules(c: &Context, max_tokens: f64, models: &[Model]) -> Result<SummaryRules, MemberError> {
+    let first = models.first().ok_or_else(|| MemberError::Input("no models".into()))?;
     let prefix = constant(c, "summary_prefix")?.to_string();
     Ok(SummaryRules {
         max_tokens,
@@ -214,7 +216,7 @@ struct Summarise {
     models: Vec<Model>,
 }
 
-fn summarise(c: &Context, input: Value) -> Result<Value, CaseError> {
+fn summarise(c: &Context, input: Value) -> Result<Value, MemberError> {
     let i: Summarise = read(input)?;
     let list = messages(i.messages)?;
     let rules = rules(c, i.max_tokens, &i.models)?;
@@ -273,7 +275,7 @@ enum Snapshot {
     AfterAppend,
 }
 
-fn turn_thread(c: &Context, input: Value) -> Result<Value, CaseError> {
+fn turn_thread(c: &Context, input: Value) -> Result<Value, MemberError> {
     let i: TurnThread = read(input)?;
     let rules = rules(c, i.max_tokens, &i.models)?;
     let before = messages(i.done.into_iter().chain(i.cur).collect())?;

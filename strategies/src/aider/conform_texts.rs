@@ -5,7 +5,7 @@ use super::markdown::{MarkdownSpeaker, append, append_start, split_chat_history_
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::conform::{CaseError, Context, read};
+use crate::conform::{Context, MemberError, read};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,7 +18,7 @@ fn spoken(list: Vec<(MarkdownSpeaker, String)>) -> Value {
     list.into_iter().map(|(who, text)| json!({"role": who.word(), "content": text})).collect()
 }
 
-pub(super) fn split_markdown(_: &Context, input: Value) -> Result<Value, CaseError> {
+pub(super) fn split_markdown(_: &Context, input: Value) -> Result<Value, MemberError> {
     let i: SplitMarkdown = read(input)?;
     Ok(spoken(split_chat_history_markdown(&i.text, i.include_tool)))
 }
@@ -38,7 +38,7 @@ enum Operation {
     Tool,
 }
 
-pub(super) fn roundtrip(_: &Context, input: Value) -> Result<Value, CaseError> {
+pub(super) fn roundtrip(_: &Context, input: Value) -> Result<Value, MemberError> {
     let i: Roundtrip = read(input)?;
     let mut file = String::new();
     for (operation, text) in &i.turns {
@@ -59,9 +59,9 @@ struct CacheHeaders {
     chunks: Map<String, Value>,
 }
 
-pub(super) fn cache_headers(_: &Context, input: Value) -> Result<Value, CaseError> {
+pub(super) fn cache_headers(_: &Context, input: Value) -> Result<Value, MemberError> {
     let mut i: CacheHeaders = read(input)?;
-    let mut part = |name: &str| -> Result<Vec<Value>, CaseError> {
+    let mut part = |name: &str| -> Result<Vec<Value>, MemberError> {
         i.chunks.remove(name).map_or(Ok(Vec::new()), read)
     };
     let chunks = Chunks {
@@ -75,7 +75,7 @@ pub(super) fn cache_headers(_: &Context, input: Value) -> Result<Value, CaseErro
         reminder: part("reminder")?,
     };
     if let Some(odd) = i.chunks.keys().next() {
-        return Err(CaseError::Input(format!("unknown part `{odd}`")));
+        return Err(MemberError::Input(format!("unknown part `{odd}`")));
     }
     let mut all = chunks.all();
     for at in chunks.breakpoints() {

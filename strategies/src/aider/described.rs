@@ -31,7 +31,7 @@ pub(crate) const SPLIT_RULES: SplitRules = SplitRules { plan, fits: |tokens, max
 pub(crate) struct Contents;
 
 impl TokenCount for Contents {
-    fn one(&self, m: &ChatLine) -> u64 {
+    fn message_tokens(&self, m: &ChatLine) -> u64 {
         match &m.content {
             LineContent::Text(t) => o200k(t),
             LineContent::Parts(t) => o200k(t),
@@ -40,7 +40,7 @@ impl TokenCount for Contents {
     }
 
     fn list(&self, m: &[ChatLine]) -> u64 {
-        m.iter().map(|m| self.one(m)).sum()
+        m.iter().map(|m| self.message_tokens(m)).sum()
     }
 }
 
@@ -94,7 +94,7 @@ mod tests {
     fn the_newest_half_stays_and_the_rest_is_one_message() {
         // 120 tokens exceed the budget of 100. Five messages of ten tokens fill half of it, and
         // seven become the summary. A head limit of 0 cuts nothing.
-        assert_eq!(Contents.one(&talk(1)[0]), 10);
+        assert_eq!(Contents.message_tokens(&talk(1)[0]), 10);
         let mut asked = Vec::new();
         let s = summarize_with(&talk(12), &rules(100.0), &Contents, &mut |t| {
             asked.push(t.to_string());

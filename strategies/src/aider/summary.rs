@@ -87,7 +87,7 @@ pub fn quoted(text: &str) -> String {
 /// Token counting. Aider counts single messages by their JSON text and lists by their contents.
 pub trait TokenCount: Sync {
     /// Returns the tokens of a single message.
-    fn one(&self, m: &ChatLine) -> u64;
+    fn message_tokens(&self, m: &ChatLine) -> u64;
     /// Returns the tokens of a list of messages.
     fn list(&self, m: &[ChatLine]) -> u64;
 }
@@ -99,7 +99,7 @@ pub struct Exact;
 
 impl Exact {
     /// Returns the tokens of a list from those of its messages.
-    pub fn of(messages: impl IntoIterator<Item = u64>) -> u64 {
+    pub fn total(messages: impl IntoIterator<Item = u64>) -> u64 {
         3 + messages.into_iter().sum::<u64>()
     }
 
@@ -115,12 +115,12 @@ impl Exact {
 }
 
 impl TokenCount for Exact {
-    fn one(&self, m: &ChatLine) -> u64 {
+    fn message_tokens(&self, m: &ChatLine) -> u64 {
         o200k(&m.json())
     }
 
     fn list(&self, m: &[ChatLine]) -> u64 {
-        Exact::of(m.iter().map(Exact::in_list))
+        Exact::total(m.iter().map(Exact::in_list))
     }
 }
 
@@ -165,7 +165,7 @@ pub fn history_budget(window: u64, least: u64, most: u64) -> f64 {
 
 /// Returns whether the history is larger than `max_tokens`.
 pub fn too_big(messages: &[ChatLine], max_tokens: f64, count: &dyn TokenCount) -> bool {
-    messages.iter().map(|m| count.one(m)).sum::<u64>() as f64 > max_tokens
+    messages.iter().map(|m| count.message_tokens(m)).sum::<u64>() as f64 > max_tokens
 }
 
 /// Plan for the messages of a list at one level of the recursion.
@@ -291,7 +291,7 @@ impl Job {
     /// Plans the current level and returns its first step.
     pub fn start(&mut self, count: &dyn TokenCount) -> Result<JobStep, SummaryFailure> {
         let list = self.list();
-        let sizes: Vec<u64> = list.iter().map(|m| count.one(m)).collect();
+        let sizes: Vec<u64> = list.iter().map(|m| count.message_tokens(m)).collect();
         let assistant: Vec<bool> = list.iter().map(|m| m.role == "assistant").collect();
         let plan = (self.rules.split_rules.plan)(
             &sizes,
@@ -320,7 +320,7 @@ impl Job {
         let summary = ChatLine::text("user", Transcript::quoted(BlockKind::Summary, text));
         let tail = &self.messages[self.next_from..];
         let tokens = count.list(std::slice::from_ref(&summary))
-            + tail.iter().map(|m| count.one(m)).sum::<u64>();
+            + tail.iter().map(|m| count.message_tokens(m)).sum::<u64>();
         self.summary = Some(summary);
         self.from = self.next_from;
         if self.whole || (self.rules.split_rules.fits)(tokens as f64, self.rules.max_tokens) {

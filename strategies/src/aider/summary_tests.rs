@@ -5,7 +5,7 @@ use proptest::prelude::*;
 struct Quarter;
 
 impl TokenCount for Quarter {
-    fn one(&self, m: &ChatLine) -> u64 {
+    fn message_tokens(&self, m: &ChatLine) -> u64 {
         match &m.content {
             LineContent::Text(t) => (t.chars().count() as u64).div_ceil(4),
             LineContent::Parts(t) => (t.chars().count() as u64).div_ceil(4),
@@ -13,7 +13,7 @@ impl TokenCount for Quarter {
         }
     }
     fn list(&self, m: &[ChatLine]) -> u64 {
-        m.iter().map(|m| self.one(m)).sum()
+        m.iter().map(|m| self.message_tokens(m)).sum()
     }
 }
 

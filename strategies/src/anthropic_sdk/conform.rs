@@ -10,7 +10,7 @@ use crate::conform::shape::MemberKind::{Any, Count, Filler, Flag, One, Text, Wor
 use crate::conform::shape::{Shape, may, must, null};
 use crate::conform::text::{expand, filler};
 use crate::conform::{
-    CaseError, CaseSettings, Conformance, RecordedProgram, Replay, RequestView, SetUp, build,
+    CaseSettings, Conformance, MemberError, RecordedProgram, Replay, RequestView, SetUp, build,
 };
 
 pub(crate) const CONFORMANCE: Conformance = Conformance {
@@ -22,7 +22,7 @@ pub(crate) const CONFORMANCE: Conformance = Conformance {
         constants: &[may("summary_prompt_bytes", Filler)],
         ends: &["requests", "tool_calls_executed"],
         set_up,
-        error_classes: |reason| Raised::of(reason).map_or(&[], Raised::class_names),
+        error_classes: |reason| Raised::parse(reason).map_or(&[], Raised::class_names),
         record: None,
     }),
 };
@@ -50,7 +50,7 @@ const CONTROL: Shape = &[
 /// Settings of the runner; all others are parameters of its requests.
 const OF_RUNNER: [&str; 6] =
     ["model", "max_tokens", "max_iterations", "compaction_control", "betas", "thread"];
-fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, CaseError> {
+fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, MemberError> {
     let control = case.settings.get("compaction_control").cloned().unwrap_or_default();
     let one_of = |python: &str, typescript: &str| {
         let given = |name: &str| control.get(name).filter(|v| !v.is_null());
@@ -63,7 +63,7 @@ fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, CaseError> 
         .version
         .split_once('-')
         .and_then(|(language, v)| Some((language, v.rsplit_once('.')?.0)))
-        .ok_or_else(|| CaseError::Version(case.version.into()))?;
+        .ok_or_else(|| MemberError::Version(case.version.into()))?;
     let newer = version.starts_with("2.");
     if newer {
         // The events of a recorded session report when its caller asks for a compaction.

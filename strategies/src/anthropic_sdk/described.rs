@@ -32,7 +32,7 @@ impl DescribedSdk {
         DescribedSdk {
             threshold: s.threshold,
             max_tokens: s.max_tokens,
-            limit: Iterations::of(s),
+            limit: Iterations::from_settings(s),
             prompt: words.summary_prompt,
         }
     }

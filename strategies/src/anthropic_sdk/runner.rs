@@ -101,7 +101,7 @@ impl Runner {
             compact_at: s.compact_at,
             threads: s.threads,
             edits,
-            limit: Iterations::of(s),
+            limit: Iterations::from_settings(s),
             held: None,
             asked: None,
             paused: false,

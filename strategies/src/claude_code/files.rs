@@ -5,7 +5,7 @@ use ctxbench_kit::memory::{
 };
 
 use super::version::ClaudeCodeVersion;
-use crate::descriptor::{Named, SettingsFile, Version, known};
+use crate::descriptor::{Named, SettingsFile, Version, parse_version};
 use crate::own_settings::{UserSetting, ValueKind, extract};
 
 /// Memory files that apply to their folder.
@@ -63,7 +63,7 @@ static RELEASED: MemoryLayout = LAYOUT;
 static DESCRIBED: MemoryLayout = MemoryLayout { settings: Some(".claude/settings.json"), ..LAYOUT };
 
 pub(super) fn load(version: Version, request: &LoadRequest<'_>) -> LoadedFiles {
-    let layout = match known(version) {
+    let layout = match parse_version(version) {
         ClaudeCodeVersion::Described001 => &DESCRIBED,
         ClaudeCodeVersion::Program | ClaudeCodeVersion::Described002 => &RELEASED,
     };

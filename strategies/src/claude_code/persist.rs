@@ -88,7 +88,11 @@ impl TranscriptFile {
         Ok(id)
     }
 
-    fn say(&mut self, said: &StoredMessage, flag: Option<&str>) -> Result<(), PersistError> {
+    fn append_message(
+        &mut self,
+        said: &StoredMessage,
+        flag: Option<&str>,
+    ) -> Result<(), PersistError> {
         let mut ids = Vec::new();
         let flagged = |mut line: Value| {
             if let Some(flag) = flag {
@@ -142,11 +146,11 @@ impl TranscriptFile {
         self.line(boundary)?;
         self.shown.clear();
         for s in &view[..at] {
-            self.say(s, Some("isMeta"))?;
+            self.append_message(s, Some("isMeta"))?;
         }
-        self.say(&view[at], Some("isCompactSummary"))?;
+        self.append_message(&view[at], Some("isCompactSummary"))?;
         for s in &view[at + 1 + named..] {
-            self.say(s, Some("isMeta"))?;
+            self.append_message(s, Some("isMeta"))?;
         }
         self.shown = chain(&jsonl::objects(&self.path)?.0).0;
         Ok(())
@@ -156,7 +160,7 @@ impl TranscriptFile {
 impl Persistence for TranscriptFile {
     fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
         match entry {
-            JournalEntry::Message(said) => self.say(said, None),
+            JournalEntry::Message(said) => self.append_message(said, None),
             JournalEntry::View(view) => self.compact(view),
         }
     }

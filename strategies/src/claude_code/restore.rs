@@ -28,7 +28,7 @@ pub(crate) struct Restore {
 }
 
 impl Restore {
-    pub fn of(s: &ClaudeCodeSettings) -> Self {
+    pub fn from_settings(s: &ClaudeCodeSettings) -> Self {
         Restore {
             files: s.restore_files as usize,
             file_tokens: s.restore_file_tokens,

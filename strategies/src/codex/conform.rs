@@ -20,8 +20,8 @@ use crate::conform::shape::MemberKind::{Count, Either, Filler, Flag, Text, Word}
 use crate::conform::shape::{Shape, may, must, null};
 use crate::conform::text::{expand, filler};
 use crate::conform::{
-    CaseError, CaseSettings, Conformance, Context, Function, RecordedProgram, Replay, RequestView,
-    SetUp, SummaryForm, build, followed, nullable, read,
+    CaseSettings, Conformance, Context, Function, MemberError, RecordedProgram, Replay,
+    RequestView, SetUp, SummaryForm, build, followed, nullable, read,
 };
 
 pub(crate) const CONFORMANCE: Conformance = Conformance {
@@ -63,7 +63,7 @@ const SETTINGS: Shape = &[
 const CONSTANTS: Shape =
     &[may("summary_prompt_bytes", Filler), may("summary_prefix_bytes", Filler)];
 
-fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, CaseError> {
+fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, MemberError> {
     let summary_prompt = match case.setting("compact_prompt") {
         Some(prompt) => expand(prompt)?,
         None => filler("prompt", case.constant("summary_prompt_bytes")),
@@ -104,10 +104,10 @@ fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, CaseError> 
 }
 
 /// Returns the release with the rules for a case.
-fn release(c: &Context) -> Result<Release, CaseError> {
+fn release(c: &Context) -> Result<Release, MemberError> {
     match c.version() {
         CodexVersion::Program(release) => Ok(release),
-        _ => Err(CaseError::Input("the version is a description, which nobody recorded".into())),
+        _ => Err(MemberError::Input("the version is a description, which nobody recorded".into())),
     }
 }
 
@@ -134,12 +134,12 @@ struct CutCase {
     policy: Policy,
 }
 
-fn output_truncation(c: &Context, input: Value) -> Result<Value, CaseError> {
+fn output_truncation(c: &Context, input: Value) -> Result<Value, MemberError> {
     let i: CutCase = read(input)?;
     Ok(json!(cut_output(release(c)?, &i.text, i.policy.into())))
 }
 
-fn record_truncation(_: &Context, input: Value) -> Result<Value, CaseError> {
+fn record_truncation(_: &Context, input: Value) -> Result<Value, MemberError> {
     let i: CutCase = read(input)?;
     Ok(json!(cut_record(&i.text, i.policy.into())))
 }
@@ -151,7 +151,7 @@ struct MiddleCut {
     remaining_tokens: u64,
 }
 
-fn middle_cut(c: &Context, input: Value) -> Result<Value, CaseError> {
+fn middle_cut(c: &Context, input: Value) -> Result<Value, MemberError> {
     let i: MiddleCut = read(input)?;
     Ok(json!(cut_message(release(c)?, &i.text, i.remaining_tokens)))
 }
@@ -163,7 +163,7 @@ struct Retained {
     cap_tokens: u64,
 }
 
-fn retained(c: &Context, input: Value) -> Result<Value, CaseError> {
+fn retained(c: &Context, input: Value) -> Result<Value, MemberError> {
     let i: Retained = read(input)?;
     let texts: Vec<&str> = i.messages.iter().map(String::as_str).collect();
     let kept = retained_user_messages(release(c)?, &texts, i.cap_tokens);
@@ -183,7 +183,7 @@ struct ItemSize {
 }
 
 impl ItemSize {
-    fn tokens(&self, release: Release) -> Result<u64, CaseError> {
+    fn tokens(&self, release: Release) -> Result<u64, MemberError> {
         match (release, self.bytes, self.json_bytes, self.tokens) {
             (Release::V169, Some(bytes), None, None)
                 if self.id_bytes.is_some() == (self.kind == BlockKind::Output) =>
@@ -203,7 +203,7 @@ impl ItemSize {
             {
                 Ok(tokens)
             }
-            _ => Err(CaseError::Input(format!(
+            _ => Err(MemberError::Input(format!(
                 "the size of a {:?} item is not given as this version counts it",
                 self.kind
             ))),
@@ -211,7 +211,7 @@ impl ItemSize {
     }
 }
 
-fn tokens(release: Release, items: &[ItemSize]) -> Result<Vec<u64>, CaseError> {
+fn tokens(release: Release, items: &[ItemSize]) -> Result<Vec<u64>, MemberError> {
     items.iter().map(|i| i.tokens(release)).collect()
 }
 
@@ -222,7 +222,7 @@ struct Estimate {
     items: Vec<ItemSize>,
 }
 
-fn estimate(c: &Context, input: Value) -> Result<Value, CaseError> {
+fn estimate(c: &Context, input: Value) -> Result<Value, MemberError> {
     let i: Estimate = read(input)?;
     Ok(json!(history_estimate(i.base_bytes, tokens(release(c)?, &i.items)?)))
 }
@@ -235,7 +235,7 @@ struct Limit {
     configured_limit: Option<u64>,
 }
 
-fn limit(c: &Context, input: Value) -> Result<Value, CaseError> {
+fn limit(c: &Context, input: Value) -> Result<Value, MemberError> {
     let i: Limit = read(input)?;
     Ok(json!(effective_limit(release(c)?, i.context_window, i.configured_limit)))
 }
@@ -262,7 +262,7 @@ struct TriggerCase {
     configured_limit: Option<u64>,
 }
 
-fn trigger(c: &Context, input: Value) -> Result<Value, CaseError> {
+fn trigger(c: &Context, input: Value) -> Result<Value, MemberError> {
     let i: TriggerCase = read(input)?;
     let release = release(c)?;
     let reasoning =

@@ -42,7 +42,7 @@ pub(crate) struct DescribedCodex {
 impl DescribedCodex {
     /// Removes the oldest items, without a summary.
     pub(crate) fn trims(s: &CodexSettings, scale: f64) -> Self {
-        Self::of(Variant::Trim, s, scale)
+        Self::new(Variant::Trim, s, scale)
     }
 
     /// Replaces the context with a note as a message of the assistant.
@@ -52,10 +52,10 @@ impl DescribedCodex {
             configured: s.auto_compact_limit,
             budget: s.user_message_tokens,
         };
-        Self::of(variant, s, scale)
+        Self::new(variant, s, scale)
     }
 
-    fn of(variant: Variant, s: &CodexSettings, scale: f64) -> Self {
+    fn new(variant: Variant, s: &CodexSettings, scale: f64) -> Self {
         DescribedCodex {
             variant,
             outputs: output_policy(s, scale),
@@ -101,11 +101,11 @@ impl DescribedCodex {
             // The provider's count covers the removed item too.
             estimate = estimate.saturating_sub(before - estimate_items(RELEASE, &items));
         }
-        self.show(s, CompactionKind::Drop, "trim_oldest", items);
+        self.set_view(s, CompactionKind::Drop, "trim_oldest", items);
         self.counted = Some((estimate, s.context.blocks().len()));
     }
 
-    fn show(
+    fn set_view(
         &mut self,
         s: &mut Engine,
         kind: CompactionKind,
@@ -159,7 +159,7 @@ impl DescribedCodex {
             s.context.blocks().iter().filter(fixed).cloned().collect();
         blocks.extend(users.into_iter().flatten());
         blocks.push(summary);
-        self.show(s, CompactionKind::Summarise, "handoff_note", blocks);
+        self.set_view(s, CompactionKind::Summarise, "handoff_note", blocks);
         Ok(())
     }
 }
@@ -242,7 +242,7 @@ impl Strategy for DescribedCodex {
             // (docs/sources/token-budgeting.md §3.4).
             let mut items = s.context.blocks().to_vec();
             if drop_oldest(&mut items) {
-                self.show(s, CompactionKind::Drop, "trim_oldest", items);
+                self.set_view(s, CompactionKind::Drop, "trim_oldest", items);
                 return Flow::Again;
             }
             return Flow::FailTurn(e.to_string());

@@ -77,7 +77,7 @@ impl Persistence for Codex {
     fn load(&self) -> Result<ReopenedSession, PersistError> {
         let rollout = Rollout::read(&self.path)?;
         let notes = rollout.unreadable.iter().map(ToString::to_string).collect();
-        let context = said(&rollout.resume(|before, _| before.to_vec()).items);
+        let context = to_messages(&rollout.resume(|before, _| before.to_vec()).items);
         Ok(ReopenedSession { context, bytes_read: self.size(), notes })
     }
 
@@ -87,7 +87,7 @@ impl Persistence for Codex {
             .into_iter()
             .filter_map(|l| if let Payload::ResponseItem(i) = l.payload { Some(i) } else { None })
             .collect();
-        Ok(said(&items))
+        Ok(to_messages(&items))
     }
 
     fn size(&self) -> u64 {
@@ -161,7 +161,7 @@ fn item(p: &Part) -> Option<RolloutItem> {
 
 /// Converts items to messages: consecutive items of the assistant are one message. An output does
 /// not name its tool; the call does.
-fn said(items: &[RolloutItem]) -> Vec<StoredMessage> {
+fn to_messages(items: &[RolloutItem]) -> Vec<StoredMessage> {
     let mut out: Vec<StoredMessage> = Vec::new();
     let mut names: std::collections::HashMap<&str, &str> = std::collections::HashMap::new();
     for i in items {

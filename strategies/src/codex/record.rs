@@ -117,7 +117,7 @@ fn phase(r: &RecordedRequest<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conform::record::testing::{asked, heard, piece};
+    use crate::conform::record::testing::{new_request, new_session, piece};
     use ctxbench_core::block::Role;
 
     #[test]
@@ -134,16 +134,18 @@ mod tests {
         let words = || piece(Role::User, "mend it", true);
         let label = r#"{"compaction":{"phase":"mid_turn"}}"#;
         let requests = [
-            RecordedRequest { label: Some("{}"), ..asked(false, with(vec![words()])) },
+            RecordedRequest { label: Some("{}"), ..new_request(false, with(vec![words()])) },
             RecordedRequest {
                 label: Some(label),
-                ..asked(true, with(vec![words(), piece(Role::User, "now sum up", false)]))
+                ..new_request(true, with(vec![words(), piece(Role::User, "now sum up", false)]))
             },
-            asked(false, with(vec![words(), piece(Role::User, "So far:\nS1", false)])),
+            new_request(false, with(vec![words(), piece(Role::User, "So far:\nS1", false)])),
         ];
         let notes = Map::from_iter([("estimate_bytes".to_string(), json!(9))]);
-        let heard =
-            RecordedSession { notes: &notes, ..heard("openai-responses", &requests, &["S1"]) };
+        let heard = RecordedSession {
+            notes: &notes,
+            ..new_session("openai-responses", &requests, &["S1"])
+        };
         let out = read(&heard);
         let context = || Classification::Constant(BlockKind::Context);
         let start = || vec![Classification::Constant(BlockKind::Base), context(), context()];

@@ -70,10 +70,10 @@ pub struct ReopenedItem {
 impl Reopened {
     /// Reads a rollout and resumes it.
     pub fn read(path: &Path) -> Result<Reopened, RolloutError> {
-        Ok(Self::of(&Rollout::read(path)?))
+        Ok(Self::from_rollout(&Rollout::read(path)?))
     }
 
-    pub fn of(rollout: &Rollout) -> Reopened {
+    pub fn from_rollout(rollout: &Rollout) -> Reopened {
         let meta = rollout.lines.iter().find_map(|l| match &l.payload {
             Payload::SessionMeta(m) => Some(m.clone()),
             _ => None,
@@ -95,7 +95,7 @@ impl Reopened {
             compactions: compactions(rollout).count() as u64,
             base,
             taken_back,
-            items: prompt(&resumed.items).iter().map(|i| shown(i, &is_summary)).collect(),
+            items: prompt(&resumed.items).iter().map(|i| reopened_item(i, &is_summary)).collect(),
             ghosts,
             in_use: resumed.counted.map(|c| c.last),
             limit: window(rollout)
@@ -201,7 +201,7 @@ fn kinds(rollout: &Rollout) -> BTreeMap<String, u64> {
     out
 }
 
-fn shown(item: &RolloutItem, is_summary: &dyn Fn(&str) -> bool) -> ReopenedItem {
+fn reopened_item(item: &RolloutItem, is_summary: &dyn Fn(&str) -> bool) -> ReopenedItem {
     let text = |v: &Value| match v {
         Value::String(t) => t.clone(),
         other => other.to_string(),

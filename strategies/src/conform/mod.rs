@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use crate::descriptor::{Build, Factory, Product, SpecError, Version, Versions, known};
+use crate::descriptor::{Build, Factory, Product, SpecError, Version, Versions, parse_version};
 use shape::Shape;
 use text::BadRecipe;
 
@@ -40,7 +40,7 @@ pub struct Label {
 
 impl Conformance {
     /// No recordings.
-    pub const NONE: Conformance = Conformance { functions: &[], labels: &[], replay: None };
+    pub const NO_CASES: Conformance = Conformance { functions: &[], labels: &[], replay: None };
 }
 
 /// Facts that a rule may need in addition to its input.
@@ -56,13 +56,13 @@ pub struct Context {
 impl Context {
     /// Returns the version as the product's code knows it.
     pub(crate) fn version<V: Versions>(&self) -> V {
-        known(self.version)
+        parse_version(self.version)
     }
 }
 
 /// Error that prevents the use of a case.
 #[derive(Debug, thiserror::Error)]
-pub enum CaseError {
+pub enum MemberError {
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     #[error("{0}")]
@@ -82,11 +82,11 @@ pub struct Function {
     pub name: &'static str,
     /// Versions with this rule. None = all versions.
     pub versions: &'static [&'static str],
-    pub call: fn(&Context, Value) -> Result<Value, CaseError>,
+    pub call: fn(&Context, Value) -> Result<Value, MemberError>,
 }
 
 /// Deserialises an input to the type that a rule expects.
-pub(crate) fn read<T: DeserializeOwned>(input: Value) -> Result<T, CaseError> {
+pub(crate) fn read<T: DeserializeOwned>(input: Value) -> Result<T, MemberError> {
     Ok(serde_json::from_value(input)?)
 }
 
@@ -109,7 +109,7 @@ pub struct Replay {
     /// Required members of a case's outcome. If empty, the outcome may be missing.
     pub ends: &'static [&'static str],
     /// Interprets a case. Its settings and constants have these shapes.
-    pub set_up: fn(&RecordedProgram<'_>, Model) -> Result<SetUp, CaseError>,
+    pub set_up: fn(&RecordedProgram<'_>, Model) -> Result<SetUp, MemberError>,
     /// Returns the names of the class of an error that the program raises itself, the recorded one
     /// first. Returns none for other reasons.
     pub error_classes: fn(&str) -> &'static [&'static str],
@@ -235,13 +235,13 @@ impl CaseSettings {
 
 /// Returns our version to compare with a recorded one, the newest release that is not newer. A new
 /// release of the program is thus tested before it is described here.
-pub(crate) fn followed<P: Product>(recorded: &str) -> Result<&'static str, CaseError> {
+pub(crate) fn followed<P: Product>(recorded: &str) -> Result<&'static str, MemberError> {
     let numbers = |v: &str| v.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>();
     let wanted = numbers(recorded.split(['-', '+']).next().unwrap_or_default());
     let releases = P::Version::TABLE.iter().map(|(v, _)| v.name);
     let older = releases.filter_map(|name| Some((numbers(name)?, name)));
     let newest = older.filter(|(n, _)| wanted.as_ref().is_some_and(|w| n <= w)).max();
-    newest.map(|(_, name)| name).ok_or_else(|| CaseError::Version(recorded.into()))
+    newest.map(|(_, name)| name).ok_or_else(|| MemberError::Version(recorded.into()))
 }
 
 /// Builds the strategy of a recorded version, with fillers in place of its texts.
@@ -250,10 +250,10 @@ pub(crate) fn build<P: Product>(
     version: &str,
     given: &CaseSettings,
     words: P::Words,
-) -> Result<Box<dyn Strategy>, CaseError> {
+) -> Result<Box<dyn Strategy>, MemberError> {
     let (version, settings) = Factory::of::<P>().select(name, Some(version), &given.0.join(","))?;
     Ok(P::build(Build {
-        version: known(version),
+        version: parse_version(version),
         settings: P::Settings::read(&settings),
         words,
         scale: 1.0,

@@ -183,12 +183,12 @@ pub(crate) mod testing {
     }
 
     /// Returns a request that was not refused.
-    pub(crate) fn asked(summary: bool, pieces: Vec<CasePiece<'_>>) -> RecordedRequest<'_> {
+    pub(crate) fn new_request(summary: bool, pieces: Vec<CasePiece<'_>>) -> RecordedRequest<'_> {
         RecordedRequest { summary, label: None, overflowed: false, pieces }
     }
 
     /// Builds a session in a window of 30,000 tokens without notes or reports.
-    pub(crate) fn heard<'a>(
+    pub(crate) fn new_session<'a>(
         wire: &'a str,
         requests: &'a [RecordedRequest<'a>],
         summaries: &'a [&'a str],

@@ -12,7 +12,7 @@ use crate::conform::shape::MemberKind::{Any, Count, Filler, One, OneOf, Word};
 use crate::conform::shape::{Shape, may, must, null};
 use crate::conform::text::filler;
 use crate::conform::{
-    CaseError, CaseSettings, Conformance, PromptForm, PromptPiece, RecordedProgram, Replay,
+    CaseSettings, Conformance, MemberError, PromptForm, PromptPiece, RecordedProgram, Replay,
     RequestView, SetUp, build,
 };
 use crate::descriptor::PromptTexts;
@@ -55,7 +55,7 @@ const CONSTANTS: Shape = &[
 /// has about the recorded size. The cases only give the sum, and the comparison ignores it.
 const CUT_NOTE: usize = 80;
 
-fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, CaseError> {
+fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, MemberError> {
     let m = case.settings.get("model").cloned().unwrap_or_default();
     let model = Model {
         name: m["name"].as_str().unwrap_or("mock-model").into(),

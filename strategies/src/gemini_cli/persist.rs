@@ -106,7 +106,7 @@ impl Persistence for GeminiCliSession {
 
     fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
         let (lines, _) = jsonl::objects(&self.path)?;
-        Ok(lines.iter().filter_map(said).map(|(_, s)| s).collect())
+        Ok(lines.iter().filter_map(parse_message).map(|(_, s)| s).collect())
     }
 
     fn size(&self) -> u64 {
@@ -119,18 +119,18 @@ fn messages(lines: &[Value]) -> Vec<(String, StoredMessage)> {
     let mut out: Vec<(String, StoredMessage)> = Vec::new();
     for line in lines {
         if let Some(list) = line["$set"]["messages"].as_array() {
-            out = list.iter().filter_map(said).collect();
+            out = list.iter().filter_map(parse_message).collect();
         } else if let Some(id) = line["$rewindTo"].as_str() {
             let at = out.iter().position(|(known, _)| known == id);
             out.truncate(at.unwrap_or(out.len()));
         } else {
-            out.extend(said(line));
+            out.extend(parse_message(line));
         }
     }
     out
 }
 
-fn said(line: &Value) -> Option<(String, StoredMessage)> {
+fn parse_message(line: &Value) -> Option<(String, StoredMessage)> {
     let id = line["id"].as_str()?.to_string();
     let parts: Vec<Part> = line["content"].as_array()?.iter().filter_map(read_part).collect();
     let result = parts.iter().any(|p| matches!(p, Part::Result { .. }));

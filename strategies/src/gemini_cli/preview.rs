@@ -14,7 +14,7 @@ const MASKED_END: &str = "</tool_output_masked>";
 const SHELL: &str = "run_shell_command";
 /// Maximum length of a result that is shown in full, and the length of each end of a longer one,
 /// both in characters (docs/sources/gemini-cli.md §5).
-const WHOLE: u64 = 500;
+const MIN_CUT_CHARS: u64 = 500;
 const END: usize = 250;
 /// Maximum number of lines of a section that are shown in full, and the number of lines of each end
 /// of a longer one (docs/sources/gemini-cli.md §5).
@@ -36,14 +36,14 @@ pub(super) struct CutSizes {
 impl CutSizes {
     /// Calculates a cut to `most` characters: the first fifth from the beginning of the text, the
     /// rest from its end. `None` = the text fits.
-    pub(super) fn of(text: &str, most: usize) -> Option<CutSizes> {
+    pub(super) fn new(text: &str, most: usize) -> Option<CutSizes> {
         let all = utf16_len(text) as usize;
         let head = most / 5;
         (all > most).then(|| CutSizes { head, tail: most - head, omitted: all - most })
     }
 
     /// Formats the cut text after a note that names the file.
-    pub(super) fn show(self, text: &str, note: &str, file: &str) -> String {
+    pub(super) fn render(self, text: &str, note: &str, file: &str) -> String {
         let CutSizes { head, tail, omitted } = self;
         let start = head_cut(text, head).unwrap_or(text);
         let end = tail_cut(text, tail);
@@ -81,7 +81,7 @@ fn tail_cut(text: &str, max: usize) -> &str {
 pub(super) fn masked(tool: &str, output: &str, pretty: &str, note: &str, file: &str) -> String {
     let preview = if tool == SHELL {
         sections(output)
-    } else if utf16_len(pretty) > WHOLE {
+    } else if utf16_len(pretty) > MIN_CUT_CHARS {
         let head = head_cut(pretty, END).unwrap_or(pretty);
         format!("{head}\n... [TRUNCATED] ...\n{}", tail_cut(pretty, END))
     } else {
@@ -91,7 +91,7 @@ pub(super) fn masked(tool: &str, output: &str, pretty: &str, note: &str, file: &
 }
 
 /// Returns the text of a result that a compression writes to a file.
-pub(super) fn whole(result: &Block) -> Cow<'_, str> {
+pub(super) fn full_text(result: &Block) -> Cow<'_, str> {
     match result.is_error {
         true => pretty(&result.text, true).into(),
         false => Cow::Borrowed(&result.text),
@@ -153,15 +153,15 @@ mod tests {
     #[test]
     fn a_fifth_of_a_cut_is_its_beginning() {
         let text = format!("{}{}{}", "a".repeat(8_000), "b".repeat(26_492), "c".repeat(32_000));
-        let cut = CutSizes::of(&text, 40_000).unwrap();
+        let cut = CutSizes::new(&text, 40_000).unwrap();
         assert_eq!(cut, CutSizes { head: 8_000, tail: 32_000, omitted: 26_492 });
-        let shown = cut.show(&text, "Note", "f.txt");
+        let shown = cut.render(&text, "Note", "f.txt");
         assert_eq!(CutSizes::found_in(&shown, "Note"), Some(cut));
         assert!(!shown.contains('b') || !shown.contains("bb"));
         assert!(shown.ends_with(&"c".repeat(32_000)));
-        assert_eq!(CutSizes::of(&"a".repeat(40_000), 40_000), None);
+        assert_eq!(CutSizes::new(&"a".repeat(40_000), 40_000), None);
         // A cut does not split a character.
-        let shown = CutSizes::of(&"😀".repeat(10), 5).unwrap().show(&"😀".repeat(10), "N", "f");
+        let shown = CutSizes::new(&"😀".repeat(10), 5).unwrap().render(&"😀".repeat(10), "N", "f");
         assert!(shown.ends_with("\n\n😀😀"), "{shown}");
     }
 

@@ -230,7 +230,7 @@ impl GeminiCliProgram {
             match s.send(&request).await {
                 Err(e) if !last && is_retryable(&e) => {}
                 Err(e) => return Err(e.into()),
-                Ok(reply) => match said(&reply) {
+                Ok(reply) => match reply_text(&reply) {
                     text if !text.trim().is_empty() => return Ok(text),
                     _ if last => break,
                     _ => {}
@@ -352,7 +352,7 @@ fn placed(b: &Arc<Block>, message: MessageId) -> Arc<Block> {
 }
 
 /// Concatenates the text parts of a reply.
-fn said(reply: &Reply) -> String {
+fn reply_text(reply: &Reply) -> String {
     reply.parts.iter().filter_map(|p| p.as_text()).collect()
 }
 
@@ -420,7 +420,7 @@ impl Strategy for GeminiCliProgram {
     async fn on_reply(&mut self, s: &mut Engine, reply: &Reply) -> Flow {
         let thought = reply.parts.iter().any(|p| matches!(p, Part::Reasoning { .. }));
         let results = s.context.blocks().last().is_some_and(|b| b.role == Role::Tool);
-        if !reply.has_calls() && said(reply).trim().is_empty() && (thought || !results) {
+        if !reply.has_calls() && reply_text(reply).trim().is_empty() && (thought || !results) {
             self.empty += 1;
             if self.empty < STREAM_ATTEMPTS {
                 self.again = true;

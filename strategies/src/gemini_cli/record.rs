@@ -115,7 +115,7 @@ mod tests {
     use ctxbench_core::block::Role;
 
     use super::*;
-    use crate::conform::record::testing::{asked, heard, piece};
+    use crate::conform::record::testing::{new_request, new_session, piece};
 
     #[test]
     fn draft_check_and_acknowledgement_are_known_by_where_they_stand() {
@@ -123,8 +123,8 @@ mod tests {
         let context = || piece(Role::User, "a \u{e9}\n", false);
         let draft = || piece(Role::Assistant, "DRAFT", true);
         let requests = [
-            asked(false, vec![base(), context(), piece(Role::User, "mend it", true)]),
-            asked(
+            new_request(false, vec![base(), context(), piece(Role::User, "mend it", true)]),
+            new_request(
                 true,
                 vec![
                     base(),
@@ -133,8 +133,11 @@ mod tests {
                     piece(Role::User, "Sum up.", false),
                 ],
             ),
-            asked(true, vec![base(), context(), draft(), piece(Role::User, "Is it all?", false)]),
-            asked(
+            new_request(
+                true,
+                vec![base(), context(), draft(), piece(Role::User, "Is it all?", false)],
+            ),
+            new_request(
                 false,
                 vec![
                     base(),
@@ -147,7 +150,7 @@ mod tests {
         let heard = RecordedSession {
             window: LIMIT / 16,
             prompts: &["done", "error"],
-            ..heard("gemini", &requests, &["DRAFT", "FINAL"])
+            ..new_session("gemini", &requests, &["DRAFT", "FINAL"])
         };
         let out = read(&heard);
         let phases: Vec<Option<&str>> = out.requests.iter().map(|(p, _)| p.as_deref()).collect();

@@ -63,7 +63,7 @@ impl Copies {
         self.stored.values_mut().for_each(|s| s.resumed += 1);
     }
 
-    fn of(&self, b: &Block) -> usize {
+    fn copies(&self, b: &Block) -> usize {
         let id = b.call_id().unwrap_or_default();
         let stored = self.stored.get(id).map(|s| s.copies());
         stored.or_else(|| self.settled.get(id).copied()).unwrap_or(1)
@@ -78,10 +78,10 @@ impl Copies {
         let kind = |b: &Block| b.kind == BlockKind::Output;
         blocks.chunk_by(move |a, b| kind(a) == kind(b)).flat_map(move |run| {
             let most = match run.first() {
-                Some(b) if kind(b) => run.iter().map(|b| self.of(b)).max().unwrap_or(1),
+                Some(b) if kind(b) => run.iter().map(|b| self.copies(b)).max().unwrap_or(1),
                 _ => 1,
             };
-            (0..most).flat_map(move |k| run.iter().filter(move |b| !kind(b) || self.of(b) > k))
+            (0..most).flat_map(move |k| run.iter().filter(move |b| !kind(b) || self.copies(b) > k))
         })
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ctxbench_core::block::{Block, BlockForm, BlockKind};
 
 use super::contents::{ContentMessage, Side};
-use super::preview::{CutSizes, MASKED, whole};
+use super::preview::{CutSizes, MASKED, full_text};
 use super::sizes::{Sizes, estimate_text};
 
 /// Tools with results that are never masked (docs/sources/gemini-cli.md §5).
@@ -53,19 +53,19 @@ pub(super) fn cut_results(
     let mut used = 0;
     let mut out = blocks;
     for b in out.iter_mut().rev().filter(|b| b.kind == BlockKind::Output) {
-        let tokens = sizes.whole(b);
+        let tokens = sizes.full_size(b);
         if used + tokens <= rule.budget {
             used += tokens;
             continue;
         }
         *next += 1;
-        let text = whole(b);
-        let Some(cut) = CutSizes::of(&text, rule.most) else {
+        let text = full_text(b);
+        let Some(cut) = CutSizes::new(&text, rule.most) else {
             used += tokens;
             continue;
         };
         let tool = b.call.as_ref().map_or("", |c| &*c.name);
-        let shown = cut.show(&text, rule.note, &format!("tool-outputs/{tool}_{next}.txt"));
+        let shown = cut.render(&text, rule.note, &format!("tool-outputs/{tool}_{next}.txt"));
         used += estimate_text(&shown);
         *b = b.with_text(BlockForm::Truncated, shown);
     }
@@ -112,16 +112,16 @@ mod tests {
 
     use super::super::contents::messages;
 
-    fn said(kind: BlockKind, role: Role, size: usize) -> Arc<Block> {
+    fn test_block(kind: BlockKind, role: Role, size: usize) -> Arc<Block> {
         Draft::text(kind, role, "x".repeat(size)).build(MessageId(0), vec![])
     }
 
     fn user(size: usize) -> Arc<Block> {
-        said(BlockKind::User, Role::User, size)
+        test_block(BlockKind::User, Role::User, size)
     }
 
     fn reply(size: usize) -> Arc<Block> {
-        said(BlockKind::Assistant, Role::Assistant, size)
+        test_block(BlockKind::Assistant, Role::Assistant, size)
     }
 
     fn of_tool(kind: BlockKind, id: &str, tool: &str, size: usize) -> Arc<Block> {

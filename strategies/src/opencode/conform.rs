@@ -24,7 +24,7 @@ use crate::conform::shape::MemberKind::{Bytes, Count, Filler, Flag, One, OneOf, 
 use crate::conform::shape::{Shape, may, must, null};
 use crate::conform::text::filler;
 use crate::conform::{
-    CaseError, CaseSettings, Conformance, Context, Function, PromptForm, PromptPiece,
+    CaseSettings, Conformance, Context, Function, MemberError, PromptForm, PromptPiece,
     RecordedProgram, Replay, RequestView, SetUp, build, followed, nullable, read,
 };
 use crate::descriptor::PromptTexts;
@@ -90,7 +90,7 @@ const CONSTANT: Shape = &[
 /// prose.
 const WRAPPER_BYTES: usize = 133;
 
-fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, CaseError> {
+fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, MemberError> {
     let anthropic = case.settings.get("wire").is_some_and(|w| w == "anthropic");
     let m = case.settings.get("model").cloned().unwrap_or_default();
     let model = Model {
@@ -167,7 +167,7 @@ fn prompts([intro, first, prior_open, prior_close, template]: [String; 5]) -> Ve
     ]
 }
 
-fn estimate(_: &Context, input: Value) -> Result<Value, CaseError> {
+fn estimate(_: &Context, input: Value) -> Result<Value, MemberError> {
     Ok(json!(utf16_div4_round(&read::<String>(input)?)))
 }
 
@@ -202,12 +202,12 @@ struct CompactionConfig {
 }
 
 impl CompactionConfig {
-    fn settings(&self) -> Result<OpenCodeSettings, CaseError> {
+    fn settings(&self) -> Result<OpenCodeSettings, MemberError> {
         let given = serde_json::to_value(self)?;
         let list: Vec<String> =
             given.as_object().into_iter().flatten().map(|(k, v)| format!("{k}={v}")).collect();
         let given = Settings::parse("opencode", OpenCodeSettings::TABLE, &list.join(","));
-        Ok(OpenCodeSettings::read(&given.map_err(|e| CaseError::Input(e.to_string()))?))
+        Ok(OpenCodeSettings::read(&given.map_err(|e| MemberError::Input(e.to_string()))?))
     }
 }
 
@@ -235,7 +235,7 @@ struct Overflow {
     tokens: Tokens,
 }
 
-fn overflow(_: &Context, input: Value) -> Result<Value, CaseError> {
+fn overflow(_: &Context, input: Value) -> Result<Value, MemberError> {
     let i: Overflow = read(input)?;
     let s = i.compaction.settings()?;
     let t = i.tokens;
@@ -262,7 +262,7 @@ struct TailBudget {
     compaction: CompactionConfig,
 }
 
-fn tail_budget(_: &Context, input: Value) -> Result<Value, CaseError> {
+fn tail_budget(_: &Context, input: Value) -> Result<Value, MemberError> {
     let i: TailBudget = read(input)?;
     let s = i.compaction.settings()?;
     let usable = rules::usable(i.model.into(), s.reserved, OUTPUT_CAP, BUFFER);
@@ -319,12 +319,12 @@ enum MessageStatus {
     Running,
 }
 
-fn prune(c: &Context, input: Value) -> Result<Value, CaseError> {
+fn prune(c: &Context, input: Value) -> Result<Value, MemberError> {
     let i: Prune = read(input)?;
     let rule: PruneRule = rules::prune_rule(&OpenCodeSettings::read(&c.settings));
     for (name, ours) in [("protect_tokens", rule.protect), ("minimum_tokens", rule.minimum)] {
         if c.facts.get(name).is_some_and(|given| *given != ours) {
-            return Err(CaseError::Input(format!("{name} is not {ours}")));
+            return Err(MemberError::Input(format!("{name} is not {ours}")));
         }
     }
     let outputs: Vec<Vec<String>> =
@@ -361,12 +361,12 @@ struct TurnSize {
     suffix_tokens: Vec<u64>,
 }
 
-fn select_tail(_: &Context, input: Value) -> Result<Value, CaseError> {
+fn select_tail(_: &Context, input: Value) -> Result<Value, MemberError> {
     let i: SelectTail = read(input)?;
     let mut next = i.turns.first().map_or(i.messages, |t| t.first);
     for t in &i.turns {
         if t.first != next || t.end < t.first || t.suffix_tokens.len() != t.end - t.first {
-            return Err(CaseError::Input(format!(
+            return Err(MemberError::Input(format!(
                 "turn from {} to {}: expected one suffix per message and no gap between turns",
                 t.first, t.end
             )));
@@ -374,7 +374,7 @@ fn select_tail(_: &Context, input: Value) -> Result<Value, CaseError> {
         next = t.end;
     }
     if next != i.messages {
-        return Err(CaseError::Input(format!(
+        return Err(MemberError::Input(format!(
             "messages: expected {next}, the end of the last turn, found {}",
             i.messages
         )));
@@ -406,7 +406,7 @@ struct Marker {
     tail_start_id: Option<String>,
 }
 
-fn filter_compacted(_: &Context, input: Value) -> Result<Value, CaseError> {
+fn filter_compacted(_: &Context, input: Value) -> Result<Value, MemberError> {
     let messages: Vec<StoredInput> = read(input)?;
     let mut numbers: HashMap<&str, MessageId> = HashMap::new();
     let mut stored: Vec<MessageView> = Vec::new();

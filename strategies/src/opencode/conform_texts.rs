@@ -7,7 +7,7 @@ use ctxbench_core::block::{Block, BlockKind, CallRef, Draft, Media, MessageId, R
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::conform::{CaseError, Context, read};
+use crate::conform::{Context, MemberError, read};
 
 /// Author of a message.
 #[derive(Deserialize)]
@@ -100,7 +100,7 @@ impl ModelPart {
     }
 }
 
-pub(super) fn messages_estimate(_: &Context, input: Value) -> Result<Value, CaseError> {
+pub(super) fn messages_estimate(_: &Context, input: Value) -> Result<Value, MemberError> {
     let messages: Vec<ModelMessage> = read(input)?;
     let lens = messages
         .into_iter()
@@ -211,7 +211,7 @@ fn typed(part: &mut Value) {
     }
 }
 
-pub(super) fn transcript(_: &Context, mut input: Value) -> Result<Value, CaseError> {
+pub(super) fn transcript(_: &Context, mut input: Value) -> Result<Value, MemberError> {
     input.get_mut("parts").and_then(Value::as_array_mut).into_iter().flatten().for_each(typed);
     let m: CaseMessage = read(input)?;
     let user = m.role.is_user();

@@ -32,7 +32,7 @@ pub struct LogMessage {
 }
 
 impl LogMessage {
-    fn of(id: MessageId, user: bool, blocks: Vec<Arc<Block>>) -> Self {
+    fn new(id: MessageId, user: bool, blocks: Vec<Arc<Block>>) -> Self {
         LogMessage {
             stored: MessageView {
                 id,
@@ -49,7 +49,7 @@ impl LogMessage {
     }
 
     pub fn user(block: Arc<Block>) -> Self {
-        LogMessage::of(block.message, true, vec![block])
+        LogMessage::new(block.message, true, vec![block])
     }
 
     /// Builds the user message that marks a compaction.
@@ -63,7 +63,7 @@ impl LogMessage {
     pub fn summary(block: Arc<Block>, parent: MessageId) -> Self {
         let id = block.message;
         let mut e =
-            LogMessage::of(id, false, if block.text.is_empty() { vec![] } else { vec![block] });
+            LogMessage::new(id, false, if block.text.is_empty() { vec![] } else { vec![block] });
         e.stored.summary = true;
         e.stored.parent = Some(parent);
         e
@@ -72,7 +72,7 @@ impl LogMessage {
     /// Builds a failed summary.
     pub fn failed_summary(s: &mut Engine, parent: MessageId, finished: bool) -> Self {
         let id = s.history.append("", Role::Assistant, vec![], true);
-        let mut e = LogMessage::of(id, false, vec![]);
+        let mut e = LogMessage::new(id, false, vec![]);
         e.stored =
             MessageView { parent: Some(parent), summary: true, finished, error: true, ..e.stored };
         e
@@ -113,7 +113,7 @@ impl LogMessage {
     }
 
     /// Returns the blocks to send; failed messages send nothing.
-    pub fn shown(&self) -> Vec<Arc<Block>> {
+    pub fn blocks(&self) -> Vec<Arc<Block>> {
         if self.stored.error { Vec::new() } else { self.blocks.clone() }
     }
 
@@ -126,7 +126,7 @@ impl LogMessage {
                 (d.kind, d.text, d.media) = (BlockKind::User, attachment_note(b).into(), None)
             })
         };
-        let blocks = self.shown().into_iter().filter(|b| user || b.media.is_none());
+        let blocks = self.blocks().into_iter().filter(|b| user || b.media.is_none());
         blocks.map(|b| if b.media.is_some() { note(&b) } else { b }).collect()
     }
 
@@ -356,7 +356,7 @@ impl MessageLog {
                     let count = blocks.len();
                     let blocks = merge_texts(blocks);
                     changed |= blocks.len() < count;
-                    self.entries.push(LogMessage::of(m.id, true, blocks));
+                    self.entries.push(LogMessage::new(m.id, true, blocks));
                 }
                 Role::Tool => {
                     if let Some(e) = self.entries.iter_mut().rev().find(|e| !e.stored.user) {
@@ -364,7 +364,7 @@ impl MessageLog {
                     }
                 }
                 _ => {
-                    let mut e = LogMessage::of(m.id, false, blocks);
+                    let mut e = LogMessage::new(m.id, false, blocks);
                     e.stored.parent = self.newest_user();
                     e.stored.finished =
                         !m.parts.iter().all(|p| matches!(p, Part::Reasoning { .. }));
@@ -386,7 +386,7 @@ impl MessageLog {
     pub fn push_failed_reply(&mut self, s: &mut Engine) {
         let parent = self.newest_user();
         let id = s.history.append("", Role::Assistant, vec![], true);
-        let mut e = LogMessage::of(id, false, vec![]);
+        let mut e = LogMessage::new(id, false, vec![]);
         e.stored = MessageView { parent, finished: false, error: true, ..e.stored };
         self.push(e);
     }

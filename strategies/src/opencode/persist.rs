@@ -82,7 +82,7 @@ impl<D: Drawer> OpenCodeStore<D> {
         )
     }
 
-    fn put(&mut self, info: Value, parts: Vec<Value>) -> Result<String, PersistError> {
+    fn write_message(&mut self, info: Value, parts: Vec<Value>) -> Result<String, PersistError> {
         let id = self.id("msg");
         let mut info = info;
         info["time"] = json!({ "created": self.clock });
@@ -101,7 +101,7 @@ impl<D: Drawer> OpenCodeStore<D> {
         Ok(id)
     }
 
-    fn say(&mut self, said: &StoredMessage) -> Result<(), PersistError> {
+    fn append_message(&mut self, said: &StoredMessage) -> Result<(), PersistError> {
         if said.role == Role::Tool {
             for p in &said.parts {
                 if let Part::Result { id, output, is_error, .. } = p {
@@ -114,7 +114,7 @@ impl<D: Drawer> OpenCodeStore<D> {
             return Ok(());
         }
         let role = if said.role == Role::Assistant { "assistant" } else { "user" };
-        let id = self.put(
+        let id = self.write_message(
             json!({"role": role, "spoken": spoken(said.role)}),
             said.parts.iter().filter_map(part).collect(),
         )?;
@@ -179,13 +179,13 @@ impl<D: Drawer> OpenCodeStore<D> {
                 json!({"type": "compaction", "auto": true, "overflow": false, "tail_start_id": tail}),
             ];
             marker.extend(view[..at].iter().flat_map(|s| s.parts.iter().filter_map(part)));
-            let parent = self.put(json!({"role": "user"}), marker)?;
+            let parent = self.write_message(json!({"role": "user"}), marker)?;
             let info = json!({"role": "assistant", "summary": true, "mode": "compaction", "parentID": parent, "finish": "stop",
                               "spoken": spoken(view[at].role)});
-            self.put(info, view[at].parts.iter().filter_map(part).collect())?;
+            self.write_message(info, view[at].parts.iter().filter_map(part).collect())?;
             self.shown = read(&self.drawer)?.0;
             for said in &behind[kept..] {
-                self.say(said)?;
+                self.append_message(said)?;
             }
         }
         // Only compactions remove messages from this product's view.
@@ -197,7 +197,7 @@ impl<D: Drawer> OpenCodeStore<D> {
 impl<D: Drawer> Persistence for OpenCodeStore<D> {
     fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
         match entry {
-            JournalEntry::Message(said) => self.say(said),
+            JournalEntry::Message(said) => self.append_message(said),
             JournalEntry::View(view) => self.compact(view),
         }
     }
@@ -221,7 +221,7 @@ impl<D: Drawer> Persistence for OpenCodeStore<D> {
             all.extend(page);
         }
         all.reverse();
-        Ok(all.iter().flat_map(|m| said(m, false)).collect())
+        Ok(all.iter().flat_map(|m| to_messages(m, false)).collect())
     }
 
     fn size(&self) -> u64 {
@@ -297,7 +297,10 @@ fn read(drawer: &impl Drawer) -> Result<(Vec<(StoredMessage, String)>, u64), Per
     let place = if pair.len() == 2 { 0 } else { kept.len() };
     kept.splice(place..place, pair);
     let shown = kept.iter().filter(|m| !is_marker(m) || m.parts.len() > 1);
-    Ok((shown.flat_map(|m| said(m, true).into_iter().map(|s| (s, m.id.clone()))).collect(), bytes))
+    Ok((
+        shown.flat_map(|m| to_messages(m, true).into_iter().map(|s| (s, m.id.clone()))).collect(),
+        bytes,
+    ))
 }
 
 fn is_marker(m: &StoredRow) -> bool {
@@ -306,7 +309,7 @@ fn is_marker(m: &StoredRow) -> bool {
 
 /// Reads a message as requests show it: a tool part becomes a call of the assistant, with its
 /// result after the message.
-fn said(m: &StoredRow, prune: bool) -> Vec<StoredMessage> {
+fn to_messages(m: &StoredRow, prune: bool) -> Vec<StoredMessage> {
     let mut own = StoredMessage { role: role_of(&m.info), parts: Vec::new() };
     let mut results = Vec::new();
     for (_, p) in &m.parts {

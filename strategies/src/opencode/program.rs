@@ -166,7 +166,7 @@ impl OpenCodeProgram {
         if let Some(finished) = failed {
             self.log.push(LogMessage::failed_summary(s, parent, finished));
             self.pending = (!finished).then_some(task);
-            self.set_view(s);
+            self.refresh_view(s);
             s.note(Event::CompactionFailed { mechanism: "summary", dangling: true });
             return CompactionOutcome::Stop;
         }
@@ -187,7 +187,7 @@ impl OpenCodeProgram {
                 }
             }
         }
-        self.show(s, "summary", CompactionKind::Summarise, phase);
+        self.set_view(s, "summary", CompactionKind::Summarise, phase);
         outcome
     }
 
@@ -283,7 +283,7 @@ impl OpenCodeProgram {
     }
 
     /// Shows the stored messages as the program would send them.
-    fn show(
+    fn set_view(
         &mut self,
         s: &mut Engine,
         mechanism: &'static str,
@@ -298,7 +298,7 @@ impl OpenCodeProgram {
     }
 
     /// Sets the view without a compaction event: a failed compaction leaves its marker.
-    fn set_view(&mut self, s: &mut Engine) {
+    fn refresh_view(&mut self, s: &mut Engine) {
         let blocks = self.view(s);
         self.counted = None;
         let _ = s.context.set(blocks);
@@ -308,7 +308,7 @@ impl OpenCodeProgram {
         let mut blocks: Vec<Arc<Block>> =
             s.context.blocks().iter().filter(|b| is_fixed(b)).cloned().collect();
         blocks.extend(
-            filter_compacted(&self.log.stored()).into_iter().flat_map(|i| self.log[i].shown()),
+            filter_compacted(&self.log.stored()).into_iter().flat_map(|i| self.log[i].blocks()),
         );
         blocks
     }
@@ -327,7 +327,7 @@ impl OpenCodeProgram {
         for (i, nth) in chosen {
             self.log.clear(i, nth);
         }
-        self.show(s, "prune", CompactionKind::Clear, Phase::PostTurn);
+        self.set_view(s, "prune", CompactionKind::Clear, Phase::PostTurn);
     }
 
     /// Estimates the next request: the provider's count plus an estimate of the later blocks
@@ -383,7 +383,7 @@ impl Strategy for OpenCodeProgram {
     async fn on_user(&mut self, s: &mut Engine, _msg: &Incoming) -> Flow {
         self.log.sync(s);
         if self.log.close_calls(s) {
-            self.set_view(s);
+            self.refresh_view(s);
         }
         Flow::Proceed
     }
@@ -491,7 +491,7 @@ impl Strategy for OpenCodeProgram {
         self.log.sync(s);
         self.log.rewind(to);
         self.pending = self.pending.filter(|t| self.log.is_marker(t.marker));
-        self.set_view(s);
+        self.refresh_view(s);
     }
 
     async fn compact(

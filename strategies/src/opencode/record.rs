@@ -30,7 +30,7 @@ struct OwnMessages<'a> {
 }
 
 impl<'a> OwnMessages<'a> {
-    fn of(heard: &'a RecordedSession<'a>) -> OwnMessages<'a> {
+    fn from_session(heard: &'a RecordedSession<'a>) -> OwnMessages<'a> {
         let mut own = OwnMessages::default();
         for r in heard.requests {
             let of_user = |p: &&CasePiece<'a>| p.of_user() && !p.said;
@@ -85,7 +85,7 @@ fn read(heard: &RecordedSession<'_>) -> SessionReading {
         cache_beside_input: anthropic,
         ..SessionReading::default()
     };
-    let own = OwnMessages::of(heard);
+    let own = OwnMessages::from_session(heard);
     for (name, text) in own.texts() {
         out.constant(name, text);
     }
@@ -174,7 +174,7 @@ fn prompt(text: &str, placeholders: &[(&str, String)]) -> Option<Classification>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conform::record::testing::{asked, heard, piece};
+    use crate::conform::record::testing::{new_request, new_session, piece};
 
     #[test]
     fn marker_summary_and_go_on_are_known_by_their_order() {
@@ -183,9 +183,9 @@ mod tests {
         let second = "Sum up <conversation>\n[User]: Go on!\n</conversation> with \
                       <prior-summary>\nS1\n</prior-summary> now.";
         let requests = [
-            asked(false, vec![system(), piece(Role::User, "mend it", true)]),
-            asked(true, vec![system(), piece(Role::User, first, true)]),
-            asked(
+            new_request(false, vec![system(), piece(Role::User, "mend it", true)]),
+            new_request(true, vec![system(), piece(Role::User, first, true)]),
+            new_request(
                 false,
                 vec![
                     system(),
@@ -194,9 +194,9 @@ mod tests {
                     piece(Role::User, "Go on!", false),
                 ],
             ),
-            asked(true, vec![system(), piece(Role::User, second, true)]),
+            new_request(true, vec![system(), piece(Role::User, second, true)]),
         ];
-        let heard = heard("openai-chat", &requests, &["S1"]);
+        let heard = new_session("openai-chat", &requests, &["S1"]);
         let out = read(&heard);
         let base = || Classification::Constant(BlockKind::Base);
         assert_eq!(out.requests[0].1, [base(), Classification::Said(BlockKind::User)]);

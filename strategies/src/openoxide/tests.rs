@@ -20,7 +20,7 @@ use ctxbench_core::session::Millis;
 use proptest::prelude::*;
 
 use crate::Spec;
-use crate::testing::{Answer, back_to, block_on, calls, says, too_long, user};
+use crate::testing::{Answer, back_to, block_on, calls, text_answer, too_long, user};
 
 const SCALE: f64 = 0.01;
 const GATE: u64 = 1_596;
@@ -43,7 +43,7 @@ impl ScriptedHost {
     }
 
     fn with_summaries(mut self, texts: &[&str]) -> Self {
-        self.summaries = texts.iter().map(|t| says(t)).collect();
+        self.summaries = texts.iter().map(|t| text_answer(t)).collect();
         self
     }
 
@@ -56,7 +56,7 @@ impl ScriptedHost {
         self.log.lock().unwrap().push(request.clone());
         let mut reply = match request.purpose {
             Purpose::Sample => self.replies.pop_front().unwrap_or_else(|| Err(ModelError::ended())),
-            _ => self.summaries.pop_front().unwrap_or_else(|| says("S")),
+            _ => self.summaries.pop_front().unwrap_or_else(|| text_answer("S")),
         }?;
         reply.usage = Usage { input: request.tokens(), output: 10, ..Usage::default() };
         Ok(reply)
@@ -170,7 +170,7 @@ fn finished_turns_over_their_budget_are_summarised_beside_the_conversation() {
     let turns = vec![user("u1", &words(100)), user("u2", "next")];
     let p = play(
         "",
-        ScriptedHost::new(turns, vec![says("done"), says("fine")])
+        ScriptedHost::new(turns, vec![text_answer("done"), text_answer("fine")])
             .with_summaries(&["asked for words"]),
     );
     let s = p.summaries();
@@ -188,8 +188,11 @@ fn finished_turns_over_their_budget_are_summarised_beside_the_conversation() {
 #[test]
 fn a_summary_that_is_not_ready_holds_nobody_up() {
     let turns = vec![user("u1", &words(100)), user("u2", "next"), user("u3", "more")];
-    let mut script = ScriptedHost::new(turns, vec![says("done"), says("fine"), says("good")])
-        .with_summaries(&["short"]);
+    let mut script = ScriptedHost::new(
+        turns,
+        vec![text_answer("done"), text_answer("fine"), text_answer("good")],
+    )
+    .with_summaries(&["short"]);
     // The summary is polled before the second request and after its turn.
     script.looks = 2;
     let p = play("", script);
@@ -200,7 +203,7 @@ fn a_summary_that_is_not_ready_holds_nobody_up() {
 #[test]
 fn a_summary_of_what_has_changed_is_thrown_away() {
     let turns = vec![user("u1", &words(100)), back_to("u1"), user("u2", "next")];
-    let p = play("", ScriptedHost::new(turns, vec![says("done"), says("fine")]));
+    let p = play("", ScriptedHost::new(turns, vec![text_answer("done"), text_answer("fine")]));
     assert_eq!(kinds(p.samples()[1]), [Base, User, User]);
     assert!(p.compactions().is_empty());
 }
@@ -210,7 +213,8 @@ fn a_summary_that_saves_nothing_is_not_used() {
     let turns = vec![user("u1", &words(100)), user("u2", "next")];
     let p = play(
         "",
-        ScriptedHost::new(turns, vec![says("done"), says("fine")]).with_summaries(&[&words(300)]),
+        ScriptedHost::new(turns, vec![text_answer("done"), text_answer("fine")])
+            .with_summaries(&[&words(300)]),
     );
     assert!(p.compactions().is_empty());
 }
@@ -221,10 +225,10 @@ fn clearing_comes_first_and_needs_no_model() {
     let replies = vec![
         calls("", "a", "read", "{}"),
         calls("", "b", "read", "{}"),
-        says("1"),
-        says("2"),
+        text_answer("1"),
+        text_answer("2"),
         calls("", "c", "read", "{}"),
-        says("3"),
+        text_answer("3"),
     ];
     // A history budget of 600 keeps the second tier inactive.
     let script = ScriptedHost::new(turns, replies).with_outputs(&[500, 400, 700]);
@@ -242,7 +246,8 @@ fn clearing_comes_first_and_needs_no_model() {
 
 #[test]
 fn one_long_turn_becomes_the_request_and_a_session_summary() {
-    let replies = vec![calls("", "a", "read", "{}"), calls("", "b", "read", "{}"), says("done")];
+    let replies =
+        vec![calls("", "a", "read", "{}"), calls("", "b", "read", "{}"), text_answer("done")];
     let script = ScriptedHost::new(vec![user("u1", "fix it")], replies)
         .with_outputs(&[900, 700])
         .with_summaries(&["read two files"]);
@@ -257,8 +262,8 @@ fn one_long_turn_becomes_the_request_and_a_session_summary() {
 #[test]
 fn old_history_is_waited_for_when_there_is_no_room() {
     let turns = vec![user("u1", &words(900)), user("u2", &words(900))];
-    let mut script =
-        ScriptedHost::new(turns, vec![says("done"), says("fine")]).with_summaries(&["short"]);
+    let mut script = ScriptedHost::new(turns, vec![text_answer("done"), text_answer("fine")])
+        .with_summaries(&["short"]);
     script.looks = 99;
     let p = play("", script);
     assert_eq!(p.compactions(), [("history_summary", Phase::PreTurn)]);
@@ -269,7 +274,7 @@ fn old_history_is_waited_for_when_there_is_no_room() {
 #[test]
 fn a_summary_still_too_large_is_summarised_again() {
     let turns = vec![user("u1", &words(100)), user("u2", "next")];
-    let script = ScriptedHost::new(turns, vec![says(&words(20)), says("fine")])
+    let script = ScriptedHost::new(turns, vec![text_answer(&words(20)), text_answer("fine")])
         .with_summaries(&[&words(80), "short"]);
     let p = play("", script);
     assert_eq!(p.compactions().len(), 2);
@@ -279,7 +284,8 @@ fn a_summary_still_too_large_is_summarised_again() {
 
 #[test]
 fn what_cannot_fit_fails_with_advice() {
-    let p = play("", ScriptedHost::new(vec![user("u1", &words(1_700))], vec![says("never")]));
+    let p =
+        play("", ScriptedHost::new(vec![user("u1", &words(1_700))], vec![text_answer("never")]));
     let failures = p.failures();
     assert!(
         failures[0].contains("over its limit of 1596") && failures[0].contains("current turn 17"),
@@ -288,7 +294,7 @@ fn what_cannot_fit_fails_with_advice() {
     assert!(p.samples().is_empty());
     let p = play(
         "phases=two,compaction_buffer=500k",
-        ScriptedHost::new(vec![user("u1", "hi")], vec![says("never")]),
+        ScriptedHost::new(vec![user("u1", "hi")], vec![text_answer("never")]),
     );
     assert!(
         p.failures()[0].contains("window of 2000") && p.failures()[0].contains("smaller reserve"),
@@ -308,8 +314,10 @@ fn the_provider_is_asked_where_it_can_and_its_compaction_becomes_the_beginning()
         ..Reply::default()
     };
     let turns = vec![user("u1", &words(300)), user("u2", &words(300)), user("u3", "next")];
-    let script =
-        ScriptedHost::new(turns, vec![says("one"), Ok(compacting), says("two"), says("three")]);
+    let script = ScriptedHost::new(
+        turns,
+        vec![text_answer("one"), Ok(compacting), text_answer("two"), text_answer("three")],
+    );
     let p = play_with("openoxide@provider-side", "claude-sonnet-4-6", script, |e| {
         let block =
             |kind, text: &str| Draft::text(kind, Role::User, text).build(MessageId(0), vec![]);
@@ -347,7 +355,7 @@ fn a_pause_after_the_providers_compaction_goes_on() {
     let p = play_with(
         "openoxide@provider-side",
         "claude-sonnet-4-6",
-        ScriptedHost::new(vec![user("u1", "go")], vec![Ok(paused), says("done")]),
+        ScriptedHost::new(vec![user("u1", "go")], vec![Ok(paused), text_answer("done")]),
         |_| {},
     );
     assert_eq!(kinds(p.samples()[1]), [Base, Compaction]);
@@ -356,7 +364,7 @@ fn a_pause_after_the_providers_compaction_goes_on() {
 #[test]
 fn the_provider_is_asked_only_by_its_version_and_only_for_what_it_can() {
     let edits = |spec: &str, model: &str| {
-        let script = ScriptedHost::new(vec![user("u", "x")], vec![says("done")]);
+        let script = ScriptedHost::new(vec![user("u", "x")], vec![text_answer("done")]);
         play_with(spec, model, script, |_| {}).samples()[0].server_edits.len()
     };
     assert_eq!(edits("openoxide", "claude-sonnet-4-6"), 0);
@@ -373,8 +381,11 @@ fn the_provider_is_asked_only_by_its_version_and_only_for_what_it_can() {
 #[test]
 fn a_refused_prompt_is_made_smaller_and_sent_again() {
     let turns = vec![user("u1", &words(400)), user("u2", "next")];
-    let script = ScriptedHost::new(turns, vec![says("done"), too_long(2_100, 2_000), says("fine")])
-        .with_summaries(&["short"]);
+    let script = ScriptedHost::new(
+        turns,
+        vec![text_answer("done"), too_long(2_100, 2_000), text_answer("fine")],
+    )
+    .with_summaries(&["short"]);
     let p = play("chat_history_max=600k,chat_history_fraction=1", script);
     assert_eq!(p.compactions(), [("session_summary", Phase::MidTurn)]);
     assert_eq!(kinds(p.samples()[2]), [Base, Summary, User]);
@@ -388,8 +399,8 @@ fn the_user_may_ask_and_say_what_for() {
         Action::Compact { instructions: Some("keep the colours".into()) },
         user("u2", "next"),
     ];
-    let script =
-        ScriptedHost::new(turns, vec![says(&words(60)), says("fine")]).with_summaries(&["short"]);
+    let script = ScriptedHost::new(turns, vec![text_answer(&words(60)), text_answer("fine")])
+        .with_summaries(&["short"]);
     let p = play("chat_history_max=600k,chat_history_fraction=1", script);
     assert!(p.summaries()[0].blocks.last().unwrap().text.ends_with("keep the colours"));
     assert_eq!(kinds(p.samples()[1]), [Base, User, Summary, User]);
@@ -399,10 +410,10 @@ fn the_user_may_ask_and_say_what_for() {
 #[test]
 fn going_back_behind_a_compaction_brings_the_history_back() {
     let turns = vec![user("u1", &words(100)), user("u2", "next"), back_to("u1")];
-    let p = play("", ScriptedHost::new(turns, vec![says("done"), says("fine")]));
+    let p = play("", ScriptedHost::new(turns, vec![text_answer("done"), text_answer("fine")]));
     assert_eq!(p.view(), [(Base, "base".into()), (User, "word ".into())]);
     let turns = vec![user("u1", &words(100)), user("u2", "next"), back_to("u2")];
-    let p = play("", ScriptedHost::new(turns, vec![says("done"), says("fine")]));
+    let p = play("", ScriptedHost::new(turns, vec![text_answer("done"), text_answer("fine")]));
     // The compaction was made with this message in the view, so it is kept.
     assert_eq!(p.view().iter().map(|v| v.0).collect::<Vec<_>>(), [Base, Summary, Assistant, User]);
 }
@@ -413,16 +424,19 @@ fn two_phases_clear_after_a_turn_and_summarise_the_session_over_the_buffer() {
     let replies = vec![
         calls("", "a", "read", "{}"),
         calls("", "b", "read", "{}"),
-        says("1"),
-        says("2"),
-        says("3"),
-        says("4"),
+        text_answer("1"),
+        text_answer("2"),
+        text_answer("3"),
+        text_answer("4"),
     ];
     let p = play("phases=two", ScriptedHost::new(turns, replies).with_outputs(&[500, 450]));
     assert_eq!(p.compactions(), [("prune", Phase::PostTurn)]);
 
     let turns = vec![user("u1", &words(900)), user("u2", "next")];
-    let p = play("phases=two", ScriptedHost::new(turns, vec![says(&words(1_000)), says("fine")]));
+    let p = play(
+        "phases=two",
+        ScriptedHost::new(turns, vec![text_answer(&words(1_000)), text_answer("fine")]),
+    );
     assert_eq!(p.compactions(), [("session_summary", Phase::Background)]);
     assert_eq!(kinds(p.samples()[1]), [Base, Summary, User]);
 }
@@ -431,13 +445,13 @@ fn two_phases_clear_after_a_turn_and_summarise_the_session_over_the_buffer() {
 fn two_phases_have_no_third() {
     // 900 words far exceed the budget of finished turns and fit in the window less the buffer.
     let turns = || vec![user("u1", &words(900)), user("u2", "next")];
-    let short = || ScriptedHost::new(turns(), vec![says("done"), says("fine")]);
+    let short = || ScriptedHost::new(turns(), vec![text_answer("done"), text_answer("fine")]);
     let mechanisms =
         |p: &ScriptOutcome| p.compactions().iter().map(|(m, _)| *m).collect::<Vec<_>>();
     assert_eq!(mechanisms(&play("", short())), ["history_summary"]);
     assert_eq!(mechanisms(&play("phases=two", short())), [""; 0]);
     // The session's own model writes the summary, not the weak model.
-    let long = ScriptedHost::new(turns(), vec![says(&words(1_000)), says("fine")]);
+    let long = ScriptedHost::new(turns(), vec![text_answer(&words(1_000)), text_answer("fine")]);
     let p = play("phases=two", long);
     assert_eq!(mechanisms(&p), ["session_summary"]);
     assert_eq!(p.summaries()[0].model.name, p.samples()[0].model.name);
@@ -449,7 +463,7 @@ fn the_map_is_cut_to_its_budget_at_a_line_end() {
     let p = play_with(
         "openoxide",
         "claude-sonnet-4-6",
-        ScriptedHost::new(vec![user("u", "x")], vec![says("y")]),
+        ScriptedHost::new(vec![user("u", "x")], vec![text_answer("y")]),
         |e| {
             e.fixed.repo_map =
                 vec![Draft::text(RepoMap, Role::User, map.as_str()).build(MessageId(0), vec![])];
@@ -475,7 +489,7 @@ proptest! {
         for (i, chunk) in outputs.chunks(per_turn).enumerate() {
             turns.push(user(&format!("u{i}"), "do it"));
             replies.extend((0..chunk.len()).map(|k| calls("look", &format!("{i}-{k}"), "read", "{}")));
-            replies.push(says("done"));
+            replies.push(text_answer("done"));
         }
         let mut script = ScriptedHost::new(turns, replies).with_outputs(&outputs);
         script.looks = looks;

@@ -151,7 +151,7 @@ pub fn transcript(blocks: &[Arc<Block>], output_bytes: usize) -> Transcript {
         if text.len() < b.bytes() {
             out.quote(b, &format!("{text}…"));
         } else {
-            out.show(b);
+            out.push_block(b);
         }
         out.push("\n");
     }

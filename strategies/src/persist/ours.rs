@@ -51,7 +51,7 @@ impl StoreFormat {
     }
 
     fn refresh_shown(&mut self) -> Result<(), PersistError> {
-        self.shown = self.store.load_context(self.session)?.iter().filter_map(said).collect();
+        self.shown = self.store.load_context(self.session)?.iter().filter_map(to_message).collect();
         Ok(())
     }
 }
@@ -100,7 +100,7 @@ impl Persistence for StoreFormat {
             .store
             .load_context(self.session)?
             .iter()
-            .filter_map(said)
+            .filter_map(to_message)
             .map(|(s, _)| s)
             .collect();
         Ok(ReopenedSession {
@@ -111,7 +111,7 @@ impl Persistence for StoreFormat {
     }
 
     fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
-        Ok(self.store.log(self.session)?.iter().filter_map(said).map(|(s, _)| s).collect())
+        Ok(self.store.log(self.session)?.iter().filter_map(to_message).map(|(s, _)| s).collect())
     }
 
     fn size(&self) -> u64 {
@@ -120,7 +120,7 @@ impl Persistence for StoreFormat {
 }
 
 /// Returns a message with the ids of its parts. A boundary without a summary is not a message.
-fn said(m: &LoadedMessage) -> Option<(StoredMessage, Vec<Ulid>)> {
+fn to_message(m: &LoadedMessage) -> Option<(StoredMessage, Vec<Ulid>)> {
     let (parts, ids): (Vec<Part>, Vec<Ulid>) =
         m.parts.iter().filter_map(|p| Some((p.content()?, p.id))).unzip();
     (!parts.is_empty()).then_some((StoredMessage { role: m.role, parts }, ids))

@@ -12,7 +12,7 @@ use crate::conform::shape::MemberKind::{Count, Filler, Flag, One, OneOf, Word};
 use crate::conform::shape::{Shape, may, must};
 use crate::conform::text::filler;
 use crate::conform::{
-    CaseError, CaseSettings, Conformance, PromptForm, PromptPiece, RecordedProgram, Replay,
+    CaseSettings, Conformance, MemberError, PromptForm, PromptPiece, RecordedProgram, Replay,
     RequestView, SetUp, SummaryForm, build,
 };
 use crate::descriptor::PromptTexts;
@@ -60,7 +60,7 @@ const CONSTANTS: Shape = &[
 /// only give the sum of a prompt's constant texts.
 const TAG: usize = 20;
 
-fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, CaseError> {
+fn set_up(case: &RecordedProgram<'_>, model: Model) -> Result<SetUp, MemberError> {
     let m = case.settings.get("model").cloned().unwrap_or_default();
     let model = Model {
         name: "mock-model".into(),

@@ -40,7 +40,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn of(reply: &Reply) -> Report {
+    pub(super) fn from_reply(reply: &Reply) -> Report {
         let cut_off = matches!(reply.stop, StopReason::MaxTokens | StopReason::WindowExceeded);
         Report { usage: reply.usage, cut_off, failed: None }
     }
@@ -147,7 +147,7 @@ impl Log {
                 Role::Assistant => PiSpeaker::Assistant,
                 _ => PiSpeaker::User,
             };
-            let mut message = PiMessage::said(speaker, all);
+            let mut message = PiMessage::new(speaker, all);
             changed |= message.tidy();
             if speaker == PiSpeaker::Assistant {
                 message.report = report.take().unwrap_or_default();
@@ -165,7 +165,7 @@ impl Log {
     /// Adds a failed reply and returns its index.
     pub(super) fn push_failed(&mut self, s: &mut Engine, e: &ModelError) -> usize {
         let id = s.history.append("", Role::Assistant, vec![], true);
-        let mut message = PiMessage::said(PiSpeaker::Assistant, vec![]);
+        let mut message = PiMessage::new(PiSpeaker::Assistant, vec![]);
         message.report.failed = Some(e.clone());
         self.push(id, EntryContent::Message(message));
         self.entries.len() - 1
@@ -224,7 +224,7 @@ impl Log {
 }
 
 impl PiMessage {
-    fn said(speaker: PiSpeaker, blocks: Vec<Arc<Block>>) -> PiMessage {
+    fn new(speaker: PiSpeaker, blocks: Vec<Arc<Block>>) -> PiMessage {
         let chars = blocks.iter().map(|b| chars(b)).sum();
         PiMessage { speaker, blocks, chars, report: Report::default(), hidden: false }
     }

@@ -68,7 +68,7 @@ impl PiSession {
         Ok(id)
     }
 
-    fn say(&mut self, said: &StoredMessage) -> Result<(), PersistError> {
+    fn append_message(&mut self, said: &StoredMessage) -> Result<(), PersistError> {
         let id = match said.is_summary() {
             // A summary without entries before it.
             true => self.compaction(said, None)?,
@@ -126,7 +126,7 @@ impl PiSession {
         // Any other view starts a new branch at the root.
         self.leaf = None;
         self.shown.clear();
-        view.iter().try_for_each(|s| self.say(s))
+        view.iter().try_for_each(|s| self.append_message(s))
     }
 
     /// Finds the entries with messages that are missing from the view or differ in it, if all other
@@ -173,7 +173,7 @@ impl PiSession {
 impl Persistence for PiSession {
     fn append(&mut self, entry: &JournalEntry) -> Result<(), PersistError> {
         match entry {
-            JournalEntry::Message(said) => self.say(said),
+            JournalEntry::Message(said) => self.append_message(said),
             JournalEntry::View(view) => self.become_view(view),
         }
     }
@@ -187,7 +187,7 @@ impl Persistence for PiSession {
     fn log(&self) -> Result<Vec<StoredMessage>, PersistError> {
         let (lines, _) = jsonl::objects(&self.path)?;
         let names = names(&lines);
-        Ok(lines.iter().filter_map(|l| said(&l["message"], &names)).collect())
+        Ok(lines.iter().filter_map(|l| parse_message(&l["message"], &names)).collect())
     }
 
     fn size(&self) -> u64 {
@@ -235,14 +235,14 @@ fn projected(lines: &[Value]) -> Vec<(String, StoredMessage)> {
     for line in &way[from..] {
         let id = entry_id(line).unwrap_or_default();
         let shown = match edits.get(id) {
-            None => said(&line["message"], &names),
+            None => parse_message(&line["message"], &names),
             Some(Value::Null) => None,
             Some(replacement) => {
                 let mut message = line["message"].clone();
                 if message.is_object() {
                     message["content"] = replacement["content"].clone();
                 }
-                said(&message, &names)
+                parse_message(&message, &names)
             }
         };
         out.extend(shown.map(|s| (id.to_string(), s)));
@@ -310,7 +310,7 @@ fn block(p: &Part) -> Option<Value> {
     })
 }
 
-fn said(message: &Value, names: &HashMap<&str, &str>) -> Option<StoredMessage> {
+fn parse_message(message: &Value, names: &HashMap<&str, &str>) -> Option<StoredMessage> {
     let blocks = message["content"].as_array()?;
     if message["role"] == "toolResult" {
         let id = message["toolCallId"].as_str().unwrap_or_default();

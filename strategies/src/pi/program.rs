@@ -77,7 +77,7 @@ impl PiProgram {
     }
 
     fn base(&self, s: &Engine) -> u64 {
-        self.settings.base_estimate.unwrap_or_else(|| Base::of(s).quarter())
+        self.settings.base_estimate.unwrap_or_else(|| Base::from_engine(s).quarter())
     }
 
     fn limit(&self, s: &Engine) -> u64 {
@@ -86,18 +86,18 @@ impl PiProgram {
 
     fn sync(&mut self, s: &mut Engine) {
         if self.log.sync(s, &mut self.report) {
-            self.show(s);
+            self.update_view(s);
         }
     }
 
     fn view(&self, s: &Engine) -> Vec<Arc<Block>> {
         let fixed = |b: &&Arc<Block>| strategy::is_fixed(b) || b.kind == BlockKind::File;
         let fixed = s.context.blocks().iter().filter(fixed).cloned();
-        fixed.chain(self.log.shown()).collect()
+        fixed.chain(self.log.visible_blocks()).collect()
     }
 
     /// Shows the blocks that the log sends, where the change is not a compaction.
-    fn show(&mut self, s: &mut Engine) {
+    fn update_view(&mut self, s: &mut Engine) {
         // Messages are removed as a whole and results stay after their calls, so the edit is always
         // valid.
         let _ = s.context.set(self.view(s));
@@ -165,7 +165,7 @@ impl PiProgram {
         }
         self.recovered = true;
         self.log.hide(at);
-        self.show(s);
+        self.update_view(s);
         self.compaction(s, Reason::Overflow, phase, None).await
     }
 
@@ -299,7 +299,7 @@ impl Strategy for PiProgram {
             self.check_reply(s, at, Phase::PreTurn).await;
         }
         if self.log.close_calls(s) {
-            self.show(s);
+            self.update_view(s);
         }
         (self.batch_done, self.recovered) = (false, false);
         Flow::Proceed
@@ -316,7 +316,7 @@ impl Strategy for PiProgram {
 
     fn request(&mut self, s: &Engine) -> Request {
         let mut request = s.sample_request();
-        request.max_tokens = Some(self.largest_reply(s, self.log.input(&Base::of(s))));
+        request.max_tokens = Some(self.largest_reply(s, self.log.input(&Base::from_engine(s))));
         if s.default_breakpoints && s.model.provider == Provider::Anthropic {
             let system = request.blocks.iter().take_while(|b| is_system(b)).count();
             let ends = [system.checked_sub(1), request.blocks.len().checked_sub(1)];
@@ -327,7 +327,7 @@ impl Strategy for PiProgram {
     }
 
     async fn on_reply(&mut self, _s: &mut Engine, reply: &Reply) -> Flow {
-        let report = Report::of(reply);
+        let report = Report::from_reply(reply);
         self.recovered &= report.cut_off;
         self.report = Some(report);
         self.retried = 0;
@@ -362,7 +362,7 @@ impl Strategy for PiProgram {
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
         self.sync(s);
         self.log.rewind(to);
-        self.show(s);
+        self.update_view(s);
     }
 
     async fn compact(

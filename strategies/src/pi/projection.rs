@@ -49,7 +49,7 @@ impl Log {
     }
 
     /// Returns the blocks that are sent after the fixed part.
-    pub(super) fn shown(&self) -> Vec<Arc<Block>> {
+    pub(super) fn visible_blocks(&self) -> Vec<Arc<Block>> {
         let summary = self.compaction().map(|(_, c)| c.block.clone());
         summary.into_iter().chain(self.messages().flat_map(|m| m.blocks.iter().cloned())).collect()
     }

@@ -197,9 +197,9 @@ mod tests {
     use ctxbench_core::block::Role;
 
     use super::*;
-    use crate::conform::record::testing::{asked, heard, piece};
+    use crate::conform::record::testing::{new_request, new_session, piece};
 
-    fn said(text: &str) -> SummarySegment {
+    fn model_text(text: &str) -> SummarySegment {
         SummarySegment::Said(text.into())
     }
 
@@ -214,10 +214,11 @@ mod tests {
              <previous-summary>\nH{join}T\n</previous-summary>\n\nAdd."
         );
         let system = || piece(Role::System, "be good", false);
-        let sent = |summary, text| asked(summary, vec![system(), piece(Role::User, text, true)]);
+        let sent =
+            |summary, text| new_request(summary, vec![system(), piece(Role::User, text, true)]);
         let requests =
             [sent(true, first), sent(true, turn), sent(false, &whole), sent(true, &update)];
-        let heard = heard("openai-chat", &requests, &["H", "T", "U"]);
+        let heard = new_session("openai-chat", &requests, &["H", "T", "U"]);
         let out = read(&heard);
         let of = |i: usize| &out.requests[i].1[1];
         let prompt = |variant, transcript: &str, prior, constant_bytes| Classification::Prompt {
@@ -226,7 +227,11 @@ mod tests {
             prior,
             constant_bytes,
         };
-        let both = vec![said("H"), SummarySegment::Constant("split_join", join.len()), said("T")];
+        let both = vec![
+            model_text("H"),
+            SummarySegment::Constant("split_join", join.len()),
+            model_text("T"),
+        ];
         assert_eq!(*of(0), prompt("initial", "[User]: mend it", vec![], first.len() - 15));
         assert_eq!(*of(1), prompt("turn_prefix", "[User]: more", vec![], turn.len() - 12));
         assert_eq!(*of(2), Classification::Segments(both.clone()));
@@ -281,11 +286,11 @@ mod tests {
         let words = [
             SummarySegment::Constant("no_history", 5),
             SummarySegment::Constant("split_join", nothing.len() - 6),
-            said("T"),
+            model_text("T"),
         ];
         assert_eq!(segments(nothing, &["T"]), words);
         // A summary that contains the separator itself is one segment.
-        assert_eq!(segments(nothing, &[nothing]), [said(nothing)]);
-        assert_eq!(segments("plain", &[]), [said("plain")]);
+        assert_eq!(segments(nothing, &[nothing]), [model_text(nothing)]);
+        assert_eq!(segments("plain", &[]), [model_text("plain")]);
     }
 }

@@ -72,10 +72,10 @@ pub(super) fn transcript<'a>(messages: impl Iterator<Item = &'a PiMessage>) -> T
     for m in messages {
         let blocks = m.blocks.iter().map(|b| &**b);
         match m.speaker {
-            PiSpeaker::User => said(&mut out, "[User]: ", "", blocks.filter(|b| is_text(b))),
+            PiSpeaker::User => prose(&mut out, "[User]: ", "", blocks.filter(|b| is_text(b))),
             PiSpeaker::Assistant => {
                 let texts = blocks.clone().filter(|b| b.kind == BlockKind::Assistant);
-                said(&mut out, "[Assistant]: ", "\n", texts);
+                prose(&mut out, "[Assistant]: ", "\n", texts);
                 calls(&mut out, blocks.filter(|b| b.kind == BlockKind::Call));
             }
             PiSpeaker::Tool => {
@@ -100,7 +100,7 @@ fn label(out: &mut Transcript, words: &str) {
     out.push(words);
 }
 
-fn said<'a>(
+fn prose<'a>(
     out: &mut Transcript,
     words: &str,
     between: &str,

@@ -7,7 +7,7 @@ use super::ApiFormat;
 
 /// The mock's code for the end of a scripted session; no provider uses it.
 const ENDED: &str = "ctxbench_session_ended";
-const GONE: u16 = 410;
+const HTTP_GONE: u16 = 410;
 
 /// Codes for a prompt that is too large.
 const OVERFLOW_CODES: [&str; 4] = [
@@ -41,7 +41,7 @@ fn standard_status(kind: ErrorKind) -> u16 {
         ErrorKind::Overflow | ErrorKind::Invalid => 400,
         ErrorKind::RateLimited => 429,
         ErrorKind::Server | ErrorKind::Stream => 500,
-        ErrorKind::SessionEnd => GONE,
+        ErrorKind::SessionEnd => HTTP_GONE,
     }
 }
 

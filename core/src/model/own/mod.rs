@@ -151,7 +151,7 @@ impl ModelFileReader<'_> {
             Some(like) => Model { deprecated: None, ..self.listed(table, like)?.clone() },
             None => match table.models.iter().find(|m| *m.name == **name) {
                 Some(known) => known.clone(),
-                None => self.whole(table, own)?,
+                None => self.complete(table, own)?,
             },
         };
         let mut m = Model { name: name.as_str().into(), ..base.clone() };
@@ -207,7 +207,7 @@ impl ModelFileReader<'_> {
     }
 
     /// Creates a model from the file alone.
-    fn whole(&self, table: &Table, own: &OwnModel) -> Result<Model, TomlError> {
+    fn complete(&self, table: &Table, own: &OwnModel) -> Result<Model, TomlError> {
         let given = [
             ("provider", own.provider.is_some()),
             ("wire", own.wire.is_some()),
@@ -401,7 +401,7 @@ impl ModelFileReader<'_> {
         let base = match c.family {
             None => base,
             Some(Family::Claude) => Counting::CLAUDE,
-            Some(Family::Openai) => Counting::of(Provider::Openai),
+            Some(Family::Openai) => Counting::for_provider(Provider::Openai),
             Some(Family::O200k) => Counting::O200K,
         };
         let OwnCounting { per_token, per_visible_token, per_block, per_image, .. } = c;

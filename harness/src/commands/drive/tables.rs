@@ -58,7 +58,7 @@ fn overview(outcomes: &[DriveOutcome]) -> String {
             continue;
         };
         let same = b.our_summaries();
-        let [peak, input, cost] = [PEAK, INPUT, COST].map(|what| b.shown(what));
+        let [peak, input, cost] = [PEAK, INPUT, COST].map(|what| b.format(what));
         let kept = |r: &RunRecord| {
             r.summary.needs_kept_pct.map_or("n/a".to_string(), |k| format!("{k:.1} %"))
         };

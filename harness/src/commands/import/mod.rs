@@ -86,7 +86,7 @@ fn cassette(path: &Path, files: &[PathBuf]) -> anyhow::Result<()> {
     if asked == 0 {
         bail!("--cassette: no request for a summary is in a recording of `ctxbench record` here");
     }
-    tell!("{}, {new} of them new in {}", plural::pluralize(asked, "summary"), path.display());
+    report!("{}, {new} of them new in {}", plural::pluralize(asked, "summary"), path.display());
     Ok(())
 }
 
@@ -119,7 +119,7 @@ fn sessions(args: &ImportArgs) -> anyhow::Result<()> {
         })?;
         if work.written > 0 {
             let plural = if work.written == 1 { "" } else { "s" };
-            tell!("{} session{plural} in {}", work.written, out.display());
+            report!("{} session{plural} in {}", work.written, out.display());
         }
         return work.outcome();
     }
@@ -263,7 +263,7 @@ impl Work {
                 Ok(imported) => {
                     let mut loaded = imported.loaded;
                     for w in &loaded.warnings {
-                        tell!("note: {shown}: {w}");
+                        report!("note: {shown}: {w}");
                     }
                     ended = self.write(&mut loaded.session, true, shown, imported.beside, write);
                 }
@@ -278,7 +278,7 @@ impl Work {
     fn tell_untold(&mut self, format: &'static Format) {
         if !self.told.contains(&format.name) {
             self.told.push(format.name);
-            tell!("note: recordings of {} lack {}", format.title, format.untold);
+            report!("note: recordings of {} lack {}", format.title, format.untold);
         }
     }
 
@@ -306,8 +306,8 @@ impl Work {
         let mut lost = ExportLosses::default();
         let text =
             text(session, &mut lost).with_context(|| format!("writing the session of {shown}"))?;
-        if let Some(lost) = lost.told() {
-            tell!("note: {shown}: {title} cannot say: {lost}");
+        if let Some(lost) = lost.summary() {
+            report!("note: {shown}: {title} cannot say: {lost}");
         }
         write(ImportedSession {
             id: session.header.id.clone(),
@@ -324,7 +324,7 @@ impl Work {
     fn fail(&mut self, e: anyhow::Error) {
         self.failed += 1;
         if let Some(before) = self.last.replace(e) {
-            tell!("error: {}", super::error_chain(&before));
+            report!("error: {}", super::error_chain(&before));
         }
     }
 
@@ -332,13 +332,13 @@ impl Work {
     fn outcome(self) -> anyhow::Result<()> {
         let Work { last, failed, written, redactor, .. } = self;
         if let Some(note) = redactor.and_then(|r| r.note()) {
-            tell!("{note}");
+            report!("{note}");
         }
         match last {
             None => Ok(()),
             Some(e) if failed == 1 && written == 0 => Err(e),
             Some(e) => {
-                tell!("error: {}", super::error_chain(&e));
+                report!("error: {}", super::error_chain(&e));
                 bail!("{failed} of {} could not be imported", failed + written)
             }
         }

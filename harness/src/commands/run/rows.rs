@@ -96,13 +96,13 @@ impl<'a> RunRows<'a> {
             if self.cache.find(&key).is_none()
                 && let Some(run) = as_recorded(scenario, model)
             {
-                self.put(at, &key, Row { run, ..Row::default() });
+                self.store_row(at, &key, Row { run, ..Row::default() });
             }
         }
     }
 
-    fn put(&self, at: usize, key: &str, row: Row) {
-        if let Err(e) = self.cache.put(key, row, self.listed[at].is_private)
+    fn store_row(&self, at: usize, key: &str, row: Row) {
+        if let Err(e) = self.cache.store(key, row, self.listed[at].is_private)
             && let Ok(mut error) = self.write_error.lock()
         {
             *error = Some(e.to_string());
@@ -194,7 +194,7 @@ impl Taker for RunRows<'_> {
             let why = run.error.as_deref().unwrap_or("no reason was given");
             errors.push(format!("{} × {}: {why}", run.scenario.id, run.strategy.label));
         }
-        self.put(variant.at, &key, Row { run, trace, status, timing });
+        self.store_row(variant.at, &key, Row { run, trace, status, timing });
         self.shown.step(1);
     }
 }

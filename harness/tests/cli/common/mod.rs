@@ -154,7 +154,7 @@ impl Run {
 impl Output {
     /// Checks that the messages contain each of these texts.
     #[track_caller]
-    pub fn says(&self, words: &[&str]) -> &Output {
+    pub fn stderr_contains(&self, words: &[&str]) -> &Output {
         for w in words {
             assert!(self.stderr.contains(w), "{w:?} is missing in the messages:\n{}", self.stderr);
         }

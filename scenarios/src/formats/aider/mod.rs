@@ -53,7 +53,7 @@ fn sniff(head: &Head) -> bool {
 
 fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     let text = source.text()?;
-    let beside = source.beside().map(|p| p.with_file_name(REQUESTS)).filter(|p| p.is_file());
+    let beside = source.folder().map(|p| p.with_file_name(REQUESTS)).filter(|p| p.is_file());
     let requests = match &beside {
         Some(path) => requests::first_prompts(&Source::at(path).text()?),
         None => Vec::new(),
@@ -196,7 +196,7 @@ impl Chat {
                     ..RecordingReply::default()
                 }),
                 BlockAuthor::User if asked::clears(&block.text) => {
-                    if !said(&out.steps) {
+                    if !has_reply(&out.steps) {
                         continue;
                     }
                     StepKind::Cleared
@@ -221,7 +221,7 @@ impl Chat {
             }
             add(block.line, what, &mut out);
         }
-        if !said(&out.steps) {
+        if !has_reply(&out.steps) {
             // Aider was started and closed without a message.
             return ControlFlow::Continue(());
         }
@@ -244,7 +244,7 @@ fn input(piece: MessagePart) -> StepKind {
 }
 
 /// Returns whether the steps contain a message.
-fn said(steps: &[RecordingStep]) -> bool {
+fn has_reply(steps: &[RecordingStep]) -> bool {
     steps.iter().any(|s| matches!(s.what, StepKind::Input(_) | StepKind::Reply(_)))
 }
 

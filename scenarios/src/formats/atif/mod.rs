@@ -61,7 +61,7 @@ fn read(source: &Source<'_>, sink: &mut Sink<'_>) -> Result<(), InputError> {
     if let Some(next) = text_of(&members, "continued_trajectory_ref") {
         out.left_out.push(format!("{}: the session continues in {next}", source.name()));
     }
-    let beside = source.beside();
+    let beside = source.folder();
     let folder = beside.as_deref().and_then(Path::parent);
     let mut reader =
         AtifReader { steps: Vec::new(), agents: Vec::new(), told: HashSet::new(), folder };
@@ -275,7 +275,7 @@ fn parts(source: &Source<'_>) -> Vec<PathBuf> {
     struct Observation {
         results: Vec<Value>,
     }
-    let beside_it = source.beside();
+    let beside_it = source.folder();
     let Some(folder) = beside_it.as_deref().and_then(Path::parent) else { return Vec::new() };
     let Ok(text) = source.text() else { return Vec::new() };
     let outline: Outline = escapes::from_str(&text).unwrap_or_default();

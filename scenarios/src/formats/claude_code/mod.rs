@@ -177,7 +177,7 @@ impl TranscriptReader {
         };
         if origin == LineOrigin::Repeated {
             // The message itself was counted already.
-            let what = TranscriptReader::default().what(&line);
+            let what = TranscriptReader::default().step_kind(&line);
             return self.steps.push(RecordingStep { view: View::Session, what, ..step });
         }
         self.note_version(&step, o);
@@ -201,7 +201,7 @@ impl TranscriptReader {
                 ..RecordingStep::default()
             });
         }
-        let what = self.what(&line);
+        let what = self.step_kind(&line);
         self.steps.push(RecordingStep { what, ..step });
     }
 
@@ -216,7 +216,7 @@ impl TranscriptReader {
         self.version = Some(new.to_string());
     }
 
-    fn what(&mut self, line: &RecordedLine) -> StepKind {
+    fn step_kind(&mut self, line: &RecordedLine) -> StepKind {
         let o = &line.object;
         match str_of(o, "type").unwrap_or_default() {
             "assistant" => self.assistant(line),

@@ -161,7 +161,7 @@ fn id(id: &Value, epoch: &Value) -> Option<String> {
 /// Adds the question of a sample without an answer.
 fn push_input(input: &Value, line: usize, reader: &mut MessageReader) {
     match input {
-        Value::String(text) => reader.said(line, text),
+        Value::String(text) => reader.add_text(line, text),
         Value::Array(list) => {
             list.iter().filter_map(Value::as_object).for_each(|m| reader.item(line, &chat(m)));
         }

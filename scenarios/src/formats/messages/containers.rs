@@ -158,7 +158,7 @@ fn object(
             Some(raw) if starts(raw, '[') => items(document, raw, reader, out),
             Some(_) if *key == "input" => {
                 if let Some(words) = text("input") {
-                    reader.said(line, &words);
+                    reader.add_text(line, &words);
                 }
             }
             _ => continue,

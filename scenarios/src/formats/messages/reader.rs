@@ -64,7 +64,7 @@ impl MessageReader {
     }
 
     /// Adds a user message with a single text.
-    pub(in super::super) fn said(&mut self, line: usize, text: &str) {
+    pub(in super::super) fn add_text(&mut self, line: usize, text: &str) {
         let input = Input { pieces: vec![MessagePart::text(text)], blocks: 1, ..Input::default() };
         self.push(RecordingStep { line, what: StepKind::Input(input), ..RecordingStep::default() });
     }

@@ -17,7 +17,7 @@ use crate::error::{InputError, LineFault};
 use crate::escapes;
 
 /// Session in a store.
-struct StoredSession {
+struct SessionRef {
     id: String,
     /// Session of the caller, if it is a subagent's.
     parent: Option<String>,
@@ -26,20 +26,20 @@ struct StoredSession {
 /// Reads the sessions of a store, callers first. Sessions of subagents are included in their
 /// callers. A session that no caller includes is read separately.
 fn read_each(
-    mut left: Vec<StoredSession>,
+    mut left: Vec<SessionRef>,
     find: &mut dyn FnMut(&str) -> Result<Option<StoredSession>, InputError>,
     sink: &mut Sink<'_>,
 ) {
     let mut told: HashSet<String> = HashSet::new();
     while !left.is_empty() {
         let known: HashSet<String> = left.iter().map(|held| held.id.clone()).collect();
-        let waits = |held: &StoredSession| held.parent.as_ref().is_some_and(|p| known.contains(p));
+        let waits = |held: &SessionRef| held.parent.as_ref().is_some_and(|p| known.contains(p));
         let (mut later, mut now): (Vec<_>, Vec<_>) = left.into_iter().partition(waits);
         if now.is_empty() {
             // The parents form a cycle.
             now.extend(later.pop());
         }
-        for StoredSession { id, parent } in now {
+        for SessionRef { id, parent } in now {
             if told.contains(&id) {
                 continue;
             }
@@ -78,7 +78,7 @@ pub(super) fn folder(root: &Path, sink: &mut Sink<'_>) {
     // A damaged file is reported when it is read.
     let parent = |path: &Path| parent_of(&object(path).ok()?).map(str::to_string);
     let held =
-        files.iter().map(|(id, p)| StoredSession { id: id.clone(), parent: parent(p) }).collect();
+        files.iter().map(|(id, p)| SessionRef { id: id.clone(), parent: parent(p) }).collect();
     let by_id: HashMap<&str, &PathBuf> = files.iter().map(|(id, p)| (&**id, p)).collect();
     let mut find = |id: &str| match by_id.get(id) {
         Some(path) => Ok(of_folder(root, object(path)?)),
@@ -184,14 +184,14 @@ struct Database {
 
 impl Database {
     /// Returns the sessions in chronological order.
-    fn sessions(&self) -> rusqlite::Result<Vec<StoredSession>> {
+    fn sessions(&self) -> rusqlite::Result<Vec<SessionRef>> {
         let columns = self.columns("session")?;
         let has = |name: &str| columns.iter().any(|c| c == name);
         let parent = if has("parent_id") { "parent_id" } else { "NULL" };
         let order = if has("time_created") { "time_created, id" } else { "id" };
         let sql = format!("SELECT id, {parent} FROM session WHERE id <> '' ORDER BY {order}");
         let held =
-            |row: &rusqlite::Row<'_>| Ok(StoredSession { id: row.get(0)?, parent: row.get(1)? });
+            |row: &rusqlite::Row<'_>| Ok(SessionRef { id: row.get(0)?, parent: row.get(1)? });
         self.db.prepare(&sql)?.query_map([], held)?.collect()
     }
 

@@ -33,7 +33,7 @@ impl AiderProgram {
         match name.filter(|n| **n != *s.model.name) {
             Some(name) => {
                 let model = s.model.named(name);
-                let limit = Self::most_input(&model.scaled(self.scale));
+                let limit = Self::model_max_input(&model.scaled(self.scale));
                 (model, limit)
             }
             None => (s.model.clone(), Self::max_input(s)),
@@ -49,7 +49,7 @@ impl AiderProgram {
                 continue;
             }
             text.push(if text.is_empty() { "" } else { "\n" });
-            text.show(&as_text(draft));
+            text.push_block(&as_text(draft));
         }
         let parts = [&self.chunks.system, &self.chunks.readonly_files, &self.chunks.chat_files];
         let mut blocks: Vec<_> = parts.into_iter().flatten().cloned().collect();

@@ -49,7 +49,7 @@ impl AiderProgram {
         self.summarize_end(s).await;
         let snapshot = self.chunks.done.clone();
         let messages = messages(&snapshot);
-        let believed = messages.iter().map(|m| self.behaviour.count.one(m)).sum();
+        let believed = messages.iter().map(|m| self.behaviour.count.message_tokens(m)).sum();
         s.note(Event::Trigger {
             check: "summarize_start",
             believed,

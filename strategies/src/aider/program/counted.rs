@@ -16,7 +16,7 @@ pub(super) struct MessageTokens(HashMap<(bool, Vec<u64>), u64>);
 impl MessageTokens {
     /// Returns the tokens of blocks as messages, as [`Exact`] counts a list.
     pub(super) fn list(&mut self, blocks: &[Arc<Block>]) -> u64 {
-        Exact::of(groups(blocks).into_iter().map(|g| self.message(&blocks[g])))
+        Exact::total(groups(blocks).into_iter().map(|g| self.message(&blocks[g])))
     }
 
     fn message(&mut self, blocks: &[Arc<Block>]) -> u64 {

@@ -122,12 +122,12 @@ impl AiderProgram {
         }
     }
 
-    fn most_input(model: &Model) -> u64 {
+    fn model_max_input(model: &Model) -> u64 {
         model.input_limit.unwrap_or(model.window)
     }
 
     fn max_input(s: &Engine) -> u64 {
-        Self::most_input(&s.model)
+        Self::model_max_input(&s.model)
     }
 
     /// Returns whether a prompt is sent. If it does not fit, the user is asked, regardless of the
@@ -181,7 +181,7 @@ impl AiderProgram {
         let mut shown: Vec<_> =
             s.fixed.files.iter().map(|b| b.map_draft(|d| d.role = Role::User)).collect();
         let assent = if !self.created.is_empty() {
-            let text: Arc<str> = format!("{}{}", words.files, self.created.shown()).into();
+            let text: Arc<str> = format!("{}{}", words.files, self.created.listing()).into();
             shown.push(s.synthetic(BlockKind::File, Role::User, text, vec![]));
             &words.files_ok
         } else {
@@ -198,7 +198,7 @@ impl AiderProgram {
     }
 
     /// Sets the view to the chunks.
-    fn show(&self, s: &mut Engine) {
+    fn update_view(&self, s: &mut Engine) {
         // There are no calls or results that could be separated.
         let _ = s.context.set(self.chunks.all());
     }
@@ -213,7 +213,7 @@ impl AiderProgram {
         let all = shown.iter().all(|b| stays(&b));
         self.chunks.cur = shown.iter().filter(stays).cloned().collect();
         if !all {
-            self.show(s);
+            self.update_view(s);
         }
     }
 
@@ -238,7 +238,7 @@ impl AiderProgram {
             let block = s.synthetic(kind, role, text.clone(), vec![]);
             self.chunks.done.push(block);
         }
-        self.show(s);
+        self.update_view(s);
     }
 
     /// Returns the prompt: the context with the reminder. An architect writes no edits and gets no
@@ -354,7 +354,7 @@ fn as_text(mut raw: Draft) -> Draft {
             return raw;
         }
     };
-    text.show(&raw);
+    text.push_block(&raw);
     let as_text = text.draft(kind, role);
     Draft { form: raw.form, opaque: raw.opaque, media: raw.media, as_list: raw.as_list, ..as_text }
 }
@@ -364,7 +364,7 @@ fn message(blocks: &[Arc<Block>]) -> ChatLine {
     let mut text = Transcript::default();
     for (i, b) in blocks.iter().enumerate() {
         text.push(if i > 0 { "\n" } else { "" });
-        text.show(b);
+        text.push_block(b);
     }
     ChatLine::text(role, text)
 }
@@ -397,7 +397,7 @@ impl Strategy for AiderProgram {
             ..Chunks::default()
         };
         self.chunks.chat_files = self.chat_files(s);
-        self.show(s);
+        self.update_view(s);
     }
 
     async fn on_restart(&mut self, s: &mut Engine) {
@@ -408,7 +408,7 @@ impl Strategy for AiderProgram {
         self.on_start(s).await;
         if self.settings.restore {
             self.chunks.done = self.restored(s);
-            self.show(s);
+            self.update_view(s);
             // No message is appended after this summary, so it is applied even in the released
             // version.
             self.summarize_start(s).await;
@@ -465,7 +465,7 @@ impl Strategy for AiderProgram {
         let edited = std::mem::take(&mut self.edited);
         if std::mem::take(&mut self.newer_files) {
             self.chunks.chat_files = self.chat_files(s);
-            self.show(s);
+            self.update_view(s);
         }
         if edited || self.behaviour.every_turn {
             self.move_back(s, edited).await;
@@ -513,6 +513,6 @@ impl Strategy for AiderProgram {
             |b: &Arc<Block>| b.origin.iter().map(|o| o.message).min().unwrap_or(b.message) <= to;
         self.chunks.done.retain(stays);
         self.chunks.cur.retain(stays);
-        self.show(s);
+        self.update_view(s);
     }
 }

@@ -44,7 +44,7 @@ impl ClaudeCodeProgram {
         let worth_it = self.settings.idle_compaction
             && long_lived
             && !self.gave_up()
-            && !self.hooks.block(false)
+            && !self.hooks.blocks_compaction(false)
             && self.believed(s) >= self.settings.idle_min_tokens;
         let wait = s.model.cache.lifetime(Ttl::OneHour) as f64 * self.settings.idle_share;
         self.state.pause.at = worth_it.then(|| s.now() + wait.round() as Millis);

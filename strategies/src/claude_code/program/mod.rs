@@ -148,9 +148,9 @@ impl ClaudeCodeProgram {
                 message: s.results_chars as usize,
             },
             asked: summaries(&s, &words, &words.summary_prompt),
-            hooks: Hooks::of(&s),
-            restore: Restore::of(&s),
-            memory: SessionMemory::of(&s, &words),
+            hooks: Hooks::from_settings(&s),
+            restore: Restore::from_settings(&s),
+            memory: SessionMemory::from_settings(&s, &words),
             cleared: words.cleared,
             notes_lead_in: words.notes_lead_in,
             state: ProgramState::default(),
@@ -308,7 +308,7 @@ impl ClaudeCodeProgram {
         let (gone, tail) = history.split_at(kept.min(written.upto));
         let summary = self.asked.block(s, &written.text, gone);
         let mut restored = self.restore.blocks(s, tail);
-        restored.extend(self.hooks.shown(s));
+        restored.extend(self.hooks.block(s));
         self.replace(
             s,
             "compact",
@@ -434,7 +434,7 @@ impl Strategy for ClaudeCodeProgram {
         let believed = self.believed(s);
         if !self.gave_up() && self.settings.trigger != Trigger::Limit && believed >= levels.compact
         {
-            if self.hooks.block(false) {
+            if self.hooks.blocks_compaction(false) {
                 s.trigger("blocked_by_hook", believed, levels.compact);
                 return Flow::Proceed;
             }
@@ -467,7 +467,7 @@ impl Strategy for ClaudeCodeProgram {
     async fn after_step(&mut self, s: &mut Engine, had_calls: bool) -> Flow {
         if had_calls {
             self.fit_results(s);
-            self.state.scoped.show(s);
+            self.state.scoped.add_to_view(s);
         }
         let believed = self.believed(s);
         self.memory.tend(s, &self.asked, &self.state.deleted, believed).await;
@@ -484,7 +484,7 @@ impl Strategy for ClaudeCodeProgram {
             return Flow::Again;
         }
         let tries = e.is_overflow() && !self.gave_up() && u64::from(attempt) <= self.asked.retries;
-        if tries && self.hooks.block(false) {
+        if tries && self.hooks.blocks_compaction(false) {
             return Flow::FailTurn(format!("{e}; a hook blocked the compaction"));
         }
         if !tries {
@@ -544,7 +544,7 @@ impl Strategy for ClaudeCodeProgram {
         s: &mut Engine,
         instructions: Option<&str>,
     ) -> Result<(), Unsupported> {
-        if self.hooks.block(true) {
+        if self.hooks.blocks_compaction(true) {
             s.trigger("blocked_by_hook", self.believed(s), 0);
             return Ok(());
         }

@@ -132,7 +132,7 @@ impl Amount {
 }
 
 impl Inputs {
-    fn of(this: Option<Self>) -> ClearInputs {
+    fn resolve(this: Option<Self>) -> ClearInputs {
         match this {
             None | Some(Inputs::All(false)) => ClearInputs::None,
             Some(Inputs::All(true)) => ClearInputs::All,
@@ -152,7 +152,7 @@ impl ContextManagement {
     /// Documented defaults: clear from 100,000 tokens and keep 3 tool uses, compact from 150,000, keep
     /// thinking.
     pub(crate) fn edits(self) -> Result<Vec<ServerEdit>, WireError> {
-        const KNOWN: &str =
+        const ACCEPTED: &str =
             "clear_tool_uses_20250919, clear_thinking_20251015, compact_20260112, cache_edits";
         let mut edits = Vec::new();
         for e in self.edits {
@@ -168,7 +168,7 @@ impl ContextManagement {
                     keep: number.unwrap_or(3),
                     clear_at_least: Amount::tokens(e.clear_at_least, 0)?,
                     exclude: e.exclude_tools.unwrap_or_default(),
-                    inputs: Inputs::of(e.clear_tool_inputs),
+                    inputs: Inputs::resolve(e.clear_tool_inputs),
                 },
                 "clear_thinking_20251015" => ServerEdit::ClearThinking { keep: number },
                 "compact_20260112" => ServerEdit::Compact {
@@ -183,7 +183,7 @@ impl ContextManagement {
                     return Err(WireError::Unsupported {
                         what: "context edit",
                         value: e.kind,
-                        known: KNOWN,
+                        known: ACCEPTED,
                     });
                 }
             });

@@ -197,7 +197,7 @@ impl WireFormat for AnthropicMessages {
         stream::events(whole)
     }
     fn assemble(&self, events: &[String]) -> Option<Vec<u8>> {
-        whole::whole(events)
+        whole::assemble(events)
     }
     fn reply_id(&self, number: u64) -> String {
         format!("msg_{number:04}")

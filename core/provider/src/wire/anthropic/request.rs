@@ -13,7 +13,7 @@ use crate::wire::json::{
     self, CacheControl, OneOrMany, Text, block_object, buffer, field, list, number, opt, or_empty,
     raw, string, unwrapped,
 };
-use crate::wire::plan::{PDF, Show, Slot, data_url};
+use crate::wire::plan::{BlockForm, PDF, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, ServerEdit, Thread, Tools, Ttl};
 
@@ -22,11 +22,14 @@ pub(crate) fn headers(request: &Request, slots: &[Slot]) -> Vec<(&'static str, S
     let has = |compact: bool| {
         request.server_edits.iter().any(|e| matches!(e, ServerEdit::Compact { .. }) == compact)
     };
-    let shows = |show: Show| slots.iter().any(|s| s.show == show);
+    let shows = |show: BlockForm| slots.iter().any(|s| s.show == show);
     let betas = [
         (has(false), "context-management-2025-06-27"),
         (has(true), "compact-2026-01-12"),
-        (shows(Show::Trigger) || (shows(Show::Compaction) && !has(true)), "compact-2026-09-04"),
+        (
+            shows(BlockForm::Trigger) || (shows(BlockForm::Compaction) && !has(true)),
+            "compact-2026-09-04",
+        ),
         (request.thread.is_some(), "message-threads-2026-08-12"),
         (
             request.ttl == Ttl::OneHour && !request.breakpoints.is_empty(),
@@ -71,7 +74,7 @@ pub(crate) fn encode(request: &Request, slots: &[Slot], sampling: bool) -> Vec<u
     }
     raw(o, ",\"messages\":[");
     let (rest, trigger) = match slots[head..].split_last() {
-        Some((last, rest)) if last.show == Show::Trigger => (rest, Some(block(last))),
+        Some((last, rest)) if last.show == BlockForm::Trigger => (rest, Some(block(last))),
         _ => (&slots[head..], None),
     };
     list(o, rest.chunk_by(|a, b| a.message == b.message), |o, group| {
@@ -121,24 +124,24 @@ pub(crate) fn encode(request: &Request, slots: &[Slot], sampling: bool) -> Vec<u
 fn part(o: &mut Vec<u8>, s: &Slot, b: &Block) {
     let (id, name) = b.call.as_ref().map_or(("", ""), |c| (&c.id, &c.name));
     match s.show {
-        Show::Text | Show::Trigger => text(o, b.json_text()),
-        Show::Image => {
+        BlockForm::Text | BlockForm::Trigger => text(o, b.json_text()),
+        BlockForm::Image => {
             if let Some(m) = &b.media {
                 image(o, m);
             }
         }
-        Show::Reasoning => {
+        BlockForm::Reasoning => {
             raw(o, "{\"type\":\"thinking\",\"thinking\":");
             raw(o, b.json_text());
             field(o, ",\"signature\":", b.opaque.as_deref().unwrap_or(""));
         }
-        Show::Call => {
+        BlockForm::Call => {
             field(o, "{\"type\":\"tool_use\",\"id\":", id);
             field(o, ",\"name\":", name);
             raw(o, ",\"input\":");
             block_object(o, b);
         }
-        Show::Output => {
+        BlockForm::Output => {
             field(o, "{\"type\":\"tool_result\",\"tool_use_id\":", id);
             raw(o, ",\"content\":");
             output(o, b);
@@ -146,7 +149,7 @@ fn part(o: &mut Vec<u8>, s: &Slot, b: &Block) {
                 raw(o, ",\"is_error\":true");
             }
         }
-        Show::Compaction => {
+        BlockForm::Compaction => {
             raw(o, "{\"type\":\"compaction\",\"content\":");
             raw(o, if b.text.is_empty() { "null" } else { b.json_text() });
             if let Some(e) = &b.opaque {

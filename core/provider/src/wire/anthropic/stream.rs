@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::wire::stream::{StreamEvent, event, pieces, text, with};
 
 #[derive(Deserialize)]
-struct Whole<'a> {
+struct StreamedReply<'a> {
     id: Value,
     model: Value,
     stop_reason: Value,
@@ -27,7 +27,7 @@ struct StreamedCall<'a> {
 }
 
 pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<StreamEvent>> {
-    let whole: Whole<'_> = serde_json::from_slice(whole)?;
+    let whole: StreamedReply<'_> = serde_json::from_slice(whole)?;
     // The end has iterations and output, the beginning has lifetimes of cache writes.
     let begin = without(&with(&whole.usage, "output_tokens", 0.into()), "iterations");
     let message = json!({

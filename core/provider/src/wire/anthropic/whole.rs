@@ -14,7 +14,7 @@ struct PartialBlock {
     input: String,
 }
 
-pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
+pub(super) fn assemble(events: &[String]) -> Option<Vec<u8>> {
     let mut message = Map::new();
     let mut blocks: BTreeMap<u64, PartialBlock> = BTreeMap::new();
     let mut ended = false;

@@ -40,7 +40,7 @@ impl WireFormat for Gemini {
         &api::Google
     }
     fn path(&self, model: &str) -> String {
-        path::of(model, Method::Generate)
+        path::method_path(model, Method::Generate)
     }
     fn endpoint(&self, path: &str) -> Option<Endpoint> {
         if stored::is(path) {
@@ -141,7 +141,7 @@ impl WireFormat for Gemini {
         stream::events(whole)
     }
     fn assemble(&self, events: &[String]) -> Option<Vec<u8>> {
-        whole::whole(events)
+        whole::assemble(events)
     }
     fn reply_id(&self, number: u64) -> String {
         format!("response-{number:04}")
@@ -159,7 +159,7 @@ impl WireFormat for Gemini {
         let request = &Request { thread: None, ..request.clone() };
         let slots = plan(wire, request);
         let body = request::encode_count(request, &slots);
-        let path = path::of(&request.model.name, Method::Count);
+        let path = path::method_path(&request.model.name, Method::Count);
         Some(wire.encoded(request, path, body, &slots))
     }
     fn encode_count_reply(&self, tokens: u64, _original: Option<u64>) -> Vec<u8> {

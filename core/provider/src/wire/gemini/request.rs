@@ -10,13 +10,13 @@ use super::part::{self, GeminiTurn, PartForm, PartKind, TEXT, THOUGHT};
 use crate::prompt::{Item, Prompt};
 use crate::wire::WireError;
 use crate::wire::json::{self, Text, block_object, buffer, field, list, number, opt, raw};
-use crate::wire::plan::{Show, Slot};
+use crate::wire::plan::{BlockForm, Slot};
 
 /// Encodes a request.
 pub(super) fn encode(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let mut o = buffer(&request.blocks, request.tools.as_ref().map_or(0, |t| t.json.get().len()));
     o.push(b'{');
-    said(&mut o, request, slots);
+    write_conversation(&mut o, request, slots);
     if let Some(n) = request.max_tokens {
         raw(&mut o, ",\"generationConfig\":{\"maxOutputTokens\":");
         number(&mut o, n);
@@ -32,13 +32,13 @@ pub(super) fn encode_count(request: &Request, slots: &[Slot]) -> Vec<u8> {
     let model = format!("models/{}", request.model.name);
     field(&mut o, "{\"generateContentRequest\":{\"model\":", &model);
     o.push(b',');
-    said(&mut o, request, slots);
+    write_conversation(&mut o, request, slots);
     raw(&mut o, "}}");
     o
 }
 
 /// Encodes the prompt without surrounding braces.
-fn said(o: &mut Vec<u8>, request: &Request, slots: &[Slot]) {
+fn write_conversation(o: &mut Vec<u8>, request: &Request, slots: &[Slot]) {
     let block = |s: &Slot| &*request.blocks[s.block];
     let head = slots.iter().take_while(|s| s.message == 0).count();
     if head > 0 {
@@ -78,11 +78,11 @@ fn said(o: &mut Vec<u8>, request: &Request, slots: &[Slot]) {
 
 fn kind(s: &Slot, b: &Block) -> PartKind {
     match s.show {
-        Show::Reasoning => PartKind::Thought {
+        BlockForm::Reasoning => PartKind::Thought {
             empty: b.text.is_empty(),
             sealed: b.opaque.as_ref().is_some_and(|o| !o.is_empty()),
         },
-        Show::Call | Show::Text if s.is_assistant() => PartKind::Carrier,
+        BlockForm::Call | BlockForm::Text if s.is_assistant() => PartKind::Carrier,
         _ => PartKind::Other,
     }
 }
@@ -91,10 +91,10 @@ fn kind(s: &Slot, b: &Block) -> PartKind {
 fn open(o: &mut Vec<u8>, s: &Slot, b: &Block) {
     let (id, name) = b.call.as_ref().map_or(("", ""), |c| (&c.id, &c.name));
     match (s.show, &b.media) {
-        (Show::Call, _) => {
+        (BlockForm::Call, _) => {
             part::call(o, id, name, |o| block_object(o, b));
         }
-        (Show::Output, media) => {
+        (BlockForm::Output, media) => {
             field(o, "{\"functionResponse\":{\"id\":", id);
             field(o, ",\"name\":", name);
             raw(
@@ -110,9 +110,9 @@ fn open(o: &mut Vec<u8>, s: &Slot, b: &Block) {
             }
             o.push(b'}');
         }
-        (Show::Image, Some(m)) => part::file(o, m),
+        (BlockForm::Image, Some(m)) => part::file(o, m),
         (show, _) => {
-            raw(o, if show == Show::Reasoning { THOUGHT } else { TEXT });
+            raw(o, if show == BlockForm::Reasoning { THOUGHT } else { TEXT });
             raw(o, b.json_text());
         }
     }

@@ -11,7 +11,7 @@ use crate::wire::stream::{StreamEvent, pieces};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Whole<'a> {
+struct StreamedReply<'a> {
     #[serde(borrow)]
     candidates: Vec<ChunkCandidate<'a>>,
     #[serde(borrow)]
@@ -44,7 +44,7 @@ struct ChunkPart {
 }
 
 pub(super) fn events(whole: &[u8]) -> serde_json::Result<Vec<StreamEvent>> {
-    let whole: Whole<'_> = serde_json::from_slice(whole)?;
+    let whole: StreamedReply<'_> = serde_json::from_slice(whole)?;
     let mut said = Vec::new();
     let mut finish = json!("STOP");
     for candidate in whole.candidates {

@@ -50,7 +50,7 @@ struct TextPart {
     thought_signature: Option<String>,
 }
 
-pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
+pub(super) fn assemble(events: &[String]) -> Option<Vec<u8>> {
     let mut fields: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
     let mut parts: Vec<Box<RawValue>> = Vec::new();
     let mut open: Option<TextPart> = None;

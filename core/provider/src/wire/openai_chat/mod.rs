@@ -69,7 +69,7 @@ impl WireFormat for OpenaiChat {
         stream::events(whole, usage)
     }
     fn assemble(&self, events: &[String]) -> Option<Vec<u8>> {
-        whole::whole(events)
+        whole::assemble(events)
     }
     fn reply_id(&self, number: u64) -> String {
         format!("chatcmpl_{number:04}")

@@ -9,7 +9,7 @@ use crate::prompt::{Content, Item, Prompt};
 use crate::wire::WireError;
 use crate::wire::json::{self, OneOrMany, Text, buffer, field, list, number, opt, or_empty, raw};
 use crate::wire::openai::{output, result, texts};
-use crate::wire::plan::{PDF, Show, Slot, data_url};
+use crate::wire::plan::{BlockForm, PDF, Slot, data_url};
 use ctxbench_core::block::{Block, Media, Role};
 use ctxbench_core::request::{Request, Tools};
 
@@ -46,13 +46,13 @@ fn plain<'a>(o: &mut Vec<u8>, role: Role, group: &[Slot], block: impl Fn(&Slot) 
     field(o, "{\"role\":", role);
     raw(o, ",\"content\":");
     match group {
-        [one] if one.show != Show::Image && block(one).splits.is_empty() => {
+        [one] if one.show != BlockForm::Image && block(one).splits.is_empty() => {
             raw(o, block(one).json_text())
         }
         _ => {
             o.push(b'[');
             list(o, group, |o, s| match (s.show, &block(s).media) {
-                (Show::Image, Some(m)) => media(o, m),
+                (BlockForm::Image, Some(m)) => media(o, m),
                 _ => texts(o, "text", block(s)),
             });
             o.push(b']');
@@ -64,10 +64,10 @@ fn plain<'a>(o: &mut Vec<u8>, role: Role, group: &[Slot], block: impl Fn(&Slot) 
 /// Writes thinking, texts and calls of one reply as one message, with one part per text.
 fn assistant<'a>(o: &mut Vec<u8>, group: &[Slot], block: impl Fn(&Slot) -> &'a Block) {
     raw(o, "{\"role\":\"assistant\"");
-    let of = |wanted: fn(Show) -> bool| {
+    let of = |wanted: fn(BlockForm) -> bool| {
         group.iter().filter(move |s| wanted(s.show)).map(&block).collect::<Vec<_>>()
     };
-    if let Some(b) = of(|s| s == Show::Reasoning).first() {
+    if let Some(b) = of(|s| s == BlockForm::Reasoning).first() {
         raw(o, ",\"reasoning_content\":");
         raw(o, b.json_text());
         if let Some(e) = &b.opaque {
@@ -76,7 +76,7 @@ fn assistant<'a>(o: &mut Vec<u8>, group: &[Slot], block: impl Fn(&Slot) -> &'a B
         }
     }
     raw(o, ",\"content\":");
-    match of(|s| !matches!(s, Show::Reasoning | Show::Call)).as_slice() {
+    match of(|s| !matches!(s, BlockForm::Reasoning | BlockForm::Call)).as_slice() {
         [] => raw(o, "null"),
         [one] => raw(o, one.json_text()),
         many => {
@@ -89,7 +89,7 @@ fn assistant<'a>(o: &mut Vec<u8>, group: &[Slot], block: impl Fn(&Slot) -> &'a B
             o.push(b']');
         }
     }
-    let calls = of(|s| s == Show::Call);
+    let calls = of(|s| s == BlockForm::Call);
     if !calls.is_empty() {
         raw(o, ",\"tool_calls\":[");
         list(o, calls, |o, b| {

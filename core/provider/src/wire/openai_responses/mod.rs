@@ -102,7 +102,7 @@ impl WireFormat for OpenaiResponses {
         stream::events(whole)
     }
     fn assemble(&self, events: &[String]) -> Option<Vec<u8>> {
-        whole::whole(events)
+        whole::assemble(events)
     }
     fn reply_id(&self, number: u64) -> String {
         format!("resp_{number:04}")

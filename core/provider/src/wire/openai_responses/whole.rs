@@ -18,7 +18,7 @@ struct ResponseEvent<'a> {
     output_index: u64,
 }
 
-pub(super) fn whole(events: &[String]) -> Option<Vec<u8>> {
+pub(super) fn assemble(events: &[String]) -> Option<Vec<u8>> {
     let mut items: BTreeMap<u64, &RawValue> = BTreeMap::new();
     let mut end = None;
     for event in events {
