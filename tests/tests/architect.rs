@@ -44,10 +44,10 @@ fn editor_model_is_billed_at_its_price() {
     let row = replayed::run(&session(), spec);
     let edits = edits(&row);
     assert_eq!(edits.len(), 2, "the edit and the answer");
-    // The written edit and nothing else, four tokens for the block.
+    // Only the written edit, with four tokens for the block.
     let written = o200k(&format!("edit_file {ARGUMENTS}")) + 4;
     assert_eq!((&*edits[0].model, edits[0].output_tokens), ("claude-haiku-4-5", written));
-    // One and five dollars for a million of Haiku's tokens, three and fifteen of Sonnet's.
+    // 1 and 5 USD per million tokens for Haiku, 3 and 15 USD for Sonnet.
     for r in &row.requests {
         let (input, output) = match r.purpose {
             Purpose::Edit => (1.0, 5.0),
@@ -60,8 +60,8 @@ fn editor_model_is_billed_at_its_price() {
     assert!(alone.summary.cost_usd > row.summary.cost_usd);
 }
 
-/// The editor keeps the result of the edit: the main model does not know the port that its tool
-/// reported. Every other strategy has it.
+/// The editor keeps the result of the edit, so the main model does not know the port that its tool
+/// reported. All other strategies do.
 #[test]
 fn architect_does_not_see_edit_results() {
     let kept = |spec: &str| replayed::run(&session(), spec).retention_pct(None);

@@ -102,7 +102,7 @@ fn remove(v: &mut Value, at: &str) {
     }
 }
 
-/// Puts a value in its place, new or changed.
+/// Sets a member to a value.
 fn put(v: &mut Value, at: &str, value: Value) {
     let (parent, name) = at.rsplit_once('/').unwrap();
     match v.pointer_mut(parent).unwrap() {
@@ -142,7 +142,8 @@ fn a_wrong_outcome_is_refused() {
                 "{name}"
             );
         }
-        // Not the last text or an error, but the text of the reply before the error.
+        // The result is neither the last text nor an error, but the text of the reply before the
+        // error.
         assert!(
             corrupted_case(case, |v| remove(v, "/outcome/error"))
                 .starts_with("outcome: expected exactly one of final, error")
@@ -193,7 +194,7 @@ fn error_classes_without_cases_are_distinguished() {
         ),
         (SDK_RAISED, &|_| {}, "ValueError"),
         (SDK_RAISED, &|v| v["events"][2]["blocks"] = json!([]), "IndexError"),
-        // The request to the main model fails, so no second one follows.
+        // The request to the main model fails, so there is no second one.
         (
             SDK_ERROR,
             &|v| {
@@ -279,8 +280,8 @@ fn message_with_texts_and_an_image_stays_one_message() {
     assert_eq!(verdict(&v).unwrap(), None);
 }
 
-/// `until_done` gives back the message that the runner received last, whether its history keeps it
-/// or not (docs/sources/anthropic-sdk.md §2.2, §2.3).
+/// `until_done` returns the message that the runner received last, even if its history drops it
+/// (docs/sources/anthropic-sdk.md §2.2, §2.3).
 #[test]
 fn a_runner_that_stops_after_a_summary_ends_with_the_message_it_dropped() {
     let stopped = |case: &str, last: Value| {
@@ -301,7 +302,7 @@ fn a_runner_that_stops_after_a_summary_ends_with_the_message_it_dropped() {
         assert_eq!(stopped(&case, json!(["The final answer is 42."])), None, "{program}");
         assert!(stopped(&case, json!(["Continuing after summary."])).is_some());
     }
-    // With a call in it, which may be named by its type.
+    // The message contains a call, which may be named by its type.
     assert_eq!(stopped(SDK, json!(["more"])), None);
     assert_eq!(stopped(SDK, json!(["more", "tool_use"])), None);
     assert_eq!(stopped(SDK, json!(["reading"])).unwrap().0, "outcome: final");
@@ -576,7 +577,7 @@ fn contradicting_members_are_refused() {
     assert_eq!(corrupted_case(image, |v| put(v, &media.unwrap(), json!("image/gif"))), "media");
 }
 
-/// Request and item of the first transcript.
+/// Returns the positions of the first transcript: request and item.
 fn summary_prompt(v: &Value) -> (usize, usize) {
     let requests = v["requests"].as_array().unwrap();
     let found = requests.iter().enumerate().find_map(|(i, r)| {
@@ -613,7 +614,7 @@ fn oversized_texts_are_refused_before_they_are_built() {
         let at = at.replace("/fixed/2/count", &format!("/fixed/{tools}/count"));
         assert!(corrupted(|v| put(v, &at, json!(huge))).contains("expected"), "{at}");
     }
-    // Each of them is within the bound, all together are not.
+    // Each text is within the limit, but all of them together are not.
     let half = json!({"type": "user", "text": {"repeat": "a", "times": 40 << 20}});
     assert!(
         corrupted(|v| v["events"].as_array_mut().unwrap().extend([half.clone(), half]))

@@ -1,9 +1,9 @@
 //! Sessions on disk under failures: killed programs, torn last lines, two writers, a full disk,
 //! missing permissions. The writer is this test binary, started as a child process that prints each
-//! stored entry. Kills are seeded; nothing sleeps.
+//! stored entry. Kills are seeded, and no test sleeps.
 //!
-//! `CTXBENCH_KILLS=500 cargo test --test all -- crash:: --nocapture` prints the figures
-//! of docs/method.md.
+//! `CTXBENCH_KILLS=500 cargo test --test all -- crash:: --nocapture` prints the figures of
+//! docs/method.md.
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader, Write};
@@ -19,26 +19,26 @@ use ctxbench_strategies::persist::{Format, Journal, JournalEntry, StoredMessage,
 
 /// Variable with the child's job: format, folder, seed, maximum number of entries, kind of entries.
 const JOB: &str = "CTXBENCH_CRASH_JOB";
-/// Kills per format in a normal test run.
+/// Number of kills per format in a normal test run.
 const KILLS: u64 = 25;
-/// Most entries that are acknowledged before a kill.
+/// Maximum number of entries that are acknowledged before a kill.
 const MOST: u64 = 24;
 
-/// Nothing that was acknowledged may be lost in these.
+/// Formats that must not lose acknowledged entries.
 const STRICT: [&str; 2] = ["codex-rollout", "claude-code-jsonl"];
 
 fn format(name: &str) -> &'static Format {
     formats().into_iter().find(|f| f.name == name).unwrap()
 }
 
-/// The entries of a session, each a function of seed and place, so that parent and child agree
-/// without a word.
+/// The entries of a session. Each is a function of seed and index, so that parent and child agree
+/// without communication.
 struct Script {
     seed: u64,
     journal: Journal,
     context: Vec<StoredMessage>,
     at: u64,
-    /// Texts only, as every format knows them, and no compaction.
+    /// Whether the session contains only texts, which every format can store, and no compaction.
     plain: bool,
 }
 
@@ -115,7 +115,7 @@ impl Script {
     }
 }
 
-/// The writer. Only does something when it is started as a child.
+/// The writer. Does nothing unless it was started as a child.
 #[test]
 #[ignore = "started by other tests as a child process"]
 fn child() {
@@ -128,7 +128,7 @@ fn child() {
             .map_err(|e| e.to_string())?;
         for i in 0..most.parse::<u64>().unwrap() {
             p.append(&script.next()).map_err(|e| e.to_string())?;
-            // Durable, so it may be said.
+            // The entry is durable, so it may be acknowledged.
             writeln!(out, "\nack {i}").and_then(|()| out.flush()).map_err(|e| e.to_string())?;
         }
         Ok(())
@@ -178,11 +178,11 @@ impl Writer {
         Writer { child, lines, acknowledged: 0, failed: None }
     }
 
-    /// Reads one line; false at the end.
+    /// Reads one line. Returns false at the end.
     fn step(&mut self) -> bool {
         let Some(Ok(line)) = self.lines.next() else { return false };
         if let Some(n) = line.strip_prefix("ack ") {
-            // A line that the kill cut off says nothing.
+            // A line that was cut off by the kill is ignored.
             assert_eq!(n.parse::<u64>().ok(), Some(self.acknowledged));
             self.acknowledged += 1;
         } else if let Some(e) = line.strip_prefix("failed ") {
@@ -191,8 +191,8 @@ impl Writer {
         true
     }
 
-    /// Lets it acknowledge this many, then kills it some instructions later. Returns how many were
-    /// acknowledged in the end.
+    /// Kills the writer some instructions after it acknowledged this many entries. Returns the
+    /// final number of acknowledged entries.
     fn kill_after(mut self, acks: u64, spins: u64) -> u64 {
         while self.acknowledged < acks && self.step() {}
         assert_eq!(self.failed, None);
@@ -200,7 +200,7 @@ impl Writer {
             std::hint::black_box(i);
         });
         self.child.kill().unwrap();
-        // Lines that it printed before it died count.
+        // Lines that were printed before the kill count.
         while self.step() {}
         self.child.wait().unwrap();
         self.acknowledged
@@ -268,7 +268,7 @@ fn kill_often(name: &str, plain: bool) -> Figures {
         out.garbled += now.garbled as u64;
         out.surplus += now.surplus as u64;
         out.torn += loaded.notes.len() as u64;
-        // It can be written on.
+        // The session accepts new entries.
         let more = StoredMessage::text(Role::User, "after the crash");
         p.append(&JournalEntry::Message(more.clone())).unwrap();
         drop(p);
@@ -302,7 +302,7 @@ fn killed_file_tree_writer_can_continue() {
     assert!(kill_often("opencode-files", false).acknowledged > 0);
 }
 
-/// The one file that lines are appended to.
+/// Returns the only file to which lines are appended.
 fn lines_file(dir: &Path) -> PathBuf {
     let mut open = vec![dir.to_path_buf()];
     while let Some(d) = open.pop() {
@@ -338,7 +338,7 @@ fn torn_last_line_is_skipped_with_a_note() {
             std::fs::write(&file, &bytes[..cut]).unwrap();
             let mut p = (format(name).open)(dir.path(), 2).unwrap();
             let loaded = p.load().unwrap();
-            // All but the line break is the whole line.
+            // The line is complete even without its line break.
             let kept = if cut == bytes.len() - 1 { 2 } else { 1 };
             assert_eq!(loaded.context, said[..kept], "{name} at {cut}");
             let torn = cut > start && kept == 1;
@@ -351,7 +351,7 @@ fn torn_last_line_is_skipped_with_a_note() {
             if torn {
                 assert!(loaded.notes[0].contains("was passed over"), "{:?}", loaded.notes);
             }
-            // The next entry is complete.
+            // The next entry is stored completely.
             p.append(&JournalEntry::Message(said[1].clone())).unwrap();
             let after = p.load().unwrap();
             assert_eq!(after.context[kept..], said[1..], "{name} at {cut}");
@@ -381,7 +381,7 @@ fn two_writers_keep_all_entries() {
             let own: Vec<StoredMessage> = log.iter().filter(of).cloned().collect();
             let now = losses(&script.context, &own);
             if f.name == "aider-markdown" {
-                // Messages are complete on disk, but the format does not say which reply follows
+                // Messages are complete on disk, but the format does not store which reply answers
                 // which message.
                 let text =
                     std::fs::read_to_string(dir.path().join(".aider.chat.history.md")).unwrap();
@@ -400,7 +400,7 @@ fn two_writers_keep_all_entries() {
 }
 
 /// Formats and the maximum file size, in blocks of 512 bytes. A format with one file reaches it
-/// late; a tree of files reaches the smallest with its first long message.
+/// late; a tree of files reaches the smallest size with its first long message.
 const ROOM: [(&str, u32); 8] = [
     ("ctxbench-store", 300),
     ("aider-markdown", 300),
@@ -439,7 +439,7 @@ fn full_disk_is_an_error_and_keeps_earlier_entries() {
         if name != "aider-markdown" {
             assert_eq!(now.garbled, 0, "{name}");
         }
-        // There is room again.
+        // Now there is enough space again.
         p.append(&JournalEntry::Message(StoredMessage::text(Role::User, "goes on"))).unwrap();
         assert!(
             p.load()
@@ -454,7 +454,7 @@ fn full_disk_is_an_error_and_keeps_earlier_entries() {
 
 #[test]
 fn full_disk_loses_only_the_current_part_of_a_file_tree() {
-    // A result is written into the file of its call. Few seeds have such a result as the first
+    // A result is written to the file of its call. With few seeds such a result is the first
     // message that does not fit.
     let name = "opencode-files";
     let mut cut = 0;
@@ -530,7 +530,7 @@ fn first_file(dir: &Path) -> PathBuf {
     all_below(dir).into_iter().find(|p| p.is_file()).unwrap()
 }
 
-/// Removes or restores write permission. Everyone may read.
+/// Removes or restores write permission. All users may read.
 fn lock(dir: &Path, write: bool) {
     let mut all = all_below(dir);
     if write {

@@ -1,4 +1,4 @@
-//! Subagents by hand calculation, and invariants of every run with subagents.
+//! Runs with subagents: hand calculations and invariants.
 
 use ctxbench_core::fact::Match;
 use ctxbench_core::request::Phase;
@@ -17,7 +17,7 @@ fn session(lines: &str) -> Scenario {
     )
 }
 
-/// Two subagents in parallel: `x` answers at once, `y` reads a file first. Each text has one token
+/// Two parallel subagents: `x` answers at once, and `y` reads a file first. Each text has one token
 /// per word.
 const TWO: &str = r#"{"type":"system","text":"one two three four five six"}
 {"type":"user","id":"u1","text":"one two three"}
@@ -38,8 +38,7 @@ const TWO: &str = r#"{"type":"system","text":"one two three four five six"}
 {"type":"fact","id":"secret","kind":"value","tokens":["secret word"],"arises":"c3","needs":["u2"]}
 {"type":"fact","id":"rule","kind":"constraint","tokens":["one two three"],"arises":"u1","needs":["y2"]}"#;
 
-/// Latency of Sonnet 4.6 where nothing is cached: 0.8 s, 0.03 ms for each token in, 5.5 ms for each
-/// token out.
+/// Latency of Sonnet 4.6 without cache, in ms: 800, 0.03 per input token, 5.5 per output token.
 fn ms(r: &RequestRecord) -> u64 {
     (800.0 + 0.03 * r.input_tokens as f64 + 5.5 * r.output_tokens as f64).round() as u64
 }
@@ -73,7 +72,8 @@ fn two_subagents_by_hand() {
         ],
         "of every window"
     );
-    // Nothing is cached below 1,024 tokens: 168 in at 3 USD a million, 43 out at 15.
+    // Nothing is cached below 1,024 tokens: 168 input tokens at 3 USD per million, 43 output tokens
+    // at 15.
     assert_eq!((r.summary.input_tokens, r.summary.output_tokens, r.summary.requests), (168, 43, 6));
     assert!(
         (r.summary.cost_usd - (168.0 * 3.0 + 43.0 * 15.0) / 1e6).abs() < 1e-12,
@@ -102,15 +102,15 @@ fn two_subagents_by_hand() {
         (dy.input_tokens, dy.output_tokens, dy.peak_context_tokens, dy.result_tokens),
         (36, 14, 25, Some(4))
     );
-    // Both begin when the first reply is there; y's file takes the stated 2 s; the main
-    // conversation waits for the slower one.
+    // Both begin after the first reply. y's file takes the stated 2 s, and the main conversation
+    // waits for the slower subagent.
     let q = &r.requests;
     let called = ms(&q[0]);
     assert_eq!((dx.started_ms, q[3].at_ms, q[4].at_ms), (called, called, called));
     assert_eq!((dx.duration_ms, dy.duration_ms), (ms(&q[3]), ms(&q[4]) + 2_000 + ms(&q[5])));
     assert_eq!(q[1].at_ms, called + dy.duration_ms);
-    // The port came back and is there; the secret did not; the rule of the main conversation is not
-    // in y's window.
+    // The port was returned and is present. The secret was not returned. The rule of the main
+    // conversation is not in y's window.
     assert_eq!(
         (dx.delegated_facts, dx.returned_facts, dx.needed_outside, dx.kept_outside),
         (1, 1, 1, 1)
@@ -145,7 +145,7 @@ fn user_who_continues_at_once_waits_for_the_tool_only() {
     let [x, y] = r.delegation.as_slice() else { panic!("{:?}", r.delegation) };
     assert_eq!((x.waited, y.waited), (true, false));
     assert!(x.duration_ms < 2_000, "{}", x.duration_ms);
-    // The call of y returns after the stated 2 s, and x is done by then.
+    // The call of y returns after the stated 2 s. By then x has finished.
     assert_eq!(r.requests[1].at_ms, ms(&r.requests[0]) + 2_000);
     assert_eq!(y.started_ms, x.started_ms);
 }
@@ -169,7 +169,7 @@ fn uncalled_subagent_costs_nothing_and_loses_its_needs() {
 
 #[test]
 fn session_without_subagent_result_is_unfinished() {
-    // The main conversation needs 60 tokens at most, x 16; a result of 90 is too much for y.
+    // The main conversation needs at most 60 tokens, x needs 16. A result of 90 is too large for y.
     let words = "word".to_string() + &" word".repeat(89);
     let r = run_with(
         MODEL,

@@ -1,5 +1,5 @@
-//! Documentation matches the program: strategies on command lines, columns of CSV files, fields of a
-//! trace.
+//! Documentation matches the program: strategies on command lines, columns of CSV files, fields of
+//! a trace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn markdown_below(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// Lines outside of fenced code, each with its number from 1.
+/// Returns the lines outside of fenced code, each with its number from 1.
 fn prose(text: &str) -> Vec<(usize, &str)> {
     let mut fenced = false;
     let mut out = Vec::new();
@@ -59,7 +59,7 @@ fn documented_strategies_parse() {
                 continue;
             }
             found += 1;
-            // A list of values ends in a bracket.
+            // A list of values ends with a bracket.
             let swept = pair[1].trim_matches(['`', '\'', '"', ',', '.', ';']);
             // A program is followed by its command.
             let program = swept.split_once(':').is_some_and(|(head, _)| head.contains("=exec"))
@@ -75,7 +75,7 @@ fn documented_strategies_parse() {
     assert!(found > 20, "{found}");
 }
 
-/// The names between backticks in the first column of the tables below a heading, in their order.
+/// Returns the names in backticks in the first column of the tables below a heading, in order.
 fn columns_of(text: &str, heading: &str) -> Vec<String> {
     let below = prose(text)
         .into_iter()
@@ -121,7 +121,7 @@ fn trace_fields_are_documented() {
     let example = formats.lines().find(|l| l.starts_with("{\"seq\":")).expect("the example");
     let example: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(example).unwrap();
-    // Those that not every line has.
+    // Fields that only some lines have.
     let some = ["agent", "phase", "ttl", "max_tokens", "params", "held", "said"];
     for field in example.keys().map(String::as_str).chain(some) {
         assert!(named.iter().any(|n| n == field), "{field}: {named:?}");

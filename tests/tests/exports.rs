@@ -32,7 +32,7 @@ struct Can {
     failures: bool,
     images_in_results: bool,
     subagents: bool,
-    /// Several system texts, each by itself.
+    /// Several separate system texts.
     system_apart: bool,
     /// The exact text of arguments.
     exact_arguments: bool,
@@ -86,7 +86,7 @@ struct Window {
 /// replies without one.
 fn said(session: &Session, can: &Can, model: &Option<String>) -> BTreeMap<Option<String>, Window> {
     let mut out: BTreeMap<Option<String>, Window> = BTreeMap::new();
-    // Window and message of each call, and its number in its reply.
+    // Window and message of each call, and its index in its reply.
     let mut calls: BTreeMap<String, (Option<String>, usize, usize)> = BTreeMap::new();
     let mut start = None;
     for entry in &session.entries {
@@ -172,7 +172,7 @@ fn parts(parts: &[Part], can: &Can, images: bool) -> Vec<Value> {
     if can.sealed {
         return out;
     }
-    // Fixed order: thinking, then text, then calls.
+    // The order is fixed: reasoning, then text, then calls.
     let (thoughts, rest): (Vec<_>, Vec<_>) =
         out.into_iter().partition(|p| p.get("thought").is_some());
     let (calls, said): (Vec<_>, Vec<_>) = rest.into_iter().partition(|p| p.get("call").is_some());
@@ -208,7 +208,7 @@ fn checked(session: Session) -> Session {
     jsonl::read(session.to_jsonl().unwrap().as_bytes(), "s.jsonl").unwrap().session
 }
 
-/// Every recording that is kept here.
+/// Returns all recordings of the test data.
 fn recordings() -> Vec<(String, Session)> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/recordings");
     let mut out = Vec::new();
@@ -244,7 +244,8 @@ fn recordings_round_trip_through_every_format() {
     }
 }
 
-/// Equal, and if not the first difference, as the whole would be too long.
+/// Asserts that two sessions are equal. A failure shows only the first difference, because the
+/// whole would be too long.
 fn similar(
     found: &BTreeMap<Option<String>, Window>,
     expected: &BTreeMap<Option<String>, Window>,
@@ -337,7 +338,7 @@ fn session_of(messages: Vec<Message>, system: Vec<String>, model: Option<&str>) 
                     all.push(Part::Reasoning { text: text.into(), encrypted });
                 }
                 Bit::Call(name, arguments) if who != 0 => {
-                    // Also such as an importer gives to messages.
+                    // Includes IDs in the form that importers assign.
                     let id = format!("m{}", n * 5 + i);
                     calls.push(id.clone());
                     all.push(Part::Call(ToolCall::new(id, name, arguments)));
@@ -408,7 +409,7 @@ proptest! {
         for can in &CAN {
             let main = session.entries.iter().any(|e| e.is_message() && e.agent().is_none());
             if !main && !can.subagents {
-                // Nothing is left to say.
+                // The format can represent no message of this session. Writing must not fail.
                 written(&session, can);
                 continue;
             }
@@ -429,7 +430,7 @@ proptest! {
             let back = round_trip(&session, can);
             let model = &session.header.model;
             prop_assert_eq!(said(&back, can, model), said(&session, can, model), "{}", can.names[0]);
-            // Once more changes nothing.
+            // A second round trip changes nothing.
             let again = round_trip(&back, can);
             prop_assert_eq!(said(&again, can, model), said(&back, can, model), "{}", can.names[0]);
         }

@@ -1,4 +1,4 @@
-//! Recorded results of single rules of the real programs: ours must be the same.
+//! Recorded results of single rules of the real programs. Our results must be the same.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -64,8 +64,8 @@ fn every_recorded_result_is_reached() {
     assert_eq!(totals, expected.map(|(k, n)| (k, (n, n))));
 }
 
-/// A history within its limit starts no worker, so nothing changes, not even by an answer at its
-/// end (docs/sources/aider.md §1.2, `summarize_start`).
+/// A history within its limit starts no worker, so nothing changes, even if it ends with an answer
+/// (docs/sources/aider.md §1.2, `summarize_start`).
 #[test]
 fn history_within_limit_is_unchanged() {
     let mut f = load("aider/0.86.2/turn_thread.json");
@@ -76,15 +76,15 @@ fn history_within_limit_is_unchanged() {
         "expected": {"outcome": "no_summary_started", "summarizer_calls": 0, "done": [user, user]}
     }]);
     assert_eq!(run(&f).unwrap().difference, None);
-    // No recording has a word for it, so another one does as well; one that means something else
-    // does not.
+    // The recordings have no name for this outcome, so any other name is accepted, except one with
+    // another meaning.
     f["cases"][0]["expected"]["outcome"] = json!("not_started");
     assert_eq!(run(&f).unwrap().difference, None);
     for other in ["summary_discarded_full_history_kept", "summary_applied", "history_emptied"] {
         f["cases"][0]["expected"]["outcome"] = json!(other);
         assert_eq!(refused(&f).0, ".outcome", "{other}");
     }
-    // One token over it, and both go into one message.
+    // One token over the limit, so both messages are merged into one.
     f["cases"][0]["input"]["max_tokens"] = json!(1);
     assert_eq!(refused(&f).0, ".done[0].content");
     f["cases"][0]["expected"]["outcome"] = json!("not_started");
@@ -111,7 +111,7 @@ fn files_of_a_stored_message_may_be_named_as_the_events_name_them() {
         }]);
         assert_eq!(run(&f).unwrap().difference, None, "{file}");
     }
-    // A file of a tool's result.
+    // A file attached to a tool result.
     let tool = json!({"type": "tool", "name": "read", "arguments": "{}", "status": "completed",
         "output": "seen", "attachments": [{"media": "image/png", "name": "pic.png"}]});
     f["cases"][0]["input"] = json!({"role": "assistant", "parts": [tool]});

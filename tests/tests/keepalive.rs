@@ -8,8 +8,8 @@ use ctxbench_scenarios::{Scenario, builtin};
 
 use crate::common::replayed;
 
-/// Tokens of Aider's text when no file is shared, and of its reply: the end of the cached prefix. A
-/// block has four tokens more than its text.
+/// Returns the tokens of Aider's text without shared files and of its reply, which end the cached
+/// prefix. A block has four tokens more than its text.
 fn no_files() -> u64 {
     o200k("So far no file is part of the chat that you may change.") + o200k("Ok.") + 8
 }
@@ -76,7 +76,8 @@ fn pings_keep_the_prefix_warm_over_twenty_minutes() {
 
         let warm = run(&scenario, ",keepalive_pings=4");
         let (samples, pings) = (of(&warm, Purpose::Sample), of(&warm, Purpose::Ping));
-        // The first ping is sent at 0, every next one 295 s after the previous one.
+        // The first ping is sent 295 s after the request, and every next one 295 s after the
+        // previous one.
         assert_eq!(
             pings.iter().map(|p| p.at_ms).collect::<Vec<_>>(),
             [295_000, 590_000, 885_000, 1_180_000],
@@ -90,7 +91,7 @@ fn pings_keep_the_prefix_warm_over_twenty_minutes() {
         assert_eq!((samples[1].cache_read, samples[1].cache_write), (prefix, 0));
         // No turn waits for pings: the second turn begins at the same time as without them.
         assert_eq!(samples[1].at_ms, of(&cold, Purpose::Sample)[1].at_ms);
-        // Four reads at 0.30 USD per million, and a read in the place of a write at 3.75.
+        // Four reads at 0.30 USD per million, and a read instead of a write at 3.75.
         let saved = prefix as f64 * (3.75 - 0.30 - 4.0 * 0.30) / 1e6;
         assert!(
             (cold.summary.cost_usd - warm.summary.cost_usd - saved).abs() < 1e-9,
@@ -101,7 +102,7 @@ fn pings_keep_the_prefix_warm_over_twenty_minutes() {
     }
 }
 
-/// The program looks at no size, and Anthropic caches nothing below 1,024 tokens.
+/// The program ignores the size, and Anthropic caches nothing below 1,024 tokens.
 #[test]
 fn pings_below_the_smallest_cached_prompt_read_nothing() {
     let text = |words: usize| "word".to_string() + &" word".repeat(words - 1);
@@ -127,13 +128,13 @@ fn too_few_pings_only_cost() {
         (of(&r, Purpose::Ping).len(), samples[1].cache_read, samples[1].cache_write),
         (2, 0, prefix)
     );
-    // A pause that the cache survives by itself needs none, and none is due.
+    // The cache survives this pause without pings, and no ping is due.
     assert!(of(&run(&session(200_000, true), ",keepalive_pings=4"), Purpose::Ping).is_empty());
 }
 
-/// Pauses of 8, 20 and 120 minutes and half a minute to type: the cost of the prefix is one
-/// write, unless pings at 295 s, 590 s, … had it read in between, the last of them at most five
-/// minutes before. Pings by hand, for one, four and 24 places in the three pauses.
+/// Pauses of 8, 20 and 120 minutes, and half a minute to type. The cost of the prefix is one write,
+/// unless pings at 295 s, 590 s, … read it in between, the last of them at most five minutes
+/// before. Pings by hand, for one, four and 24 places in the three pauses.
 #[test]
 fn day_with_breaks_is_cheapest_with_pings_for_a_meeting() {
     let day = builtin::by_id("day-with-breaks").unwrap();
@@ -160,7 +161,7 @@ fn day_with_breaks_is_cheapest_with_pings_for_a_meeting() {
     assert!(paid[2] < plain && plain < paid[0]);
 }
 
-/// Ten seconds too late, and each ping pays for a write instead of a read.
+/// Ten seconds too late, each ping pays for a write instead of a read.
 #[test]
 fn pings_after_cache_expiry_write_it_again() {
     let (_, prefix) = system();

@@ -1,5 +1,5 @@
-//! Compares facts found in recordings with needs labelled by hand. `tests/data/labels` describes
-//! the labels.
+//! Comparison of the facts found in recordings with manually labelled needs. `tests/data/labels`
+//! describes the labels.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,13 +9,13 @@ use serde_json::Value;
 
 use crate::common::{recordings, replayed};
 
-/// Replies between a label and a pair that still match.
+/// Maximum number of replies between a label and a matching pair.
 const WITHIN: usize = 2;
 
-/// Shortest literal that matches by containing or being contained, in characters.
+/// Minimum length in characters of a literal that matches by containing or being contained.
 const PART: usize = 4;
 
-/// Subagent and number of the reply. Messages count for the reply before them.
+/// Subagent and index of the reply. A message has the index of the reply before it.
 type Position = (Option<String>, usize);
 
 /// A fact that was found, at one of its needs.
@@ -119,7 +119,7 @@ fn near(a: &Position, b: &Position) -> bool {
 }
 
 fn score(pairs: &[Pair], labels: &[&Value], score: &mut Score) {
-    // Windows of part B are labelled in full: the needs of each by its place.
+    // Windows of part B are labelled in full. This maps each position to its needs.
     let mut windows: HashMap<Position, Vec<&Value>> = HashMap::new();
     for label in labels {
         if let Some(window) = label["window"].as_u64() {
@@ -187,8 +187,8 @@ fn found_needs_match_labels() {
     }
 }
 
-/// A need that a history in which nothing was ever left out does not meet would measure the finder
-/// and not memory.
+/// If nothing was removed from the history, every need must be met. Otherwise the figures would
+/// measure the finder and not the strategy.
 #[test]
 fn without_compaction_every_need_is_met() {
     for name in ["codemie-rollout", "codemie-session"] {

@@ -71,8 +71,7 @@ fn codex_keeps_both_user_messages_and_one_summary() {
 
 #[test]
 fn opencode_with_fitting_tail_summarises_without_pruning() {
-    // docs/sources/opencode.md §3.2: when the tail would begin at the first message, no tail is
-    // kept.
+    // docs/sources/opencode.md §3.2: if the tail would begin at the first message, no tail is kept.
     use BlockKind::{Base, Marker, Summary};
     let found = of("login-bug", "opencode");
     assert_eq!(found.iter().map(|c| c.mechanism).collect::<Vec<_>>(), ["summary"]);
@@ -81,7 +80,7 @@ fn opencode_with_fitting_tail_summarises_without_pruning() {
         [Base, Marker, Summary],
         "a manual compaction adds no message that asks to go on"
     );
-    // Switched on, pruning still finds less than it protects: 12,500 tokens against 40,000.
+    // Even if it is enabled, pruning finds less than it protects: 12,500 tokens against 40,000.
     assert!(of("login-bug", "opencode:prune=true").iter().all(|c| c.mechanism != "prune"));
 }
 
@@ -110,8 +109,8 @@ fn claude_code_summary_has_nine_sections_and_restored_files() {
     }
     let files = after.of_kind(BlockKind::File);
     assert!((1..=5).contains(&files.len()));
-    // Caps of 5,000 tokens a file and 50,000 in all (docs/sources/claude-code.md §1.4), counted
-    // as the product does, bytes / 4.
+    // Limits of 5,000 tokens per file and 50,000 in total (docs/sources/claude-code.md §1.4),
+    // counted as in the product, bytes / 4.
     assert!(files.iter().all(|f| f.bytes() / 4 <= 5_100));
     assert!(files.iter().map(|f| f.bytes() / 4).sum::<usize>() <= 50_000);
     for path in ["src/auth.ts", "src/middleware.ts"] {
@@ -151,7 +150,7 @@ fn the_lighter_tiers_fire_on_the_marathon() {
             .find(|c| c.mechanism == mechanism)
             .unwrap_or_else(|| panic!("{strategy} never did {mechanism}"));
         assert!(cleared(first) > 0);
-        // Clearing takes no message away: same blocks, same order.
+        // Clearing removes no message: same blocks, same order.
         let shape = |blocks: &[Arc<Block>]| {
             blocks.iter().map(|b| (b.kind, b.call.clone())).collect::<Vec<_>>()
         };
@@ -180,7 +179,7 @@ fn opencode_prunes_beyond_forty_thousand_tokens_and_leaves_two_turns() {
 
 #[test]
 fn login_bug_has_the_documented_sizes() {
-    // The table of the scenario: each message within 10 % or 10 tokens, the whole within 2 % of
+    // Sizes in the scenario's table: each message within 10 % or 10 tokens, the total within 2 % of
     // 15,420, five results 81 % ± 1.
     let s = builtin::by_id("login-bug").unwrap().session;
     let mut rows: Vec<u64> = Vec::new();

@@ -1,5 +1,5 @@
-//! No bytes make a parser panic: noise, and files of each format with bytes changed, lines moved
-//! and ends cut off.
+//! No bytes make a parser panic: random bytes, and files of each format with changed bytes, moved
+//! lines and missing ends.
 
 #[path = "../doors.rs"]
 mod doors;
@@ -18,7 +18,7 @@ use doors::{DOORS, served};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Files that each door takes, from the test data.
+/// Valid files for each parser, from the test data.
 fn good(door: &str) -> Vec<Vec<u8>> {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("data");
     let built_in = |ends: &str| files(&data.join("../../scenarios/data"), ends);
@@ -86,7 +86,7 @@ fn good(door: &str) -> Vec<Vec<u8>> {
     out
 }
 
-/// The requests of a conversation that grows to this one and beyond, a zero between them.
+/// Returns the requests of a conversation that grows to this one and beyond, separated by zeros.
 fn growing(request: &[u8]) -> Vec<u8> {
     let whole: serde_json::Value = serde_json::from_slice(request).unwrap();
     let list = ["messages", "input", "contents"].into_iter().find(|f| whole[f].is_array()).unwrap();
@@ -123,7 +123,7 @@ fn hostile(prefix: u64, ms: u64, tokens: u64) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Files of a format, each with the number of the format.
+/// Returns files of a format, each preceded by the number of the format.
 fn stored(number: u8, format: &Format) -> Vec<Vec<u8>> {
     let dir = tempfile::tempdir().unwrap();
     let mut p = (format.open)(dir.path(), 1).unwrap();
@@ -157,15 +157,15 @@ fn files(dir: &Path, ends: &str) -> Vec<PathBuf> {
 /// A mutation of a file.
 #[derive(Clone, Debug)]
 enum Damage {
-    /// A byte becomes another.
+    /// Replaces a byte.
     Byte(usize, u8),
-    /// The end is missing.
+    /// Removes the end.
     Cut(usize),
-    /// A piece is there twice.
+    /// Repeats a part.
     Twice(usize, usize),
-    /// A number becomes a strange one.
+    /// Replaces a number with an unusual one.
     Number(usize, &'static str),
-    /// A bracket or quote is missing.
+    /// Removes a bracket or quote.
     Mark(usize),
 }
 
@@ -235,7 +235,7 @@ fn every_parser_accepts_some_file() {
     }
     for format in formats::ALL {
         let sniffed = |b: &Vec<u8>| {
-            // The first versions of one format are recognised by file name only.
+            // The first versions of one format are recognised only by their file name.
             let head = formats::Source::of_bytes(b, "x.traj.json").head();
             (format.sniff)(&head.unwrap())
         };
@@ -275,7 +275,7 @@ fn hostile_session_is_refused_or_replayed() {
             "{e}"
         );
     }
-    // A session that a program builds is not checked; the clock stops at its end.
+    // A session that a program builds is not validated. The clock stops at its maximum.
     let mut scenario = parse(&hostile(0, 5, 7), "x.jsonl").unwrap();
     for e in &mut scenario.session.entries {
         if let SessionEntry::Idle { ms, .. } = e {

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::Value;
 
-/// Every strategy, every version, and the settings that change its course.
+/// Returns every strategy, every version, and the settings that change its behaviour.
 fn specs() -> Vec<Spec> {
     let mut names: Vec<String> = Vec::new();
     for d in ALL {
@@ -81,11 +81,11 @@ const BREAKS: &[(&str, Rule, &str)] = &[
     ),
 ];
 
-/// Effects of a small window. They are results, not bugs.
+/// Effects of a small window. They are results and not bugs.
 const RESULTS: [Rule; 3] = [Rule::OverTheWindow, Rule::CompactionLoop, Rule::LargerSummary];
 
-/// Strategies that let the provider edit the prompt or compact it, so that it bills another amount
-/// than was sent.
+/// Strategies that let the provider edit or compact the prompt, so that the billed amount differs
+/// from the sent one.
 const EDITED_BY_PROVIDER: [&str; 5] = [
     "openoxide@provider-side",
     "claude-code-api",
@@ -108,7 +108,8 @@ fn texts(whole: &FullReplay) -> String {
     whole.history.messages().iter().flat_map(|m| m.parts.iter()).map(part).collect()
 }
 
-/// Requests answered, as (billed input tokens, tokens of the items shown, tools offered).
+/// Returns the answered requests as (billed input tokens, tokens of the shown items, offered
+/// tools).
 fn billed(whole: &FullReplay) -> Vec<(u64, u64, bool)> {
     let lines = whole.replayed.trace.iter().map(|l| serde_json::from_str::<Value>(l).unwrap());
     let shown = |v: &Value| {
@@ -134,7 +135,7 @@ fn holds(scenario: &Scenario, spec: &Spec, model: &Model) -> Result<(), TestCase
         });
         prop_assert!(known || RESULTS.contains(&f.rule), "{label} on {}: {f:?}", model.name);
     }
-    // Nothing that was said is lost, whatever is shown.
+    // Recorded messages are kept, regardless of the view.
     if record.status == Status::Completed {
         let said = texts(&whole);
         for f in &scenario.session.facts {
@@ -197,8 +198,8 @@ proptest! {
         }
     }
 
-    /// After whatever was said, pruned, compacted, cleared and taken back, and however often it was
-    /// reopened: our store gives the context that the engine shows.
+    /// After any sequence of messages, pruning, compactions, clears and rewinds, and any number of
+    /// restarts, our store returns the context that the engine shows.
     #[test]
     fn a_reopened_store_shows_what_the_engine_shows(plan in random::plan(9)) {
         let mut scenario = plan.scenario();
@@ -209,7 +210,7 @@ proptest! {
         for name in ["reference", "none", "keep-nothing", "sliding-window", "observation-masking", "openoxide"] {
             let record = run(&scenario, &Spec::parse(name).unwrap(), model).replayed.record;
             let stored: Vec<_> = record.resume.iter().filter_map(|r| r.file.as_ref()).filter(|f| f.format == "ctxbench-store").collect();
-            // A run that dies on its way has come to fewer of them.
+            // A run that stops early has fewer restarts.
             let all = stored.len() == restarts;
             prop_assert_eq!(all, record.status == Status::Completed, "{}: \
                 {:?}", name, record.resume);

@@ -1,4 +1,4 @@
-//! The 100 % row by hand calculation: an append-only session has a closed formula.
+//! Hand calculation of the 100 % row: an append-only session has a closed formula.
 
 use ctxbench_core::block::total_tokens;
 use ctxbench_core::engine::Event;
@@ -20,8 +20,8 @@ fn run_in_full(scenario: &str, strategy: &str) -> FullReplay {
     replayed::run_in_full(&builtin::by_id(scenario).unwrap(), strategy)
 }
 
-/// Size of the prompt and of the reply of every recorded reply, straight from the session: o200k of
-/// each text, of a call's name and arguments, and 4 for every block.
+/// Returns the sizes of prompt and reply of every recorded reply, directly from the session: o200k
+/// of each text, of a call's name and arguments, and 4 for every block.
 fn sizes(session: &Session) -> Vec<(u64, u64)> {
     let block = |text: &str| o200k(text) + 4;
     let (mut prompt, mut out) = (0, Vec::new());

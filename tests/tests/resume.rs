@@ -7,8 +7,8 @@ use ctxbench_reports::record::{ResumeFile, ResumeRecord};
 use ctxbench_scenarios::builtin;
 use ctxbench_strategies::{ALL, Spec};
 
-/// The restarts of a scenario, in the model's window or another one, and how many compactions the
-/// whole run had.
+/// Returns the restarts of a scenario, in the model's window or another one, and the number of
+/// compactions in the whole run.
 fn run(scenario: &str, strategy: &str, window: Option<u64>) -> (Vec<ResumeRecord>, usize) {
     let scenario = builtin::by_id(scenario).unwrap();
     let spec = Spec::parse(strategy).unwrap();
@@ -24,7 +24,7 @@ fn resumed(scenario: &str, strategy: &str) -> Vec<ResumeRecord> {
     run(scenario, strategy, None).0
 }
 
-/// A window, before the scenario's scale, in which the afternoon does not fit.
+/// A window, before the scenario's scale, that is too small for the afternoon.
 const SMALL: Option<u64> = Some(170_000);
 
 fn file(r: &ResumeRecord) -> &ResumeFile {
@@ -43,7 +43,7 @@ fn formats_with_boundaries_restore_the_same_context() {
         ("sliding-window", &["ctxbench-store"]),
         ("keep-nothing", &["ctxbench-store"]),
         ("openoxide", &["ctxbench-store"]),
-        // The provider clears in its own view; the program's messages stay whole.
+        // The provider clears results in its own view; the program's messages do not change.
         ("claude-code-api", &["claude-code-jsonl"]),
     ] {
         let (all, compactions) = run("resume-overnight", strategy, SMALL);
@@ -61,7 +61,7 @@ fn formats_with_boundaries_restore_the_same_context() {
                 "{strategy}"
             );
             assert!(f.bytes_read > 0 && f.bytes_read <= f.stored_bytes, "{strategy}: {f:?}");
-            // A log forgets nothing, whatever the context forgot.
+            // A log keeps everything, even what the context lost.
             assert_eq!(f.recoverable_pct, Some(100.0), "{strategy}");
             // Gemini CLI estimates a resumed session by its characters, with each tool result
             // counted twice, and compresses at once if the estimate is over its threshold
@@ -83,7 +83,7 @@ fn unmarked_cleared_results_are_restored() {
 
 #[test]
 fn aider_restores_nothing_or_its_markdown_history() {
-    // docs/sources/aider.md §1.2, §1.5: nothing is restored unless asked for.
+    // docs/sources/aider.md §1.2, §1.5: nothing is restored unless enabled.
     let plain = &resumed("markdown-breaking-replies", "aider:max_chat_history_tokens=10000000")[0];
     assert!(!plain.shown_equal && !file(plain).context_equal);
     assert!(

@@ -4,7 +4,7 @@
 use ctxbench_harness::conform::{Case, replay};
 use serde_json::{Value, json};
 
-/// Runs a case and says where it differs, if it does.
+/// Runs a case. Returns the first difference, if there is one.
 fn run(settings: Value, events: Value, requests: Value, outcome: Value) -> Option<String> {
     let case = json!({
         "kind": "replay", "agent": "anthropic-sdk", "version": "python-2.12.0", "name": "by \
@@ -39,7 +39,7 @@ fn block(id: &str) -> Value {
     json!({"type": "summary_reply", "id": id, "compaction": "S", "stop_reason": "compaction", "usage": {}})
 }
 
-/// A request that begins a thread: system prompt, then these items.
+/// Builds the first request of a thread: system prompt, then these items.
 fn create(purpose: &str, params: Value, items: &[Value]) -> Value {
     let mut all =
         vec![json!({"kind": "base", "role": "system", "msg": 0, "bytes": 4, "text": "base"})];
@@ -110,7 +110,7 @@ fn compaction_after_final_turn_replaces_it() {
 fn a_turn_cut_short_with_open_calls_is_not_compacted() {
     for stop in ["max_tokens", "end_turn", "model_context_window_exceeded", "something_new"] {
         let events = json!([user("a"), with_call(reply("m0", stop, "x")), {"type": "compact"}]);
-        // The asked compaction is skipped: its event is used, and no request follows.
+        // The requested compaction is skipped: its event is used, and no request follows.
         let requests = json!([create("sample", json!({}), &[said("user", 1, "a")])]);
         let outcome = json!({"requests": 1, "tool_calls_executed": [], "final": ["x"]});
         assert_eq!(run(plain(), events, requests, outcome), None, "{stop}");
@@ -186,7 +186,7 @@ fn compaction_omits_parameters_that_shape_an_answer() {
     assert_eq!(run(settings, events, requests, outcome), None);
 }
 
-/// docs/sources/anthropic-sdk.md §2.4: one that made no summary is not the last message.
+/// docs/sources/anthropic-sdk.md §2.4: a compaction without a summary is not the last message.
 #[test]
 fn compaction_after_final_turn_is_the_last_message() {
     let run = |summary: Value, last: Value| {

@@ -1,5 +1,5 @@
-//! The model server through a separate client: every route, whole and streamed, under a clock
-//! that the test moves.
+//! The model server through a separate client: every route, complete and streamed, with a clock
+//! that the test controls.
 
 mod serving;
 
@@ -41,7 +41,7 @@ fn block_on(test: impl Future<Output = ()>) {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
 }
 
-/// A request that makes a reply of thinking (where the wire has it), text and two calls.
+/// Builds a request that gets a reply with reasoning (if the wire supports it), text and two calls.
 fn asking(wire: &str, words: &str) -> Value {
     let schema = json!({"type": "object"});
     let said = json!([{"role": "user", "content": words}]);
@@ -68,7 +68,7 @@ fn asking(wire: &str, words: &str) -> Value {
 const CALLS: &str =
     "Read both.\ncall read {\"path\": \"a\", \"n\": 1e5}\ncall read {\"path\": \"ä \\\"b\\\"\"}";
 
-/// Path and body of the same request as a stream.
+/// Returns path and body of the same request as a stream.
 fn streamed(path: &str, mut body: Value) -> (String, Value) {
     if path == GENERATE {
         return (path.replace(":generate", ":streamGenerate") + "?alt=sse", body);
@@ -82,7 +82,7 @@ fn assembled_stream_equals_whole_reply() {
     block_on(async {
         for (wire, path) in ROUTES {
             let mut body = asking(wire, CALLS);
-            // Two servers, so that both replies are first replies.
+            // Two servers, so that both replies are the first of a server.
             let whole = Here::new(Options::default()).await.post(path, &body).await;
             body["stream_options"] = json!({"include_usage": true});
             let (at, body) = streamed(path, body);
@@ -139,8 +139,8 @@ fn cache_expires_by_the_clock() {
                     .unwrap(),
             );
         }
-        // Each use keeps it for five minutes more; the last request comes exactly five minutes
-        // after the one before, which is too late.
+        // Each use extends the lifetime by five minutes. The last request comes exactly five
+        // minutes after the previous one, which is too late.
         assert_eq!(read[0], 0);
         assert!(read[1] >= 3_000 && read[1] == read[2] && read[2] == read[3], "{read:?}");
         assert_eq!(read[4], 0);
@@ -158,7 +158,7 @@ fn counting_and_compaction_have_their_routes() {
     block_on(async {
         let here = Here::new(Options::default()).await;
         let said = json!([{"role": "user", "content": "Hello there"}]);
-        // 1.17 times two tokens of o200k and the 34 of any block of Claude's.
+        // 1.17 times two o200k tokens, and the 34 tokens of each block on Claude.
         let count = here
             .post(
                 "/v1/messages/count_tokens",
@@ -204,7 +204,7 @@ fn gemini_counts_lists_and_reports_pauses() {
     block_on(async {
         let here = Here::new(Options::default()).await;
         let said = json!([{"role": "user", "parts": [{"text": "Hello there"}]}]);
-        // Two tokens of o200k and the 4 of any block, asked in each of the three ways.
+        // Two o200k tokens and the 4 tokens of each block, requested in each of the three ways.
         let whole = json!({"generateContentRequest": {
             "model": "models/gemini-3.5-flash", "contents": said,
             "systemInstruction": {"parts": [{"text": "Hello there"}]}}});
@@ -266,7 +266,7 @@ fn geminis_cache_reads_from_its_smallest_size_on() {
             let of = |key: &str| usage[key].as_u64().unwrap_or(0);
             (of("promptTokenCount"), of("cachedContentTokenCount"))
         };
-        // 4,096 tokens are the least for this model; "rule " is one token.
+        // The minimum for this model is 4,096 tokens; "rule " is one token.
         for (words, cached) in [(3_000, false), (4_200, true)] {
             let first = ask(words, "one").await;
             assert_eq!(first.1, 0, "{words}");
@@ -277,7 +277,7 @@ fn geminis_cache_reads_from_its_smallest_size_on() {
         }
         let costs: Vec<f64> =
             here.lines().iter().map(|l| l["cost_usd"].as_f64().unwrap()).collect();
-        // 1.5 USD per million tokens, a tenth of that for cached tokens.
+        // 1.5 USD per million tokens, and 10 % of that for cached tokens.
         assert!(costs[3] < costs[2] / 5.0, "{costs:?}");
     });
 }
@@ -314,7 +314,7 @@ fn malformed_requests_get_provider_errors() {
                 };
                 assert_eq!(error.code.as_deref(), Some(code), "{path}: {shown}");
             }
-            // Half a character, as JavaScript writes a text that was cut in the middle of one.
+            // Half a surrogate pair, as JavaScript writes a text that was cut within a character.
             let halved = asking(wire, "cut HERE").to_string().replace("HERE", "\\ud83d");
             let at = halved.find("\\ud83d").unwrap();
             let answer = here.ask("POST", path, &[], halved).await;
@@ -367,7 +367,7 @@ fn malformed_requests_get_provider_errors() {
         }
         let listed = here.ask("POST", "/v1beta/cachedThings", &[], "{}").await;
         assert_eq!((listed.status, &listed.json()["error"]["status"]), (404, &json!("NOT_FOUND")));
-        // A model of another provider is unknown to this one.
+        // A model of another provider is unknown to this wire.
         let mut foreign = asking("anthropic-messages", "x");
         foreign["model"] = "gpt-5.5".into();
         assert_eq!(here.post(MESSAGES, &foreign).await.status, 404);
@@ -390,7 +390,8 @@ fn browser_and_foreign_host_requests_are_refused() {
                 assert!(answer.json()["error"]["message"].is_string());
             }
         }
-        // The script has not moved, and pages of this machine may ask.
+        // The refused requests did not advance the session, and pages of this machine may send
+        // requests.
         let own = ("origin", "http://localhost:3000");
         assert_eq!(here.ask("POST", CHAT, &[own], body).await.status, 200);
     });
@@ -471,7 +472,7 @@ fn a_thread_survives_a_connection_that_breaks() {
             let lost = here.with_fault(MESSAGES, "cut=1", &body).await;
             assert!(lost.broken);
         }
-        // The client saw no reply, so it sends the same again.
+        // The client did not receive the reply, so it sends the request again.
         let got = here.post(MESSAGES, &second).await;
         assert_eq!(got.status, 200, "{}", got.json());
         let third = here.post(MESSAGES, &ask("three", after(&got.json()["id"]))).await;
@@ -534,7 +535,7 @@ fn cached_contents_are_read_until_they_expire() {
             (&stored["expireTime"], &stored["displayName"], &stored["model"]),
             (&json!("1970-01-01T02:00:00.000Z"), &json!("rules"), &json!("models/gemini-2.5-pro"))
         );
-        // 1.25 USD a million for the input, 4.50 a million and hour for the storage.
+        // 1.25 USD per million tokens for the input, 4.50 per million and hour for the storage.
         let million = tokens as f64 / 1e6;
         let close = |a: &Value, b: f64| (a.as_f64().unwrap() - b).abs() < 1e-12;
         assert!(close(&here.lines()[1]["cost_usd"], million * (1.25 + 2.0 * 4.5)));
@@ -569,7 +570,7 @@ fn cached_contents_are_read_until_they_expire() {
             (gone.status, &gone.json()["error"]["status"]),
             (403, &json!("PERMISSION_DENIED"))
         );
-        // Deleted half an hour before its time is over: that is not paid.
+        // Deleted half an hour before the end of its lifetime, which is not billed.
         let again = here.post(STORE, &storing(9_994)).await.json();
         here.now.store(10_800_000 + 5_400_000, Ordering::SeqCst);
         let at = format!("/v1beta/{}", again["name"].as_str().unwrap());

@@ -17,7 +17,7 @@ use proptest::test_runner::{RngSeed, TestRunner};
 /// A resumed session continues from a summary.
 const RESUMED: &str = "claude-code:resume=summary,resume_idle_ms=0,resume_min_tokens=300";
 
-/// Settings that need a version or another setting, and the strategy to try them with.
+/// Settings that need a version or another setting, and the strategy for the test.
 const WITH: &[(&str, &str, &str)] = &[
     ("aider", "auto_accept", "aider:architect=true"),
     ("aider", "editor_model", "aider:architect=true"),
@@ -74,14 +74,14 @@ const WITH: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Settings that no session here can show, with the reason and the test that shows them.
+/// Settings that have no effect in these sessions, with the reason and the test that covers them.
 const INERT: &[(&str, &str, &str)] = &[(
     "pi",
     "base_estimate",
     "recorded cases show it; sessions have their own system prompt and tools",
 )];
 
-/// Sessions in which anything can happen, and a built-in one.
+/// Returns random sessions and two built-in ones.
 fn sessions() -> Vec<Scenario> {
     let config = ProptestConfig {
         rng_seed: RngSeed::Fixed(4),
@@ -94,7 +94,7 @@ fn sessions() -> Vec<Scenario> {
         (0..40).map(|_| random::plan(14).new_tree(&mut runner).unwrap().current().scenario()),
     );
     out.push(builtin::by_id("two-sessions").unwrap());
-    // Some with a provider that fails now and then.
+    // Every third session has a provider that fails occasionally.
     for (n, s) in out.iter_mut().enumerate().filter(|(n, _)| n % 3 == 2) {
         let on = if n % 2 == 0 { FaultOn::Sample } else { FaultOn::Summary };
         s.faults.push(ProviderFault {
@@ -126,7 +126,7 @@ fn course(scenario: &Scenario, spec: &Spec, model: &Model) -> Vec<String> {
     replayed.trace.iter().map(|l| l.replacen(&label, "", 1)).collect()
 }
 
-/// Values worth trying: around the default, and the ends.
+/// Returns values to try: around the default, and the ends of the range.
 fn values(s: &Setting) -> Vec<String> {
     let numbers = |n: u64| {
         [0, 1, n / 16, n / 4, n / 2, n * 2, n * 8, 300, 5_000].map(|n| n.to_string()).to_vec()
@@ -145,7 +145,8 @@ fn values(s: &Setting) -> Vec<String> {
 
 struct Shower {
     sessions: Vec<Scenario>,
-    /// Session and model, those first that showed a setting last: they are likely to show more.
+    /// Indexes of sessions and models. The pairs that showed an effect last come first, because
+    /// they are likely to show more.
     order: Vec<(usize, usize)>,
     plain: HashMap<(String, usize, usize), Vec<String>>,
 }
@@ -158,7 +159,7 @@ impl Shower {
         Shower { sessions, order, plain: HashMap::new() }
     }
 
-    /// Returns whether some value changes a request of some session.
+    /// Returns whether any value changes a request of any session.
     fn changes_a_request(&mut self, d: &Descriptor, s: &Setting) -> bool {
         let with = WITH
             .iter()
@@ -226,7 +227,7 @@ fn every_setting_changes_some_request_2() {
     check(1, 2);
 }
 
-/// A version that refuses a setting must not act on it either.
+/// A version that rejects a setting must not use it either.
 #[test]
 fn settings_unread_by_version_change_no_request() {
     let scenario = &builtin::by_id("login-bug-tight").unwrap();

@@ -1,5 +1,5 @@
-//! Time by hand calculation: background summaries against fast and slow users, pauses longer than
-//! the cache lives, refusals that come late.
+//! Hand calculations of time: background summaries with fast and slow users, pauses longer than the
+//! lifetime of the cache, late refusals.
 
 use ctxbench_core::request::{ErrorKind, Phase, Purpose};
 use ctxbench_core::tokens::o200k;
@@ -12,7 +12,7 @@ use ctxbench_scenarios::{FaultOn, ProviderFault, Scenario};
 
 use crate::common::replayed::{MODEL, as_told, run, run_with};
 
-/// Lines of a session, in a scenario of that scale.
+/// Builds a scenario with this scale from the lines of a session.
 fn session(scale: f64, lines: &[String]) -> Scenario {
     let head = r#"{"type":"session","version":1,"id":"time","title":"time"}"#;
     let text = format!("{head}\n{}\n", lines.join("\n"));
@@ -80,7 +80,7 @@ fn only(record: &RunRecord) -> BackgroundRecord {
     record.background[0].clone()
 }
 
-/// Latency of a summary by Haiku 4.5: 0.5 s, 0.015 ms for each token in, 4 ms for each token out.
+/// Latency of a summary by Haiku 4.5 in ms: 500, 0.015 per input token, 4 per output token.
 fn haiku_ms(r: &RequestRecord) -> u64 {
     assert_eq!((&*r.model, r.cache_read), ("claude-haiku-4-5", 0));
     (500.0 + 0.015 * r.input_tokens as f64).round() as u64 + 4 * r.output_tokens
@@ -88,7 +88,7 @@ fn haiku_ms(r: &RequestRecord) -> u64 {
 
 const AIDER: &str = "aider@intended:max_chat_history_tokens=100,history_least=0";
 
-/// A turn that ends at 10 s and after it a message `think` ms later.
+/// A turn that ends at 10 s, and a message `think` ms later.
 fn then_a_message(think: u64) -> Scenario {
     let mut lines = edit_turn(1, 10_000);
     lines.extend([user("u2", "thanks", 10_000 + think), says("a2", "Welcome.", 12_000 + think)]);
@@ -100,7 +100,7 @@ fn a_slow_user_finds_the_summary_in_time() {
     let r = run(&then_a_message(20_000), AIDER);
     let asked = of(&r, Purpose::Summary)[0];
     let took = haiku_ms(asked);
-    // It is looked for once a second.
+    // The result is polled once per second.
     let found = asked.at_ms + took.div_ceil(1_000) * 1_000;
     let want = BackgroundRecord {
         request: asked.seq,
@@ -116,7 +116,7 @@ fn a_slow_user_finds_the_summary_in_time() {
         (r.summary.blocked_ms, r.summary.compactions, r.compactions[0].blocked_ms),
         (0, 1, Some(0))
     );
-    // The turn ended when its last reply did; the user came twenty seconds later.
+    // The turn ended with its last reply; the user returned twenty seconds later.
     let samples = of(&r, Purpose::Sample);
     assert_eq!(asked.at_ms, samples[1].at_ms + samples[1].latency_ms);
     assert_eq!(samples[2].at_ms, asked.at_ms + 20_000);
@@ -161,13 +161,13 @@ fn race_is_ended_early_by_events() {
         }
         session(1.0, &lines)
     };
-    // The session is over before anybody asks for it.
+    // The session ends before the summary is collected.
     let b = only(&run(&end(""), AIDER));
     assert_eq!((b.fate, b.before_request, b.delivered_ms), (Fate::Cancelled, None, None));
     // The program ends.
     assert_eq!(only(&run(&end(r#"{"type":"restart"}"#), AIDER)).fate, Fate::Cancelled);
-    // A fresh conversation and a step back do not stop Aider's worker: the next request waits for
-    // it, and it fits no more.
+    // Neither a clear nor a rewind stops Aider's worker. The next request waits for it, but the
+    // summary no longer fits the history.
     for line in [r#"{"type":"clear"}"#, r#"{"type":"rewind","to":"u1","mode":"conversation"}"#] {
         let r = run(&end(line), AIDER);
         let b = only(&r);
@@ -182,7 +182,7 @@ fn refused_summary_fails_the_race() {
     s.faults.push(fault(FaultOn::Summary, 1, 2, 500, 3_000));
     let r = run(&s, AIDER);
     let b = only(&r);
-    // The weak model and the main one each refuse after three seconds; the user came after 0.1 s.
+    // The weak and the main model each refuse after three seconds. The user returned after 0.1 s.
     assert_eq!(
         (b.fate, b.requests, b.waited_ms, r.summary.blocked_ms),
         (Fate::Failed, 2, 5_900, 5_900)
@@ -213,11 +213,11 @@ fn a_fast_user_overtakes_openoxide() {
     let samples = of(&r, Purpose::Sample);
     let b = r.background[0].clone();
     assert_eq!((b.fate, b.waited_ms, r.summary.blocked_ms), (Fate::LateProceeded, 0, 0));
-    // Asked for after the first request, missed by the second, and shown by the third.
+    // Requested after the first request, not ready for the second, and shown in the third.
     assert_eq!((b.request, b.before_request), (1, Some(3)), "{:?}", r.background);
     assert_eq!(samples[1].at_ms, samples[0].at_ms + samples[0].latency_ms + 100);
     assert!(samples[1].context_tokens > 300 && samples[2].context_tokens < 300);
-    // The summary is there as soon as its request is answered: the user came later than that.
+    // The summary is ready as soon as its request is answered, because the user returned later.
     assert!(samples[2].at_ms > b.spawned_ms + haiku_ms(of(&r, Purpose::Summary)[0]));
     let slow = run(&for_openoxide(30_000, 30_000), "openoxide");
     assert_eq!(
@@ -259,7 +259,7 @@ fn claude_code_does_not_wait_for_a_precomputed_summary() {
     let fast = with(100);
     let b = only(&fast);
     assert_eq!((b.fate, b.delivered_ms, b.waited_ms), (Fate::LateProceeded, None, 0));
-    // A second summary is asked for, and that one is waited for.
+    // A second summary is requested, and the strategy waits for it.
     let asked = of(&fast, Purpose::Summary);
     assert_eq!(
         asked.iter().map(|q| q.phase).collect::<Vec<_>>(),
@@ -405,7 +405,7 @@ fn request_with_summary_shows_the_summarised_text() {
             assert_eq!(r.summary.peak_context_tokens, fifth);
         }
     }
-    // If it answers in the same request, the larger of its two prompts counts.
+    // If the provider answers in the same request, the larger of its two prompts counts.
     let r = run(&long_turns(), "claude-code-api:compact_trigger=50000");
     assert_eq!(r.summary.peak_context_tokens, fifth);
 }
@@ -464,7 +464,7 @@ fn an_edit_of_the_prefix_is_the_other_cause() {
     // breakpoint of the fourth request ended there: everything from the first result on is written
     // again.
     assert_eq!(causes(4), (0, asks(2) + result(2), masked + asks(1)));
-    // With a breakpoint before the oldest result that is shown, one did end there.
+    // With a breakpoint before the oldest shown result, a breakpoint ended there.
     let r = run(&session(1.0, &lines), "observation-masking:keep=2");
     let q = of(&r, Purpose::Sample)[4];
     assert_eq!(q.invalidated_tokens, q.invalidated_changed_tokens);
@@ -473,7 +473,7 @@ fn an_edit_of_the_prefix_is_the_other_cause() {
 
 #[test]
 fn partly_served_block_counts_only_the_rest() {
-    // This cache serves steps of 128 tokens, so that blocks are cut wherever a step ends.
+    // This cache serves steps of 128 tokens, so blocks are cut at the end of a step.
     let causes = |pause: u64| {
         let r = run_with("gpt-5.5", &with_a_pause(pause), "reference", &as_told());
         let [first, q] = [0, 1].map(|n| of(&r, Purpose::Sample)[n].clone());
@@ -489,7 +489,7 @@ fn partly_served_block_counts_only_the_rest() {
     assert!(shown > served, "the last block ends within a step");
     assert_eq!((warm.cache_read, warm.invalidated_tokens), (served, shown - served));
     assert_eq!((warm.invalidated_expired_tokens, warm.invalidated_changed_tokens), (0, 0));
-    // A cache without lifetimes would have served as much as the warm one.
+    // A cache without lifetimes would have served as much as in the warm run.
     let (_, _, cold) = causes(48 * 3_600_000);
     assert_eq!((cold.cache_read, cold.invalidated_tokens), (0, shown));
     assert_eq!((cold.invalidated_expired_tokens, cold.invalidated_changed_tokens), (served, 0));
@@ -500,8 +500,8 @@ const IDLE: &str = "claude-code:cache_ttl=1h,idle_min_tokens=4000";
 #[test]
 fn claude_code_compacts_while_the_hour_lasts() {
     let (fixed, first) = (block(&words(2_000)), block(&words(2_000)) + block(&words(3_000)));
-    // Back after 59 minutes: 54 minutes after the turn a summary was asked for on the warm prefix
-    // (docs/sources/claude-code.md §1.5: 90 % of the lifetime).
+    // The user returns after 59 minutes. 54 minutes after the turn, a summary was requested with
+    // the warm prefix (docs/sources/claude-code.md §1.5: 90 % of the lifetime).
     let r = run(&with_a_pause(59 * 60_000), IDLE);
     let (samples, asked) = (of(&r, Purpose::Sample), of(&r, Purpose::Summary));
     assert_eq!(asked.len(), 1);
@@ -510,12 +510,12 @@ fn claude_code_compacts_while_the_hour_lasts() {
     let b = only(&r);
     assert_eq!((b.fate, b.waited_ms, r.summary.blocked_ms), (Fate::InTime, 0, 0), "nobody waits");
     assert_eq!((r.summary.compactions, r.compactions[0].phase), (1, Phase::Background));
-    // The fixed part was used five minutes ago; the rest is too small.
+    // The fixed part was used five minutes ago, and the rest is too small.
     assert_eq!(samples[1].cache_read, fixed);
     assert!(samples[1].input_tokens < first / 2 + fixed);
     assert_eq!(samples[1].invalidated_expired_tokens, 0);
 
-    // Back after ten hours: everything is cold, and there is less of it.
+    // The user returns after ten hours: everything is cold, but smaller.
     let (night, without) = (
         run(&with_a_pause(36_000_000), IDLE),
         run(&with_a_pause(36_000_000), &format!("{IDLE},idle_compaction=false")),
@@ -544,7 +544,7 @@ fn small_short_or_busy_sessions_are_not_compacted() {
 
 #[test]
 fn user_who_returns_during_compaction_waits() {
-    // One second after the 54 minutes; the summary takes longer.
+    // One second after the 54 minutes. The summary takes longer than that.
     let r = run(&with_a_pause(54 * 60_000 + 1_500), IDLE);
     let asked = of(&r, Purpose::Summary)[0];
     let b = only(&r);
@@ -595,17 +595,17 @@ fn baselines_survive_a_rate_limit() {
             "{spec}"
         );
         assert_eq!(with.summary.requests, without.summary.requests + 2, "{spec}");
-        // Two refusals of 20 s; nothing else takes longer.
+        // Two refusals of 20 s. Everything else takes the same time.
         assert_eq!(with.summary.total_ms, without.summary.total_ms + 40_000, "{spec}");
         assert_eq!(
             with.summary.cost_usd, without.summary.cost_usd,
             "{spec}: a refusal costs nothing"
         );
     }
-    // Patience ends: five more attempts, then the user has to ask.
+    // Retries are exhausted: after five more attempts the user has to repeat the request.
     s.faults = vec![fault(FaultOn::Sample, 1, 6, 429, 0)];
     assert_eq!(run(&s, "reference").summary.user_interventions, 1);
-    // Errors that do not pass by themselves are not retried.
+    // Permanent errors are not retried.
     s.faults = vec![fault(FaultOn::Sample, 1, 1, 400, 0)];
     assert_eq!(run(&s, "reference").summary.user_interventions, 1);
 }

@@ -46,9 +46,10 @@ fn products_without_memory_lose_all_facts_of_the_first_session() {
 
 #[test]
 fn openoxide_moves_wishes_decisions_and_open_tasks_at_the_compaction() {
-    // The session summary of `/compact` has the wish of u1, the decision of a3 and the task of a8 in
-    // sections that are merged into the file. The port is a value in a source file, which is none of
-    // these; that invoices begin with KA-2027 is said after the compaction.
+    // The session summary of `/compact` has the wish of u1, the decision of a3 and the task of a8
+    // in sections that are merged into the file. The port is a value in a source file and belongs
+    // to none of these sections. The fact that invoices begin with KA-2027 is mentioned after the
+    // compaction.
     let moved = ["amounts=memory", "branch=memory", "open-task=memory"];
     expect("openoxide", &moved);
     expect("openoxide:migration=false", &[]);
@@ -67,16 +68,17 @@ fn summary_of_previous_session_includes_messages_after_compaction() {
 
 #[test]
 fn described_compressor_moves_removed_facts() {
-    // docs/sources/opencode-vs-claude-code.md §2: at 92 % all but the newest messages are
-    // summarised, and critical facts are written to CLAUDE.md. u1 and a3 were taken out by then; a8 is
-    // among the messages that stayed, and the session ends before the window is full again.
+    // docs/sources/opencode-vs-claude-code.md §2: at 92 % all except the newest messages are
+    // summarised, and critical facts are written to CLAUDE.md. u1 and a3 were summarised by then.
+    // a8 is among the messages that were kept, and the session ends before the window is full
+    // again.
     expect("claude-code@described-001", &["amounts=memory", "branch=memory"]);
 }
 
 #[test]
 fn aider_restores_history_if_enabled() {
-    // docs/sources/aider.md §1: with --restore-chat-history the file is read and summarised by the
-    // weak model; without it a start is empty.
+    // docs/sources/aider.md §1: with --restore-chat-history the weak model reads and summarises the
+    // file. Without it a session starts empty.
     let (kept, pct) = carried("aider:restore=true");
     assert!(kept.contains(&"invoices=summary".into()), "the newest word: {kept:?}");
     assert!(pct > carried("aider").1);

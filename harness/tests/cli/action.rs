@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use common::Folder;
 
-/// Runs the script in a folder that has the example's files.
+/// Runs the script in a folder with the example's files.
 fn act(here: &Folder, inputs: &[(&str, &str)]) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let example = root.join("examples/ci-gate");

@@ -1,4 +1,4 @@
-//! `ctxbench advise`: its advice on recordings, and the cases without advice.
+//! `ctxbench advise`: its advice on recordings, and recordings without advice.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::common::{Folder, jsonl};
 
 /// A session of Claude Code in a window of 60,000 tokens: it compacts at 60,000 − 20,000 − 13,000
-/// tokens, which the prompt of reply 44 reaches. Prompts grow by 500 a reply from 5,000 on, after the
-/// compaction from 8,000 on.
+/// tokens, which the prompt of reply 44 reaches. Prompts grow by 500 per reply, from 5,000 on, and
+/// after the compaction from 8,000 on.
 fn session(n: usize) -> String {
     const COMPACTED_BEFORE: usize = 44;
     let id = format!("s{n:02}");
@@ -43,7 +43,7 @@ fn session(n: usize) -> String {
     jsonl(&lines)
 }
 
-/// Writes `n` of them into a folder.
+/// Writes `n` sessions into a folder.
 fn sessions(n: usize) -> Folder {
     let here = Folder::new();
     (0..n).for_each(|i| here.write(&format!("mine/s{i:02}.jsonl"), session(i)));
@@ -72,7 +72,7 @@ fn advice_on_twelve_sessions_equals_figures_of_run() {
         let all = one["changes"].as_array().unwrap();
         all.iter().find(|c| c["label"] == format!("claude-code:{value}")).expect("it was tried")
     };
-    // Half of the effective 40,000 is below the threshold, 80 % of them above it.
+    // 50 % of the effective 40,000 is below the threshold, 80 % is above it.
     assert_eq!(of("threshold_percent=50")["differs"], 12);
     assert_eq!(of("threshold_percent=80")["differs"], 0);
     assert_eq!(of("auto_compact_window=100000")["differs"], 0);
@@ -89,7 +89,7 @@ fn advice_on_twelve_sessions_equals_figures_of_run() {
     for row in here.csv("ctxbench-out/summary.csv") {
         let sum = sums.entry(row["strategy"].clone()).or_default();
         sum.0 += row["cost_usd"].parse::<f64>().unwrap();
-        // The waiting times of recorded rows are unknown.
+        // Recorded rows have no waiting times.
         sum.1 += row["blocked_ms"].parse::<f64>().unwrap_or(0.0);
         sum.2 += row["compactions"].parse::<f64>().unwrap();
     }

@@ -57,7 +57,7 @@ impl Driven {
 }
 
 /// Checks that both request summaries at the same requests, and that input and cost differ by at
-/// most `most_pct` per cent.
+/// most `most_pct` percent.
 fn agree(driven: &Driven, most_pct: f64) {
     assert!(!driven.beside.is_empty());
     for d in &driven.beside {
@@ -82,7 +82,7 @@ fn recording() -> String {
     root().join("tests/data/recordings/opencode/s2_multiturn.export.json").display().to_string()
 }
 
-/// Sessions that agents and our implementations share.
+/// Returns the sessions for the comparison of agents and our implementations.
 fn sessions() -> String {
     format!("login-bug ten-compactions {}", recording())
 }
@@ -178,8 +178,8 @@ fn recorded_drive_replays_exactly() {
 #[ignore = "needs .ci/agents"]
 fn real_pi_compactions_end_like_ours() {
     let dir = agents();
-    // The program repeats a failed summary three times, so nine refusals are two that came to
-    // nothing and a third that came through.
+    // The program repeats a failed summary three times, so nine refusals are two failed compactions
+    // and a third one that succeeded.
     for (fault, made, failed) in [
         ("70:overflow", vec!["threshold", "overflow", "threshold", "threshold"], vec![]),
         ("summary:1-9:500", vec!["threshold"; 3], vec!["threshold"; 2]),
@@ -201,7 +201,7 @@ fn real_pi_compactions_end_like_ours() {
     }
 }
 
-/// Returns steps, compactions, and the number of continuation prompts.
+/// Returns the numbers of steps, compactions and continuation prompts.
 fn counters(row: &Value) -> [u64; 3] {
     assert_eq!(row["status"], "completed", "{}", row["error"]);
     ["steps_completed", "compactions", "user_interventions"]

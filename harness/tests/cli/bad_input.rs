@@ -26,7 +26,7 @@ fn result(call: &str, output: &str) -> Value {
     json!({"type": "tool", "call_id": call, "output": output})
 }
 
-/// A small session that is as it should be.
+/// Returns a small valid session.
 fn good() -> String {
     jsonl(&[
         header(),
@@ -160,7 +160,7 @@ fn session_of_one_user_message_completes_with_every_strategy() {
         rows.len() >= 11
             && rows.iter().all(|r| r["status"] == "completed" && r["steps_total"] == "0")
     );
-    // "hello" is one token in o200k, a block costs 4 more.
+    // "hello" is one token in o200k, and a block costs 4 more.
     assert!(rows.iter().any(|r| r["strategy"] == "reference" && r["peak_context_tokens"] == "5"));
 }
 
@@ -187,8 +187,8 @@ fn tool_result_of_ten_megabytes_has_a_row_per_strategy() {
     );
     let status =
         |strategy: &str| rows.iter().find(|r| r["strategy"] == strategy).unwrap()["status"].clone();
-    // More than a token for every ten bytes is more than a million tokens: no limit for the
-    // reference, five windows for `none`.
+    // More than one token per ten bytes, which are more than a million tokens: no problem for the
+    // reference, but five windows for `none`.
     assert_eq!((status("reference").as_str(), status("none").as_str()), ("completed", "overflow"));
 }
 

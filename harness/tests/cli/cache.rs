@@ -1,5 +1,5 @@
-//! The row cache: shards, several runs at once, damaged files. Every way to results gives the bytes of
-//! one run from nothing.
+//! The row cache: shards, concurrent runs, damaged files. All ways to compute results give the same
+//! bytes as a single run without a cache.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ fn sessions(here: &Folder) -> String {
 
 const FOUR: &str = "--strategy reference --strategy codex --strategy opencode --strategy none";
 
-/// The files of a results folder without rows and times.
+/// Returns the files of a results folder without rows and times.
 fn results(here: &Folder, out: &str) -> BTreeMap<String, Vec<u8>> {
     let mut files = here.files(out);
     files.retain(|name, _| !name.starts_with(".rows/") && name != "timings.json");
@@ -38,7 +38,7 @@ fn assert_same(here: &Folder, a: &str, b: &str) {
     }
 }
 
-/// The files of rows in a folder.
+/// Returns the files of rows in a folder.
 fn rows(dir: &Path) -> Vec<PathBuf> {
     let folders = std::fs::read_dir(dir).unwrap().map(|e| e.unwrap().path());
     let folders = folders.filter(|path| path.is_dir());

@@ -1,4 +1,4 @@
-//! Sizes of prompts against the provider's counters, on sessions that went to it directly.
+//! Prompt sizes compared with the provider's counters, on sessions without a gateway.
 
 use crate::common::Folder;
 use crate::common::recordings::{DIRECT, session};
@@ -18,7 +18,7 @@ fn median(mut all: Vec<f64>) -> f64 {
     all[all.len() / 2]
 }
 
-/// Errors of the sizes of all prompts but the first of each segment, per cent.
+/// Returns the errors of the sizes of all prompts except the first of each segment, in percent.
 fn errors(session: &Session, by: &Counting) -> Vec<f64> {
     steps(session, by).iter().filter(|s| s.grown.is_some()).map(off).map(f64::abs).collect()
 }
@@ -61,11 +61,11 @@ fn calibration_of_one_session_predicts_prompts_of_another() {
     assert!(error <= 4.0, "{error}");
 }
 
-/// Claude Code 2.0.76 on Sonnet 4.5, which leaves the thinking of earlier turns out; twelve turns,
-/// each of which thinks. No compaction, so one segment.
+/// Claude Code 2.0.76 on Sonnet 4.5, which omits the reasoning of earlier turns. Twelve turns, each
+/// with reasoning, and no compaction, so a single segment.
 const OLDER: &str = "codemie-session";
 
-/// A session as if one model had given every reply.
+/// Returns a session in which one model gave every reply.
 fn answered_by(model: &str) -> Session {
     let mut session = session(OLDER);
     session.header.model = Some(model.into());
@@ -84,7 +84,7 @@ fn older_model_prompts_omit_earlier_thinking() {
     let (older, newer) = (answered_by("claude-sonnet-4-5"), answered_by("claude-opus-4-6"));
     let errors = |s: &Session| replayed(s).iter().map(|e| e.abs()).collect();
     let (left_out, kept) = (median(errors(&older)), median(errors(&newer)));
-    // Steps that the two explain differently are those at which a turn begins.
+    // Only the first steps of turns are explained differently.
     let (at, as_if) = (steps(&older, &by), steps(&newer, &by));
     let turns = || at.iter().zip(&as_if).filter(|(a, b)| a.explained != b.explained);
     let wrong = |s: &Step<'_>| s.grown.unwrap().abs_diff(s.explained) as f64;
@@ -100,7 +100,7 @@ fn older_model_prompts_omit_earlier_thinking() {
     assert!(by_step <= 300.0 && by_step < by_step_kept, "{by_step} {by_step_kept}");
 }
 
-/// Returns the error of each prompt in per cent if unseen content is added.
+/// Returns the error of each prompt in percent if unseen content is added.
 fn replayed(session: &Session) -> Vec<f64> {
     let by = Counting::CLAUDE.for_visible_text();
     let own = session.entries.iter().filter(|e: &&Entry| e.agent().is_none());
@@ -137,9 +137,9 @@ fn our_claude_code_compacts_and_costs_like_the_recorded_one() {
     let run = "run in --transport direct --no-rereads --strategy claude-code --strategy reference";
     folder.run(&format!("{run} --out out")).ok().prints(&["as recorded", "at least"]);
     let results = ctxbench_reports::read_results(&folder.path("out")).unwrap();
-    // Counters × prices by a script that shares no code with this program: Opus 4.6 at 5, 6.25, 10,
-    // 0.50 and 25 USD per million tokens of input, short and long writes, reads and output; a
-    // subagent on Sonnet 4.5 in the first, on Haiku 4.5 in the second; the requests for summaries.
+    // Counters × prices, computed by a separate script: Opus 4.6 at 5, 6.25, 10, 0.50 and 25 USD
+    // per million tokens of input, short and long writes, reads and output; a subagent on Sonnet
+    // 4.5 in the first session and on Haiku 4.5 in the second; the requests for summaries.
     for (name, usd) in [(DIRECT[0], 10.1137), (DIRECT[1], 11.6644)] {
         let row = |label: &str| {
             let of = |r: &&RunRecord| r.scenario.id.starts_with(name) && r.strategy.label == label;

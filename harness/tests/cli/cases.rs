@@ -27,8 +27,8 @@ fn failure_of(case: &Value) -> String {
     }
 }
 
-/// The case with every item stored once; in `runs` those that follow each other are listed as
-/// their first and last.
+/// Returns the case with every item stored once. With `runs`, consecutive items are listed by the
+/// first and the last one.
 fn shared(mut case: Value, runs: bool) -> Value {
     let (mut items, mut known) = (Vec::new(), HashMap::new());
     for r in case["requests"].as_array_mut().unwrap() {
@@ -157,7 +157,7 @@ codex 0.169.0 → 0.1000.0: 0 of 2 cases are the same
     assert_eq!((&changes["from"], &changes["to"]), (&json!("0.169.0"), &json!("0.1000.0")));
     assert_eq!(changes["everywhere"].as_array().unwrap().len(), 2);
     assert_eq!(changes["cases"]["two"].as_array().unwrap().len(), 4);
-    // One version alone has changed nothing.
+    // A single version has no changes.
     let alone = here.run("conform cases/codex/0.169.0").ok().stdout;
     assert!(!alone.contains('→'), "{alone}");
 }

@@ -1,4 +1,4 @@
-//! CSV files of a session with ids and texts that a spreadsheet would run as formulas.
+//! CSV files of a session with IDs and texts that a spreadsheet would run as formulas.
 
 use crate::common;
 
@@ -60,7 +60,7 @@ fn csv_cells_of_a_hostile_session_are_not_formulas() {
         }
     }
     assert_eq!(files, 16);
-    // A compaction of so short a session is dearer than none: amounts below zero stay numbers.
+    // A compaction of such a short session costs more than none. Negative amounts remain numbers.
     assert!(escaped > 0 && below_zero > 0, "{escaped} escaped, {below_zero} below zero");
     let row = &here.csv("out/facts.csv")[0];
     assert_eq!((&*row["scenario"], &*row["fact"]), (&*format!("'{SESSION}"), &*format!("'{FACT}")));

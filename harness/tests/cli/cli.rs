@@ -1,4 +1,4 @@
-//! The command from outside: its output, its files, and the same figures by every way to them.
+//! The command from outside: its output, its files, and equal figures from all kinds of input.
 
 use crate::common;
 
@@ -64,8 +64,8 @@ fn default_run_covers_every_strategy_and_default_scenario() {
     out.says(&["ctxbench-out/"]);
 }
 
-/// Answers of a strategy with settings or a version: a run of all with their defaults
-/// looks at none of them.
+/// Expected answers for a strategy with settings or a version, which a run with default settings
+/// does not check.
 #[test]
 fn expected_answers_of_variants_are_met() {
     let plain = Spec::defaults().iter().map(Spec::label).collect::<BTreeSet<_>>();
@@ -146,7 +146,7 @@ fn list_and_show_cover_strategies_scenarios_and_models() {
     here.run("--version").ok().prints(&["ctxbench "]);
 }
 
-/// A Claude Code transcript: a question, a look at a file, an answer, another question that needs
+/// A Claude Code transcript: a question, a file read, an answer, and another question that needs
 /// the file's port.
 fn claude_transcript() -> String {
     let usage = json!({"input_tokens": 10, "cache_creation_input_tokens": 2_000, "cache_read_input_tokens": 0, "output_tokens": 20});
@@ -254,8 +254,8 @@ fn imported_recording_has_the_same_figures() {
             );
         }
         assert_eq!(here.read("direct.jsonl"), here.read("imported.jsonl"), "{format}: the traces");
-        // Four replies: Claude Code stores four messages; the rollout joins a call and the text
-        // after its result.
+        // Four replies: Claude Code stores four messages, while the rollout joins a call and the
+        // text after its result.
         let rows = here.csv("direct/summary.csv");
         assert!(
             // The recorded model has no context editing, which one strategy needs.
@@ -268,7 +268,7 @@ fn imported_recording_has_the_same_figures() {
     }
 }
 
-/// Every recording that is kept here, imported without a flag, and run as it is and as imported.
+/// Imports every recording of the test data without flags, and runs it directly and as imported.
 #[test]
 fn recordings_of_every_format_import_and_run() {
     let here = Folder::new();
@@ -314,7 +314,7 @@ fn piped_session_has_the_same_figures() {
         let piped = here.run("import -").piped(&text).ok();
         piped.says(&["note: recordings of"]);
         assert_eq!(piped.stdout, file.replace("stdin.jsonl", "stdin"));
-        // A session through a pipe runs as it does from its file, with its facts or without.
+        // A session from a pipe runs in the same way as from its file, with or without its facts.
         let how = "--strategy reference --strategy codex --transport direct --out";
         here.write("s.jsonl", &file);
         here.run(&format!("run s.jsonl {how} file")).ok();
@@ -352,7 +352,7 @@ fn import_to_folder_writes_one_file_per_session() {
     here.run("import one.jsonl -o apart").ok();
     assert_eq!(here.read("apart/rec.jsonl"), "mine");
     assert_eq!(here.read("apart/rec-2.jsonl"), here.read("all/rec.jsonl"));
-    // In the formats of others, from sessions as from recordings.
+    // Exports to other formats work for sessions and for recordings.
     for (to, lost) in [("atif", "ATIF cannot say: "), ("openai", "chat messages cannot say: ")] {
         here.run(&format!("import one.jsonl --to {to} -o {to}")).ok().says(&[lost]);
         assert_eq!(here.files(to).len(), 4);
@@ -375,7 +375,7 @@ fn a_folder_of_sessions_runs_them_all() {
         .into_iter()
         .map(|mut r| r.remove("scenario").unwrap())
         .collect();
-    // The first has counters, so it has a row as recorded, too.
+    // The first session has counters, so it has a row as recorded too.
     assert_eq!(ids, ["one", "one", "two"]);
 }
 
@@ -425,7 +425,7 @@ fn every_format_renders_to_files_and_those_of_one_file_to_the_terminal() {
             .all(|m| m["value"].is_number()))
     );
     assert_eq!(here.files("as-csv")["summary.csv"], here.files("out")["summary.csv"]);
-    // A wrong name among right ones is noticed before anything is written.
+    // An invalid name among valid ones is reported before anything is written.
     here.run("report out --format md --format jnuit -o none")
         .fails_with(2)
         .says(&["jnuit", "did you mean junit?"]);
@@ -446,7 +446,7 @@ fn compare_prints_changed_and_unchanged_rows() {
     run(12_000, "b");
     here.run("compare a b").ok().prints(&["login-bug", "codex"]);
     here.run("compare a b --markdown").ok().prints(&["|", "codex"]);
-    // Rows that only the base has keep their names.
+    // Rows that only exist in the base keep their names.
     let line = "compare a c --map codex=reference";
     here.run("run login-bug-tight --strategy reference --transport direct --out c").ok();
     here.run(line).ok().prints(&["only in base: login-bug × codex ×"]);
@@ -467,10 +467,10 @@ fn compare_prints_changed_and_unchanged_rows() {
     here.run("compare a b --map codex=reference --map codex=codex")
         .fails_with(2)
         .says(&["codex is held against reference already"]);
-    // Each against the other.
+    // Each is compared with the other.
     let both = here.run("compare a a --map codex=reference --map reference=codex").ok();
     both.prints(&["codex → reference", "reference → codex"]);
-    // The row that bears the name of the one in the other results is not there alone.
+    // The row with the name that is mapped in the other results is not listed as missing.
     let one = here.run("compare a a --map codex=reference").ok();
     one.prints(&["codex → reference"]);
     assert!(!one.stdout.contains("only in new"), "{}", one.stdout);
@@ -505,8 +505,8 @@ fn compact_at_a_turn_shows_every_strategy() {
     let all: Value = serde_json::from_str(&here.run(&format!("{at} --json")).ok().stdout).unwrap();
     let rows = all["strategies"].as_array().unwrap();
     let of = |name: &str| rows.iter().find(|r| r["strategy"] == name).unwrap();
-    // Strategies with a command make one compaction of the same history; others say so. pi refuses
-    // if everything fits into its reserve.
+    // Strategies with a command make one compaction of the same history; others report that they
+    // have none. pi refuses if everything fits into its reserve.
     assert!(of("pi")["compactions"].as_array().unwrap().is_empty());
     for name in ["codex", "opencode", "gemini-cli", "claude-code", "openoxide"] {
         let made = of(name)["compactions"].as_array().unwrap();

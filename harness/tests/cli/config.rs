@@ -1,8 +1,9 @@
-//! `ctxbench.toml`: options from a file, and how far a found file is trusted.
+//! `ctxbench.toml`: options from a file, and the restrictions on a file that was found
+//! automatically.
 
 use crate::common::{Folder, Output};
 
-/// The example of docs/formats.md, with the file of models that it names.
+/// Creates the example of docs/formats.md, with its file of models.
 fn documented() -> Folder {
     let formats = include_str!("../../../docs/formats.md");
     let section = formats.split_once("\n## Configuration\n").unwrap().1;
@@ -29,7 +30,7 @@ fn rows(here: &Folder, out: &str) -> Vec<String> {
     all
 }
 
-/// Runs a command in a folder below.
+/// Runs a command in a subfolder.
 fn inside(here: &Folder, folder: &str, line: &str) -> Output {
     let mut command = here.run(line).command();
     let out = command.current_dir(here.path(folder)).output().unwrap();
@@ -47,11 +48,11 @@ fn documented_file_is_read_and_command_line_wins() {
     assert_eq!(out.stderr.matches("note: options from ./ctxbench.toml").count(), 1);
     assert_eq!(rows(&here, "ctxbench-out"), ["claude-code lab-coder", "codex lab-coder"]);
     assert_eq!(here.json("ctxbench-out/results.json")["runs"][0]["window"], 100_000);
-    // Also without the command. A given option replaces all values of the file.
+    // The command may be omitted. An option on the command line replaces all values of the file.
     here.run("--strategy reference --model gpt-5.4 -o own login-bug").ok();
     assert_eq!(rows(&here, "own"), ["reference gpt-5.4"]);
     assert_eq!(here.json("own/results.json")["runs"][0]["window"], 100_000);
-    // Each command has its table.
+    // Each command has its own table.
     here.run("gate ctxbench-out --baseline base.json --config none --store").ok();
     here.run("gate ctxbench-out --baseline base.json").ok();
     here.write("ctxbench.toml", "[gate]\nmin = [\"needs_kept_pct=100.5\"]\n");

@@ -59,7 +59,7 @@ fn archives_of_tar_are_named_and_not_read() {
     }
 }
 
-/// A tree as a stranger would keep it.
+/// Creates a folder tree as a user might have it.
 fn tree(here: &Folder, at: &str) {
     let put = |name: &str, bytes: &[u8]| here.write(&format!("{at}/{name}"), bytes);
     put("2025/pi.jsonl.gz", &gzip(&data(PI)));
@@ -73,7 +73,7 @@ fn tree(here: &Folder, at: &str) {
     put(".cache/pi.jsonl", &data(PI));
     put("whole.zip", &data("packed/tree.zip"));
     let (one, two) = (session("one", "2026-01-01", 5), session("two", "2026-02-02", 900));
-    // The second of three has a line that is not JSON.
+    // The second of the three sessions has a line that is not JSON.
     let broken = session("broken", "2026-03-03", 1) + "oops\n{\"type\":\"user\"}\n";
     put("three.jsonl", (one + &broken + &two).as_bytes());
 }
@@ -84,7 +84,7 @@ fn listed(here: &Folder, line: &str) -> Vec<Value> {
     out.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
 }
 
-/// The paths and ids of rows, without those of errors.
+/// Returns the paths and IDs of rows without errors.
 fn names(rows: &[Value]) -> Vec<String> {
     let text = |r: &Value, key: &str| r[key].as_str().map(str::to_string);
     rows.iter().filter_map(|r| Some(format!("{} {}", text(r, "path")?, text(r, "id")?))).collect()
@@ -118,11 +118,11 @@ fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
     assert_eq!(errors.len(), 2, "{errors:?}");
     assert!(errors[0].contains("torn.jsonl.gz:1: the gzip data in it breaks off"), "{errors:?}");
     assert!(errors[1].contains("three.jsonl:7: not a JSON object"), "{errors:?}");
-    // Figures of the recordings, counted independently.
+    // The figures of the recordings are counted independently here.
     let of = |id: &str| rows.iter().find(|r| r["id"] == id).unwrap();
     let lines = String::from_utf8(data(PI)).unwrap();
     let pi: Vec<Value> = lines.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
-    // A request that was broken off before the first word gave no reply.
+    // A request that was interrupted before the first text gave no reply.
     let reply = |m: &&Value| m["role"] == "assistant" && m["content"] != json!([]);
     let replies: Vec<&Value> = pi.iter().map(|l| &l["message"]).filter(reply).collect();
     let prompt = |m: &Value| -> u64 {
@@ -149,7 +149,7 @@ fn a_mixed_tree_is_listed_with_a_row_for_each_session() {
     assert_eq!(out.stdout.lines().count(), 1 + 13 + 2 + 1, "{}", out.stdout);
 }
 
-/// Aider writes counters of some replies only, and its models are often no longer sold.
+/// Aider stores counters for some replies only, and its models are often retired.
 #[test]
 fn what_was_counted_of_a_part_and_priced_as_another_model_is_told() {
     let here = Folder::new();
@@ -251,7 +251,7 @@ fn an_archive_that_breaks_off_is_said_to_by_every_command() {
     }
 }
 
-/// A zip file of stored members, of which several may have one name.
+/// Creates a zip file of uncompressed members, which may share a name.
 fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
     let (mut out, mut list) = (Vec::new(), Vec::new());
     for (name, bytes) in members {
@@ -259,7 +259,8 @@ fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
         crc.update(bytes);
         let size = u32::try_from(bytes.len()).unwrap().to_le_bytes();
         let long = u16::try_from(name.len()).unwrap().to_le_bytes();
-        // Version 2.0, stored, without a time; then checksum, sizes, and the length of the name.
+        // Version 2.0, uncompressed, without a time; then checksum, sizes, and the length of the
+        // name.
         let mut common = vec![20, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         for part in [&crc.sum().to_le_bytes()[..], &size, &size, &long, &[0, 0]] {
             common.extend(part);
@@ -377,7 +378,7 @@ fn a_subagent_beside_a_compressed_session_belongs_to_it() {
     }
     let rows = listed(&here, "s");
     assert_eq!(names(&rows), ["s/spotter.jsonl.gz spotter"], "{rows:?}");
-    // Six steps of the session itself; those of its subagent are only in its tokens.
+    // Six steps of the session itself. Steps of its subagent only count in its tokens.
     assert_eq!((&rows[0]["steps"], &rows[0]["compactions"]), (&json!(6), &json!(1)));
 }
 
@@ -394,7 +395,7 @@ fn damaged_sessions_do_not_end_a_run_or_an_import() {
         .map(|r| r["scenario"].as_str())
         .collect();
     assert_eq!(ran.len(), 13, "{ran:?}");
-    // A file that is named may be damaged, too, but it must be there.
+    // A file named on the command line may be damaged, but it must exist.
     here.run(&format!("run all/2025/torn.jsonl.gz all/2026/run.traj.json {REPLAY}"))
         .ok()
         .says(&["error: all/2025/torn.jsonl.gz:1: the gzip data in it breaks off", "; left out"]);
@@ -427,7 +428,7 @@ fn sessions_are_chosen_alike_by_every_command() {
         "9 sessions left out: 1 with less than 85 tokens, 7 begun before 2026-08-01, 1 without a \
          date",
     ]);
-    // The same sample wherever the folder is, and another one with another seed.
+    // The sample does not depend on the location of the folder, but on the seed.
     let drawn = ids("a/d0 a/d1 --sample 4 --seed 7");
     assert_eq!(drawn.len(), 4);
     assert_eq!(drawn, ids("b/d0 b/d1 --sample 4 --seed 7"));
@@ -441,7 +442,7 @@ fn sessions_are_chosen_alike_by_every_command() {
     let mut sorted = drawn.clone();
     sorted.sort();
     assert_eq!(ran, sorted);
-    // Nothing is left.
+    // No session is left.
     here.run(&format!("run a --since 2030-01-01 {REPLAY}"))
         .fails_with(2)
         .says(&["no session is left to run: 10 sessions left out: 9 begun before 2030-01-01"]);

@@ -1,4 +1,4 @@
-//! The same sessions make the same bytes, whatever the door and however many threads.
+//! The same sessions give the same bytes, regardless of transport and number of threads.
 
 use crate::common;
 
@@ -6,19 +6,19 @@ use std::collections::BTreeMap;
 
 use common::Folder;
 
-/// Runs with files in `name` and the trace in `name.jsonl`.
+/// Runs with results in `name` and the trace in `name.jsonl`.
 fn run(here: &Folder, name: &str, arguments: &str) {
     here.run(&format!("run {arguments} --out {name} --trace {name}.jsonl")).ok();
 }
 
-/// Everything that must not depend on the machine: the result files without the timings.
+/// Returns the result files without the timings, which depend on the machine.
 fn results(here: &Folder, name: &str) -> BTreeMap<String, Vec<u8>> {
     let mut files = here.files(name);
     assert!(files.remove("timings.json").is_some(), "no timings.json in {name}");
     files
 }
 
-/// Both runs left the same files with the same bytes, and the same trace.
+/// Checks that both runs have the same files with the same bytes, and the same trace.
 fn assert_same(here: &Folder, a: &str, b: &str) {
     let (left, right) = (results(here, a), results(here, b));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The example of an embedded engine, against the model server: its store, its checkpoints and its
+//! The example of an embedded engine, with the model server: its store, its checkpoints and its
 //! background compaction.
 
 #[path = "../../../core/kit/examples/agent/main.rs"]
@@ -36,10 +36,10 @@ fn the_example_writes_compacts_stores_and_can_go_back() {
         "four".into(),
     ];
     let shown = conversation(folder.path(), prompts);
-    // The summary replaced its range, and later messages stayed.
+    // The summary replaced its range, and later messages are unchanged.
     assert_eq!(shown.iter().filter(|b| b.kind == BlockKind::Summary).count(), 1, "{shown:?}");
     assert!(shown.iter().all(|b| *b.text != *long) && shown.last().unwrap().text.contains("four"));
-    // The store has all messages, whatever the context shows.
+    // The store has all messages, regardless of the context.
     let store = Store::open(folder.path().join(".agent/sessions.db")).unwrap();
     let (session, _) = store.sessions().unwrap().remove(0);
     let log = store.log(session).unwrap();
@@ -59,7 +59,7 @@ fn the_example_writes_compacts_stores_and_can_go_back() {
         "{first:?}"
     );
     assert!(format!("{:?}", context.last().unwrap().parts).contains("four"));
-    // Back to before the second prompt.
+    // The file has its content from before the second prompt.
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "after");
     let mut files =
         EditCheckpoints::open(folder.path(), &folder.path().join(".agent"), Retention::default())

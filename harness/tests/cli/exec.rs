@@ -1,4 +1,4 @@
-//! Programs as strategies: their rows, and errors for their mistakes.
+//! External programs as strategies: their rows, and error messages for their mistakes.
 
 use crate::common;
 
@@ -17,7 +17,7 @@ fn program(how: &str) -> String {
     format!("exec:python3 {} {how}", script.display())
 }
 
-/// An example of the Python kit.
+/// Returns an example of the Python kit.
 fn example(name: &str, settings: &str) -> String {
     let script = root().join("python/examples").join(format!("{name}.py"));
     format!("exec{settings}:python3 {}", script.display())
@@ -34,7 +34,7 @@ fn run_with_code(here: &Folder, sessions: &str, strategies: &[String], code: i32
     whole.env("PYTHONPATH", &kit).fails_with(code)
 }
 
-/// The rows of the run.
+/// Returns the rows of the run.
 fn rows(here: &Folder) -> Vec<Value> {
     here.json("ctxbench-out/results.json")["runs"].as_array().expect("runs").clone()
 }
@@ -83,7 +83,7 @@ fn program_row_has_settings_version_and_trust() {
         rows.iter().find(|r| r["strategy"] == label).map(|r| r["trust"].clone()).expect(label)
     };
     assert_eq!((trust("mine:keep=4"), trust("codex")), ("real".into(), "model".into()));
-    // Fewer messages are shown with a smaller setting.
+    // A smaller setting shows fewer messages.
     let peak = |label: &str| -> u64 {
         let row = rows.iter().find(|r| r["strategy"] == label).expect(label);
         row["peak_context_tokens"].parse().expect("a number")

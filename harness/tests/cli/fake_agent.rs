@@ -1,4 +1,4 @@
-//! Fake agents with every kind of behaviour, driven from outside: each is a row with a clear
+//! Fake agents with all kinds of behaviour, driven from outside. Each gives a row with a clear
 //! message, and no process or file remains.
 
 use crate::common;
@@ -11,7 +11,7 @@ use std::process::Command;
 use common::{Folder, Output, is_ignored, jsonl};
 use serde_json::{Value, json};
 
-/// Text of the agent itself, which no case may contain.
+/// Text that belongs to the agent and must not appear in any case.
 const OWN_WORDS: &str = "secret prompt";
 
 fn script() -> PathBuf {
@@ -81,7 +81,7 @@ fn session() -> String {
     ])
 }
 
-/// A drive in this folder, with its scratch folders in it too.
+/// Runs a drive in this folder, which also contains the scratch folders.
 fn drive(here: &Folder, line: &str, code: i32) -> Output {
     let tmp = here.path("tmp");
     std::fs::create_dir_all(&tmp).unwrap();
@@ -91,7 +91,7 @@ fn drive(here: &Folder, line: &str, code: i32) -> Output {
     out
 }
 
-/// No process, port or folder of an agent is left.
+/// Checks that no process, port or folder of an agent remains.
 pub(crate) fn nothing_stays(here: &Folder) {
     assert_eq!(here.files("tmp").keys().collect::<Vec<_>>(), Vec::<&String>::new());
     for entry in std::fs::read_dir(here.path("")).unwrap().flatten() {
@@ -101,7 +101,7 @@ pub(crate) fn nothing_stays(here: &Folder) {
         let lines =
             |name: &str| std::fs::read_to_string(entry.path().join(name)).unwrap_or_default();
         for pid in lines("pids").lines() {
-            // A zombie does nothing.
+            // A zombie process does not run.
             let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             let gone = state.is_empty() || state.contains(") Z ");
             assert!(gone, "process {pid} is left: {state}");
@@ -113,14 +113,14 @@ pub(crate) fn nothing_stays(here: &Folder) {
     }
 }
 
-/// The row of an agent.
+/// Returns the row of an agent.
 fn row(here: &Folder, name: &str) -> Value {
     let rows = here.json("ctxbench-out/results.json")["runs"].as_array().unwrap().clone();
     let of = |r: &Value| r["strategy"]["name"].as_str().is_some_and(|n| n.ends_with(name));
     rows.into_iter().find(of).unwrap_or_else(|| panic!("no row of {name}"))
 }
 
-/// Drives a failing agent and a good one, and returns the failing one's message.
+/// Drives a failing agent and a valid one, and returns the failing one's message.
 fn goes_wrong(how: &str, deliver: &str, options: &str) -> (Folder, String) {
     let here = Folder::new();
     here.write("small.jsonl", session());
@@ -367,7 +367,7 @@ fn drive_flooded_stdout_ends_with_bounded_memory() {
         std::fs::create_dir(here.path("tmp")).unwrap();
         let line = format!("drive small.jsonl {agent}");
         let command = here.run(&line).command();
-        // With so little memory a gigabyte that is kept ends the program.
+        // With this memory limit, keeping a gigabyte would end the program.
         let mut bounded = Command::new("sh");
         bounded.args(["-c", "ulimit -v 800000; exec \"$@\"", "sh"]).arg(command.get_program());
         bounded.args(command.get_args()).current_dir(here.path(""));
@@ -422,7 +422,7 @@ fn drive_concurrent_side_requests_do_not_change_row() {
     for name in ["status", "error", "requests", "summary"] {
         assert_eq!(many[name], good[name], "{name}");
     }
-    // In each of the two turns.
+    // Once in each of the two turns.
     let drives = here.json("ctxbench-out/drive.json");
     let many = drives.as_array().unwrap().iter().find(|d| d["row"] == many["strategy"]["label"]);
     let aside = &many.unwrap()["side_requests"];

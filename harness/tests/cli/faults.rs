@@ -1,12 +1,12 @@
-//! A provider that refuses, says nothing or says too much, through the command.
+//! A provider that refuses, does not answer or answers too much, tested through the command.
 
 #[allow(dead_code, reason = "the other test files use the rest")]
 use crate::common;
 
 use common::Folder;
 
-/// Two turns that fill 8k tokens with results, under limits of a twenty-fifth of 200k, with a fault
-/// at the summary.
+/// Two turns that fill 8k tokens with results, under limits of 4 % of 200k, with a fault at the
+/// summary.
 fn scenario(fault: &str) -> String {
     let mut out =
         String::from("id = \"f\"\ncontext_window = 200000\nmax_output = 32000\nscale = 0.04\n");
@@ -37,7 +37,7 @@ fn row(fault: &str, strategy: &str, transport: &str) -> std::collections::BTreeM
 
 #[test]
 fn codex_retries_and_compacts() {
-    // docs/sources/codex.md §1.5: other errors are tried again, up to five times.
+    // docs/sources/codex.md §1.5: other errors are retried up to five times.
     let fault = "[[fault]]\non = \"summary\"\ntimes = 2\nstatus = 500\nmessage = \"oops\"\n";
     for transport in ["http", "direct"] {
         let row = row(fault, "codex", transport);

@@ -133,7 +133,7 @@ fn verify_without_checks_fails() {
     here.run(line).fails_with(1).says(&["--verify checked nothing"]);
     here.write("s.toml", scenario("codx"));
     here.run(line).fails_with(2).says(&["s.toml:5: [expect.codx]", "did you mean codex"]);
-    // Only a run knows the names of its programs.
+    // Only a run has the names of its external programs.
     here.run("run s.toml --strategy codex --transport direct").ok();
     for row in ["codex", "\"codex@0.169:auto_compact_limit=90k\""] {
         here.write("s.toml", scenario(row));
@@ -163,7 +163,7 @@ fn serve_log_of_a_private_script_is_private() {
     let here = Folder::new();
     here.write("s.jsonl", session());
     std::fs::set_permissions(here.path("s.jsonl"), PermissionsExt::from_mode(0o600)).unwrap();
-    // On a port that is taken, the server ends after it has opened its log.
+    // If the port is in use, the server ends after it has opened its log.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     here.run(&format!("serve --script s.jsonl --log log.jsonl --port {port}")).fails_with(2);
@@ -296,7 +296,7 @@ fn run_with_errors_only_fails() {
     let line = format!("run login-bug-tight --strategy codex --transport direct {server}");
     here.run(&line).fails_with(1).says(&["login-bug-tight × ", "ended with an error"]);
     assert_eq!(here.csv("ctxbench-out/summary.csv")[0]["status"], "error");
-    // A strategy without summaries is measured; the run still fails.
+    // A strategy without summaries is measured, but the run still fails.
     let out = here.run(&format!("{line} --strategy reference")).fails_with(1);
     out.says(&["ended with an error"]);
 }
@@ -320,7 +320,7 @@ fn report_replaces_only_reports_and_results() {
     // A report replaces files of an earlier report.
     here.run(line).ok();
     assert_eq!(here.read("site/plots/mine.txt"), "mine");
-    // A linked file belongs to the user, too.
+    // A linked file belongs to the user too.
     here.write("mine.json", "{}");
     symlink(here.path("mine.json"), here.path("site/results.json")).unwrap();
     here.run("report out --format json -o site").fails_with(2).says(&["site/results.json"]);
@@ -328,7 +328,7 @@ fn report_replaces_only_reports_and_results() {
     // A results folder lists the files of the run.
     here.run("report out --format html --format junit -o out").ok();
     here.run("report out --format html --format junit -o out").ok();
-    // And a run takes no folder of reports for one of results.
+    // A run does not write results into a folder of reports.
     here.run(&format!("run login-bug {TWO}").replace("--out out", "--out site"))
         .fails_with(2)
         .says(&["site was not made by ctxbench"]);
@@ -362,7 +362,7 @@ fn outputs_of_private_session_are_private() {
     assert!(open(&&"other.json".to_string()));
 }
 
-/// The command line in a shell in the folder, so that pipes can be named.
+/// Runs the command line in a shell in the folder, so that it may contain pipes.
 fn in_a_shell(here: &Folder, script: &str) -> (Option<i32>, String) {
     let mut shell = Command::new("sh");
     shell.arg("-c").arg(script.replace("ctxbench", "\"$0\"")).arg(common::binary());

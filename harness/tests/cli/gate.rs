@@ -1,4 +1,4 @@
-//! The gate end to end: a stored baseline, one number made worse at a time, and the exit code with
+//! The gate end to end: a stored baseline, one figure made worse at a time, and the exit code with
 //! its reason.
 
 use crate::common;
@@ -6,7 +6,8 @@ use crate::common;
 use common::Folder;
 use serde_json::{Value, json};
 
-/// Results of three strategies on two scenarios in `out`, their baseline in `base.json`.
+/// Creates results of three strategies on two scenarios in `out`, and their baseline in
+/// `base.json`.
 fn measured() -> Folder {
     let here = Folder::new();
     let strategies = "--strategy reference --strategy codex --strategy observation-masking";
@@ -18,7 +19,7 @@ fn measured() -> Folder {
     here
 }
 
-/// The record of one scenario × strategy.
+/// Returns the record of one scenario × strategy.
 fn record<'a>(results: &'a mut Value, scenario: &str, strategy: &str) -> &'a mut Value {
     let runs = results["runs"].as_array_mut().unwrap();
     runs.iter_mut()
@@ -65,7 +66,7 @@ fn a_report_replaces_neither_the_results_nor_another_report() {
 #[test]
 fn worse_gated_metric_fails_and_names_its_row() {
     let here = measured();
-    // Worse by clearly more than the tolerances: half a point, one per cent, half a point, 0.005,
+    // Each change is clearly worse than the tolerances: half a point, 1 %, half a point, 0.005,
     // none, none.
     type Change = (&'static str, &'static str, fn(&mut Value));
     let changes: [Change; 6] = [

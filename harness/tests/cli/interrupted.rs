@@ -1,5 +1,5 @@
-//! Runs that end before they are finished: by a signal, a kill or a full disk. Results are whole or as
-//! before, and finished rows are not computed again.
+//! Runs that end early: by a signal, a kill or a full disk. Results are complete or unchanged, and
+//! finished rows are not computed again.
 #![cfg(unix)]
 
 use std::collections::BTreeMap;
@@ -12,14 +12,15 @@ use crate::common::{Folder, ignored};
 
 const RUN: &str = "run login-bug-tight --transport direct --out out";
 
-/// A run that has finished the row of `none` and waits for the server to write a summary of `codex`.
+/// A run that has finished the row of `none` and waits for the server to write a summary of
+/// `codex`.
 struct WaitingRun {
     child: Child,
     _server: (TcpListener, TcpStream),
 }
 
 impl WaitingRun {
-    /// `shell` is a command that starts the program, such as `nohup`.
+    /// Starts the run. `shell` is a command that starts the program, such as `nohup`.
     fn start(here: &Folder, shell: Option<&str>) -> WaitingRun {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
@@ -49,7 +50,7 @@ impl WaitingRun {
     }
 }
 
-/// The files of a folder without rows and times.
+/// Returns the files of a folder without rows and times.
 fn results(here: &Folder) -> BTreeMap<String, Vec<u8>> {
     let mut files = here.files("out");
     files.retain(|name, _| !name.starts_with(".rows/") && name != "timings.json");
@@ -76,7 +77,7 @@ fn run_ended_by_signal_exits_with_its_code_and_keeps_former_results() {
     }
 }
 
-/// `nohup` starts a program like this, and so does a script in the background.
+/// `nohup` and background jobs of a script start a program with ignored signals.
 #[cfg(target_os = "linux")]
 #[test]
 fn run_with_inherited_ignored_signals_does_not_end_by_them() {
@@ -137,7 +138,7 @@ fn second_run_into_same_folder_replaces_results_and_first_goes_on() {
     assert_eq!(results(&here), second);
 }
 
-/// Runs a command in which no file may grow beyond a number of blocks of 512 bytes.
+/// Runs a command in which no file may exceed a number of blocks of 512 bytes.
 fn with_full_disk(here: &Folder, blocks: u64, line: &str) -> (Option<i32>, String) {
     let ours = here.run(line).command();
     let mut limited = Command::new("sh");
@@ -155,7 +156,7 @@ fn run_with_full_disk_keeps_rows_for_the_next_run() {
     let whole = results(&here);
     let largest = std::fs::metadata(here.path("out/results.json")).unwrap().len();
     std::fs::remove_dir_all(here.path("out")).unwrap();
-    // There is room for each row, and none for all of them indented.
+    // There is enough space for each row, but not for all of them indented.
     let (code, messages) = with_full_disk(&here, largest / 512, line);
     assert_eq!(code, Some(2), "{messages}");
     assert!(messages.contains("finished rows are kept in out/.rows"), "{messages}");

@@ -35,7 +35,7 @@ const DOCUMENTED: [(&str, u64); 25] = [
     ("call", 50),
     ("output", 1_500),
 ];
-/// System prompt with over forty tools.
+/// System prompt with more than forty tools.
 const DOCUMENTED_SYSTEM: u64 = 800;
 const DOCUMENTED_TOTAL: u64 = 15_400;
 
@@ -55,8 +55,8 @@ fn session_has_the_documented_messages_and_sizes() {
     let shown = compact_at_moment(&here, "--strategy codex");
     let made = &shown["strategies"][0]["compactions"][0];
     let before = made["before"].as_array().unwrap();
-    // In o200k. The document says "about" and rounds to one or two digits: a message may be off by
-    // one in twenty, or by seven tokens if that is more. System prompt and tools are one number
+    // Tokens of o200k. The document says "about" and rounds to one or two digits, so a message may
+    // differ by 5 %, or by seven tokens if that is more. System prompt and tools are one number
     // there and separate here.
     let near = |is: u64, told: u64| is.abs_diff(told) <= (told / 20).max(7);
     assert_eq!(before.len(), 1 + DOCUMENTED.len());
@@ -78,7 +78,7 @@ fn session_has_the_documented_messages_and_sizes() {
     );
     let blocks = before.iter().map(tokens).sum::<u64>();
     assert_eq!(made["before_tokens"].as_u64(), Some(blocks));
-    // Messages 5, 8, 13, 21 and 26 are 81 % of it according to the document.
+    // According to the document, messages 5, 8, 13, 21 and 26 are 81 % of the total.
     let bulk: u64 = before.iter().map(tokens).filter(|n| *n > 1_000).sum();
     assert_eq!((100.0 * bulk as f64 / all as f64).round(), 81.0);
 }
@@ -92,13 +92,15 @@ fn described_compactions_match_the_document() {
     let after = |i: usize| shown["strategies"][i]["compactions"][0]["after"].as_array().unwrap();
     let kinds =
         |i: usize| -> Vec<&str> { after(i).iter().map(|p| p["kind"].as_str().unwrap()).collect() };
-    // Codex: the system prompt, both messages of the user word for word, and the note: four left.
+    // Codex: the system prompt, both messages of the user verbatim, and the note, so four blocks
+    // remain.
     assert_eq!(kinds(0), ["base", "user", "user", "summary"]);
-    // OpenCode: a summary, then the last message of the user again.
+    // OpenCode: a summary, followed by the last message of the user.
     assert_eq!(kinds(2), ["base", "summary", "replayed_user"]);
     let again = after(2).last().unwrap()["text"].as_str().unwrap();
     assert!(again.contains("backward compatibility"), "{again}");
-    // Claude Code cleared results before, on its own, so less is there than was said.
+    // Claude Code cleared results before on its own, so its context is smaller than the
+    // conversation.
     let claude = &shown["strategies"][1];
     assert!(claude["before_it"].as_u64() > Some(0), "{}", claude["before_it"]);
     let before = claude["compactions"][0]["before"].as_array().unwrap();

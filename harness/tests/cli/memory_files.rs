@@ -267,7 +267,7 @@ fn memory_without_product_prints_all_side_by_side() {
     assert_eq!(row("docs/guide.md"), ["–", "–", "–", "–", "30,000", "–"]);
     assert_eq!(row("src/api/CLAUDE.md"), ["–", "(9)", "–", "–", "(9)", "–"]);
     assert_eq!(row(".claude/rules/queries.md"), ["–", "–", "–", "–", "+6", "–"]);
-    // OpenCode reads Claude Code's user file if it has none itself.
+    // OpenCode reads Claude Code's user file if it has no user file itself.
     assert_eq!(row("~/.claude/CLAUDE.md"), ["–", "5", "–", "–", "5", "–"]);
     out.prints(&[
         "no memory files: aider: ",
@@ -424,7 +424,7 @@ fn run_with_memory_has_project_files_in_prompts() {
     here.run(&format!("{line} --out without")).ok();
     let out = here.run(&format!("{line} --memory shop {FOLDERS} --out with")).ok();
     out.says(&["note: claude-code: docs/terms.md: imports docs/flow.md"]);
-    // 11 files; all but the rule and the folder's file are loaded at the start.
+    // 11 files. All except the rule and the folder's file are loaded at the start.
     let summary = here.json("with/results.json")["assumptions"]["memory files"].to_string();
     let files = [
         "from shop: claude-code 11 files, ",

@@ -77,7 +77,8 @@ fn results_with_other_prices_are_not_compared() {
     here.run("gate listed --baseline base.json --store").ok();
     here.run("gate own --baseline base.json").fails_with(1).prints(&["price table", "own.toml"]);
     here.run("compare listed own").fails_with(2).says(&["price table", "own.toml"]);
-    // Another word in the file is another table, the same file elsewhere is not.
+    // Changed content of the file means a different table. The same content at another path does
+    // not.
     here.write("other/own.toml", OWN);
     here.run(&format!("{RUN} {model} same --models other/own.toml")).ok();
     assert_eq!(prices("same"), prices("own"));
@@ -128,13 +129,13 @@ fn recording_of_an_unlisted_model_uses_its_family() {
     let recorded = &results["runs"].as_array().unwrap()[0];
     assert_eq!(recorded["strategy"]["name"], "as-recorded");
     assert!(recorded["note"].as_str().unwrap().contains("its calls are priced as gpt-5.5"));
-    // As its own file has it, it is that model.
+    // With an entry in the user's file it is that model.
     let out = here.run(&format!("{run} own --models own.toml")).ok();
     assert!(!out.stderr.contains("not in the table"), "{}", out.stderr);
     let results = here.json("own/results.json");
     assert_eq!(results["runs"][0]["model"], "gpt-5.9-foo");
     assert_eq!(results["runs"][1]["window"], 500_000);
-    // A name without a family is run as any session without a model.
+    // A name without a family runs like a session without a model.
     here.write("s.jsonl", recorded_with("mystery-1"));
     here.run(&format!("{run} mystery"))
         .ok()

@@ -1,4 +1,4 @@
-//! A run that shows one of OpenCode's recorded failures says so (docs/sources/opencode.md §3.4;
+//! A run that shows one of OpenCode's recorded failures reports it (docs/sources/opencode.md §3.4;
 //! cases s17 and s4).
 
 use crate::common;
@@ -19,7 +19,7 @@ fn session(system: u64, words: usize) -> String {
     lines.iter().map(|l| format!("{l}\n")).collect()
 }
 
-/// Broken rules of the only run.
+/// Returns the broken rules of the only run.
 fn broken(session: &str) -> Vec<String> {
     let here = Folder::new();
     here.write("s.jsonl", session);
@@ -35,14 +35,14 @@ fn broken(session: &str) -> Vec<String> {
 
 #[test]
 fn a_compaction_that_never_helps_is_a_loop() {
-    // 18,000 tokens are usable, and the system prompt alone has more.
+    // 18,000 tokens are usable, and the system prompt alone exceeds them.
     let rules = broken(&session(18_500, 1));
     assert!(rules.iter().any(|r| r == "compaction loop"), "{rules:?}");
 }
 
 #[test]
 fn a_refused_summary_leaves_its_marker_and_the_whole_history() {
-    // The request fits into the window; with the instructions for a summary it does not.
+    // The request fits in the window, but with the instructions for a summary it does not.
     let rules = broken(&session(90, 19_880));
     for rule in ["dangling compaction marker", "history uncut after a failed compaction"] {
         assert!(rules.iter().any(|r| r == rule), "{rules:?}");

@@ -1,5 +1,6 @@
-//! The main figures, recomputed from a trace by `tests/recompute/recompute.py`: other code in
-//! another language, written from the description. Without Python 3.11 these tests say so and pass.
+//! The main figures, recomputed from a trace by `tests/recompute/recompute.py`, a separate program
+//! in another language, written from the description. Without Python 3.11 these tests print a note
+//! and pass.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,13 +25,13 @@ fn checkout() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// The published vocabulary, which the package that counts for us brings along.
+/// Returns the path of the published vocabulary, which is part of our tokenizer package.
 fn vocabulary() -> PathBuf {
     let told = Command::new("rustc").arg("-vV").output().unwrap().stdout;
     let told = String::from_utf8(told).unwrap();
     let host = told.lines().find_map(|l| l.strip_prefix("host: ")).expect("a host");
     let mut cargo = Command::new(env!("CARGO"));
-    // Packages of other platforms need not be on this machine.
+    // Packages of other platforms may be missing on this machine.
     cargo.args(["metadata", "--format-version", "1", "--offline", "--filter-platform", host]);
     let out = cargo.current_dir(checkout()).output().unwrap();
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
@@ -41,7 +42,7 @@ fn vocabulary() -> PathBuf {
     manifest.with_file_name("assets").join("o200k_base.tiktoken")
 }
 
-/// Exit code and output of the script on `run.trace` and the folder `out`.
+/// Runs the script on `run.trace` and the folder `out`. Returns exit code and output.
 fn recomputed(here: &Folder, out: &str, more: &[&Path]) -> (Option<i32>, String) {
     let mut script = Command::new("python3");
     script.arg(checkout().join("tests/recompute/recompute.py"));
@@ -84,15 +85,16 @@ fn every_strategy_on_a_recording() {
         .ok();
     let (code, told) = recomputed(&here, "out", &["--vocabulary".as_ref(), &*vocabulary()]);
     assert_eq!(code, Some(0), "{told}");
-    // One row is made of the recording's counters; in the other the provider edits the prompts.
+    // One row consists of the recording's counters. In the other one the provider edits the
+    // prompts.
     assert!(told.contains("in part or not at all: as-recorded, claude-code-api\n"), "{told}");
     let strategies = here.csv("out/summary.csv").len();
     assert_eq!(rows(&told, "cost_usd"), strategies - 1, "{told}");
     assert_eq!(rows(&told, "cache_read_tokens"), strategies - 2, "{told}");
 }
 
-/// Facts found in a recording, some of them without a literal. Not `keep-nothing`: it separates
-/// replies by their encrypted reasoning, and a trace only has texts.
+/// Facts found in a recording, some of them without a literal. `keep-nothing` is excluded, because
+/// it separates replies by their encrypted reasoning, while a trace only has texts.
 #[test]
 #[ignore = "needs python3 3.11 or later"]
 fn needs_of_a_recording() {
@@ -115,8 +117,8 @@ fn needs_of_a_recording() {
     assert!(facts.iter().any(|r| r["found"] == "absent"), "no strategy forgets anything");
 }
 
-/// 19 calls in one reply are as far as a lookback of 20 reaches, 20 are too far; and one pause ends
-/// before the short lifetime does, the other after.
+/// With 19 calls in one reply a lookback of 20 still reaches the breakpoint, with 20 calls it does
+/// not. One pause ends before the short lifetime does, the other one after.
 #[test]
 #[ignore = "needs python3 3.11 or later"]
 fn a_session_at_the_edges_of_the_prompt_cache() {
@@ -177,8 +179,7 @@ fn changed_figure_is_found() {
     assert!(found.len() == 1 && found[0].contains("retention"), "{found:?}");
 }
 
-/// Increments a figure in the first row of a summary: by 0.00001 if it has decimals, otherwise by
-/// 1.
+/// Increments a figure in the first row of a summary by 0.00001 if it has decimals, or else by 1.
 fn changed(summary: &str, name: &str) -> String {
     let mut lines: Vec<String> = summary.lines().map(str::to_string).collect();
     let at = lines[0].split(',').position(|c| c == name).expect("a column of summary.csv");

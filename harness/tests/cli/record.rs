@@ -1,6 +1,6 @@
-//! `ctxbench record`: the requests that it forwards and stores, the ones it does not, and other
-//! commands on its files. A recorder without a program ends with Ctrl-C, which a test can only send
-//! on Unix.
+//! `ctxbench record`: the requests that it forwards and stores, the ones that it does not, and
+//! other commands on its files. A recorder without a program ends with Ctrl-C, which a test can
+//! only send on Unix.
 #![cfg(unix)]
 
 use crate::common;
@@ -68,7 +68,7 @@ fn respond(stream: &mut TcpStream, head: &str, body: &[u8]) {
     stream.write_all(body).unwrap();
 }
 
-/// Sends a request by hand and returns the connection, on which the answer comes.
+/// Sends a request manually and returns the connection for reading the answer.
 fn send(url: &str, head: &str, body: &[u8]) -> BufReader<TcpStream> {
     let mut stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
     let n = body.len();
@@ -109,7 +109,7 @@ fn lines(here: &Folder, name: &str) -> Vec<Value> {
 #[test]
 fn no_key_is_in_the_file_or_in_what_is_said() {
     let here = Folder::new();
-    // An answer that repeats every secret, as some refusals do.
+    // An answer that repeats every secret, as some error messages do.
     let said = json!({"type": "error", "error": {"type": "authentication_error",
         "message": "canary-header-1 canary-bearer-2 canary-query-3 canary-cookie-4 canary-own-5"}});
     let (url, asked) = provider(move |stream| {
@@ -136,7 +136,7 @@ fn no_key_is_in_the_file_or_in_what_is_said() {
     assert_eq!(exchange["status"], 401);
     assert_eq!(exchange["query"], json!(["beta", "api_key"]));
     assert_eq!(exchange["headers"]["anthropic-version"], "2023-06-01");
-    // Requests to the closed port fail, and the error has no key.
+    // Requests to the closed port fail, and the error contains no key.
     let out =
         here.run("record --out n.jsonl --upstream http://user:canary@h -- true").fails_with(2);
     assert!(!out.stderr.contains("canary"), "{}", out.stderr);
@@ -151,7 +151,7 @@ fn an_answer_streams_as_it_comes() {
         let head =
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
         stream.write_all((head.to_string() + SSE).as_bytes()).unwrap();
-        // The rest comes when the client has seen the beginning.
+        // The rest arrives after the client has received the beginning.
         wait.recv().unwrap();
         stream.write_all(END.as_bytes()).unwrap();
     });
@@ -285,7 +285,8 @@ fn the_program_decides_how_it_ends_and_where_it_is_told_to_send() {
 fn ctrl_c_reaches_the_program_and_the_file_is_whole() {
     let here = Folder::new();
     let mut command = here.run("record --out r.jsonl -- sh -c").command();
-    // It prints that it listens, and ends in its own way; the input that it waits for never comes.
+    // The program prints that it is ready and handles the signal itself. It waits for input that
+    // never arrives.
     command.arg("trap 'echo told; exit 9' TERM; echo ready; while :; do read line; done");
     let (stdin, _open) = std::io::pipe().unwrap();
     command.stdin(stdin).stdout(std::process::Stdio::piped());
@@ -364,14 +365,14 @@ fn a_recording_is_a_session_for_every_command() {
                    and in client.ts.";
     assert_eq!(kept[1]["reply"], summary);
     assert_eq!(kept[1]["usage"], json!({"input_tokens": 831, "output_tokens": 70}));
-    // Once more adds nothing.
+    // A second import adds nothing.
     here.run(&format!("import {RECORDING} --cassette c.jsonl")).ok().says(&["0 of them new"]);
     here.run(&format!("validate {RECORDING}"))
         .ok()
         .prints(&["calls         10, compared 7, exactly right 7", "recorded 831 → 251"]);
     here.run(&format!("list sessions {RECORDING}")).ok().prints(&["ctxbench-record"]);
     here.run(&format!("run {RECORDING} --strategy none --transport direct")).ok();
-    // A file without requests has no cassette.
+    // A file without requests gives no cassette.
     here.run("import login-bug.jsonl --cassette d.jsonl").fails_with(2);
     assert!(!here.path("d.jsonl").exists());
 }

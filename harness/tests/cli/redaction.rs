@@ -1,4 +1,4 @@
-//! Secrets and personal data are removed from files for others.
+//! Secrets and personal data are removed from files that are meant for others.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn secrets() -> [String; 5] {
     ]
 }
 
-/// Output of a shell long before it is needed, with every secret in it.
+/// Returns a shell output with every secret, which is needed much later.
 fn shown() -> String {
     let [github, anthropic, mail, home, password] = secrets();
     format!(
@@ -25,7 +25,7 @@ fn shown() -> String {
     )
 }
 
-/// A conversation in which it is shown, and used seven replies later.
+/// Returns a conversation that contains the output and uses it seven replies later.
 fn conversation() -> String {
     let [github, _, mail, home, _] = secrets();
     let call = |id: usize, command: &str| {
@@ -79,7 +79,7 @@ fn redacted_import_has_no_secrets() {
     // The same need is found in the redacted text.
     assert!(plain.stdout.contains("\"tokens\":[\"/home/ada/engine/analytical_mill.rs\""));
     assert!(out.stdout.contains("\"tokens\":[\"/home/user1/engine/analytical_mill.rs\""));
-    // It is a session like any other.
+    // The redacted file is a valid session.
     here.write("given.jsonl", &out.stdout);
     here.run("run given.jsonl --strategy none --transport direct").ok();
     assert_eq!(here.csv("ctxbench-out/summary.csv")[0]["status"], "completed");

@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use common::{Folder, is_ignored, sdk};
 
-/// A running `ctxbench serve`, or another command that says where it listens.
+/// A running `ctxbench serve`, or another command that prints its address.
 pub(crate) struct Serving {
     pub(crate) child: Child,
     pub(crate) out: BufReader<ChildStdout>,
@@ -45,7 +45,7 @@ impl Drop for Serving {
     }
 }
 
-/// Runs a script of `tests/sdk` that makes `checks` checks.
+/// Runs a script of `tests/sdk` and requires `checks` checks.
 fn passes(script: &str, checks: usize) {
     let dir = sdk::folder();
     let here = Folder::new();

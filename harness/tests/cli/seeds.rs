@@ -16,7 +16,7 @@ fn rows(here: &Folder, out: &str) -> Vec<Row> {
     here.csv(&format!("{out}/summary.csv"))
 }
 
-/// The rows of codex under a summariser, by seed.
+/// Returns the rows of codex under a summariser, by seed.
 fn codex<'a>(rows: &'a [Row], summariser: &str) -> Vec<&'a Row> {
     rows.iter().filter(|r| r["strategy"] == "codex" && r["summariser"] == summariser).collect()
 }
@@ -59,7 +59,7 @@ fn what_is_seeded_is_repeated_and_each_repetition_is_the_run_with_that_seed() {
         same.remove("seed");
         assert_eq!(codex(&rows(&here, "one"), "lossy"), [&same], "seed {k}");
     }
-    // The table has one row for all of them, with their range; the seeds do differ.
+    // The table has one row for all seeds, with their range. The seeds give different results.
     let kept: Vec<f64> =
         codex(&all, "lossy").iter().map(|r| r["needs_kept_pct"].parse().unwrap()).collect();
     let (low, high) = (
@@ -99,7 +99,7 @@ fn seeds_of_a_session_are_averaged_and_not_counted_as_sessions() {
             .collect();
         of.iter().sum::<f64>() / of.len() as f64
     };
-    // The ratio of the mean over seeds, and of the two sessions the geometric mean.
+    // The ratio of the means over seeds, and the geometric mean over the two sessions.
     let ratio = |s: &str| cost("codex", s) / cost("reference", s);
     let change = ((ratio("login-bug") * ratio("login-bug-tight")).sqrt() - 1.0) * 100.0;
     let results = here.json("ctxbench-out/results.json");
@@ -114,7 +114,7 @@ fn seeds_of_a_session_are_averaged_and_not_counted_as_sessions() {
         "{} {change}",
         figure["mean"]
     );
-    // Reports made later agree: formats that identify a row by its name have one.
+    // Later reports are consistent: formats that identify a row by its name have one row.
     here.run("report ctxbench-out --format table").ok().prints(&["mean of 5 seeds"]);
     here.run("gate ctxbench-out --baseline base.json --store").ok();
     assert_eq!(

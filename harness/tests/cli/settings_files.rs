@@ -19,7 +19,7 @@ fn comments_and_commas_at_the_end_are_read() {
         "auto=true,model=claude-haiku-4-5,preserve_recent_tokens=3000,prune=true,tail_turns=1";
     let options = "--strategy opencode --strategy codex --settings opencode.jsonc";
     assert_eq!(rows(&here, options), ["codex".to_string(), format!("opencode:{all}")]);
-    // The command line wins, and a version only takes the settings that it reads.
+    // The command line has priority, and a version only uses the settings that it reads.
     let options = "--strategy opencode@1.3:prune=false --settings opencode.jsonc";
     let old = "opencode@1.3:auto=true,model=claude-haiku-4-5,prune=false";
     assert_eq!(rows(&here, options), [old]);
@@ -50,13 +50,13 @@ fn files_of_one_name_are_told_apart_by_their_folders() {
         ("gemini-cli", ".gemini/settings.json", "gemini-cli:threshold=0.3"),
         ("pi", "home/.pi/agent/settings.json", "pi:reserve=20000"),
         ("claude-code", ".pi/.claude/settings.json", "claude-code:auto=false,threshold_percent=60"),
-        // A setting that turns it off wins, and a variable wins over a setting.
+        // A setting that disables it has priority, and a variable has priority over a setting.
         (
             "claude-code",
             "other/.claude/settings.json",
             "claude-code:auto=false,auto_compact_window=150000",
         ),
-        // In no product's folder: of the one that is asked for.
+        // A file outside of the products' folders belongs to the requested product.
         ("pi", "settings.json", "pi:keep_recent=5000"),
     ] {
         assert_eq!(rows(&here, &format!("--strategy {strategy} --settings {file}")), [row]);

@@ -1,4 +1,4 @@
-//! Success figures of the described documents, and the products that reach them.
+//! Success figures in the published descriptions, and the products that reach them.
 
 use crate::common::Folder;
 
@@ -9,16 +9,17 @@ const PRODUCTS: [&str; 4] = ["claude-code", "codex", "opencode", "openoxide"];
 enum Figure {
     /// A column of `summary.csv`.
     Column(&'static str),
-    /// 95th percentile of the waiting per compaction that caused any, in ms (`compactions.csv`).
+    /// 95th percentile of the waiting time per compaction that caused any, in ms
+    /// (`compactions.csv`).
     CompactionP95Ms,
-    /// Share of the context that compactions took out, in per cent (`compactions.csv`).
+    /// Share of the context that compactions removed, in percent (`compactions.csv`).
     FreedPct,
-    /// Rewinds after which the context equals the earlier one, in per cent (`rewind.csv`).
+    /// Share of rewinds after which the context equals the earlier one, in percent (`rewind.csv`).
     RewindEqualPct,
 }
 
 impl Figure {
-    /// The figure of a product on a scenario; `None` when the results have no such figure.
+    /// Returns the figure of a product on a scenario. `None` if the results have no such figure.
     fn of(self, here: &Folder, scenario: &str, product: &str) -> Option<f64> {
         let rows = |file: &str| {
             let all = here.csv(&format!("out/{file}.csv")).into_iter();
@@ -50,14 +51,14 @@ impl Figure {
     }
 }
 
-/// A figure that a document asks for.
+/// A figure that a document requires.
 struct Goal {
     /// Section of the document.
     source: &'static str,
     scenario: &'static str,
     figure: Figure,
     is_reached: fn(f64) -> bool,
-    /// Products that reach it. The others miss it or have no such figure.
+    /// Products that reach the figure. The others miss it or do not have it.
     reached_by: &'static [&'static str],
 }
 

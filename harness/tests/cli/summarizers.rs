@@ -51,7 +51,7 @@ fn summary_requests_include_a_transcript() {
     here.run("run login-bug login-bug-tight --transport direct --trace t.jsonl").ok();
     let trace = here.read("t.jsonl");
     for line in trace.lines().filter(|l| l.contains("\"kind\":\"summary\"")) {
-        // A transcript without its quotes leaves the summariser with nothing.
+        // Without its quotes, the transcript would be empty for the summariser.
         assert!(!line.contains("Nothing has been said so far"), "{line}");
     }
     for strategy in ["aider", "opencode", "openoxide"] {

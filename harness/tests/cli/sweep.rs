@@ -22,7 +22,7 @@ fn a_sweep_makes_a_row_for_each_value_and_a_table() {
         .collect();
     assert_eq!(values, ["default", "9000", "12000", "100000", "50%"]);
 
-    // Half of the model's window of 200,000 tokens, whatever the session's scale.
+    // 50 % of the model's window of 200,000 tokens, regardless of the session's scale.
     let rows = here.csv("ctxbench-out/summary.csv");
     let figures = |label: &str| {
         let row = rows.iter().find(|r| r["strategy"] == label).expect("a row of this label");
@@ -45,7 +45,7 @@ fn a_sweep_makes_a_row_for_each_value_and_a_table() {
     );
 }
 
-/// Per cent of a share are that share, and a text is one value whatever it looks like.
+/// Percentages of a share setting are that share. A text is a single value regardless of its form.
 #[test]
 fn shares_take_per_cent_and_texts_are_not_swept() {
     let here = Folder::new();

@@ -19,12 +19,12 @@ fn parsed(out: &Output) -> Value {
     serde_json::from_str(&out.stdout).unwrap_or_else(|e| panic!("{e}: {}", out.stdout))
 }
 
-/// The only file of a result.
+/// Returns the only file of a result.
 fn file(line: &str) -> Value {
     parsed(&Folder::new().run(&format!("validate --json {line}")).ok())["files"][0].clone()
 }
 
-/// Line, cause and whether it was predicted, of every miss.
+/// Returns line, cause and predictability of every miss.
 fn misses(file: &Value) -> Vec<(u64, String, bool)> {
     let one = |m: &Value| {
         (
@@ -43,8 +43,8 @@ fn miss(line: u64, cause: &str, predicted: bool) -> (u64, String, bool) {
 #[test]
 fn cache_misses_are_classified_by_cause() {
     let f = file(&data("claude-code-known-misses.jsonl"));
-    // Thirteen replies, one of them over two lines. Not compared: the first of each conversation,
-    // the one of the small model and the one after it.
+    // Thirteen replies, one of them over two lines. Not compared: the first reply of each
+    // conversation, the one of the small model and the one after it.
     assert_eq!((&f["calls"], &f["compared"]), (&12.into(), &8.into()), "{f:#}");
     assert_eq!(f["route"], "direct");
     assert_eq!(
@@ -52,19 +52,19 @@ fn cache_misses_are_classified_by_cause() {
         [
             miss(7, "lifetime", true), // ten minutes idle: 0 read, as predicted
             miss(11, "edit", true),    // back to the reply of line 7, whose prompt was 17,000
-            // 9,000 of tools and system: that size shows here for the first time
+            // 9,000 tokens of tools and system prompt: this size appears here for the first time
             miss(14, "compaction", false),
             miss(16, "unexplained", false),
             miss(18, "model", true), // models share nothing: 0 read
-            // back to the large model: the prefix of line 16 is still there
+            // back to the large model: the prefix of line 16 is still cached
             miss(24, "model", true),
-            // the second compaction leaves the 9,000 that are known by now
+            // the second compaction keeps the 9,000 tokens that are known by now
             miss(27, "compaction", true),
         ]
     );
     // Right: lines 4, 7, 9, 11, 22, 27. Wrong: 14 (12,000 guessed), 16.
     assert_eq!((&f["exact"], &f["size_unknown"]), (&6.into(), &1.into()));
-    // The bare law: lines 4, 9 and 22. It has no reasons for a missing prefix.
+    // The bare law is right for lines 4, 9 and 22. It does not explain a missing prefix.
     assert_eq!(f["law"], 3);
     // Predicted reads: 15,000 + 0 + 17,000 + 17,000 + 12,000 + 13,000 + 6,000 + 9,000.
     assert_eq!((&f["read_predicted"], &f["read_actual"]), (&89_000.into(), &82_000.into()));
@@ -77,13 +77,13 @@ fn cache_misses_are_classified_by_cause() {
 
 #[test]
 fn new_turn_is_served_up_to_the_dropped_thinking() {
-    // Sonnet 4.5 drops the thinking of earlier turns: a turn is served the text before the first
-    // thinking of the previous turn, or everything if that turn had none.
+    // Sonnet 4.5 drops the reasoning of earlier turns: a turn reads the text before the first
+    // reasoning of the previous turn, or everything if that turn had none.
     let f = file(&data("claude-code-thinking.jsonl"));
     assert_eq!((&f["calls"], &f["compared"], &f["exact"]), (&6.into(), &5.into(), &5.into()));
     assert_eq!(misses(&f), [miss(8, "thinking", true), miss(15, "thinking", true)], "{f:#}");
-    // The same calls by a model that keeps it: both predictions are wrong, and so is the one of
-    // line 10, since no prompt of such a model shrinks.
+    // The same calls by a model that keeps reasoning: both predictions are wrong, and so is the one
+    // of line 10, because no prompt of such a model shrinks.
     let text = std::fs::read_to_string(data("claude-code-thinking.jsonl")).unwrap();
     let folder = Folder::new();
     folder.write("kept.jsonl", text.replace("sonnet-4-5-20250929", "opus-4-6"));
@@ -96,12 +96,12 @@ fn new_turn_is_served_up_to_the_dropped_thinking() {
 fn lifetimes_come_from_the_recording_and_can_be_switched_off() {
     let path = data("claude-code-one-hour.jsonl");
     let f = file(&path);
-    // Thirty minutes do not expire an entry of one hour; seventy do.
+    // Thirty minutes do not expire an entry with a lifetime of one hour; seventy do.
     assert_eq!((&f["compared"], &f["exact"]), (&2.into(), &2.into()));
     assert_eq!(misses(&f), [miss(6, "lifetime", true)]);
     let f = file(&format!("{path} --no-lifetimes"));
     assert_eq!((&f["exact"], misses(&f)), (&1.into(), vec![miss(6, "lifetime", false)]));
-    // pi does not record the lifetime: six minutes are too long for five minutes, not for an hour.
+    // pi does not record the lifetime: six minutes exceed five minutes, but not an hour.
     let pi = data("pi.jsonl");
     assert_eq!(
         file(&pi)["exact"].as_u64().unwrap(),
@@ -122,8 +122,8 @@ fn gateways_are_reported_separately_and_do_not_count() {
     let here = Folder::new();
     let all = parsed(&here.run(&format!("validate --json --min 100 {both}")).ok());
     assert_eq!((&all["counted"]["exact"], &all["gateways"]["compared"]), (&2.into(), &2.into()));
-    // Without ids the pattern decides: three of five compared calls are served nothing or an older
-    // prefix seconds after the previous call.
+    // Without IDs the pattern decides: three of five compared calls read nothing or an older prefix
+    // seconds after the previous call.
     let f = file(&data("claude-code-no-ids.jsonl"));
     assert_eq!(
         (&f["route"], &f["compared"], &f["exact"]),
@@ -142,8 +142,8 @@ fn gateways_are_reported_separately_and_do_not_count() {
 #[test]
 fn codex_and_pi_have_their_own_counters() {
     let f = file(&data("codex.jsonl"));
-    // Four calls (the repeated counter is none): 2,000 leave 15 steps of 128 = 1,920; then nothing
-    // is served after 2 s; then 15 minutes.
+    // Four calls (the repeated counter does not count): 2,000 give 15 steps of 128 = 1,920; then
+    // nothing is read after 2 s, and nothing after 15 minutes.
     assert_eq!(
         (&f["calls"], &f["compared"], &f["exact"]),
         (&4.into(), &3.into(), &2.into()),
@@ -229,7 +229,7 @@ fn bad_recording_names_file_line_and_expected_value() {
     refuses("other.txt", "hello\n", &["other.txt:1", "`ctxbench validate --help` lists"]);
     here.run("validate nowhere.jsonl").fails_with(2).says(&["nowhere.jsonl"]);
     here.run(&format!("validate {} --min 200", data("pi.jsonl"))).fails_with(2).says(&["per cent"]);
-    // A file that was cut while being written is used up to there.
+    // A file that was cut while it was written is used up to the cut.
     here.write("cut.jsonl", format!("{good}{}", &lines[1][..40]));
     here.run("validate cut.jsonl --min 100").ok().says(&["breaks off"]);
 }
@@ -249,7 +249,7 @@ fn bad_file_in_a_folder_does_not_hide_others() {
         .fails_with(2)
         .prints(&["good.jsonl (claude-code)"])
         .says(&["all/notes.jsonl:1", "nowhere.jsonl"]);
-    // An archive is as a folder.
+    // An archive is read like a folder.
     let packed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/packed/tree.zip");
     here.write("tree.zip", std::fs::read(packed).unwrap());
     here.run("validate tree.zip")
@@ -258,7 +258,7 @@ fn bad_file_in_a_folder_does_not_hide_others() {
             "tree.zip/claude-code/spotter-8463c716/subagents/agent-a7be2f0.jsonl (claude-code)",
         ])
         .says(&["skipped: tree.zip/messages/openai-chat.jsonl"]);
-    // So it is in a folder.
+    // This also applies to an archive in a folder.
     here.write("some/below/tree.zip", std::fs::read(here.path("tree.zip")).unwrap());
     here.run("validate some")
         .ok()
@@ -282,8 +282,8 @@ fn recorded_sessions_are_predicted() {
         ["calls", "compared", "law", "exact", "near", "read_actual", "write_actual"]
             .map(|key| f[key].as_u64().unwrap_or_default())
     };
-    // Not right: the first call after the compaction, which reveals the system part, and the call
-    // after the gap in the excerpt.
+    // Wrong predictions: the first call after the compaction, which reveals the system part, and
+    // the call after the gap in the excerpt.
     let claude = recorded("claude-code/spotter-8463c716.jsonl");
     assert_eq!(numbers(&claude), [6, 5, 3, 3, 3, 380_793, 37_432]);
     assert_eq!(misses(&claude), [miss(23, "compaction", false), miss(48, "unexplained", false)]);
@@ -292,11 +292,11 @@ fn recorded_sessions_are_predicted() {
     assert_eq!(compactions.len(), 1);
     assert_eq!(
         sizes.map(|key| compactions[0][key].as_u64()),
-        // 1 + 165,028 + 2,065; noted in the boundary; 3 + 21,445 + 21,155.
+        // 1 + 165,028 + 2,065; stored in the boundary; 3 + 21,445 + 21,155.
         [Some(167_094), Some(167_731), Some(42_603)]
     );
-    // Of 18,688, 18,816, 20,224, 20,352 and 20,736 were served 18,304 (three steps fewer), all, and
-    // three times nothing.
+    // Of 18,688, 18,816, 20,224, 20,352 and 20,736 tokens, 18,304 were read (three steps fewer),
+    // then all, and three times nothing.
     let codex = recorded("codex/codemie-rollout-019e1625.jsonl");
     assert_eq!(numbers(&codex), [6, 5, 1, 1, 2, 37_120, 0]);
     assert_eq!(codex["route"], "direct");

@@ -8,7 +8,7 @@ use crate::testing::{Played, Script, calls, play, play_on, says, user};
 
 const PATH: &str = r#"{"path":"a.rs"}"#;
 
-/// Reads, edits and closes; then a question that is only answered.
+/// A turn that reads, edits and closes, followed by a question that is only answered.
 fn script() -> Script {
     Script {
         actions: vec![user("m1", "do it"), user("m2", "why?")],
@@ -82,7 +82,7 @@ fn nothing_of_the_edit_comes_back() {
 fn accepted_unseen_an_answer_goes_to_the_editor_too() {
     let p = play("aider:architect=true", 1.0, script());
     let shown: Vec<_> = edits(&p).iter().map(|r| r.blocks.last().unwrap().text.clone()).collect();
-    // Not the reply that asks for a file, nor the one that closes a turn with an edit.
+    // Neither the reply that asks for a file nor the reply that closes a turn with an edit.
     assert_eq!(shown.len(), 2);
     assert!(shown[0].starts_with("plan\n") && shown[1].starts_with("because\n\nShow every"));
     // Every turn becomes history, so the context ends after the files.
@@ -124,7 +124,7 @@ fn no_ping_follows_an_edit_until_the_program_is_started_again() {
 
 #[test]
 fn a_prompt_too_large_for_the_editor_is_a_question() {
-    // At this scale gpt-4.1 takes a thousand tokens of its million, Haiku two hundred.
+    // At this scale, gpt-4.1 takes a thousand tokens instead of a million, and Haiku two hundred.
     let long = || Script {
         actions: vec![user("m1", "do it")],
         replies: vec![calls(&"word ".repeat(300), "c1", "edit_file", PATH), says("closing")],

@@ -1,5 +1,4 @@
-//! The order of Aider's prompt and the places of its cache breakpoints
-//! (docs/sources/aider.md §1.4).
+//! Order of Aider's prompt and positions of its cache breakpoints (docs/sources/aider.md §1.4).
 
 /// Parts of a prompt. The caller chooses the item type, such as blocks or messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,7 +13,7 @@ pub struct Chunks<T> {
     pub done: Vec<T>,
     /// Files that may be edited.
     pub chat_files: Vec<T>,
-    /// The turns since the last edit.
+    /// Turns since the last edit.
     pub cur: Vec<T>,
     /// Rules repeated at the end.
     pub reminder: Vec<T>,
@@ -49,12 +48,12 @@ impl<T: Clone> Chunks<T> {
         ]
     }
 
-    /// Everything in the order of the prompt.
+    /// Returns all items in the order of the prompt.
     pub fn all(&self) -> Vec<T> {
         self.parts().into_iter().flatten().cloned().collect()
     }
 
-    /// Number of items before the current turns.
+    /// Returns the number of items before the current turns.
     pub fn before_cur(&self) -> usize {
         self.parts()[..6].iter().map(|p| p.len()).sum()
     }
@@ -120,8 +119,9 @@ mod tests {
 
     #[test]
     fn every_combination_of_empty_parts_follows_the_three_rules() {
-        // docs/sources/aider.md §1.4: examples, else system; map, else read-only files; files.
-        // History, current turns and reminder never.
+        // docs/sources/aider.md §1.4: after the examples or else the system prompt; after the map
+        // or else the read-only files; after the editable files. Never after history, current turns
+        // or reminder.
         for mask in 0..256_u32 {
             let keep = |bit: u32, part: Vec<&'static str>| {
                 if mask >> bit & 1 == 1 { part } else { vec![] }

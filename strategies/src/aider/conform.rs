@@ -1,4 +1,4 @@
-//! Aider's rules on recorded inputs.
+//! Runs Aider's rules on recorded inputs.
 
 use super::summary::{
     Content, Count, Ending, Failure, Message, OBSERVED, Rules, head_limit, quoted, summarize,
@@ -26,10 +26,10 @@ pub(crate) const CONFORMANCE: Conformance = Conformance {
 const APPLIED: &str = "summary_applied";
 const DISCARDED: &str = "summary_discarded_full_history_kept";
 const EMPTIED: &str = "history_emptied";
-/// Ours: no recording has a history that fits.
+/// Our own name: no recording has a history that fits.
 const NOT_STARTED: &str = "no_summary_started";
 
-/// A value as Python's `json.dumps` writes it.
+/// Formats a value as Python's `json.dumps` does.
 fn python_json(v: &Value) -> String {
     match v {
         Value::String(s) => quoted(s),
@@ -136,7 +136,7 @@ fn default_models() -> Vec<Model> {
     vec![Model::default()]
 }
 
-/// A text filled up with `x` to a number of characters.
+/// Pads a text with `x` to a number of characters.
 fn padded(mut text: String, chars: usize) -> String {
     let missing = chars.saturating_sub(text.chars().count());
     text.extend(std::iter::repeat_n('x', missing));
@@ -150,7 +150,7 @@ struct Summariser<'a> {
 }
 
 impl Summariser<'_> {
-    /// Asks one model after the other.
+    /// Asks the models one after the other.
     fn ask(&mut self, text: &str) -> Option<String> {
         self.models.iter().find_map(|m| {
             let fill = |t: &str| {

@@ -1,4 +1,4 @@
-//! Aider's history file and prompt order on recorded inputs.
+//! Runs Aider's history file and prompt order on recorded inputs.
 
 use super::chunks::Chunks;
 use super::markdown::{Speaker, append, append_start, split_chat_history_markdown};

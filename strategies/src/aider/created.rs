@@ -1,4 +1,4 @@
-//! Files that the model has made: Aider puts them into the chat, whole and up to date
+//! Files created by the model. Aider adds them to the chat with their whole current content
 //! (docs/sources/aider.md §1.4, chat_files).
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub(super) fn block((path, text): &(String, String)) -> String {
     format!("\n{path}\n```\n<<<<<<< SEARCH\n=======\n{text}{end}>>>>>>> REPLACE\n```\n")
 }
 
-/// The files in the chat that the model has made, by their paths.
+/// Contents of the created files in the chat, by path.
 #[derive(Default)]
 pub(super) struct Created(BTreeMap<String, String>);
 
@@ -52,7 +52,7 @@ impl Created {
         self.0.is_empty()
     }
 
-    /// All of them, as the prompt shows them.
+    /// Formats all files for the prompt.
     pub(super) fn shown(&self) -> String {
         let one = |(path, text): (&String, &String)| {
             let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };

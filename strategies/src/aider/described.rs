@@ -20,13 +20,13 @@ use ctxbench_core::tokens::o200k;
 
 use super::summary::{Content, Count, Message, SplitRules, SummaryPlan};
 
-/// Deepest recursion (docs/sources/token-budgeting.md §2.4).
+/// Maximum depth of the recursion (docs/sources/token-budgeting.md §2.4).
 const MAX_DEPTH: u32 = 3;
 
 /// Split rules of the published description.
 pub(crate) const SPLIT_RULES: SplitRules = SplitRules { plan, fits: |tokens, max| tokens <= max };
 
-/// Exact tokens of the contents.
+/// Counts the exact tokens of the contents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contents;
 
@@ -44,7 +44,7 @@ impl Count for Contents {
     }
 }
 
-/// The newest messages within half of the budget stay, everything before them is summarised.
+/// Keeps the newest messages within half of the budget and summarises all others.
 fn plan(
     sizes: &[u64],
     _assistant: &[bool],
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use crate::aider::summary::{Failed, Failure, Rules, summarize_with};
 
-    /// Messages of ten tokens each: `word` and nine more of them.
+    /// Returns messages of ten tokens each.
     fn talk(n: usize) -> Vec<Message> {
         (0..n)
             .map(|i| {
@@ -92,8 +92,8 @@ mod tests {
 
     #[test]
     fn the_newest_half_stays_and_the_rest_is_one_message() {
-        // 120 tokens over a budget of 100: five messages of ten fill half of it, seven become the
-        // summary; a head limit of 0 cuts nothing.
+        // 120 tokens exceed the budget of 100. Five messages of ten tokens fill half of it, and
+        // seven become the summary. A head limit of 0 cuts nothing.
         assert_eq!(Contents.one(&talk(1)[0]), 10);
         let mut asked = Vec::new();
         let s = summarize_with(&talk(12), &rules(100.0), &Contents, &mut |t| {
@@ -108,12 +108,13 @@ mod tests {
         );
         assert_eq!(s[0], Message::text("user", "[chat summary] short"));
         assert_eq!(s[1..], talk(12)[7..]);
-        // Exactly the budget is not too much.
+        // A history equal to the budget is not too large.
         assert_eq!(
             summarize_with(&talk(10), &rules(100.0), &Contents, &mut |_| None).unwrap(),
             talk(10)
         );
-        // Three messages are split as any other: one of twelve tokens' budget half stays.
+        // Three messages are split like any other list. One fits into half of a budget of twelve
+        // tokens.
         let s =
             summarize_with(&talk(3), &rules(20.0), &Contents, &mut |_| Some("s".into())).unwrap();
         assert_eq!(s[1..], talk(3)[2..]);
@@ -121,8 +122,8 @@ mod tests {
 
     #[test]
     fn it_goes_on_to_depth_three_and_keeps_the_tail() {
-        // Every answer is longer than the budget, so depth 0, 1, 2 and 3 ask; the tail of five
-        // messages stays all the while.
+        // Every answer exceeds the budget, so depths 0, 1, 2 and 3 send a request. The tail of five
+        // messages stays in all of them.
         let mut asked = 0;
         let s = summarize_with(&talk(12), &rules(100.0), &Contents, &mut |_| {
             asked += 1;

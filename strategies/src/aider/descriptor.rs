@@ -41,7 +41,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     },
     standing: Standing::Contender,
     manual: ManualCompaction::Absent,
-    // `/undo` takes a commit back and no message.
+    // `/undo` takes back a commit, but no message.
     rewind: Rewind::NONE,
     formats: &[crate::aider::persist::FORMAT],
     conform: crate::aider::conform::CONFORMANCE,

@@ -9,13 +9,13 @@ use ctxbench_core::session::Millis;
 /// checks the clock once a second; this delay is not modelled.
 #[derive(Debug, Default)]
 pub(crate) struct KeepAlive {
-    /// Keep-alive requests after each normal one.
+    /// Number of keep-alive requests after each normal one.
     pings: u64,
-    /// From a request to the keep-alive request after it.
+    /// Delay between a request and the next keep-alive request, ms.
     delay: Millis,
     next: Millis,
     left: u64,
-    /// No further ones while the program runs.
+    /// True if further requests are forbidden until the program ends.
     forbidden: bool,
     request: Option<Request>,
     /// Requests sent, possibly without an answer yet. The conversation does not wait for them.
@@ -44,17 +44,17 @@ impl KeepAlive {
             (now.saturating_add(self.delay), self.pings, Some(ping));
     }
 
-    /// The program ended; the next one may send again.
+    /// Stops because the program ended. The next one may send requests again.
     pub(crate) fn stop(&mut self) {
         (self.left, self.forbidden) = (0, false);
     }
 
-    /// The program sends no more of them until it ends.
+    /// Stops until the program ends.
     pub(crate) fn forbid(&mut self) {
         (self.left, self.forbidden) = (0, true);
     }
 
-    /// When the next one is due.
+    /// Returns the virtual time of the next request, ms.
     pub(crate) fn due(&self) -> Option<Millis> {
         (self.left > 0).then_some(self.next)
     }
@@ -69,7 +69,7 @@ impl KeepAlive {
         self.sent.push((task, request));
     }
 
-    /// Takes the answers that are there; failures are passed over as the program does.
+    /// Collects the answers that have arrived. Ignores failures, as the program does.
     pub(crate) async fn settle(&mut self, s: &mut Engine) {
         for (task, request) in std::mem::take(&mut self.sent) {
             if s.collect(task, &request, false).await.is_none() {

@@ -9,32 +9,34 @@ use ctxbench_core::settings::scale_tokens;
 
 use super::markdown::lines;
 
-/// Smallest map budget, and that of an unknown window, tokens (docs/sources/aider.md §1.3).
+/// Minimum map budget, also used if the window is unknown, tokens (docs/sources/aider.md §1.3).
 const LEAST: u64 = 1_024;
-/// Largest map budget, tokens (docs/sources/aider.md §1.3).
+/// Maximum map budget, tokens (docs/sources/aider.md §1.3).
 const MOST: u64 = 4_096;
 /// Tokens of the window that the larger map of a chat without files leaves free
 /// (docs/sources/aider.md §1.3).
 const PADDING: u64 = 4_096;
-/// Tokens that a line is taken to have where the search begins (docs/sources/aider.md §1.3).
+/// Assumed tokens per line at the start of the search (docs/sources/aider.md §1.3).
 const PER_LINE: f64 = 25.0;
-/// A candidate this near to the budget is taken, be it above or below (docs/sources/aider.md §1.3).
+/// Maximum relative deviation from the budget, above or below, at which a candidate is accepted
+/// (docs/sources/aider.md §1.3).
 const NEAR: f64 = 0.15;
-/// Characters from which a text is counted by a sample of its lines (docs/sources/aider.md §1.3).
+/// Minimum length of a text that is counted by a sample of its lines, characters
+/// (docs/sources/aider.md §1.3).
 const SAMPLED_FROM: usize = 200;
-/// Lines of that sample (docs/sources/aider.md §1.3).
+/// Approximate number of lines in this sample (docs/sources/aider.md §1.3).
 const SAMPLE_LINES: usize = 100;
 
-/// An eighth of the window within bounds, tokens; the bounds are scaled, 0 = the window is not
-/// known.
+/// Returns an eighth of the window within bounds, tokens. The bounds are scaled. A window of 0 is
+/// unknown.
 pub fn map_tokens(max_input: u64, scale: f64) -> f64 {
     (max_input as f64 / 8.0)
         .min(scale_tokens(MOST, scale) as f64)
         .max(scale_tokens(LEAST, scale) as f64)
 }
 
-/// The budget of a map of `tokens`: `multiplier` times as much when no file is in the chat, if the
-/// window has room for it.
+/// Returns the budget of a map of `tokens`, multiplied by `multiplier` if no file is in the chat
+/// and the window has room for it.
 pub fn map_budget(
     tokens: f64,
     files_in_chat: bool,
@@ -48,8 +50,8 @@ pub fn map_budget(
     if !files_in_chat && max_input > 0 && larger > 0.0 { larger } else { tokens }
 }
 
-/// Tokens of a text: short ones are counted, longer ones estimated from every n-th line so that
-/// about a hundred are looked at.
+/// Estimates the tokens of a text. Short texts are counted. For longer ones, every n-th line is
+/// counted, so that the sample has about a hundred lines.
 pub fn estimate(text: &str, count: impl Fn(&str) -> u64) -> f64 {
     let chars = text.chars().count();
     if chars < SAMPLED_FROM {
@@ -102,15 +104,15 @@ mod tests {
         text.chars().count() as u64
     }
 
-    /// `n` lines of ten characters, line break included.
+    /// Returns `n` lines of ten characters, including the line break.
     fn map(n: usize) -> String {
         (0..n).map(|i| format!("line {i:04}\n")).collect()
     }
 
     #[test]
     fn an_eighth_of_the_window_within_bounds() {
-        // docs/sources/aider.md §1.3, docs/sources/token-budgeting.md §2: 128k and 200k are capped,
-        // 16k is an eighth, 4k and unknown are raised
+        // docs/sources/aider.md §1.3, docs/sources/token-budgeting.md §2: 128k and 200k reach the
+        // maximum, 16k gives an eighth, and 4k and an unknown window the minimum.
         let tokens = [128_000, 200_000, 16_000, 4_000, 0].map(|w| map_tokens(w, 1.0));
         assert_eq!(tokens, [4_096.0, 4_096.0, 2_000.0, 1_024.0, 1_024.0]);
         assert_eq!(map_tokens(20_000, 0.1), 410.0);
@@ -121,34 +123,34 @@ mod tests {
         assert_eq!(map_budget(4_096.0, true, 2, 200_000, 1.0), 4_096.0);
         assert_eq!(map_budget(4_096.0, false, 2, 200_000, 1.0), 8_192.0);
         assert_eq!(map_budget(4_096.0, false, 8, 200_000, 1.0), 32_768.0);
-        // The window less the padding is smaller: 5,120 - 4,096.
+        // The window without the padding is smaller: 5,120 - 4,096.
         assert_eq!(map_budget(1_000.0, false, 2, 5_120, 1.0), 1_024.0);
-        // Nothing is left over, or nothing is known: the plain budget.
+        // Without room, or with an unknown window, the plain budget applies.
         assert_eq!(map_budget(1_024.0, false, 2, 4_096, 1.0), 1_024.0);
         assert_eq!(map_budget(1_024.0, false, 2, 0, 1.0), 1_024.0);
     }
 
     #[test]
     fn the_search_takes_what_is_near_and_else_the_largest_below() {
-        // Budget 500 starts at 500 / 25 = 20 lines = 200 tokens: too few; then 21..=100 -> 60 lines
-        // = 600, 20 % over; 21..=59 -> 40 lines = 400, 20 % under but the best so far; 41..=59 ->
-        // 50 lines = 500, exactly.
+        // A budget of 500 starts at 500 / 25 = 20 lines = 200 tokens, too few. Then 21..=100 -> 60
+        // lines = 600, 20 % over; 21..=59 -> 40 lines = 400, 20 % under but the best so far;
+        // 41..=59 -> 50 lines = 500, exact.
         assert_eq!(cut_map(&map(100), 500.0, chars), Some(&*map(50)));
-        // 30 lines = 300 are fewer than the 100 that 2,500 / 25 would start with: all of it, twelve
-        // per cent of the budget.
+        // 30 lines = 300 are fewer than the 100 lines that 2,500 / 25 starts with, so the whole map
+        // is used, twelve per cent of the budget.
         assert_eq!(cut_map(&map(30), 2_500.0, chars), Some(&*map(30)));
-        // 43 lines are 7.5 % over 400, and the search is there before it has looked at 40: start 16
-        // = 160, then 17..=70 -> 43.
+        // 43 lines are 7.5 % over 400, and the search accepts them before it tries 40: start 16 =
+        // 160, then 17..=70 -> 43.
         assert_eq!(cut_map(&map(70), 400.0, chars), Some(&*map(43)));
-        // One line of ten tokens does not fit into five, and none is near.
+        // One line of ten tokens does not fit into five and is not close enough.
         assert_eq!(cut_map(&map(8), 5.0, chars), None);
         assert_eq!(cut_map("", 5.0, chars), None);
     }
 
     #[test]
     fn long_texts_are_counted_by_a_sample_of_their_lines() {
-        // 199 characters are counted, 200 are sampled: 250 lines of four characters, every second
-        // of which (250 / 100 = 2) is looked at.
+        // 199 characters are counted, and 200 are sampled: 250 lines of four characters, of which
+        // every second one is used (250 / 100 = 2).
         let counted = std::cell::RefCell::new(Vec::new());
         let count = |t: &str| {
             counted.borrow_mut().push(t.to_string());
@@ -159,7 +161,7 @@ mod tests {
         // The sample is the 125 lines of `aaa`: 375 tokens in 500 characters, of 1,000.
         assert_eq!(estimate(&text, count), 750.0);
         assert_eq!(counted.borrow()[1], "aaa\n".repeat(125));
-        // Up to 199 lines every line is looked at.
+        // Up to 199 lines, every line is used.
         assert_eq!(estimate(&"aaa\nb  \n".repeat(99), count), 297.0);
     }
 }

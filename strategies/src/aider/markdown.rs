@@ -17,7 +17,7 @@ pub enum Speaker {
 }
 
 impl Speaker {
-    /// The word in recorded cases.
+    /// Returns the name in recorded cases.
     pub fn word(self) -> &'static str {
         match self {
             Speaker::User => "user",
@@ -27,7 +27,7 @@ impl Speaker {
     }
 }
 
-/// The lines that a session writes first.
+/// Appends the lines at the start of a session.
 pub fn append_start(file: &mut String, time: &str) {
     // Writing to a string never fails.
     let _ = write!(file, "\n# aider chat started at {time}\n\n");
@@ -53,7 +53,7 @@ pub fn append(file: &mut String, who: Speaker, text: &str) {
         }
         Speaker::Tool => {
             let text = text.trim_matches(is_space);
-            // Only a line feed makes several lines of it; then every end of a line counts.
+            // Only a text with a line feed is split into lines. Then every kind of line end counts.
             if text.contains('\n') {
                 lines(text).for_each(|l| quote(file, l));
             } else {
@@ -63,14 +63,14 @@ pub fn append(file: &mut String, who: Speaker, text: &str) {
     }
 }
 
-/// Writes one line of program output.
+/// Writes a line of program output.
 fn quote(file: &mut String, line: &str) {
     let quoted = format!("> {}", line.trim_matches(is_space));
     file.push_str(quoted.trim_end_matches(is_space));
     file.push_str("  \n");
 }
 
-/// Reads a file back as messages. Program output at the very end is never returned, not even with
+/// Reads a file as messages. Program output at the end of the file is never returned, not even with
 /// `include_tool`.
 pub fn split_chat_history_markdown(text: &str, include_tool: bool) -> Vec<(Speaker, String)> {
     let mut read = Reader {
@@ -111,7 +111,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Ends a message; one of nothing but white space vanishes.
+    /// Ends a message. Drops a message of only white space.
     fn flush(&mut self, who: Speaker) {
         let text = std::mem::take(match who {
             Speaker::User => &mut self.user,
@@ -124,12 +124,12 @@ impl Reader {
     }
 }
 
-/// White space as Python's `str.strip` sees it.
+/// Returns whether Python's `str.strip` treats a character as white space.
 fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 
-/// Characters that end a line in Python's `str.splitlines`.
+/// Returns whether a character ends a line in Python's `str.splitlines`.
 fn ends_line(c: char) -> bool {
     matches!(
         c,
@@ -137,7 +137,7 @@ fn ends_line(c: char) -> bool {
     )
 }
 
-/// Lines with their ends, as Python's `str.splitlines(keepends=True)` cuts them.
+/// Splits a text like Python's `str.splitlines(keepends=True)`.
 pub(crate) fn lines(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -247,8 +247,8 @@ mod tests {
 
     #[test]
     fn lines_end_where_python_ends_them() {
-        // Every end of str.splitlines, and three that are none: a marker after one of them is read
-        // as such (docs/sources/aider.md §1.5).
+        // All line ends of str.splitlines, and three other characters. A marker after one of the
+        // others is read as a marker (docs/sources/aider.md §1.5).
         for end in [
             '\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}',
             '\u{2029}',
@@ -271,20 +271,20 @@ mod tests {
 
     #[test]
     fn headings_in_fences_and_between_markers() {
-        // A dropped heading flushes nothing: the user's lines around it stay one message.
+        // A dropped heading does not end a message, so the user's lines around it stay one message.
         assert_eq!(read("#### one\n# gone\n#### two\n", false), said(&[(User, "one\ntwo\n")]));
         let t = "#### q\n```sh\n# comment\nls\n```\n# aider chat started at X\n#### r\n";
         assert_eq!(
             read(t, false),
             said(&[(User, "q\n"), (Assistant, "```sh\nls\n```\n"), (User, "r\n")])
         );
-        // Program output in the middle is returned on request, at the end never; blank output
-        // vanishes.
+        // Program output in the middle is returned on request, but never at the end. Blank output
+        // is dropped.
         let t = "> t1\n#### q\n>  \nreply\n> t2\n";
         assert_eq!(read(t, true), said(&[(Tool, "t1\n"), (User, "q\n"), (Assistant, "reply\n")]));
         assert_eq!(read(t, false), said(&[(User, "q\n"), (Assistant, "reply\n")]));
-        // An end with both buffers cannot be: the reply ends the user. A blank question before it
-        // is nothing.
+        // The reply ends the user's message, so the file never ends with both. A blank question
+        // before it is dropped.
         assert_eq!(read("####  \nreply", false), said(&[(Assistant, "reply")]));
         assert_eq!(read("\u{1f}\u{a0}\u{3000}\n", false), []);
     }
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn every_line_of_program_output_is_quoted() {
-        // docs/sources/aider.md §1.5: each line is stripped, gets its mark and ends with two blanks.
+        // docs/sources/aider.md §1.5: each line is stripped, marked, and ended with two blanks.
         let written = |text: &str| {
             let mut f = String::new();
             append(&mut f, Tool, text);

@@ -15,11 +15,11 @@ use ctxbench_core::tokens::o200k;
 /// Lists of at most this many messages are summarised whole (docs/sources/aider.md §1.1,
 /// `min_split`).
 const MIN_SPLIT: usize = 4;
-/// Deepest recursion (docs/sources/aider.md §1.1).
+/// Maximum depth of the recursion (docs/sources/aider.md §1.1).
 const MAX_DEPTH: u32 = 3;
-/// Tokens kept free of the summariser's input limit (docs/sources/aider.md §1.1).
+/// Reserve within the summariser's input limit, tokens (docs/sources/aider.md §1.1).
 const HEAD_RESERVE: u64 = 512;
-/// Input limit of a summariser that is not known, tokens (docs/sources/aider.md §1.1).
+/// Input limit of an unknown summariser, tokens (docs/sources/aider.md §1.1).
 const UNKNOWN_INPUT: u64 = 4_096;
 
 /// Content of a message.
@@ -46,8 +46,8 @@ impl Message {
         Message { role: role.into(), content: Content::Text(text.into()) }
     }
 
-    /// The message as Python's `json.dumps` writes it: escapes for everything outside printable
-    /// ASCII.
+    /// Formats the message as Python's `json.dumps` does, with escapes for everything outside
+    /// printable ASCII.
     pub fn json(&self) -> String {
         let content = match &self.content {
             Content::Text(t) => quoted(t),
@@ -58,7 +58,7 @@ impl Message {
     }
 }
 
-/// A text as Python's `json.dumps` writes it.
+/// Formats a text as Python's `json.dumps` does.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -86,24 +86,24 @@ pub fn quoted(text: &str) -> String {
 
 /// Token counting. Aider counts single messages by their JSON text and lists by their contents.
 pub trait Count: Sync {
-    /// Tokens of one message.
+    /// Returns the tokens of a single message.
     fn one(&self, m: &Message) -> u64;
-    /// Tokens of a list.
+    /// Returns the tokens of a list of messages.
     fn list(&self, m: &[Message]) -> u64;
 }
 
-/// Exact o200k counts in the two ways of the program (docs/sources/aider.md §1.3): JSON text of a
-/// message; for a list its strings, 3 per message, and 3.
+/// Exact o200k counts in the program's two ways (docs/sources/aider.md §1.3): the JSON text of a
+/// single message; for a list its strings, 3 per message, and 3.
 #[derive(Clone, Copy, Debug)]
 pub struct Exact;
 
 impl Exact {
-    /// Tokens of a list by those of its messages.
+    /// Returns the tokens of a list from those of its messages.
     pub fn of(messages: impl IntoIterator<Item = u64>) -> u64 {
         3 + messages.into_iter().sum::<u64>()
     }
 
-    /// Tokens of a message in a list.
+    /// Returns the tokens of a message in a list.
     pub fn in_list(m: &Message) -> u64 {
         let text = match &m.content {
             Content::Text(t) => o200k(t),
@@ -124,13 +124,13 @@ impl Count for Exact {
     }
 }
 
-/// Limits of one summarisation.
+/// Limits of a summarisation.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// Size limit of the finished history, tokens. It has a fraction if the window is not a
     /// multiple of 16.
     pub max_tokens: f64,
-    /// Largest head that is summarised when a tail is kept, tokens; may be negative.
+    /// Size limit of the summarised head if a tail is kept, tokens. May be negative.
     pub head_limit: i64,
     /// Text that precedes every summary.
     pub prefix: String,
@@ -151,8 +151,8 @@ pub struct SplitRules {
 /// Split rules of the released program (docs/sources/aider.md §1.1).
 pub const OBSERVED: SplitRules = SplitRules { plan, fits: |tokens, max| tokens < max };
 
-/// Largest head that is summarised: the first model's input limit (0 and none = not known) less a
-/// reserve, both scaled.
+/// Returns the size limit of the summarised head: the first model's input limit (0 and `None` =
+/// unknown) without the reserve, both scaled.
 pub fn head_limit(input: Option<u64>, scale: f64) -> i64 {
     let input = input.filter(|n| *n > 0).unwrap_or(UNKNOWN_INPUT);
     scale_tokens(input, scale) as i64 - scale_tokens(HEAD_RESERVE, scale) as i64
@@ -171,16 +171,16 @@ pub fn too_big(messages: &[Message], max_tokens: f64, count: &dyn Count) -> bool
 /// Plan for the messages of a list at one level of the recursion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SummaryPlan {
-    /// It stays as it is.
+    /// The list stays unchanged.
     Keep,
-    /// All of it becomes the summary.
+    /// The whole list becomes the summary.
     All,
     /// The first `keep` messages become the summary, and those from `tail` on stay. The messages
     /// between them are dropped silently.
     Split {
         /// Number of messages that are summarised.
         keep: usize,
-        /// First message that stays.
+        /// Index of the first message that stays.
         tail: usize,
     },
 }
@@ -207,8 +207,7 @@ pub fn plan(
         tail -= 1;
         total += sizes[tail];
     }
-    // The head must end with the model; this lengthens the tail without looking at the budget
-    // again.
+    // The head must end with the model. This lengthens the tail beyond the budget.
     while tail > 1 && !assistant[tail - 1] {
         tail -= 1;
     }
@@ -224,8 +223,8 @@ pub fn plan(
     SummaryPlan::Split { keep, tail }
 }
 
-/// The one text that the summariser is given: `# ROLE` headings, other roles left out, a line break
-/// after each text that lacks one. `None` when a content is not a text.
+/// Returns the text for the summariser: `# ROLE` headings, without other roles, and with a line
+/// break after each text. `None` if a content is not a text.
 pub fn transcript(messages: &[Message]) -> Option<Transcript> {
     let mut out = Transcript::default();
     for m in messages {
@@ -264,9 +263,9 @@ pub struct Failed {
 /// Next action of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A summary of this text.
+    /// Request a summary of this text.
     Ask(Transcript),
-    /// Nothing: see [`Job::summary`] and [`Job::tail`].
+    /// Finished: see [`Job::summary`] and [`Job::tail`].
     Done,
 }
 
@@ -278,13 +277,13 @@ pub struct Job {
     summary: Option<Message>,
     from: usize,
     next_from: usize,
-    /// The step under way covers everything and its answer is taken as it is.
+    /// True if the current step covers everything, so that its answer is used in any case.
     whole: bool,
     depth: u32,
 }
 
 impl Job {
-    /// A job on a finished history.
+    /// Creates a job for a finished history.
     pub fn new(messages: Vec<Message>, rules: Rules) -> Self {
         Job { messages, rules, summary: None, from: 0, next_from: 0, whole: false, depth: 0 }
     }
@@ -311,7 +310,7 @@ impl Job {
         transcript(&list[..keep]).map(Step::Ask).ok_or(Failure::ContentNotText)
     }
 
-    /// Takes the answer to the last step (docs/sources/aider.md §1.1, steps 7-8).
+    /// Adds the answer to the last step (docs/sources/aider.md §1.1, steps 7-8).
     pub fn answer(&mut self, text: &str, count: &dyn Count) -> Result<Step, Failure> {
         let text = format!("{}{text}", self.rules.prefix);
         let summary = Message::text("user", Transcript::quoted(BlockKind::Summary, text));
@@ -327,7 +326,7 @@ impl Job {
         self.start(count)
     }
 
-    /// The newest summary, prefix included; `None` when nothing was summarised.
+    /// Returns the newest summary with its prefix, or `None` if nothing was summarised.
     pub fn summary(&self) -> Option<&Message> {
         self.summary.as_ref()
     }
@@ -342,7 +341,7 @@ impl Job {
         self.depth
     }
 
-    /// The history as it is now.
+    /// Returns the current history.
     fn list(&self) -> Vec<Message> {
         self.summary.iter().chain(&self.messages[self.from..]).cloned().collect()
     }
@@ -353,13 +352,14 @@ impl Job {
 pub struct Summarised {
     /// Messages of the new history.
     pub messages: Vec<Message>,
-    /// The caller's own list was lengthened: nothing was summarised and it ended with the user.
+    /// True if the caller's own list was extended, because nothing was summarised and it ended with
+    /// the user.
     pub input_changed: bool,
     /// Depth that the recursion reached.
     pub depth: u32,
 }
 
-/// Runs a job to its end; `ask` returns `None` when every model failed.
+/// Runs a job to its end. `ask` returns `None` if every model failed.
 fn finished(
     messages: &[Message],
     rules: &Rules,
@@ -388,7 +388,7 @@ pub(crate) fn summarize_with(
     finished(messages, rules, count, ask).map(|job| job.list())
 }
 
-/// The whole procedure of the program at once; `ask` returns `None` when every model failed.
+/// Runs the whole procedure of the program. `ask` returns `None` if every model failed.
 pub fn summarize(
     messages: &[Message],
     rules: &Rules,
@@ -408,7 +408,8 @@ pub fn summarize(
     })
 }
 
-/// A history that does not end with the model gets an answer (docs/sources/aider.md §1.1).
+/// Returns whether the history does not end with the model, so that the program adds an answer
+/// (docs/sources/aider.md §1.1).
 pub fn needs_ok(messages: &[Message]) -> bool {
     messages.last().is_some_and(|m| m.role != "assistant")
 }
@@ -432,7 +433,7 @@ pub enum Ending<T> {
     Applied(Vec<T>),
     /// The history changed meanwhile, or the summary failed: the history stays.
     Discarded,
-    /// The summariser failed on an unchanged history, which the program takes for an empty summary.
+    /// The summariser failed on an unchanged history, which the program treats as an empty summary.
     Emptied,
 }
 

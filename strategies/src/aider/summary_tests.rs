@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// The rule of the recorded cases: a quarter of the code points, rounded up.
+/// Counting rule of the recorded cases: a quarter of the code points, rounded up.
 struct Quarter;
 
 impl Count for Quarter {
@@ -19,7 +19,8 @@ impl Count for Quarter {
 
 const PREFIX: &str = "<summary prefix>-----------------------------------\n";
 
-/// `u0 lorem…`, `a0 lorem…`, … of 40 characters, 10 tokens each, as in the recordings.
+/// Returns `n` pairs `u0 lorem…`, `a0 lorem…`, … of 40 characters or 10 tokens each, as in the
+/// recordings.
 fn pairs(n: usize) -> Vec<Message> {
     let text = |w: &str, i: usize| {
         format!("{w}{i} lorem ipsum dolor sit amet lorem ipsum")
@@ -110,7 +111,8 @@ fn short_lists_go_whole() {
 
 #[test]
 fn the_newest_half_stays() {
-    // normal_20_messages_keeps_tail: limit 100, so fewer than 50 tokens stay: four messages of ten
+    // normal_20_messages_keeps_tail: with a limit of 100, fewer than 50 tokens stay: four messages
+    // of ten
     let (r, asked) = run(&pairs(20), &rules(100.0), PLAIN, 0);
     let r = r.unwrap();
     assert_eq!((asked, r.messages.len(), r.depth), (vec![808], 5, 0));
@@ -119,7 +121,7 @@ fn the_newest_half_stays() {
 
 #[test]
 fn the_head_is_cut_at_the_newest_end() {
-    // head_limit_negative_max_input_100: nothing fits, an empty text is asked about
+    // head_limit_negative_max_input_100: no message fits, and the request has an empty text
     let cut = Rules { head_limit: head_limit(Some(100), 1.0), ..rules(100.0) };
     let (r, asked) = run(&pairs(20), &cut, PLAIN, 0);
     assert_eq!(
@@ -136,7 +138,7 @@ fn a_long_summary_swallows_the_tail() {
     assert_eq!((asked, r.messages.len(), r.depth), (vec![1010, 622], 2, 1));
     let (r, asked) = run(&pairs(20), &rules(100.0), "E{n} ", 189);
     assert_eq!((asked, r.unwrap().depth), (vec![808, 451], 1));
-    // giant_last_user_boundary: the tail counts even where it was never inside the half
+    // giant_last_user_boundary: the tail counts even if it exceeds half of the budget
     let mut list = pairs(8);
     list.push(Message::text("user", "G".repeat(4_000)));
     let (_, asked) = run(&list, &rules(200.0), PLAIN, 0);
@@ -181,8 +183,8 @@ fn answered(
 
 #[test]
 fn a_second_pass_may_fail_where_the_first_did_not() {
-    // 20 messages of ten, limit 100: the first answer of 400 characters is too long with its tail
-    // of four, the second never comes.
+    // 20 messages of ten tokens, with a limit of 100. The first answer of 400 characters is too
+    // long with its tail of four, and the second request fails.
     let long = "x".repeat(400);
     let (r, asked) = answered(&pairs(20), &rules(100.0), &[Some(&long), None]);
     assert_eq!((r, asked), (Err(Failed { cause: Failure::AllModelsFailed, depth: 1 }), 2));
@@ -198,8 +200,8 @@ fn a_second_pass_may_fail_where_the_first_did_not() {
 
 #[test]
 fn what_the_head_drops_is_never_read() {
-    // A head limit of 35 keeps three of the sixteen messages; the null in the fifth is neither
-    // summarised nor complained about.
+    // A head limit of 35 keeps three of the sixteen messages. The null in the fifth message is not
+    // summarised and causes no error.
     let mut list = pairs(20);
     list[4].content = Content::Null;
     let cut = Rules { head_limit: 35, ..rules(100.0) };
@@ -221,7 +223,7 @@ fn what_the_head_drops_is_never_read() {
 
 #[test]
 fn only_the_word_assistant_is_an_answer() {
-    // Roles are compared as spelt: `Assistant` and `tool` at the end get an answer, and the head
+    // Roles are compared literally: `Assistant` and `tool` at the end get an answer, and the head
     // must end in `assistant`.
     for role in ["Assistant", "tool", "system", "user"] {
         let list = [Message::text("assistant", "a"), Message::text(role, "b")];
@@ -238,17 +240,18 @@ fn only_the_word_assistant_is_an_answer() {
 
 #[test]
 fn limits_of_nothing() {
-    // Zero: nothing is at the limit, one token is over it; half is zero, so no tail.
+    // With a limit of zero, an empty list is within the limit and one token exceeds it. Half of
+    // zero leaves no tail.
     assert_eq!(answered(&[], &rules(0.0), &[]).0.unwrap().messages, []);
     let (r, asked) = answered(&pairs(6), &rules(0.0), &[Some("s"), Some("t")]);
-    // All six are the head, kept under 3,584; 0 tokens of tail and a summary are not below 0: a
-    // second pass over one message.
+    // The head contains all six, below 3,584. A tail of 0 tokens and a summary are not below 0, so
+    // a second pass runs over a single message.
     let r = r.unwrap();
     assert_eq!(
         (asked, r.depth, r.messages[0].clone()),
         (2, 1, Message::text("user", format!("{PREFIX}t")))
     );
-    // An unknown and a zero input limit are 4,096, less 512.
+    // An unknown or zero input limit counts as 4,096, less 512.
     assert_eq!(
         [head_limit(None, 1.0), head_limit(Some(0), 1.0), head_limit(Some(1_000), 1.0)],
         [3_584, 3_584, 488]

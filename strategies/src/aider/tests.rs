@@ -13,12 +13,13 @@ const PATH: &str = r#"{"path":"a.rs"}"#;
 /// Messages in the place of the files while there are none.
 const NO_FILES: [&str; 2] = ["User:So far no file is part o", "Assistant:Ok."];
 
-/// Tokens of those two messages: role, content and three more for each.
+/// Returns the tokens of these two messages: role, content and three more for each.
 fn no_files_tokens() -> u64 {
     8 + o200k("So far no file is part of the chat that you may change.") + o200k("Ok.")
 }
 
-/// Turns of a user message, an edit and a closing reply, each message of about `words` tokens.
+/// Returns turns of a user message, an edit and a closing reply. Each message has about `words`
+/// tokens.
 fn edit_turns(turns: usize, words: usize) -> (Vec<Action>, Vec<Answer>) {
     let text = |who: &str, i: usize| format!("{who}{i}{}", " word".repeat(words));
     let actions = (0..turns).map(|i| user(&format!("m{i}"), &text("u", i))).collect();
@@ -126,13 +127,13 @@ fn without_an_edit_nothing_is_ever_shortened() {
         Script { actions, replies, ..Script::default() },
     );
     assert_eq!((p.of(Purpose::Summary).len(), p.compactions().len()), (0, 0));
-    // The system prompt, the two messages on files, the turns.
+    // The system prompt, the two messages about files, and the turns.
     assert_eq!(p.requests.last().unwrap().blocks.len(), 1 + 2 + 59);
 }
 
 #[test]
 fn a_background_summary_replaces_what_it_covers() {
-    // Three turns of about 250 tokens are over the budget; the summary is there at the first
+    // Three turns of about 250 tokens exceed the budget. The summary is ready before the first
     // request of the fourth.
     let (actions, replies) = edit_turns(4, 60);
     let summaries = vec![says("short")];
@@ -239,7 +240,7 @@ fn an_oversize_prompt_is_a_question_to_the_user() {
         Script { actions: actions(), replies: vec![says("x")], ..Script::default() },
     );
     assert_eq!((p.requests.len(), p.interventions(), p.failures().len()), (0, 1, 1));
-    // The message stays where it is.
+    // The message stays in its position.
     assert_eq!(p.engine.context.blocks().len(), 4);
     let p = play(
         "aider",
@@ -327,7 +328,7 @@ fn the_map_is_cut_to_its_budget_and_doubled_without_files() {
     assert_eq!(shown("aider", vec!["file"]), Some(19));
     assert_eq!(shown("aider", vec![]), Some(37));
     assert_eq!(shown("aider:map_multiplier_no_files=1", vec![]), Some(19));
-    // 8 times 205 is 1,640, more than the map has.
+    // 8 times 205 is 1,640, which exceeds the size of the map.
     assert_eq!(shown("aider:map_multiplier_no_files=8", vec![]), Some(100));
     assert_eq!(shown("aider:map_tokens=0", vec![]), None);
     assert_eq!(shown("aider:map_tokens=40k", vec!["file"]), Some(100));
@@ -443,7 +444,7 @@ fn keep_alive_requests_fill_a_pause() {
             },
         )
     };
-    // 295 s after the request and after each keep-alive request; the second pause is 300 s from the
+    // 295 s after the request and after each keep-alive request. The second pause is 300 s from the
     // end of a reply of one second.
     let p = play("aider:cache_prompts=true,keepalive_pings=4");
     let times: Vec<_> = p.sent_at.iter().map(|t| t / 1_000).collect();
@@ -457,7 +458,7 @@ fn keep_alive_requests_fill_a_pause() {
     }
     assert_eq!(p.of(Purpose::Ping).len(), 5);
     assert_eq!(play("aider:cache_prompts=true,keepalive_pings=2").of(Purpose::Ping).len(), 3);
-    // Only four fit into the pause.
+    // The pause has room for four.
     assert_eq!(play("aider:cache_prompts=true,keepalive_pings=9").of(Purpose::Ping).len(), 5);
     assert_eq!(play("aider:cache_prompts=true").of(Purpose::Ping).len(), 0);
     assert_eq!(play("aider:keepalive_pings=4").of(Purpose::Ping).len(), 0, "nothing is marked");
@@ -476,7 +477,7 @@ fn a_second_pass_begins_while_the_user_is_away() {
     );
     let purposes: Vec<_> = p.requests.iter().map(|r| r.purpose).collect();
     assert_eq!(purposes[6..], [Purpose::Summary, Purpose::Summary, Purpose::Sample]);
-    // Looked for a second after it was asked for, not when the user is back.
+    // Checked one second after the request, and not when the user returns.
     let at = |i: usize| p.sent_at[i];
     assert!(at(7) <= at(6) + 2_000 && at(8) >= at(6) + 60_000, "{:?}", p.sent_at);
 }
@@ -504,8 +505,8 @@ fn bounds_of_the_history_budget_decide_when_to_summarise() {
             .len()
     };
     assert!(asked("aider") > 0);
-    // Between 125 and 1,000: only the lower bound keeps the three turns whole, once the upper one
-    // is out of the way.
+    // Between 125 and 1,000: only the lower bound keeps the three turns whole, if the upper bound
+    // is larger.
     assert!(asked("aider:history_most=200k") > 0);
     assert_eq!(asked("aider:history_most=200k,history_least=100k"), 0);
     assert_eq!(
@@ -561,7 +562,7 @@ fn a_failed_summary_of_a_restored_history_empties_it_as_released() {
         outline(p.requests.last().unwrap()),
         ["Base:base", NO_FILES[0], NO_FILES[1], "User:again\n\nShow every change"]
     );
-    // As intended, and as described, the history stays whole.
+    // The intended and the described version keep the whole history.
     for variant in ["aider@intended", "aider@described-003"] {
         let p = play(&format!("{variant}:{spec}"), 1.0, script());
         assert!(p.compactions().is_empty());
@@ -581,15 +582,15 @@ fn as_described_every_turn_is_history_and_the_swap_is_atomic() {
     let script = Script { actions, replies, summaries: vec![says("short")], ..Script::default() };
     let p = play("aider@described-003:max_chat_history_tokens=500", 1.0, script);
     let asked = p.of(Purpose::Summary);
-    // After the third turn 600 tokens and a few: the tail is within 250, so two messages, and the
-    // head is the four before.
+    // After the third turn there are slightly over 600 tokens. The tail fits into 250 with two
+    // messages, and the head is the four before.
     assert_eq!(asked[0].blocks[1].text.matches("# USER\n").count(), 2);
     assert_eq!(asked[0].blocks[1].text.matches("# ASSISTANT\n").count(), 2);
     assert_eq!(&*asked[0].model.name, "claude-haiku-4-5");
     let fourth = p.of(Purpose::Sample)[3];
     let shown = outline(fourth);
     assert_eq!(shown[1], "Summary:[chat summary] short");
-    // Summary, the two newest messages, the new one; no `Ok.` and no notice.
+    // Summary, the two newest messages and the new one, without `Ok.` and notice.
     assert_eq!(
         kinds(fourth)[1..],
         [BlockKind::Summary, BlockKind::User, BlockKind::Assistant, BlockKind::User]
@@ -627,7 +628,7 @@ proptest! {
         let said = p.engine.history.messages().iter().filter(|m| !m.synthetic);
         let parts: usize = said.map(|m| m.parts.len()).sum();
         prop_assert_eq!(covered.len(), parts);
-        // A shortened history is asked for by an edit and by nothing else.
+        // Only an edit starts the summarisation of a history.
         prop_assert!(turns.iter().any(|(edit, _)| *edit) || p.requests.iter().all(|r| r.purpose == Purpose::Sample));
     }
 }

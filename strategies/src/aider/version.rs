@@ -4,7 +4,7 @@ use crate::descriptor::{Reads, Version, Versions};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AiderVersion {
-    /// A finished summary is thrown away whenever the history grew meanwhile.
+    /// Discards a finished summary if the history grew meanwhile.
     Released,
     /// Applies a finished summary to the messages that it covers.
     Intended,

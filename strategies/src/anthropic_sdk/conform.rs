@@ -68,13 +68,13 @@ fn set_up(case: &Recorded<'_>, model: Model) -> Result<SetUp, Fault> {
         given.set("compact_at", 0);
     } else {
         given.set("language", language);
-        // Without the control nothing is compacted.
+        // Without `compaction_control`, nothing is compacted.
         given.set("enabled", control["enabled"] == true);
         given.take("threshold", one_of("context_token_threshold", "contextTokenThreshold"));
     }
     given.take("model", one_of("model", "model"));
     given.take("threads", case.setting("thread"));
-    // TypeScript 0.124 has the rules of Python 0.125 but for the language.
+    // TypeScript 0.124 has the rules of Python 0.125, except for the language.
     let version = if language == "typescript" { "0.125" } else { version };
     let summary_prompt = match one_of("summary_prompt", "summaryPrompt") {
         Some(prompt) => expand(prompt)?,

@@ -34,7 +34,7 @@ pub const DESCRIPTOR: Descriptor = Descriptor {
     standing: Standing::Contender,
     manual: ManualCompaction::Absent,
     rewind: Rewind::NONE,
-    // Storage is left to the program that embeds the SDK.
+    // The program that embeds the SDK stores sessions.
     formats: &[],
     conform: crate::anthropic_sdk::conform::CONFORMANCE,
     color: PlotColor::Palette(4),

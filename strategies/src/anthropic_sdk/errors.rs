@@ -1,4 +1,4 @@
-//! Errors that the Anthropic SDK's tool runner raises by itself; those of the API go through
+//! Errors that the Anthropic SDK's tool runner raises itself. Errors of the API are passed on
 //! unchanged.
 
 use thiserror::Error;

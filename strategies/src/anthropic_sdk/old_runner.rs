@@ -1,7 +1,7 @@
 //! The tool runner of Python 0.125 and TypeScript 0.124 (docs/sources/anthropic-sdk.md §2.2, §2.3).
 //!
-//! The check runs on the usage of the reply just received, before that reply is appended and before
-//! its tools run; a compaction therefore forgets it.
+//! The check uses the usage of the reply just received, before that reply is appended and before
+//! its tools run. A compaction therefore loses this reply.
 
 use std::sync::Arc;
 
@@ -102,12 +102,12 @@ impl Strategy for Old {
 }
 
 impl Old {
-    /// The history without the reply just received, then the prompt; no system, no tools, no
-    /// parameters (docs/sources/anthropic-sdk.md §2.2).
+    /// Builds the summary request: the history without the reply just received, then the prompt,
+    /// without system prompt, tools and parameters (docs/sources/anthropic-sdk.md §2.2).
     async fn summary_request(&self, s: &mut Engine, reply: &Reply) -> Request {
         let mut blocks: Vec<_> =
             s.context.blocks().iter().filter(|b| b.kind != BlockKind::Base).cloned().collect();
-        // Only a caller that appended the reply itself, as plain blocks, brings its text in; its
+        // The text of the reply is included only if the caller appended it as plain blocks. Its
         // calls are filtered out.
         if let Some(CallerAction::Append { plain }) = s.host().caller().await {
             let texts = reply.parts.iter().filter_map(|p| match p {

@@ -31,11 +31,11 @@ use super::shared::{CLIENT_RETRIES, Iterations, admit};
 struct Held {
     /// Id of the last reply.
     after: Arc<str>,
-    /// Blocks of the view that it has.
+    /// Number of blocks of the view that the thread contains.
     blocks: usize,
 }
 
-/// A compaction that the caller asked for.
+/// A compaction requested by the caller.
 struct Asked {
     instructions: Option<Arc<str>>,
 }
@@ -48,7 +48,7 @@ enum Step {
     Stop,
 }
 
-/// Each stop reason leads to one step; absent and unknown ones read as the end of a turn.
+/// Returns the action for a stop reason. Missing and unknown reasons end the turn.
 fn step(stop: StopReason) -> Step {
     match stop {
         StopReason::ToolUse => Step::RunTools,
@@ -66,12 +66,13 @@ pub(crate) struct Runner {
     held: Option<Held>,
     asked: Option<Asked>,
     paused: bool,
-    /// Length of the view before a refused reply, which the history does not keep.
+    /// Length of the view before a refused reply, which is removed from the history.
     refused_at: Option<usize>,
     /// True if the last reply of the turn ended with calls that are not run. `None` until that
     /// reply.
     last: Option<bool>,
-    /// The caller appended the reply itself, so that results of its calls are its affair too.
+    /// True if the caller appended the reply itself and is therefore responsible for the results of
+    /// its calls.
     appended: bool,
 }
 
@@ -147,8 +148,8 @@ impl Runner {
         Ok(())
     }
 
-    /// The provider summarises the whole history, and its block takes the place of it. Without a
-    /// block everything stays.
+    /// Requests a summary of the whole history by the provider, and replaces the history by its
+    /// block. Without a block, the history stays.
     async fn compact(&mut self, s: &mut Engine, asked: Asked, phase: Phase) -> Result<(), String> {
         let mut blocks = s.context.blocks().to_vec();
         let instructions = asked.instructions.unwrap_or_default();
@@ -160,7 +161,7 @@ impl Runner {
         request.thread = self.threads(s).then_some(Thread::Create);
         let reply = s.send(&request).await.map_err(|e| e.to_string())?;
         while let Some(act) = s.host().caller().await {
-            // Asking again while it runs changes nothing.
+            // Another request during the compaction has no effect.
             if let CallerAction::Append { .. } = act {
                 return Err(Raised::ChangedWhileCompacted.to_string());
             }
@@ -175,7 +176,7 @@ impl Runner {
     }
 }
 
-/// Parameters of a compaction request: without those that only shape an answer.
+/// Returns the parameters of a compaction request, without those that only affect an answer.
 fn compaction_params(given: &Map<String, Value>) -> Map<String, Value> {
     let mut params = given.clone();
     for name in ["context_management", "stop_sequences", "output_format"] {
@@ -213,7 +214,7 @@ fn note_server_compaction(s: &mut Engine, summary: &Arc<str>) {
     });
 }
 
-/// Refusals of a continued thread after which the whole history is sent again.
+/// Error codes of a continued thread after which the whole history is sent again.
 const REPLAY: [&str; 3] =
     ["thread_not_found", "thread_already_continued", "thread_continue_in_flight"];
 
@@ -281,8 +282,8 @@ impl Strategy for Runner {
         if let Some(summary) = reply.compaction().filter(|c| !c.is_empty()) {
             note_server_compaction(s, summary);
         }
-        // Without threads a refused reply stays as well: it is the thread's record that leaves it
-        // out.
+        // Without threads, a refused reply stays as well, because only the thread's record leaves
+        // it out.
         self.refused_at = (refused && !self.appended && self.threads(s)).then_some(len);
         let step = step(reply.stop);
         self.paused = step == Step::Resume;
@@ -300,7 +301,7 @@ impl Strategy for Runner {
         if self.appended
             && let Some(h) = &mut self.held
         {
-            // The calls ran, but the history is the caller's and their results are not sent.
+            // The calls ran, but the caller owns the history and their results are not sent.
             h.blocks = s.context.blocks().len();
         }
         Flow::Proceed
@@ -322,7 +323,7 @@ impl Strategy for Runner {
 
     async fn after_turn(&mut self, s: &mut Engine) {
         if let Some(len) = self.refused_at.take() {
-            // Call and result of one reply go together, so nothing is torn.
+            // A reply's calls and results are removed together.
             let _ = s.context.set(s.context.blocks()[..len].to_vec());
         }
         let Some(unanswered) = self.last.take() else { return };
@@ -333,7 +334,7 @@ impl Strategy for Runner {
     }
 
     async fn on_rewind(&mut self, s: &mut Engine, to: MessageId) {
-        // A history that does not begin as the provider knows it begins a new thread.
+        // A history that differs from the provider's thread starts a new one.
         self.held = None;
         s.truncate_after(to);
     }

@@ -12,7 +12,7 @@ use super::settings::SdkSettings;
 /// `max_retries`, taken from the client's documentation; docs/sources does not mention it.
 pub(crate) const CLIENT_RETRIES: u32 = 2;
 
-/// Results travel in user messages on this wire.
+/// Moves results to user messages, as this API requires.
 pub(crate) fn admit(mut raw: Draft) -> Draft {
     if raw.kind == BlockKind::Output {
         raw.role = Role::User;
@@ -28,7 +28,7 @@ pub(crate) fn only(s: &mut Engine, text: Arc<str>) -> (Vec<Arc<Block>>, Arc<Bloc
     (shown, s.synthetic(BlockKind::Summary, Role::User, text, origin))
 }
 
-/// Replies of the present turn, and how many the caller allows.
+/// Number of replies in the current turn, and the caller's limit.
 pub(crate) struct Iterations {
     most: Option<u64>,
     done: u64,
@@ -39,12 +39,12 @@ impl Iterations {
         Iterations { most: s.max_iterations, done: 0 }
     }
 
-    /// A new turn, which is a new run of the runner.
+    /// Begins a new turn, which is a new run of the runner.
     pub(crate) fn begin(&mut self) {
         self.done = 0;
     }
 
-    /// Counts a reply.
+    /// Records a reply.
     pub(crate) fn count(&mut self) {
         self.done += 1;
     }

@@ -1,5 +1,5 @@
-//! The newer runner in the benchmark, where our own caller asks for compactions, and the
-//! description of the older one.
+//! Tests of the newer runner in the benchmark, with compactions requested by the simulated caller,
+//! and of the description of the older runner.
 
 use std::sync::Arc;
 
@@ -57,7 +57,8 @@ fn our_caller_asks_at_the_threshold_and_the_compaction_comes_before_the_next_req
         (&Some(Thread::Create), Some(("m0".into(), 4)))
     );
     let summary = p.of(Purpose::Summary)[0];
-    // Results of the crossing step are in, and the whole prefix is the one that was cached.
+    // The results of the step that crossed the threshold are included, and the whole prefix was
+    // cached before.
     assert_eq!(
         kinds(summary),
         [Base, User, Assistant, Call, Output, Assistant, Call, Output, CompactionTrigger]
@@ -127,7 +128,7 @@ fn edits_are_passed_through_with_the_defaults_of_the_api() {
         inputs: ClearInputs::None,
     };
     assert_eq!(edits("clear_tool_uses"), (vec![clear], 1));
-    // A block made on demand and a compaction edit exclude each other.
+    // A compaction on demand and a compaction edit exclude each other.
     assert_eq!(
         edits("compact"),
         (vec![ServerEdit::Compact { trigger: 75_000, instructions: None, pause: false }], 0)

@@ -29,18 +29,18 @@ use super::summary::Summaries;
 use super::words::ClaudeCodeWords;
 use crate::durable::{remember, sections};
 
-/// Share of the window from which the compressor acts, per cent
+/// Share of the window at which the compressor starts, per cent
 /// (docs/sources/opencode-vs-claude-code.md §2).
 const FULL: u64 = 92;
-/// Share of the window that is full afterwards, per cent (docs/sources/opencode-vs-claude-code.md
-/// §2).
+/// Share of the window that is full after a compaction, per cent
+/// (docs/sources/opencode-vs-claude-code.md §2).
 const AFTER: u64 = 50;
-/// Newest messages that stay (docs/sources/opencode-vs-claude-code.md §2: of 50 messages the last
-/// ten).
+/// Number of newest messages that stay (docs/sources/opencode-vs-claude-code.md §2: of 50 messages
+/// the last ten).
 const LAST: usize = 10;
 /// Section of the summary that moves to the memory file.
 const MEMORY: &str = "Project Memory";
-/// The memory file as sessions name it.
+/// Name of the memory file in sessions.
 const MEMORY_FILES: [&str; 1] = ["CLAUDE.md"];
 
 /// "wU2" (docs/sources/opencode-vs-claude-code.md §2): at 92 % it identifies removable messages,
@@ -60,7 +60,7 @@ impl Wu2 {
     async fn compress(&mut self, s: &mut Engine) -> Result<(), String> {
         let before = s.context.blocks().to_vec();
         let (fixed, history): (Vec<_>, Vec<_>) = before.iter().cloned().partition(|b| is_fixed(b));
-        // Identify: all but the last ten messages, or fewer if these alone fill half of the window.
+        // Identify all but the last ten messages, or fewer if these alone fill half of the window.
         let starts: Vec<usize> = (1..=LAST).rev().map(|n| last_messages(&history, n)).collect();
         let room = (s.model.window * AFTER / 100).saturating_sub(estimate(&fixed));
         let size = |b: &Block| bytes_div4_up(&b.text);
@@ -68,15 +68,15 @@ impl Wu2 {
         if from == 0 {
             return Err("there is nothing but the last messages".into());
         }
-        // Summarise.
+        // Summarise them.
         let written = self
             .asked
             .ask(s, &Deleted::default(), Phase::MidTurn, None, None, (&fixed, &history))
             .await?;
         let (gone, tail) = history.split_at(from.min(written.upto));
-        // Migrate.
+        // Migrate facts to the memory file.
         remember(&mut s.fixed.context, &MEMORY_FILES, &sections(&written.text, &[MEMORY]));
-        // Replace.
+        // Replace the messages.
         let summary = self.asked.block(s, &without_memory(&written.text), gone);
         self.undo.push(summary.message, before);
         let shown =
@@ -88,7 +88,7 @@ impl Wu2 {
     }
 }
 
-/// A summary without its section for the memory file.
+/// Returns a summary without its section for the memory file.
 fn without_memory(text: &str) -> String {
     let is_heading = |l: &str| l.starts_with('#');
     let Some(at) = text.lines().position(|l| is_heading(l) && l.contains(MEMORY)) else {
@@ -110,7 +110,7 @@ impl Strategy for Wu2 {
         let (believed, limit) = (believed(s, self.reported), s.model.window * FULL / 100);
         if believed >= limit {
             s.trigger("92_percent", believed, limit);
-            // The account knows no failure: the request is sent as it is.
+            // The account mentions no failures, so the request is sent unchanged.
             let _ = self.compress(s).await;
         }
         Flow::Proceed
@@ -143,7 +143,7 @@ impl ThreeTiers {
         let s = ClaudeCodeSettings {
             session_memory: true,
             trim: Trim::Tail,
-            // Not part of the account: each of these is off.
+            // Not part of the account, so each of these is off.
             microcompact: Micro::Off,
             output_chars: 0,
             shell_chars: 0,
@@ -154,7 +154,7 @@ impl ThreeTiers {
             hook_after: None,
             idle_compaction: false,
             resume: Resume::Full,
-            // Read only with `microcompact`, `idle_compaction` or `resume`.
+            // Only used with `microcompact`, `idle_compaction` or `resume`.
             micro_minimum: 0,
             micro_gap_ms: 0,
             micro_gap_keep: 0,
@@ -169,9 +169,8 @@ impl ThreeTiers {
         ThreeTiers { cut: words.cut.clone(), inner: Program::new(s, words) }
     }
 
-    /// Tier 2: whatever was sent before stays as it was, so that the cache serves it; only results
-    /// at the unsent end are cut, each to the same share, as far as the context is above the
-    /// threshold.
+    /// Tier 2: cuts results at the unsent end, each to the same share, until the context is below
+    /// the threshold. Everything sent before stays unchanged, so that the cache still contains it.
     fn cut_the_end(&mut self, s: &mut Engine) {
         let limit = self.inner.levels(s).compact;
         let over = (self.inner.believed(s) + 1).saturating_sub(limit);
@@ -190,7 +189,7 @@ impl ThreeTiers {
             .filter(|(i, b)| may_go(*i, b))
             .map(|(_, b)| b.text.len() as u64)
             .sum();
-        // Less than a tenth of a result is useless: then the third tier has to help.
+        // Less than a tenth of a result is useless, so the third tier must run instead.
         let left = all.saturating_sub(over * 4);
         if over == 0 || all == 0 || left * 10 < all {
             return;
@@ -209,7 +208,7 @@ impl ThreeTiers {
             .map(|(i, b)| if may_go(i, b) { shorter(b) } else { b.clone() })
             .collect();
         s.trigger("over_the_limit", self.inner.believed(s), limit);
-        // Shorter results separate nothing.
+        // Shorter results do not separate a call from its result.
         let _ = s.compacted(CompactionKind::Truncate, "tail_cut", Phase::MidTurn, view);
     }
 }
@@ -221,11 +220,11 @@ impl Strategy for ThreeTiers {
     }
 
     async fn before_request(&mut self, s: &mut Engine) -> Flow {
-        // Tier 1: old results are cleared before every request, the newest are protected.
+        // Tier 1: old results are cleared before every request, except for the newest.
         let old = self.inner.old_results(s);
         self.inner.clear(s, &old, None);
         self.cut_the_end(s);
-        // Tier 3: notes of the session memory, else a summary of nine sections.
+        // Tier 3: notes of the session memory, or else a summary with nine sections.
         self.inner.before_request(s).await
     }
 

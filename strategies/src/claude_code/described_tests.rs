@@ -30,7 +30,7 @@ fn kinds(r: &Request) -> Vec<BlockKind> {
 const ANSWER: &str = "## Goal\n- the goal\n\n## Project Memory\n- the port is 8443\n- root\n\n## \
     Next Steps\n- go on";
 
-// Window 2,000 at a hundredth: 001 acts at 1,840, the facts at 1,670.
+// Window 2,000 at a hundredth: 001 compacts at 1,840, the actual program at 1,670.
 
 #[test]
 fn wu2_acts_at_92_percent_and_moves_facts_to_the_memory_file() {
@@ -41,7 +41,7 @@ fn wu2_acts_at_92_percent_and_moves_facts_to_the_memory_file() {
     let after =
         p.requests.iter().find(|r| r.blocks.iter().any(|b| b.kind == BlockKind::Summary)).unwrap();
     assert_eq!(kinds(after)[..3], [BlockKind::Base, BlockKind::Context, BlockKind::Summary]);
-    // Each fact appears once: the memory file does not repeat its text, and the summary drops the
+    // Each fact appears once: the memory file does not repeat its text, and the summary omits the
     // section.
     assert_eq!(
         &*after.blocks[1].text,
@@ -56,7 +56,7 @@ fn wu2_acts_at_92_percent_and_moves_facts_to_the_memory_file() {
 
 #[test]
 fn wu2_keeps_the_last_ten_messages_where_they_fit() {
-    // Large steps first, then small ones: ten messages are five steps of text + call and result.
+    // Large steps first, then small ones. Ten messages are five steps of text + call and result.
     let p =
         play("claude-code@described-001", 0.01, script(&[1_400, 20, 20, 20, 20, 300, 10], vec![]));
     assert_eq!(p.compactions(), ["wU2"]);
@@ -64,7 +64,7 @@ fn wu2_keeps_the_last_ten_messages_where_they_fit() {
     let (asked, after) = (&p.requests[at], &p.requests[at + 1]);
     assert_eq!(after.blocks.iter().filter(|b| b.kind == BlockKind::Output).count(), 5);
     assert_eq!(after.blocks.len(), 2 + 5 * 3);
-    // The facts' program would have acted sooner and kept none of them.
+    // The actual program would have compacted earlier and kept none of them.
     assert!(asked.tokens() > 1_670);
 }
 

@@ -58,8 +58,8 @@ pub(super) const INDEX: IndexLimit = IndexLimit { lines: 200, bytes: Some(25 * 1
 
 static RELEASED: Layout = LAYOUT;
 
-/// The description lets settings list further files (docs/sources/opencode-vs-claude-code.md §5);
-/// the program's documentation knows of none.
+/// The description lets settings list further files (docs/sources/opencode-vs-claude-code.md §5).
+/// The program's documentation does not mention any.
 static DESCRIBED: Layout = Layout { settings: Some(".claude/settings.json"), ..LAYOUT };
 
 pub(super) fn load(version: Version, request: &LoadRequest<'_>) -> LoadedFiles {

@@ -8,7 +8,7 @@ fn by_hand(instructions: Option<&str>) -> Action {
     Action::Compact { instructions: instructions.map(str::to_string) }
 }
 
-/// A turn, a compaction by hand, a turn, another compaction, a turn.
+/// Runs a turn, a compaction by hand, a turn, another compaction, and a turn.
 fn compacted_twice(spec: &str, instructions: Option<&str>) -> Played {
     let actions = vec![
         user("m", "go"),
@@ -21,8 +21,8 @@ fn compacted_twice(spec: &str, instructions: Option<&str>) -> Played {
     play(spec, 1.0, Script { actions, replies, ..Script::default() })
 }
 
-/// Three reads that pass the threshold of 1,670 tokens at a scale of 0.01, and a closing reply;
-/// `refused` = the provider takes none of the prompts after the third.
+/// Runs three reads that exceed the threshold of 1,670 tokens at a scale of 0.01, and a closing
+/// reply. With `refused`, the provider rejects all prompts after the third.
 fn three_reads(spec: &str, refused: bool) -> Played {
     let read = |i: usize| calls("look", &format!("c{i}"), "read_file", r#"{"path":"a.rs"}"#);
     let last = if refused { too_long(2_100, 2_000) } else { says("done") };
@@ -61,7 +61,7 @@ fn a_hook_after_is_shown_behind_each_summary_once() {
     let kinds: Vec<_> = last.blocks.iter().map(|b| b.kind).collect();
     assert_eq!(kinds, [BlockKind::Base, BlockKind::Summary, BlockKind::Marker, BlockKind::User]);
     assert_eq!(&*last.blocks[2].text, "the port is 8443");
-    // The second summary was asked for a context with the hook's text in it.
+    // The second summary request shows a context with the hook's text.
     let second = p.of(Purpose::Summary)[1];
     assert_eq!(second.blocks.iter().filter(|b| b.kind == BlockKind::Marker).count(), 1);
 }

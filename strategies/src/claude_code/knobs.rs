@@ -19,7 +19,7 @@ pub(crate) const KNOBS: &[Knob] = &[
     },
     Knob {
         setting: "auto_compact_window",
-        // 100,000 is the least that it takes.
+        // 100,000 is the minimum that it accepts.
         values: &["100k", "150k", "400k"],
         documented: DOCUMENTED,
         place: SETTINGS_FILE,

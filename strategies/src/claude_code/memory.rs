@@ -19,20 +19,20 @@ use super::words::ClaudeCodeWords;
 
 pub(crate) struct SessionMemory {
     on: bool,
-    /// Context from which notes are taken, tokens.
+    /// Size of the context from which notes are taken, tokens.
     start: u64,
-    /// Growth after which they are brought up to date, tokens.
+    /// Growth of the context until the next update, tokens.
     growth: u64,
     tail: TailRule,
     prompt: Arc<str>,
     so_far: Arc<str>,
-    /// Context at the last update, tokens.
+    /// Size of the context at the last update, tokens.
     updated_at: Option<u64>,
     running: Prepared,
     notes: Option<Notes>,
 }
 
-/// Notes about the conversation up to a message.
+/// Notes about the conversation up to and including a message.
 struct Notes {
     text: String,
     upto: MessageId,
@@ -57,7 +57,7 @@ impl SessionMemory {
         }
     }
 
-    /// After a step: takes in notes that are ready and starts the next update when the context has
+    /// Runs after a step: takes over finished notes, and starts the next update if the context has
     /// grown enough.
     pub async fn tend(&mut self, s: &mut Engine, asked: &Summaries, wire: &Deleted, believed: u64) {
         if !self.on {
@@ -80,8 +80,8 @@ impl SessionMemory {
         }
     }
 
-    /// Takes in the answer of an update that has finished. After a failure the older notes stay,
-    /// and the next update tries again.
+    /// Takes over the answer of a finished update. After a failure the older notes stay, and the
+    /// next update tries again.
     async fn take_in(&mut self, s: &mut Engine) {
         if let Some((_, text, upto)) = self.running.answer(s, IfNotReady::Keep).await {
             self.notes = Some(Notes { text, upto });
@@ -98,7 +98,7 @@ impl SessionMemory {
             return None;
         }
         self.take_in(s).await;
-        // The notes before it are taken, or a summary in their place.
+        // The earlier notes are used, or else a summary.
         self.running.missed(s);
         let notes = self.notes.as_ref()?;
         let unknown = history.iter().rposition(|b| b.message <= notes.upto).map_or(0, |i| i + 1);
@@ -106,17 +106,17 @@ impl SessionMemory {
         (from > 0).then(|| (notes.text.clone(), from))
     }
 
-    /// The conversation was replaced by the notes: growth counts from here.
+    /// Records that notes replaced the conversation. Growth counts from here.
     pub fn used(&mut self, believed: u64) {
         self.updated_at = Some(believed);
     }
 
-    /// The program ended: an update under way is lost, the notes stay in their file.
+    /// Stops an update in progress because the program ended. The notes stay in their file.
     pub fn stop(&mut self, s: &mut Engine) {
         self.running.cancel(s);
     }
 
-    /// Drops the notes: the conversation has changed.
+    /// Drops the notes because the conversation has changed.
     pub fn forget(&mut self, s: &mut Engine) {
         self.stop(s);
         self.notes = None;

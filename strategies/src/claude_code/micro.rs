@@ -1,4 +1,4 @@
-//! Claude Code's first layer: old tool results go before anything is summarised
+//! Claude Code's first layer, which clears old tool results before anything is summarised
 //! (docs/sources/claude-code.md §1.2).
 
 use std::collections::HashMap;
@@ -9,13 +9,13 @@ use ctxbench_core::compaction::clear_outputs;
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::ServerEdit;
 
-/// Results that the provider takes out of its cached prefix. The view shows them cleared, as the
-/// model sees them; the request shows them as they were and names them.
+/// Results that the provider removes from its cached prefix. The view shows them cleared, like the
+/// model sees them. The request contains them unchanged and lists them in an edit.
 #[derive(Default)]
 pub(crate) struct Deleted(HashMap<Arc<str>, Arc<Block>>);
 
 impl Deleted {
-    /// A view without the results at these positions, which are remembered.
+    /// Returns a view without the results at these positions, and remembers them.
     pub fn delete(
         &mut self,
         blocks: &[Arc<Block>],
@@ -30,8 +30,8 @@ impl Deleted {
         clear_outputs(blocks, at, placeholder)
     }
 
-    /// Blocks of the view as they go out: deleted results as they were, and the edit that names
-    /// them.
+    /// Returns the blocks of the view for a request, with deleted results restored, and the edit
+    /// that lists them.
     pub fn as_sent(&self, blocks: &[Arc<Block>]) -> (Vec<Arc<Block>>, Vec<ServerEdit>) {
         let mut results: Vec<Arc<str>> = Vec::new();
         let mut as_it_was = |b: &Arc<Block>| {

@@ -38,7 +38,7 @@ struct Transcript {
     file: Appender,
     seed: u64,
     lines: u64,
-    /// The line that the next one follows.
+    /// Id of the last line, the parent of the next one.
     last: Option<String>,
     /// Current view, each message with the ids of its lines.
     shown: Vec<(StoredMessage, Vec<String>)>,
@@ -67,7 +67,7 @@ impl Transcript {
         )
     }
 
-    /// Writes a line; returns its id.
+    /// Writes a line and returns its id.
     fn line(&mut self, mut object: Value) -> Result<String, PersistError> {
         let id = self.uuid();
         if object.get("parentUuid").is_none() {
@@ -125,7 +125,7 @@ impl Transcript {
         else {
             return Ok(());
         };
-        // Unchanged messages after the summary are named; all others are written again.
+        // Unchanged messages after the summary are listed, and all others are written again.
         let kept: Vec<String> = view[at + 1..]
             .iter()
             .map_while(|s| self.shown.iter().rev().find(|(w, _)| w == s))
@@ -185,9 +185,9 @@ impl Persistence for Transcript {
     }
 }
 
-/// Records the session in the registry: writes a new file and renames it into place. Of two
-/// programs the later one wins, and no reader sees half a file. An unreadable registry is replaced;
-/// only the transcripts matter.
+/// Records the session in the registry by renaming a new file into place. Of two programs the later
+/// one wins, and no reader sees a partial file. An unreadable registry is replaced, because only
+/// the transcripts matter.
 fn register(path: &Path) -> Result<(), PersistError> {
     let mut all: Value = serde_json::from_str(&jsonl::text(path)?).unwrap_or_default();
     let folder = jsonl::field(jsonl::field(&mut all, "projects"), CWD);
@@ -228,7 +228,7 @@ fn chain(lines: &[Value]) -> (Vec<(StoredMessage, Vec<String>)>, usize) {
             Some(p) => place.get(p).copied().or(i.checked_sub(1)),
             None => None,
         };
-        // A chain that does not go back would never end.
+        // A chain that does not lead back would never end.
         next = next.filter(|n| *n < i);
     }
     out.reverse();
@@ -237,7 +237,7 @@ fn chain(lines: &[Value]) -> (Vec<(StoredMessage, Vec<String>)>, usize) {
     (messages(out.into_iter()), unfinished)
 }
 
-/// Lines as messages: those of one response are one.
+/// Converts lines to messages. Lines of one response form one message.
 fn messages<'a>(lines: impl Iterator<Item = &'a Value>) -> Vec<(StoredMessage, Vec<String>)> {
     let mut out: Vec<(StoredMessage, Vec<String>)> = Vec::new();
     let mut response: Option<&str> = None;
@@ -294,7 +294,7 @@ fn block(p: &Part) -> Option<Value> {
             json!({"type": "thinking", "thinking": **text, "signature": encrypted.as_deref()})
         }
         Part::Call(ToolCall { id, name, arguments }) => {
-            // A JSON object on the wire; text that is none is kept as it is.
+            // A JSON object in the request. Other text stays unchanged.
             let input: Value =
                 serde_json::from_str(arguments).unwrap_or_else(|_| json!(**arguments));
             let same = *input.to_string() == **arguments;
@@ -311,7 +311,7 @@ fn block(p: &Part) -> Option<Value> {
     })
 }
 
-/// Reads a block; facts without a place in the product's format are in extra fields.
+/// Parses a block. Facts that the product's format cannot express are in extra fields.
 fn part(b: &Value, summary: bool) -> Option<Part> {
     let text = |key: &str| -> std::sync::Arc<str> { b[key].as_str().unwrap_or_default().into() };
     Some(match (b["type"].as_str()?, transcript::parse_part(b.as_object()?)) {

@@ -39,7 +39,7 @@ impl Restore {
         }
     }
 
-    /// Returns the restored blocks; those still in `tail` are not repeated.
+    /// Returns the restored blocks, without those that are still in `tail`.
     pub fn blocks(&self, s: &mut Engine, tail: &[Arc<Block>]) -> Vec<Arc<Block>> {
         let mut found = self.recent(&s.history, tail);
         found.extend(self.skills(&s.history));
@@ -51,7 +51,7 @@ impl Restore {
             .collect()
     }
 
-    /// Returns the files used last, newest first, within the budget.
+    /// Returns the most recently used files within the budget, newest first.
     fn recent(&self, history: &History, tail: &[Arc<Block>]) -> Vec<(String, Vec<Origin>)> {
         let standing = |t: &Arc<str>| {
             tail.iter()
@@ -78,7 +78,7 @@ impl Restore {
         out
     }
 
-    /// Returns the beginnings of the skills invoked last, newest first, within the budget.
+    /// Returns the beginnings of the most recently invoked skills within the budget, newest first.
     fn skills(&self, history: &History) -> Vec<(String, Vec<Origin>)> {
         let (mut left, mut seen, mut out) = (self.skills_tokens, HashSet::new(), Vec::new());
         for (id, name, arguments) in calls(history) {
@@ -99,15 +99,15 @@ impl Restore {
     }
 }
 
-/// The newest plan that was written in plan mode.
+/// Returns the newest plan written in plan mode.
 fn plan(history: &History) -> Option<(String, Vec<Origin>)> {
     let plan = calls(history).find(|(_, name, _)| folded(name) == "exitplanmode")?;
     let text = text_argument(plan.2, &["plan"])?;
     Some((format!("The plan that the user saw:\n{text}"), Vec::new()))
 }
 
-/// Returns the definitions of tools that were looked up and are not in `tail`, each once (since
-/// 2.1.76, docs/sources/claude-code.md §1.4).
+/// Returns the definitions of tools that were looked up and are not in `tail`, without duplicates
+/// (since 2.1.76, docs/sources/claude-code.md §1.4).
 fn fetched_tools(history: &History, tail: &[Arc<Block>]) -> Vec<(String, Vec<Origin>)> {
     let mut seen = HashSet::new();
     let looked_up = calls(history).filter(|(_, name, _)| folded(name) == "toolsearch");
@@ -118,7 +118,7 @@ fn fetched_tools(history: &History, tail: &[Arc<Block>]) -> Vec<(String, Vec<Ori
         .collect()
 }
 
-/// Id, name and arguments of every call, newest first.
+/// Returns id, name and arguments of every call, newest first.
 fn calls(history: &History) -> impl Iterator<Item = (&Arc<str>, &Arc<str>, &Arc<str>)> {
     history.messages().iter().rev().flat_map(|m| m.parts.iter().rev()).filter_map(|p| match p {
         Part::Call(ToolCall { id, name, arguments }) => Some((id, name, arguments)),
@@ -126,7 +126,7 @@ fn calls(history: &History) -> impl Iterator<Item = (&Arc<str>, &Arc<str>, &Arc<
     })
 }
 
-/// The result that a restored text comes from.
+/// Returns the origin of a restored text, which is a tool result.
 fn origin_of(history: &History, text: &Arc<str>) -> Vec<Origin> {
     for m in history.messages().iter().rev() {
         for (i, p) in m.parts.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The numbers and small rules of Claude Code as pure functions (docs/sources/claude-code.md §1).
+//! Numbers and small rules of Claude Code as pure functions (docs/sources/claude-code.md §1).
 
 use std::sync::Arc;
 
@@ -8,29 +8,30 @@ use ctxbench_core::tokens::bytes_div4_up;
 
 use ctxbench_core::compaction::tools::folded;
 
-/// The levels of one window, tokens (docs/sources/claude-code.md §1.1).
+/// Levels of a window, tokens (docs/sources/claude-code.md §1.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Levels {
-    /// Window less the room for a reply.
+    /// Window without the reserve for a reply.
     pub effective: u64,
-    /// Compaction from here on.
+    /// Level from which the conversation is compacted.
     pub compact: u64,
-    /// Old tool results may go from here on.
+    /// Level from which old tool results may be cleared.
     pub warning: u64,
 }
 
 /// Settings that define the levels, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelRule {
-    /// Window to compact within, where it is not the model's.
+    /// Window for compaction, if it differs from the model's.
     pub window: Option<u64>,
-    /// Largest room left for a reply.
+    /// Maximum reserve for a reply.
     pub reserve: u64,
-    /// Room below the effective window at which it compacts.
+    /// Distance of the compaction level below the effective window.
     pub buffer: u64,
-    /// Room below that at which it warns.
+    /// Distance of the warning level below the compaction level.
     pub warning: u64,
-    /// Per cent of the effective window that may only lower the threshold; 100 = no effect.
+    /// Per cent of the effective window, which can only lower the compaction level. 100 = no
+    /// effect.
     pub percent: u64,
 }
 
@@ -68,8 +69,8 @@ pub fn is_compactable(name: &str) -> bool {
     named || f.starts_with("web")
 }
 
-/// Positions of the results that a clearing would take: all compactable ones but the newest `keep`,
-/// and only if `minimum` tokens of four bytes go in all. The saving comes with them.
+/// Returns the positions of the results to clear, and the saved tokens: all compactable results
+/// without the newest `keep`, if clearing saves at least `minimum` tokens of four bytes in total.
 pub fn clearable(
     blocks: &[Arc<Block>],
     keep: usize,
@@ -87,7 +88,7 @@ pub fn clearable(
     if at.is_empty() || saved < minimum { (Vec::new(), 0) } else { (at, saved) }
 }
 
-/// Clearable results that still show their content.
+/// Returns the number of compactable results that are not cleared.
 pub fn active(blocks: &[Arc<Block>]) -> usize {
     let stands = |b: &&Arc<Block>| b.form != Form::Cleared && b.kind == BlockKind::Output;
     blocks
@@ -124,9 +125,9 @@ impl OutputRule {
         [self.all, own].iter().any(|&most| most > 0 && bytes > most)
     }
 
-    /// Positions of the results from `from` on that are saved to files because their total is too
-    /// long: the largest first, until the rest fits. Results of file reads do not count and stay
-    /// (both ours).
+    /// Returns the positions of the results from `from` on that are saved to files because their
+    /// total is too large: the largest first, until the rest fits. Results of file reads do not
+    /// count and stay (both ours).
     pub fn too_much(&self, blocks: &[Arc<Block>], from: usize) -> Vec<usize> {
         let may_go = |b: &Block| {
             b.kind == BlockKind::Output
@@ -152,7 +153,8 @@ fn is_read(tool: &str) -> bool {
     matches!(folded(tool).as_str(), "read" | "readfile")
 }
 
-/// Index after the last summary and its restored blocks; nothing before it stays verbatim.
+/// Returns the index after the last summary and its restored blocks. Nothing before it stays
+/// verbatim.
 fn after_summary(history: &[Arc<Block>]) -> usize {
     history
         .iter()
@@ -160,8 +162,8 @@ fn after_summary(history: &[Arc<Block>]) -> usize {
         .map_or(0, |i| i + 1)
 }
 
-/// Index of the first of the newest `n` messages, calls and results together, never before a
-/// summary.
+/// Returns the index of the first of the newest `n` messages, with calls and results together, but
+/// never before a summary.
 pub fn last_messages(history: &[Arc<Block>], n: usize) -> usize {
     let begins = |&i: &usize| i == 0 || history[i - 1].message != history[i].message;
     let Some(last) = n.checked_sub(1) else { return history.len() };
@@ -169,7 +171,7 @@ pub fn last_messages(history: &[Arc<Block>], n: usize) -> usize {
     whole_from(history, first).max(after_summary(history))
 }
 
-/// The last place up to `at` where a cut parts nothing.
+/// Returns the last position up to `at` where a cut does not separate a call from its result.
 fn whole_from(history: &[Arc<Block>], at: usize) -> usize {
     group_starts(history).into_iter().rfind(|&i| i <= at).unwrap_or(0)
 }
@@ -177,16 +179,16 @@ fn whole_from(history: &[Arc<Block>], at: usize) -> usize {
 /// Size of the verbatim tail after session notes (docs/sources/claude-code.md §1.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TailRule {
-    /// Tokens that stay at least.
+    /// Minimum number of tokens that stay.
     pub least_tokens: u64,
     /// Minimum number of messages with text that stay.
     pub least_texts: usize,
-    /// Tokens up to which older messages may join.
+    /// Maximum number of tokens with older messages added.
     pub most_tokens: u64,
 }
 
-/// Start of the verbatim tail: at most `unknown`, where the notes end, and further back until the
-/// minimum is reached or the maximum would be exceeded.
+/// Returns the start of the verbatim tail. This is at most `unknown`, where the notes end, and
+/// further back until the minimum is reached or the maximum would be exceeded.
 pub fn tail_start(history: &[Arc<Block>], unknown: usize, rule: TailRule) -> usize {
     let texts = |from: usize| {
         let mut messages: Vec<_> =
@@ -215,7 +217,7 @@ fn is_words(b: &Block) -> bool {
     matches!(b.kind, BlockKind::User | BlockKind::Assistant) && !b.text.is_empty()
 }
 
-/// Estimate of blocks in tokens of four bytes, names and opaque parts included.
+/// Estimates the tokens of blocks at four bytes each, including names and opaque parts.
 pub fn estimate(blocks: &[Arc<Block>]) -> u64 {
     blocks
         .iter()
@@ -224,8 +226,8 @@ pub fn estimate(blocks: &[Arc<Block>]) -> u64 {
 }
 
 /// Extracts the summary from an answer: the text in `<summary>`, without the `<analysis>` before
-/// it. The closing tag may be missing; without tags the whole text counts. `None` if nothing is
-/// left.
+/// it. The closing tag may be missing. Without tags the whole text is the summary. `None` if the
+/// result is empty.
 pub fn kept_summary(answer: &str) -> Option<String> {
     let without = match (answer.find("<analysis>"), answer.find("</analysis>")) {
         (Some(a), Some(b)) if a < b => {
@@ -258,11 +260,11 @@ pub enum Restored {
     Whole,
     /// The path only, because the file is too large or its contents are not known.
     PathOnly,
-    /// Nothing: the budget is used up.
+    /// Nothing, because the budget is used up.
     Nothing,
 }
 
-/// Decides for each file, newest first, which part is restored, from its size in tokens
+/// Returns the part of each file to restore, newest first, by its size in tokens
 /// (docs/sources/claude-code.md §1.4).
 pub fn restorable(sizes: &[Option<u64>], each: u64, total: u64) -> Vec<Restored> {
     let mut left = total;
@@ -302,8 +304,8 @@ mod tests {
             (narrow.levels(1_000_000, 64_000).compact, narrow.levels(100_000, 64_000).compact),
             (167_000, 67_000)
         );
-        // 85 % of the effective window is above 83.5 % of the window only where it is: it never
-        // raises the threshold
+        // 95 % of the effective window is above the default threshold, and the setting never raises
+        // the threshold
         assert_eq!(LevelRule { percent: 95, ..RULE }.levels(200_000, 64_000).compact, 167_000);
         assert_eq!(LevelRule { percent: 50, ..RULE }.levels(200_000, 64_000).compact, 90_000);
     }
@@ -386,12 +388,12 @@ mod tests {
     #[test]
     fn the_results_of_one_message_share_a_budget() {
         let rule = OutputRule { all: 50_000, shell: 30_000, search: 20_000, message: 200_000 };
-        // Seven of 29,000 characters are 203,000: the first is saved, 174,000 are left.
+        // Seven results of 29,000 characters have 203,000: the first is saved, and 174,000 remain.
         let seven: Vec<_> = (0..7).map(|_| output("bash", 29_000)).collect();
         assert_eq!(rule.too_much(&seven, 0), [0]);
         assert_eq!(rule.too_much(&seven[..6], 0), [0; 0], "174,000 fit");
         assert_eq!(rule.too_much(&seven, 1), [0; 0], "an older result is of another message");
-        // The largest is saved first, and one is enough; a file that was read does not count.
+        // The largest is saved first, and one is enough. A file that was read does not count.
         let mixed: Vec<_> = [10_000, 45_000, 46_000, 40_000, 41_000, 42_000]
             .map(|n| output("task", n))
             .into_iter()
@@ -413,8 +415,8 @@ mod tests {
             said(Call, 4, 1),
             said(Output, 5, 1),
         ];
-        // The last message is a result: its call is kept with it. Nothing before the summary's end
-        // is kept, nor a hook's output after it.
+        // The last message is a result and is kept with its call. Nothing before the end of the
+        // summary is kept, including a hook's output after it.
         assert_eq!([0, 1, 2, 3, 4, 9].map(|n| last_messages(&h, n)), [7, 4, 4, 3, 3, 3]);
     }
 
@@ -428,11 +430,11 @@ mod tests {
             let kind = |i: usize| if i.is_multiple_of(2) { User } else { Assistant };
             sizes.iter().enumerate().map(|(i, n)| said(kind(i), i as u32, *n)).collect()
         };
-        // 3,000 each: four make 12,000, the fifth text is still wanted.
+        // 3,000 each: four make 12,000, and the fifth text is still required.
         assert_eq!(tail_start(&of(&[3_000; 10]), 10, rule), 5);
         // 1,000 each: ten make 10,000.
         assert_eq!(tail_start(&of(&[1_000; 20]), 20, rule), 10);
-        // 15,000 each: two make 30,000, a third would pass 40,000.
+        // 15,000 each: two make 30,000, and a third would exceed 40,000.
         assert_eq!(tail_start(&of(&[15_000; 6]), 6, rule), 4);
         // Messages that the notes do not cover stay, whatever their size.
         assert_eq!(tail_start(&of(&[15_000; 6]), 1, rule), 1);

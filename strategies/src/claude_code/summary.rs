@@ -1,5 +1,5 @@
-//! Claude Code's summary request: the same prefix, the instruction last; it leaves parts out when
-//! it is too long itself (docs/sources/claude-code.md §1.3, §1.5).
+//! Claude Code's summary request: the same prefix with the instruction at the end. If the request
+//! itself is too long, it leaves parts out (docs/sources/claude-code.md §1.3, §1.5).
 
 use std::sync::Arc;
 
@@ -20,27 +20,27 @@ pub(crate) struct Summaries {
     pub go_on: Arc<str>,
     pub left_out: Arc<str>,
     pub max_tokens: u64,
-    /// Further attempts when the request itself overflows.
+    /// Number of retries if the request itself overflows.
     pub retries: u64,
     pub trim: Trim,
-    /// Lifetime asked of the prompt cache; `None` = as the session was recorded.
+    /// Requested lifetime of the prompt cache. `None` = as in the recorded session.
     pub ttl: Option<Ttl>,
 }
 
-/// A summary that was written.
+/// A finished summary.
 pub(crate) struct Written {
     pub text: String,
-    /// End of the summarised history; later blocks stay.
+    /// End of the summarised history. Later blocks stay.
     pub upto: usize,
 }
 
 impl Summaries {
-    /// Lifetime asked of the prompt cache.
+    /// Returns the requested lifetime of the prompt cache.
     pub fn ttl(&self, s: &Engine) -> Ttl {
         self.ttl.unwrap_or(s.ttl)
     }
 
-    /// A request for a summary of these blocks.
+    /// Builds a request for a summary of these blocks.
     pub fn request(
         &self,
         s: &Engine,
@@ -70,8 +70,8 @@ impl Summaries {
         }
     }
 
-    /// Asks for a summary; each time that the request is too long one end of the history is left
-    /// out. `over` = tokens by which the provider found the prompt too large before.
+    /// Requests a summary. Each time that the request is too long, one end of the history is left
+    /// out. `over` = tokens by which the provider found an earlier prompt too large.
     pub async fn ask(
         &self,
         s: &mut Engine,
@@ -122,7 +122,7 @@ impl Summaries {
         }
     }
 
-    /// The block that takes the conversation's place.
+    /// Returns the block that replaces the conversation.
     pub fn block(&self, s: &mut Engine, text: &str, replaced: &[Arc<Block>]) -> Arc<Block> {
         let text = format!("{}\n\n{text}\n\n{}", self.lead_in, self.go_on);
         s.synthetic(BlockKind::Summary, Role::User, text, origins(replaced))
@@ -132,9 +132,9 @@ impl Summaries {
 /// Handling of a summary that is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfNotReady {
-    /// Needed now; continue without it.
+    /// The summary is needed now; continue without it.
     GiveUp,
-    /// It is needed now, and waited for.
+    /// The summary is needed now; wait for it.
     Wait,
     /// The summary is not needed yet.
     Keep,
@@ -146,8 +146,8 @@ pub(crate) enum IfNotReady {
 pub(crate) struct Prepared(Option<(Task, Request, MessageId)>);
 
 impl Prepared {
-    /// Starts the request over these blocks, which show the current conversation, unless one is
-    /// under way. Returns whether it started.
+    /// Starts the request over these blocks, which show the current conversation, unless one is in
+    /// progress. Returns whether it started.
     pub async fn begin(
         &mut self,
         s: &mut Engine,
@@ -169,7 +169,7 @@ impl Prepared {
         self.0.is_some()
     }
 
-    /// It is needed now and not there.
+    /// Records that the text is needed now, but not ready.
     pub fn missed(&self, s: &mut Engine) {
         if let Some((task, ..)) = &self.0 {
             s.missed(*task);
@@ -200,7 +200,7 @@ impl Prepared {
         Some((task, text?, upto))
     }
 
-    /// Takes the text as a summary of the history; later messages stay after it.
+    /// Returns the text as a summary of the history. Later messages stay after it.
     pub async fn take(
         &mut self,
         s: &mut Engine,
@@ -216,7 +216,7 @@ impl Prepared {
         Some(Written { text, upto })
     }
 
-    /// The conversation is another one.
+    /// Cancels the request because the conversation was replaced.
     pub fn cancel(&mut self, s: &mut Engine) {
         if let Some((task, ..)) = self.0.take() {
             s.cancel(task);
@@ -224,15 +224,15 @@ impl Prepared {
     }
 }
 
-/// Start of the first group with at least `tokens` before it, else of the last; `None` if there is
-/// only one group.
+/// Returns the start of the first group with at least `tokens` before it, or else of the last
+/// group. `None` if there is only one group.
 fn without_oldest(history: &[Arc<Block>], tokens: u64) -> Option<usize> {
     let starts: Vec<usize> = group_starts(history).into_iter().filter(|&i| i > 0).collect();
     starts.iter().copied().find(|&i| estimate(&history[..i]) >= tokens).or(starts.last().copied())
 }
 
-/// Start of the last group with at least `tokens` from it on, else of the second; `None` if there
-/// is only one group.
+/// Returns the start of the last group with at least `tokens` from it on, or else of the second
+/// group. `None` if there is only one group.
 fn without_newest(history: &[Arc<Block>], tokens: u64) -> Option<usize> {
     let starts: Vec<usize> = group_starts(history).into_iter().filter(|&i| i > 0).collect();
     starts.iter().copied().rfind(|&i| estimate(&history[i..]) >= tokens).or(starts.first().copied())

@@ -5,7 +5,8 @@ use ctxbench_core::request::{Phase, Purpose, Request, Ttl};
 
 use crate::testing::{Answer, Played, Script, back_to, calls, play, says, too_long, user};
 
-/// `n` reads of `a.rs`, `b.rs`, … in one turn, then a closing reply. Outputs come from the script.
+/// Returns `n` reads of `a.rs`, `b.rs`, … in one turn, then a closing reply. The script provides
+/// the outputs.
 fn reads(n: usize) -> Vec<Answer> {
     let path = |i: usize| format!(r#"{{"path":"f{i}.rs"}}"#);
     (0..n)
@@ -42,7 +43,7 @@ fn old_results_go_above_the_warning_level_if_it_is_worth_it() {
     assert_eq!(cleared(last), 1);
     let first = last.blocks.iter().find(|b| b.kind == BlockKind::Output).unwrap();
     assert_eq!(&*first.text, "[Old tool result content cleared]");
-    // The same without it, and with too little to gain.
+    // Without the setting, and with too little to save.
     let p = play("claude-code:microcompact=off", 0.01, script(&[400, 400, 300, 250, 20]));
     assert!(p.requests.iter().all(|r| cleared(r) == 0));
     let p = play(
@@ -82,13 +83,13 @@ fn the_summary_rides_the_warm_prefix_and_files_come_back() {
     assert_eq!(p.compactions(), ["compact"]);
     let at = p.requests.iter().position(|r| r.purpose == Purpose::Summary).unwrap();
     let (before, asked, after) = (&p.requests[at - 1], &p.requests[at], &p.requests[at + 1]);
-    // Same prefix, the instruction last, output capped.
+    // The prefix is the same, the instruction comes last, and the output is limited.
     assert!(asked.blocks.iter().zip(&before.blocks).all(|(a, b)| a.hash == b.hash));
     assert_eq!(
         (asked.blocks.last().unwrap().kind, asked.max_tokens),
         (BlockKind::SummaryPrompt, Some(200))
     );
-    // Newest file first; the two large ones as paths, the small one whole.
+    // The newest file comes first. The two large ones are paths, and the small one is whole.
     assert_eq!(
         kinds(after),
         [
@@ -133,7 +134,7 @@ fn a_manual_compaction_takes_instructions() {
         kinds(p.requests.last().unwrap()),
         [BlockKind::Base, BlockKind::Summary, BlockKind::User]
     );
-    // Nothing to compact, nothing asked.
+    // With nothing to compact, no request is sent.
     let p = play(
         "claude-code",
         1.0,
@@ -160,7 +161,7 @@ fn an_overflow_leaves_the_oldest_part_out() {
     assert!(asked[0].blocks[1].text.starts_with("(The beginning"));
     assert!(asked[1].blocks.len() < asked[0].blocks.len());
     assert_eq!(p.compactions(), ["compact"]);
-    // The origins of the part left out belong to the summary all the same.
+    // The origins of the omitted part still belong to the summary.
     let last = p.requests.last().unwrap();
     assert!(last.blocks[1].origin.iter().any(|o| o.message == MessageId(0)));
 }
@@ -247,7 +248,7 @@ fn large_output_goes_to_a_file() {
 
 #[test]
 fn results_of_one_reply_that_are_too_much_together_go_to_files_the_largest_first() {
-    // At a scale of 0.01 a reply's results may have 2,000 characters and a shell's 300.
+    // At a scale of 0.01, a reply's results may have 2,000 characters and a shell's 300.
     let seven =
         |from: usize| -> Answer {
             let mut reply = calls("run", "x", "bash", "{}").unwrap();
@@ -272,13 +273,13 @@ fn results_of_one_reply_that_are_too_much_together_go_to_files_the_largest_first
         let gone = outputs.enumerate().filter(|(_, b)| b.form == Form::Truncated);
         gone.map(|(i, _)| i).collect()
     };
-    // 7 × 286 = 2,002 characters: the first is saved; the later ones belong to another reply.
+    // 7 × 286 = 2,002 characters. The first is saved, and the later ones belong to another reply.
     let p = play("claude-code", [286; 7]);
     assert_eq!((truncated(&p, 1), truncated(&p, 2)), (vec![0], vec![0]));
     assert_eq!(p.compactions(), [""; 0]);
     let gone = p.requests[1].blocks.iter().find(|b| b.form == Form::Truncated).unwrap();
     assert_eq!(&*gone.text, "[286 bytes of output, too large to show; saved to a file]");
-    // 2,000 fit, and so does everything without the budget.
+    // 2,000 characters fit, and without the limit everything fits.
     assert_eq!(truncated(&play("claude-code", [286, 286, 286, 286, 286, 286, 284]), 1), [0; 0]);
     assert_eq!(truncated(&play("claude-code:results_chars=0", [286; 7]), 1), [0; 0]);
     // The largest is saved first: 2,010 less 300 is enough.
@@ -363,7 +364,7 @@ fn trimming_the_tail_keeps_prefix_and_last_request() {
                 && a.blocks[..shown].iter().zip(&refused.blocks).all(|(a, b)| a.hash == b.hash)
         );
     }
-    // One read more is left out by the second attempt: base, user and one step of text, call and
+    // The second attempt leaves out another read. The base, the user and one step of text, call and
     // result stay.
     assert_eq!(
         asked.iter().map(|a| a.blocks.len()).collect::<Vec<_>>(),
@@ -376,7 +377,7 @@ fn trimming_the_tail_keeps_prefix_and_last_request() {
     let shown_again: Vec<&str> =
         last.blocks.iter().filter(|b| b.kind == BlockKind::File).map(|b| &b.text[..5]).collect();
     assert_eq!(shown_again, ["f0.rs"]);
-    // Oldest first leaves the beginning out, so only the fixed part of the prefix is the same.
+    // Oldest first leaves out the beginning, so only the fixed part of the prefix is the same.
     let oldest = play("claude-code", 1.0, script());
     assert_eq!(oldest.of(Purpose::Summary)[0].blocks[1].kind, BlockKind::Marker);
 }
@@ -388,7 +389,7 @@ fn overflow_retries_bound_the_attempts() {
         ..two_turns(&[600; 9], vec![too_long(9, 8)], vec![])
     };
     let attempts = |spec: &str| play(spec, 1.0, script()).of(Purpose::Summary).len();
-    // The first attempt and at most the given number more; 0 does not even begin.
+    // The first attempt and at most the given number of retries. With 0, none is made.
     assert_eq!(
         [
             attempts("claude-code"),
@@ -397,13 +398,14 @@ fn overflow_retries_bound_the_attempts() {
         ],
         [4, 2, 0]
     );
-    // The largest value is not cut.
+    // The largest value is not limited.
     assert!(attempts("claude-code:overflow_retries=4294967295") > 4);
 }
 
 #[test]
 fn the_blocking_limit_stops_the_user_where_nothing_compacts() {
-    // Window 2,000, effective 1,800, blocked from 1,770 by default and from 1,300 with 500 of room.
+    // Window 2,000, effective 1,800, blocked from 1,770 by default and from 1,300 with a buffer of
+    // 500.
     let script = || two_turns(&[1_300], vec![says("ok")], vec![]);
     let sent = |spec: &str| play(spec, 0.01, script());
     let free = sent("claude-code:auto=false");
@@ -465,7 +467,8 @@ fn guards_count_to_their_settings() {
         };
         play(spec, 0.01, script)
     };
-    // docs/sources/claude-code.md §1.5: full again right after three compactions; the user sees it.
+    // docs/sources/claude-code.md §1.5: full again right after three compactions, which the user is
+    // shown.
     let p = refilled("claude-code:microcompact=off");
     assert_eq!(p.compactions().len(), 3);
     assert!(
@@ -475,7 +478,7 @@ fn guards_count_to_their_settings() {
         p.failures()
     );
     assert_eq!(refilled("claude-code:microcompact=off,max_refills=2").compactions().len(), 2);
-    // The largest value is more than either of the above.
+    // The largest value exceeds both numbers above.
     assert!(failing("claude-code:microcompact=off,max_failures=4294967295") > 3);
     let p = refilled("claude-code:microcompact=off,max_refills=4294967295");
     assert!(p.compactions().len() > 3, "{:?}", p.compactions());
@@ -483,7 +486,7 @@ fn guards_count_to_their_settings() {
 
 #[test]
 fn at_the_limit_only_the_provider_starts_a_compaction() {
-    // Threshold 1,670: reached by the second read.
+    // The second read reaches the threshold of 1,670.
     let script = || Script {
         actions: vec![user("m", "go")],
         replies: reads(3),
@@ -526,7 +529,7 @@ fn five_files_come_back_within_each_limit() {
     let named = |names: &[&str]| names.iter().map(|n| (n.to_string(), 1)).collect::<Vec<_>>();
     assert_eq!(restored("claude-code"), named(&["f6.rs", "f5.rs", "f4.rs", "f3.rs", "f2.rs"]));
     assert_eq!(restored("claude-code:restore_files=2"), named(&["f6.rs", "f5.rs"]));
-    // 100 tokens fit two of 38; paths of larger ones cost no budget.
+    // 100 tokens have room for two files of 38. Paths of larger files do not count.
     assert_eq!(restored("claude-code:restore_total_tokens=10k"), named(&["f6.rs", "f5.rs"]));
     assert_eq!(
         restored("claude-code:restore_file_tokens=2k").iter().map(|f| f.1).collect::<Vec<_>>(),
@@ -552,8 +555,8 @@ fn skills_and_the_plan_come_back() {
             .map(|b| b.text.to_string())
             .collect::<Vec<_>>()
     };
-    // docs/sources/claude-code.md §1.4 at a hundredth: 50 tokens of each skill are 200 bytes, the
-    // newest first.
+    // docs/sources/claude-code.md §1.4 at a hundredth: 50 tokens or 200 bytes of each skill, newest
+    // first.
     let all = shown("claude-code");
     assert_eq!(all.len(), 3);
     assert!(all[0].ends_with(&"LONG".repeat(50)) && !all[0].contains(&"LONG".repeat(51)));
@@ -562,7 +565,7 @@ fn skills_and_the_plan_come_back() {
         shown("claude-code:restore_skill_tokens=1k")[0]
             .ends_with(&format!("\n{}", "LONG".repeat(10)))
     );
-    // 250 tokens in all; 60 fit the newest and ten of the other.
+    // 250 tokens in total. 60 have room for the newest skill and ten tokens of the other.
     assert!(
         shown("claude-code:restore_skills_tokens=6k")[1]
             .ends_with(&format!("\n{}O", "OLD".repeat(13)))
@@ -669,8 +672,8 @@ fn long_output_of_shell_and_search_goes_to_a_file_sooner() {
     );
 }
 
-// Session memory at a hundredth: notes from 100 tokens on, again after 50, at least 100 tokens and
-// 5 texts stay, at most 400.
+// Runs the session memory at a hundredth: notes from 100 tokens on, updated after 50. At least 100
+// tokens and 5 texts stay, and at most 400 tokens.
 
 fn noted(spec: &str, outputs_of: &[usize], summaries: Vec<Answer>) -> Played {
     let script = Script {
@@ -691,7 +694,7 @@ fn notes_take_the_place_of_a_summary_without_a_call() {
     assert_eq!(p.compactions(), ["session_memory"]);
     let asked = p.of(Purpose::Summary);
     assert!(asked.iter().all(|r| r.phase == Some(Phase::Background)), "no summary was waited for");
-    // The update rides the prefix of the request before it and shows the notes so far before the
+    // The update uses the prefix of the previous request and shows the earlier notes before the
     // instruction.
     let (second, end) = (asked[1], asked[1].blocks.len());
     assert!(
@@ -704,7 +707,7 @@ fn notes_take_the_place_of_a_summary_without_a_call() {
     // A 300-word read has about 380 tokens, so a second one would exceed 400.
     assert_eq!(last.blocks[at + 1].kind, BlockKind::Assistant);
     assert!(ctxbench_core::context::orphans(&last.blocks).results.is_empty());
-    // Off by default: the same session calls for a summary.
+    // Off by default: the same session requests a summary.
     let off = noted("claude-code:microcompact=off", &sizes, vec![]);
     assert_eq!(
         (off.compactions(), off.of(Purpose::Summary)[0].phase),
@@ -754,7 +757,7 @@ fn settings_of_the_session_memory() {
 
 #[test]
 fn notes_that_leave_too_much_give_way_to_a_summary() {
-    // The tail that the notes do not know is larger than the threshold.
+    // The tail that the notes do not cover is larger than the threshold.
     let p = noted(
         "claude-code:microcompact=off,session_memory=true,memory_growth_tokens=900k",
         &[120, 1_700, 10],
@@ -773,7 +776,8 @@ fn notes_that_leave_too_much_give_way_to_a_summary() {
 
 #[test]
 fn a_summary_prepared_in_the_background_is_used_and_what_came_since_stays() {
-    // Warning level 1,470, threshold 1,670: the second read passes the first, the third the second.
+    // Warning level 1,470, threshold 1,670. The second read exceeds the first, and the third the
+    // second.
     let p = |spec: &str| {
         let script = Script {
             actions: vec![user("m", "go")],
@@ -794,7 +798,7 @@ fn a_summary_prepared_in_the_background_is_used_and_what_came_since_stays() {
         .find(|r| r.blocks.iter().any(|b| b.kind == BlockKind::Summary))
         .unwrap();
     assert!(after.blocks.iter().any(|b| b.text.contains("EARLY")));
-    // The third read is newer than the notes: text, call and result are verbatim.
+    // The third read is newer than the notes, so text, call and result are verbatim.
     assert_eq!(
         kinds(after)[after.blocks.len() - 3..],
         [BlockKind::Assistant, BlockKind::Call, BlockKind::Output]

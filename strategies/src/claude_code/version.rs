@@ -31,8 +31,8 @@ impl Versions for ClaudeCodeVersion {
                      before every request, then only the unsent end cut, then notes before a \
                      summary. In fact recordings show no clearing by count, nothing cuts the \
                      end, and notes are off (docs/sources/claude-code.md §1.2, §1.5)",
-                // One tier for each: no other way of clearing, no file for long results, no idle
-                // compaction.
+                // Each tier has one mechanism: no other way of clearing, no files for long results,
+                // no idle compaction.
                 Reads::AllBut(&[
                     "microcompact",
                     "micro_minimum",

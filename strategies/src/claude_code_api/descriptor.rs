@@ -5,7 +5,7 @@ use crate::descriptor::{
     Descriptor, Factory, ManualCompaction, Matrix, MemoryFiles, PlotColor, Rewind, Standing,
 };
 
-/// Descriptor of the strategy. Grades of the sources: A documented; "ours" = a choice that the API
+/// Descriptor of the strategy. Grades in the sources: A documented; "ours" = a choice that the API
 /// leaves to its client.
 pub const DESCRIPTOR: Descriptor = Descriptor {
     name: "claude-code-api",

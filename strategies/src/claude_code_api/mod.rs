@@ -31,12 +31,12 @@ use ctxbench_core::strategy::{Flow, Strategy, Unsupported, frontier_breakpoints,
 use crate::claude_code_api::descriptor::ApiWords;
 use crate::claude_code_api::settings::{ApiSettings, Compact, Places, Thinking};
 
-/// The memory tool's definition (docs/sources/anthropic-sdk.md §3).
+/// Name of the memory tool (docs/sources/anthropic-sdk.md §3).
 const MEMORY: &str = "memory";
 /// Number of successive pauses after which the summary is as large as the blocks that it replaced.
 const MAX_PAUSES: u32 = 3;
 
-/// The only version: the API as documented then.
+/// The only version: the API as documented in 2026-09.
 #[derive(Clone, Copy)]
 pub(crate) struct ApiVersion;
 
@@ -115,25 +115,25 @@ impl Product for Api {
 }
 
 pub(crate) struct Api {
-    /// Edits that clear, in the order that the API demands: thinking first.
+    /// Clearing edits in the order that the API requires, thinking first.
     clearing: Vec<ServerEdit>,
     marks_frontier: bool,
     compact: Option<ServerEdit>,
-    /// Usage of a reply from which a compaction is asked for, tokens.
+    /// Usage of a reply from which a compaction is requested, tokens.
     on_demand_at: Option<u64>,
     instructions: Option<Arc<str>>,
     keep_last: usize,
     memory: bool,
     warning: Arc<str>,
     saved: Arc<str>,
-    /// The session's tools and the memory tool.
+    /// The session's tools with the memory tool.
     tools: Option<Arc<Tools>>,
-    /// Pauses since the last answer.
+    /// Number of pauses since the last answer.
     pauses: u32,
-    /// A compaction on demand comes before the next request.
+    /// True if a compaction on demand precedes the next request.
     due: bool,
     notes: u32,
-    /// Clearable tool results that the last note has seen, whether they were cleared since or not.
+    /// Number of clearable tool results when the last note was written, including cleared ones.
     seen: usize,
     /// Edits that the provider applied to the last request.
     applied: Applied,
@@ -182,8 +182,8 @@ impl Api {
             .map_err(|e| e.to_string())
     }
 
-    /// The provider summarises everything and its block takes the place of it; a request of its
-    /// own, without edits.
+    /// Requests a summary of everything from the provider, without edits, and replaces the
+    /// conversation by its block.
     async fn compact_now(
         &mut self,
         s: &mut Engine,
@@ -306,7 +306,7 @@ impl Strategy for Api {
         let (mut shown, rest): (Vec<_>, Vec<_>) =
             s.context.blocks().iter().map(lift).partition(|b| is_system(b));
         shown.extend(rest);
-        // No calls are shown yet, so none loses its result.
+        // No calls are shown yet, so no call loses its result.
         let _ = s.context.set(shown);
     }
 
@@ -379,7 +379,7 @@ impl Strategy for Api {
             return Err(Unsupported);
         }
         self.due = false;
-        // A failed compaction leaves everything as it was.
+        // A failed compaction changes nothing.
         let _ = self.compact_now(s, instructions.map(Arc::from), Phase::StandaloneTurn).await;
         Ok(())
     }

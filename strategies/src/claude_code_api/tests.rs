@@ -57,7 +57,7 @@ fn asks_with_the_documented_defaults() {
     };
     let compact = ServerEdit::Compact { trigger: 150_000, instructions: None, pause: false };
     assert_eq!(one(MODEL, ""), [clear.clone(), compact.clone()]);
-    // A provider that lacks an edit is not asked for it.
+    // Edits that a provider lacks are not requested.
     assert_eq!(one("claude-sonnet-4-5", ""), [clear]);
     assert_eq!(one("gpt-5", ""), []);
     assert_eq!(one(MODEL, "clear=false"), [compact]);
@@ -113,7 +113,7 @@ fn what_a_compaction_replaced_is_dropped_and_memory_files_stay() {
 #[test]
 fn a_compaction_begins_with_what_the_provider_shows() {
     let mut compacts = compaction("so far", vec![call("c")]);
-    // With the same request it cleared the first result.
+    // With the same request, the provider cleared the first result.
     compacts.as_mut().unwrap().applied.cleared_tool_uses = 1;
     let script = Script {
         actions: vec![user("u1", "go")],
@@ -149,7 +149,7 @@ fn a_compaction_begins_with_what_the_provider_shows() {
         (Output, false),
     ];
     let after = [(Compaction, false), (Call, false), (Output, false)];
-    // The call of the same reply and its result are new, with and without the compaction.
+    // The reply's call and its result are new, with and without the compaction.
     assert_eq!(compacted, Some((before.to_vec(), after.to_vec(), 2)));
 }
 
@@ -272,8 +272,8 @@ fn a_note_covers_all_that_it_has_seen() {
         1.0,
         script,
     );
-    // One result is cleared with two in view, so the first note sees both; the third is the first
-    // that it has not seen go.
+    // One result is cleared with two in view, so the first note covers both. The third is the first
+    // result that is cleared without a note.
     let order: Vec<Purpose> = p.requests.iter().map(|r| r.purpose).collect();
     use Purpose::{Sample, Summary};
     assert_eq!(order, [Sample, Sample, Summary, Sample, Sample, Summary, Sample]);

@@ -1,5 +1,5 @@
-//! A product's part in its recorded cases: its rules as functions, and the settings, constants and
-//! requests of a recorded session. The harness reads, plays and compares the cases.
+//! Data of a product for its recorded cases: its rules as functions, and the settings, constants
+//! and requests of a recorded session. The harness reads, replays and compares the cases.
 
 pub mod record;
 pub mod shape;
@@ -21,7 +21,7 @@ use text::BadRecipe;
 /// Functions and data for checking recorded cases of a product.
 #[derive(Clone, Copy, Debug)]
 pub struct Conformance {
-    /// Rules that function cases name.
+    /// Rules for function cases, by name.
     pub functions: &'static [Function],
     /// Members of results that summarise the other members in a label.
     pub labels: &'static [Label],
@@ -29,12 +29,12 @@ pub struct Conformance {
     pub replay: Option<Replay>,
 }
 
-/// A member of a result with a label chosen by the recorder. Two labels without recordings count as
-/// equal; the other members decide.
+/// A member of a result with a label chosen by the recorder. Two labels that are not recorded count
+/// as equal, so that the other members decide.
 #[derive(Clone, Copy, Debug)]
 pub struct Label {
     pub member: &'static str,
-    /// Labels that recordings contain.
+    /// Labels that occur in recordings.
     pub recorded: &'static [&'static str],
 }
 
@@ -54,13 +54,13 @@ pub struct Context {
 }
 
 impl Context {
-    /// The version as the product's code knows it.
+    /// Returns the version as the product's code knows it.
     pub(crate) fn version<V: Versions>(&self) -> V {
         known(self.version)
     }
 }
 
-/// Why a case could not be used.
+/// Error that prevents the use of a case.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     #[error(transparent)]
@@ -80,17 +80,17 @@ pub enum Fault {
 #[derive(Clone, Copy, Debug)]
 pub struct Function {
     pub name: &'static str,
-    /// Versions in which it exists; none = all.
+    /// Versions with this rule. None = all versions.
     pub versions: &'static [&'static str],
     pub call: fn(&Context, Value) -> Result<Value, Fault>,
 }
 
-/// An input as the type that a rule expects.
+/// Deserialises an input to the type that a rule expects.
 pub(crate) fn read<T: DeserializeOwned>(input: Value) -> Result<T, Fault> {
     Ok(serde_json::from_value(input)?)
 }
 
-/// A member that may be null but must be there.
+/// Deserialises a member that is required, but may be null.
 pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     d: D,
 ) -> Result<Option<T>, D::Error> {
@@ -106,18 +106,18 @@ pub struct Replay {
     pub parameters: bool,
     /// Members of a case's constants.
     pub constants: Shape,
-    /// Members that a case's outcome must have; without any, a case need not say how it ends.
+    /// Required members of a case's outcome. If empty, the outcome may be missing.
     pub ends: &'static [&'static str],
-    /// Interprets a case; called with settings and constants of these shapes.
+    /// Interprets a case. Its settings and constants have these shapes.
     pub set_up: fn(&Recorded<'_>, Model) -> Result<SetUp, Fault>,
-    /// Names of the class of an error that the program raises by itself, the recorded one first;
-    /// none for a reason that is not its own.
+    /// Returns the names of the class of an error that the program raises itself, the recorded one
+    /// first. Returns none for other reasons.
     pub error_classes: fn(&str) -> &'static [&'static str],
     /// Conversion of driven sessions to cases; `None` = not available.
     pub record: Option<record::Recording>,
 }
 
-/// A case's facts about the recorded program.
+/// Facts of a case about the recorded program.
 pub struct Recorded<'a> {
     pub version: &'a str,
     pub settings: &'a Map<String, Value>,
@@ -128,19 +128,19 @@ pub struct Recorded<'a> {
 }
 
 impl Recorded<'_> {
-    /// Size of a constant, bytes.
+    /// Returns the size of a constant, bytes.
     pub(crate) fn constant(&self, name: &str) -> usize {
         let size = |v: &Value| v.as_u64().or_else(|| v.get("bytes").and_then(Value::as_u64));
         self.constants.get(name).and_then(size).unwrap_or(0) as usize
     }
 
-    /// A setting that is given and not null.
+    /// Returns a setting, unless it is missing or null.
     pub(crate) fn setting(&self, name: &str) -> Option<&Value> {
         self.settings.get(name).filter(|v| !v.is_null())
     }
 }
 
-/// A case made ready to be replayed.
+/// A case prepared for its replay.
 pub struct SetUp {
     pub strategy: Box<dyn Strategy>,
     pub model: Model,
@@ -148,8 +148,8 @@ pub struct SetUp {
     pub params: Map<String, Value>,
     /// True if usage reports cache reads and writes separately instead of within the input.
     pub cache_beside_input: bool,
-    /// A caller acts while the program handles a reply: a `compact` is the caller's, and calls run
-    /// only where the stop reason says so.
+    /// True if a caller acts while the program handles a reply: a `compact` event is the caller's,
+    /// and calls run only if the stop reason says so.
     pub caller_acts: bool,
     pub view: View,
 }
@@ -157,38 +157,38 @@ pub struct SetUp {
 /// Form in which a case records requests.
 #[derive(Default)]
 pub struct View {
-    /// Items carry the number of their message on the wire of this name.
+    /// Name of the wire for numbering the messages of items. `None` = items have no numbers.
     pub numbered: Option<&'static str>,
-    /// Messages in front that the numbers leave out.
+    /// Number of messages at the beginning without a number.
     pub unnumbered: usize,
-    /// A compaction is asked of the provider by a parameter and not by an item.
+    /// True if a parameter, and not an item, requests a compaction of the provider.
     pub compaction_is_parameter: bool,
-    /// Compactions that the provider makes are items without a role.
+    /// True if compactions by the provider are items without a role.
     pub roleless_compaction: bool,
     /// Form of a summary and the text around it.
     pub summary: SummaryForm,
     /// Purpose of a compression request, if it differs from the time of the request.
     pub phase: Option<fn(&Request) -> Option<&'static str>>,
-    /// The sizes that an output was cut to, where its note names a file and its text is not
-    /// compared.
+    /// Returns the sizes to which an output was cut, if its note names a file and its text is
+    /// therefore not compared.
     pub cut: Option<fn(&str) -> Option<Value>>,
     /// Forms of a summary prompt that contains the conversation as a transcript.
     pub prompts: Vec<PromptForm>,
 }
 
-/// Files that a summary in the history names: those only read, those modified.
+/// Returns the files that a summary in the history names: those only read, and those modified.
 pub type FilesOf = fn(&Block) -> (Vec<String>, Vec<String>);
-/// Formats the file lists as a summary shows them.
+/// Formats the two file lists of a summary.
 pub type ShowFiles = fn(&[String], &[String]) -> String;
 
 /// Structure of a summary in the history.
 #[derive(Default)]
 pub struct SummaryForm {
-    /// Text before its body.
+    /// Text before the body.
     pub head: String,
     /// Text after the body.
     pub tail: String,
-    /// Constant segments of a body by their names.
+    /// Constant segments of a body, by name.
     pub constants: Vec<(&'static str, String)>,
     /// File lists in the body, if the program adds them.
     pub files: Option<(FilesOf, ShowFiles)>,
@@ -198,7 +198,7 @@ pub struct SummaryForm {
 pub struct PromptForm {
     /// Name of the form, if cases distinguish forms.
     pub variant: Option<&'static str>,
-    /// Pieces in order; a constant separates two variable pieces.
+    /// Pieces in order. A constant separates two variable pieces.
     pub pieces: Vec<PromptPiece>,
 }
 
@@ -208,13 +208,13 @@ pub enum PromptPiece {
     /// A text of the program.
     Constant(String),
     Transcript,
-    /// The summary before it.
+    /// The previous summary.
     Prior,
-    /// At the end: the user's focus after this text; both may be missing.
+    /// At the end: the user's focus after this text. Both are optional.
     Focus(String),
 }
 
-/// Settings of a case in the command line's notation, so that the same ranges apply.
+/// Settings of a case in the notation of the command line, so that the same ranges apply.
 #[derive(Default)]
 pub(crate) struct Given(Vec<String>);
 
@@ -233,8 +233,8 @@ impl Given {
     }
 }
 
-/// Our version to compare with a recorded one: the newest release that is not newer. A new release
-/// of the program is thus tried before it is described here.
+/// Returns our version to compare with a recorded one, the newest release that is not newer. A new
+/// release of the program is thus tested before it is described here.
 pub(crate) fn followed<P: Product>(recorded: &str) -> Result<&'static str, Fault> {
     let numbers = |v: &str| v.split('.').map(|n| n.parse().ok()).collect::<Option<Vec<u64>>>();
     let wanted = numbers(recorded.split(['-', '+']).next().unwrap_or_default());

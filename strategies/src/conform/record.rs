@@ -1,5 +1,5 @@
-//! Conversion of a real program's requests to a case: which pieces are the program's own text,
-//! where the summary is, and which settings the case needs. The harness writes the case.
+//! Conversion of a real program's requests to a case: the pieces written by the program, the
+//! position of the summary, and the settings that the case needs. The harness writes the case.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub struct Recording {
     pub notes: fn(&Path) -> Map<String, Value>,
     /// Classifies the requests of a session.
     pub read: fn(&Heard<'_>) -> Reading,
-    /// Cases count the texts of one message apart.
+    /// True if cases count the texts of one message separately.
     pub texts_apart: bool,
 }
 
@@ -39,14 +39,14 @@ pub struct Heard<'a> {
     pub window: u64,
     /// Largest reply given to the program, in tokens.
     pub max_output: u64,
-    /// Name of the wire.
+    /// Name of the wire API.
     pub wire: &'a str,
     pub notes: &'a Map<String, Value>,
     /// Reports of the program about its compactions, in order, if its interface has them.
     pub told: &'a [Value],
     /// Requests of the program in order, summary requests included.
     pub requests: &'a [Asked<'a>],
-    /// Texts of the summaries that it got, in order.
+    /// Texts of the received summaries, in order.
     pub summaries: &'a [&'a str],
     /// Outcome of each user message, in order: `done` or `error`.
     pub prompts: &'a [&'a str],
@@ -54,14 +54,14 @@ pub struct Heard<'a> {
 
 pub struct Asked<'a> {
     pub summary: bool,
-    /// The program's own label of the request, if its description names the place.
+    /// The program's label of the request, if its description names the field.
     pub label: Option<&'a str>,
-    /// It was refused as too large.
+    /// True if it was refused as too large.
     pub overflowed: bool,
     pub pieces: Vec<Piece<'a>>,
 }
 
-/// Source of an item of a case: one content part, or several of one message.
+/// Source of an item of a case: a content part, or several parts of one message.
 pub struct Piece<'a> {
     pub role: Role,
     /// Kind as far as the wire shows it: text of the user's role is `User`, even if the program
@@ -78,7 +78,7 @@ impl Piece<'_> {
         self.texts.first().copied().unwrap_or("")
     }
 
-    /// Text in the user's place.
+    /// Returns whether this is a text in the user's role.
     pub fn of_user(&self) -> bool {
         self.kind == BlockKind::User && self.role == Role::User
     }
@@ -91,11 +91,11 @@ impl Piece<'_> {
 /// Classification of a piece.
 #[derive(Clone, Debug, PartialEq)]
 pub enum As {
-    /// The conversation's, or made of it: its text is compared.
+    /// From the conversation, or derived from it. Its text is compared.
     Said(BlockKind),
-    /// A text of the program, of which only the size is recorded.
+    /// A text of the program. Only its size is recorded.
     Constant(BlockKind),
-    /// A summary after a text of the program, which ends at the start of the body.
+    /// A summary after a text of the program, which ends where the body starts.
     Summary { body: Range<usize> },
     /// A summary in segments, without the program's text around it.
     Segments(Vec<Segment>),
@@ -104,7 +104,7 @@ pub enum As {
         /// Variant of the program's prompt, if cases distinguish them.
         variant: Option<&'static str>,
         transcript: String,
-        /// The summary before it; nothing = there is none.
+        /// The previous summary. Empty = none.
         prior: Vec<Segment>,
         /// Size of the rest, bytes.
         constant_bytes: usize,
@@ -142,11 +142,11 @@ pub struct Reading {
     pub tools: Map<String, Value>,
     /// Phase, if the product reports it, and classification of the pieces, for each request.
     pub requests: Vec<(Option<String>, Vec<As>)>,
-    /// Items carry the number of their message less this.
+    /// Offset of the message numbers of items. `None` = items have no numbers.
     pub numbered: Option<usize>,
     /// Facts about the end of the session, as far as the program reports them.
     pub outcome: Map<String, Value>,
-    /// Requests carry the largest reply that they allow.
+    /// True if requests contain the largest allowed reply.
     pub limits_replies: bool,
     /// True if usage reports cache reads and writes separately instead of within the input.
     pub cache_beside_input: bool,
@@ -176,13 +176,13 @@ pub(crate) mod testing {
 
     static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
 
-    /// A text of a role.
+    /// Returns a piece with a text.
     pub(crate) fn piece<'a>(role: Role, text: &'a str, said: bool) -> Piece<'a> {
         let kind = if role == Role::Assistant { BlockKind::Assistant } else { BlockKind::User };
         Piece { role, kind, texts: vec![text], said }
     }
 
-    /// A request that came through.
+    /// Returns a request that was not refused.
     pub(crate) fn asked(summary: bool, pieces: Vec<Piece<'_>>) -> Asked<'_> {
         Asked { summary, label: None, overflowed: false, pieces }
     }

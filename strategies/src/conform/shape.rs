@@ -1,4 +1,5 @@
-//! Permitted members of a case: names and types, as tables. Checked before anything runs.
+//! Tables of the permitted members of a case, with names and types. They are checked before a case
+//! runs.
 
 /// Type of a member.
 #[derive(Clone, Copy, Debug)]
@@ -11,14 +12,14 @@ pub enum Kind {
     Words,
     /// A whole number, 0 or more.
     Count,
-    /// A number of tools.
+    /// Number of tools.
     Tools,
     /// Size in bytes; a list of several is allowed.
     Bytes,
-    /// Size in bytes of a text that is made for it, or sizes of its parts.
+    /// Size in bytes of a generated text, or sizes of its parts.
     Filler,
     Flag,
-    /// True: the member is there or not.
+    /// The value true; otherwise the member is left out.
     True,
     Object,
     Any,
@@ -26,11 +27,11 @@ pub enum Kind {
     One(Shape),
     /// An object with exactly one of these members.
     Either(Shape),
-    /// Objects of this shape.
+    /// A list of objects of this shape.
     Many(Shape),
 }
 
-/// Name, type, and whether it must be there and may be null.
+/// Name and type of a member, and whether it is required and may be null.
 #[derive(Debug)]
 pub struct Member {
     pub name: &'static str,
@@ -41,22 +42,22 @@ pub struct Member {
 
 pub type Shape = &'static [Member];
 
-/// A member that must be there.
+/// Creates a required member.
 pub const fn must(name: &'static str, kind: Kind) -> Member {
     Member { name, kind, required: true, nullable: false }
 }
 
-/// A member that may be left out.
+/// Creates an optional member.
 pub const fn may(name: &'static str, kind: Kind) -> Member {
     Member { name, kind, required: false, nullable: false }
 }
 
-/// A member that may be left out or null.
+/// Creates an optional member that may be null.
 pub const fn null(name: &'static str, kind: Kind) -> Member {
     Member { name, kind, required: false, nullable: true }
 }
 
-/// A member that must be there and may be null.
+/// Creates a required member that may be null.
 pub const fn must_or_null(name: &'static str, kind: Kind) -> Member {
     Member { name, kind, required: true, nullable: true }
 }

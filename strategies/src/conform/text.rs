@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// A recipe that cannot be followed.
+/// A recipe that cannot be expanded.
 #[derive(Debug, thiserror::Error)]
 #[error("expected {expected}, found {found}")]
 pub struct BadRecipe {
@@ -10,9 +10,9 @@ pub struct BadRecipe {
     found: String,
 }
 
-/// Largest text that a recipe may make, and largest sum of all texts that a case makes: 64 MiB.
+/// Maximum size of the text of a recipe, and of all texts of a case together: 64 MiB.
 pub const MAX_BYTES: u64 = 64 << 20;
-/// Most lines that one recipe may make.
+/// Maximum number of lines of a recipe.
 const MAX_LINES: u64 = 1_000_000;
 
 /// Expands a text or recipe.
@@ -25,7 +25,7 @@ pub fn expand(v: &Value) -> Result<String, BadRecipe> {
     Ok(out)
 }
 
-/// Appends a text to the output of a recipe; refuses an output that is too large.
+/// Appends a text to the output of a recipe. Returns an error if the output is too large.
 fn push(v: &Value, out: &mut String) -> Result<(), BadRecipe> {
     let bad = |what: &str| BadRecipe {
         expected: what.to_string(),
@@ -57,7 +57,7 @@ fn push(v: &Value, out: &mut String) -> Result<(), BadRecipe> {
                     .and_then(Value::as_u64)
                     .ok_or_else(|| bad("`times` of a repeat recipe, a whole number from 0"))?;
                 fits(out.len(), times.saturating_mul(s.len() as u64))?;
-                // An empty string makes nothing, however often.
+                // Repeating an empty string gives an empty text.
                 out.push_str(&s.repeat(if s.is_empty() { 0 } else { times as usize }));
                 return Ok(());
             }
@@ -123,7 +123,7 @@ fn push(v: &Value, out: &mut String) -> Result<(), BadRecipe> {
     }
 }
 
-/// A filler of exactly `bytes` bytes.
+/// Returns a filler of exactly `bytes` bytes.
 pub fn filler(tag: &str, bytes: usize) -> String {
     let mut out: String = format!("<{tag}>").chars().take(bytes).collect();
     out.extend(std::iter::repeat_n('.', bytes - out.len()));

@@ -90,7 +90,7 @@ fn blueprint_budget_partitioning_repo_map() {
     assert_eq!(map_lines("repo_map_fraction=0.002,repo_map_min=2k"), 4, "raised to 20");
 }
 
-/// Returns true if a single message of `n` words passes the gate.
+/// Returns true if a single message `words(n)` passes the gate.
 fn passes(settings: &str, n: usize) -> bool {
     let script = Script {
         actions: vec![user("1", &words(n))],
@@ -110,7 +110,7 @@ fn blueprint_allocation_order_output_reserve_then_margin() {
     assert!(passes("output_reserve=10k", 1_600));
 }
 
-/// A finished turn of `n` words and one more message.
+/// A finished turn with the message `words(n)`, and one more message.
 fn history(n: usize) -> Script {
     Script {
         actions: vec![user("1", &words(n)), user("2", "next")],

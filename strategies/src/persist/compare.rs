@@ -10,14 +10,14 @@ use super::StoredMessage;
 /// Losses of a context that was written and read back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// The context is the same, part for part and byte for byte.
+    /// True if the context is the same in every part and byte.
     pub equal: bool,
-    /// Messages of which nothing came back.
+    /// Number of messages without any part that came back.
     pub lost: usize,
-    /// Messages that came back with changed text, in part, or with another role. White space at
-    /// line ends and around a text is ignored.
+    /// Number of messages that came back with changed text, in part, or with another role. White
+    /// space at line ends and around a text is ignored.
     pub garbled: usize,
-    /// Messages that came back though they were not in the context.
+    /// Number of messages that came back although they were not in the context.
     pub surplus: usize,
 }
 
@@ -27,7 +27,7 @@ pub struct Losses {
 pub fn losses(before: &[StoredMessage], after: &[StoredMessage]) -> Losses {
     let (was, is) = (flat(before), flat(after));
     let mut used = vec![false; is.len()];
-    // Exact matches first, each part of the file once.
+    // Exact matches come first, with each part of the file used once.
     let mut found: Vec<Vec<Option<bool>>> =
         before.iter().map(|s| vec![None; s.parts.len()]).collect();
     let mut take = |role: Role, same: &dyn Fn(&Part) -> bool| {
@@ -40,7 +40,7 @@ pub fn losses(before: &[StoredMessage], after: &[StoredMessage]) -> Losses {
         let text = whole(p.part);
         found[p.message][p.at] = take(p.role, &|q| whole(q) == text).map(|_| true);
     }
-    // Of the rest, a line that came back anywhere makes a part garbled rather than lost.
+    // For the remaining parts, a line that came back anywhere makes the part garbled and not lost.
     let lines: std::collections::HashSet<String> = is.iter().flat_map(|p| lines(p.part)).collect();
     for p in &was {
         let slot = &mut found[p.message][p.at];

@@ -8,7 +8,7 @@ use ctxbench_kit::rollout::RolloutError;
 use ctxbench_kit::store::StoreError;
 use thiserror::Error;
 
-/// A session that cannot be written or read.
+/// Error of writing or reading a session.
 #[derive(Debug, Error)]
 pub enum PersistError {
     /// An operation on a file failed.
@@ -19,7 +19,7 @@ pub enum PersistError {
         doing: &'static str,
         source: io::Error,
     },
-    /// The system refused while a file was written in its own place.
+    /// Writing a file in place failed, so the file may be incomplete.
     #[error("{}: could not {doing}: {source}; {}", path.display(), io_hint::partial_write_hint(source))]
     Cut {
         path: PathBuf,
@@ -45,7 +45,7 @@ pub enum PersistError {
 }
 
 impl PersistError {
-    /// No folder could be made to try a format in.
+    /// Creates the error of a temporary folder that cannot be created for testing a format.
     pub fn scratch(source: io::Error) -> PersistError {
         PersistError::io(&std::env::temp_dir(), "make a folder there")(source)
     }

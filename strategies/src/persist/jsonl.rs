@@ -17,12 +17,12 @@ use super::error::PersistError;
 pub(crate) struct Appender {
     path: PathBuf,
     file: File,
-    /// The last line has no end: the next entry begins with one.
+    /// True if the last line has no end, so that the next entry must begin with one.
     torn: bool,
 }
 
 impl Appender {
-    /// Opens a file with its folders, or makes it.
+    /// Opens a file, or creates it together with its folders.
     pub(crate) fn open(path: &Path) -> Result<Appender, PersistError> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(PersistError::io(folder, "make the folder"))?;
@@ -49,9 +49,9 @@ impl Appender {
         self.text(&format!("{start}{value}\n"))
     }
 
-    /// Appends text as it is.
+    /// Appends text unchanged.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), PersistError> {
-        // Half of it may be there when this fails.
+        // After a failure, half of the text may be in the file.
         self.torn = true;
         self.file
             .write_all(text.as_bytes())
@@ -71,7 +71,7 @@ pub(crate) fn text(path: &Path) -> Result<String, PersistError> {
     }
 }
 
-/// The objects of a file, and a note for each line that is none.
+/// Returns the objects of a file, and a note for each other line.
 pub(crate) fn objects(path: &Path) -> Result<(Vec<Value>, Vec<String>), PersistError> {
     let text = text(path)?;
     let (mut out, mut notes) = (Vec::new(), Vec::new());
@@ -109,7 +109,7 @@ pub(crate) fn field<'a>(object: &'a mut Value, key: &str) -> &'a mut Value {
     &mut object[key]
 }
 
-/// Bytes of a file; 0 if there is none.
+/// Returns the size of a file in bytes, or 0 if it does not exist.
 pub(crate) fn size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |m| m.len())
 }

@@ -30,7 +30,7 @@ pub struct StoredMessage {
     pub parts: Vec<Part>,
 }
 
-/// Something that a product writes down.
+/// Entry in the journal of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JournalEntry {
     /// A message entered the conversation.
@@ -39,19 +39,19 @@ pub enum JournalEntry {
     View(Vec<StoredMessage>),
 }
 
-/// A session read again.
+/// Result of reading a session.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Loaded {
     /// Conversation that the next request would show, oldest message first.
     pub context: Vec<StoredMessage>,
-    /// Bytes that had to be read for it: whole files where a format has no way to skip, rows where
-    /// it has one.
+    /// Number of bytes read for it: whole files if the format has no way to skip parts, otherwise
+    /// rows.
     pub bytes_read: u64,
     /// Notes for the user about damaged entries that were skipped.
     pub notes: Vec<String>,
 }
 
-/// An open session in one product's format. When `append` returns, the entry is as durable as the
+/// Open session in a product's format. When `append` returns, the entry is as durable as the
 /// product makes it.
 pub trait Persistence: Send {
     /// Writes an entry.
@@ -64,24 +64,24 @@ pub trait Persistence: Send {
     fn size(&self) -> u64;
 }
 
-/// A way to keep sessions.
+/// Session format of a product or of ctxbench.
 #[derive(Clone, Copy, Debug)]
 pub struct Format {
     /// Name of the format in reports.
     pub name: &'static str,
-    /// A line for people.
+    /// One-line description.
     pub about: &'static str,
-    /// Opens the session of a folder, or begins it. The seed makes ids of several writers differ.
+    /// Opens or creates the session in a folder. The seed makes the ids of several writers differ.
     pub open: Open,
 }
 
-/// Opens the session of a folder.
+/// Opens or creates the session in a folder.
 pub type Open = fn(&Path, u64) -> Result<Box<dyn Persistence>, PersistError>;
 
 /// Format for strategies that are not products.
 pub const OURS: &[Format] = &[ours::FORMAT];
 
-/// All formats that a strategy names, in report order.
+/// Returns the formats of all strategies, in report order.
 pub fn formats() -> Vec<&'static Format> {
     let mut out: Vec<&Format> = Vec::new();
     for f in crate::ALL.iter().flat_map(|d| d.formats) {
@@ -92,7 +92,7 @@ pub fn formats() -> Vec<&'static Format> {
     out
 }
 
-/// Virtual time at which every session begins, ms since 1970: formats need times, results must not
+/// Virtual start time of every session, ms since 1970. Formats need times, but results must not
 /// depend on the clock.
 pub(crate) const BEGIN_MS: u64 = 1_700_000_000_000;
 
@@ -158,7 +158,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// The context grew to this. If it changed otherwise, such as by going back, that is noted too.
+    /// Records a context that grew. Any other change, such as a rewind, is recorded as a new view.
     pub fn grew(&mut self, now: Vec<StoredMessage>) {
         if now.starts_with(&self.shown) {
             self.entries.extend(now[self.shown.len()..].iter().cloned().map(JournalEntry::Message));
@@ -168,7 +168,7 @@ impl Journal {
         }
     }
 
-    /// The context was replaced by this.
+    /// Records a context that was replaced.
     pub fn became(&mut self, now: Vec<StoredMessage>) {
         if now != self.shown {
             self.entries.push(JournalEntry::View(now.clone()));
@@ -178,7 +178,7 @@ impl Journal {
 }
 
 impl StoredMessage {
-    /// A message of one text.
+    /// Creates a message with a single text.
     pub fn text(role: Role, text: &str) -> StoredMessage {
         StoredMessage { role, parts: vec![Part::Text(text.into())] }
     }

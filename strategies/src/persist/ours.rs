@@ -113,7 +113,7 @@ impl Persistence for Ours {
     }
 }
 
-/// A message with the ids of its parts; a boundary without a summary shows nothing.
+/// Returns a message with the ids of its parts. A boundary without a summary is not a message.
 fn said(m: &LoadedMessage) -> Option<(StoredMessage, Vec<Ulid>)> {
     let (parts, ids): (Vec<Part>, Vec<Ulid>) =
         m.parts.iter().filter_map(|p| Some((p.content()?, p.id))).unzip();

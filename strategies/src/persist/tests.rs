@@ -136,7 +136,8 @@ fn pruning_is_a_mark_where_a_format_has_one() {
         ("ctxbench-store", "[gone]", true),
         ("opencode-tables", crate::opencode::log::CLEARED, true),
         ("opencode-files", crate::opencode::log::CLEARED, true),
-        // Our reading of the facts: no line says it, so the whole result is back.
+        // Our interpretation of the facts: no line records the clearing, so the whole result comes
+        // back.
         ("claude-code-jsonl", "[gone]", false),
     ] {
         let f = tempfile::tempdir().unwrap();
@@ -155,7 +156,7 @@ fn pruning_is_a_mark_where_a_format_has_one() {
 
 #[test]
 fn a_marker_without_a_finished_summary_does_not_cut() {
-    // docs/sources/opencode.md §9, 42: as a crash between the two leaves it.
+    // docs/sources/opencode.md §9, 42: state after a crash between the two.
     let f = tempfile::tempdir().unwrap();
     written("opencode-tables", f.path(), &[user("a"), reply("b")].map(JournalEntry::Message));
     let db = rusqlite::Connection::open(f.path().join("opencode.db")).unwrap();
@@ -193,8 +194,8 @@ fn a_boundary_without_its_summary_does_not_cut() {
 
 #[test]
 fn opencodes_keys_cascade() {
-    // docs/sources/chat-history.md §7.7: one statement, and nothing is left to take back.
-    // Ours refuses it, see core::store.
+    // docs/sources/chat-history.md §7.7: one statement, after which nothing can be taken back. The
+    // store of ctxbench refuses it.
     let f = tempfile::tempdir().unwrap();
     written("opencode-tables", f.path(), &[user("a"), reply("b")].map(JournalEntry::Message));
     let db = rusqlite::Connection::open(f.path().join("opencode.db")).unwrap();
@@ -287,7 +288,7 @@ fn reopened_with_the_same_seed_nothing_is_written_over() {
                 user("on"),
             ];
             for one in more {
-                // Opened again for every message, by `written`.
+                // `written` opens the session again for every message.
                 written(name, f.path(), &[JournalEntry::Message(one.clone())]);
                 said.push(one);
             }

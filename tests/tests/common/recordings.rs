@@ -1,4 +1,4 @@
-//! The recorded sessions in `tests/data/labels`, which also says where they come from.
+//! The recorded sessions in `tests/data/labels`, which also documents their origin.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use ctxbench_core::session::Session;
 use ctxbench_scenarios::jsonl;
 
-/// Two of Claude Code 2.1.39 without a gateway, each with one automatic compaction.
+/// Two sessions of Claude Code 2.1.39 without a gateway, each with one automatic compaction.
 pub const DIRECT: [&str; 2] = ["spotter-4d5611e5", "spotter-8463c716"];
 
-/// The folder with the recordings.
+/// Returns the folder with the recordings.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/labels")
 }
 
-/// A session as it was imported, without facts.
+/// Returns a session as imported, without facts.
 pub fn session(name: &str) -> Session {
     let packed = std::fs::read(folder().join(format!("{name}.jsonl.gz"))).unwrap();
     let mut text = Vec::new();

@@ -7,7 +7,7 @@ use ctxbench_reports::record::RunRecord;
 use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::Spec;
 
-/// The model that hand calculations are for.
+/// Model of the hand calculations.
 pub const MODEL: &str = "claude-sonnet-4-6";
 
 /// Token counts without calibration: o200k, plus four per block.

@@ -80,7 +80,7 @@ pub const RESEARCH_AGENT: Figure = Figure {
     trial: research_agent,
 };
 
-/// Size of the first prompt but for the user's message: system and tools.
+/// Size of the first prompt without the user's message: system and tools.
 const HEAD: u64 = 700;
 
 /// Printed sizes of the documents in the order read.
@@ -106,13 +106,13 @@ fn prompts(id: &'static str, sizes: &[u64]) -> Scenario {
 fn research_agent() -> Vec<Measure> {
     let plain = prompts("research-agent", &[1_058, 166_043, 168_242, 332_821, 335_279]);
     // The same four results were cleared from the fourth turn on, so that printed prompts grew as
-    // they would have without; the second batch is the baseline's.
+    // they would have without clearing. The second batch is that of the baseline.
     let second_batch = 332_821 - 168_242;
     let shown = [1_058, 166_043, 169_211, 169_174, 169_255, 169_313, 173_137];
     let freed = 169_211 + second_batch - 169_174;
     let whole: [u64; 7] = std::array::from_fn(|i| shown[i] + if i < 3 { 0 } else { freed });
     let cleared = prompts("research-agent-clearing", &whole);
-    // The fourth prompt is not published, nor the later ones.
+    // The fourth prompt and the later ones are not published.
     let fourth = 169_164 + second_batch;
     let sizes = [1_129, 166_103, 169_164, fourth, fourth + 2_000, fourth + 2_120, fourth + 2_200];
     let compacted = prompts("research-agent-compaction", &sizes);
@@ -134,10 +134,10 @@ fn research_agent() -> Vec<Measure> {
     };
     let compaction = "claude-code-api:clear=false,compact_trigger=180k";
     let compaction = run_with(MODEL, &compacted, compaction, &options);
-    // A request in which the provider compacts bills more than it shows.
+    // A request in which the provider compacts bills more than its view.
     let mut turns = compaction.requests.iter();
     let summarised = 1 + turns.position(|q| q.input_tokens > q.context_tokens).unwrap();
-    // Printed are the API's own counters, which leave out the prompt that it summarised.
+    // The API's own counters are printed. They exclude the prompt that the API summarised.
     let answered = compaction.requests.iter().map(|q| q.context_tokens).max().unwrap();
     let count = |n: u64| (n as f64, n as f64);
     let one = |x: f64| (x, x);
@@ -227,7 +227,7 @@ fn research_agent() -> Vec<Measure> {
     ]
 }
 
-/// Why ours clears more than the API did.
+/// Reason why our replay clears more than the API did.
 const COUNTED: &str = "the API cleared nothing at the third turn and the same four documents at \
                        each later one, as if it did not count the notes between them; ours \
                        counts every tool use, as the documentation says";

@@ -24,7 +24,7 @@ pub const IDLE: Figure = Figure {
     trial: idle,
 };
 
-/// Longer than the short lifetime of a cache entry, shorter than the long one.
+/// Longer than the short lifetime of a cache entry, but shorter than the long one.
 const PAUSE_MS: u64 = 600_000;
 
 fn paused() -> Scenario {
@@ -38,7 +38,7 @@ fn chat() -> Scenario {
     (0..600).fold(talk, |talk, _| talk.user(50).answer(50)).scenario()
 }
 
-/// Requests of the turns.
+/// Returns the requests of the turns.
 fn turns(record: &RunRecord) -> Vec<&RequestRecord> {
     record.requests.iter().filter(|q| q.purpose == Purpose::Sample).collect()
 }
@@ -52,7 +52,7 @@ fn break_even() -> f64 {
     let rewritten = run_with(model, &chat(), "sliding-window:high=0.9,low=0.9", &options);
     let (whole, rewritten) = (turns(&whole), turns(&rewritten));
     assert_eq!(whole.len(), rewritten.len());
-    // From the first turn that was dropped on.
+    // Skips the turns before the first dropped turn.
     let both = whole.iter().zip(&rewritten);
     let mut both = both.skip_while(|(w, r)| w.context_tokens == r.context_tokens);
     let at = both.find(|(w, r)| {

@@ -43,7 +43,7 @@ pub const RECORDED: Figure = Figure {
     trial: recorded,
 };
 
-/// The sessions of a file in `tests/data/trajectories`.
+/// Returns the sessions of a file in `tests/data/trajectories`.
 fn trajectories(name: &str) -> Vec<Scenario> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/trajectories");
     load_path(&folder.join(name)).unwrap().scenarios
@@ -83,7 +83,7 @@ fn issue(turns: usize) -> Scenario {
     (0..turns).fold(talk, |talk, _| talk.step(160, &[840])).answer(160).scenario()
 }
 
-/// Cost in USD without a cache.
+/// Returns the cost without a cache in USD.
 fn uncached(record: &RunRecord) -> f64 {
     let prices = &model::find(MODEL).unwrap().prices;
     let (input, output) = (record.summary.input_tokens, record.summary.output_tokens);

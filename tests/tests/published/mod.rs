@@ -13,7 +13,7 @@ mod untried;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Publications with figures that a replay can try, a test of its name each.
+/// Defines the publications with figures that a replay can reproduce, with a test for each.
 macro_rules! figures {
     ($($name:ident: $figure:expr,)*) => {
         static TRIED: [Tried; [$(stringify!($name)),*].len()] =
@@ -37,14 +37,14 @@ figures! {
     summary_requests_that_read_nothing: prefix::UNREAD_SUMMARIES,
 }
 
-/// A publication and how it is tried.
+/// A publication and its reproduction.
 struct Figure {
     /// Authors, source and date.
     by: &'static str,
     link: &'static str,
     /// Claim of the publication, paraphrased.
     claim: &'static str,
-    /// Under which conditions, as far as they are published.
+    /// Conditions of the measurement, as far as they are published.
     conditions: &'static str,
     /// Session and strategies that reproduce it, with the assumptions.
     tried: &'static str,
@@ -58,30 +58,30 @@ struct Tried {
     measured: OnceLock<Vec<Measure>>,
 }
 
-/// A published figure and ours.
+/// A published figure and our figure.
 struct Measure {
     what: &'static str,
-    /// The figure as it is published.
+    /// Figure as published.
     published: &'static str,
-    /// From where to where a figure agrees: the interval that is published, else half a unit of the
-    /// last digit printed.
+    /// Range in which a figure agrees: the published interval, or half a unit of the last printed
+    /// digit.
     band: (f64, f64),
-    /// The smallest and the largest that we measured; they differ where a condition that is not
-    /// published was varied.
+    /// Minimum and maximum of our measurements. They differ if a condition that is not published
+    /// was varied.
     ours: (f64, f64),
     unit: Unit,
     expected: Verdict,
-    /// Why, where it does not agree.
+    /// Reason for a difference; empty if the figures agree.
     why: &'static str,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unit {
-    /// Per cent less than without; below zero = more.
+    /// Saving in percent of the figure without; negative = more.
     Saved,
-    /// Per cent of a whole.
+    /// Share of a whole in percent.
     Share,
-    /// A number of tokens, requests or compactions.
+    /// Number of tokens, requests or compactions.
     Count,
 }
 
@@ -89,7 +89,7 @@ enum Unit {
 enum Verdict {
     /// Our figure is within the band.
     Agrees,
-    /// It does not, but all of it lies on the same side of zero.
+    /// Our figure is outside the band, but on the same side of zero.
     Direction,
     Differs,
 }
@@ -145,12 +145,12 @@ fn grouped(x: f64) -> String {
     out
 }
 
-/// `1 − with ÷ without`, per cent.
+/// Returns the saving in percent: `1 − with ÷ without`.
 fn saved(with: f64, without: f64) -> f64 {
     100.0 * (1.0 - with / without)
 }
 
-/// The smallest and the largest.
+/// Returns the minimum and the maximum.
 fn span(values: &[f64]) -> (f64, f64) {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     (least, values.iter().copied().fold(f64::NEG_INFINITY, f64::max))
@@ -200,7 +200,7 @@ fn page() -> PathBuf {
 const BEGIN: &str = "<!-- begin generated: published -->\n";
 const END: &str = "<!-- end generated: published -->\n";
 
-/// Everything that the page has from here.
+/// Returns the generated part of the page.
 fn generated() -> String {
     let sections: String = TRIED.iter().map(Tried::section).collect();
     let mut untried = String::from(

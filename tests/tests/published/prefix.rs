@@ -1,4 +1,4 @@
-//! Changes that the prompt cache does not forgive.
+//! Changes that invalidate the prompt cache.
 
 use ctxbench_core::request::Purpose;
 use ctxbench_reports::record::{RequestRecord, RunRecord};

@@ -23,7 +23,7 @@ pub const TICKETS: Figure = Figure {
     trial: tickets,
 };
 
-/// Tool definitions, by assumption; with the user's message they are the first prompt.
+/// Assumed tokens of the tool definitions. With the user's message they are the first prompt.
 const TOOLS: u64 = 1_240;
 
 /// Input and output of each printed turn without compaction.
@@ -101,7 +101,8 @@ const COMPACTED: [&[(u64, u64)]; 3] = [
     &[(2_077, 496), (2_942, 438)],
 ];
 
-/// Adds the steps that grow the prompt from each turn to the next. The caller adds the last turn.
+/// Adds the steps by which the prompt grows from each turn to the next. The caller adds the last
+/// turn.
 fn steps(talk: Talk, turns: &[(u64, u64)]) -> Talk {
     turns.windows(2).fold(talk, |talk, pair| {
         let [(before, reply), (after, _)] = [pair[0], pair[1]];
@@ -114,8 +115,8 @@ fn plain() -> Scenario {
     steps(talk, &PLAIN).answer(PLAIN[36].1).scenario()
 }
 
-/// A compaction drops the reply that crossed the threshold; the first turn after it requests that
-/// reply again.
+/// Builds the session with compaction. A compaction drops the reply that crossed the threshold, and
+/// the first turn after it requests that reply again.
 fn compacted() -> Scenario {
     let mut talk = Talk::new("tickets-compacted").tools(TOOLS).user(PLAIN[0].0 - TOOLS);
     let mut again = None;
@@ -130,7 +131,7 @@ fn compacted() -> Scenario {
 
 fn tickets() -> Vec<Measure> {
     let reference = run(&plain(), "reference");
-    // Prompts after a compaction are the tools and the summary.
+    // A prompt after a compaction consists of the tools and the summary.
     let summaries = [1, 2].map(|i: usize| words(i, COMPACTED[i][0].0 - TOOLS)).to_vec();
     let options =
         Options { summariser: Summariser::Scripted(Script::Texts(summaries)), ..as_told() };

@@ -1,5 +1,5 @@
-//! Sessions of given sizes: every message has as many tokens as its publication says, four for the
-//! block included, so that prompts come out in the publication's own unit.
+//! Sessions with given sizes: every message has the number of tokens in its publication, including
+//! four for the block, so that prompts are in the publication's own unit.
 
 use ctxbench_core::tokens::o200k;
 use ctxbench_scenarios::{Scenario, jsonl};
@@ -25,7 +25,7 @@ impl Talk {
         Talk { lines: vec![head], id, tool: "Bash", messages: 0 }
     }
 
-    /// Tool definitions of this many tokens.
+    /// Adds tool definitions of this many tokens.
     pub fn tools(mut self, tokens: u64) -> Talk {
         let definitions = |words: u64| {
             let description = format!("Looks it up{}", " word".repeat(words as usize));
@@ -55,12 +55,12 @@ impl Talk {
         self
     }
 
-    /// Replies call this tool from here on.
+    /// Sets the tool that later replies call.
     pub fn calling(self, tool: &'static str) -> Talk {
         Talk { tool, ..self }
     }
 
-    /// A reply of this many tokens that makes a call for each result, and the results.
+    /// Adds a reply of `reply` tokens with a call for each result, and the results.
     pub fn step(mut self, reply: u64, results: &[u64]) -> Talk {
         let call = o200k(self.tool) + o200k("{}") + BLOCK;
         let text = self.words(reply - call * results.len() as u64);
@@ -78,7 +78,7 @@ impl Talk {
         self
     }
 
-    /// A reply that ends the turn.
+    /// Adds a reply that ends the turn.
     pub fn answer(self, tokens: u64) -> Talk {
         self.step(tokens, &[])
     }
@@ -93,14 +93,15 @@ impl Talk {
         Scenario::of_session(jsonl::read(text.as_bytes(), self.id).unwrap())
     }
 
-    /// Text of a block of this many tokens, like no other of the session.
+    /// Returns a text of this many tokens including the block, different from all others of the
+    /// session.
     fn words(&mut self, tokens: u64) -> String {
         self.messages += 1;
         words(self.messages, tokens)
     }
 }
 
-/// Text of a block of this many tokens; another number, another text.
+/// Returns a text of this many tokens including the block. The text depends on the number.
 pub fn words(number: usize, tokens: u64) -> String {
     // Two letters are one or two tokens. The rest of the block is filled with copies of a one-token
     // word.

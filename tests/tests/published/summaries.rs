@@ -1,4 +1,4 @@
-//! Facts that a model's own summary keeps.
+//! Facts that a model's own summary contains.
 
 use std::collections::BTreeSet;
 
@@ -29,8 +29,8 @@ pub const IDENTIFIERS: Figure = Figure {
     trial: identifiers,
 };
 
-/// Paths in calls of file tools of the main conversation before its compaction, with the message
-/// of the first such call.
+/// Returns the paths in calls of file tools of the main conversation before its compaction, with
+/// the message of the first such call.
 fn paths(session: &Session) -> Vec<(String, String)> {
     let before = session.entries.iter().take_while(|e| !matches!(e, Entry::RecordedCompaction(_)));
     let mut seen = BTreeSet::new();
@@ -55,7 +55,7 @@ fn paths(session: &Session) -> Vec<(String, String)> {
 /// Returns the session with one fact per path, with the literal that `literal` returns.
 fn with_paths(session: &Session, literal: fn(&str) -> &str) -> Scenario {
     let mut session = session.clone();
-    // The needs come after the compaction.
+    // The needs are after the compaction.
     let last = session.entries.iter().rev().find_map(|e| match e {
         Entry::Assistant(a) if a.agent.is_none() => Some(a.id.clone()),
         _ => None,

@@ -1,6 +1,6 @@
-//! Published figures that a replay cannot try.
+//! Published figures that a replay cannot reproduce.
 
-/// A publication, and why it stays untried.
+/// A publication, with the reason why it is not reproduced.
 pub struct Untried {
     pub by: &'static str,
     pub link: &'static str,

@@ -1,5 +1,5 @@
 //! Random sessions: any order of turns, calls, sizes, alphabets and commands that a session file
-//! can have.
+//! can contain.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub enum Alphabet {
 }
 
 /// A text of a given size: its alphabet, its length in units of about eight bytes, and a number
-/// that makes it its own.
+/// that makes it unique.
 #[derive(Clone, Copy, Debug)]
 pub struct Words(pub Alphabet, pub usize, pub u32);
 
@@ -81,15 +81,16 @@ pub struct Turn {
     then: Between,
 }
 
-/// Source of the window and of the largest reply.
+/// Source of the window and the output limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Limits {
-    /// The session gives them as they are; a strategy's absolute constants may be larger than they
-    /// are.
+    /// The session's own limits. A strategy's absolute constants may be larger.
     Given,
-    /// Those of common models, scaled down with every absolute constant of every strategy.
+    /// Limits of common models, scaled down together with every absolute constant of every
+    /// strategy.
     Scaled,
-    /// Those of the model that runs, a separate limit on input among them, scaled down likewise.
+    /// Limits of the running model, including a separate limit on input, scaled down in the same
+    /// way.
     Model,
 }
 
@@ -99,9 +100,9 @@ pub struct Plan {
     window: u64,
     max_output: u64,
     limits: Limits,
-    /// Memory files and a repo map.
+    /// Whether there are memory files and a repository map.
     memory: bool,
-    /// A file in the chat.
+    /// Whether there is a file in the chat.
     file: bool,
     pub turns: Vec<Turn>,
 }
@@ -159,11 +160,11 @@ fn turn() -> impl Strategy<Value = Turn> {
         })
 }
 
-/// Window and largest reply before they are scaled, tokens: those of common models.
+/// Window and output limit of common models before they are scaled, in tokens.
 const FULL_WINDOW: u64 = 200_000;
 const FULL_OUTPUT: u64 = 32_000;
 
-/// Any session of up to `turns` turns in a window of 8k to 32k tokens.
+/// Generates any session of up to `turns` turns in a window of 8k to 32k tokens.
 pub fn plan(turns: usize) -> impl Strategy<Value = Plan> {
     let window = prop_oneof![Just(8_000_u64), Just(16_000), Just(32_000)];
     let output = prop_oneof![Just(1_000_u64), Just(2_000)];
@@ -181,8 +182,8 @@ pub fn plan(turns: usize) -> impl Strategy<Value = Plan> {
 }
 
 impl Plan {
-    /// The session, with a fact in every user message and every third result, each needed in the
-    /// last turn.
+    /// Returns the session with a fact in every user message and every third result, each needed in
+    /// the last turn.
     pub fn scenario(&self) -> Scenario {
         let mut b = Builder { plan: self, entries: vec![], facts: vec![], results: 0 };
         b.fixed();
@@ -247,8 +248,8 @@ impl Plan {
                         }
                     });
                 }
-                // A reply in which a fact arises may say it; these arise in user messages and
-                // results.
+                // A reply in which a fact arises may contain it, but these facts arise in user
+                // messages and results.
                 Entry::Assistant(a) => {
                     let said = a.text.take().unwrap_or_default();
                     a.text = Some(format!("{said}{all}").into());

@@ -21,18 +21,18 @@ pub struct Answer {
     pub status: u16,
     pub headers: hyper::HeaderMap,
     pub body: Vec<u8>,
-    /// The connection broke before the body's end.
+    /// Whether the connection broke before the end of the body.
     pub broken: bool,
 }
 
 impl Answer {
-    /// The body as JSON.
+    /// Parses the body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|e| panic!("{e}: {}", String::from_utf8_lossy(&self.body)))
     }
 
-    /// Names and data of the events.
+    /// Returns the names and data of the events.
     pub fn events(&self) -> Vec<(String, String)> {
         let text = std::str::from_utf8(&self.body).unwrap();
         let field = |event: &str, name: &str| {
@@ -42,7 +42,7 @@ impl Answer {
     }
 }
 
-/// A server with a clock that only moves on request.
+/// A server with a clock that the test controls.
 pub struct Here {
     address: SocketAddr,
     pub now: Arc<AtomicU64>,

@@ -105,7 +105,7 @@ impl Metrics {
             all
         };
         self.add("claude_code.session.count", attributes(&[("start_type", "fresh")]), 1.0);
-        // A session does not record when the user typed, so there is no series of type `user`.
+        // A session does not record when the user typed, so the series of type `user` is omitted.
         self.add(
             "claude_code.active_time.total",
             attributes(&[("type", "cli")]),

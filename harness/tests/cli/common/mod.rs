@@ -30,35 +30,35 @@ impl Folder {
         Folder(tempfile::tempdir().unwrap())
     }
 
-    /// The full path of a file in it.
+    /// Returns the full path of a file in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
-    /// Writes a file, with the folders above it.
+    /// Writes a file and creates its parent folders.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
-    /// The text of a file.
+    /// Returns the text of a file.
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    /// A file as JSON.
+    /// Parses a file as JSON.
     pub fn json(&self, name: &str) -> Value {
         serde_json::from_str(&self.read(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    /// The rows of a CSV file by column name.
+    /// Returns the rows of a CSV file by column name.
     pub fn csv(&self, name: &str) -> Vec<BTreeMap<String, String>> {
         let mut reader = csv::Reader::from_path(self.path(name)).unwrap();
         reader.deserialize().map(|r| r.unwrap()).collect()
     }
 
-    /// Every file below `name`, by its path from there.
+    /// Returns the content of every file below `name` by its relative path.
     pub fn files(&self, name: &str) -> BTreeMap<String, Vec<u8>> {
         let mut out = BTreeMap::new();
         collect(&self.path(name), "", &mut out);
@@ -114,13 +114,13 @@ impl Run {
         self
     }
 
-    /// With an environment variable.
+    /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: &str) -> Run {
         self.command.env(name, value);
         self
     }
 
-    /// With a text on standard input.
+    /// Passes a text on standard input.
     pub fn piped(mut self, text: impl AsRef<[u8]>) -> Run {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(text.as_ref()).unwrap();
@@ -139,7 +139,7 @@ impl Run {
         self.fails_with(0)
     }
 
-    /// This exit code, and no panic.
+    /// Runs the command and requires this exit code and no panic.
     pub fn fails_with(mut self, code: i32) -> Output {
         let out = self.command.output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
@@ -152,7 +152,7 @@ impl Run {
 }
 
 impl Output {
-    /// The messages contain each of these.
+    /// Checks that the messages contain each of these texts.
     #[track_caller]
     pub fn says(&self, words: &[&str]) -> &Output {
         for w in words {
@@ -161,7 +161,7 @@ impl Output {
         self
     }
 
-    /// The results contain each of these.
+    /// Checks that the results contain each of these texts.
     #[track_caller]
     pub fn prints(&self, words: &[&str]) -> &Output {
         for w in words {
@@ -171,13 +171,13 @@ impl Output {
     }
 }
 
-/// The `ctxbench` program, or the one that `CTXBENCH_PROGRAM` names.
+/// Returns the path of the `ctxbench` program, or the one in `CTXBENCH_PROGRAM`.
 pub fn binary() -> PathBuf {
     std::env::var_os("CTXBENCH_PROGRAM")
         .map_or_else(|| env!("CARGO_BIN_EXE_ctxbench").into(), PathBuf::from)
 }
 
-/// Returns whether this process ignores a signal, and so do its children: HUP under `nohup`, INT in
+/// Returns whether this process, and so its children, ignore a signal: HUP under `nohup`, INT in
 /// the background of a script. Only Linux reports it.
 pub fn is_ignored(name: &str) -> bool {
     let bit = ["SIGHUP", "SIGINT"].iter().position(|n| *n == name);

@@ -58,8 +58,8 @@ impl Program {
         self.reminded(s, blocks, from, limit)
     }
 
-    /// The user waits while the editor writes. Its conversation ends with the edit; it sets no
-    /// breakpoints, and no ping follows any more.
+    /// Runs the editor, while the user waits. Its conversation ends with the edit. It sets no
+    /// breakpoints, and no keep-alive request follows.
     pub(super) async fn have_edited(&mut self, s: &mut Engine, reply: &Reply) {
         self.keep_alive.forbid();
         let (model, limit) = self.editor(s);

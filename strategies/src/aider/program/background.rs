@@ -18,23 +18,23 @@ use crate::aider::summary::{
 /// second is close enough.
 const LOOK_MS: Millis = 1_000;
 
-/// A summary under way.
+/// Summary in progress.
 pub(super) struct Pending {
     pub(super) task: Task,
-    /// When to look for its answer if nothing happens before, ms of virtual time.
+    /// Time of the next check for its answer if nothing happens before, ms of virtual time.
     pub(super) look_at: Millis,
     request: Request,
     job: Job,
-    /// The finished history that it covers.
+    /// Finished history that the summary covers.
     snapshot: Vec<Arc<Block>>,
-    /// Models not yet asked at this step.
+    /// Models not yet used at this step.
     fallback: Vec<Arc<str>>,
-    /// The text asked about, for the next model.
+    /// Text of the request, for the next model.
     asked: Transcript,
 }
 
 impl Program {
-    /// Input limit of the first model less the reserve, both scaled.
+    /// Returns the input limit of the first model without the reserve, both scaled.
     fn head_limit(&self, first: &str) -> i64 {
         head_limit(find(first).ok().map(|m| m.input_limit.unwrap_or(m.window)), self.scale)
     }
@@ -44,8 +44,8 @@ impl Program {
         if !too_big(&messages(&self.chunks.done), budget, self.behaviour.count) {
             return;
         }
-        // Another summary may make the history smaller again; the program starts its worker all the
-        // same.
+        // The summary in progress may make the history smaller again, but the program starts its
+        // worker anyway.
         self.summarize_end(s).await;
         let snapshot = self.chunks.done.clone();
         let messages = messages(&snapshot);
@@ -69,7 +69,7 @@ impl Program {
         }
     }
 
-    /// Starts a request for the first of the models; `before` = the one before it for the same
+    /// Starts a request to the first of the models. `before` is the previous request for the same
     /// summary.
     async fn ask(
         &self,
@@ -104,7 +104,7 @@ impl Program {
         }
     }
 
-    /// Takes one answer if it is there; true while more is to come.
+    /// Takes an answer if it is ready. Returns true while more requests follow.
     pub(super) async fn advance(&mut self, s: &mut Engine, wait: bool) -> bool {
         let Some(mut p) = self.pending.take() else { return false };
         let Some(result) = s.collect(p.task, &p.request, wait).await else {
@@ -140,7 +140,7 @@ impl Program {
         }
     }
 
-    /// Waits for the summary and applies it or throws it away (docs/sources/aider.md §1.2,
+    /// Waits for the summary and applies or discards it (docs/sources/aider.md §1.2,
     /// `summarize_end`).
     pub(super) async fn summarize_end(&mut self, s: &mut Engine) {
         while self.advance(s, true).await {}
@@ -152,7 +152,7 @@ impl Program {
         }
         let same = |a: &[Arc<Block>]| a.iter().map(|b| (b.message, b.hash)).collect::<Vec<_>>();
         let (done, covered) = (same(&self.chunks.done), same(&snapshot));
-        // Which blocks stay is decided by place; the blocks follow below.
+        // Determines the number of blocks that stay; the blocks themselves are added below.
         let kept = match summarize_end(&done, &covered, job.map(|_| Vec::new()), self.as_released) {
             Ending::Applied(kept) => kept.len(),
             Ending::Discarded => {
@@ -163,7 +163,7 @@ impl Program {
             }
             Ending::Emptied => {
                 self.chunks.done.clear();
-                // Nothing is separated, so the edit is always valid.
+                // No call is separated from its result, so the change is always valid.
                 let _ = s.compacted(
                     CompactionKind::Drop,
                     "emptied",

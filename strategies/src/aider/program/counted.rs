@@ -1,4 +1,4 @@
-//! Tokens of prompts. A prompt is counted before every request, and most of it was there before.
+//! Token counts of prompts. A prompt is counted before every request, but most of it is unchanged.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::aider::summary::Exact;
 pub(super) struct Counted(HashMap<(bool, Vec<u64>), u64>);
 
 impl Counted {
-    /// Tokens of blocks as messages, as [`Exact`] counts a list.
+    /// Returns the tokens of blocks as messages, as [`Exact`] counts a list.
     pub(super) fn list(&mut self, blocks: &[Arc<Block>]) -> u64 {
         Exact::of(groups(blocks).into_iter().map(|g| self.message(&blocks[g])))
     }
@@ -40,7 +40,7 @@ mod tests {
             Draft::text(BlockKind::User, role, text).build(MessageId(message), vec![])
         };
         let mut counted = Counted::default();
-        // The same text of the other side, and as one message with another, is another message.
+        // The same text is a different message in the other role, or together with another text.
         let blocks = [
             block(Role::User, "a few words", 1),
             block(Role::Assistant, "a few words", 2),

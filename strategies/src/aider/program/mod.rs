@@ -1,4 +1,4 @@
-//! Aider as released and as intended; where its description does otherwise is data
+//! Aider as released and as intended. The differences of its published description are data
 //! (docs/sources/aider.md §1).
 
 mod architect;
@@ -32,24 +32,24 @@ use ctxbench_core::compaction::tools::is_edit;
 use background::Pending;
 use counted::Counted;
 
-/// Attempts at a request that fails for a passing reason: pauses of 0.25 s doubled up to a minute
-/// (docs/sources/aider.md §1.1).
+/// Number of attempts at a request that fails temporarily. The pauses double from 0.25 s to a
+/// minute (docs/sources/aider.md §1.1).
 const ATTEMPTS: u32 = 8;
 
 /// Differences between the program and its published description.
 struct Behaviour {
     split_rules: SplitRules,
     count: &'static dyn Count,
-    /// The main model is asked when the weak one fails.
+    /// True if the main model is used after the weak one fails.
     asks_main: bool,
-    /// Every turn becomes history, not only one with an edit.
+    /// True if every turn becomes history, and not only one with an edit.
     every_turn: bool,
-    /// Messages of the program's own: two after an edit, an assent where a summarised history ends
-    /// with the user.
+    /// True if the program adds messages: two after an edit, and an assent if a summarised history
+    /// ends with the user.
     own_messages: bool,
-    /// A prompt of exactly the window is already too large.
+    /// True if a prompt of exactly the window is too large.
     full_is_oversize: bool,
-    /// Files that the model makes come into the chat; without any, a message says so.
+    /// True if files created by the model are added to the chat. Without any, a message says so.
     shares_files: bool,
 }
 
@@ -84,13 +84,14 @@ pub(crate) struct Program {
     /// Text before a summary.
     prefix: Arc<str>,
     behaviour: Behaviour,
-    /// The prompt in parts. [`Aider::sync`] updates `cur`. The reminder is added only to requests.
+    /// The prompt in parts. [`Program::sync`] updates `cur`. The reminder is added only to
+    /// requests.
     chunks: Chunks<Arc<Block>>,
-    /// An editing tool was called in this turn.
+    /// True if an editing tool was called in this turn.
     edited: bool,
-    /// Files in the chat that the model has made.
+    /// Files in the chat created by the model.
     created: Created,
-    /// There are others than the prompt shows.
+    /// True if files were created or changed since the prompt was built.
     newer_files: bool,
     pending: Option<Pending>,
     counted: Counted,
@@ -151,7 +152,7 @@ impl Program {
         self.settings.max_chat_history_tokens.map_or_else(by_window, |n| n as f64)
     }
 
-    /// Weak model first, then the main one.
+    /// Returns the models for a summary, the weak one first.
     fn models(&self, s: &Engine) -> Vec<Arc<str>> {
         let weak = self.settings.weak_model.clone().unwrap_or_else(|| s.model.weak.clone());
         if self.behaviour.asks_main { vec![weak, s.model.name.clone()] } else { vec![weak] }
@@ -196,16 +197,16 @@ impl Program {
         shown
     }
 
-    /// Shows the chunks as they are.
+    /// Sets the view to the chunks.
     fn show(&self, s: &mut Engine) {
-        // No block is a call or a result, so nothing can be separated.
+        // There are no calls or results that could be separated.
         let _ = s.context.set(self.chunks.all());
     }
 
     /// Copies the blocks that the engine appended to the current turns, without reasoning.
     fn sync(&mut self, s: &mut Engine) {
         let shown = &s.context.blocks()[self.chunks.before_cur()..];
-        // An edit of which the session has no output says nothing to the model.
+        // An edit without recorded output has no text for the model.
         let stays = |b: &&Arc<Block>| {
             b.kind != BlockKind::Reasoning && (!b.text.is_empty() || b.media.is_some())
         };
@@ -216,7 +217,7 @@ impl Program {
         }
     }
 
-    /// After an edit the current turns become history, and two messages say so
+    /// Moves the current turns to the history, and adds two messages after an edit
     /// (docs/sources/aider.md §1.2, `move_back_cur_messages`).
     async fn move_back(&mut self, s: &mut Engine, edited: bool) {
         let mut cur = std::mem::take(&mut self.chunks.cur);
@@ -251,8 +252,8 @@ impl Program {
         self.reminded(s, blocks, from, Self::max_input(s))
     }
 
-    /// A prompt with the reminder where there is room for it. The current messages, which begin at
-    /// `from`, count twice in that decision (docs/sources/aider.md §1.4).
+    /// Adds the reminder to a prompt if there is room for it. The current messages, which begin at
+    /// `from`, count twice in this decision (docs/sources/aider.md §1.4).
     fn reminded(
         &mut self,
         s: &Engine,
@@ -270,7 +271,7 @@ impl Program {
             blocks.push(reminder);
             return blocks;
         }
-        // Only a message of the user that is the last one takes it; an image has no text to add to.
+        // Only added to a final message of the user. An image has no text to add it to.
         if let Some(last) =
             blocks[from..].last_mut().filter(|b| b.role == Role::User && b.media.is_none())
         {
@@ -283,7 +284,7 @@ impl Program {
         s.fixed.reminder.clone().unwrap_or_else(|| self.words.reminder.clone())
     }
 
-    /// The session's repository map, cut to the budget: one text, or nothing.
+    /// Returns the session's repository map, cut to the budget: one text, or nothing.
     fn repo_map(&self, s: &Engine) -> Vec<Arc<Block>> {
         let Some(first) = s.fixed.repo_map.first() else { return Vec::new() };
         let window = Self::max_input(s);
@@ -307,7 +308,8 @@ impl Program {
     }
 }
 
-/// Ranges of blocks that make one message of Aider's: those of one message and one side.
+/// Returns the ranges of successive blocks that form one of Aider's messages, which have a common
+/// message and role.
 fn groups(blocks: &[Arc<Block>]) -> Vec<std::ops::Range<usize>> {
     let mut out: Vec<std::ops::Range<usize>> = Vec::new();
     for (i, b) in blocks.iter().enumerate() {
@@ -325,7 +327,7 @@ fn has_edit(reply: &Reply) -> bool {
     reply.calls().any(|c| is_edit(&c.name))
 }
 
-/// Calls and outputs as texts of the two sides; anything else as it is.
+/// Converts calls and outputs to texts of the two roles. Leaves other drafts unchanged.
 fn as_text(mut raw: Draft) -> Draft {
     let name = raw.call.as_ref().map_or("", |c| &c.name);
     if raw.kind == BlockKind::Output && is_edit(name) && raw.text.is_empty() && !raw.is_error {
@@ -414,7 +416,8 @@ impl Strategy for Program {
     }
 
     async fn on_new_session(&mut self, s: &mut Engine) {
-        // The history file is the project's, so a session is nothing but a start of the program.
+        // The history file belongs to the project, so a new session is the same as a start of the
+        // program.
         s.reset_view();
         self.on_restart(s).await;
     }
@@ -474,7 +477,7 @@ impl Strategy for Program {
             return Flow::Again;
         }
         if e.is_overflow() && s.context.blocks().last().is_some_and(|b| b.role == Role::User) {
-            // The program answers in the model's place and leaves everything as it is
+            // The program answers in place of the model and changes nothing else
             // (docs/sources/aider.md §1.2).
             let block = s.synthetic(
                 BlockKind::Assistant,

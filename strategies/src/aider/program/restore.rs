@@ -1,4 +1,4 @@
-//! The history as its file gives it back after a restart (docs/sources/aider.md §1.5,
+//! Restores the history from its file after a restart (docs/sources/aider.md §1.5,
 //! `--restore-chat-history`).
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::Program;
 use crate::aider::markdown::{self, Speaker};
 
 impl Program {
-    /// The history as its file gives it back (docs/sources/aider.md §1.5).
+    /// Returns the history as read from its file (docs/sources/aider.md §1.5).
     pub(super) fn restored(&self, s: &mut Engine) -> Vec<Arc<Block>> {
         let mut file = String::new();
         markdown::append_start(&mut file, "");
@@ -31,7 +31,7 @@ impl Program {
             .collect()
     }
 
-    /// Everything that people, the model and tools said, as this program would have shown it.
+    /// Returns all messages of the session in the form that this program shows.
     fn spoken(&self, s: &Engine) -> Vec<Draft> {
         let mut out = Vec::new();
         for m in s.history.messages().iter().filter(|m| !m.synthetic) {

@@ -2,8 +2,8 @@
 //! conversation is summarised while reads still hit the cache. The next message then writes a small
 //! context (docs/sources/claude-code.md §1.5).
 //!
-//! The summary runs in the background. A user who returns earlier waits for it, as with any
-//! compaction under way (ours; the sources do not say).
+//! The summary runs in the background. A user who returns earlier waits for it, as for any
+//! compaction in progress (ours; the sources do not say).
 
 use ctxbench_core::engine::Engine;
 use ctxbench_core::request::{Phase, Ttl};
@@ -15,21 +15,21 @@ use crate::claude_code::summary::{IfNotReady, Prepared};
 /// Interval between two checks whether the summary has arrived, ms; ours.
 const LOOK_MS: Millis = 1_000;
 
-/// The pause under way.
+/// State of the current pause.
 #[derive(Default)]
 pub(crate) struct Pause {
-    /// When to compact if nothing happens, or when to look for the summary, ms of virtual time.
+    /// Time to compact or to check for the summary, ms of virtual time. `None` = nothing to do.
     at: Option<Millis>,
     summary: Prepared,
 }
 
 impl Pause {
-    /// The next moment at which something is to be done.
+    /// Returns the time of the next action, ms of virtual time.
     pub fn at(&self) -> Option<Millis> {
         self.at
     }
 
-    /// The conversation is another one, or the program ended.
+    /// Cancels the work because the conversation was replaced or the program ended.
     pub fn cancel(&mut self, s: &mut Engine) {
         self.at = None;
         self.summary.cancel(s);
@@ -37,7 +37,8 @@ impl Pause {
 }
 
 impl Program {
-    /// A turn is over.
+    /// Schedules a compaction at the end of a turn, if the settings and the conversation call for
+    /// one.
     pub fn pause_begins(&mut self, s: &Engine) {
         let long_lived = self.asked.ttl(s) == Ttl::OneHour;
         let worth_it = self.settings.idle_compaction
@@ -49,7 +50,7 @@ impl Program {
         self.state.pause.at = worth_it.then(|| s.now() + wait.round() as Millis);
     }
 
-    /// The moment has come: the summary is begun, or looked for.
+    /// Starts the summary, or checks for its answer, at the scheduled time.
     pub async fn pause_goes_on(&mut self, s: &mut Engine) {
         if self.state.pause.summary.is_under_way() {
             self.pause_summary(s, IfNotReady::Keep).await;
@@ -66,7 +67,7 @@ impl Program {
         self.state.pause.at = looks.then(|| s.now() + LOOK_MS);
     }
 
-    /// The user is back.
+    /// Ends the pause when the user returns.
     pub async fn pause_ends(&mut self, s: &mut Engine) {
         self.state.pause.at = None;
         if self.state.pause.summary.is_under_way() {

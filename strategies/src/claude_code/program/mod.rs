@@ -30,13 +30,13 @@ use crate::scoped::Scoped;
 
 use idle::Pause;
 
-/// Attempts at a request that fails for a passing reason; ours.
+/// Number of attempts at a request that fails temporarily; ours.
 const ATTEMPTS: u32 = 10;
 /// A compaction is followed "right after" by another one if at most this many replies lie between;
 /// ours (docs/sources/claude-code.md §1.5 gives no number).
 const RIGHT_AFTER: u32 = 1;
 
-/// Requests for summaries as the settings say.
+/// Returns the texts and limits of summary requests according to the settings.
 pub(crate) fn summaries(
     s: &ClaudeCodeSettings,
     words: &ClaudeCodeWords,
@@ -78,30 +78,30 @@ pub(crate) struct State {
     pub reported: Option<u64>,
     /// Virtual time of the last reply, ms.
     last_reply: Option<Millis>,
-    /// Failures of automatic compactions in a row.
+    /// Number of successive failures of automatic compactions.
     pub failures: u64,
-    /// Replies since the last automatic compaction.
+    /// Number of replies since the last automatic compaction.
     since: Option<u32>,
-    /// Compactions in a row that came right after another one.
+    /// Number of successive compactions that came right after another one.
     refills: u64,
     /// Views to restore when a rewind crosses a compaction (docs/sources/claude-code.md §1.5).
     undo: UndoStack,
-    /// A summary under way before it is needed.
+    /// Summary in progress before it is needed.
     pub prepared: Prepared,
     /// Work during a pause of the user.
     pub pause: Pause,
-    /// Results that the provider leaves out.
+    /// Results that the provider removes.
     pub deleted: Deleted,
     scoped: Scoped,
 }
 
-/// First block that the last usage does not know of.
+/// Returns the index of the first block that the last usage does not include.
 fn new_from(blocks: &[Arc<Block>]) -> usize {
     blocks.iter().rposition(|b| is_reply(b)).map_or(0, |i| i + 1)
 }
 
-/// Last usage plus an estimate of the new blocks at four bytes a token; without a usage, an
-/// estimate of everything including tools.
+/// Estimates the tokens of the context: the last usage plus the new blocks at four bytes a token.
+/// Without a usage, everything including tools is estimated.
 pub(crate) fn believed(s: &Engine, reported: Option<u64>) -> u64 {
     let blocks = s.context.blocks();
     match reported {
@@ -166,7 +166,7 @@ impl Program {
         believed(s, self.state.reported)
     }
 
-    /// Newest messages that a compaction leaves as they are.
+    /// Returns the number of newest messages that a compaction keeps unchanged.
     pub fn keep(&self) -> usize {
         self.settings.keep_messages as usize
     }
@@ -177,7 +177,7 @@ impl Program {
             || self.state.refills >= self.settings.max_refills
     }
 
-    /// The first layer, before every request (docs/sources/claude-code.md §1.2).
+    /// Runs the first layer before every request (docs/sources/claude-code.md §1.2).
     fn micro_compact(&mut self, s: &mut Engine, levels: &Levels) {
         let idle = self.state.last_reply.map_or(0, |at| s.now().saturating_sub(at));
         match self.settings.microcompact {
@@ -216,7 +216,7 @@ impl Program {
         }
     }
 
-    /// Replaces results by the placeholder.
+    /// Replaces results with the placeholder.
     pub fn clear(&mut self, s: &mut Engine, at: &[usize], check: Option<(&'static str, u64)>) {
         if at.is_empty() {
             return;
@@ -228,14 +228,15 @@ impl Program {
         self.smaller(s, "microcompact", view);
     }
 
-    /// Shows a view with smaller results.
+    /// Sets a view with smaller results.
     pub fn smaller(&mut self, s: &mut Engine, mechanism: &'static str, view: Vec<Arc<Block>>) {
         self.state.reported = discount_cleared(self.state.reported, s.context.blocks(), &view);
-        // Smaller results separate nothing.
+        // Smaller results do not separate a call from its result.
         let _ = s.compacted(CompactionKind::Clear, mechanism, Phase::MidTurn, view);
     }
 
-    /// The results of one message may be too much together though none is by itself.
+    /// Saves results of one message to files if they are too large together, though each is small
+    /// enough.
     fn fit_results(&self, s: &mut Engine) {
         let blocks = s.context.blocks();
         let gone = self.outputs.too_much(blocks, new_from(blocks));
@@ -244,11 +245,11 @@ impl Program {
         }
         let mut view = blocks.to_vec();
         gone.iter().for_each(|&i| view[i] = view[i].map_draft(to_file));
-        // A shorter result separates nothing.
+        // A shorter result does not separate a call from its result.
         let _ = s.context.set(view);
     }
 
-    /// Positions of old results, all but the newest `keep`.
+    /// Returns the positions of old results, without the newest `keep`.
     pub fn old_results(&self, s: &Engine) -> Vec<usize> {
         clearable(s.context.blocks(), self.settings.micro_keep as usize, 0, &self.cleared).0
     }
@@ -259,9 +260,9 @@ impl Program {
         s.context.blocks().iter().cloned().partition(|b| is_fixed(b) && !self.state.scoped.holds(b))
     }
 
-    /// Runs one compaction: a summary request over the same prefix, then a view of the summary,
-    /// recent files and the verbatim tail. `over` = tokens by which the provider found the prompt
-    /// too large; `keep` = newest messages that stay.
+    /// Runs a compaction: a summary request over the same prefix, followed by a view of the
+    /// summary, recent files and the verbatim tail. `over` = tokens by which the provider found the
+    /// prompt too large; `keep` = number of newest messages that stay.
     async fn compaction(
         &mut self,
         s: &mut Engine,
@@ -320,8 +321,8 @@ impl Program {
         Ok(())
     }
 
-    /// Notes in place of the conversation, without a model call; false where there are none or they
-    /// would not make enough room.
+    /// Replaces the conversation by notes, without a model call. Returns false if there are no
+    /// notes or they would not free enough room.
     async fn replaced_by_notes(&mut self, s: &mut Engine, limit: u64) -> Result<bool, String> {
         let (fixed, history) = self.split_fixed(s);
         let Some((text, from)) = self.memory.stand_in(s, &history).await else { return Ok(false) };
@@ -362,7 +363,7 @@ impl Program {
         Ok(())
     }
 
-    /// An automatic compaction with its two guards (docs/sources/claude-code.md §1.5).
+    /// Runs an automatic compaction with its two guards (docs/sources/claude-code.md §1.5).
     async fn auto_compact(&mut self, s: &mut Engine, limit: u64) -> Flow {
         let right_after = self.state.since.is_some_and(|n| n <= RIGHT_AFTER);
         self.state.refills = if right_after { self.state.refills + 1 } else { 0 };
@@ -384,7 +385,7 @@ impl Program {
                 self.state.failures = 0;
                 self.state.since = Some(0);
             }
-            // The request is sent as it is; the provider may still take it.
+            // The request is sent unchanged, because the provider may still accept it.
             Err(_) => self.state.failures += 1,
         }
         Flow::Proceed

@@ -1,5 +1,5 @@
-//! The dialog that Claude Code shows when a large session resumes after a long pause: continue with
-//! the whole conversation, or with a summary and the newest exchanges (docs/sources/claude-code.md
+//! Claude Code's dialog for a large session that resumes after a long pause: continue with the
+//! whole conversation, or with a summary and the newest exchanges (docs/sources/claude-code.md
 //! §1.5).
 //!
 //! The cache has expired by then, so the summary reads the conversation once at the full price. The
@@ -12,7 +12,7 @@ use super::Program;
 use crate::claude_code::settings::Resume;
 
 impl Program {
-    /// Applies the user's choice when the reopened session offers one.
+    /// Applies the user's choice if the reopened session offers one.
     pub(super) async fn offer(&mut self, s: &mut Engine) {
         let away = self.state.last_reply.map_or(0, |at| s.now().saturating_sub(at));
         let (believed, least) = (self.believed(s), self.settings.resume_min_tokens);
@@ -22,7 +22,7 @@ impl Program {
         }
         s.trigger("resume_offer", believed, least);
         let keep = self.settings.resume_keep_messages as usize;
-        // One that fails leaves the whole conversation, as if the user had taken that.
+        // After a failure the whole conversation stays, as if the user had chosen that.
         let _ = self.compaction(s, Phase::StandaloneTurn, None, None, keep).await;
     }
 }

@@ -6,8 +6,8 @@ use crate::testing::{Played, Script, play, says, user};
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// Two turns, a pause, a restart, a third turn. At a scale of 0.01 the dialog appears from 1,000
-/// tokens on; `words` = size of the first message in tokens.
+/// Runs two turns, a pause, a restart and a third turn. At a scale of 0.01 the dialog appears from
+/// 1,000 tokens on. `words` = size of the first message in tokens.
 fn resumed(spec: &str, words: usize, ms: u64) -> Played {
     let first = "word ".repeat(words);
     let actions = vec![
@@ -35,7 +35,7 @@ fn a_summary_and_the_newest_exchange_are_what_a_resumed_session_goes_on_with() {
         ["User:second", "Assistant:b", "User:third"]
     );
     assert_eq!(p.requests.last().unwrap().blocks[1].kind, BlockKind::Summary);
-    // Nothing stays where nothing shall.
+    // With a value of zero, no message stays.
     let p = resumed("claude-code:resume=summary,resume_keep_messages=0", 1_100, HOUR_MS + 1);
     let kinds: Vec<_> = p.requests.last().unwrap().blocks.iter().map(|b| b.kind).collect();
     assert_eq!(kinds, [BlockKind::Base, BlockKind::Summary, BlockKind::User]);

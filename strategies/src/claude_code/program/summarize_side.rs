@@ -1,9 +1,9 @@
 //! "Summarise from here" and "summarise up to here" of Claude Code's rewind menu: one side of a
-//! message becomes a summary, the other stays word for word (docs/sources/claude-code.md §1.5,
+//! message becomes a summary, and the other stays verbatim (docs/sources/claude-code.md §1.5,
 //! versions 2.1.32 and 2.1.141, grade A).
 //!
-//! From here keeps the prefix, so the prompt cache serves it; up to here keeps the suffix. Recent
-//! files are not shown again afterwards: nothing says that they are.
+//! The first keeps the prefix, so the prompt cache still contains it. The second keeps the suffix.
+//! Recent files are not restored afterwards, because no source says that they are.
 
 use ctxbench_core::block::{Block, MessageId};
 use ctxbench_core::engine::Engine;
@@ -12,7 +12,7 @@ use ctxbench_core::session::RewindMode;
 
 use super::Program;
 
-/// Characters of the message before the seam that the instruction quotes, ours.
+/// Number of characters that the instruction quotes of the message before the split; ours.
 const QUOTED: usize = 80;
 
 impl Program {
@@ -26,8 +26,8 @@ impl Program {
         instructions: Option<&str>,
     ) -> Result<(), String> {
         let (fixed, history) = self.split_fixed(s);
-        // After the last block of the message. A summary that replaces it has a newer id but an
-        // earlier position.
+        // The split is after the last block of the message. A summary that replaces it has a newer
+        // id but an earlier position.
         let seam = history.iter().rposition(|b| b.message <= to).map_or(0, |i| i + 1);
         let (before, after) = history.split_at(seam);
         let from_here = mode == RewindMode::SummarizeFrom;
@@ -64,7 +64,7 @@ impl Program {
     }
 }
 
-/// Says where the part to be summarised begins.
+/// Returns an instruction that names the start of the part to be summarised.
 fn only_after(last: &Block) -> String {
     let quoted: String = last.text.chars().take(QUOTED).collect();
     format!(
