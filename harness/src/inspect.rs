@@ -31,8 +31,8 @@ pub struct Layout {
     /// Cost, waiting time and effect on facts. `None` = not measured, because the compaction was
     /// not part of the main conversation.
     pub measured: Option<Measured>,
-    pub before: Vec<Piece>,
-    pub after: Vec<Piece>,
+    pub before: Vec<ContextBlock>,
+    pub after: Vec<ContextBlock>,
 }
 
 /// Measurements of one compaction.
@@ -65,7 +65,7 @@ impl From<&CompactionRecord> for Measured {
 
 /// One block of a context.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Piece {
+pub struct ContextBlock {
     pub kind: BlockKind,
     pub role: Role,
     /// Relation of the block to the original message.
@@ -79,9 +79,9 @@ pub struct Piece {
     pub text: String,
 }
 
-impl Piece {
-    fn of(by: &Counting, b: &Block) -> Piece {
-        Piece {
+impl ContextBlock {
+    fn new(by: &Counting, b: &Block) -> ContextBlock {
+        ContextBlock {
             kind: b.kind,
             role: b.role,
             form: b.form,
@@ -106,7 +106,7 @@ pub(crate) fn name(kind: BlockKind, form: Form) -> String {
         Form::Truncated => " cut",
         Form::Synthetic => " made",
     };
-    format!("{}{form}", words(&kind))
+    format!("{}{form}", spaced_name(&kind))
 }
 
 /// Returns the compactions of a session under a strategy, and the strategy's error, if any.
@@ -122,7 +122,7 @@ pub async fn layouts(
 
 /// Result of a requested compaction.
 #[derive(Clone, Debug, Serialize)]
-pub struct Asked {
+pub struct RequestedCompaction {
     /// Compactions that the request caused. If the strategy has no such command, the compactions
     /// that it made by itself until then. Empty = none.
     pub layouts: Vec<Layout>,
@@ -135,19 +135,19 @@ pub struct Asked {
 }
 
 /// Runs a session up to a point, where the user asks for a compaction with these instructions.
-pub async fn asked(
+pub async fn request_compaction(
     scenario: &Scenario,
     spec: &Spec,
     model: &Model,
     options: &Options,
     point: Point,
     instructions: Option<&str>,
-) -> Result<Asked, NoSuchPoint> {
+) -> Result<RequestedCompaction, NoSuchPoint> {
     let mut until = scenario.clone();
     until.session = up_to(&scenario.session, point)?;
     let (own, record) = run(&until, spec, model, options).await;
     let before_it = own.len() as u64;
-    let nothing = |why: String| Asked { layouts: vec![], why: Some(why), before_it };
+    let nothing = |why: String| RequestedCompaction { layouts: vec![], why: Some(why), before_it };
     if record.status != Status::Completed {
         let why = record.error.unwrap_or_else(|| "it did not get there".into());
         return Ok(nothing(format!("it did not get there: {why}")));
@@ -157,7 +157,7 @@ pub async fn asked(
             0 => "it cannot be asked for a compaction, and made none by itself",
             _ => "it cannot be asked for a compaction; made by itself",
         };
-        return Ok(Asked { layouts: own, why: Some(why.into()), before_it });
+        return Ok(RequestedCompaction { layouts: own, why: Some(why.into()), before_it });
     }
     let unheard = instructions.is_some() && spec.descriptor.manual == ManualCompaction::Plain;
     let instructions = instructions.map(str::to_string);
@@ -179,7 +179,7 @@ pub async fn asked(
         }
         (why, _) => why,
     };
-    Ok(Asked { layouts, why, before_it })
+    Ok(RequestedCompaction { layouts, why, before_it })
 }
 
 async fn run(
@@ -196,7 +196,8 @@ async fn run(
     let mut out = Vec::new();
     for e in &full.events {
         if let Event::Compaction { mechanism, phase, before, after, .. } = &e.event {
-            let pieces = |all: &[Arc<Block>]| all.iter().map(|b| Piece::of(&by, b)).collect();
+            let pieces =
+                |all: &[Arc<Block>]| all.iter().map(|b| ContextBlock::new(&by, b)).collect();
             out.push(Layout {
                 mechanism: (*mechanism).to_string(),
                 phase: *phase,
@@ -214,17 +215,17 @@ async fn run(
 
 /// Compares two contexts. The result has an element per block of `after`, which is true if `before`
 /// contains the same block. Each block of `before` matches at most one block of `after`.
-pub fn unchanged(before: &[Piece], after: &[Piece]) -> Vec<bool> {
-    let mut left: Vec<&Piece> = before.iter().collect();
-    let taken = |p: &Piece| {
-        let same = |q: &&Piece| q.kind == p.kind && q.form == p.form && q.text == p.text;
+pub fn unchanged(before: &[ContextBlock], after: &[ContextBlock]) -> Vec<bool> {
+    let mut left: Vec<&ContextBlock> = before.iter().collect();
+    let taken = |p: &ContextBlock| {
+        let same = |q: &&ContextBlock| q.kind == p.kind && q.form == p.form && q.text == p.text;
         left.iter().position(same).map(|at| left.remove(at)).is_some()
     };
     after.iter().map(taken).collect()
 }
 
 /// Counts the blocks and tokens of a context by name, in the order of first occurrence.
-pub fn stays(pieces: &[Piece]) -> Vec<(String, usize, u64)> {
+pub fn stays(pieces: &[ContextBlock]) -> Vec<(String, usize, u64)> {
     let mut all: Vec<(String, usize, u64)> = Vec::new();
     for p in pieces {
         match all.iter_mut().find(|(name, ..)| *name == p.name()) {
@@ -252,7 +253,7 @@ pub fn tools_tokens(scenario: &Scenario, model: &Model, options: &Options) -> u6
 }
 
 /// Returns the serialised name with spaces instead of underscores.
-pub fn words(name: &impl Serialize) -> String {
+pub fn spaced_name(name: &impl Serialize) -> String {
     serde_json::to_value(name)
         .ok()
         .and_then(|v| v.as_str().map(|s| s.replace('_', " ")))

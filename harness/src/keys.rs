@@ -68,7 +68,7 @@ pub struct Content {
 
 impl Content {
     /// Hashes a session as it was read. Its name in the run does not matter.
-    pub fn of(scenario: &Scenario) -> Content {
+    pub fn new(scenario: &Scenario) -> Content {
         let mut hasher = Hasher::default();
         let session = &scenario.session;
         hasher.json(&session.header);
@@ -214,7 +214,7 @@ mod tests {
                    seed| {
             let keys = Keys::new(program, options, &[]);
             let model = find(model).unwrap();
-            keys.of_session(s, &Content::of(s)).pair(spec, model, by, seed, false)
+            keys.of_session(s, &Content::new(s)).pair(spec, model, by, seed, false)
         };
         let (plain, s, codex) = (Options::default(), scenario("a"), spec("codex"));
         let (extractive, lossy) =

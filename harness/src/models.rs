@@ -4,7 +4,7 @@ use ctxbench_core::model::{self, Model};
 use ctxbench_core::session::Session;
 
 /// Returns the models for a session: the named ones, or its own model if none is named.
-pub fn of(session: &Session, named: &[&'static Model]) -> Vec<&'static Model> {
+pub fn for_session(session: &Session, named: &[&'static Model]) -> Vec<&'static Model> {
     if named.is_empty() { vec![own(session)] } else { named.to_vec() }
 }
 

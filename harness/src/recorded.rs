@@ -30,7 +30,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
     if models::recorded(session).is_none_or(|m| m.name != model.name) {
         return None;
     }
-    let read = Reading::of(session, model);
+    let read = Reading::new(session, model);
     if read.requests.is_empty() {
         return None;
     }
@@ -96,7 +96,7 @@ pub fn as_recorded(scenario: &Scenario, model: &Model) -> Option<RunRecord> {
 /// elsewhere.
 pub fn about_prices(session: &Session, told: Option<&str>) -> Vec<String> {
     let Some(model) = models::recorded(session) else { return Vec::new() };
-    let mut read = Reading::of(session, model);
+    let mut read = Reading::new(session, model);
     read.stand_ins.retain(|name, _| told != Some(name));
     priced_otherwise(&read.stand_ins, read.unpriced.as_deref())
 }
@@ -137,7 +137,7 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    fn of(session: &'a Session, model: &'a Model) -> Self {
+    fn new(session: &'a Session, model: &'a Model) -> Self {
         let mut read = Reading {
             model,
             told: session.header.model.as_deref(),
@@ -316,7 +316,7 @@ impl<'a> Reading<'a> {
 /// Returns the rows as recorded of a session that runs on these models: at most one, for the model
 /// that it was recorded with.
 pub(crate) fn rows(scenario: &Scenario, named: &[&'static Model]) -> Vec<RunRecord> {
-    let all = models::of(&scenario.session, named);
+    let all = models::for_session(&scenario.session, named);
     all.into_iter().filter_map(|m| as_recorded(scenario, m)).collect()
 }
 
@@ -352,7 +352,7 @@ mod tests {
             r#"{"type":"assistant","id":"c","text":"3","usage":{"input":0,"output":10,"cache_read":0,"cache_write":6000}}"#,
         ];
         let read = ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap();
-        let read = Reading::of(&read.session, model::find("claude-sonnet-4-6").unwrap());
+        let read = Reading::new(&read.session, model::find("claude-sonnet-4-6").unwrap());
         let told: Vec<_> = read
             .compactions
             .iter()
@@ -386,7 +386,7 @@ mod tests {
             r#"{"type":"recorded_compaction","pre_tokens":20000}"#,
         ];
         let read = ctxbench_scenarios::jsonl::read(lines.join("\n").as_bytes(), "s").unwrap();
-        let read = Reading::of(&read.session, model::find("gpt-5.4").unwrap());
+        let read = Reading::new(&read.session, model::find("gpt-5.4").unwrap());
         // At 2.50, 0.25 and 15 USD per million tokens (input, read, output): (0.0575 + 16,000 × 2.25
         // µUSD) ÷ (80,500 × 0.25 µUSD).
         let Some(BreakEven::Calls(calls)) = read.compactions[0].break_even_calls else { panic!() };

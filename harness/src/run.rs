@@ -156,7 +156,7 @@ impl Plan {
     }
 
     fn models_of(&self, scenario: &Scenario) -> Vec<&'static Model> {
-        models::of(&scenario.session, &self.models)
+        models::for_session(&scenario.session, &self.models)
     }
 
     /// Returns the models of all sessions, each once.
@@ -297,7 +297,7 @@ impl Plan {
             };
             let replayed = if spec.descriptor.factory.product.is_run_twice() {
                 let traced = Options { trace: true, ..options.clone() };
-                let first = twice::held(replay(&traced), &replay(&traced));
+                let first = twice::check_repeatable(replay(&traced), &replay(&traced));
                 let trace = if options.trace { first.trace } else { vec![] };
                 Replayed { trace, ..first }
             } else {

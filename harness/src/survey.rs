@@ -11,7 +11,7 @@ use crate::recorded::{about_prices, as_recorded};
 
 /// Overview of a session. `None` = the recording does not contain it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct SessionSummary {
     /// Format name of the program that recorded the session. `None` for Session JSONL without a
     /// source and for scenarios.
     pub agent: Option<String>,
@@ -41,9 +41,9 @@ pub struct Row {
     pub cost_notes: Vec<String>,
 }
 
-impl Row {
+impl SessionSummary {
     /// Computes the row of a session.
-    pub fn of(scenario: &Scenario) -> Row {
+    pub fn new(scenario: &Scenario) -> SessionSummary {
         let session = &scenario.session;
         let header = &session.header;
         let recorded = models::recorded(session).and_then(|model| as_recorded(scenario, model));
@@ -60,7 +60,7 @@ impl Row {
             .then(|| calibration::largest_prompt(main(), &by, model));
         let peak = counted_peak.max(shown).unwrap_or_default();
         let cost_usd = recorded.map(|r| r.summary.cost_usd);
-        Row {
+        SessionSummary {
             agent: header.source.as_ref().map(|s| s.format.clone()),
             id: header.id.clone(),
             model: header.model.clone(),
@@ -89,9 +89,9 @@ fn counted_prompt(entry: &Entry) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn row(lines: &[serde_json::Value]) -> Row {
+    fn row(lines: &[serde_json::Value]) -> SessionSummary {
         let text: String = lines.iter().map(|l| format!("{l}\n")).collect();
-        Row::of(&ctxbench_scenarios::parse(text.as_bytes(), "s.jsonl").unwrap())
+        SessionSummary::new(&ctxbench_scenarios::parse(text.as_bytes(), "s.jsonl").unwrap())
     }
 
     use serde_json::json;

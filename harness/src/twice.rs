@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::replay::Replayed;
 
 /// Returns the first run, or an error if the second run sent different requests. Both need traces.
-pub fn held(first: Replayed, second: &Replayed) -> Replayed {
+pub fn check_repeatable(first: Replayed, second: &Replayed) -> Replayed {
     let Some(why) = difference(&first.trace, &second.trace) else { return first };
     let error = format!("a second run went otherwise (exec.twice): {why}");
     let record = RunRecord { status: Status::Error, error: Some(error), ..first.record };
@@ -57,10 +57,10 @@ mod tests {
         let a = r#"{"seq":0,"items":[{"sha256":"a"}],"said":["12 ms"]}"#;
         let b = r#"{"seq":0,"items":[{"sha256":"a"}],"said":["14 ms"]}"#;
         let c = r#"{"seq":0,"items":[{"sha256":"c"}]}"#;
-        assert_eq!(held(run(&[a]), &run(&[b])).record.error, None);
-        let error = held(run(&[a]), &run(&[c])).record.error.unwrap();
+        assert_eq!(check_repeatable(run(&[a]), &run(&[b])).record.error, None);
+        let error = check_repeatable(run(&[a]), &run(&[c])).record.error.unwrap();
         assert!(error.contains("request 0 shows something else from item 0"), "{error}");
-        let error = held(run(&[a]), &run(&[a, a])).record.error.unwrap();
+        let error = check_repeatable(run(&[a]), &run(&[a, a])).record.error.unwrap();
         assert!(error.contains("1 request, then 2"), "{error}");
     }
 }

@@ -57,7 +57,7 @@ pub fn verify(scenario: &Scenario, records: &[RunRecord]) -> Verified {
 
 /// Returns an error if a scenario expects a column that does not exist or a value that the column
 /// never contains.
-pub fn known(scenario: &Scenario) -> Result<(), TomlError> {
+pub fn check_expectations(scenario: &Scenario) -> Result<(), TomlError> {
     for row in &scenario.expect.strategies {
         for cell in &row.cells {
             can_be(cell).map_err(|why| wrong(scenario, row, cell.line, &why))?;
@@ -75,7 +75,7 @@ fn can_be(cell: &ExpectedCell) -> Result<(), String> {
     };
     let held = match (&holds, &cell.value) {
         (Holds::Words, value) => matches!(value, Expected::Word(_)),
-        (Holds::Numbers(_), Expected::Word(w)) => w == NONE,
+        (Holds::Numbers(_), Expected::Word(w)) => w == NO_VALUE,
         (Holds::Numbers(range), Expected::Number(n)) => range.contains(n),
         (Holds::Numbers(range), Expected::Within(least, most)) => {
             least.is_none_or(|n| n <= *range.end()) && most.is_none_or(|n| n >= *range.start())
@@ -86,7 +86,7 @@ fn can_be(cell: &ExpectedCell) -> Result<(), String> {
     }
     let can = match holds {
         Holds::Words => "a word".to_string(),
-        Holds::Numbers(range) => format!("a number ({}), {NONE:?}", reports::in_words(&range)),
+        Holds::Numbers(range) => format!("a number ({}), {NO_VALUE:?}", reports::in_words(&range)),
     };
     let value = &cell.value;
     Err(format!("`{column}` is expected to be {value}, but holds {can}; correct the value"))
@@ -164,11 +164,11 @@ impl DerivedFigure {
 }
 
 /// Displayed value of an empty cell.
-const NONE: &str = "n/a";
+const NO_VALUE: &str = "n/a";
 
 /// Returns an error if a scenario expects something of an unknown strategy. External programs are
 /// known by the name that the run gives them.
-pub fn known_to(specs: &[Spec], scenario: &Scenario) -> Result<(), TomlError> {
+pub fn check_strategies(specs: &[Spec], scenario: &Scenario) -> Result<(), TomlError> {
     let is_row = |label: &str| label == AS_RECORDED || specs.iter().any(|s| s.label() == label);
     for row in scenario.expect.strategies.iter().filter(|row| !is_row(&row.label)) {
         Spec::parse(&row.label).map_err(|e| wrong(scenario, row, row.line, &e.to_string()))?;
@@ -199,7 +199,7 @@ fn differs(cell: Option<&Cell>, want: &Expected) -> Option<String> {
         Some(Cell::Int(n)) => Ok(*n as f64),
         Some(Cell::Real(x)) => Ok(*x),
         Some(Cell::Word(w)) => Err(w.as_str()),
-        Some(Cell::Na) => Err(NONE),
+        Some(Cell::Na) => Err(NO_VALUE),
     };
     let as_wanted = match (want, found) {
         (Expected::Number(want), Ok(found)) => (want - found).abs() <= 1e-6,

@@ -1,4 +1,4 @@
-//! The whole `ctxbench` command with a strategy of one's own beside the others.
+//! The whole `ctxbench` command with one more strategy.
 
 mod newest_turns;
 

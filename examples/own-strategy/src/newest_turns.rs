@@ -1,4 +1,4 @@
-//! Shows what always stands at the beginning and the newest turns.
+//! Keeps the fixed beginning and the newest turns.
 
 use ctxbench_harness::own::core::block::{Block, BlockKind};
 use ctxbench_harness::own::core::compaction::CompactionKind;
@@ -12,7 +12,7 @@ pub const DESCRIPTOR: Descriptor =
     Descriptor::own::<NewestTurns>("newest-turns", "shows the newest turns only");
 
 settings! {
-    /// What can be set.
+    /// Settings.
     pub struct NewestTurnsSettings {
         /// newest turns that stay
         keep: count = 3, "ours";

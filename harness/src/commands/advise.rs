@@ -1,5 +1,4 @@
-//! `ctxbench advise`: what the knobs of the product that a person uses would have changed on their
-//! last sessions.
+//! `ctxbench advise`: the effect of other settings of an agent on your last sessions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,7 +20,7 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_strategies::{Spec, all};
 use serde_json::json;
 
-use super::corpus::{Shown, load_usable};
+use super::corpus::{Progress, load_usable};
 use super::run::tokens;
 use super::specs;
 
@@ -37,31 +36,31 @@ pub(crate) struct Args {
     /// Your recordings: files and folders, as for `run`, such as ~/.claude/projects
     #[arg(value_name = "SESSION|DIR")]
     inputs: Vec<String>,
-    /// Take the N sessions that began last, of those that can be used
+    /// Take the N newest usable sessions
     #[arg(long, value_name = "N", default_value_t = 20)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     last: u64,
-    /// Take sessions with at least N tokens of content, such as 50k: short ones never compact
+    /// Take sessions with at least N tokens of content, such as 50k; short ones never compact
     #[arg(long, value_name = "N", value_parser = tokens)]
     min_tokens: Option<u64>,
     /// Take sessions that began on this day or later, UTC
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = choice::day)]
     since: Option<String>,
-    /// Only this product, as you have it set now, such as codex, codex@0.104 or
-    /// claude-code:threshold_percent=70 (repeat; default: each one as it is shipped)
+    /// Only this product with your settings, such as codex, codex@0.104 or
+    /// claude-code:threshold_percent=70 (repeat; default: all with shipped settings)
     #[arg(long, value_name = "P[:k=v,…]")]
     product: Vec<String>,
-    /// Settings file of a product, such as opencode.jsonc or Codex's config.toml (repeat): what it
-    /// says of compaction is how you have it set now
+    /// Settings file of a product with your settings, such as opencode.jsonc or Codex's config.toml
+    /// (repeat)
     #[arg(long, value_name = "FILE")]
     settings: Vec<PathBuf>,
-    /// Context window in tokens, such as 200000 or 200k, instead of the model's
+    /// Context window in tokens, such as 200000 or 200k (default: the model's)
     #[arg(long, value_name = "N", value_parser = tokens)]
     window: Option<u64>,
-    /// Threads
+    /// Number of threads (default: all cores)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     jobs: Option<u64>,
-    /// JSON instead of text
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
@@ -127,7 +126,7 @@ pub(crate) fn advise(args: &Args) -> anyhow::Result<()> {
     super::print(&pages.join("\n"))
 }
 
-/// The products that are asked for, as they are set now; all that have knobs without a wish.
+/// Returns the selected products with the user's settings; by default all with settings to try.
 fn products(args: &Args) -> anyhow::Result<Vec<Spec>> {
     let with_knobs = || all().filter(|d| !d.knobs.is_empty()).map(|d| d.name);
     let named: Vec<String> = match &args.product[..] {
@@ -146,7 +145,9 @@ fn products(args: &Args) -> anyhow::Result<Vec<Spec>> {
             );
         }
         if spec.version.is_description() {
-            bail!("--product: {text} is no release of {name}; name it, a version and its settings");
+            bail!(
+                "--product: {text} is not a release of {name}; expected NAME[@VERSION][:setting=value,…]"
+            );
         }
         if out.iter().any(|p| p.descriptor.name == name) {
             bail!("--product: {name} is given twice; it is set one way now");
@@ -157,12 +158,12 @@ fn products(args: &Args) -> anyhow::Result<Vec<Spec>> {
     Ok(out)
 }
 
-/// The program that recorded a session.
+/// Returns the program that recorded a session.
 fn recorded_by(s: &Scenario) -> Option<&str> {
     s.session.header.source.as_ref().map(|s| s.format.as_str())
 }
 
-/// Why a session cannot be looked at.
+/// Fails with a reason if a session is not usable.
 fn of_use(s: &Scenario, products: &[Spec]) -> Result<(), String> {
     let Some(program) = recorded_by(s) else {
         return Err("not recorded by a program".into());
@@ -170,8 +171,10 @@ fn of_use(s: &Scenario, products: &[Spec]) -> Result<(), String> {
     if !products.iter().any(|p| p.descriptor.name == program) {
         let knobs = all().any(|d| d.name == program && !d.knobs.is_empty());
         return Err(match knobs {
-            true => format!("recorded by {}, which is not asked for", one_line(program)),
-            false => format!("recorded by {}, whose settings we do not know", one_line(program)),
+            true => format!("recorded by {}, which is not selected", one_line(program)),
+            false => {
+                format!("recorded by {}, which has no documented settings here", one_line(program))
+            }
         });
     }
     if !s.session.has_counters() {
@@ -180,25 +183,25 @@ fn of_use(s: &Scenario, products: &[Spec]) -> Result<(), String> {
     if as_recorded(s, models::own(&s.session)).is_none() {
         let model = s.session.header.model.as_deref().map_or("an unknown model".into(), one_line);
         return Err(format!(
-            "of {model}, whose prices and window are not known (name it in a file of --models)"
+            "of {model}, with unknown prices and window (add it to a --models file)"
         ));
     }
     Ok(())
 }
 
-/// What a reader of the dollars must know of the model.
+/// Returns notes on the dollars of a session.
 fn remarks(s: &Scenario) -> Vec<String> {
     let of_session = models::remarks(&s.session, models::own(&s.session));
-    // That of its own model is said there; subagents may have others.
+    // Notes on the main model are given there; subagents may use others.
     let own = s.session.header.model.as_deref();
     of_session.chain(about_prices(&s.session, own)).collect()
 }
 
-/// Sessions that nothing was made of, by the reason.
+/// Skipped sessions by reason.
 #[derive(Default)]
 struct Skipped(BTreeMap<String, Vec<String>>);
 
-/// Most names of skipped sessions in a line.
+/// Maximum number of skipped sessions in a line.
 const NAMED: usize = 3;
 
 impl Skipped {
@@ -250,7 +253,7 @@ fn of_product(args: &Args, product: &Spec, sessions: Vec<Scenario>) -> anyhow::R
             limits.push(knob.caveat.to_string());
         }
     }
-    // As it is set now was run above.
+    // The present settings were run above.
     plan.specs.remove(0);
     if !plan.scenarios.is_empty() {
         runs.extend(records(&plan));
@@ -262,13 +265,13 @@ fn plan(args: &Args, scenarios: Vec<Scenario>, specs: Vec<Spec>) -> Plan {
     let options =
         Options { transport: Transport::Direct, window: args.window, ..Options::default() };
     let mut plan = Plan { scenarios, specs, options, ..Plan::default() };
-    // More threads than can be counted are all that there are.
+    // More threads than `usize` means all cores.
     plan.jobs = args.jobs.and_then(|n| usize::try_from(n).ok()).unwrap_or(plan.jobs);
     plan
 }
 
 fn records(plan: &Plan) -> Vec<RunRecord> {
-    let shown = Shown::new("rows", plan.pairs() as u64, plan.pairs() as u64);
+    let shown = Progress::new("rows", plan.pairs() as u64, plan.pairs() as u64);
     let finished = plan.run(&|_| shown.step(1));
     finished.into_iter().map(|f| f.replayed.record).collect()
 }

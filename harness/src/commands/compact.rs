@@ -1,10 +1,9 @@
-//! `ctxbench compact`: the context before and after the compactions of a session, or after one that
-//! is asked for at a chosen point.
+//! `ctxbench compact`: shows the context before and after compactions.
 
 mod markdown;
 mod text;
 
-use crate::inspect::{Layout, asked, layouts, tools_tokens};
+use crate::inspect::{Layout, layouts, request_compaction, tools_tokens};
 use crate::models;
 use crate::point::Point;
 use crate::replay::Options;
@@ -30,31 +29,30 @@ pub(crate) struct Args {
     session: String,
     #[command(flatten)]
     chosen: Chosen,
-    /// End the session at this point and ask for a compaction there: turn:N, step:N (a reply with
-    /// its results) or a share of the tokens such as 60%. Otherwise those are shown that the
-    /// strategy makes by itself
+    /// End the session at this point and ask for a compaction: turn:N, step:N (a reply with its
+    /// results) or a share of the tokens such as 60% (default: show the strategy's own compactions)
     #[arg(long, value_name = "POINT")]
     at: Option<Point>,
-    /// What the compaction is asked to keep
+    /// Instructions for the compaction
     #[arg(long, value_name = "TEXT", requires = "at")]
     instructions: Option<String>,
-    /// Markdown with all texts instead of a line per block
+    /// Print Markdown with all texts instead of a line per block
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// JSON with all texts
+    /// Print JSON with all texts
     #[arg(long)]
     json: bool,
-    /// Model (default: the one that the session was recorded with, else that of `run`)
+    /// Model (default: as for `run`)
     #[arg(long)]
     model: Option<String>,
-    /// Context window in tokens, instead of the model's
+    /// Context window in tokens (default: the model's)
     #[arg(long, value_parser = super::run::tokens)]
     window: Option<u64>,
-    /// How tokens are counted: off (o200k, whatever the model), family, recording, as for `run`
+    /// Token counting: off, family or recording, as for `run`
     #[arg(long, value_name = "HOW", value_parser = super::run::calibrate)]
     #[arg(default_value = Calibrate::default().word())]
     calibrate: Calibrate,
-    /// Who writes the summary, as for `run`
+    /// Summarizer, as for `run`
     #[arg(long, value_name = "KIND", default_value = "extractive")]
     summarizer: String,
     /// File with the answers of a summarizer's server, as for `run`
@@ -62,30 +60,30 @@ pub(crate) struct Args {
     cassette: Option<CassetteFile>,
 }
 
-/// What is shown.
+/// The output.
 #[derive(Serialize)]
-struct Shown {
+struct Output {
     session: String,
     title: String,
     model: String,
-    /// Definitions of tools, beside the blocks in every prompt, before and after.
+    /// Tokens of tool definitions, which are in every prompt in addition to the blocks.
     tools_tokens: u64,
-    /// Where a compaction was asked for.
+    /// Point of the requested compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     instructions: Option<String>,
-    strategies: Vec<Row>,
+    strategies: Vec<StrategyCompactions>,
 }
 
-/// One strategy.
+/// Compactions of one strategy.
 #[derive(Serialize)]
-struct Row {
+struct StrategyCompactions {
     strategy: String,
-    /// Why there is no compaction to show.
+    /// Reason for the absence of compactions.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
-    /// Compactions of its own before the one that was asked for.
+    /// Number of the strategy's own compactions before the requested one.
     #[serde(skip_serializing_if = "Option::is_none")]
     before_it: Option<u64>,
     compactions: Vec<Layout>,
@@ -111,16 +109,22 @@ pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
         let strategy = spec.label();
         if let Some(why) = spec.unfit(model) {
             let why = Some(why.to_string());
-            strategies.push(Row { strategy, why, before_it: None, compactions: vec![] });
+            strategies.push(StrategyCompactions {
+                strategy,
+                why,
+                before_it: None,
+                compactions: vec![],
+            });
             continue;
         }
         strategies.push(match args.at {
             Some(point) => {
                 let words = args.instructions.as_deref();
-                let found = runtime.block_on(asked(&scenario, spec, model, &options, point, words));
+                let found = runtime
+                    .block_on(request_compaction(&scenario, spec, model, &options, point, words));
                 let found = found.with_context(|| format!("--at, {}", scenario.id))?;
                 let (why, before_it) = (found.why, Some(found.before_it));
-                Row { strategy, why, before_it, compactions: found.layouts }
+                StrategyCompactions { strategy, why, before_it, compactions: found.layouts }
             }
             None => {
                 let (compactions, wrong) =
@@ -128,11 +132,11 @@ pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
                 let nothing =
                     || compactions.is_empty().then(|| "it compacts nothing here".to_string());
                 let why = wrong.or_else(nothing);
-                Row { strategy, why, before_it: None, compactions }
+                StrategyCompactions { strategy, why, before_it: None, compactions }
             }
         });
     }
-    let shown = Shown {
+    let shown = Output {
         session: scenario.id.clone(),
         title: scenario.title.clone(),
         model: model.name.to_string(),
@@ -147,8 +151,8 @@ pub(crate) fn compact(args: &Args) -> anyhow::Result<()> {
     super::print(&if args.markdown { markdown::page(&shown) } else { text::page(&shown) })
 }
 
-/// The line above everything.
-fn heading(shown: &Shown) -> String {
+/// Returns the heading.
+fn heading(shown: &Output) -> String {
     let mut out = format!("{}: {} ({})", shown.session, shown.title, shown.model);
     if let Some(at) = &shown.at {
         out += &format!(", a compaction asked for at {at}");
@@ -159,21 +163,21 @@ fn heading(shown: &Shown) -> String {
     out
 }
 
-/// What stands beside the blocks.
-fn beside(shown: &Shown) -> String {
+/// Returns the line about tool definitions.
+fn tools_line(shown: &Output) -> String {
     format!(
         "tool definitions: {} tokens more in every prompt, before and after",
         shown.tools_tokens
     )
 }
 
-/// One compaction in a line.
+/// Returns a sentence about a compaction.
 fn sentence(l: &Layout) -> String {
-    use crate::inspect::words;
+    use crate::inspect::spaced_name;
     let mut out = format!(
         "{} ({}), before request {}: {} → {} tokens",
         l.mechanism,
-        words(&l.phase),
+        spaced_name(&l.phase),
         l.before_request,
         l.before_tokens,
         l.after_tokens

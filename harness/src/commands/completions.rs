@@ -1,4 +1,4 @@
-//! `ctxbench completions` and `ctxbench man`: made of the command line itself.
+//! `ctxbench completions` and `ctxbench man`, generated from the command line.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Whose completions to print
+    /// Shell
     #[arg(value_name = "bash|elvish|fish|powershell|zsh")]
     shell: Shell,
 }
@@ -29,10 +29,10 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = MAN_EXAMPLES)]
 pub(crate) struct ManArgs {
-    /// Command whose page is printed, such as `sessions list`; without it that of ctxbench
+    /// Command, such as `list` (default: ctxbench)
     #[arg(conflicts_with = "out")]
     command: Vec<String>,
-    /// Write a page per command into this folder instead
+    /// Write a page per command into this folder
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -58,7 +58,7 @@ pub(crate) fn man(args: &ManArgs, root: Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the pages of a command and of all below it.
+/// Writes the pages of a command and its subcommands.
 fn write_pages(command: &Command, folder: &Path) -> anyhow::Result<()> {
     for below in command.get_subcommands().filter(|c| !c.is_hide_set()) {
         write_pages(below, folder)?;
@@ -68,10 +68,10 @@ fn write_pages(command: &Command, folder: &Path) -> anyhow::Result<()> {
     Ok(files::write(&folder.join(man.get_filename()), text)?)
 }
 
-/// The command of a page, which has the names of commands with a dash between them.
+/// Returns the command of a page, named with dashes.
 fn page(name: &str, root: Command) -> anyhow::Result<Command> {
     let mut root = root.disable_help_subcommand(true);
-    // Gives commands the names of their pages.
+    // `build` gives commands the names of their pages.
     root.build();
     let inner = name.strip_prefix("ctxbench").map_or(name, |rest| rest.trim_start_matches('-'));
     if let Some(command) = named(inner, &root) {
@@ -79,7 +79,7 @@ fn page(name: &str, root: Command) -> anyhow::Result<Command> {
     }
     let known: Vec<&str> = root.get_subcommands().map(Command::get_name).collect();
     let otherwise = "`ctxbench help` lists them, and -o DIR writes the pages of all";
-    bail!("there is no command `{name}`; {}", nearest::hint_or(name, &known, otherwise))
+    bail!("unknown command `{name}`; {}", nearest::hint_or(name, &known, otherwise))
 }
 
 fn named<'c>(name: &str, of: &'c Command) -> Option<&'c Command> {

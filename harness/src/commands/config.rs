@@ -113,7 +113,7 @@ fn value_of(given: &[OsString], option: &str) -> Option<OsString> {
     value
 }
 
-/// Whether the user gives an option.
+/// Returns true if the user gives an option.
 fn is_given(given: &[OsString], option: &Arg) -> bool {
     let long = format!("--{}", option.get_long().unwrap_or_default());
     let short = option.get_short().map(|c| format!("-{c}"));

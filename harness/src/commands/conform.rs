@@ -1,4 +1,4 @@
-//! `ctxbench conform`: recorded behaviour of the real programs against ours.
+//! `ctxbench conform`: checks the strategies against recorded cases of the real programs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,14 +20,14 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Folder of cases, searched through
+    /// Folder with cases, searched recursively
     dir: PathBuf,
-    /// Write the result as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// How many of how many agreed.
+/// Number of agreeing cases, of all.
 #[derive(Clone, Copy, Default, Serialize)]
 struct Score {
     passed: usize,
@@ -47,7 +47,7 @@ impl std::fmt::Display for Score {
     }
 }
 
-/// The cases of one version of an agent.
+/// Cases of a version of an agent.
 #[derive(Default, Serialize)]
 struct Row {
     agent: String,
@@ -57,7 +57,7 @@ struct Row {
     requests: Score,
 }
 
-/// One failing case and where it first differs.
+/// A failing case and its first difference.
 #[derive(Serialize)]
 struct Failure {
     file: String,
@@ -71,7 +71,7 @@ struct Failure {
 struct Results {
     rows: BTreeMap<(String, String), Row>,
     failures: Vec<Failure>,
-    /// What changed between versions of a program.
+    /// Changes between versions of a program.
     changes: Vec<Changes>,
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn conform(args: &Args) -> anyhow::Result<()> {
 }
 
 impl Results {
-    /// The row of a file, also of one that cannot be run.
+    /// Returns the row of a file, also if it cannot be run.
     fn row_of(&mut self, head: &Value) -> &mut Row {
         let member = |name: &str| head[name].as_str().unwrap_or("?").to_string();
         let (agent, version) = (member("agent"), member("version"));
@@ -178,7 +178,7 @@ impl Results {
         }
     }
 
-    /// Passed and all, of both kinds.
+    /// Returns passed and all cases of both kinds.
     fn cases(&self) -> (usize, usize) {
         let scores = self.rows.values().flat_map(|r| [r.replay_cases, r.function_cases]);
         scores.fold((0, 0), |(passed, all), s| (passed + s.passed, all + s.all))
@@ -220,7 +220,7 @@ impl Results {
     }
 }
 
-/// A file itself, or the `.json` files in a folder and below.
+/// Returns the file, or the `.json` files in a folder and below.
 fn case_files(dir: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if dir.is_file() {
         return Ok(vec![dir.to_path_buf()]);

@@ -1,4 +1,4 @@
-//! The sessions that arguments name: walked one at a time, chosen among, and what is told meanwhile.
+//! Loads the sessions that arguments name, with progress on standard error.
 
 use std::collections::HashSet;
 use std::io::IsTerminal;
@@ -18,25 +18,25 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::input;
 use super::run::tokens;
 
-/// Which sessions of many are taken.
+/// Options that select sessions.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Choosing {
     /// Take the first N sessions, by their paths
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Take N sessions, drawn by --seed: the same ones wherever the folder stands
+    /// Take N random sessions, the same ones wherever the folder is (see --seeds, --seed)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,
     /// Take sessions with at least N tokens of content, such as 20000 or 20k
     #[arg(long, value_name = "N", value_parser = tokens)]
     min_tokens: Option<u64>,
-    /// Take sessions that began on this day or later, UTC; without a date they are left out
+    /// Take sessions that began on this day or later, UTC; sessions without a date are left out
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = choice::day)]
     since: Option<String>,
 }
 
 impl Choosing {
-    /// With the seed of the command.
+    /// Returns the selection, with the seed for a sample.
     pub(crate) fn choice(&self, seed: Option<u64>) -> Choice {
         let many = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
         Choice {
@@ -50,18 +50,17 @@ impl Choosing {
     }
 }
 
-/// How far a command is, on standard error: on a terminal a line that is rewritten, else a line now
-/// and then.
-pub(crate) struct Shown {
+/// Progress on standard error: a line that is rewritten on a terminal, otherwise a line every 30 s.
+pub(crate) struct Progress {
     pace: Mutex<Pace>,
     begin: Instant,
     bar: ProgressBar,
     terminal: bool,
 }
 
-impl Shown {
-    /// Of `total` things that weigh so much together.
-    pub(crate) fn new(what: &'static str, total: u64, weight: u64) -> Shown {
+impl Progress {
+    /// `total` items with a total `weight`.
+    pub(crate) fn new(what: &'static str, total: u64, weight: u64) -> Progress {
         let terminal = std::io::stderr().is_terminal();
         let bar = ProgressBar::new(total);
         if !terminal {
@@ -70,16 +69,21 @@ impl Shown {
         if let Ok(style) = ProgressStyle::with_template("{bar:20} {msg}") {
             bar.set_style(style);
         }
-        Shown { pace: Pace::new(what, total, weight).into(), begin: Instant::now(), bar, terminal }
+        Progress {
+            pace: Pace::new(what, total, weight).into(),
+            begin: Instant::now(),
+            bar,
+            terminal,
+        }
     }
 
-    /// Nothing is shown of what goes on beside something else.
-    pub(crate) fn nothing() -> Shown {
+    /// Progress that shows nothing.
+    pub(crate) fn hidden() -> Progress {
         let (pace, begin) = (Pace::new("", 0, 0).into(), Instant::now());
-        Shown { pace, begin, bar: ProgressBar::hidden(), terminal: true }
+        Progress { pace, begin, bar: ProgressBar::hidden(), terminal: true }
     }
 
-    /// One more is done.
+    /// Counts an item of this weight.
     pub(crate) fn step(&self, weight: u64) {
         let Ok(mut pace) = self.pace.lock() else { return };
         pace.step(weight);
@@ -92,53 +96,54 @@ impl Shown {
         }
     }
 
-    /// Runs what writes to standard error or output, which must not meet the line.
+    /// Runs `write`, which prints, without mixing its output with the progress line.
     pub(crate) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
 }
 
-impl Shown {
-    /// Takes the line away.
+impl Progress {
+    /// Removes the progress line.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-impl Drop for Shown {
+impl Drop for Progress {
     fn drop(&mut self) {
         self.clear();
     }
 }
 
-/// What a walk meets.
-pub(crate) enum Met {
-    /// Its facts are still to be found.
+/// An item found by [`walk`].
+pub(crate) enum WalkItem {
+    /// A session, before the search for facts.
     Session(Box<Scenario>),
     /// A session or a file that cannot be read.
-    Damaged(LoadError),
-    /// A file of a folder that is no session.
-    Other(LoadError),
+    Unreadable(LoadError),
+    /// A file in a folder that is not a session.
+    NotASession(LoadError),
 }
 
-impl Met {
-    /// `many` = in a folder, where there may be other things than sessions.
-    fn of(one: Result<Scenario, LoadError>, many: bool) -> Met {
-        let known = |scenario: &Scenario| verify::known(scenario).map_err(LoadError::from);
+impl WalkItem {
+    /// `in_folder`: other files than sessions are expected.
+    fn from_result(one: Result<Scenario, LoadError>, in_folder: bool) -> WalkItem {
+        let known =
+            |scenario: &Scenario| verify::check_expectations(scenario).map_err(LoadError::from);
         match one.and_then(|scenario| known(&scenario).map(|()| scenario)) {
-            Ok(scenario) => Met::Session(scenario.into()),
-            Err(e) if many && e.is_other() => Met::Other(e),
-            Err(e) => Met::Damaged(e),
+            Ok(scenario) => WalkItem::Session(scenario.into()),
+            Err(e) if in_folder && e.is_other() => WalkItem::NotASession(e),
+            Err(e) => WalkItem::Unreadable(e),
         }
     }
 }
 
-/// Goes through the sessions of what was named, one at a time: (the path as named, where the session
-/// stands below it, what it is).
+/// Visits the sessions of all inputs, one at a time. `take` gets the progress, the input, the path
+/// below it and the item.
 pub(crate) fn walk(
     inputs: &[String],
-    shown: &mut Option<Shown>,
-    take: &mut dyn FnMut(&Shown, &str, &Path, Met) -> ControlFlow<()>,
+    shown: &mut Option<Progress>,
+    take: &mut dyn FnMut(&Progress, &str, &Path, WalkItem) -> ControlFlow<()>,
 ) -> anyhow::Result<()> {
     let mut corpora: Vec<Option<Corpus>> = Vec::new();
     for input in inputs {
@@ -150,13 +155,14 @@ pub(crate) fn walk(
     let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |m| m.len());
     let files: Vec<&PathBuf> = corpora.iter().flatten().flat_map(Corpus::files).collect();
     let weight = files.iter().map(|f| bytes(f)).sum();
-    let shown: &Shown =
-        shown.get_or_insert_with(|| Shown::new("files", files.len() as u64, weight));
+    let shown: &Progress =
+        shown.get_or_insert_with(|| Progress::new("files", files.len() as u64, weight));
     for (input, corpus) in inputs.iter().zip(corpora) {
         let path = Path::new(input);
         if input::is_pipe(path) {
-            let name = input::shown(path);
-            let mut one = |place: &Path, one| take(shown, input, place, Met::of(one, false));
+            let name = input::display_name(path);
+            let mut one =
+                |place: &Path, one| take(shown, input, place, WalkItem::from_result(one, false));
             let ended = match input::piped(path) {
                 Ok(bytes) => {
                     let source = Source::of_bytes(&bytes, &name);
@@ -173,7 +179,7 @@ pub(crate) fn walk(
             let found = ctxbench_scenarios::load(input).map_err(|e| super::meant(input, e))?;
             for scenario in found.scenarios {
                 let place = PathBuf::from(&scenario.id);
-                if take(shown, input, &place, Met::Session(scenario.into())).is_break() {
+                if take(shown, input, &place, WalkItem::Session(scenario.into())).is_break() {
                     return Ok(());
                 }
             }
@@ -181,15 +187,16 @@ pub(crate) fn walk(
         };
         let many = path.is_dir();
         for file in corpus.files() {
-            let ended =
-                corpus::read(file, &mut |place, one| take(shown, input, place, Met::of(one, many)));
+            let ended = corpus::read(file, &mut |place, one| {
+                take(shown, input, place, WalkItem::from_result(one, many))
+            });
             shown.step(bytes(file));
             if ended.is_break() {
                 return Ok(());
             }
         }
         for (folder, e) in corpus.into_unread() {
-            if take(shown, input, &folder, Met::Damaged(e)).is_break() {
+            if take(shown, input, &folder, WalkItem::Unreadable(e)).is_break() {
                 return Ok(());
             }
         }
@@ -197,24 +204,24 @@ pub(crate) fn walk(
     Ok(())
 }
 
-/// Where a session stands below what was named, the same wherever that stands.
+/// Path of a session below its input, independent of the location of the input.
 pub(crate) fn below(input: &str, place: &Path) -> String {
     let below = place.strip_prefix(input).ok().filter(|p| !p.as_os_str().is_empty());
     let name = || place.file_name().map(PathBuf::from).unwrap_or_default();
     below.map_or_else(name, Path::to_path_buf).display().to_string()
 }
 
-/// Most skipped files that are named.
+/// Maximum number of skipped files in messages.
 const NAMED: usize = 5;
 
-/// What is skipped: how many, and the first few.
+/// Skipped files: their number and the first few.
 #[derive(Default)]
 pub(crate) struct Skipped {
     pub(crate) count: usize,
     pub(crate) first: Vec<(PathBuf, LoadError)>,
 }
 
-/// What is wrong with what stands at a place, which readers call by its last part.
+/// Formats an error with its full path. Readers only name the last part.
 pub(crate) fn at(place: &Path, why: &LoadError) -> String {
     let (place, why) = (place.display().to_string(), why.to_string());
     match why.split_once(':') {
@@ -232,8 +239,8 @@ impl Skipped {
         }
     }
 
-    /// Tells the first few.
-    pub(crate) fn tell(&self, before: &str) {
+    /// Prints the first few on standard error.
+    pub(crate) fn report(&self, before: &str) {
         for (place, why) in &self.first {
             tell!("note: {before}skipped: {}", at(place, why));
         }
@@ -243,13 +250,13 @@ impl Skipped {
     }
 }
 
-/// The sessions that arguments name, as many as are chosen. What cannot be read is told on standard
-/// error; it is the end only where nothing else was named.
+/// Loads the selected sessions. Reports unreadable files on standard error, and fails only if
+/// nothing else was named.
 pub(crate) fn load_all(inputs: &[String], choice: &Choice) -> anyhow::Result<Vec<Scenario>> {
     load_usable(inputs, choice, &mut |_| true)
 }
 
-/// The same of the sessions that are of use, from among which they are chosen.
+/// Loads the selected sessions among those that are usable.
 pub(crate) fn load_usable(
     inputs: &[String],
     choice: &Choice,
@@ -262,22 +269,22 @@ pub(crate) fn load_usable(
     Ok(all.into_iter().map(|(scenario, ())| scenario).collect())
 }
 
-/// Where a walk met a session.
+/// Position of a session in a walk.
 #[derive(Clone, Copy)]
-pub(crate) struct Meeting {
-    /// How many sessions it met before this one.
+pub(crate) struct Location {
+    /// Number of sessions before this one.
     pub(crate) ordinal: usize,
-    /// It stands in a file that a second walk finds again.
+    /// True if a second walk can read the session again.
     pub(crate) is_on_disk: bool,
 }
 
-/// The same with what `make` notes of each session that is chosen, whose facts are still to be found;
-/// it may also let go of what the session holds.
+/// Loads the selected sessions, with a note by `make` on each. `make` runs before the search for
+/// facts and may drop the content of the session.
 pub(crate) fn load_each<T>(
     inputs: &[String],
     choice: &Choice,
     is_usable: &mut dyn FnMut(&Scenario) -> bool,
-    make: &mut dyn FnMut(Meeting, Scenario) -> (Scenario, T),
+    make: &mut dyn FnMut(Location, Scenario) -> (Scenario, T),
 ) -> anyhow::Result<Vec<(Scenario, T)>> {
     let mut kept: Vec<(usize, PathBuf, (Scenario, T))> = Vec::new();
     let mut chooser = Chooser::new(choice);
@@ -287,11 +294,11 @@ pub(crate) fn load_each<T>(
     walk(inputs, &mut None, &mut |_, input, place, one| {
         let (sessions, skipped) = &mut met[index(input)];
         match one {
-            Met::Session(scenario) => {
+            WalkItem::Session(scenario) => {
                 *sessions += 1;
                 let path = Path::new(input);
                 let is_on_disk = !input::is_pipe(path) && is_path(input);
-                let meeting = Meeting { ordinal, is_on_disk };
+                let meeting = Location { ordinal, is_on_disk };
                 ordinal += 1;
                 if !is_usable(&scenario) {
                     return ControlFlow::Continue(());
@@ -301,7 +308,7 @@ pub(crate) fn load_each<T>(
                     kept.extend(chooser.take(ticket, one));
                 }
             }
-            Met::Damaged(e) | Met::Other(e) => skipped.add(place, e),
+            WalkItem::Unreadable(e) | WalkItem::NotASession(e) => skipped.add(place, e),
         }
         if chooser.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
@@ -313,7 +320,7 @@ pub(crate) fn load_each<T>(
         let all = skipped.count + sessions;
         if sessions == 0 {
             let Some((place, e)) = skipped.first.into_iter().next() else { continue };
-            // What was named must be there; what is in it may be damaged.
+            // An input must exist; files in it may be damaged.
             if inputs.len() == 1 || !Path::new(input).exists() {
                 return Err(super::meant(input, e));
             }
@@ -321,8 +328,8 @@ pub(crate) fn load_each<T>(
             failed = Some(e);
         } else if skipped.count > 0 {
             let n = skipped.count;
-            tell!("note: {input}: {n} of {all} files hold no session and are skipped");
-            skipped.tell(&format!("{input}: "));
+            tell!("note: {input}: {n} of {all} files are not sessions and are skipped");
+            skipped.report(&format!("{input}: "));
         }
     }
     if let Some(line) = &left_out {
@@ -338,28 +345,28 @@ pub(crate) fn load_each<T>(
     Ok(named(inputs, kept))
 }
 
-/// Goes through the same sessions once more, as long as `take` wants; it gets each with its ordinal,
-/// and finds its facts itself.
+/// Visits the same sessions again until `take` breaks. `take` gets the ordinal and the session,
+/// before the search for facts.
 pub(crate) fn walk_again(
     inputs: &[String],
     take: &mut dyn FnMut(usize, Scenario) -> ControlFlow<()>,
 ) -> anyhow::Result<()> {
     let mut ordinal = 0;
-    walk(inputs, &mut Some(Shown::nothing()), &mut |_, _, _, one| match one {
-        Met::Session(scenario) => {
+    walk(inputs, &mut Some(Progress::hidden()), &mut |_, _, _, one| match one {
+        WalkItem::Session(scenario) => {
             ordinal += 1;
             take(ordinal - 1, *scenario)
         }
-        Met::Damaged(_) | Met::Other(_) => ControlFlow::Continue(()),
+        WalkItem::Unreadable(_) | WalkItem::NotASession(_) => ControlFlow::Continue(()),
     })
 }
 
-/// The sessions of each argument with names of their own.
+/// Gives the sessions of all inputs unique ids.
 fn named<T>(
     inputs: &[String],
     mut kept: Vec<(usize, PathBuf, (Scenario, T))>,
 ) -> Vec<(Scenario, T)> {
-    // Stable: those of one argument stay in their order.
+    // The sort is stable: sessions of an input keep their order.
     kept.sort_by_key(|(n, ..)| *n);
     let mut out: Vec<(Scenario, T)> = Vec::new();
     for (n, input) in inputs.iter().enumerate() {
@@ -369,9 +376,9 @@ fn named<T>(
         if is_path(input) {
             name_apart(Path::new(input), &mut loaded);
         }
-        // Those of another argument may be called the same.
+        // Sessions of another input may have the same id.
         let known: HashSet<String> = out.iter().map(|(s, _)| s.id.clone()).collect();
-        let shown = input::shown(Path::new(input));
+        let shown = input::display_name(Path::new(input));
         let stem = Path::new(&shown).file_stem().unwrap_or_default().to_string_lossy();
         out.extend(loaded.into_iter().zip(notes).map(|((_, mut scenario), note)| {
             let own = scenario.id.clone();

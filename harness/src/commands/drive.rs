@@ -1,7 +1,7 @@
-//! `ctxbench drive`: real agents on sessions, beside our implementations of them.
+//! `ctxbench drive`: runs real agents on sessions and compares them with the strategies here.
 
 mod cases;
-mod told;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -50,43 +50,42 @@ pub(crate) struct Args {
     /// Agent (repeat): a name of `ctxbench list agents`, or a TOML file such as ./my-agent.toml
     #[arg(long, value_name = "NAME|FILE", required = true)]
     agent: Vec<String>,
-    /// Context window in tokens that the agent is told its model has, instead of the model's
+    /// Context window in tokens reported to the agent (default: the model's)
     #[arg(long, value_name = "N", value_parser = tokens)]
     window: Option<u64>,
-    /// Largest reply in tokens that the agent is told its model gives (default: the model's; an
-    /// eighth of --window)
+    /// Largest reply in tokens reported to the agent (default: the model's, or an eighth of
+    /// --window)
     #[arg(long, value_name = "N", value_parser = tokens)]
     max_output: Option<u64>,
-    /// Model (default: that of the agent's description)
+    /// Model (default: from the agent's description)
     #[arg(long, value_name = "M")]
     model: Option<String>,
-    /// Where the program of an agent is, if it is not in PATH (repeat)
+    /// Path of an agent's program that is not in PATH (repeat)
     #[arg(long, value_name = "NAME=PATH", value_parser = program)]
     program: Vec<(String, PathBuf)>,
-    /// Who writes summaries, as for `run`
+    /// Summarizer, as for `run`
     #[arg(long, value_name = "KIND", default_value = "extractive", value_hint = ValueHint::Other)]
     summarizer: String,
     /// File with the answers of a summarizer's server, as for `run`
     #[arg(long, value_name = "[offline:]FILE")]
     cassette: Option<CassetteFile>,
-    /// What the provider does wrong (repeat): N:FAULT for the N-th request, as for `serve`, or
-    /// summary:N:STATUS, summary:N:empty, work:N:STATUS for the N-th of a sort
+    /// Fault of the provider (repeat): N:FAULT for the N-th request, as for `serve`, or
+    /// summary:N:STATUS, summary:N:empty, work:N:STATUS for the N-th request of a kind
     #[arg(long, value_name = "N:FAULT")]
     fault: Vec<String>,
-    /// Seconds for which an agent may neither print nor ask anything, from its start on
+    /// Maximum seconds without output or a request of the agent
     #[arg(long, value_name = "S", default_value_t = agent::PATIENCE.as_secs(), value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
-    /// Keep the scratch folders, and say where they are
+    /// Keep the scratch folders and print their paths
     #[arg(long)]
     keep: bool,
-    /// Write what each agent did as conformance cases into this folder, and try them on our
-    /// implementations at once
+    /// Write conformance cases into this folder, and replay them with the strategies here
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     record: Option<PathBuf>,
     /// Folder for result files
     #[arg(short, long, value_name = "DIR", default_value = "ctxbench-out")]
     out: PathBuf,
-    /// Columns of summary.csv to show in the table, with commas between them
+    /// Columns of summary.csv for the table, separated by commas
     #[arg(long, value_name = "NAMES", conflicts_with = "json")]
     columns: Option<Columns>,
     /// Print results as JSON instead of tables
@@ -94,7 +93,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// An agent that is there, and what it is run with.
+/// An installed agent and its run settings.
 struct Ready {
     agent: Agent,
     options: Options,
@@ -114,13 +113,13 @@ pub(crate) fn drive(args: &Args) -> anyhow::Result<()> {
     let mut outcomes = Vec::new();
     for session in &sessions {
         for ready in &ready {
-            outcomes.push(one(session, ready, &mut cases));
+            outcomes.push(drive_one(session, ready, &mut cases));
         }
     }
     agreement::tell_apart(&mut outcomes.iter_mut().flat_map(|o| &mut o.ours).collect::<Vec<_>>());
     let rows = outcomes.iter().flat_map(|o| std::iter::once(&o.real).chain(&o.ours));
     let all = assembled(&ready, rows.cloned().collect());
-    let pages = told::pages(&outcomes, &args.fault)?;
+    let pages = tables::pages(&outcomes, &args.fault)?;
     let stored = reports::Stored::new(&all, &all.runs)?;
     outputs::write(&args.out, &stored, &pages.files, is_private, None)?;
     if args.json {
@@ -155,10 +154,10 @@ fn interrupt_message(record: Option<&Path>) -> String {
     }
 }
 
-/// Drives one agent through one session. Whatever goes wrong is its row.
-fn one(session: &Scenario, ready: &Ready, cases: &mut Option<Cases>) -> Outcome {
+/// Drives one agent through one session. Every failure becomes its row.
+fn drive_one(session: &Scenario, ready: &Ready, cases: &mut Option<Cases>) -> Outcome {
     let Ready { agent, options } = ready;
-    tell!("note: {} goes through {}", agent.title, session.id);
+    tell!("note: {} runs {}", agent.title, session.id);
     match drive::drive(session, agent, options) {
         Ok(driven) => {
             if let Some(folder) = &driven.kept {
@@ -176,7 +175,7 @@ fn one(session: &Scenario, ready: &Ready, cases: &mut Option<Cases>) -> Outcome 
     }
 }
 
-/// The agents, each with what it is run with; what is missing is told before anything begins.
+/// Returns the agents with their settings. Fails before the first run if an agent is missing.
 fn ready(args: &Args) -> anyhow::Result<Vec<Ready>> {
     let agents = args.agent.iter().map(|a| agent::find(a)).collect::<Result<Vec<_>, _>>()?;
     if let Some(name) = twice(agents.iter().map(|a| &a.name)) {
@@ -212,7 +211,7 @@ fn ready(args: &Args) -> anyhow::Result<Vec<Ready>> {
     agents.into_iter().map(|agent| Ok(Ready { options: options(&agent)?, agent })).collect()
 }
 
-/// The results of all rows.
+/// Assembles the results of all rows.
 fn assembled(ready: &[Ready], records: Vec<RunRecord>) -> Results {
     let mut models: Vec<&'static Model> = ready.iter().map(|r| r.options.model).collect();
     models.dedup_by_key(|m| &m.name);

@@ -1,4 +1,4 @@
-//! `ctxbench explain`: where a fact was lost, with the text before and after, or all that was lost.
+//! `ctxbench explain`: the loss of a fact, or of all facts, with the text before and after.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub(crate) struct Args {
     /// Id of the fact, as in facts.csv
     #[arg(required_unless_present = "lost")]
     fact: Option<String>,
-    /// Every need whose fact was gone, with the words before and after, session by session
+    /// List every need with a lost fact, with the text before and after
     #[arg(long, conflicts_with = "fact")]
     lost: bool,
     /// Only in this scenario
@@ -34,21 +34,21 @@ pub(crate) struct Args {
     /// Only with this model
     #[arg(long, value_name = "M")]
     model: Option<String>,
-    /// JSON instead of text
+    /// Print JSON instead of text
     #[arg(long)]
     json: bool,
 }
 
-/// The label of a strategy that is written as for `run`; what the results call so themselves stays.
+/// Returns the label of a strategy given as for `run`, unless the results have the given label.
 fn label(strategy: &str, results: &Results) -> String {
     let own = |r: &RunRecord| r.strategy.label == strategy || r.strategy.name == strategy;
-    match super::specs::one(strategy) {
+    match super::specs::parse_one(strategy) {
         Ok(spec) if !results.runs.iter().any(own) => spec.label(),
         _ => strategy.to_string(),
     }
 }
 
-/// Results with whole rows where they are asked about, and the figures of the others.
+/// Reads whole rows of the scenario, and figures of the others.
 fn of_scenario(path: &Path, scenario: Option<&str>) -> Result<Results, ReportError> {
     let file = ResultsFile::open(path)?;
     let mut results = file.head.without_rows();

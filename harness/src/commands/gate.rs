@@ -1,4 +1,4 @@
-//! `ctxbench gate` and `ctxbench compare`: did this change cost tokens?
+//! `ctxbench gate` and `ctxbench compare`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -24,7 +24,7 @@ Examples:
 pub(crate) struct Args {
     /// Folder or results.json of a run
     results: PathBuf,
-    /// Stored baseline
+    /// File with the baseline
     #[arg(long, value_name = "FILE")]
     baseline: PathBuf,
     /// Highest allowed value of a summary column (repeat)
@@ -33,16 +33,16 @@ pub(crate) struct Args {
     /// Lowest allowed value of a summary column (repeat)
     #[arg(long, value_name = "METRIC=VALUE")]
     min: Vec<String>,
-    /// Write the results as the new baseline instead of checking
+    /// Store the results as the new baseline instead of checking them
     #[arg(long, conflicts_with_all = ["max", "min", "markdown", "junit", "annotations"])]
     store: bool,
-    /// Write the verdict as Markdown too, such as a step summary; - prints it instead of the text
+    /// Also write the verdict as Markdown; - prints it instead of the text
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Write the verdict as JUnit XML too, a suite per row
+    /// Also write the verdict as JUnit XML, a suite per row
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Print annotations of a GitHub workflow behind the text
+    /// Also print annotations for a GitHub workflow
     #[arg(long)]
     annotations: bool,
 }
@@ -58,14 +58,14 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub(crate) struct CompareArgs {
-    /// Folder or results.json before
+    /// Folder or results.json of the base
     base: PathBuf,
-    /// Folder or results.json after
+    /// Folder or results.json of the change
     new: PathBuf,
-    /// Markdown instead of text
+    /// Print Markdown instead of text
     #[arg(long)]
     markdown: bool,
-    /// Hold a strategy of the first results against another one of the second, such as
+    /// Compare a strategy of the base with another one of the change, such as
     /// codex=codex:auto_compact_limit=90k (repeat)
     #[arg(long, value_name = "BASE=NEW")]
     map: Vec<String>,
@@ -78,7 +78,7 @@ pub(crate) fn gate(args: &Args) -> anyhow::Result<()> {
         return store(args, &results);
     }
     if !args.baseline.exists() {
-        bail!("there is no baseline {}; make one with --store", args.baseline.display());
+        bail!("{} does not exist; store a baseline with --store", args.baseline.display());
     }
     let baseline = reports::read_baseline(&args.baseline)?;
     let options = reports::GateOptions::parse(&args.max, &args.min)?;
@@ -110,7 +110,7 @@ pub(crate) fn gate(args: &Args) -> anyhow::Result<()> {
     if report.passed() { Ok(()) } else { Err(CheckFailed(report.verdict()).into()) }
 }
 
-/// Makes the results the new baseline. Only a baseline is replaced, of whatever version.
+/// Stores the results as the baseline. Replaces only a baseline, of any version.
 fn store(args: &Args, results: &reports::record::Results) -> anyhow::Result<()> {
     let path = &args.baseline;
     files::check_output(path, &[reports::results_file(&args.results)])?;
@@ -146,8 +146,7 @@ pub(crate) fn compare(args: &CompareArgs) -> anyhow::Result<()> {
     super::print(&if args.markdown { c.to_markdown() } else { c.to_text() })
 }
 
-/// Gives the rows of strategies of the base the labels under which others stand in the new results,
-/// and returns what each is called in the base, by its new label.
+/// Renames the strategies of the base to those of the change. Returns the base label by new label.
 fn mapped(
     pairs: &[String],
     base: &mut Results,
@@ -159,13 +158,13 @@ fn mapped(
     for pair in pairs {
         let (from, to) = map(pair, &old, &fresh)?;
         if let Some(other) = renamed.insert(from.clone(), to.clone()) {
-            bail!("--map {pair}: {from} is held against {other} already; leave one of the two out");
+            bail!("--map {pair}: {from} is already compared with {other}; remove one of the two");
         }
         if let Some(other) = called.insert(to.clone(), from) {
-            bail!("--map {pair}: {other} is held against {to} already; leave one of the two out");
+            bail!("--map {pair}: {other} is already compared with {to}; remove one of the two");
         }
     }
-    // What has the label of the one in the other results is compared with nothing.
+    // Rows that were renamed away have no counterpart.
     base.runs.retain(|r| {
         let label = &r.strategy.label;
         renamed.contains_key(label) || !called.contains_key(label)
@@ -186,17 +185,17 @@ fn labels(results: &Results) -> BTreeSet<String> {
     results.runs.iter().map(|r| r.strategy.label.clone()).collect()
 }
 
-/// The two labels that a pair names.
+/// Returns the two labels of a pair.
 fn map(
     pair: &str,
     old: &BTreeSet<String>,
     fresh: &BTreeSet<String>,
 ) -> anyhow::Result<(String, String)> {
     let known = |text: &str, all: &BTreeSet<String>| {
-        let label = specs::one(text).map_or_else(|_| text.to_string(), |spec| spec.label());
+        let label = specs::parse_one(text).map_or_else(|_| text.to_string(), |spec| spec.label());
         [text.to_string(), label].into_iter().find(|l| all.contains(l))
     };
-    // Settings hold `=` too, so the pair is parted where both sides are rows, or else one is.
+    // Settings contain `=` too: split where both sides are rows, else where one is.
     let parts = || pair.match_indices('=').map(|(at, _)| (&pair[..at], &pair[at + 1..]));
     let sides = || parts().map(|(from, to)| (from, known(from, old), to, known(to, fresh)));
     if let Some(both) = sides().find_map(|(_, from, _, to)| from.zip(to)) {

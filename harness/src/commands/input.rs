@@ -1,4 +1,4 @@
-//! What cannot be read twice: standard input and other pipes.
+//! Inputs that can be read only once: standard input and other pipes.
 
 use std::io;
 use std::path::Path;
@@ -7,14 +7,13 @@ use std::sync::OnceLock;
 use ctxbench_core::files;
 use ctxbench_scenarios::LoadError;
 
-/// Whether an argument names a pipe: `-` is standard input, `<(…)` a path that the shell makes. A
-/// device is one, too, though few give a session.
+/// Returns true for a pipe or a device: `-` is standard input, `<(…)` a path from the shell.
 pub(super) fn is_pipe(path: &Path) -> bool {
     let found = std::fs::metadata(path);
     path.as_os_str() == "-" || found.is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
-/// What came through a pipe.
+/// Reads a pipe.
 pub(super) fn piped(path: &Path) -> Result<Vec<u8>, LoadError> {
     static READ: OnceLock<()> = OnceLock::new();
     if path.as_os_str() != "-" {
@@ -27,9 +26,9 @@ pub(super) fn piped(path: &Path) -> Result<Vec<u8>, LoadError> {
     read.and_then(something).map_err(|e| unread(Path::new("standard input"), e))
 }
 
-/// The name that messages give to an argument, and that a session without an id gets: the number
-/// under which a shell hands over `<(…)` is none.
-pub(super) fn shown(path: &Path) -> String {
+/// Returns the name of an argument for messages and for sessions without an id; `pipe` for the
+/// number of `<(…)`.
+pub(super) fn display_name(path: &Path) -> String {
     if path.as_os_str() == "-" {
         return "stdin".to_string();
     }

@@ -1,4 +1,4 @@
-//! `ctxbench list` and `ctxbench show`: what there is.
+//! `ctxbench list` and `ctxbench show`.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::descriptor::Descriptor;
 use ctxbench_strategies::{ALL, all};
 
-use super::corpus::{Choosing, Shown};
+use super::corpus::{Choosing, Progress};
 use super::specs;
 use crate::drive::agent;
 use crate::exec;
@@ -26,13 +26,13 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// What to list
+    /// Kind of items
     #[arg(value_enum)]
     what: What,
-    /// The comparison matrix as Markdown (strategies only)
+    /// Print the comparison matrix as Markdown (strategies only)
     #[arg(long)]
     matrix: bool,
-    /// A program, which is started and asked what it is: NAME=exec:COMMAND (repeat; strategies
+    /// Program to start and ask for its name and version: NAME=exec:COMMAND (repeat; strategies
     /// only)
     #[arg(long, value_name = "NAME=exec:COMMAND")]
     strategy: Vec<String>,
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     inputs: Vec<String>,
     #[command(flatten)]
     choosing: Choosing,
-    /// Seed of --sample (default: 1)
+    /// Random seed for --sample (default: 1)
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
     /// One JSON object per line instead of a table (sessions only)
@@ -54,9 +54,9 @@ enum What {
     Strategies,
     Scenarios,
     Models,
-    /// Agents that `drive` knows, with the version that is installed here, or how to get it
+    /// Agents for `drive`, with the installed version or the way to install them
     Agents,
-    /// What recordings hold: agent, model, date, steps, tokens, peak, compactions, cost
+    /// Recorded sessions: agent, model, date, steps, tokens, peak, compactions, cost
     Sessions,
 }
 
@@ -74,17 +74,17 @@ pub(crate) struct ShowArgs {
 
 pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
     if args.matrix && args.what != What::Strategies {
-        bail!("--matrix goes with `list strategies`");
+        bail!("--matrix works with `list strategies` only");
     }
     if !args.strategy.is_empty() && args.what != What::Strategies {
-        bail!("--strategy goes with `list strategies`");
+        bail!("--strategy works with `list strategies` only");
     }
     let choice = args.choosing.choice(args.seed);
     if args.what == What::Sessions {
         return super::survey::list(&args.inputs, &choice, args.json);
     }
     if args.json || !args.inputs.is_empty() || choice != Choosing::default().choice(None) {
-        bail!("files, --json and options that choose among sessions go with `list sessions`");
+        bail!("files, --json and options that select sessions work with `list sessions` only");
     }
     let mut out = String::new();
     match args.what {
@@ -111,7 +111,7 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
                     let name = scenarios::pitfalls::find(code)
                         .map(|p| format!(" ({})", p.name))
                         .unwrap_or_default();
-                    let _ = writeln!(out, "{:<39} stands for: {code}{name}", "");
+                    let _ = writeln!(out, "{:<39} example of: {code}{name}", "");
                 }
             }
         }
@@ -139,11 +139,11 @@ pub(crate) fn list(args: &Args) -> anyhow::Result<()> {
     super::print(&out)
 }
 
-/// A line for each agent.
+/// Appends a line per agent.
 fn agents(out: &mut String) {
     let all = agent::built_in();
-    let shown = Shown::new("agents", all.len() as u64, all.len() as u64);
-    // Some take many seconds to say their version.
+    let shown = Progress::new("agents", all.len() as u64, all.len() as u64);
+    // Some agents need many seconds to print their version.
     let here: Vec<String> = std::thread::scope(|scope| {
         let ask = |a| {
             let shown = &shown;
@@ -168,7 +168,7 @@ fn agents(out: &mut String) {
     out.push_str(AGENTS);
 }
 
-/// What is here of an agent.
+/// Describes the installation of an agent.
 fn installed(a: &agent::Agent) -> String {
     match a.locate(None) {
         Ok(program) => {
@@ -181,18 +181,18 @@ fn installed(a: &agent::Agent) -> String {
 }
 
 const AGENTS: &str = "
-Columns: name for `drive --agent`, version that its description was tried with, our implementation
-that it is held against, what is here. An agent of your own is a file: docs/drive.md
+Columns: name for `drive --agent`, tested version, strategy for the comparison, installation. Describe your
+own agent in a file: docs/drive.md
 ";
 
 const ORIGINS: &str = "
-model*  our implementation, held against recorded cases of the program: docs/fidelity.md
-model   our implementation, by documentation and measurements
-own     of the crate that this program was built with
-real    a program that runs as it is: docs/exec.md
+model*  reimplementation, checked against recorded cases of the program: docs/fidelity.md
+model   reimplementation from documentation and measurements
+own     strategy of your crate
+real    program that runs unmodified: docs/exec.md
 ";
 
-/// Where a row comes from.
+/// Origin of a strategy, as in [`ORIGINS`].
 fn origin(d: &'static Descriptor) -> &'static str {
     if !ALL.iter().any(|ours| std::ptr::eq(ours, d) || ours.name == d.name) {
         "own"
@@ -203,13 +203,15 @@ fn origin(d: &'static Descriptor) -> &'static str {
     }
 }
 
-/// A line for each program, by what it says of itself.
+/// Appends a line per program, with the name and version that it reports.
 fn programs(given: &[String], out: &mut String) -> anyhow::Result<()> {
     for text in given {
         if !exec::is_exec(text) {
-            bail!("--strategy {text}: ours are listed anyway; write NAME=exec:COMMAND");
+            bail!(
+                "--strategy {text}: expected NAME=exec:COMMAND; built-in strategies are always listed"
+            );
         }
-        let spec = specs::one(text)?;
+        let spec = specs::parse_one(text)?;
         let d = spec.descriptor;
         let (name, version) =
             exec::introduced(&spec).map_err(|e| anyhow::anyhow!("{text}: {e}"))?;
@@ -218,7 +220,7 @@ fn programs(given: &[String], out: &mut String) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The comparison matrix as a Markdown table: a row per dimension, a column per product.
+/// Returns the comparison matrix as a Markdown table: a row per dimension, a column per product.
 pub(crate) fn matrix() -> String {
     let shown: Vec<_> = all().filter(|d| d.standing == Standing::Contender).collect();
     let mut out = String::from("| |");
@@ -241,7 +243,7 @@ pub(crate) fn matrix() -> String {
 }
 
 pub(crate) fn show(args: &ShowArgs) -> anyhow::Result<()> {
-    let spec = specs::one(&args.strategy)?;
+    let spec = specs::parse_one(&args.strategy)?;
     let d = spec.descriptor;
     let mut out = format!("{} {}\n{}\n", d.name, spec.version.name, d.summary);
     let _ = writeln!(out, "manual compaction: {}", d.manual.words());

@@ -73,7 +73,7 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 success, 1 a check failed or a row ended with an error, 2 wrong usage or input,
 3 a bug in ctxbench, 130/143/129 interrupted by Ctrl-C, TERM or HUP";
 
-/// Commands of the root help, by what people do.
+/// Groups of commands in the root help.
 const GROUPS: [(&str, &[&str]); 4] = [
     ("Compare strategies", &["run", "list", "show", "report", "explain", "compare"]),
     ("Your own sessions", &["advise", "import", "compact", "memory"]),
@@ -169,7 +169,7 @@ fn root() -> clap::Command {
 #[error("{0}")]
 pub(crate) struct CheckFailed(pub(crate) String);
 
-/// Runs the command line with additional strategies, for a `main` of your own.
+/// Runs the command line with additional strategies, for your own `main`.
 pub fn main(own: &'static [Descriptor]) -> ExitCode {
     if let Err(e) = ctxbench_strategies::add(own) {
         return exit_code(Err(e.into()));
@@ -289,32 +289,31 @@ fn error_chain(e: &anyhow::Error) -> String {
     })
 }
 
-/// The sessions that an argument names; - is standard input. What a folder holds besides is told on
+/// Loads the sessions of an argument; - is standard input. Reports other files of a folder on
 /// standard error.
 pub(crate) fn load(name: &str) -> anyhow::Result<Vec<Scenario>> {
     corpus::load_all(&[name.to_string()], &Choice::default())
 }
 
-/// What was named as a session, and is something else that we know.
+/// Explains an argument that is a strategy or a model instead of a session.
 fn meant(name: &str, e: LoadError) -> anyhow::Error {
     if !matches!(e, LoadError::NoSuchName { .. }) {
         return e.into();
     }
-    let option = if specs::one(name).is_ok() {
+    let option = if specs::parse_one(name).is_ok() {
         ("strategy", "--strategy")
     } else if model::find(name).is_ok() {
         ("model", "--model")
     } else {
         return e.into();
     };
-    anyhow::anyhow!("{name:?} is a {} and no session; give it as {} {name}", option.0, option.1)
+    anyhow::anyhow!("{name:?} is a {}, not a session; use {} {name}", option.0, option.1)
 }
 
-/// Enough of a file to see what it is, bytes.
+/// Bytes that suffice to detect a format.
 const HEAD_BYTES: u64 = 1 << 20;
 
-/// Refuses outputs, with their options, that cannot be written, are among the inputs or would
-/// overwrite each other.
+/// Refuses outputs that cannot be written, are among the inputs or would overwrite each other.
 fn check_outputs(outputs: &[(&str, &Path)], inputs: &[PathBuf]) -> anyhow::Result<()> {
     for (i, (option, path)) in outputs.iter().enumerate() {
         files::check_output(path, inputs).with_context(|| option.to_string())?;
@@ -358,12 +357,12 @@ pub(crate) fn check_not_session(option: &str, path: &Path) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The one session that something takes.
+/// Loads a single session.
 pub(crate) fn load_one(who: &str, name: &str) -> anyhow::Result<Scenario> {
     let mut loaded = load(name)?;
     match loaded.len() {
         1 => Ok(loaded.remove(0)),
-        n => bail!("{who} takes one session, and {n} are in {name}"),
+        n => bail!("{who} takes one session, but {name} has {n}"),
     }
 }
 

@@ -1,13 +1,13 @@
-//! What is made of private files is private, too.
+//! Private outputs for private inputs.
 
 use std::path::Path;
 
 use ctxbench_core::files;
 use ctxbench_reports::is_private;
 
-/// Where one of these, or a file in one of these folders, may be read by its owner alone, so may
-/// every file and folder that this process makes from now on. A file that is replaced keeps the
-/// permissions that somebody gave it. Returns whether one is.
+/// If an input, or a file in an input folder, is readable by its owner only, all new files and
+/// folders of this process are too. A replaced file keeps its permissions. Returns whether an input
+/// is private.
 pub(super) fn keep<P: AsRef<Path>>(inputs: impl IntoIterator<Item = P>) -> bool {
     let private = |path: &Path| match path.is_dir() {
         true => files::walk(path).unwrap_or_default().iter().any(|f| is_private(f)),
@@ -25,6 +25,6 @@ fn from_now_on() {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
 }
 
-/// Elsewhere a file has the permissions of its folder.
+/// Other systems use the permissions of the folder.
 #[cfg(not(unix))]
 fn from_now_on() {}

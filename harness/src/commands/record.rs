@@ -1,4 +1,4 @@
-//! `ctxbench record`: a session with a real model, as it went over the wire.
+//! `ctxbench record`: records the traffic between an agent and its provider.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -32,33 +32,32 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// The recording; a file that is there is not replaced
+    /// File for the recording; an existing file is not replaced
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
-    /// How this agent is told the address: a name that `drive` knows, or a TOML file with a [record]
-    /// table; see docs/record.md
+    /// Agent that defines how to pass the address: a name known to `drive`, or a TOML file with a
+    /// [record] table; see docs/record.md
     #[arg(long, value_name = "NAME|FILE", conflicts_with = "env")]
     agent: Option<String>,
-    /// Environment variable that holds the address (repeat): NAME, or NAME=TEXT with {url} in it
-    /// [default: those of the official SDKs]
+    /// Environment variable for the address (repeat): NAME, or NAME=TEXT with {url} in it [default:
+    /// those of the official SDKs]
     #[arg(long, value_name = "NAME[=TEXT]")]
     env: Vec<String>,
-    /// Where requests are passed on to [default: the provider whose API a request speaks, or the
-    /// address that one of the variables holds already]
+    /// URL that receives the requests [default: the provider of the request's API, or the previous
+    /// value of the variable]
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
-    /// Port on 127.0.0.1; 0 = any free one
+    /// Port on 127.0.0.1; 0 = any free port
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Take keys, tokens, passwords, mail addresses and names of home folders out of prompts and
-    /// replies; they are then not what was sent
+    /// Remove keys, tokens, passwords, mail addresses and names of home folders from prompts and
+    /// replies
     #[arg(long)]
     redact: bool,
-    /// Say nothing on standard error but what is wrong
+    /// Print only errors on standard error
     #[arg(short, long)]
     quiet: bool,
-    /// The program to record, with its arguments; without one, programs that are started by hand
-    /// are recorded until Ctrl-C
+    /// Program to record, with its arguments [default: record other programs until Ctrl-C]
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -91,7 +90,7 @@ pub(crate) fn record(args: &Args) -> anyhow::Result<ExitCode> {
         };
         anyhow::Ok((ran, witness))
     })?;
-    // What is still under way ends here and is recorded as such.
+    // Requests in flight end here and are recorded as unfinished.
     drop(runtime);
     if let Err(e) = &outcome {
         remove_if_empty(&args.out, &witness);
@@ -129,7 +128,7 @@ fn refused(args: &Args, e: &std::io::Error) -> anyhow::Error {
     }
 }
 
-/// The program, told where to send its requests; `None` = people start theirs by hand.
+/// Starts the program with the proxy's address; `None` = the user starts programs.
 fn start(
     args: &Args,
     agent: Option<&drive::agent::Agent>,
@@ -155,7 +154,7 @@ fn start(
         let (name, value) = variable(given, url)?;
         environment.insert(name, value);
     }
-    // A proxy of the network has no part in what stays on this machine.
+    // Requests to loopback must not go through a proxy.
     for name in ["NO_PROXY", "no_proxy"] {
         let others = std::env::var(name).unwrap_or_default();
         let local = "127.0.0.1,localhost";
@@ -171,7 +170,7 @@ fn start(
     Ok(Some(Program { name, arguments, environment }))
 }
 
-/// `NAME`, or `NAME=TEXT` with `{url}` in it.
+/// Parses `NAME`, or `NAME=TEXT` with `{url}` in it.
 fn variable(given: &str, url: &str) -> anyhow::Result<(String, String)> {
     let (name, text) = match given.split_once('=') {
         Some((name, text)) if text.contains("{url}") => (name, text.replace("{url}", url)),
@@ -210,7 +209,7 @@ async fn by_hand(recorder: Recorder) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-/// A program that never started leaves no file.
+/// Removes the file if the program did not start.
 fn remove_if_empty(out: &Path, witness: &RecorderHandle) {
     if witness.summary().exchanges == 0 {
         let _ = std::fs::remove_file(out);
@@ -230,7 +229,7 @@ fn tell_end(args: &Args, witness: &RecorderHandle) -> anyhow::Result<()> {
                  --agent; see docs/record.md)"
             ),
             n => tell!(
-                "{} in {out}; go on with: ctxbench run {out}",
+                "{} in {out}; replay with: ctxbench run {out}",
                 pluralize(usize::try_from(n).unwrap_or(usize::MAX), "request")
             ),
         }

@@ -1,4 +1,4 @@
-//! `ctxbench report`: results in another format.
+//! `ctxbench report`: writes results in other formats.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -29,10 +29,10 @@ pub(crate) struct Args {
     /// Format (repeat): md, html, csv, json, sqlite, svg, table, junit, bmf, github-benchmark
     #[arg(long, value_name = "FORMAT", default_value = "md")]
     format: Vec<String>,
-    /// Write files here; without it a format of one file goes to standard output
+    /// Folder for the files (default: standard output, for a format of one file)
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Keep keys, passwords, mail addresses and names of home folders, which are taken out otherwise
+    /// Keep keys, passwords, mail addresses and names of home folders, which are removed by default
     #[arg(long)]
     no_redact: bool,
 }
@@ -48,7 +48,7 @@ pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
     }
     let source = reports::results_file(&args.results);
     let unprinted = formats.iter().find(|f| args.out.is_none() && !f.prints);
-    // That there are no results weighs more.
+    // Missing results are reported first.
     if let Some(format) = unprinted.filter(|_| source.exists()) {
         bail!("--format {} makes files; name a folder for them with -o", format.name);
     }
@@ -71,7 +71,7 @@ pub(crate) fn report(args: &Args) -> anyhow::Result<()> {
 
 const SECRETS: &str = "taking secrets out of the results";
 
-/// Rows without their secrets.
+/// Rows with secrets removed.
 struct Redacted<'a> {
     rows: &'a dyn Rows,
     redactor: RefCell<Redactor>,
@@ -89,12 +89,12 @@ impl Rows for Redacted<'_> {
     }
 }
 
-/// The file that lists what reports were put into a folder, a line each behind the head.
+/// File with the names of the reports in a folder, a line each after the heading.
 const MARKER: &str = ".ctxbench-report";
 const MARKER_HEAD: &str = "ctxbench reports 1";
 
-/// Writes into a folder beside the files first, so that each is replaced by a whole one. A file that
-/// is there and that no report or run put there is never replaced.
+/// Writes into a temporary folder first, so that each file is replaced as a whole. Never replaces a
+/// file that ctxbench did not write.
 fn write(
     formats: &[&Format],
     stored: &Stored<'_>,
@@ -127,7 +127,7 @@ fn write(
     ours.extend(made.names.iter().cloned());
     let list = [MARKER_HEAD].into_iter().chain(ours.iter().map(String::as_str));
     let list: String = list.map(|line| format!("{line}\n")).collect();
-    // First, so that no file is taken for that of somebody else after a kill.
+    // The list comes first: after a kill, its files are still known as reports.
     files::write(&dir.join(MARKER), list)?;
     for name in &made.names {
         let path = dir.join(name);
@@ -141,7 +141,7 @@ fn write(
     Ok(())
 }
 
-/// What earlier reports put into a folder.
+/// Returns the files of earlier reports in a folder.
 fn listed(dir: &Path) -> BTreeSet<String> {
     let text = std::fs::read_to_string(dir.join(MARKER)).unwrap_or_default();
     let mut lines = text.lines();
@@ -157,11 +157,11 @@ fn print(format: &Format, stored: &Stored<'_>) -> anyhow::Result<()> {
     }
 }
 
-/// Standard output, which takes one file.
+/// Standard output, for one file.
 #[derive(Default)]
 struct Printed {
     taken: bool,
-    /// There were more.
+    /// True if a second file was refused.
     refused: Rc<Cell<bool>>,
 }
 
@@ -180,7 +180,7 @@ impl Files for Printed {
     }
 }
 
-/// Ends with the end of a line.
+/// Output that ends with a newline.
 struct Line {
     out: io::BufWriter<io::Stdout>,
     refused: Rc<Cell<bool>>,

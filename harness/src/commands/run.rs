@@ -1,4 +1,4 @@
-//! `ctxbench run`: strategies × sessions, a table, and files.
+//! `ctxbench run`: replays sessions with strategies, and writes a table and files.
 
 mod listed;
 pub(super) mod outputs;
@@ -33,7 +33,7 @@ use ctxbench_reports::{Artifact, Columns, RowCache, Stored};
 use ctxbench_scenarios as scenarios;
 use ctxbench_strategies::Spec;
 
-use super::corpus::{Choosing, Shown};
+use super::corpus::{Choosing, Progress};
 use super::memory::FolderArgs;
 use super::otel::Export;
 use super::private;
@@ -56,8 +56,8 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Session JSONL, scenario TOML, recordings of agents, the same compressed (.gz, .zst, .zip),
-    /// folders of these, names of built-in scenarios, or `all` of these
+    /// Sessions: session JSONL, scenario TOML, recordings of agents, any of these compressed (.gz,
+    /// .zst, .zip), folders of them, names of built-in scenarios, or `all` built-in scenarios
     #[arg(value_name = "SESSION|SCENARIO|DIR")]
     pub(super) inputs: Vec<String>,
     #[command(flatten)]
@@ -69,48 +69,48 @@ pub(crate) struct Args {
         "Model (repeat; default: the one a session was recorded with, else {DEFAULT_MODEL})"
     ))]
     model: Vec<String>,
-    /// How tokens are counted: off (o200k, whatever the model), family (as the model's family
-    /// counts), recording (the same, with what a recording's counters tell of text that it lacks)
+    /// Token counting: off (o200k for every model), family (like the model's family), recording
+    /// (family, corrected by a recording's counters)
     #[arg(long, value_name = "HOW", value_parser = calibrate, default_value = Calibrate::default().word())]
     calibrate: Calibrate,
-    /// Context window in tokens, such as 200000 or 200k, instead of the model's
+    /// Context window in tokens, such as 200000 or 200k (default: the model's)
     #[arg(long, value_name = "N", value_parser = tokens)]
     window: Option<u64>,
-    /// Model of every summary, instead of each strategy's own rule; of the same provider
+    /// Model of all summaries, of the same provider (default: the strategy's choice)
     #[arg(long, value_name = "M")]
     summary_model: Option<String>,
-    /// Who writes summaries (repeat to compare): extractive, ideal, lossy, scripted (the
-    /// recording's summaries), scripted:FILE, or a server, such as
-    /// openai+http://localhost:8080/v1#MODEL or an anthropic+ address (with --cassette)
+    /// Summarizer (repeat to compare): extractive, ideal, lossy, scripted (the recording's
+    /// summaries), scripted:FILE, or a server such as openai+http://localhost:8080/v1#MODEL or
+    /// anthropic+URL (with --cassette)
     #[arg(long, value_name = "KIND", default_value = "extractive", value_hint = ValueHint::Other)]
     summarizer: Vec<String>,
-    /// File that keeps the answers of a summarizer's server, each asked for once; offline:FILE
-    /// never asks, and a missing answer is an error of its row
+    /// File that records the answers of a summarizer's server; offline:FILE never asks the server,
+    /// and a missing answer is an error of its row
     #[arg(long, value_name = "[offline:]FILE")]
     cassette: Option<CassetteFile>,
-    /// How requests reach the mock server
+    /// Transport of requests to the mock server
     #[arg(long, value_enum, default_value_t = Door::Http)]
     transport: Door,
-    /// Random seed, or a range such as 0..9, for --sample (which takes the first) and the lossy
-    /// summarizer; of several seeds the table shows the mean and the range
+    /// Random seed, or a range such as 0..9, for the lossy summarizer and --sample (which uses the
+    /// first); with several seeds the table shows mean and range
     #[arg(long, value_name = "N|N..M", default_value = "1")]
     seeds: Seeds,
-    /// Project folder whose memory files each product puts into its prompts, as it would load them
+    /// Project folder with memory files, which each product adds to its prompts
     #[arg(long, value_name = "DIR")]
     memory: Option<PathBuf>,
     #[command(flatten)]
     folders: FolderArgs,
-    /// Do not model the agent fetching again what it lost and needs
+    /// Do not model how the agent reads lost content again
     #[arg(long)]
     no_rereads: bool,
     /// Write one JSON line per request to this file
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Write the JSON that a status line reads to this file, one line per reply
+    /// Write the JSON for a status line to this file, a line per reply
     #[arg(long, value_name = "FILE")]
     status: Option<PathBuf>,
-    /// Stop a run before a request that would go over so many USD: 2.50 (per session), 20/day,
-    /// 400/month (repeat)
+    /// Stop a run before a request that exceeds this limit: 2.50 (per session), 20/day, 400/month
+    /// (repeat)
     #[arg(long, value_name = "USD[/PERIOD]")]
     spend_limit: Vec<SpendLimit>,
     /// Send the metrics of the run to an OpenTelemetry collector, such as http://localhost:4318
@@ -119,7 +119,7 @@ pub(crate) struct Args {
     /// Folder for result files
     #[arg(short, long, value_name = "DIR", default_value = "ctxbench-out")]
     out: PathBuf,
-    /// Threads
+    /// Number of threads (default: all cores)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     jobs: Option<u64>,
     /// Compute only part I of N of the sessions, I from 1, or as a sum from 0 such as 0+1/3. The
@@ -130,13 +130,11 @@ pub(crate) struct Args {
     /// settings, model and ctxbench itself are the same; rows of programs and of real models are not
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     cache: Option<PathBuf>,
-    /// Hold the results against the scenarios' expected answers; exit 1 on any difference, or if
-    /// there is nothing to check
+    /// Compare the results with the scenarios' expected values; exit 1 if one differs or if there
+    /// are none
     #[arg(long, hide = true)]
     verify: bool,
-    /// Columns of summary.csv to show in the table, with commas between them, such as
-    /// cost_usd,needs_kept_pct (default: the usual ones, or on less than 100 characters the six
-    /// that decide)
+    /// Columns of summary.csv for the table, separated by commas, such as cost_usd,needs_kept_pct
     #[arg(long, value_name = "NAMES")]
     columns: Option<Columns>,
     /// Print results as JSON instead of a table
@@ -151,11 +149,11 @@ enum Door {
 }
 
 pub(crate) fn run(args: Args) -> anyhow::Result<()> {
-    // Takes a moment of reading, in which the sessions are looked at.
+    // Hashing the binary takes a moment; sessions are listed meanwhile.
     let program = std::thread::spawn(keys::program);
     let (plan, listed) = plan(&args)?;
     if args.verify {
-        plan.scenarios.iter().try_for_each(|s| verify::known_to(&plan.specs, s))?;
+        plan.scenarios.iter().try_for_each(|s| verify::check_strategies(&plan.specs, s))?;
     }
     private::keep(plan.scenarios.iter().flat_map(|s| &s.files));
     reports::check_out(&args.out)?;
@@ -180,7 +178,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         cache_dir.display()
     )));
     let total = plan.pairs() as u64;
-    let (export, shown) = (Export::new(args.otel.as_ref()), Shown::new("rows", total, total));
+    let (export, shown) = (Export::new(args.otel.as_ref()), Progress::new("rows", total, total));
     let program = program.join().unwrap_or_default();
     let mut rows = RunRows {
         keys: Keys::new(&program, &plan.options, &args.chosen.programs()),
@@ -236,8 +234,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
         let more = more.take(1).flat_map(|r| &r.warnings[s.warnings.len()..]);
         more.for_each(|w| tell!("note: {}: {w}", s.id));
     }
-    // What was measured is worth more than what was asked for beside it: nothing that fails keeps
-    // the rest from being written and shown.
+    // A failed extra file must not prevent the results from being written and shown.
     let mut failures = Vec::new();
     let timings = outputs::timings(&rows, begin.elapsed())?;
     let private = listed.iter().enumerate().any(|(at, l)| plan.is_here(at) && l.is_private);
@@ -263,7 +260,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     }
     shutdown::set_message(None);
     let written = failures.is_empty();
-    failures.extend(show(&args, &stored).err());
+    failures.extend(print_results(&args, &stored).err());
     if written && !args.json {
         tell!("Results written to {0}/ (open {0}/index.html)", args.out.display());
     }
@@ -278,11 +275,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     judged
 }
 
-/// Holds the results to what was asked of them.
+/// Runs the checks that the options ask for.
 fn judged(args: &Args, plan: &Plan, all: &Results) -> anyhow::Result<()> {
     if args.verify {
-        // Expected answers are those of the default summariser; beside it, others are not held to
-        // them.
+        // Expected values are for the default summarizer. Rows of other summarizers in the same run
+        // are not checked.
         let default = Summariser::default();
         let beside = plan.summarisers.len() > 1 && plan.summarisers.contains(&default);
         let held =
@@ -306,8 +303,8 @@ fn judged(args: &Args, plan: &Plan, all: &Results) -> anyhow::Result<()> {
     failed_rows(&all.runs).map_or(Ok(()), |why| Err(super::CheckFailed(why).into()))
 }
 
-/// Prints the results as was asked for.
-fn show(args: &Args, stored: &Stored<'_>) -> anyhow::Result<()> {
+/// Prints the table or JSON.
+fn print_results(args: &Args, stored: &Stored<'_>) -> anyhow::Result<()> {
     let all = &stored.figures;
     if args.json {
         return super::print_with(|out| reports::write_json(stored, out));
@@ -321,7 +318,7 @@ fn show(args: &Args, stored: &Stored<'_>) -> anyhow::Result<()> {
     ))
 }
 
-/// An error if any row ended with one.
+/// Returns an error message if a row ended with an error.
 pub(super) fn failed_rows(rows: &[RunRecord]) -> Option<String> {
     let failed: Vec<&RunRecord> = rows.iter().filter(|r| r.status == Status::Error).collect();
     let first = failed.first()?;
@@ -337,30 +334,26 @@ pub(super) fn failed_rows(rows: &[RunRecord]) -> Option<String> {
     })
 }
 
-/// A prefix from which a recording's own content is no longer what its figures are about, tokens.
+/// Prefix size, in tokens, from which the recorded content says little about a session.
 const LARGE_PREFIX: u64 = 60_000;
 
-/// What a reader of the figures should know of a session.
+/// Returns notes on the figures of a session.
 fn remarks(s: &scenarios::Scenario) -> Vec<String> {
     let mut out = Vec::new();
     if !s.session.entries.iter().any(|e| matches!(e, Entry::Assistant(_))) {
-        out.push(
-            "it holds no reply of a model, so there is nothing to replay but one neutral answer"
-                .to_string(),
-        );
+        out.push("it has no reply of a model; only one neutral reply is replayed".to_string());
     }
     if let Some(n) = s.session.header.prefix_tokens.filter(|n| *n > LARGE_PREFIX) {
         out.push(format!(
             "{n} tokens of its first request are not in the recording, more than a system prompt \
-             needs: it probably goes on from a \
-             conversation that was recorded elsewhere, and its figures say little"
+             needs: it probably continues another recorded conversation, and its figures say little"
         ));
     }
     out.extend(crate::replay::remarks(&s.session));
     out
 }
 
-/// A setting that names a model must name one of the same provider.
+/// Checks that models in settings belong to the provider of the run's model.
 fn own_models(spec: &Spec, model: &Model) -> anyhow::Result<()> {
     for (setting, name) in spec.settings.models() {
         let found =
@@ -428,7 +421,7 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
         },
         summarisers,
         seeds: args.seeds.count,
-        // More threads than can be counted are all that there are.
+        // More threads than `usize` means all cores.
         jobs: args
             .jobs
             .and_then(|n| usize::try_from(n).ok())
@@ -453,7 +446,7 @@ fn plan(args: &Args) -> anyhow::Result<(Plan, Vec<SessionSummary>)> {
     Ok((plan, listed))
 }
 
-/// What is named more than once, the first by name.
+/// Returns a repeated name, the first in order.
 pub(super) fn twice<T: Ord>(names: impl Iterator<Item = T>) -> Option<T> {
     let mut names: Vec<T> = names.collect();
     names.sort_unstable();
@@ -461,15 +454,15 @@ pub(super) fn twice<T: Ord>(names: impl Iterator<Item = T>) -> Option<T> {
     Some(names.swap_remove(at))
 }
 
-/// Whether anything asks for a meter.
+/// Returns true if an option needs the spend meter.
 fn watched(args: &Args) -> bool {
     args.status.is_some() || !args.spend_limit.is_empty() || args.otel.is_some()
 }
 
-/// The largest window that makes sense to ask for, tokens.
+/// Largest accepted window, tokens.
 const LARGEST_WINDOW: u64 = 1_000_000_000;
 
-/// A number of tokens: 200000, 200_000 or 200k.
+/// Parses a number of tokens: 200000, 200_000 or 200k.
 pub(super) fn tokens(text: &str) -> Result<u64, String> {
     match parse_quantity(text) {
         Some(n) if (1..=LARGEST_WINDOW).contains(&n) => Ok(n),
@@ -485,7 +478,7 @@ pub(super) fn calibrate(text: &str) -> Result<Calibrate, String> {
 }
 
 fn shard(text: &str) -> anyhow::Result<(usize, usize)> {
-    // A sum, for engines that count from 0.
+    // A sum, for schedulers that count from 0.
     let part = |i: &str| {
         let all = i.split('+').map(|n| n.parse().ok()).collect::<Option<Vec<usize>>>()?;
         all.into_iter().try_fold(0, usize::checked_add)
@@ -500,7 +493,7 @@ fn shard(text: &str) -> anyhow::Result<(usize, usize)> {
     }
 }
 
-/// Width of the table: `COLUMNS` if set, else the terminal's, else 140.
+/// Width of the table in characters: `COLUMNS`, else the terminal's, else 140.
 pub(super) fn width() -> usize {
     let given = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
     let terminal =

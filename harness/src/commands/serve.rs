@@ -1,4 +1,4 @@
-//! `ctxbench serve`: the mock model server on loopback, for any client.
+//! `ctxbench serve`: a mock model server on loopback.
 
 use std::fs::File;
 use std::io::Write;
@@ -24,25 +24,25 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// Whose API to serve [default: all]
+    /// Provider API [default: all]
     #[arg(long, value_parser = PossibleValuesParser::new(apis().iter().map(|a| a.name())))]
     provider: Option<String>,
-    /// Port on 127.0.0.1; 0 = any free one
+    /// Port on 127.0.0.1; 0 = any free port
     #[arg(long, default_value_t = 0)]
     port: u16,
-    /// Session, recording or scenario whose replies are given; without it replies say what arrived
+    /// Session, recording or scenario with the replies (default: replies describe the request)
     #[arg(long, value_hint = clap::ValueHint::AnyPath)]
     script: Option<String>,
-    /// Context window of every model in tokens, instead of its own
+    /// Context window of every model in tokens (default: the model's)
     #[arg(long, value_parser = super::run::tokens)]
     window: Option<u64>,
     /// Append a JSON line per request to this file
     #[arg(long)]
     log: Option<PathBuf>,
-    /// Write texts into the log whole, however long they are
+    /// Write texts into the log without cutting them
     #[arg(long, requires = "log")]
     log_texts: bool,
-    /// What goes wrong with a request, by its number: `3:500`, `2-4:429;retry-after=1`, `5:cut=3`,
+    /// Fault of a request, by its number: `3:500`, `2-4:429;retry-after=1`, `5:cut=3`,
     /// `6:slow=2000`, `7:overflow`
     #[arg(long, value_name = "N:FAULT")]
     fault: Vec<FaultPlan>,
@@ -74,13 +74,14 @@ pub(crate) fn serve(args: Args) -> anyhow::Result<()> {
         log_texts: args.log_texts,
         ..Options::default()
     };
-    // A large body is read and counted on one thread while others are answered.
+    // One thread reads and counts a large body while others answer.
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let server = Server::bind(options)
             .await
             .with_context(|| format!("cannot listen on 127.0.0.1:{}", args.port))?;
-        // Before the address is told: whoever reads it may stop the server at once.
+        // Catch signals before printing the address: a reader of the address may stop the server at
+        // once.
         let stop = shutdown_signal().context("cannot listen for signals")?;
         super::print(&format!("listening on http://{}", server.address()))?;
         server.run(stop).await;

@@ -1,4 +1,4 @@
-//! The strategies that a command is about, with the settings of people's own files.
+//! Strategies on the command line, with settings from files of the products.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -13,28 +13,28 @@ use crate::exec;
 pub(super) struct Chosen {
     /// Strategy with settings, such as codex:auto_compact_limit=90000 (repeat; default: all). A
     /// list [60k,90k,50%] or a range 60k..180k/30k makes a row for each value. Quote a text with a
-    /// comma: codex:compact_prompt="Note this, briefly" ("" is a quote in it). A program of yours:
+    /// comma: codex:compact_prompt="Note this, briefly" ("" is a quote in it). Your own program:
     /// NAME=exec:COMMAND or NAME=exec{k=v,…}:COMMAND (docs/exec.md)
     #[arg(long, value_name = "S[:k=v,…]")]
     pub(super) strategy: Vec<String>,
-    /// Settings file of a product, such as opencode.jsonc or Codex's config.toml (repeat): what it
-    /// says of compaction holds for every strategy of the product that is not told otherwise
+    /// Settings file of a product, such as opencode.jsonc or Codex's config.toml (repeat), for all
+    /// its strategies; settings of --strategy take precedence
     #[arg(long, value_name = "FILE")]
     settings: Vec<PathBuf>,
 }
 
 impl Chosen {
-    /// Whether a list or a range made several strategies of one.
+    /// Returns true if a list or a range added strategies.
     pub(super) fn swept(&self, specs: &[Spec]) -> bool {
         !self.strategy.is_empty() && specs.len() > self.strategy.len()
     }
 
-    /// Those that are programs, as they were given.
+    /// Returns the exec strategies as given.
     pub(super) fn programs(&self) -> Vec<String> {
         self.strategy.iter().filter(|s| exec::is_exec(s)).cloned().collect()
     }
 
-    /// The strategies, all of them where none is named.
+    /// Returns the strategies; all of them by default.
     pub(super) fn specs(&self) -> anyhow::Result<Vec<Spec>> {
         let mut specs = match &self.strategy[..] {
             [] => Spec::defaults(),
@@ -45,7 +45,7 @@ impl Chosen {
     }
 }
 
-/// The strategies that a word stands for: ours, or a program, each with lists and ranges of values.
+/// Parses strategies: built-in ones or programs, with lists and ranges of values.
 pub(super) fn rows(text: &str) -> Result<Vec<Spec>, SpecError> {
     if !exec::is_exec(text) {
         return Spec::sweep(text);
@@ -54,8 +54,8 @@ pub(super) fn rows(text: &str) -> Result<Vec<Spec>, SpecError> {
     exec::parse(text)
 }
 
-/// The one strategy that a word stands for.
-pub(super) fn one(text: &str) -> Result<Spec, SpecError> {
+/// Parses a single strategy.
+pub(super) fn parse_one(text: &str) -> Result<Spec, SpecError> {
     match exec::is_exec(text) {
         false => Spec::parse(text),
         true => match rows(text)?.as_slice() {
@@ -69,13 +69,13 @@ pub(super) fn one(text: &str) -> Result<Spec, SpecError> {
     }
 }
 
-/// Fills in what settings files of the products say; `option` names the strategies of a command.
+/// Applies settings files of products; `option` names the strategies of a command.
 pub(super) fn fill(specs: &mut [Spec], files: &[PathBuf], option: &str) -> anyhow::Result<()> {
     for file in files {
         let product = product_of(file, specs)?;
         let text = ctxbench_core::files::read_text(file)
             .with_context(|| format!("--settings: cannot read {}", file.display()))?;
-        // Editors on Windows put a byte order mark in front.
+        // Editors on Windows write a byte order mark.
         let text = text.trim_start_matches('\u{feff}');
         let wrong = |e| anyhow!("--settings: {}: {e}", file.display());
         let mut used = false;
@@ -94,8 +94,8 @@ pub(super) fn fill(specs: &mut [Spec], files: &[PathBuf], option: &str) -> anyho
     Ok(())
 }
 
-/// Whose file it is: by the end of its name and, where several products call theirs alike, by its
-/// folder, or else by whose strategies are asked for.
+/// Returns the product of a settings file: by the end of its name; if products share the name, by
+/// its folder, else by the selected strategies.
 fn product_of(file: &Path, specs: &[Spec]) -> anyhow::Result<&'static str> {
     let known: Vec<_> = all().filter_map(|d| Some((d.name, d.settings_file?))).collect();
     let name = file.file_name().unwrap_or_default().to_string_lossy();

@@ -25,7 +25,7 @@ impl FromStr for CassetteFile {
     }
 }
 
-/// The summarisers of a run, each once.
+/// Parses the summarizers of a run; a repeated one is an error.
 pub(super) fn summarisers(
     names: &[String],
     cassette: Option<&CassetteFile>,
@@ -33,7 +33,7 @@ pub(super) fn summarisers(
     let endpoints = names.iter().any(|n| n.contains("://"));
     let offline = cassette.is_some_and(|file| file.offline);
     let cassette = match cassette {
-        Some(_) if !endpoints => bail!("--cassette goes with a --summarizer that is a URL"),
+        Some(_) if !endpoints => bail!("--cassette needs a --summarizer that is a URL"),
         None if endpoints => bail!(
             "--summarizer with a URL needs --cassette FILE, in which every answer is recorded once"
         ),
@@ -55,7 +55,7 @@ pub(super) fn summarisers(
             _ => name.parse().map_err(|e| anyhow::anyhow!("--summarizer: {e}"))?,
         };
         if out.iter().any(|o| o.name() == one.name()) {
-            bail!("two summarisers are called `{}`; leave one out, or run them apart", one.name());
+            bail!("--summarizer: `{}` is given twice; remove one", one.name());
         }
         out.push(one);
     }

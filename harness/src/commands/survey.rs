@@ -1,4 +1,4 @@
-//! `ctxbench list sessions`: what a folder of recordings holds, a row for each session.
+//! `ctxbench list sessions`: a row for each recorded session.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::choice::{Choice, Chooser};
-use crate::survey::Row;
+use crate::survey::SessionSummary;
 use anyhow::bail;
 use ctxbench_core::calendar;
 use ctxbench_core::plural::pluralize;
@@ -16,14 +16,14 @@ use ctxbench_scenarios::formats::millis;
 use ctxbench_scenarios::{LoadError, is_path};
 use serde_json::json;
 
-use super::corpus::{Met, Shown, Skipped, at, below, walk};
+use super::corpus::{Progress, Skipped, WalkItem, at, below, walk};
 use super::output::{check_printed, escape};
 
-/// A row and where its session stands.
+/// A row and the path of its session.
 struct Placed {
     path: String,
-    row: Row,
-    /// The first of its numbers that were replaced, and how many there are.
+    row: SessionSummary,
+    /// First replaced number, and how many were replaced.
     replaced: Option<(String, usize)>,
 }
 
@@ -32,12 +32,12 @@ struct Totals {
     sessions: usize,
     tokens: u64,
     cost_usd: f64,
-    /// Sessions whose cost is known.
+    /// Sessions with a known cost.
     priced: u64,
     damaged: u64,
 }
 
-/// Writes a row per session as it is read.
+/// Writes each row as soon as its session is read.
 pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow::Result<()> {
     if inputs.is_empty() {
         bail!("`list sessions` takes files and folders: ctxbench list sessions DIR…");
@@ -52,21 +52,21 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
     let mut shown = None;
     walk(inputs, &mut shown, &mut |shown, input, place, met| {
         let put = match met {
-            Met::Session(scenario) => {
+            WalkItem::Session(scenario) => {
                 let Some(ticket) = chooser.admit(&scenario.session, &below(input, place)) else {
                     return going(chooser.is_full());
                 };
                 let path = place.display().to_string();
                 let all = scenario.warnings.iter().filter(|w| is_about_a_number(w));
                 let replaced = all.clone().next().map(|first| (first.clone(), all.count()));
-                let placed = Placed { path, row: Row::of(&scenario), replaced };
+                let placed = Placed { path, row: SessionSummary::new(&scenario), replaced };
                 match chooser.take(ticket, placed) {
                     Some(placed) => out.session(shown, &placed),
                     None => Ok(()),
                 }
             }
-            Met::Damaged(e) => out.damaged(shown, place, &e),
-            Met::Other(e) => {
+            WalkItem::Unreadable(e) => out.damaged(shown, place, &e),
+            WalkItem::NotASession(e) => {
                 skipped.add(place, e);
                 Ok(())
             }
@@ -100,7 +100,7 @@ pub(super) fn list(inputs: &[String], choice: &Choice, as_json: bool) -> anyhow:
     drop(shown);
     if skipped.count > 0 {
         tell!("note: no session in {}", pluralize(skipped.count, "file"));
-        skipped.tell("");
+        skipped.report("");
     }
     let nothing = out.totals.sessions == 0 && out.totals.damaged > 0;
     match put {
@@ -118,14 +118,14 @@ struct Out {
     json: bool,
     wrote: bool,
     totals: Totals,
-    /// What is told of numbers of sessions that were shown.
+    /// Notes on replaced numbers.
     replaced: Vec<String>,
-    /// What is told of prices, and of how many sessions.
+    /// Notes on prices, with the number of sessions.
     prices: BTreeMap<String, usize>,
 }
 
 impl Out {
-    fn line(&mut self, shown: &Shown, line: &str) -> io::Result<()> {
+    fn line(&mut self, shown: &Progress, line: &str) -> io::Result<()> {
         let head = (!self.json && !self.wrote).then(|| {
             columns([
                 "agent", "id", "model", "date", "steps", "tokens", "peak", "comp.", "cost", "path",
@@ -140,7 +140,7 @@ impl Out {
         })
     }
 
-    fn session(&mut self, shown: &Shown, placed: &Placed) -> io::Result<()> {
+    fn session(&mut self, shown: &Progress, placed: &Placed) -> io::Result<()> {
         let Placed { path, row, replaced } = placed;
         if let Some((first, all)) = replaced {
             let more = if *all > 1 { format!(", and {} more", all - 1) } else { String::new() };
@@ -181,7 +181,7 @@ impl Out {
         self.line(shown, &line)
     }
 
-    fn damaged(&mut self, shown: &Shown, place: &Path, why: &LoadError) -> io::Result<()> {
+    fn damaged(&mut self, shown: &Progress, place: &Path, why: &LoadError) -> io::Result<()> {
         self.totals.damaged += 1;
         if self.json {
             let line =
@@ -191,7 +191,7 @@ impl Out {
         self.line(shown, &escape(&format!("error: {}", at(place, why))))
     }
 
-    /// The last line of the table.
+    /// Writes the last line of the table.
     fn totals(&mut self) -> io::Result<()> {
         let t = &self.totals;
         if self.json {
@@ -214,7 +214,7 @@ fn dollars(usd: Option<f64>) -> String {
     usd.map_or_else(|| "n/a".to_string(), |usd| format!("${usd:.2}"))
 }
 
-/// Words under each other; the last column has no width.
+/// Aligns the cells of a row; the last column has no width.
 fn columns(words: [&str; 10]) -> String {
     let [agent, id, model, date, steps, tokens, peak, compactions, cost, path] = words;
     let (agent, id, model) = (cut(agent, 18), cut(id, 24), cut(model, 24));

@@ -1,5 +1,4 @@
-//! `ctxbench validate`: our cache model and token counts against the provider's counters in a
-//! recording.
+//! `ctxbench validate`: compares predicted tokens and cache reads with a recording's counters.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -24,22 +23,22 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "FILE")]
     #[arg(help = format!("Recordings of {}, or folders or archives of them", formats::titles()))]
     files: Vec<PathBuf>,
-    /// Fail when fewer per cent of the compared calls are exactly right; gateways do not count
+    /// Fail if fewer per cent of the compared calls match exactly; gateways do not count
     #[arg(long, value_name = "SHARE", value_parser = per_cent)]
     min: Option<f64>,
-    /// Let cache entries live for ever
+    /// Let cache entries live forever
     #[arg(long)]
     no_lifetimes: bool,
-    /// Lifetime of cache entries where the recording does not tell: 5m or 1h
+    /// Lifetime of cache entries where the recording has none: 5m or 1h
     #[arg(long, default_value = "5m", value_parser = ttl)]
     ttl: Ttl,
-    /// Multiply our token counts: a factor, or auto for the recording's own
+    /// Factor for predicted token counts, or auto for the recording's own factor
     #[arg(long, value_name = "FACTOR", default_value = "auto", value_parser = calibration)]
     calibrate: Calibration,
-    /// Leave out the comparison of real compactions with ours, which replays the session
+    /// Skip the comparison of recorded and replayed compactions, which replays the session
     #[arg(long)]
     no_replay: bool,
-    /// Write the result as JSON, with every call
+    /// Print JSON with every call
     #[arg(long)]
     json: bool,
 }
@@ -70,7 +69,7 @@ fn calibration(text: &str) -> Result<Calibration, String> {
 pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let options = Options { lifetimes: !args.no_lifetimes, ttl: args.ttl };
-    // The sessions of a file, and what of it cannot be validated.
+    // Sessions of a file, and errors.
     let one = |source: &Source<'_>| -> Vec<anyhow::Result<Validated>> {
         let mut out = Vec::new();
         read(source, |one| {
@@ -99,7 +98,7 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
             Some(bytes) => Source::of_bytes(bytes, &shown),
             None => on_disk(path, &shown),
         };
-        // A folder holds what it holds; only a file that was named has to be a recording.
+        // Only a named file must be a recording; a folder may contain other files.
         let before = all.len();
         let inside = inside(path, &source, &mut |source| {
             let found = source.map_or_else(|e| vec![Err(e.into())], &one);
@@ -133,7 +132,7 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
             false => super::print(&table(&all, args))?,
         }
     }
-    // The good ones are told before the first bad one ends it.
+    // Print the results before the first error.
     let mut bad = bad.into_iter();
     if let Some(first) = bad.next() {
         bad.for_each(|e| tell!("error: {e:#}"));
@@ -153,15 +152,15 @@ pub(crate) fn validate(args: &Args) -> anyhow::Result<()> {
     }
 }
 
-/// The files of subagents are recordings of their own here.
+/// Files of subagents are separate recordings here.
 fn on_disk<'a>(path: &'a Path, shown: &str) -> Source<'a> {
     Source::at(path).called(shown).alone()
 }
 
 type TakeSource<'a> = dyn FnMut(Result<&Source<'_>, InputError>) + 'a;
 
-/// Hands over what may be recordings in a folder, in those below it and in the archives there, or in
-/// an archive, and says how many that were. `None` = the source is one recording, or no archive.
+/// Passes possible recordings of a folder or an archive to the callback and returns their number.
+/// `None` = the source is a single recording.
 fn inside(
     path: &Path,
     source: &Source<'_>,
@@ -190,9 +189,9 @@ fn inside(
     Ok(Some(met))
 }
 
-/// The same of an archive; `None` for all that is none, or one recording.
+/// Visits an archive; `None` = a single recording or not an archive.
 fn members(source: &Source<'_>, take: &mut TakeSource<'_>) -> Result<Option<usize>, InputError> {
-    // What cannot be read at all is told by whoever reads it.
+    // The reader reports unreadable files.
     let is_archive = |head: Head| head.members.is_some() && formats::detect_head(&head).is_none();
     if !source.head().is_ok_and(is_archive) {
         return Ok(None);
@@ -214,12 +213,12 @@ fn members(source: &Source<'_>, take: &mut TakeSource<'_>) -> Result<Option<usiz
 
 fn may_be_recording(name: &Path, source: &Source<'_>) -> bool {
     let named = |ending: &str| name.extension().is_some_and(|e| e.eq_ignore_ascii_case(ending));
-    // Nothing in a tar archive is read, which is said.
+    // Tar archives are not read. A note says so.
     let known = |head: Head| head.is_tar() || formats::detect_head(&head).is_some();
     named("jsonl") || named("zip") || source.head().is_ok_and(known)
 }
 
-/// Recordings, and exactly right and compared calls, of those that are meant.
+/// Number of recordings, and of matching and compared calls.
 fn counted(all: &[Validated], of: impl Fn(&Validated) -> bool) -> (usize, usize, usize) {
     let add = |(n, e, c), v: &Validated| (n + 1, e + v.exact, c + v.compared);
     all.iter().filter(|v| of(v)).fold((0, 0, 0), add)

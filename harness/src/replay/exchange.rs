@@ -111,7 +111,7 @@ fn cut(text: &str, most: usize) -> String {
 /// Text of a recorded summary, as a portion.
 pub(crate) fn recorded_summary(text: Option<&str>, tokens: u64) -> Vec<Portion> {
     let portion = |text: &str| Portion {
-        kind: inspect::words(&BlockKind::Summary),
+        kind: inspect::spaced_name(&BlockKind::Summary),
         blocks: 1,
         tokens,
         texts: vec![BlockText { tool: None, tokens, text: cut(text.trim(), SUMMARY_TEXT) }],

@@ -80,7 +80,7 @@ pub struct RequestOutcome {
     pub wire: Option<Wire>,
     /// Path of the request.
     pub path: String,
-    /// Headers that may be kept: see [`crate::redact::headers`].
+    /// Headers that may be kept: see `crate::redact::headers`.
     pub headers: BTreeMap<String, String>,
     /// The body as it came; empty where it could not be read.
     pub body: Vec<u8>,

@@ -150,13 +150,13 @@ fn unusable_sessions_are_listed_with_the_reason() {
     let other = data("swe-agent/pydicom-1458-text.traj");
     let bare = session(3).replace("\"usage\":", "\"unused\":").replace("\"s03\"", "\"bare\"");
     here.write("mine/bare.jsonl", bare);
-    here.write("mine/strange.jsonl", session(4).replace("claude-sonnet-4-6", "nobody-7"));
+    here.write("mine/strange.jsonl", session(4).replace("claude-sonnet-4-6", "unknown-7"));
     let text = here.run(&format!("advise mine {other} --window 60k")).ok().stdout;
     let skipped = text.lines().find(|l| l.starts_with("Skipped: ")).unwrap();
     for part in [
         "1 session recorded by swe-agent, whose settings we do not know",
         "1 session without the provider's counters (bare)",
-        "1 session of nobody-7, whose prices and window are not known",
+        "1 session of unknown-7, whose prices and window are not known",
     ] {
         assert!(skipped.contains(part), "{skipped} has no {part}");
     }

@@ -227,7 +227,7 @@ fn bad_input_leaves_earlier_results_unchanged() {
     here.write("bad.jsonl", "{\"type\":\"session\",\"version\":1,\"id\":\"bad\"}\n{]\n{}\n");
     refuses(&here, "run bad.jsonl --out out --trace trace.jsonl", &["bad.jsonl:2"]);
     refuses(&here, "run good.jsonl --strategy codx --out out --trace trace.jsonl", &["codx"]);
-    refuses(&here, "import bad.jsonl -o good.jsonl", &["bad.jsonl"]);
+    refuses(&here, "import bad.jsonl -o good.jsonl --force", &["bad.jsonl"]);
     here.write("rollout.jsonl", "{\"type\":\"session_meta\",\"payload\":{\"id\":\"x\"}}\n");
     refuses(&here, "import rollout.jsonl -o ./rollout.jsonl", &["rollout.jsonl itself"]);
 }

@@ -290,7 +290,13 @@ fn recordings_of_every_format_import_and_run() {
     ];
     for (n, (path, sessions)) in all.into_iter().enumerate() {
         let path = data.join(path).display().to_string();
-        here.run("import").arg(&path).arg("-o").arg("s.jsonl").ok().says(&["cannot tell"]);
+        here.run("import")
+            .arg(&path)
+            .arg("-o")
+            .arg("s.jsonl")
+            .arg("--force")
+            .ok()
+            .says(&["cannot tell"]);
         let written = here.read("s.jsonl");
         let heads = written.lines().filter(|l| l.starts_with("{\"type\":\"session\"")).count();
         assert_eq!(heads, sessions, "{path}");
@@ -357,7 +363,7 @@ fn import_to_folder_writes_one_file_per_session() {
         here.run(&format!("import one.jsonl --to {to} -o {to}")).ok().says(&[lost]);
         assert_eq!(here.files(to).len(), 4);
         for file in here.files(to).into_keys() {
-            here.run(&format!("import {to}/{file} -o back-{to}.jsonl")).ok();
+            here.run(&format!("import {to}/{file} -o back-{to}.jsonl --force")).ok();
         }
     }
     here.run("import rec.jsonl --to anthropic").ok().prints(&["{\"model\":"]);
@@ -466,7 +472,7 @@ fn compare_prints_changed_and_unchanged_rows() {
     }
     here.run("compare a b --map codex=reference --map codex=codex")
         .fails_with(2)
-        .says(&["codex is held against reference already"]);
+        .says(&["codex is already compared with reference"]);
     // Each is compared with the other.
     let both = here.run("compare a a --map codex=reference --map reference=codex").ok();
     both.prints(&["codex → reference", "reference → codex"]);

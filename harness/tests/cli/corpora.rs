@@ -49,7 +49,7 @@ fn archives_of_tar_are_named_and_not_read() {
     here.write("all/y.tar.xz", "unsupported format");
     let said = "x.tar.gz: a tar archive, which is not read; unpack it and name the folder";
     let run = here.run(&format!("run all {REPLAY}")).ok();
-    run.says(&["all: 2 of 3 files hold no session", said, "y.tar.xz: a tar archive"]);
+    run.says(&["all: 2 of 3 files are not sessions", said, "y.tar.xz: a tar archive"]);
     here.run("list sessions all").ok();
     for line in [&format!("run all/x.tar.gz {REPLAY}"), "import all/x.tar.gz"] {
         here.run(line).fails_with(2).says(&[said]);
@@ -387,7 +387,7 @@ fn damaged_sessions_do_not_end_a_run_or_an_import() {
     let here = Folder::new();
     tree(&here, "all");
     let out = here.run(&format!("run all {REPLAY}")).ok();
-    out.says(&["note: all: 3 of 16 files hold no session and are skipped", "torn.jsonl.gz:1: "]);
+    out.says(&["note: all: 3 of 16 files are not sessions and are skipped", "torn.jsonl.gz:1: "]);
     let rows = here.csv("out/summary.csv");
     let ran: Vec<&str> = rows
         .iter()

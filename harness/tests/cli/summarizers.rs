@@ -10,7 +10,8 @@ const RUN: &str = "run login-bug-tight --transport direct --strategy codex --str
 #[test]
 fn unreachable_server_is_an_error_of_its_row() {
     let here = Folder::new();
-    here.run(&format!("{RUN} --cassette c.jsonl --summarizer openai+http://127.0.0.1:1/v1#m")).ok();
+    here.run(&format!("{RUN} --cassette c.jsonl --summarizer openai+http://127.0.0.1:1/v1#m"))
+        .fails_with(1);
     let rows = here.csv("ctxbench-out/summary.csv");
     let of = |name: &str| rows.iter().find(|r| r["strategy"] == name).unwrap();
     assert_eq!(
@@ -34,7 +35,7 @@ fn a_key_stays_in_its_variable() {
     };
     let refused = with("--summarizer openai+http://example.org/v1").fails_with(2);
     refused.says(&["a key travels over https only"]);
-    let run = with("--summarizer openai+http://127.0.0.1:1/v1 --trace t.jsonl").ok();
+    let run = with("--summarizer openai+http://127.0.0.1:1/v1 --trace t.jsonl").fails_with(1);
     assert!(
         ![&refused.stdout, &refused.stderr, &run.stdout, &run.stderr]
             .iter()

@@ -1,15 +1,15 @@
-//! The contexts in full, for a review.
+//! Contexts in full, for a review.
 
 use std::fmt::Write;
 
-use crate::inspect::{Layout, Piece, stays, unchanged};
+use crate::inspect::{ContextBlock, Layout, stays, unchanged};
 
-use super::{Shown, beside, heading, sentence};
+use super::{Output, heading, sentence, tools_line};
 
-/// A table of the strategies, then every context block by block. What was shown already is not
-/// shown again.
-pub(super) fn page(shown: &Shown) -> String {
-    let mut out = format!("# {}\n\n{}\n\n", heading(shown), beside(shown));
+/// Returns a table of the strategies, then every context block by block. A context that was shown
+/// before is not repeated.
+pub(super) fn page(shown: &Output) -> String {
+    let mut out = format!("# {}\n\n{}\n\n", heading(shown), tools_line(shown));
     out += "| strategy | before | after | summary | cost $ | waited s | facts lost | in summary | \
         what stands after |\n";
     out += "|---|--:|--:|--:|--:|--:|--:|--:|---|\n";
@@ -22,7 +22,7 @@ pub(super) fn page(shown: &Shown) -> String {
             let _ = writeln!(out, "| {strategy} | {} |", figures(l));
         }
     }
-    let mut told: Vec<(&str, &[Piece])> = Vec::new();
+    let mut told: Vec<(&str, &[ContextBlock])> = Vec::new();
     for row in shown.strategies.iter().filter(|r| !r.compactions.is_empty()) {
         let _ = write!(out, "\n## {}\n", row.strategy);
         for l in &row.compactions {
@@ -34,7 +34,7 @@ pub(super) fn page(shown: &Shown) -> String {
                 }
                 None => {
                     told.push((&row.strategy, &l.before));
-                    l.before.iter().for_each(|p| whole(&mut out, p));
+                    l.before.iter().for_each(|p| write_block(&mut out, p));
                 }
             }
             out += "\n### After\n";
@@ -43,7 +43,7 @@ pub(super) fn page(shown: &Shown) -> String {
                     true => {
                         let _ = write!(out, "\n{}, as before\n", title(p));
                     }
-                    false => whole(&mut out, p),
+                    false => write_block(&mut out, p),
                 }
             }
         }
@@ -71,12 +71,12 @@ fn figures(l: &Layout) -> String {
     format!("{} | {} | {measured} | {}", l.before_tokens, l.after_tokens, stays.join(", "))
 }
 
-fn title(p: &Piece) -> String {
+fn title(p: &ContextBlock) -> String {
     let tool = p.tool.as_deref().map(|t| format!(" `{t}`")).unwrap_or_default();
     format!("**{}**{tool}, {} tokens", p.name(), p.tokens)
 }
 
-fn whole(out: &mut String, p: &Piece) {
+fn write_block(out: &mut String, p: &ContextBlock) {
     let _ = write!(out, "\n{}\n", title(p));
     if !p.text.is_empty() {
         let fence = fence(&p.text);
@@ -84,7 +84,7 @@ fn whole(out: &mut String, p: &Piece) {
     }
 }
 
-/// One backquote more than the longest run in the text, at least three.
+/// Returns a fence that is one backquote longer than the longest run in the text, at least three.
 fn fence(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     "`".repeat(longest.max(2) + 1)

@@ -1,17 +1,17 @@
-//! A line per block, the context before beside the one after.
+//! A line per block: the context before on the left, after on the right.
 
 use std::fmt::Write;
 
-use crate::inspect::{Layout, Piece};
+use crate::inspect::{ContextBlock, Layout};
 
-use super::{Shown, beside, heading, sentence};
+use super::{Output, heading, sentence, tools_line};
 
-/// Characters of a side.
+/// Width of a side, characters.
 const SIDE: usize = 58;
 
-/// Everything, strategy by strategy.
-pub(super) fn page(shown: &Shown) -> String {
-    let mut out = format!("{}\n{}\n\n", heading(shown), beside(shown));
+/// Returns the output, strategy by strategy.
+pub(super) fn page(shown: &Output) -> String {
+    let mut out = format!("{}\n{}\n\n", heading(shown), tools_line(shown));
     for row in &shown.strategies {
         let own = match row.before_it {
             None | Some(0) => String::new(),
@@ -31,14 +31,14 @@ fn side_by_side(out: &mut String, l: &Layout) {
     let _ = writeln!(out, "{}", sentence(l));
     let _ = writeln!(out, "{:<SIDE$} | {:<SIDE$}", "before", "after");
     for i in 0..l.before.len().max(l.after.len()) {
-        let cell = |all: &[Piece]| all.get(i).map(line).unwrap_or_default();
+        let cell = |all: &[ContextBlock]| all.get(i).map(line).unwrap_or_default();
         let row = format!("{:<SIDE$} | {}", cell(&l.before), cell(&l.after));
         let _ = writeln!(out, "{}", row.trim_end());
     }
 }
 
-/// Kind, form and tokens of a block, and how it begins.
-fn line(p: &Piece) -> String {
+/// Returns kind, form and tokens of a block, and the beginning of its text.
+fn line(p: &ContextBlock) -> String {
     let start = p.text.chars().take(SIDE).map(|c| if c.is_control() { ' ' } else { c });
     let text = format!("{} {} {}", p.name(), p.tokens, start.collect::<String>());
     text.chars().take(SIDE).collect()

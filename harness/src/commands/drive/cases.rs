@@ -1,4 +1,4 @@
-//! What `--record` writes, and how our implementations do on it.
+//! Cases of `--record`, and their replay with the strategies here.
 
 use std::path::{Path, PathBuf};
 
@@ -9,11 +9,11 @@ use crate::conform::shorten;
 use crate::drive::Driven;
 use crate::drive::agent::Agent;
 
-/// The folder of cases.
+/// Folder for cases.
 pub(super) struct Cases {
     folder: PathBuf,
     written: usize,
-    /// Cases on which ours does something else, and those that could not be written.
+    /// Cases that differ, and those that could not be written.
     wrong: usize,
 }
 
@@ -24,7 +24,7 @@ impl Cases {
         Ok(Cases { folder: folder.to_path_buf(), written: 0, wrong: 0 })
     }
 
-    /// Writes the case of a session, and says what came of it.
+    /// Writes the case of a session and prints the outcome.
     pub(super) fn take(&mut self, session: &Scenario, agent: &Agent, driven: &Driven) {
         let written = match driven.record(agent, &session.id, &self.folder) {
             Ok(written) => written,
@@ -46,7 +46,7 @@ impl Cases {
         }
     }
 
-    /// What is wrong with the cases; `None` = they all agree.
+    /// Returns the failures; `None` = all cases agree.
     pub(super) fn differ(self) -> Option<String> {
         let Cases { folder, written, wrong } = self;
         let all = written.max(wrong);

@@ -1,4 +1,4 @@
-//! A folder in which each session is a file of its own.
+//! An output folder with a file per session.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use ctxbench_core::files;
 
-/// Whether an output is meant as a folder.
+/// Returns true if an output path means a folder.
 pub(super) fn is_one(path: &Path) -> bool {
     let ends = path.as_os_str().as_encoded_bytes().last();
     path.is_dir()
@@ -14,10 +14,10 @@ pub(super) fn is_one(path: &Path) -> bool {
         || (path.extension().is_none() && !path.exists())
 }
 
-/// The files of a folder, named by the ids of their sessions. Nothing that is there is replaced.
+/// Files of a folder, named by session id. Existing files are never replaced.
 pub(super) struct Folder<'a> {
     path: &'a Path,
-    /// How often each name was used, in small letters: some disks know no others.
+    /// Number of uses of each name, in lower case for case-insensitive file systems.
     used: HashMap<String, usize>,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Folder<'a> {
         Folder { path, used: HashMap::new() }
     }
 
-    /// Writes a session, and gives back where it is. One that is there already as it is stays.
+    /// Writes a session and returns its path. An identical existing file is kept.
     pub(super) fn write(&mut self, id: &str, ending: &str, text: &str) -> anyhow::Result<PathBuf> {
         std::fs::create_dir_all(self.path)
             .with_context(|| format!("-o: cannot make the folder {}", self.path.display()))?;
@@ -90,7 +90,7 @@ mod tests {
             ]
         );
         assert_eq!(std::fs::read_to_string(out.join("b.jsonl")).unwrap(), "mine");
-        // Once more: all of them are there.
+        // A second import finds all files.
         let mut folder = Folder::new(&out);
         let path = folder.write("a", "jsonl", "1").unwrap();
         assert_eq!(path, out.join("a.jsonl"));

@@ -1,4 +1,4 @@
-//! Importing what many files hold: folders, archives, and a choice among their sessions.
+//! Import of folders and archives, with a selection among their sessions.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use ctxbench_scenarios::Scenario;
 use ctxbench_scenarios::formats::{self, Source};
 
 use super::{Work, Write};
-use crate::commands::corpus::{Met, Skipped, at, below, walk};
+use crate::commands::corpus::{Skipped, WalkItem, at, below, walk};
 use crate::commands::input;
 
-/// Whether a path holds recordings and is none itself.
+/// Returns true for a folder or an archive of recordings.
 pub(super) fn is_corpus(path: &Path) -> bool {
     if input::is_pipe(path) {
         return false;
@@ -24,8 +24,8 @@ pub(super) fn is_corpus(path: &Path) -> bool {
 }
 
 impl Work {
-    /// Writes the chosen sessions of all paths, one at a time. What cannot be read is told and left
-    /// out, unless nothing is left.
+    /// Writes the selected sessions of all paths, one at a time. Unreadable files are reported and
+    /// skipped; fails if nothing is left.
     pub(super) fn chosen(
         &mut self,
         paths: &[PathBuf],
@@ -38,18 +38,18 @@ impl Work {
         let mut ended = Ok(());
         walk(&inputs, &mut None, &mut |shown, input, place, met| {
             match met {
-                // A session file and a scenario are no recordings, but their sessions are sessions.
-                Met::Session(scenario) => {
+                // Session files and scenarios also contain sessions.
+                WalkItem::Session(scenario) => {
                     let ticket = chooser.admit(&scenario.session, &below(input, place));
                     let one = ticket.and_then(|t| chooser.take(t, (place.to_path_buf(), scenario)));
                     if let Some((place, one)) = one {
                         ended = shown.aside(|| self.one_of_many(&place, *one, write));
                     }
                 }
-                Met::Damaged(e) => {
+                WalkItem::Unreadable(e) => {
                     shown.aside(|| self.fail(anyhow!("{}", at(place, &e))));
                 }
-                Met::Other(e) => skipped.add(place, e),
+                WalkItem::NotASession(e) => skipped.add(place, e),
             }
             if ended.is_ok() && !chooser.is_full() {
                 ControlFlow::Continue(())
@@ -65,7 +65,7 @@ impl Work {
         left_out.iter().for_each(|line| tell!("note: {line}"));
         if skipped.count > 0 {
             tell!("note: no session in {}", pluralize(skipped.count, "file"));
-            skipped.tell("");
+            skipped.report("");
         }
         if self.written > 0 || self.failed > 0 {
             return Ok(());

@@ -1,4 +1,4 @@
-//! `ctxbench import`: recordings become sessions, and sessions files of other formats.
+//! `ctxbench import`: converts recordings to sessions, and sessions to other formats.
 
 mod folder;
 mod many;
@@ -34,12 +34,12 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Recordings: files, also compressed, and folders and archives of them; - is standard input
+    /// Recordings: files (also compressed), folders and archives; - reads standard input
     #[arg(required = true, value_name = "FILE|DIR")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     choosing: Choosing,
-    /// Seed of --sample (default: 1)
+    /// Random seed for --sample (default: 1)
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
     #[arg(long, default_value = "auto")]
@@ -47,23 +47,22 @@ pub(crate) struct Args {
     format: String,
     #[arg(long, value_name = "FORMAT", default_value = "session")]
     #[arg(help = format!(
-        "What to write: {}; formats of others take sessions as well as recordings",
+        "Output format: {}",
         exports::names().join(", ")
     ))]
     to: String,
-    /// Write here instead of standard output: a file, which then holds all sessions one after the
-    /// other; or a folder (one that exists, or a name that ends in / or has no ending), in which
-    /// each session is a file of its own
+    /// Output instead of standard output: a file for all sessions, or a folder with a file per
+    /// session (an existing folder, or a name without extension or ending in /)
     #[arg(short, long, value_name = "FILE|DIR")]
     out: Option<PathBuf>,
     /// Replace the file of -o if it exists
     #[arg(long)]
     force: bool,
-    /// Take out keys, tokens, passwords, mail addresses and names of home folders
+    /// Remove keys, tokens, passwords, mail addresses and names of home folders
     #[arg(long)]
     redact: bool,
-    /// Also write the summaries that a program was given into this cassette, with the requests that
-    /// asked for them; recordings of `ctxbench record` hold these
+    /// Also write the recorded summaries into this cassette; recordings of `ctxbench record` have
+    /// them
     #[arg(long, value_name = "FILE")]
     cassette: Option<PathBuf>,
 }
@@ -73,7 +72,7 @@ pub(crate) fn import(args: &Args) -> anyhow::Result<()> {
     args.cassette.as_deref().map_or(Ok(()), |path| cassette(path, &args.files))
 }
 
-/// Writes the summaries of recordings that hold their requests.
+/// Writes recorded summaries and their requests into a cassette.
 fn cassette(path: &Path, files: &[PathBuf]) -> anyhow::Result<()> {
     files::check_output(path, files).context("--cassette")?;
     super::check_not_session("--cassette", path)?;
@@ -140,11 +139,11 @@ fn sessions(args: &Args) -> anyhow::Result<()> {
         if let Some(e) = unwritten.take() {
             return Err(e);
         }
-        // Nothing must take the place of what is there unless it is what was asked for.
+        // Keep an existing file unless the import succeeded.
         given_up = ended.is_err() || work.written == 0;
         if given_up { Err(std::io::Error::other("not imported")) } else { Ok(()) }
     });
-    // Names the file that has no room.
+    // This error names the file.
     if !given_up {
         put?;
     }
@@ -152,15 +151,15 @@ fn sessions(args: &Args) -> anyhow::Result<()> {
     work.outcome()
 }
 
-/// A session as it is to be written.
+/// A session, ready to be written.
 struct Written {
     id: String,
     text: String,
     ending: &'static str,
     messages: usize,
-    /// The file it stood in, as people named it.
+    /// Source file as the user named it.
     from: String,
-    /// Files beside that one that belong to it.
+    /// Further files of the source, such as those of subagents.
     beside: Vec<PathBuf>,
 }
 
@@ -168,23 +167,23 @@ type Write<'a> = dyn FnMut(Written) -> anyhow::Result<()> + 'a;
 
 struct Work {
     export: &'static Export,
-    /// `None` = each recording says what it is.
+    /// `None` = detect the format of each recording.
     format: Option<&'static Format>,
-    /// Each session becomes a file of its own.
+    /// True if each session is written to its own file.
     folder: bool,
     choice: Choice,
     redactor: Option<Redactor>,
-    /// Formats of which it was told what they cannot tell.
+    /// Formats with a printed note on their limits.
     told: Vec<&'static str>,
-    /// The newest failure, which is told when it is clear that it was not the only one.
+    /// The latest failure. It is printed once a second one occurs.
     last: Option<anyhow::Error>,
     failed: usize,
     written: usize,
 }
 
 impl Work {
-    /// Writes the sessions of all inputs, one at a time. What cannot be read is told and left out;
-    /// what cannot be written ends the work.
+    /// Writes the sessions of all inputs, one at a time. Unreadable inputs are reported and
+    /// skipped; a failed write ends the import.
     fn all(&mut self, inputs: &[PathBuf], write: &mut Write<'_>) -> anyhow::Result<()> {
         let choice = self.choice.clone();
         let Some(format) = self.format else {
@@ -200,10 +199,10 @@ impl Work {
         if choice != (Choice { seed: choice.seed, ..Choice::default() })
             || inputs.iter().any(|path| many::is_corpus(path))
         {
-            bail!("--format goes with files, all sessions of which are taken");
+            bail!("--format works with files only, and takes all their sessions");
         }
         for path in inputs {
-            let shown = input::shown(path);
+            let shown = input::display_name(path);
             let piped = match input::is_pipe(path).then(|| input::piped(path)).transpose() {
                 Ok(piped) => piped,
                 Err(e) => {
@@ -220,15 +219,15 @@ impl Work {
         Ok(())
     }
 
-    /// Why a file that was named is none to import.
+    /// Returns the reason not to import a file, if any.
     fn refused(&self, path: &Path) -> Option<anyhow::Error> {
         if input::is_pipe(path) || path.is_dir() {
             return None;
         }
         let source = Source::at(path);
-        // What cannot be read is told by who reads it.
+        // The reader reports unreadable files.
         let head = source.head().ok().filter(|head| head.members.is_none())?;
-        // By its text, and not by its ending alone.
+        // Detection uses the text, not only the extension.
         let is_session = sniff(&Source::of_bytes(head.text.as_bytes(), "")) == Some(Kind::Session);
         let as_it_is = self.export.name == "session" && !self.folder && self.redactor.is_none();
         let why = match sniff(&source) {
@@ -274,11 +273,11 @@ impl Work {
         ended
     }
 
-    /// What the recordings of a format cannot tell, once.
+    /// Prints the limits of a format, once.
     fn tell_untold(&mut self, format: &'static Format) {
         if !self.told.contains(&format.name) {
             self.told.push(format.name);
-            tell!("note: recordings of {} cannot tell {}", format.title, format.untold);
+            tell!("note: recordings of {} lack {}", format.title, format.untold);
         }
     }
 
@@ -290,7 +289,7 @@ impl Work {
         beside: Vec<PathBuf>,
         write: &mut Write<'_>,
     ) -> anyhow::Result<()> {
-        // What was found in a session is found in what another format says of it.
+        // Facts of a session also apply to its export.
         if facts_found && self.export.name != "session" {
             session.facts.clear();
         }
@@ -328,7 +327,7 @@ impl Work {
         }
     }
 
-    /// The one failure as it is, or how many there were.
+    /// Returns the only failure, or the number of failures.
     fn outcome(self) -> anyhow::Result<()> {
         let Work { last, failed, written, redactor, .. } = self;
         if let Some(note) = redactor.and_then(|r| r.note()) {

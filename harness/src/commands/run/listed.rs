@@ -58,10 +58,10 @@ pub(super) fn list(
             return (scenario, SessionSummary::default());
         }
         scenario.find_facts();
-        let run_with = models::of(&scenario.session, named);
+        let run_with = models::for_session(&scenario.session, named);
         let own = run_with.iter().flat_map(|m| models::remarks(&scenario.session, m));
         let warnings: Vec<String> = own.collect();
-        let content = Content::of(&scenario);
+        let content = Content::new(&scenario);
         let has_recorded = |m: &&'static Model| recorded::as_recorded(&scenario, m).is_some();
         let mut listed = SessionSummary {
             content,
@@ -141,7 +141,7 @@ pub(super) fn feed<'a>(
     let walked = walk_again(inputs, &mut |ordinal, mut scenario| {
         if let Some((at, pairs)) = on_disk.remove(&ordinal) {
             scenario.find_facts();
-            let same = Content::of(&scenario) == listed[at].content;
+            let same = Content::new(&scenario) == listed[at].content;
             let own = &plan.scenarios[at];
             scenario.id.clone_from(&own.id);
             scenario.session.header.id.clone_from(&own.session.header.id);

@@ -16,7 +16,7 @@ use ctxbench_reports::{ReportError, Row, RowCache, Rows, Take, sort_runs};
 use ctxbench_scenarios::Scenario;
 
 use super::listed::SessionSummary;
-use crate::commands::corpus::Shown;
+use crate::commands::corpus::Progress;
 use crate::commands::otel::Export;
 
 pub(super) struct RunRows<'a> {
@@ -27,7 +27,7 @@ pub(super) struct RunRows<'a> {
     /// Takes rows from the cache. Off when the run exports data that rows do not contain.
     pub(super) reuses_rows: bool,
     pub(super) export: &'a Export,
-    pub(super) shown: &'a Shown,
+    pub(super) shown: &'a Progress,
     /// Number of rows taken from the cache.
     pub(super) reused: AtomicUsize,
     /// Computed rows that ended with an error, and why.

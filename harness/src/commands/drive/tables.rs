@@ -1,5 +1,5 @@
-//! What a drive tells beside the tables that every run has: real and ours held together, and the
-//! requests beside the work.
+//! Tables of a drive: differences between the real agent and its model, and requests besides the
+//! work.
 
 use std::fmt::Write;
 
@@ -13,14 +13,14 @@ use ctxbench_reports::record::{
 use ctxbench_reports::{Artifact, printable};
 use serde_json::{Value, json};
 
-/// The same as text and as files of the results folder.
+/// The tables as text and as files of the results folder.
 pub(super) struct Pages {
     pub(super) text: String,
     pub(super) files: Vec<Artifact>,
 }
 
 pub(super) fn pages(outcomes: &[Outcome], faults: &[String]) -> anyhow::Result<Pages> {
-    let mut markdown = String::from("# Real agents beside our implementations\n\n");
+    let mut markdown = String::from("# Real agents and their models\n\n");
     markdown.push_str(&match faults {
         [] => harmless(&overview(outcomes)),
         faults => harmless(&under_faults(outcomes, faults)),
@@ -36,7 +36,7 @@ pub(super) fn pages(outcomes: &[Outcome], faults: &[String]) -> anyhow::Result<P
     Ok(Pages { text, files: vec![file("drive.json", json), file("drive.md", markdown)] })
 }
 
-/// A row for each drive: how far ours is from the real one.
+/// Formats a row per drive with the differences between model and agent.
 fn overview(outcomes: &[Outcome]) -> String {
     let mut out = String::from(
         "| session | program | window | requests | summaries at request | ours at | largest prompt \
@@ -72,7 +72,7 @@ fn overview(outcomes: &[Outcome]) -> String {
     out
 }
 
-/// A row for each drive: what the real one did about the faults, and what ours does.
+/// Formats a row per drive with the reactions of agent and model to faults.
 fn under_faults(outcomes: &[Outcome], faults: &[String]) -> String {
     let faults: Vec<String> = faults.iter().map(|f| format!("`{f}`")).collect();
     let faults = faults.join(", ");
@@ -105,23 +105,23 @@ fn became(r: &RunRecord, refused: usize) -> String {
         pluralize(s.compactions, "compaction")
     );
     if s.user_interventions > 0 {
-        let _ = write!(out, ", asked to go on {}", pluralize(s.user_interventions, "time"));
+        let _ = write!(out, ", asked to continue {}", pluralize(s.user_interventions, "time"));
     }
     out
 }
 
-/// The program and its row: two agents may be one program.
+/// Returns the program and its row: two agents may share a program.
 fn program(r: &RunRecord) -> String {
     let program = r.strategy.program.as_deref().unwrap_or(&r.strategy.name);
     format!("{program} ({})", r.strategy.label)
 }
 
-/// Lines in which neither a session nor an agent steers the terminal.
+/// Escapes lines from sessions and agents.
 fn harmless(text: &str) -> String {
     text.split('\n').map(printable).collect::<Vec<_>>().join("\n")
 }
 
-/// What the tables do not say of a drive.
+/// Formats further notes on a drive.
 fn lines(o: &Outcome) -> String {
     let mut out = String::new();
     let mut line = |text: &str| {
@@ -136,14 +136,14 @@ fn lines(o: &Outcome) -> String {
             line(&format!("ours, {}: {}: {why}", ours.strategy.label, ours.status.word()));
         }
         None if o.real.summary.requests > 0 => {
-            line("there is no implementation of it here to hold beside it");
+            line("there is no strategy here to compare it with");
         }
         _ => {}
     }
     o.unused_faults.iter().for_each(|told| line(told));
     for a in &o.asides {
         line(&format!(
-            "beside the work: {} × {}, {} tokens in, ${:.4}",
+            "outside the work: {} × {}, {} tokens in, ${:.4}",
             a.requests,
             a.purpose.word(),
             a.input_tokens,
@@ -174,7 +174,7 @@ fn section(o: &Outcome) -> String {
         let _ = writeln!(out, "\n{}", first(b));
     }
     if !o.asides.is_empty() {
-        out += "\n| beside the work | requests | tokens in | cost $ |\n|---|--:|--:|--:|\n";
+        out += "\n| outside the work | requests | tokens in | cost $ |\n|---|--:|--:|--:|\n";
     }
     for a in &o.asides {
         let (word, usd) = (a.purpose.word(), a.usd);
@@ -188,7 +188,7 @@ fn title(o: &Outcome) -> String {
     format!("{} through {}, {model}, window {window}", program(&o.real), scenario.id)
 }
 
-/// A pair of figures and how far ours is from the real one.
+/// A pair of figures with their difference.
 fn figures(f: &TwoFigures) -> (String, String, String) {
     let plain = |x: Option<f64>| match x {
         None => "n/a".to_string(),
